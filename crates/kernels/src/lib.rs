@@ -1,0 +1,1 @@
+//! The numeric kernels of Regard.

@@ -1,0 +1,5 @@
+//! The Transformer of "Attention Is All You Need" as a library, its modules in the order of the flow.
+
+mod error;
+
+pub use error::{Error, Result};

@@ -1,0 +1,3 @@
+//! The `regard` command.
+
+fn main() {}
