@@ -1,0 +1,1 @@
+//! The integration tests, one binary: goldens, gradients, invariants, the command line, faults.
