@@ -1,1 +1,40 @@
-//! The numeric kernels of Regard.
+//! The numeric kernels of Regard: every loop over numbers that is worth writing in vectors, and the only `unsafe` code.
+//!
+//! Three layers: [`simd`] (the vector operations of each instruction set), [`math`] and [`block`] (functions of vectors,
+//! small products), and the kernels. A kernel is written once over the trait `Simd`, takes the [`Isa`] to run on as its
+//! first argument, and has a twin in [`naive`] that says in `f64` and plain loops what it computes.
+//!
+//! NaN and infinity: a NaN in an input comes out as a NaN wherever the formula would have used it, and never somewhere
+//! else (another row, another sentence). Where a kernel does more than its formula, its documentation says so.
+
+mod activation;
+mod adam;
+mod attention;
+mod block;
+mod cross_entropy;
+mod elementwise;
+mod isa;
+mod mat;
+mod math;
+mod matmul;
+pub mod naive;
+mod norm;
+mod rng;
+mod simd;
+mod softmax;
+#[cfg(test)]
+mod testing;
+mod timer;
+
+pub use activation::{Activation, activate, activate_backward};
+pub use adam::{Adam, adam_step};
+pub use attention::{Attention, Mask, Relative, Scratch, attention_backward, attention_forward};
+pub use cross_entropy::{BlockStatistics, logits_to_exponentials, logits_to_gradient};
+pub use elementwise::{add, add_scaled, dropout, sum_of_squares};
+pub use isa::{Isa, IsaError, VARIABLE as ISA_VARIABLE};
+pub use mat::{Mat, MatMut};
+pub use matmul::{Into, matmul};
+pub use norm::{Norm, NormSaved, add_norm, add_norm_backward};
+pub use rng::{Dropout, Key};
+pub use softmax::{log_softmax_rows, softmax_rows};
+pub use timer::Timer;

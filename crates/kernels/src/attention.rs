@@ -1,0 +1,444 @@
+//! Scaled dot-product attention over packed sentences, forward and backward.
+//!
+//! For each sentence and head the scores of a block of queries are made, masked, normalised and used while they are in
+//! cache; `[m, n]` weights are never stored. The backward pass makes them again from the logarithm of each row's sum.
+//! Of the keys, only those that some query of the block can see are touched: a window of `r` costs `r · n`.
+
+use crate::block::{Left, Out, Right};
+use crate::mat::{Mat, MatMut};
+use crate::math::exp;
+use crate::rng::Dropout;
+use crate::simd::loops::{self, Place, vectors};
+use crate::simd::{Simd, simd_kernel};
+use crate::softmax::exponentials;
+
+/// Queries that are handled together.
+const BLOCK: usize = 32;
+
+/// Scratch rows are padded to this many columns, the widest vector, so that no vector there is partial.
+const WIDTH: usize = 16;
+
+/// The spacing of the dropout counters of two queries: longer sentences repeat a part of their neighbour's numbers.
+const COUNTERS: usize = 1 << 14;
+
+/// Which keys a query sees. Queries stand at the end of the keys: with fewer queries than keys, query 0 is at position `n − m`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mask {
+    /// Only keys at its own position and before it.
+    pub causal: bool,
+    /// Only keys at most so many positions away.
+    pub window: Option<usize>,
+}
+
+impl Mask {
+    /// Every key.
+    pub const NONE: Mask = Mask { causal: false, window: None };
+    /// Its own position and those before it.
+    pub const CAUSAL: Mask = Mask { causal: true, window: None };
+
+    /// The keys that query `i` of `m` sees among `n`.
+    pub fn range(self, i: usize, m: usize, n: usize) -> std::ops::Range<usize> {
+        let at = i + n.saturating_sub(m);
+        let end = if self.causal { (at + 1).min(n) } else { n };
+        match self.window {
+            None => 0..end,
+            Some(r) => at.saturating_sub(r).min(end)..end.min(at + r + 1),
+        }
+    }
+}
+
+/// Learned vectors for the distance from query to key, added to the keys (Shaw, Uszkoreit and Vaswani, 2018).
+#[derive(Clone, Copy, Debug)]
+pub struct Relative<'a> {
+    /// `[2 · reach + 1, d_k]`: row `reach + j − i`, distances beyond `reach` taking the last row on their side.
+    pub table: &'a [f32],
+    /// The longest distance with a vector of its own.
+    pub reach: usize,
+}
+
+/// What kind of attention, over which sentences.
+#[derive(Clone, Copy, Debug)]
+pub struct Attention<'a> {
+    /// h
+    pub heads: usize,
+    /// Width of a head's queries and keys.
+    pub d_k: usize,
+    /// Width of a head's values.
+    pub d_v: usize,
+    /// What the scores are multiplied by: 1/√d_k.
+    pub scale: f32,
+    /// Which keys a query sees.
+    pub mask: Mask,
+    /// Where each sentence's queries begin, and where the last one's end.
+    pub queries: &'a [usize],
+    /// Where each sentence's keys begin, and where the last one's end.
+    pub keys: &'a [usize],
+    /// Dropout of the weights.
+    pub dropout: Option<Dropout>,
+    /// Relative positions.
+    pub relative: Option<Relative<'a>>,
+}
+
+impl Attention<'_> {
+    /// # Panics
+    /// If the matrices are not those of the sentences.
+    fn check(&self, q: Mat<'_>, k: Mat<'_>, v: Mat<'_>) {
+        let ends = |x: &[usize]| x.windows(2).all(|w| w[0] <= w[1]);
+        assert!(self.queries.len() == self.keys.len() && ends(self.queries) && ends(self.keys));
+        let (m, n) = (self.queries.last().copied().unwrap_or(0), self.keys.last().copied().unwrap_or(0));
+        let (h, d_k, d_v) = (self.heads, self.d_k, self.d_v);
+        assert!(
+            (q.rows, q.cols) == (m, h * d_k)
+                && (k.rows, k.cols) == (n, h * d_k)
+                && (v.rows, v.cols) == (n, h * d_v),
+            "attention of {m} queries over {n} keys, {h} heads of {d_k} and {d_v}: q {}×{}, k {}×{}, v {}×{}",
+            q.rows,
+            q.cols,
+            k.rows,
+            k.cols,
+            v.rows,
+            v.cols
+        );
+        assert!([q, k, v].iter().all(|x| x.col_stride == 1 && x.is_within()));
+        if let Some(Relative { table, reach }) = self.relative {
+            assert_eq!(table.len(), (2 * reach + 1) * d_k, "relative positions");
+        }
+    }
+
+    fn sentences(&self) -> impl Iterator<Item = (usize, usize, usize, usize)> + '_ {
+        self.queries.windows(2).zip(self.keys.windows(2)).map(|(q, k)| (q[0], q[1] - q[0], k[0], k[1] - k[0]))
+    }
+
+    /// How many keys the longest sentence has.
+    fn longest(&self) -> usize {
+        self.keys.windows(2).map(|k| k[1] - k[0]).max().unwrap_or(0)
+    }
+
+    /// The keys that some query of `i .. i + rows` sees, widened at the start to whole vectors.
+    fn band(&self, i: usize, rows: usize, m: usize, n: usize) -> (usize, usize) {
+        let (first, last) = (self.mask.range(i, m, n), self.mask.range(i + rows - 1, m, n));
+        (first.start / WIDTH * WIDTH, last.end)
+    }
+}
+
+/// Memory that the kernels reuse from call to call.
+#[derive(Debug, Default)]
+pub struct Scratch(Vec<f32>);
+
+impl Scratch {
+    /// Pieces of the given lengths, their contents arbitrary.
+    fn split<const N: usize>(&mut self, lengths: [usize; N]) -> [&mut [f32]; N] {
+        let total = lengths.iter().sum();
+        if self.0.len() < total {
+            self.0.resize(total, 0.0);
+        }
+        let mut rest = &mut self.0[..];
+        lengths.map(|n| {
+            let (piece, more) = std::mem::take(&mut rest).split_at_mut(n);
+            rest = more;
+            piece
+        })
+    }
+}
+
+/// Adds `scores[j] += by_distance[reach + (j − at)]` with the distance clipped, for the keys `first ..` of a row.
+fn add_by_distance(scores: &mut [f32], first: usize, at: usize, by_distance: &[f32], reach: usize) {
+    for (j, score) in scores.iter_mut().enumerate() {
+        *score += by_distance[distance_row(first + j, at, reach)];
+    }
+}
+
+/// The row of the relative table for a key at `j` and a query at `at`.
+fn distance_row(j: usize, at: usize, reach: usize) -> usize {
+    (j + reach).saturating_sub(at).min(2 * reach)
+}
+
+/// The start of row `r` from column `c` on.
+#[inline(always)]
+fn at(x: Mat<'_>, r: usize, c: usize) -> *const f32 {
+    debug_assert!(r <= x.rows && c <= x.cols);
+    x.data.as_ptr().wrapping_add(r * x.row_stride + c)
+}
+
+#[inline(always)]
+fn forward_body<S: Simd>(
+    s: S,
+    shape: &Attention<'_>,
+    (q, k, v): (Mat<'_>, Mat<'_>, Mat<'_>),
+    mut out: MatMut<'_>,
+    log_sums: &mut [f32],
+    mut weights: Option<&mut [f32]>,
+    scratch: &mut Scratch,
+) {
+    shape.check(q, k, v);
+    let Attention { heads, d_k, d_v, scale, mask, .. } = *shape;
+    assert!(out.rows == q.rows && out.cols == heads * d_v && log_sums.len() == q.rows * heads);
+    let wide = shape.longest().next_multiple_of(WIDTH);
+    let reach = shape.relative.map_or(0, |r| r.reach);
+    let far = (2 * reach + 1).next_multiple_of(WIDTH);
+    let [keys_t, scores, table_t, by_distance] =
+        scratch.split([d_k * wide, BLOCK * wide, d_k * far, BLOCK * far]);
+    if let Some(relative) = shape.relative {
+        let from = Right { at: relative.table.as_ptr(), row: d_k };
+        // SAFETY: the table's length is checked; `table_t` has d_k rows of `far`.
+        unsafe { s.transpose(2 * reach + 1, d_k, from, Out { at: table_t.as_mut_ptr(), row: far }) };
+    }
+    let mut weights_at = 0;
+    for (q0, m, k0, n) in shape.sentences() {
+        for head in 0..heads {
+            // SAFETY: `check` has matched the matrices with the sentences; `keys_t` has d_k rows of `wide >= n`.
+            unsafe {
+                let from = Right { at: at(k, k0, head * d_k), row: k.row_stride };
+                s.transpose(n, d_k, from, Out { at: keys_t.as_mut_ptr(), row: wide });
+            }
+            for i in (0..m).step_by(BLOCK) {
+                let rows = BLOCK.min(m - i);
+                let (first, end) = shape.band(i, rows, m, n);
+                let width = (end - first).next_multiple_of(WIDTH);
+                let left = Left { at: at(q, q0 + i, head * d_k), row: q.row_stride, col: 1 };
+                // SAFETY: rows `i .. i + rows` of this sentence's queries; `first + width <= wide` columns of `keys_t`,
+                // since `wide` is the next multiple of the same width and `first` is one too; `scores` has BLOCK rows.
+                unsafe {
+                    let right = Right { at: keys_t.as_ptr().add(first), row: wide };
+                    s.product(
+                        (rows, width, d_k),
+                        left,
+                        right,
+                        Out { at: scores.as_mut_ptr(), row: wide },
+                        false,
+                    );
+                    if shape.relative.is_some() {
+                        let right = Right { at: table_t.as_ptr(), row: far };
+                        let to = Out { at: by_distance.as_mut_ptr(), row: far };
+                        s.product((rows, far, d_k), left, right, to, false);
+                    }
+                }
+                for r in 0..rows {
+                    let seen = mask.range(i + r, m, n);
+                    let row = &mut scores[r * wide..][..width];
+                    let (lo, hi) = (seen.start - first, seen.end - first);
+                    if shape.relative.is_some() {
+                        let position = i + r + n.saturating_sub(m);
+                        add_by_distance(
+                            &mut row[lo..hi],
+                            seen.start,
+                            position,
+                            &by_distance[r * far..],
+                            reach,
+                        );
+                    }
+                    row[..lo].fill(0.0);
+                    row[hi..].fill(0.0);
+                    let row = &mut row[lo..hi];
+                    let top = loops::max(s, row) * scale;
+                    let total = exponentials(s, row, scale, top);
+                    log_sums[(q0 + i + r) * heads + head] = top + total.ln();
+                    if let Some(weights) = &mut weights {
+                        let to = &mut weights[weights_at + (head * m + i + r) * n..][..n];
+                        to.fill(0.0);
+                        to[seen.clone()].copy_from_slice(row);
+                        loops::scale(s, to, 1.0 / total);
+                    }
+                    match shape.dropout {
+                        None => loops::scale(s, row, 1.0 / total),
+                        Some(dropout) => {
+                            let factors = dropout.head(head).row(s, q0 + i + r, COUNTERS);
+                            let normal = s.splat(1.0 / total);
+                            vectors!(S, row.len(), at => {
+                                let f = s.mul(normal, factors.at(s, lo + first + at.index()));
+                                let v = s.mul(at.read(s, row), f);
+                                at.write(s, row, v);
+                            });
+                        }
+                    }
+                }
+                let left = Left { at: scores.as_ptr(), row: wide, col: 1 };
+                // SAFETY: `end - first <= n` rows of this sentence's values from `first` on; the output rows are its queries'.
+                unsafe {
+                    let right = Right { at: at(v, k0 + first, head * d_v), row: v.row_stride };
+                    let to = out.as_ptr().add((q0 + i) * out.stride + head * d_v);
+                    s.product((rows, d_v, end - first), left, right, Out { at: to, row: out.stride }, false);
+                }
+            }
+        }
+        weights_at += heads * m * n;
+    }
+}
+simd_kernel! {
+    /// `out = softmax(q·kᵀ·scale)·v` for each sentence and head, `q [m, h·d_k]`, `k [n, h·d_k]`, `v [n, h·d_v]`, `out [m, h·d_v]`.
+    ///
+    /// `log_sums [m, h]` gets the logarithm of each row's sum of exponentials, for the backward pass. `weights`, if asked for, gets the
+    /// rows of weights before dropout: sentence by sentence, head by head, `[m, n]`. A query without any key gives zeros.
+    /// A NaN in a sentence does not leave it.
+    ///
+    /// # Panics
+    /// If the shapes do not fit.
+    pub fn attention_forward(
+        shape: &Attention<'_>, qkv: (Mat<'_>, Mat<'_>, Mat<'_>), out: MatMut<'_>, log_sums: &mut [f32],
+        weights: Option<&mut [f32]>, scratch: &mut Scratch,
+    ) = forward_body;
+}
+
+#[inline(always)]
+fn backward_body<S: Simd>(
+    s: S,
+    shape: &Attention<'_>,
+    (q, k, v): (Mat<'_>, Mat<'_>, Mat<'_>),
+    (out, d_out, log_sums): (Mat<'_>, Mat<'_>, &[f32]),
+    (mut dq, mut dk, mut dv): (MatMut<'_>, MatMut<'_>, MatMut<'_>),
+    mut d_table: Option<&mut [f32]>,
+    scratch: &mut Scratch,
+) {
+    shape.check(q, k, v);
+    let Attention { heads, d_k, d_v, scale, mask, .. } = *shape;
+    assert!(log_sums.len() == q.rows * heads);
+    assert!(
+        [out, d_out]
+            .iter()
+            .all(|x| { (x.rows, x.cols, x.col_stride) == (q.rows, heads * d_v, 1) && x.is_within() })
+    );
+    assert!((dq.rows, dq.cols) == (q.rows, q.cols) && (dk.rows, dk.cols) == (k.rows, k.cols));
+    assert!((dv.rows, dv.cols) == (v.rows, v.cols));
+    let wide = shape.longest().next_multiple_of(WIDTH);
+    let reach = shape.relative.map_or(0, |r| r.reach);
+    let far = (2 * reach + 1).next_multiple_of(WIDTH);
+    let [keys_t, values_t, scores, slopes, table_t, by_distance] =
+        scratch.split([d_k * wide, d_v * wide, BLOCK * wide, BLOCK * wide, d_k * far, BLOCK * far]);
+    if let Some(relative) = shape.relative {
+        assert!(
+            d_table.as_ref().is_some_and(|t| t.len() == relative.table.len()),
+            "slope of relative positions"
+        );
+        let from = Right { at: relative.table.as_ptr(), row: d_k };
+        // SAFETY: the table's length is checked; `table_t` has d_k rows of `far`.
+        unsafe { s.transpose(2 * reach + 1, d_k, from, Out { at: table_t.as_mut_ptr(), row: far }) };
+    }
+    for (q0, m, k0, n) in shape.sentences() {
+        for head in 0..heads {
+            // SAFETY: as in the forward pass; `values_t` has d_v rows of `wide >= n`.
+            unsafe {
+                let from = Right { at: at(k, k0, head * d_k), row: k.row_stride };
+                s.transpose(n, d_k, from, Out { at: keys_t.as_mut_ptr(), row: wide });
+                let from = Right { at: at(v, k0, head * d_v), row: v.row_stride };
+                s.transpose(n, d_v, from, Out { at: values_t.as_mut_ptr(), row: wide });
+            }
+            for i in (0..m).step_by(BLOCK) {
+                let rows = BLOCK.min(m - i);
+                let (first, end) = shape.band(i, rows, m, n);
+                let width = (end - first).next_multiple_of(WIDTH);
+                let queries = Left { at: at(q, q0 + i, head * d_k), row: q.row_stride, col: 1 };
+                let d_outs = Left { at: at(d_out, q0 + i, head * d_v), row: d_out.row_stride, col: 1 };
+                // SAFETY: as in the forward pass, for the scores and for the slopes by the weights.
+                unsafe {
+                    let right = Right { at: keys_t.as_ptr().add(first), row: wide };
+                    let to = Out { at: scores.as_mut_ptr(), row: wide };
+                    s.product((rows, width, d_k), queries, right, to, false);
+                    let right = Right { at: values_t.as_ptr().add(first), row: wide };
+                    let to = Out { at: slopes.as_mut_ptr(), row: wide };
+                    s.product((rows, width, d_v), d_outs, right, to, false);
+                    if shape.relative.is_some() {
+                        let right = Right { at: table_t.as_ptr(), row: far };
+                        let to = Out { at: by_distance.as_mut_ptr(), row: far };
+                        s.product((rows, far, d_k), queries, right, to, false);
+                    }
+                }
+                for r in 0..rows {
+                    let row = q0 + i + r;
+                    let seen = mask.range(i + r, m, n);
+                    let (lo, hi) = (seen.start - first, seen.end - first);
+                    let head_columns = head * d_v..(head + 1) * d_v;
+                    let mean =
+                        loops::dot(s, &d_out.row(row)[head_columns.clone()], &out.row(row)[head_columns]);
+                    let weights = &mut scores[r * wide..][..width];
+                    let slopes = &mut slopes[r * wide..][..width];
+                    let position = i + r + n.saturating_sub(m);
+                    if shape.relative.is_some() {
+                        add_by_distance(
+                            &mut weights[lo..hi],
+                            seen.start,
+                            position,
+                            &by_distance[r * far..],
+                            reach,
+                        );
+                    }
+                    for x in [&mut *weights, &mut *slopes] {
+                        x[..lo].fill(0.0);
+                        x[hi..].fill(0.0);
+                    }
+                    let (weights, slopes) = (&mut weights[lo..hi], &mut slopes[lo..hi]);
+                    let (scale, shift) = (s.splat(scale), s.splat(-log_sums[row * heads + head]));
+                    let mean = s.splat(mean);
+                    match shape.dropout {
+                        None => vectors!(S, weights.len(), at => {
+                            let p = exp(s, s.mul_add(at.read(s, weights), scale, shift));
+                            let g = s.sub(at.read(s, slopes), mean);
+                            at.write(s, weights, p);
+                            at.write(s, slopes, s.mul(s.mul(p, g), scale));
+                        }),
+                        Some(dropout) => {
+                            let factors = dropout.head(head).row(s, row, COUNTERS);
+                            vectors!(S, weights.len(), at => {
+                                let p = exp(s, s.mul_add(at.read(s, weights), scale, shift));
+                                let f = factors.at(s, seen.start + at.index());
+                                let g = s.sub(s.mul(at.read(s, slopes), f), mean);
+                                at.write(s, weights, s.mul(p, f));
+                                at.write(s, slopes, s.mul(s.mul(p, g), scale));
+                            });
+                        }
+                    }
+                    if shape.relative.is_some() {
+                        let sums = &mut by_distance[r * far..][..far];
+                        sums.fill(0.0);
+                        for (j, slope) in slopes.iter().enumerate() {
+                            sums[distance_row(seen.start + j, position, reach)] += slope;
+                        }
+                    }
+                }
+                let keys = end - first;
+                // SAFETY: `keys <= n` rows of this sentence's keys and values from `first` on, `rows` of its queries, and
+                // the same places of the slopes, which are views of their own.
+                unsafe {
+                    let right = Right { at: at(d_out, q0 + i, head * d_v), row: d_out.row_stride };
+                    let to = dv.as_ptr().add((k0 + first) * dv.stride + head * d_v);
+                    let left = Left { at: scores.as_ptr(), row: 1, col: wide };
+                    s.product((keys, d_v, rows), left, right, Out { at: to, row: dv.stride }, true);
+
+                    let right = Right { at: at(k, k0 + first, head * d_k), row: k.row_stride };
+                    let to = dq.as_ptr().add((q0 + i) * dq.stride + head * d_k);
+                    let to_queries = Out { at: to, row: dq.stride };
+                    let left = Left { at: slopes.as_ptr(), row: wide, col: 1 };
+                    s.product((rows, d_k, keys), left, right, to_queries, true);
+
+                    let queries = Right { at: queries.at, row: queries.row };
+                    let to = dk.as_ptr().add((k0 + first) * dk.stride + head * d_k);
+                    let left = Left { at: slopes.as_ptr(), row: 1, col: wide };
+                    s.product((keys, d_k, rows), left, queries, Out { at: to, row: dk.stride }, true);
+
+                    if let (Some(relative), Some(d_table)) = (shape.relative, &mut d_table) {
+                        let table = Right { at: relative.table.as_ptr(), row: d_k };
+                        let left = Left { at: by_distance.as_ptr(), row: far, col: 1 };
+                        s.product((rows, d_k, 2 * reach + 1), left, table, to_queries, true);
+                        let left = Left { at: by_distance.as_ptr(), row: 1, col: far };
+                        let to = Out { at: d_table.as_mut_ptr(), row: d_k };
+                        s.product((2 * reach + 1, d_k, rows), left, queries, to, true);
+                    }
+                }
+            }
+        }
+    }
+}
+simd_kernel! {
+    /// Adds the slopes of [`attention_forward`] by `q`, `k`, `v` and the relative table to what is there.
+    ///
+    /// `saved` is the output, the slope by it, and the forward pass's `log_sums`.
+    ///
+    /// # Panics
+    /// If the shapes do not fit.
+    pub fn attention_backward(
+        shape: &Attention<'_>, qkv: (Mat<'_>, Mat<'_>, Mat<'_>), saved: (Mat<'_>, Mat<'_>, &[f32]),
+        d_qkv: (MatMut<'_>, MatMut<'_>, MatMut<'_>), d_table: Option<&mut [f32]>, scratch: &mut Scratch,
+    ) = backward_body;
+}
+
+#[cfg(test)]
+mod tests;

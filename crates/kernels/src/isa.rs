@@ -1,0 +1,151 @@
+//! Which instruction set the kernels run on, chosen at run time.
+//!
+//! An [`Isa`] can only be had from [`Isa::available`], [`Isa::best`] or [`Isa::from_name`], which ask the CPU first.
+//! That is the fact every `unsafe` call into a `#[target_feature]` function of this crate rests on.
+
+use std::fmt;
+use std::sync::OnceLock;
+
+/// The environment variable that forces an instruction set.
+pub const VARIABLE: &str = "REGARD_ISA";
+
+/// An instruction set that this CPU has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Isa(Level);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Level {
+    Portable,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    #[cfg(target_arch = "aarch64")]
+    Neon,
+}
+
+/// A name in `REGARD_ISA` that cannot be used here.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IsaError {
+    /// No such instruction set.
+    #[error("{VARIABLE}={name}: unknown instruction set; this machine has: {available}")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// What can be asked for on this machine.
+        available: String,
+    },
+    /// Known, but this CPU lacks it.
+    #[error("{VARIABLE}={name}: this CPU does not have it; this machine has: {available}")]
+    Unavailable {
+        /// What was asked for.
+        name: String,
+        /// What can be asked for on this machine.
+        available: String,
+    },
+}
+
+const KNOWN: [&str; 4] = ["portable", "avx2", "avx512", "neon"];
+
+impl Isa {
+    /// Plain Rust, the same everywhere.
+    pub const PORTABLE: Isa = Isa(Level::Portable);
+
+    /// Every instruction set of this machine, slowest first.
+    pub fn available() -> Vec<Isa> {
+        #[allow(unused_mut)]
+        let mut found = vec![Isa::PORTABLE];
+        #[cfg(target_arch = "x86_64")]
+        {
+            let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+            if avx2 {
+                found.push(Isa(Level::Avx2));
+            }
+            if avx2 && is_x86_feature_detected!("avx512f") {
+                found.push(Isa(Level::Avx512));
+            }
+        }
+        #[cfg(target_arch = "aarch64")]
+        if std::arch::is_aarch64_feature_detected!("neon") {
+            found.push(Isa(Level::Neon));
+        }
+        found
+    }
+
+    /// The fastest instruction set of this machine, detected once.
+    pub fn best() -> Isa {
+        static BEST: OnceLock<Isa> = OnceLock::new();
+        *BEST.get_or_init(|| Isa::available().pop().unwrap_or(Isa::PORTABLE))
+    }
+
+    /// The instruction set of that name (`portable`, `avx2`, `avx512`, `neon`), if this CPU has it.
+    pub fn from_name(name: &str) -> Result<Isa, IsaError> {
+        let all = Isa::available();
+        if let Some(isa) = all.iter().find(|isa| isa.name() == name) {
+            return Ok(*isa);
+        }
+        let available = all.iter().map(|isa| isa.name()).collect::<Vec<_>>().join(", ");
+        let name = name.to_owned();
+        Err(match KNOWN.contains(&name.as_str()) {
+            true => IsaError::Unavailable { name, available },
+            false => IsaError::Unknown { name, available },
+        })
+    }
+
+    /// What `REGARD_ISA` asks for, else the best.
+    pub fn from_env() -> Result<Isa, IsaError> {
+        match std::env::var_os(VARIABLE) {
+            None => Ok(Isa::best()),
+            Some(name) => Isa::from_name(&name.to_string_lossy()),
+        }
+    }
+
+    /// Its name, as `REGARD_ISA` takes it.
+    pub fn name(self) -> &'static str {
+        match self.0 {
+            Level::Portable => "portable",
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx2 => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => "avx512",
+            #[cfg(target_arch = "aarch64")]
+            Level::Neon => "neon",
+        }
+    }
+
+    pub(crate) fn level(self) -> Level {
+        self.0
+    }
+}
+
+impl fmt::Display for Isa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_available_set_is_found_by_its_name() {
+        for isa in Isa::available() {
+            assert_eq!(Isa::from_name(isa.name()), Ok(isa));
+        }
+    }
+
+    #[test]
+    fn unknown_and_missing_sets_are_told_apart_and_the_message_names_what_there_is() {
+        let unknown = Isa::from_name("sse9").unwrap_err();
+        assert!(matches!(unknown, IsaError::Unknown { .. }));
+        assert!(
+            unknown
+                .to_string()
+                .starts_with("REGARD_ISA=sse9: unknown instruction set; this machine has: portable")
+        );
+        let missing = if cfg!(target_arch = "x86_64") { "neon" } else { "avx2" };
+        assert!(matches!(Isa::from_name(missing).unwrap_err(), IsaError::Unavailable { .. }));
+        assert!(matches!(Isa::from_name("").unwrap_err(), IsaError::Unknown { .. }));
+    }
+}

@@ -1,0 +1,144 @@
+//! The twins: what each kernel computes, in `f64` and plain loops. Tests compare the kernels and their gradients with these.
+
+/// `A·B` with `A [m, k]`, `B [k, n]`.
+pub fn product(a: &[f64], b: &[f64], m: usize, n: usize, k: usize) -> Vec<f64> {
+    let mut c = vec![0.0; m * n];
+    for i in 0..m {
+        for j in 0..n {
+            c[i * n + j] = (0..k).map(|t| a[i * k + t] * b[t * n + j]).sum();
+        }
+    }
+    c
+}
+
+/// `softmax` of one row.
+pub fn softmax(x: &[f64]) -> Vec<f64> {
+    log_softmax(x).into_iter().map(f64::exp).collect()
+}
+
+/// `x − ln Σ eˣ` of one row.
+pub fn log_softmax(x: &[f64]) -> Vec<f64> {
+    let top = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let total = top + x.iter().map(|x| (x - top).exp()).sum::<f64>().ln();
+    x.iter().map(|x| x - total).collect()
+}
+
+/// Layer normalisation of one row: `γ · (x − mean) / √(variance + ε) + β`.
+pub fn layer_norm(x: &[f64], gamma: &[f64], beta: &[f64], epsilon: f64) -> Vec<f64> {
+    let n = x.len() as f64;
+    let mean = x.iter().sum::<f64>() / n;
+    let variance = x.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
+    let scale = 1.0 / (variance + epsilon).sqrt();
+    x.iter().zip(gamma.iter().zip(beta)).map(|(x, (g, b))| (x - mean) * scale * g + b).collect()
+}
+
+/// `max(x, 0)`.
+pub fn relu(x: f64) -> f64 {
+    x.max(0.0)
+}
+
+/// `x · σ(x)`.
+pub fn silu(x: f64) -> f64 {
+    x / (1.0 + (-x).exp())
+}
+
+/// `x · Φ(x)`, the exact form.
+pub fn gelu(x: f64) -> f64 {
+    0.5 * x * (1.0 + erf(x / std::f64::consts::SQRT_2))
+}
+
+/// The error function by its Maclaurin series, which converges for every argument and suffices for |x| < 5.
+pub fn erf(x: f64) -> f64 {
+    if x.abs() > 5.0 {
+        return x.signum();
+    }
+    let (mut term, mut total) = (x, x);
+    for n in 1..200 {
+        term *= -x * x / f64::from(n);
+        total += term / f64::from(2 * n + 1);
+    }
+    total * 2.0 / std::f64::consts::PI.sqrt()
+}
+
+/// What [`attention`] attends with.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    /// Queries of the sentence.
+    pub m: usize,
+    /// Keys of the sentence.
+    pub n: usize,
+    /// Width of a query and of a key.
+    pub d_k: usize,
+    /// Width of a value.
+    pub d_v: usize,
+}
+
+/// Scaled dot-product attention of one sentence and one head: `softmax(q·kᵀ/√d_k + bias)·v` over the keys that `visible(i, j)` lets
+/// a query see. `relative(i, j)` is the vector added to key `j` for query `i`, `factor(i, j)` the dropout of its weight. Returns the
+/// outputs `[m, d_v]` and the weights before dropout `[m, n]`.
+pub fn attention(
+    q: &[f64],
+    k: &[f64],
+    v: &[f64],
+    Sizes { m, n, d_k, d_v }: Sizes,
+    visible: impl Fn(usize, usize) -> bool,
+    relative: impl Fn(usize, usize, usize) -> f64,
+    factor: impl Fn(usize, usize) -> f64,
+) -> (Vec<f64>, Vec<f64>) {
+    let (mut out, mut weights) = (vec![0.0; m * d_v], vec![0.0; m * n]);
+    for i in 0..m {
+        let seen: Vec<usize> = (0..n).filter(|&j| visible(i, j)).collect();
+        let scores: Vec<f64> = seen
+            .iter()
+            .map(|&j| (0..d_k).map(|c| q[i * d_k + c] * (k[j * d_k + c] + relative(i, j, c))).sum::<f64>())
+            .map(|score| score / (d_k as f64).sqrt())
+            .collect();
+        for (&j, w) in seen.iter().zip(softmax(&scores)) {
+            weights[i * n + j] = w;
+            for c in 0..d_v {
+                out[i * d_v + c] += w * factor(i, j) * v[j * d_v + c];
+            }
+        }
+    }
+    (out, weights)
+}
+
+/// Cross-entropy with label smoothing of one row of logits: the target has probability `1 − ε`, and `ε` is spread evenly over
+/// all classes, the target's too.
+pub fn cross_entropy(logits: &[f64], target: usize, epsilon: f64) -> f64 {
+    let log_p = log_softmax(logits);
+    let even: f64 = log_p.iter().sum::<f64>() / log_p.len() as f64;
+    -(1.0 - epsilon) * log_p[target] - epsilon * even
+}
+
+/// One step of Adam (Kingma and Ba, algorithm 1) for one weight: returns the new weight and moments.
+pub fn adam(
+    weight: f64,
+    gradient: f64,
+    (m, v): (f64, f64),
+    rate: f64,
+    betas: (f64, f64),
+    epsilon: f64,
+    step: i32,
+) -> (f64, f64, f64) {
+    let m = betas.0 * m + (1.0 - betas.0) * gradient;
+    let v = betas.1 * v + (1.0 - betas.1) * gradient * gradient;
+    let (m_hat, v_hat) = (m / (1.0 - betas.0.powi(step)), v / (1.0 - betas.1.powi(step)));
+    (weight - rate * m_hat / (v_hat.sqrt() + epsilon), m, v)
+}
+
+/// `(f(x + h) − f(x − h)) / 2h` for each number of `x`: the slope that a backward pass must agree with.
+pub fn finite_differences(x: &[f64], h: f64, f: impl Fn(&[f64]) -> f64) -> Vec<f64> {
+    let mut x = x.to_vec();
+    (0..x.len())
+        .map(|i| {
+            let old = x[i];
+            x[i] = old + h;
+            let up = f(&x);
+            x[i] = old - h;
+            let down = f(&x);
+            x[i] = old;
+            (up - down) / (2.0 * h)
+        })
+        .collect()
+}

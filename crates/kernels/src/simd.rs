@@ -1,0 +1,174 @@
+//! The vector operations that kernels are written in, once for every instruction set.
+//!
+//! A kernel is a generic `#[inline(always)]` function over [`Simd`]; [`simd_kernel!`] makes its public form, which
+//! takes an [`Isa`](crate::Isa) and calls the body inside a function compiled for that instruction set. The loops in
+//! [`loops`] deal with the tail, so that most kernels contain no `unsafe` of their own.
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx2;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx512;
+pub(crate) mod loops;
+#[cfg(target_arch = "aarch64")]
+pub(crate) mod neon;
+pub(crate) mod portable;
+
+use crate::block::{Left, Out, Right};
+
+/// One instruction set: lanes of `f32` and `u32` and what can be done with them.
+///
+/// A value of an implementing type is proof that the CPU has the instruction set: the types are constructed only inside
+/// the `#[target_feature]` functions that [`simd_kernel!`] makes, after an `Isa` has been matched.
+pub(crate) trait Simd: Copy {
+    /// Lanes in a vector.
+    const LANES: usize;
+    /// Lanes of `f32`.
+    type F: Copy;
+    /// Lanes of `u32`.
+    type U: Copy;
+    /// Lanes of true or false.
+    type M: Copy;
+
+    fn splat(self, x: f32) -> Self::F;
+    /// # Safety
+    /// `LANES` floats can be read at `p`.
+    unsafe fn load(self, p: *const f32) -> Self::F;
+    /// # Safety
+    /// `LANES` floats can be written at `p`.
+    unsafe fn store(self, p: *mut f32, v: Self::F);
+    /// The first `n` lanes from memory, the others zero.
+    /// # Safety
+    /// `n <= LANES`, and `n` floats can be read at `p`.
+    unsafe fn load_partial(self, p: *const f32, n: usize) -> Self::F;
+    /// The first `n` lanes to memory.
+    /// # Safety
+    /// `n <= LANES`, and `n` floats can be written at `p`.
+    unsafe fn store_partial(self, p: *mut f32, v: Self::F, n: usize);
+
+    fn add(self, a: Self::F, b: Self::F) -> Self::F;
+    fn sub(self, a: Self::F, b: Self::F) -> Self::F;
+    fn mul(self, a: Self::F, b: Self::F) -> Self::F;
+    fn div(self, a: Self::F, b: Self::F) -> Self::F;
+    fn sqrt(self, a: Self::F) -> Self::F;
+    /// `a * b + c`, rounded once where the CPU can.
+    fn mul_add(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F;
+    /// The larger; `b` where either is NaN.
+    fn max(self, a: Self::F, b: Self::F) -> Self::F;
+    /// The smaller; `b` where either is NaN.
+    fn min(self, a: Self::F, b: Self::F) -> Self::F;
+    /// `a < b`, false where either is NaN.
+    fn lt(self, a: Self::F, b: Self::F) -> Self::M;
+    fn select(self, m: Self::M, yes: Self::F, no: Self::F) -> Self::F;
+    /// To the nearest integer, ties to even, for |a| < 2²².
+    fn round(self, a: Self::F) -> Self::F;
+    /// `2^n` for integer-valued `n` in −126 ..= 127.
+    fn pow2(self, n: Self::F) -> Self::F;
+    fn reduce_sum(self, a: Self::F) -> f32;
+    fn reduce_max(self, a: Self::F) -> f32;
+
+    fn splat_u(self, x: u32) -> Self::U;
+    /// 0, 1, 2, …
+    fn lanes_u(self) -> Self::U;
+    fn add_u(self, a: Self::U, b: Self::U) -> Self::U;
+    fn mul_u(self, a: Self::U, b: Self::U) -> Self::U;
+    fn xor_u(self, a: Self::U, b: Self::U) -> Self::U;
+    fn shr_u<const N: i32>(self, a: Self::U) -> Self::U;
+    /// `a < b` as unsigned numbers.
+    fn lt_u(self, a: Self::U, b: Self::U) -> Self::M;
+
+    fn zero(self) -> Self::F {
+        self.splat(0.0)
+    }
+
+    /// `C = A·B` or `C += A·B` for sizes `(m, n, k)`: see [`crate::block`].
+    /// # Safety
+    /// All those elements can be read and written, and `C` overlaps neither `A` nor `B`.
+    unsafe fn product(self, size: (usize, usize, usize), a: Left, b: Right, c: Out, accumulate: bool);
+
+    /// `to[c, r] = from[r, c]`: see [`crate::block`].
+    /// # Safety
+    /// `from [rows, cols]` can be read; `cols` rows of `to.row >= rows` floats can be written; they do not overlap.
+    unsafe fn transpose(self, rows: usize, cols: usize, from: Right, to: Out);
+
+    /// `to[c · to_stride + r] = from[r · from_stride + c]` for an 8 × 8 block.
+    /// # Safety
+    /// All those places can be read and written, and the blocks do not overlap.
+    #[inline(always)]
+    unsafe fn transpose_8x8(self, from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
+        for r in 0..8 {
+            for c in 0..8 {
+                // SAFETY: the caller vouches for both blocks.
+                unsafe { *to.add(c * to_stride + r) = *from.add(r * from_stride + c) };
+            }
+        }
+    }
+}
+
+/// `Simd::product` and `Simd::transpose` of an instruction set, compiled once and not inlined.
+macro_rules! block_methods {
+    ($S:expr $(, $features:literal)?) => {
+        unsafe fn product(self, size: (usize, usize, usize), a: Left, b: Right, c: Out, accumulate: bool) {
+            #[inline(never)]
+            $(#[target_feature(enable = $features)])?
+            unsafe fn product(size: (usize, usize, usize), a: Left, b: Right, c: Out, accumulate: bool) {
+                // SAFETY: the caller vouches for the memory.
+                unsafe { $crate::block::product_body($S, size, a, b, c, accumulate) }
+            }
+            // SAFETY: the caller vouches for the memory; a value of this type is proof of the features.
+            unsafe { product(size, a, b, c, accumulate) }
+        }
+        unsafe fn transpose(self, rows: usize, cols: usize, from: Right, to: Out) {
+            #[inline(never)]
+            $(#[target_feature(enable = $features)])?
+            unsafe fn transpose(rows: usize, cols: usize, from: Right, to: Out) {
+                // SAFETY: the caller vouches for the memory.
+                unsafe { $crate::block::transpose_body($S, rows, cols, from, to) }
+            }
+            // SAFETY: the caller vouches for the memory; a value of this type is proof of the features.
+            unsafe { transpose(rows, cols, from, to) }
+        }
+    };
+}
+pub(crate) use block_methods;
+
+/// Makes the public form of a kernel: `simd_kernel! { /// docs  pub fn name(a: A, b: B) -> R = body; }` where `body` is a
+/// generic `#[inline(always)] fn body<S: Simd>(s: S, a: A, b: B) -> R`.
+macro_rules! simd_kernel {
+    ($(#[$doc:meta])* $vis:vis fn $name:ident($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)? = $body:ident;) => {
+        $(#[$doc])*
+        #[allow(clippy::too_many_arguments)]
+        $vis fn $name(isa: $crate::Isa, $($arg: $ty),*) $(-> $ret)? {
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma")]
+            #[allow(clippy::too_many_arguments)]
+            fn avx2($($arg: $ty),*) $(-> $ret)? {
+                $body($crate::simd::avx2::Avx2::new(), $($arg),*)
+            }
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx512f,avx2,fma")]
+            #[allow(clippy::too_many_arguments)]
+            fn avx512($($arg: $ty),*) $(-> $ret)? {
+                $body($crate::simd::avx512::Avx512::new(), $($arg),*)
+            }
+            #[cfg(target_arch = "aarch64")]
+            #[target_feature(enable = "neon")]
+            #[allow(clippy::too_many_arguments)]
+            fn neon($($arg: $ty),*) $(-> $ret)? {
+                $body($crate::simd::neon::Neon::new(), $($arg),*)
+            }
+            match isa.level() {
+                $crate::isa::Level::Portable => $body($crate::simd::portable::Portable, $($arg),*),
+                #[cfg(target_arch = "x86_64")]
+                // SAFETY: an `Isa` of this level exists only where the CPU has the features.
+                $crate::isa::Level::Avx2 => unsafe { avx2($($arg),*) },
+                #[cfg(target_arch = "x86_64")]
+                // SAFETY: as above.
+                $crate::isa::Level::Avx512 => unsafe { avx512($($arg),*) },
+                #[cfg(target_arch = "aarch64")]
+                // SAFETY: as above.
+                $crate::isa::Level::Neon => unsafe { neon($($arg),*) },
+            }
+        }
+    };
+}
+pub(crate) use simd_kernel;

@@ -1,0 +1,201 @@
+//! The vector operations in AVX2 and FMA: eight lanes.
+
+use super::{Simd, block_methods};
+use crate::block::{Left, Out, Right};
+use std::arch::x86_64::*;
+
+/// AVX2 with FMA; a value exists only where the CPU has both.
+#[derive(Clone, Copy)]
+pub(crate) struct Avx2(());
+
+impl Avx2 {
+    /// Callable without `unsafe` only where the features are known to be there.
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    pub(crate) fn new() -> Self {
+        Avx2(())
+    }
+}
+
+const N: usize = 8;
+
+/// An 8 × 8 transposition in registers: pairs, quarters, halves. AVX-512 uses it too.
+///
+/// # Safety
+/// The CPU has AVX2; eight floats can be read at each `from + r · from_stride` and written at each `to + c · to_stride`.
+#[inline(always)]
+pub(crate) unsafe fn transpose_8x8(from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
+    // SAFETY: the caller vouches for the memory and the feature.
+    unsafe {
+        let r: [__m256; N] = std::array::from_fn(|i| _mm256_loadu_ps(from.add(i * from_stride)));
+        let mut t = [r[0]; N];
+        for i in 0..4 {
+            t[2 * i] = _mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]);
+            t[2 * i + 1] = _mm256_unpackhi_ps(r[2 * i], r[2 * i + 1]);
+        }
+        let mut u = [r[0]; N];
+        for half in 0..2 {
+            let h = 4 * half;
+            u[h] = _mm256_shuffle_ps::<0x44>(t[h], t[h + 2]);
+            u[h + 1] = _mm256_shuffle_ps::<0xee>(t[h], t[h + 2]);
+            u[h + 2] = _mm256_shuffle_ps::<0x44>(t[h + 1], t[h + 3]);
+            u[h + 3] = _mm256_shuffle_ps::<0xee>(t[h + 1], t[h + 3]);
+        }
+        for i in 0..4 {
+            _mm256_storeu_ps(to.add(i * to_stride), _mm256_permute2f128_ps::<0x20>(u[i], u[i + 4]));
+            _mm256_storeu_ps(to.add((i + 4) * to_stride), _mm256_permute2f128_ps::<0x31>(u[i], u[i + 4]));
+        }
+    }
+}
+
+/// `n` ones, then zeros: a window into this gives the mask of the first `n` lanes.
+static MASK: [i32; 2 * N] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
+
+#[inline(always)]
+fn first(n: usize) -> __m256i {
+    debug_assert!(n <= N);
+    // SAFETY: `n <= N`, so that the window lies inside the table; AVX is there (see `Avx2`).
+    unsafe { _mm256_loadu_si256(MASK.as_ptr().add(N - n).cast()) }
+}
+
+/// Every method: a value of `Avx2` is proof of the features, which is all that the register intrinsics ask for.
+macro_rules! op {
+    ($e:expr) => {
+        // SAFETY: see above.
+        unsafe { $e }
+    };
+}
+
+impl Simd for Avx2 {
+    const LANES: usize = N;
+    type F = __m256;
+    type U = __m256i;
+    type M = __m256;
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> Self::F {
+        op!(_mm256_set1_ps(x))
+    }
+    #[inline(always)]
+    unsafe fn load(self, p: *const f32) -> Self::F {
+        op!(_mm256_loadu_ps(p))
+    }
+    #[inline(always)]
+    unsafe fn store(self, p: *mut f32, v: Self::F) {
+        op!(_mm256_storeu_ps(p, v))
+    }
+    #[inline(always)]
+    unsafe fn load_partial(self, p: *const f32, n: usize) -> Self::F {
+        op!(_mm256_maskload_ps(p, first(n)))
+    }
+    #[inline(always)]
+    unsafe fn store_partial(self, p: *mut f32, v: Self::F, n: usize) {
+        op!(_mm256_maskstore_ps(p, first(n), v))
+    }
+    #[inline(always)]
+    fn add(self, a: Self::F, b: Self::F) -> Self::F {
+        op!(_mm256_add_ps(a, b))
+    }
+    #[inline(always)]
+    fn sub(self, a: Self::F, b: Self::F) -> Self::F {
+        op!(_mm256_sub_ps(a, b))
+    }
+    #[inline(always)]
+    fn mul(self, a: Self::F, b: Self::F) -> Self::F {
+        op!(_mm256_mul_ps(a, b))
+    }
+    #[inline(always)]
+    fn div(self, a: Self::F, b: Self::F) -> Self::F {
+        op!(_mm256_div_ps(a, b))
+    }
+    #[inline(always)]
+    fn sqrt(self, a: Self::F) -> Self::F {
+        op!(_mm256_sqrt_ps(a))
+    }
+    #[inline(always)]
+    fn mul_add(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F {
+        op!(_mm256_fmadd_ps(a, b, c))
+    }
+    #[inline(always)]
+    fn max(self, a: Self::F, b: Self::F) -> Self::F {
+        op!(_mm256_max_ps(a, b))
+    }
+    #[inline(always)]
+    fn min(self, a: Self::F, b: Self::F) -> Self::F {
+        op!(_mm256_min_ps(a, b))
+    }
+    #[inline(always)]
+    fn lt(self, a: Self::F, b: Self::F) -> Self::M {
+        op!(_mm256_cmp_ps::<_CMP_LT_OQ>(a, b))
+    }
+    #[inline(always)]
+    fn select(self, m: Self::M, yes: Self::F, no: Self::F) -> Self::F {
+        op!(_mm256_blendv_ps(no, yes, m))
+    }
+    #[inline(always)]
+    fn round(self, a: Self::F) -> Self::F {
+        op!(_mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(a))
+    }
+    #[inline(always)]
+    fn pow2(self, n: Self::F) -> Self::F {
+        op!({
+            let n = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
+            _mm256_castsi256_ps(_mm256_slli_epi32::<23>(n))
+        })
+    }
+    #[inline(always)]
+    fn reduce_sum(self, a: Self::F) -> f32 {
+        op!({
+            let a = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
+            let a = _mm_add_ps(a, _mm_movehl_ps(a, a));
+            _mm_cvtss_f32(_mm_add_ss(a, _mm_movehdup_ps(a)))
+        })
+    }
+    #[inline(always)]
+    fn reduce_max(self, a: Self::F) -> f32 {
+        op!({
+            let a = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
+            let a = _mm_max_ps(a, _mm_movehl_ps(a, a));
+            _mm_cvtss_f32(_mm_max_ss(a, _mm_movehdup_ps(a)))
+        })
+    }
+    #[inline(always)]
+    fn splat_u(self, x: u32) -> Self::U {
+        op!(_mm256_set1_epi32(x as i32))
+    }
+    #[inline(always)]
+    fn lanes_u(self) -> Self::U {
+        op!(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
+    }
+    #[inline(always)]
+    fn add_u(self, a: Self::U, b: Self::U) -> Self::U {
+        op!(_mm256_add_epi32(a, b))
+    }
+    #[inline(always)]
+    fn mul_u(self, a: Self::U, b: Self::U) -> Self::U {
+        op!(_mm256_mullo_epi32(a, b))
+    }
+    #[inline(always)]
+    fn xor_u(self, a: Self::U, b: Self::U) -> Self::U {
+        op!(_mm256_xor_si256(a, b))
+    }
+    #[inline(always)]
+    fn shr_u<const S: i32>(self, a: Self::U) -> Self::U {
+        op!(_mm256_srli_epi32::<S>(a))
+    }
+    /// AVX2 compares signed numbers only: turning the top bit over orders unsigned ones the same way.
+    #[inline(always)]
+    fn lt_u(self, a: Self::U, b: Self::U) -> Self::M {
+        op!({
+            let top = _mm256_set1_epi32(i32::MIN);
+            _mm256_castsi256_ps(_mm256_cmpgt_epi32(_mm256_xor_si256(b, top), _mm256_xor_si256(a, top)))
+        })
+    }
+    #[inline(always)]
+    unsafe fn transpose_8x8(self, from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
+        // SAFETY: the caller vouches for the memory; a value of this type is proof of AVX2.
+        unsafe { transpose_8x8(from, from_stride, to, to_stride) }
+    }
+
+    block_methods!(Avx2::new(), "avx2,fma");
+}

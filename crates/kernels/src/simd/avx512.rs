@@ -1,0 +1,157 @@
+//! The vector operations in AVX-512F: sixteen lanes, and masks for the tail.
+
+use super::{Simd, block_methods};
+use crate::block::{Left, Out, Right};
+use std::arch::x86_64::*;
+
+/// AVX-512F; a value exists only where the CPU has it.
+#[derive(Clone, Copy)]
+pub(crate) struct Avx512(());
+
+impl Avx512 {
+    /// Callable without `unsafe` only where the features are known to be there.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx2,fma")]
+    pub(crate) fn new() -> Self {
+        Avx512(())
+    }
+}
+
+const N: usize = 16;
+
+#[inline(always)]
+fn first(n: usize) -> __mmask16 {
+    debug_assert!(n <= N);
+    ((1u32 << n) - 1) as __mmask16
+}
+
+/// Every method: a value of `Avx512` is proof of the feature, which is all that the register intrinsics ask for.
+macro_rules! op {
+    ($e:expr) => {
+        // SAFETY: see above.
+        unsafe { $e }
+    };
+}
+
+impl Simd for Avx512 {
+    const LANES: usize = N;
+    type F = __m512;
+    type U = __m512i;
+    type M = __mmask16;
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> Self::F {
+        op!(_mm512_set1_ps(x))
+    }
+    #[inline(always)]
+    unsafe fn load(self, p: *const f32) -> Self::F {
+        op!(_mm512_loadu_ps(p))
+    }
+    #[inline(always)]
+    unsafe fn store(self, p: *mut f32, v: Self::F) {
+        op!(_mm512_storeu_ps(p, v))
+    }
+    #[inline(always)]
+    unsafe fn load_partial(self, p: *const f32, n: usize) -> Self::F {
+        op!(_mm512_maskz_loadu_ps(first(n), p))
+    }
+    #[inline(always)]
+    unsafe fn store_partial(self, p: *mut f32, v: Self::F, n: usize) {
+        op!(_mm512_mask_storeu_ps(p, first(n), v))
+    }
+    #[inline(always)]
+    fn add(self, a: Self::F, b: Self::F) -> Self::F {
+        op!(_mm512_add_ps(a, b))
+    }
+    #[inline(always)]
+    fn sub(self, a: Self::F, b: Self::F) -> Self::F {
+        op!(_mm512_sub_ps(a, b))
+    }
+    #[inline(always)]
+    fn mul(self, a: Self::F, b: Self::F) -> Self::F {
+        op!(_mm512_mul_ps(a, b))
+    }
+    #[inline(always)]
+    fn div(self, a: Self::F, b: Self::F) -> Self::F {
+        op!(_mm512_div_ps(a, b))
+    }
+    #[inline(always)]
+    fn sqrt(self, a: Self::F) -> Self::F {
+        op!(_mm512_sqrt_ps(a))
+    }
+    #[inline(always)]
+    fn mul_add(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F {
+        op!(_mm512_fmadd_ps(a, b, c))
+    }
+    #[inline(always)]
+    fn max(self, a: Self::F, b: Self::F) -> Self::F {
+        op!(_mm512_max_ps(a, b))
+    }
+    #[inline(always)]
+    fn min(self, a: Self::F, b: Self::F) -> Self::F {
+        op!(_mm512_min_ps(a, b))
+    }
+    #[inline(always)]
+    fn lt(self, a: Self::F, b: Self::F) -> Self::M {
+        op!(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b))
+    }
+    #[inline(always)]
+    fn select(self, m: Self::M, yes: Self::F, no: Self::F) -> Self::F {
+        op!(_mm512_mask_blend_ps(m, no, yes))
+    }
+    #[inline(always)]
+    fn round(self, a: Self::F) -> Self::F {
+        op!(_mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(a))
+    }
+    #[inline(always)]
+    fn pow2(self, n: Self::F) -> Self::F {
+        op!({
+            let n = _mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127));
+            _mm512_castsi512_ps(_mm512_slli_epi32::<23>(n))
+        })
+    }
+    #[inline(always)]
+    fn reduce_sum(self, a: Self::F) -> f32 {
+        op!(_mm512_reduce_add_ps(a))
+    }
+    #[inline(always)]
+    fn reduce_max(self, a: Self::F) -> f32 {
+        op!(_mm512_reduce_max_ps(a))
+    }
+    #[inline(always)]
+    fn splat_u(self, x: u32) -> Self::U {
+        op!(_mm512_set1_epi32(x as i32))
+    }
+    #[inline(always)]
+    fn lanes_u(self) -> Self::U {
+        op!(_mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15))
+    }
+    #[inline(always)]
+    fn add_u(self, a: Self::U, b: Self::U) -> Self::U {
+        op!(_mm512_add_epi32(a, b))
+    }
+    #[inline(always)]
+    fn mul_u(self, a: Self::U, b: Self::U) -> Self::U {
+        op!(_mm512_mullo_epi32(a, b))
+    }
+    #[inline(always)]
+    fn xor_u(self, a: Self::U, b: Self::U) -> Self::U {
+        op!(_mm512_xor_si512(a, b))
+    }
+    #[inline(always)]
+    fn shr_u<const S: i32>(self, a: Self::U) -> Self::U {
+        // The intrinsic takes its shift as an unsigned constant; the variable form costs the same.
+        op!(_mm512_srlv_epi32(a, _mm512_set1_epi32(S)))
+    }
+    #[inline(always)]
+    fn lt_u(self, a: Self::U, b: Self::U) -> Self::M {
+        op!(_mm512_cmplt_epu32_mask(a, b))
+    }
+    #[inline(always)]
+    unsafe fn transpose_8x8(self, from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
+        // SAFETY: the caller vouches for the memory; a value of this type is proof of AVX2.
+        unsafe { super::avx2::transpose_8x8(from, from_stride, to, to_stride) }
+    }
+
+    block_methods!(Avx512::new(), "avx512f,avx2,fma");
+}

@@ -1,0 +1,150 @@
+//! The vector operations in NEON: four lanes.
+
+use super::{Simd, block_methods};
+use crate::block::{Left, Out, Right};
+use std::arch::aarch64::*;
+
+/// NEON; a value exists only where the CPU has it.
+#[derive(Clone, Copy)]
+pub(crate) struct Neon(());
+
+impl Neon {
+    /// Callable without `unsafe` only where the feature is known to be there.
+    #[inline]
+    #[target_feature(enable = "neon")]
+    pub(crate) fn new() -> Self {
+        Neon(())
+    }
+}
+
+const N: usize = 4;
+
+/// Every method: a value of `Neon` is proof of the feature, which is all that the register intrinsics ask for.
+macro_rules! op {
+    ($e:expr) => {
+        // SAFETY: see above.
+        unsafe { $e }
+    };
+}
+
+impl Simd for Neon {
+    const LANES: usize = N;
+    type F = float32x4_t;
+    type U = uint32x4_t;
+    type M = uint32x4_t;
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> Self::F {
+        op!(vdupq_n_f32(x))
+    }
+    #[inline(always)]
+    unsafe fn load(self, p: *const f32) -> Self::F {
+        op!(vld1q_f32(p))
+    }
+    #[inline(always)]
+    unsafe fn store(self, p: *mut f32, v: Self::F) {
+        op!(vst1q_f32(p, v))
+    }
+    #[inline(always)]
+    unsafe fn load_partial(self, p: *const f32, n: usize) -> Self::F {
+        let mut v = [0.0; N];
+        // SAFETY: the caller vouches for `n <= N` floats at `p`.
+        v[..n].copy_from_slice(unsafe { std::slice::from_raw_parts(p, n) });
+        op!(vld1q_f32(v.as_ptr()))
+    }
+    #[inline(always)]
+    unsafe fn store_partial(self, p: *mut f32, v: Self::F, n: usize) {
+        let mut lanes = [0.0; N];
+        op!(vst1q_f32(lanes.as_mut_ptr(), v));
+        // SAFETY: the caller vouches for `n <= N` floats at `p`.
+        unsafe { std::slice::from_raw_parts_mut(p, n) }.copy_from_slice(&lanes[..n]);
+    }
+    #[inline(always)]
+    fn add(self, a: Self::F, b: Self::F) -> Self::F {
+        op!(vaddq_f32(a, b))
+    }
+    #[inline(always)]
+    fn sub(self, a: Self::F, b: Self::F) -> Self::F {
+        op!(vsubq_f32(a, b))
+    }
+    #[inline(always)]
+    fn mul(self, a: Self::F, b: Self::F) -> Self::F {
+        op!(vmulq_f32(a, b))
+    }
+    #[inline(always)]
+    fn div(self, a: Self::F, b: Self::F) -> Self::F {
+        op!(vdivq_f32(a, b))
+    }
+    #[inline(always)]
+    fn sqrt(self, a: Self::F) -> Self::F {
+        op!(vsqrtq_f32(a))
+    }
+    #[inline(always)]
+    fn mul_add(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F {
+        op!(vfmaq_f32(c, a, b))
+    }
+    /// Not `vmaxq_f32`, which returns NaN where `a` is NaN.
+    #[inline(always)]
+    fn max(self, a: Self::F, b: Self::F) -> Self::F {
+        op!(vbslq_f32(vcgtq_f32(a, b), a, b))
+    }
+    #[inline(always)]
+    fn min(self, a: Self::F, b: Self::F) -> Self::F {
+        op!(vbslq_f32(vcltq_f32(a, b), a, b))
+    }
+    #[inline(always)]
+    fn lt(self, a: Self::F, b: Self::F) -> Self::M {
+        op!(vcltq_f32(a, b))
+    }
+    #[inline(always)]
+    fn select(self, m: Self::M, yes: Self::F, no: Self::F) -> Self::F {
+        op!(vbslq_f32(m, yes, no))
+    }
+    #[inline(always)]
+    fn round(self, a: Self::F) -> Self::F {
+        op!(vrndnq_f32(a))
+    }
+    #[inline(always)]
+    fn pow2(self, n: Self::F) -> Self::F {
+        op!(vreinterpretq_f32_s32(vshlq_n_s32::<23>(vaddq_s32(vcvtnq_s32_f32(n), vdupq_n_s32(127)))))
+    }
+    #[inline(always)]
+    fn reduce_sum(self, a: Self::F) -> f32 {
+        op!(vaddvq_f32(a))
+    }
+    #[inline(always)]
+    fn reduce_max(self, a: Self::F) -> f32 {
+        op!(vmaxvq_f32(a))
+    }
+    #[inline(always)]
+    fn splat_u(self, x: u32) -> Self::U {
+        op!(vdupq_n_u32(x))
+    }
+    #[inline(always)]
+    fn lanes_u(self) -> Self::U {
+        const LANES: [u32; N] = [0, 1, 2, 3];
+        op!(vld1q_u32(LANES.as_ptr()))
+    }
+    #[inline(always)]
+    fn add_u(self, a: Self::U, b: Self::U) -> Self::U {
+        op!(vaddq_u32(a, b))
+    }
+    #[inline(always)]
+    fn mul_u(self, a: Self::U, b: Self::U) -> Self::U {
+        op!(vmulq_u32(a, b))
+    }
+    #[inline(always)]
+    fn xor_u(self, a: Self::U, b: Self::U) -> Self::U {
+        op!(veorq_u32(a, b))
+    }
+    #[inline(always)]
+    fn shr_u<const S: i32>(self, a: Self::U) -> Self::U {
+        op!(vshrq_n_u32::<S>(a))
+    }
+    #[inline(always)]
+    fn lt_u(self, a: Self::U, b: Self::U) -> Self::M {
+        op!(vcltq_u32(a, b))
+    }
+
+    block_methods!(Neon::new(), "neon");
+}

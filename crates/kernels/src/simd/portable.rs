@@ -1,0 +1,143 @@
+//! The vector operations in plain Rust: eight lanes that the compiler may turn into whatever the target has.
+
+use super::{Simd, block_methods};
+use crate::block::{Left, Out, Right};
+
+/// Plain Rust.
+#[derive(Clone, Copy)]
+pub(crate) struct Portable;
+
+const N: usize = 8;
+
+#[inline(always)]
+fn zip(a: [f32; N], b: [f32; N], f: impl Fn(f32, f32) -> f32) -> [f32; N] {
+    std::array::from_fn(|i| f(a[i], b[i]))
+}
+
+#[inline(always)]
+fn zip_u(a: [u32; N], b: [u32; N], f: impl Fn(u32, u32) -> u32) -> [u32; N] {
+    std::array::from_fn(|i| f(a[i], b[i]))
+}
+
+impl Simd for Portable {
+    const LANES: usize = N;
+    type F = [f32; N];
+    type U = [u32; N];
+    type M = [bool; N];
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> Self::F {
+        [x; N]
+    }
+    #[inline(always)]
+    unsafe fn load(self, p: *const f32) -> Self::F {
+        // SAFETY: the caller vouches for N floats at `p`.
+        unsafe { p.cast::<[f32; N]>().read() }
+    }
+    #[inline(always)]
+    unsafe fn store(self, p: *mut f32, v: Self::F) {
+        // SAFETY: the caller vouches for N floats at `p`.
+        unsafe { p.cast::<[f32; N]>().write(v) }
+    }
+    #[inline(always)]
+    unsafe fn load_partial(self, p: *const f32, n: usize) -> Self::F {
+        let mut v = [0.0; N];
+        // SAFETY: the caller vouches for `n <= N` floats at `p`.
+        v[..n].copy_from_slice(unsafe { std::slice::from_raw_parts(p, n) });
+        v
+    }
+    #[inline(always)]
+    unsafe fn store_partial(self, p: *mut f32, v: Self::F, n: usize) {
+        // SAFETY: the caller vouches for `n <= N` floats at `p`.
+        unsafe { std::slice::from_raw_parts_mut(p, n) }.copy_from_slice(&v[..n]);
+    }
+    #[inline(always)]
+    fn add(self, a: Self::F, b: Self::F) -> Self::F {
+        zip(a, b, |a, b| a + b)
+    }
+    #[inline(always)]
+    fn sub(self, a: Self::F, b: Self::F) -> Self::F {
+        zip(a, b, |a, b| a - b)
+    }
+    #[inline(always)]
+    fn mul(self, a: Self::F, b: Self::F) -> Self::F {
+        zip(a, b, |a, b| a * b)
+    }
+    #[inline(always)]
+    fn div(self, a: Self::F, b: Self::F) -> Self::F {
+        zip(a, b, |a, b| a / b)
+    }
+    #[inline(always)]
+    fn sqrt(self, a: Self::F) -> Self::F {
+        a.map(f32::sqrt)
+    }
+    /// Two roundings: without the instruction, a fused product is a slow library call.
+    #[inline(always)]
+    fn mul_add(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F {
+        std::array::from_fn(|i| a[i] * b[i] + c[i])
+    }
+    #[inline(always)]
+    fn max(self, a: Self::F, b: Self::F) -> Self::F {
+        zip(a, b, |a, b| if a > b { a } else { b })
+    }
+    #[inline(always)]
+    fn min(self, a: Self::F, b: Self::F) -> Self::F {
+        zip(a, b, |a, b| if a < b { a } else { b })
+    }
+    #[inline(always)]
+    fn lt(self, a: Self::F, b: Self::F) -> Self::M {
+        std::array::from_fn(|i| a[i] < b[i])
+    }
+    #[inline(always)]
+    fn select(self, m: Self::M, yes: Self::F, no: Self::F) -> Self::F {
+        std::array::from_fn(|i| if m[i] { yes[i] } else { no[i] })
+    }
+    /// Adding 1.5·2²³ pushes the fraction out of the mantissa, rounding ties to even.
+    #[inline(always)]
+    fn round(self, a: Self::F) -> Self::F {
+        const MAGIC: f32 = 12_582_912.0;
+        a.map(|a| (a + MAGIC) - MAGIC)
+    }
+    #[inline(always)]
+    fn pow2(self, n: Self::F) -> Self::F {
+        n.map(|n| f32::from_bits(((n as i32 + 127) as u32) << 23))
+    }
+    #[inline(always)]
+    fn reduce_sum(self, a: Self::F) -> f32 {
+        (a[0] + a[4]) + (a[1] + a[5]) + ((a[2] + a[6]) + (a[3] + a[7]))
+    }
+    #[inline(always)]
+    fn reduce_max(self, a: Self::F) -> f32 {
+        a.into_iter().fold(f32::NEG_INFINITY, |m, x| if m > x { m } else { x })
+    }
+    #[inline(always)]
+    fn splat_u(self, x: u32) -> Self::U {
+        [x; N]
+    }
+    #[inline(always)]
+    fn lanes_u(self) -> Self::U {
+        std::array::from_fn(|i| i as u32)
+    }
+    #[inline(always)]
+    fn add_u(self, a: Self::U, b: Self::U) -> Self::U {
+        zip_u(a, b, u32::wrapping_add)
+    }
+    #[inline(always)]
+    fn mul_u(self, a: Self::U, b: Self::U) -> Self::U {
+        zip_u(a, b, u32::wrapping_mul)
+    }
+    #[inline(always)]
+    fn xor_u(self, a: Self::U, b: Self::U) -> Self::U {
+        zip_u(a, b, |a, b| a ^ b)
+    }
+    #[inline(always)]
+    fn shr_u<const S: i32>(self, a: Self::U) -> Self::U {
+        a.map(|a| a >> S)
+    }
+    #[inline(always)]
+    fn lt_u(self, a: Self::U, b: Self::U) -> Self::M {
+        std::array::from_fn(|i| a[i] < b[i])
+    }
+
+    block_methods!(Portable);
+}

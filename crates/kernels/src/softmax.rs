@@ -1,0 +1,137 @@
+//! Softmax and log-softmax of rows.
+
+use crate::math::exp;
+use crate::simd::loops::{self, Place, vectors};
+use crate::simd::{Simd, simd_kernel};
+
+/// `x = e^(x · scale − top)`, and the sum of that.
+#[inline(always)]
+pub(crate) fn exponentials<S: Simd>(s: S, x: &mut [f32], scale: f32, top: f32) -> f32 {
+    let (scale, minus_top) = (s.splat(scale), s.splat(-top));
+    let mut total = s.zero();
+    vectors!(S, x.len(), at => {
+        let e = exp(s, s.mul_add(at.read(s, x), scale, minus_top));
+        at.write(s, x, e);
+        total = s.add(total, at.fill(s, e, 0.0));
+    });
+    s.reduce_sum(total)
+}
+
+#[inline(always)]
+fn softmax_body<S: Simd>(s: S, x: &mut [f32], cols: usize) {
+    if cols == 0 {
+        return;
+    }
+    for row in x.chunks_exact_mut(cols) {
+        let top = loops::max(s, row);
+        let total = exponentials(s, row, 1.0, top);
+        loops::scale(s, row, 1.0 / total);
+    }
+}
+simd_kernel! {
+    /// Softmax of each row of `x [rows, cols]`, in place.
+    ///
+    /// A row that holds NaN or +∞, or nothing but −∞, becomes NaN as a whole; −∞ beside finite numbers becomes 0.
+    pub fn softmax_rows(x: &mut [f32], cols: usize) = softmax_body;
+}
+
+#[inline(always)]
+fn log_softmax_body<S: Simd>(s: S, x: &mut [f32], cols: usize) {
+    if cols == 0 {
+        return;
+    }
+    for row in x.chunks_exact_mut(cols) {
+        let top = loops::max(s, row);
+        let minus_top = s.splat(-top);
+        let mut total = s.zero();
+        vectors!(S, cols, at => {
+            let e = exp(s, s.add(at.read(s, row), minus_top));
+            total = s.add(total, at.fill(s, e, 0.0));
+        });
+        let shift = s.splat(top + s.reduce_sum(total).ln());
+        vectors!(S, cols, at => { let v = s.sub(at.read(s, row), shift); at.write(s, row, v); });
+    }
+}
+simd_kernel! {
+    /// Log-softmax of each row of `x [rows, cols]`, in place; NaN and infinity as in [`softmax_rows`].
+    pub fn log_softmax_rows(x: &mut [f32], cols: usize) = log_softmax_body;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{SIZES, assert_close, random, widen};
+    use crate::{Isa, naive};
+
+    #[inline(always)]
+    fn exp_body<S: Simd>(s: S, x: &mut [f32]) {
+        vectors!(S, x.len(), at => { let v = exp(s, at.read(s, x)); at.write(s, x, v); });
+    }
+    simd_kernel! { fn exp_of(x: &mut [f32]) = exp_body; }
+
+    #[test]
+    fn exp_is_right_over_its_whole_range() {
+        for isa in Isa::available() {
+            let x: Vec<f32> = (0..200_000).map(|i| -88.0 + i as f32 * (176.7 / 200_000.0)).collect();
+            let mut y = x.clone();
+            exp_of(isa, &mut y);
+            for (&x, &y) in x.iter().zip(&y) {
+                let want = f64::from(x).exp();
+                let wrong = (f64::from(y) - want).abs();
+                assert!(wrong <= 4e-7 * want || (x < -86.6 && y == 0.0), "{isa}: exp({x}) = {y}, not {want}");
+            }
+            let mut odd =
+                [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 100.0, -100.0, 0.0, -0.0, f32::MIN, f32::MAX];
+            exp_of(isa, &mut odd);
+            assert!(odd[0].is_nan(), "{isa}");
+            assert_eq!(
+                odd[1..],
+                [f32::INFINITY, 0.0, f32::INFINITY, 0.0, 1.0, 1.0, 0.0, f32::INFINITY],
+                "{isa}"
+            );
+        }
+    }
+
+    #[test]
+    fn rows_agree_with_the_naive_twin() {
+        for isa in Isa::available() {
+            for &cols in SIZES {
+                let x: Vec<f32> = random(3 * cols, 5).iter().map(|x| 10.0 * x).collect();
+                let (mut soft, mut log) = (x.clone(), x.clone());
+                softmax_rows(isa, &mut soft, cols);
+                log_softmax_rows(isa, &mut log, cols);
+                for r in 0..3 {
+                    let row = r * cols..(r + 1) * cols;
+                    let wide = widen(&x[row.clone()]);
+                    assert_close(
+                        &soft[row.clone()],
+                        &naive::softmax(&wide),
+                        1e-6,
+                        &format!("{isa} softmax {cols}"),
+                    );
+                    assert_close(&log[row], &naive::log_softmax(&wide), 2e-6, &format!("{isa} log {cols}"));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nan_and_infinity_stay_in_their_row() {
+        for isa in Isa::available() {
+            for &cols in SIZES.iter().filter(|&&n| n > 0) {
+                for (odd, at) in [(f32::NAN, 0), (f32::NAN, cols - 1), (f32::INFINITY, cols / 2)] {
+                    let mut x = random(2 * cols, 6);
+                    x[at] = odd;
+                    softmax_rows(isa, &mut x, cols);
+                    assert!(x[..cols].iter().all(|x| x.is_nan()), "{isa} {cols} {odd} at {at}: {x:?}");
+                    assert!(x[cols..].iter().all(|x| x.is_finite()), "{isa} {cols}");
+                }
+                let mut x = random(cols + 1, 7);
+                x[0] = f32::NEG_INFINITY;
+                softmax_rows(isa, &mut x, cols + 1);
+                assert_eq!(x[0], 0.0);
+                assert!((x.iter().sum::<f32>() - 1.0).abs() < 1e-5, "{isa} {cols}");
+            }
+        }
+    }
+}

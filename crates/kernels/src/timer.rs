@@ -1,0 +1,30 @@
+//! How long this thread has spent in matrix products: what a benchmark divides by.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+thread_local! {
+    static SPENT: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+}
+
+/// Adds the time until it is dropped to this thread's account.
+#[derive(Debug)]
+pub struct Timer(Instant);
+
+impl Timer {
+    /// Starts to count.
+    pub(crate) fn start() -> Self {
+        Timer(Instant::now())
+    }
+
+    /// The time that this thread has spent in matrix products since it was last asked.
+    pub fn take() -> Duration {
+        SPENT.replace(Duration::ZERO)
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        SPENT.set(SPENT.get() + self.0.elapsed());
+    }
+}
