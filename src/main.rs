@@ -1,3 +1,33 @@
-//! The `regard` command.
+//! The `regard` command: arguments here, one file per command in `commands`.
 
-fn main() {}
+mod commands;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// The Transformer, from raw parallel text to a served translator.
+#[derive(Debug, Parser)]
+#[command(name = "regard", version, arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measure speed on a fixed workload, comparable with the scripts in tools/peers
+    Bench(commands::bench::Arguments),
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Bench(arguments) => commands::bench::run(arguments),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("regard: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -55,6 +55,21 @@ simd_kernel! {
 }
 
 #[inline(always)]
+fn dropout_in_place_body<S: Simd>(s: S, x: &mut [f32], cols: usize, dropout: Dropout) {
+    if cols == 0 {
+        return;
+    }
+    for (r, x) in x.chunks_exact_mut(cols).enumerate() {
+        let factors = dropout.row(s, r, cols);
+        vectors!(S, cols, at => { let v = s.mul(at.read(s, x), factors.at(s, at.index())); at.write(s, x, v); });
+    }
+}
+simd_kernel! {
+    /// `x = dropout(x)` for `[rows, cols]`.
+    pub fn dropout_in_place(x: &mut [f32], cols: usize, dropout: Dropout) = dropout_in_place_body;
+}
+
+#[inline(always)]
 fn sum_of_squares_body<S: Simd>(s: S, x: &[f32]) -> f64 {
     x.chunks(4096).map(|part| f64::from(loops::sum_of_squares(s, part, 0.0))).sum()
 }
@@ -95,6 +110,10 @@ mod tests {
                         (0..n).map(|c| wx[c] * f64::from(p.factor(0, c, n)) + keep * wy[c]).collect();
                     assert_close(&got, &want, 1e-6, &what);
                 }
+                let mut got = x.clone();
+                dropout_in_place(isa, &mut got, n, p);
+                let want: Vec<f64> = (0..n).map(|c| wx[c] * f64::from(p.factor(0, c, n))).collect();
+                assert_close(&got, &want, 1e-6, &what);
                 let want: f64 = wx.iter().map(|x| x * x).sum();
                 assert!((sum_of_squares(isa, &x) - want).abs() <= 1e-5 * want.max(1.0), "{what}");
             }

@@ -30,7 +30,7 @@ pub use activation::{Activation, activate, activate_backward};
 pub use adam::{Adam, adam_step};
 pub use attention::{Attention, Mask, Relative, Scratch, attention_backward, attention_forward};
 pub use cross_entropy::{BlockStatistics, logits_to_exponentials, logits_to_gradient};
-pub use elementwise::{add, add_scaled, dropout, sum_of_squares};
+pub use elementwise::{add, add_scaled, dropout, dropout_in_place, sum_of_squares};
 pub use isa::{Isa, IsaError, VARIABLE as ISA_VARIABLE};
 pub use mat::{Mat, MatMut};
 pub use matmul::{Into, matmul};

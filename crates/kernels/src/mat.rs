@@ -35,6 +35,15 @@ impl<'a> Mat<'a> {
         self.cols
     }
 
+    /// All its numbers, of a matrix that fills its data.
+    ///
+    /// # Panics
+    /// If it is a part of a larger one, or transposed.
+    pub fn data(&self) -> &'a [f32] {
+        assert!(self.data.len() == self.rows * self.cols && (self.col_stride == 1 || self.data.is_empty()));
+        self.data
+    }
+
     /// The same numbers with rows and columns exchanged.
     pub fn t(self) -> Self {
         Mat {

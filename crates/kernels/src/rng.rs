@@ -96,11 +96,6 @@ impl Dropout {
         Dropout { key, rate, first_row }
     }
 
-    /// The same for rows from `row` of these on.
-    pub fn from_row(self, row: usize) -> Self {
-        Dropout { first_row: self.first_row + row, ..self }
-    }
-
     /// The same rate in a stream of its own for each attention head.
     pub fn head(self, head: usize) -> Self {
         Dropout { key: self.key.child(head as u64), ..self }
@@ -191,7 +186,6 @@ mod tests {
         for r in 0..7 {
             for c in 0..13 {
                 assert_eq!(whole.factor(r + 5, c, 13), part.factor(r, c, 13));
-                assert_eq!(whole.from_row(5).factor(r, c, 13), part.factor(r, c, 13));
             }
         }
         let kept = (0..10_000).filter(|&c| whole.factor(0, c, 10_000) > 0.0).count();

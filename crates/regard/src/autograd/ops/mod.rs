@@ -1,0 +1,18 @@
+//! The operations, one file each, forward and backward side by side.
+//!
+//! Letters as in the paper: `n` source tokens, `m` target tokens, `d` model width, `h` heads, `v` vocabulary; `rows` where
+//! it may be either kind of token.
+
+mod attention;
+mod cross_entropy;
+mod embedding;
+mod linear;
+mod norm;
+mod residual;
+
+pub use attention::{CrossAttention, HeadShape, RelativePositions, SelfAttention};
+pub use cross_entropy::CrossEntropy;
+pub use embedding::{Embedding, PositionVectors};
+pub use linear::Linear;
+pub use norm::AddNorm;
+pub use residual::Residual;

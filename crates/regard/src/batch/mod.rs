@@ -1,0 +1,5 @@
+//! Batches: which sentences go together, and how they lie in memory.
+
+mod packed;
+
+pub use packed::{Batch, Packed};

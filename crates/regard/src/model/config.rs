@@ -1,0 +1,382 @@
+//! What a model looks like, field by field.
+
+use crate::autograd::ops::HeadShape;
+use crate::{Error, Result};
+use regard_kernels::Activation;
+use serde::{Deserialize, Serialize};
+
+/// Where a layer is normalised.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NormPlace {
+    /// `LayerNorm(x + f(x))`, the paper's.
+    #[default]
+    Post,
+    /// `x + f(LayerNorm(x))`, with one more norm at the end of each stack.
+    Pre,
+}
+
+/// How the model knows the order of its tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Positions {
+    /// Sines in the first half of the columns and cosines in the second: the paper's, its columns reordered.
+    #[default]
+    Sinusoidal,
+    /// A learned vector for each position up to `max_positions`.
+    Learned,
+    /// A learned vector for each distance between query and key, in every self-attention.
+    Relative,
+    /// Not at all.
+    None,
+}
+
+/// How a position vector joins the token's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Combine {
+    /// Added, as in the paper.
+    #[default]
+    Add,
+    /// Put beside it and projected back to `d_model` by a learned matrix, so that the embeddings can still be tied.
+    Concatenate,
+}
+
+/// Which of the three vocabulary matrices (source, target, output) are one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tying {
+    /// All three, the paper's; needs one vocabulary for both languages.
+    #[default]
+    ThreeWay,
+    /// Target and output.
+    Decoder,
+    /// None.
+    None,
+}
+
+/// A named size of model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Preset {
+    /// 128 wide, 4 heads, 4 + 4 layers, d_ff 256.
+    Tiny,
+    /// 512 wide, 4 heads, 6 + 6 layers, d_ff 1024.
+    Small,
+    /// The paper's base: 512 wide, 8 heads, 6 + 6 layers, d_ff 2048.
+    Base,
+    /// The paper's big: 1024 wide, 16 heads, 6 + 6 layers, d_ff 4096, dropout 0.3.
+    Big,
+}
+
+/// The shape of a Transformer. The default is the paper's base model, but for the vocabularies, which have none.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ModelConfig {
+    /// Words the encoder knows, the padding token included; padding is the last.
+    pub source_vocabulary: usize,
+    /// Words the decoder knows, the padding token included; padding is the last, and the decoder's start.
+    pub target_vocabulary: usize,
+    /// Width of the vectors between layers.
+    pub d_model: usize,
+    /// Attention heads.
+    pub heads: usize,
+    /// Width of a head's queries and keys; `d_model / heads` if not given.
+    pub d_k: Option<usize>,
+    /// Width of a head's values; `d_model / heads` if not given.
+    pub d_v: Option<usize>,
+    /// Width inside the feed-forward layers.
+    pub d_ff: usize,
+    /// Layers of the encoder.
+    pub encoder_layers: usize,
+    /// Layers of the decoder.
+    pub decoder_layers: usize,
+    /// Where layers are normalised.
+    pub norm: NormPlace,
+    /// ε of the layer norms.
+    pub norm_epsilon: f32,
+    /// The feed-forward layers' activation.
+    #[serde(with = "activation_name")]
+    pub activation: Activation,
+    /// Dropout of the embeddings and of each sub-layer's output.
+    pub dropout: f32,
+    /// Dropout of the attention weights.
+    pub attention_dropout: f32,
+    /// Dropout behind the activation.
+    pub activation_dropout: f32,
+    /// Which vocabulary matrices are one.
+    pub tying: Tying,
+    /// Whether token vectors are multiplied by √d_model.
+    pub scale_embeddings: bool,
+    /// How order is known.
+    pub positions: Positions,
+    /// How a position vector joins the token's.
+    pub combine: Combine,
+    /// Positions that learned vectors exist for; sinusoids go on for ever.
+    pub max_positions: usize,
+    /// The longest distance that relative positions tell apart.
+    pub relative_reach: usize,
+    /// Self-attention reaches only so many tokens to each side; all of them if not given.
+    pub window: Option<usize>,
+}
+
+impl Default for ModelConfig {
+    fn default() -> Self {
+        ModelConfig {
+            source_vocabulary: 0,
+            target_vocabulary: 0,
+            d_model: 512,
+            heads: 8,
+            d_k: None,
+            d_v: None,
+            d_ff: 2048,
+            encoder_layers: 6,
+            decoder_layers: 6,
+            norm: NormPlace::Post,
+            norm_epsilon: 1e-5,
+            activation: Activation::Relu,
+            dropout: 0.1,
+            attention_dropout: 0.0,
+            activation_dropout: 0.0,
+            tying: Tying::ThreeWay,
+            scale_embeddings: true,
+            positions: Positions::Sinusoidal,
+            combine: Combine::Add,
+            max_positions: 512,
+            relative_reach: 16,
+            window: None,
+        }
+    }
+}
+
+impl Preset {
+    /// Every preset, by size.
+    pub const ALL: [Preset; 4] = [Preset::Tiny, Preset::Small, Preset::Base, Preset::Big];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Preset::Tiny => "tiny",
+            Preset::Small => "small",
+            Preset::Base => "base",
+            Preset::Big => "big",
+        }
+    }
+
+    /// The model of this size, with one vocabulary of `words` for both languages.
+    pub fn config(self, words: usize) -> ModelConfig {
+        let (d_model, heads, layers, d_ff, dropout) = match self {
+            Preset::Tiny => (128, 4, 4, 256, 0.1),
+            Preset::Small => (512, 4, 6, 1024, 0.1),
+            Preset::Base => (512, 8, 6, 2048, 0.1),
+            Preset::Big => (1024, 16, 6, 4096, 0.3),
+        };
+        ModelConfig {
+            source_vocabulary: words,
+            target_vocabulary: words,
+            d_model,
+            heads,
+            d_ff,
+            encoder_layers: layers,
+            decoder_layers: layers,
+            dropout,
+            ..ModelConfig::default()
+        }
+    }
+}
+
+impl ModelConfig {
+    /// The heads of each attention.
+    pub fn head_shape(&self) -> HeadShape {
+        let even = self.d_model / self.heads.max(1);
+        HeadShape { heads: self.heads, d_k: self.d_k.unwrap_or(even), d_v: self.d_v.unwrap_or(even) }
+    }
+
+    /// The source padding token.
+    pub fn source_pad(&self) -> u32 {
+        (self.source_vocabulary - 1) as u32
+    }
+
+    /// The target padding token, with which the decoder starts.
+    pub fn target_pad(&self) -> u32 {
+        (self.target_vocabulary - 1) as u32
+    }
+
+    /// The vector that token vectors are multiplied by.
+    pub fn embedding_scale(&self) -> f32 {
+        if self.scale_embeddings { (self.d_model as f32).sqrt() } else { 1.0 }
+    }
+
+    /// Refuses what makes no sense, by the name of the field.
+    pub fn validate(&self) -> Result<()> {
+        let refuse = |field: &str, message: String| Err(Error::config(field, message));
+        for (field, value, least) in [
+            ("source_vocabulary", self.source_vocabulary, 3),
+            ("target_vocabulary", self.target_vocabulary, 3),
+            ("d_model", self.d_model, 1),
+            ("heads", self.heads, 1),
+            ("d_k", self.d_k.unwrap_or(1), 1),
+            ("d_v", self.d_v.unwrap_or(1), 1),
+            ("d_ff", self.d_ff, 1),
+            ("encoder_layers", self.encoder_layers, 1),
+            ("decoder_layers", self.decoder_layers, 1),
+            ("max_positions", self.max_positions, 1),
+            ("relative_reach", self.relative_reach, 1),
+            ("window", self.window.unwrap_or(1), 1),
+        ] {
+            if value < least {
+                return refuse(field, format!("{value} is too few, at least {least} is needed"));
+            }
+            if value > MOST {
+                return refuse(field, format!("{value} is too many, at most {MOST} is possible"));
+            }
+        }
+        if (self.d_k.is_none() || self.d_v.is_none()) && !self.d_model.is_multiple_of(self.heads) {
+            let fits: Vec<String> = (1..=self.d_model.min(64))
+                .filter(|h| self.d_model.is_multiple_of(*h))
+                .map(|h| h.to_string())
+                .collect();
+            let message = format!(
+                "{} does not divide d_model = {}; use one of {}, or set d_k and d_v",
+                self.heads,
+                self.d_model,
+                fits.join(", ")
+            );
+            return refuse("heads", message);
+        }
+        if self.positions == Positions::Sinusoidal && !self.d_model.is_multiple_of(2) {
+            return refuse(
+                "d_model",
+                format!("{} is odd; sinusoidal positions need an even width", self.d_model),
+            );
+        }
+        for (field, rate) in [
+            ("dropout", self.dropout),
+            ("attention_dropout", self.attention_dropout),
+            ("activation_dropout", self.activation_dropout),
+        ] {
+            if !(0.0..1.0).contains(&rate) {
+                return refuse(field, format!("{rate} is not a rate from 0 up to, but not including, 1"));
+            }
+        }
+        if !(self.norm_epsilon > 0.0 && self.norm_epsilon.is_finite()) {
+            return refuse("norm_epsilon", format!("{} is not a small positive number", self.norm_epsilon));
+        }
+        if self.tying == Tying::ThreeWay && self.source_vocabulary != self.target_vocabulary {
+            let message = format!(
+                "three-way needs one vocabulary, but the source has {} and the target {} words; use decoder or none",
+                self.source_vocabulary, self.target_vocabulary
+            );
+            return refuse("tying", message);
+        }
+        if self.combine == Combine::Concatenate
+            && matches!(self.positions, Positions::Relative | Positions::None)
+        {
+            let message = "concatenate needs position vectors; use positions = sinusoidal or learned".into();
+            return refuse("combine", message);
+        }
+        Ok(())
+    }
+
+    /// Multiply-adds of one pair's training step, up to a factor: what work is split by.
+    pub fn cost(&self, source: usize, target: usize) -> f64 {
+        let HeadShape { heads, d_k, d_v } = self.head_shape();
+        let (d, n, m) = (self.d_model as f64, source as f64, target as f64);
+        let attention = (heads * (2 * d_k + 2 * d_v)) as f64 * d;
+        let ff = 2.0 * d * self.d_ff as f64;
+        let scores = (heads * (d_k + d_v)) as f64;
+        let cross = scores * d;
+        let reach = |n: f64| self.window.map_or(n, |w| n.min(2.0 * w as f64 + 1.0));
+        let encoder = n * (attention + ff + scores * reach(n));
+        let decoder = m * (attention + cross + ff + scores * (reach(m) + n)) + n * cross;
+        self.encoder_layers as f64 * encoder
+            + self.decoder_layers as f64 * decoder
+            + m * d * self.target_vocabulary as f64
+    }
+}
+
+/// No dimension is larger: products of a few of them stay far from overflow.
+const MOST: usize = 1 << 24;
+
+/// Activations by the names that configurations use.
+mod activation_name {
+    use regard_kernels::Activation;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    const NAMES: [(&str, Activation); 4] = [
+        ("relu", Activation::Relu),
+        ("gelu", Activation::Gelu),
+        ("silu", Activation::Silu),
+        ("swish", Activation::Silu),
+    ];
+
+    pub(super) fn serialize<S: Serializer>(value: &Activation, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(NAMES.iter().find(|(_, a)| a == value).map_or("identity", |(name, _)| name))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Activation, D::Error> {
+        let name = String::deserialize(from)?;
+        NAMES.iter().find(|(n, _)| *n == name).map(|(_, a)| *a).ok_or_else(|| {
+            D::Error::custom(format!("unknown activation {name:?}, use relu, gelu, silu or swish"))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(change: impl Fn(&mut ModelConfig)) -> String {
+        let mut config = Preset::Tiny.config(100);
+        assert!(config.validate().is_ok());
+        change(&mut config);
+        config.validate().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn nonsense_is_refused_by_the_name_of_the_field() {
+        assert_eq!(
+            refusal(|c| c.heads = 3),
+            "heads: 3 does not divide d_model = 128; use one of 1, 2, 4, 8, 16, 32, 64, or set d_k and d_v"
+        );
+        assert_eq!(refusal(|c| c.encoder_layers = 0), "encoder_layers: 0 is too few, at least 1 is needed");
+        assert_eq!(refusal(|c| c.decoder_layers = 0), "decoder_layers: 0 is too few, at least 1 is needed");
+        assert_eq!(refusal(|c| c.heads = 0), "heads: 0 is too few, at least 1 is needed");
+        assert_eq!(
+            refusal(|c| c.d_ff = usize::MAX).split(',').next_back(),
+            Some(" at most 16777216 is possible")
+        );
+        assert_eq!(
+            refusal(|c| c.dropout = 1.0),
+            "dropout: 1 is not a rate from 0 up to, but not including, 1"
+        );
+        assert!(refusal(|c| c.attention_dropout = f32::NAN).starts_with("attention_dropout: NaN"));
+        assert!(refusal(|c| c.source_vocabulary = 99).starts_with("tying: three-way needs one vocabulary"));
+        assert!(refusal(|c| (c.d_model, c.heads) = (7, 7)).starts_with("d_model: 7 is odd"));
+        assert!(
+            refusal(|c| (c.combine, c.positions) = (Combine::Concatenate, Positions::None))
+                .starts_with("combine:")
+        );
+        assert!(refusal(|c| c.window = Some(0)).starts_with("window: 0 is too few"));
+        assert!(refusal(|c| c.norm_epsilon = 0.0).starts_with("norm_epsilon: 0 is not"));
+    }
+
+    #[test]
+    fn heads_need_not_divide_the_width_when_their_own_is_given() {
+        let mut config = Preset::Tiny.config(100);
+        (config.heads, config.d_k, config.d_v) = (3, Some(8), Some(16));
+        assert!(config.validate().is_ok());
+        assert_eq!(config.head_shape(), HeadShape { heads: 3, d_k: 8, d_v: 16 });
+    }
+
+    #[test]
+    fn a_config_survives_json_and_unknown_keys_do_not() {
+        let config = ModelConfig { activation: Activation::Silu, window: Some(4), ..Preset::Base.config(50) };
+        let text = serde_json::to_string(&config).unwrap();
+        assert_eq!(serde_json::from_str::<ModelConfig>(&text).unwrap(), config);
+        let error = serde_json::from_str::<ModelConfig>(r#"{"d_modle": 3}"#).unwrap_err().to_string();
+        assert!(error.starts_with("unknown field `d_modle`"), "{error}");
+        let error = serde_json::from_str::<ModelConfig>(r#"{"activation": "tanh"}"#).unwrap_err().to_string();
+        assert!(error.starts_with("unknown activation \"tanh\", use relu"), "{error}");
+    }
+}

@@ -1,0 +1,363 @@
+//! The wiring of encoder and decoder, once, over whatever executes it.
+
+use super::config::{Combine, ModelConfig, NormPlace, Positions, Tying};
+use super::parameters::{Initial, Parameters};
+use crate::Result;
+use crate::autograd::Param;
+use crate::autograd::ops::{HeadShape, RelativePositions};
+use regard_kernels::Mask;
+
+/// The two sides of a translation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// What the encoder reads.
+    Source,
+    /// What the decoder reads.
+    Target,
+}
+
+/// A linear layer: `W [out, in]`, `b [out]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinearLayer {
+    pub(crate) weight: Param,
+    pub(crate) bias: Param,
+}
+
+/// γ and β.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NormLayer {
+    pub(crate) gamma: Param,
+    pub(crate) beta: Param,
+}
+
+/// The embedding of one side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EmbeddingLayer {
+    pub(crate) side: Side,
+    pub(crate) table: Param,
+    /// Learned positions.
+    pub(crate) positions: Option<Param>,
+    /// From token and position, side by side, back to the width of the model.
+    pub(crate) joined: Option<LinearLayer>,
+}
+
+/// Self-attention with its projections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SelfAttentionLayer {
+    /// Counted through the stack.
+    pub(crate) layer: usize,
+    pub(crate) qkv: LinearLayer,
+    pub(crate) out: LinearLayer,
+    pub(crate) norm: NormLayer,
+    pub(crate) mask: Mask,
+    pub(crate) relative: Option<RelativePositions>,
+}
+
+/// Cross-attention with its projections: queries of the decoder, keys and values of the encoder's output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CrossAttentionLayer {
+    /// Counted through the stack.
+    pub(crate) layer: usize,
+    pub(crate) q: LinearLayer,
+    pub(crate) kv: LinearLayer,
+    pub(crate) out: LinearLayer,
+    pub(crate) norm: NormLayer,
+}
+
+/// The position-wise feed-forward layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct FeedForwardLayer {
+    up: LinearLayer,
+    down: LinearLayer,
+    norm: NormLayer,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct EncoderLayer {
+    self_attention: SelfAttentionLayer,
+    feed_forward: FeedForwardLayer,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct DecoderLayer {
+    self_attention: SelfAttentionLayer,
+    cross_attention: CrossAttentionLayer,
+    feed_forward: FeedForwardLayer,
+}
+
+/// What carries the layers out: on the training tape, or with caches while decoding.
+///
+/// Dropout is the executor's affair: it knows whether this is training.
+pub trait Executor {
+    /// A handle to the vectors of some tokens.
+    type Tensor: Copy;
+
+    /// Token vectors with their positions.
+    fn embed(&mut self, layer: &EmbeddingLayer) -> Self::Tensor;
+    /// `x·Wᵀ + b`
+    fn linear(&mut self, x: Self::Tensor, layer: &LinearLayer) -> Self::Tensor;
+    /// `activation(x·Wᵀ + b)`
+    fn activated(&mut self, x: Self::Tensor, layer: &LinearLayer) -> Self::Tensor;
+    /// Attention of tokens over tokens of the same side; `qkv` side by side.
+    fn self_attention(&mut self, qkv: Self::Tensor, layer: &SelfAttentionLayer) -> Self::Tensor;
+    /// The keys and values of the encoder's output for one decoder layer, which a cache may hold already.
+    fn memory(&mut self, memory: Self::Tensor, layer: &CrossAttentionLayer) -> Self::Tensor;
+    /// Attention of target tokens over source tokens.
+    fn cross_attention(
+        &mut self,
+        q: Self::Tensor,
+        kv: Self::Tensor,
+        layer: &CrossAttentionLayer,
+    ) -> Self::Tensor;
+    /// `LayerNorm(x + f)`
+    fn add_norm(&mut self, x: Self::Tensor, branch: Self::Tensor, norm: &NormLayer) -> Self::Tensor;
+    /// `LayerNorm(x)`
+    fn norm(&mut self, x: Self::Tensor, norm: &NormLayer) -> Self::Tensor;
+    /// `x + f`
+    fn add(&mut self, x: Self::Tensor, branch: Self::Tensor) -> Self::Tensor;
+}
+
+/// The Transformer's layers and where their weights lie.
+#[derive(Clone, Debug)]
+pub struct Transformer {
+    config: ModelConfig,
+    parameters: Parameters,
+    source: EmbeddingLayer,
+    target: EmbeddingLayer,
+    encoder: Vec<EncoderLayer>,
+    decoder: Vec<DecoderLayer>,
+    /// The last norm of encoder and decoder, in a pre-norm model.
+    final_norms: Option<(NormLayer, NormLayer)>,
+    output: Param,
+}
+
+/// Lays parameters out while the layers are made.
+struct Builder<'a> {
+    config: &'a ModelConfig,
+    parameters: Parameters,
+}
+
+impl Builder<'_> {
+    fn linear(&mut self, name: &str, blocks: [usize; 3], input: usize) -> LinearLayer {
+        let rows = blocks.iter().sum();
+        let initial = Initial::Glorot { rows: blocks };
+        LinearLayer {
+            weight: self.parameters.add(format!("{name}.weight"), [rows, input], initial),
+            bias: self.parameters.add(format!("{name}.bias"), [1, rows], Initial::Zero),
+        }
+    }
+
+    fn norm(&mut self, name: &str) -> NormLayer {
+        let d = self.config.d_model;
+        NormLayer {
+            gamma: self.parameters.add(format!("{name}.weight"), [1, d], Initial::One),
+            beta: self.parameters.add(format!("{name}.bias"), [1, d], Initial::Zero),
+        }
+    }
+
+    fn words(&mut self, name: &str, words: usize) -> Param {
+        let d = self.config.d_model;
+        let deviation = if self.config.scale_embeddings { (d as f32).powf(-0.5) } else { 1.0 };
+        self.parameters.add(name, [words, d], Initial::Normal { deviation, pad: true })
+    }
+
+    fn embedding(&mut self, side: Side, table: Param) -> EmbeddingLayer {
+        let d = self.config.d_model;
+        let name = match side {
+            Side::Source => "encoder",
+            Side::Target => "decoder",
+        };
+        let positions = (self.config.positions == Positions::Learned).then(|| {
+            let initial = Initial::Normal { deviation: 0.02, pad: false };
+            self.parameters.add(format!("{name}.positions"), [self.config.max_positions, d], initial)
+        });
+        let joined = (self.config.combine == Combine::Concatenate)
+            .then(|| self.linear(&format!("{name}.joined"), [d, 0, 0], 2 * d));
+        EmbeddingLayer { side, table, positions, joined }
+    }
+
+    fn self_attention(&mut self, name: &str, layer: usize, causal: bool) -> SelfAttentionLayer {
+        let (d, heads) = (self.config.d_model, self.config.head_shape());
+        let HeadShape { d_k, .. } = heads;
+        let reach = self.config.relative_reach;
+        SelfAttentionLayer {
+            layer,
+            qkv: self.linear(&format!("{name}.qkv"), [heads.keys(), heads.keys(), heads.values()], d),
+            out: self.linear(&format!("{name}.out"), [d, 0, 0], heads.values()),
+            norm: self.norm(&format!("{name}_norm")),
+            mask: Mask { causal, window: self.config.window },
+            relative: (self.config.positions == Positions::Relative).then(|| RelativePositions {
+                table: self.parameters.add(
+                    format!("{name}.relative"),
+                    [2 * reach + 1, d_k],
+                    Initial::Glorot { rows: [2 * reach + 1, 0, 0] },
+                ),
+                reach,
+            }),
+        }
+    }
+
+    fn cross_attention(&mut self, name: &str, layer: usize) -> CrossAttentionLayer {
+        let (d, heads) = (self.config.d_model, self.config.head_shape());
+        CrossAttentionLayer {
+            layer,
+            q: self.linear(&format!("{name}.q"), [heads.keys(), 0, 0], d),
+            kv: self.linear(&format!("{name}.kv"), [heads.keys(), heads.values(), 0], d),
+            out: self.linear(&format!("{name}.out"), [d, 0, 0], heads.values()),
+            norm: self.norm(&format!("{name}_norm")),
+        }
+    }
+
+    fn feed_forward(&mut self, name: &str) -> FeedForwardLayer {
+        let (d, d_ff) = (self.config.d_model, self.config.d_ff);
+        FeedForwardLayer {
+            up: self.linear(&format!("{name}.up"), [d_ff, 0, 0], d),
+            down: self.linear(&format!("{name}.down"), [d, 0, 0], d_ff),
+            norm: self.norm(&format!("{name}_norm")),
+        }
+    }
+}
+
+impl Transformer {
+    /// The model of a configuration, if that makes sense.
+    pub fn new(config: ModelConfig) -> Result<Self> {
+        config.validate()?;
+        let mut b = Builder { config: &config, parameters: Parameters::default() };
+        let (source_table, target_table, output) = match config.tying {
+            Tying::ThreeWay => {
+                let shared = b.words("embeddings", config.target_vocabulary);
+                (shared, shared, shared)
+            }
+            Tying::Decoder => {
+                let source = b.words("encoder.embeddings", config.source_vocabulary);
+                let target = b.words("decoder.embeddings", config.target_vocabulary);
+                (source, target, target)
+            }
+            Tying::None => (
+                b.words("encoder.embeddings", config.source_vocabulary),
+                b.words("decoder.embeddings", config.target_vocabulary),
+                b.words("output", config.target_vocabulary),
+            ),
+        };
+        let source = b.embedding(Side::Source, source_table);
+        let target = b.embedding(Side::Target, target_table);
+        let encoder = (0..config.encoder_layers)
+            .map(|i| EncoderLayer {
+                self_attention: b.self_attention(&format!("encoder.layers.{i}.self_attn"), i, false),
+                feed_forward: b.feed_forward(&format!("encoder.layers.{i}.ffn")),
+            })
+            .collect();
+        let decoder = (0..config.decoder_layers)
+            .map(|i| DecoderLayer {
+                self_attention: b.self_attention(&format!("decoder.layers.{i}.self_attn"), i, true),
+                cross_attention: b.cross_attention(&format!("decoder.layers.{i}.cross_attn"), i),
+                feed_forward: b.feed_forward(&format!("decoder.layers.{i}.ffn")),
+            })
+            .collect();
+        let final_norms =
+            (config.norm == NormPlace::Pre).then(|| (b.norm("encoder.norm"), b.norm("decoder.norm")));
+        let parameters = b.parameters;
+        Ok(Transformer { config, parameters, source, target, encoder, decoder, final_norms, output })
+    }
+
+    /// What it looks like.
+    pub fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    /// Its parameters.
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// The output matrix `[v, d]`.
+    pub fn output(&self) -> Param {
+        self.output
+    }
+
+    /// Runs the encoder: `[n, d]`.
+    pub fn encode<E: Executor>(&self, e: &mut E) -> E::Tensor {
+        let mut x = self.embed(e, &self.source);
+        for layer in &self.encoder {
+            x = self.self_attention(e, x, &layer.self_attention);
+            x = self.feed_forward(e, x, &layer.feed_forward);
+        }
+        match &self.final_norms {
+            Some((norm, _)) => e.norm(x, norm),
+            None => x,
+        }
+    }
+
+    /// Runs the decoder over the encoder's output: `[m, d]`, of which the output matrix makes logits.
+    pub fn decode<E: Executor>(&self, e: &mut E, memory: E::Tensor) -> E::Tensor {
+        let mut x = self.embed(e, &self.target);
+        for layer in &self.decoder {
+            x = self.self_attention(e, x, &layer.self_attention);
+            x = self.cross_attention(e, x, memory, &layer.cross_attention);
+            x = self.feed_forward(e, x, &layer.feed_forward);
+        }
+        match &self.final_norms {
+            Some((_, norm)) => e.norm(x, norm),
+            None => x,
+        }
+    }
+
+    fn embed<E: Executor>(&self, e: &mut E, layer: &EmbeddingLayer) -> E::Tensor {
+        let x = e.embed(layer);
+        match &layer.joined {
+            Some(joined) => e.linear(x, joined),
+            None => x,
+        }
+    }
+
+    /// A sub-layer with its residual connection and its norm, before or behind.
+    fn sub_layer<E: Executor>(
+        &self,
+        e: &mut E,
+        x: E::Tensor,
+        norm: &NormLayer,
+        f: impl FnOnce(&mut E, E::Tensor) -> E::Tensor,
+    ) -> E::Tensor {
+        match self.config.norm {
+            NormPlace::Post => {
+                let branch = f(e, x);
+                e.add_norm(x, branch, norm)
+            }
+            NormPlace::Pre => {
+                let normed = e.norm(x, norm);
+                let branch = f(e, normed);
+                e.add(x, branch)
+            }
+        }
+    }
+
+    fn self_attention<E: Executor>(&self, e: &mut E, x: E::Tensor, layer: &SelfAttentionLayer) -> E::Tensor {
+        self.sub_layer(e, x, &layer.norm, |e, x| {
+            let qkv = e.linear(x, &layer.qkv);
+            let heads = e.self_attention(qkv, layer);
+            e.linear(heads, &layer.out)
+        })
+    }
+
+    fn cross_attention<E: Executor>(
+        &self,
+        e: &mut E,
+        x: E::Tensor,
+        memory: E::Tensor,
+        layer: &CrossAttentionLayer,
+    ) -> E::Tensor {
+        self.sub_layer(e, x, &layer.norm, |e, x| {
+            let q = e.linear(x, &layer.q);
+            let kv = e.memory(memory, layer);
+            let heads = e.cross_attention(q, kv, layer);
+            e.linear(heads, &layer.out)
+        })
+    }
+
+    fn feed_forward<E: Executor>(&self, e: &mut E, x: E::Tensor, layer: &FeedForwardLayer) -> E::Tensor {
+        self.sub_layer(e, x, &layer.norm, |e, x| {
+            let hidden = e.activated(x, &layer.up);
+            e.linear(hidden, &layer.down)
+        })
+    }
+}

@@ -1,0 +1,16 @@
+//! The Transformer: its configuration, where its weights lie, and the wiring of its layers.
+//!
+//! [`Transformer`] holds no numbers. It says which parameters there are and in which order the operations come; an
+//! [`Executor`] carries them out: the training tape here, cached kernels in decoding. So there is one definition of
+//! encoder and decoder.
+
+mod config;
+mod layers;
+mod parameters;
+pub mod positions;
+mod taped;
+
+pub use config::{Combine, ModelConfig, NormPlace, Positions, Preset, Tying};
+pub use layers::{Executor, Side, Transformer};
+pub use parameters::{Initial, Parameter, Parameters};
+pub use taped::{Dropouts, Taped, loss};

@@ -1,0 +1,263 @@
+//! One training step: the batch is split over replicas, each core being one; their gradients are summed in a fixed order; Adam.
+
+use crate::autograd::Tape;
+use crate::batch::Batch;
+use crate::model::{Dropouts, Transformer, loss};
+use crate::{Error, Result};
+use regard_kernels::{Adam, Isa, Key, Timer, adam_step, add, sum_of_squares};
+use std::time::{Duration, Instant};
+
+/// Replicas have a gradient buffer each: with more cores than this, a replica spans several.
+const MOST_REPLICAS: usize = 8;
+
+/// Numbers that one thread sums and updates at a time: four of such pieces fit the second-level cache.
+const PIECE: usize = 1 << 15;
+
+/// The settings of a step that do not change from step to step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StepSettings {
+    /// ε of the label smoothing; 0.1 in the paper.
+    pub label_smoothing: f32,
+    /// Adam's β₁ and β₂; 0.9 and 0.98 in the paper.
+    pub betas: (f32, f32),
+    /// Adam's ε; 1e-9 in the paper.
+    pub epsilon: f32,
+    /// The longest gradient; longer ones are scaled down to it. None in the paper.
+    pub clip: Option<f32>,
+}
+
+impl Default for StepSettings {
+    fn default() -> Self {
+        StepSettings { label_smoothing: 0.1, betas: (0.9, 0.98), epsilon: 1e-9, clip: None }
+    }
+}
+
+/// What a step was like.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StepReport {
+    /// The mean loss of a target token, with label smoothing.
+    pub loss: f64,
+    /// How many target tokens there were.
+    pub target_tokens: usize,
+    /// The length of the gradient before clipping.
+    pub gradient_norm: f64,
+    /// Whether the weights were changed: not if loss or gradient is not finite.
+    pub applied: bool,
+    /// Time that the replicas spent in all, added up.
+    pub busy: Duration,
+    /// The part of it in matrix products.
+    pub products: Duration,
+}
+
+/// One core's copy of what changes during a step.
+#[derive(Debug)]
+struct Replica {
+    tape: Tape,
+    gradients: Vec<f32>,
+}
+
+/// A model in training: weights, Adam's moments, and a replica for each core.
+#[derive(Debug)]
+pub struct Trainer {
+    model: Transformer,
+    settings: StepSettings,
+    isa: Isa,
+    seed: u64,
+    step: u64,
+    weights: Vec<f32>,
+    first_moments: Vec<f32>,
+    second_moments: Vec<f32>,
+    replicas: Vec<Replica>,
+}
+
+impl Trainer {
+    /// Starts from `weights` on `threads` cores; `seed` is that of dropout.
+    pub fn new(
+        model: Transformer,
+        weights: Vec<f32>,
+        settings: StepSettings,
+        isa: Isa,
+        threads: usize,
+        seed: u64,
+    ) -> Result<Self> {
+        let n = model.parameters().len();
+        if weights.len() != n {
+            let message = format!("{} weights for a model of {n}", weights.len());
+            return Err(Error::Input { operation: "trainer", message });
+        }
+        if threads == 0 {
+            return Err(Error::config("threads", "0 is too few, at least 1 is needed"));
+        }
+        let replicas = threads.min(MOST_REPLICAS);
+        // Cores that do not divide evenly go to the first replicas.
+        let cores = |i: usize| threads / replicas + usize::from(i < threads % replicas);
+        Ok(Trainer {
+            settings,
+            isa,
+            seed,
+            step: 0,
+            first_moments: vec![0.0; n],
+            second_moments: vec![0.0; n],
+            replicas: (0..replicas)
+                .map(|i| Replica { tape: Tape::new(isa, cores(i)), gradients: vec![0.0; n] })
+                .collect(),
+            weights,
+            model,
+        })
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Transformer {
+        &self.model
+    }
+
+    /// Its weights.
+    pub fn weights(&self) -> &[f32] {
+        &self.weights
+    }
+
+    /// How many steps have been taken.
+    pub fn steps(&self) -> u64 {
+        self.step
+    }
+
+    /// The gradient of the last step, before clipping.
+    pub fn gradient(&self) -> &[f32] {
+        &self.replicas[0].gradients
+    }
+
+    /// How many numbers the replicas' tapes hold: what must stop growing after the first steps.
+    pub fn tape_capacity(&self) -> usize {
+        self.replicas.iter().map(|r| r.tape.capacity()).sum()
+    }
+
+    /// One step with learning rate `rate` on the sum of the batches, of which there are several for gradient accumulation.
+    ///
+    /// The result depends on the batches, the seed, the step and the number of replicas, and on nothing else.
+    pub fn step(&mut self, batches: &[Batch], rate: f32) -> Result<StepReport> {
+        let tokens: usize = batches.iter().map(Batch::target_tokens).sum();
+        if tokens == 0 {
+            return Err(Error::Input {
+                operation: "training step",
+                message: "there are no target tokens".into(),
+            });
+        }
+        let (total, busy, products) = self.accumulate(batches, 1.0 / tokens as f32)?;
+        let loss = total / tokens as f64;
+        let gradient_norm = self.sum_gradients().sqrt();
+        let applied = loss.is_finite() && gradient_norm.is_finite();
+        self.step += 1;
+        if applied {
+            let gradient_scale = match self.settings.clip {
+                Some(most) if gradient_norm > f64::from(most) => (f64::from(most) / gradient_norm) as f32,
+                _ => 1.0,
+            };
+            self.update(rate, gradient_scale);
+        }
+        Ok(StepReport { loss, target_tokens: tokens, gradient_norm, applied, busy, products })
+    }
+
+    /// Forward and backward of all batches on all replicas; returns the summed loss.
+    fn accumulate(&mut self, batches: &[Batch], scale: f32) -> Result<(f64, Duration, Duration)> {
+        let key = Key::new(self.seed).child(self.step);
+        let config = self.model.config();
+        let parts: Vec<Vec<Batch>> = batches
+            .iter()
+            .map(|b| {
+                let ranges = b.split_by_cost(self.replicas.len(), |s, t| config.cost(s, t));
+                ranges.into_iter().map(|r| b.part(r)).collect()
+            })
+            .collect();
+        let (model, weights, smoothing) = (&self.model, &self.weights[..], self.settings.label_smoothing);
+        let run = |number: usize, replica: &mut Replica| -> Result<(f64, Duration, Duration)> {
+            let start = Instant::now();
+            Timer::take();
+            replica.gradients.fill(0.0);
+            let mut total = 0.0;
+            for (n, parts) in parts.iter().enumerate() {
+                let Some(part) = parts.get(number) else { continue };
+                let dropouts = Some(Dropouts { key: key.child(n as u64) });
+                let gradients = Some(&mut replica.gradients[..]);
+                total +=
+                    loss(&mut replica.tape, model, weights, gradients, part, (smoothing, scale), dropouts)?;
+            }
+            Ok((total, start.elapsed(), Timer::take()))
+        };
+        let results: Vec<Result<(f64, Duration, Duration)>> = std::thread::scope(|scope| {
+            let (first, others) = self.replicas.split_at_mut(1);
+            let handles: Vec<_> = others
+                .iter_mut()
+                .enumerate()
+                .map(|(i, replica)| {
+                    let run = &run;
+                    scope.spawn(move || run(i + 1, replica))
+                })
+                .collect();
+            let first = run(0, &mut first[0]);
+            std::iter::once(first)
+                .chain(handles.into_iter().map(|h| h.join().unwrap_or_else(|e| std::panic::resume_unwind(e))))
+                .collect()
+        });
+        let mut sum = (0.0, Duration::ZERO, Duration::ZERO);
+        for result in results {
+            let (total, busy, products) = result?;
+            sum = (sum.0 + total, sum.1 + busy, sum.2 + products);
+        }
+        Ok(sum)
+    }
+
+    /// Adds the replicas' gradients to the first one's, always in the same order, and returns `Σ g²`.
+    fn sum_gradients(&mut self) -> f64 {
+        let (isa, threads) = (self.isa, self.replicas.len());
+        let (first, others) = self.replicas.split_at_mut(1);
+        let others: Vec<&[f32]> = others.iter().map(|r| &r.gradients[..]).collect();
+        let work = first[0].gradients.chunks_mut(PIECE).enumerate();
+        let sums = over_threads(threads, work, |(i, piece)| {
+            for other in &others {
+                add(isa, piece, &other[i * PIECE..][..piece.len()]);
+            }
+            sum_of_squares(isa, piece)
+        });
+        sums.iter().sum()
+    }
+
+    fn update(&mut self, rate: f32, gradient_scale: f32) {
+        let StepSettings { betas, epsilon, .. } = self.settings;
+        let adam = Adam { rate, betas, epsilon, step: self.step, gradient_scale };
+        let (isa, threads) = (self.isa, self.replicas.len());
+        let work = self
+            .weights
+            .chunks_mut(PIECE)
+            .zip(self.first_moments.chunks_mut(PIECE).zip(self.second_moments.chunks_mut(PIECE)))
+            .zip(self.replicas[0].gradients.chunks(PIECE));
+        over_threads(threads, work, |((w, (m, v)), g)| adam_step(isa, adam, w, m, v, g));
+    }
+}
+
+/// Does the pieces of work on so many threads, each taking its share in turn; results in the order of the pieces.
+fn over_threads<T: Send, R: Send>(
+    threads: usize,
+    work: impl Iterator<Item = T>,
+    f: impl Fn(T) -> R + Sync,
+) -> Vec<R> {
+    let mut shares: Vec<Vec<T>> = (0..threads).map(|_| Vec::new()).collect();
+    for (i, piece) in work.enumerate() {
+        shares[i % threads].push(piece);
+    }
+    let do_share = |share: Vec<T>| share.into_iter().map(&f).collect::<Vec<R>>();
+    let mut results: Vec<_> = std::thread::scope(|scope| {
+        let mut shares = shares.into_iter();
+        let first = shares.next().unwrap_or_default();
+        let handles: Vec<_> = shares.map(|share| scope.spawn(|| do_share(share))).collect();
+        std::iter::once(do_share(first))
+            .chain(handles.into_iter().map(|h| h.join().unwrap_or_else(|e| std::panic::resume_unwind(e))))
+            .map(Vec::into_iter)
+            .collect()
+    });
+    let longest = results.first().map_or(0, ExactSizeIterator::len);
+    let mut in_order = Vec::with_capacity(longest * threads);
+    for _ in 0..longest {
+        in_order.extend(results.iter_mut().filter_map(Iterator::next));
+    }
+    in_order
+}
