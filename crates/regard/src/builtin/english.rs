@@ -16,8 +16,8 @@ pub(super) fn write(sentence: &Sentence) -> String {
     let mut end = '.';
     match sentence {
         Sentence::Statement(clause) => out.clause(clause, false),
-        Sentence::Joined(first, conjunction, second) => {
-            out.clause(first, false);
+        Sentence::Joined(clauses, conjunction) => {
+            out.clause(&clauses.0, false);
             out.push(match conjunction {
                 Conjunction::And => "and",
                 Conjunction::But => "but",
@@ -25,7 +25,7 @@ pub(super) fn write(sentence: &Sentence) -> String {
                 Conjunction::When => "when",
                 Conjunction::If => "if",
             });
-            out.clause(second, false);
+            out.clause(&clauses.1, false);
         }
         Sentence::Question(question, clause) => {
             end = '?';

@@ -1,12 +1,14 @@
 //! Writes a sentence in French: agreement, order, elision and contraction.
 
 use super::capitalised;
-use super::lexicon::{Adjective, BE, CAN, Conjugation, Gender, HAVE, MUST, Preposition, Verb, WANT};
+use super::conjugation::{future, imperfect, participle, present};
+use super::lexicon::{Adjective, Gender, Preposition};
 use super::numbers::{self, MONTHS, WEEKDAYS};
 use super::syntax::{
     Adverb, Agreement, Clause, Conjunction, Degree, Determiner, Modal, NounPhrase, Object, Person, Polarity,
     Predicate, Question, Sentence, Subject, Tense, Time,
 };
+use super::verbs::{BE, CAN, Conjugation, HAVE, MUST, Verb, WANT};
 
 /// Words that begin with a vowel or h and yet take no elision.
 const ASPIRATED: [&str; 5] = ["héros", "hibou", "hiboux", "huit", "onze"];
@@ -19,8 +21,8 @@ pub(super) fn write(sentence: &Sentence) -> String {
     let mut end = ".";
     match sentence {
         Sentence::Statement(clause) => out.clause(clause),
-        Sentence::Joined(first, conjunction, second) => {
-            out.clause(first);
+        Sentence::Joined(clauses, conjunction) => {
+            out.clause(&clauses.0);
             out.extend(match conjunction {
                 Conjunction::And => &["et"],
                 Conjunction::But => &["mais"],
@@ -28,7 +30,7 @@ pub(super) fn write(sentence: &Sentence) -> String {
                 Conjunction::When => &["quand"],
                 Conjunction::If => &["si"],
             });
-            out.clause(second);
+            out.clause(&clauses.1);
         }
         Sentence::Question(question, clause) => {
             end = " ?";
@@ -419,68 +421,4 @@ fn possessive(person: Person, plural: bool, feminine: bool) -> &'static str {
         (false, true) => feminine_form,
         (false, false) => masculine_form,
     }
-}
-
-/// The place of a person in the tables: je, il, nous, vous, ils.
-fn person_index(person: Person) -> usize {
-    match person {
-        Person::I => 0,
-        Person::He | Person::She => 1,
-        Person::We => 2,
-        Person::You => 3,
-        Person::They => 4,
-    }
-}
-
-fn present(conjugation: &Conjugation, infinitive: &str, person: Person) -> String {
-    match conjugation {
-        Conjugation::Listed(forms, ..) => forms[person_index(person)].to_owned(),
-        Conjugation::Er => {
-            let stem = stem(infinitive);
-            let ending = ["e", "e", "ons", "ez", "ent"][person_index(person)];
-            // mangeons keeps its soft g.
-            let soft = if stem.ends_with('g') && ending == "ons" { "e" } else { "" };
-            format!("{stem}{soft}{ending}")
-        }
-    }
-}
-
-fn future(conjugation: &Conjugation, infinitive: &str, person: Person) -> String {
-    let stem = match conjugation {
-        Conjugation::Listed(_, stem, _) => stem,
-        Conjugation::Er => infinitive,
-    };
-    format!("{stem}{}", ["ai", "a", "ons", "ez", "ont"][person_index(person)])
-}
-
-/// Built on the first person plural, except for être.
-fn imperfect(conjugation: &Conjugation, infinitive: &str, person: Person) -> String {
-    let plural = present(conjugation, infinitive, Person::We);
-    let stem = if infinitive == "être" { "ét" } else { plural.strip_suffix("ons").unwrap_or(&plural) };
-    let ending = ["ais", "ait", "ions", "iez", "aient"][person_index(person)];
-    let stem = match stem.strip_suffix("ge") {
-        Some(_) if ending.starts_with('i') => &stem[..stem.len() - 1],
-        _ => stem,
-    };
-    format!("{stem}{ending}")
-}
-
-fn participle(conjugation: &Conjugation, infinitive: &str, with: Option<Agreement>) -> String {
-    let mut form = match conjugation {
-        Conjugation::Listed(_, _, participle) => (*participle).to_owned(),
-        Conjugation::Er => format!("{}é", stem(infinitive)),
-    };
-    if let Some(with) = with {
-        if with.gender == Gender::Feminine {
-            form.push('e');
-        }
-        if with.plural && !form.ends_with('s') {
-            form.push('s');
-        }
-    }
-    form
-}
-
-fn stem(infinitive: &str) -> &str {
-    infinitive.strip_suffix("er").unwrap_or(infinitive)
 }

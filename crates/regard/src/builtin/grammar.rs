@@ -1,12 +1,14 @@
 //! Draws sentences. The weights here set how hard the corpus is to learn.
 
-use super::lexicon::{ADJECTIVES, Adjective, COST, EURO, Frame, Kind, NOUNS, Noun, Preposition, VERBS, Verb};
+use super::lexicon::{ADJECTIVES, Adjective, EURO, Kind, NOUNS, Noun, Preposition};
 use super::numbers::{Clock, Date, MINUTES, MONTHS, WEEKDAYS};
+use super::phrases::{Det, KNOWN};
 use super::rng::Rng;
 use super::syntax::{
     Adverb, Clause, Conjunction, Degree, Determiner, Modal, NounPhrase, Object, Person, Polarity, Predicate,
     Question, Sentence, Subject, Tense, Time, motion,
 };
+use super::verbs::{COST, Frame, VERBS, Verb};
 
 #[derive(Clone, Copy)]
 enum Form {
@@ -64,8 +66,9 @@ const FORMS: [(usize, Form); 24] = [
     (2, Form::Today),
 ];
 
-const TENSES: [(usize, Tense); 3] = [(42, Tense::Present), (33, Tense::Past), (25, Tense::Future)];
-const HUMANS: &[Kind] = &[Kind::Person, Kind::Kin];
+const TENSES: [(usize, Tense); 4] =
+    [(40, Tense::Present), (30, Tense::Past), (20, Tense::Future), (10, Tense::Progressive)];
+pub(super) const HUMANS: &[Kind] = &[Kind::Person, Kind::Kin];
 
 /// One sentence.
 pub(super) fn sentence(rng: &mut Rng) -> Sentence {
@@ -73,7 +76,8 @@ pub(super) fn sentence(rng: &mut Rng) -> Sentence {
     Draw(rng).sentence(form)
 }
 
-struct Draw<'a>(&'a mut Rng);
+/// The grammar's rules, with the source of its choices.
+pub(super) struct Draw<'a>(pub(super) &'a mut Rng);
 
 impl Draw<'_> {
     fn sentence(&mut self, form: Form) -> Sentence {
@@ -88,7 +92,7 @@ impl Draw<'_> {
                 let verb = self.verb(Frame::Intransitive);
                 let mut clause = self.clause(verb);
                 if self.0.percent(60) {
-                    clause.place = Some(self.spot());
+                    clause.place = self.spot(verb);
                 }
                 Sentence::Statement(self.dressed(clause, 40))
             }
@@ -126,11 +130,11 @@ impl Draw<'_> {
             }
             Form::Compare => Sentence::Statement(self.compare_clause()),
             Form::Located => {
-                let kind = self.0.pick(&[Kind::Person, Kind::Kin, Kind::Animal, Kind::Thing, Kind::Thing]);
-                let subject = Subject::Phrase(self.phrase_of(&[kind]));
+                let noun = self.located();
                 let tense = self.0.weighted(&TENSES);
+                let subject = Subject::Phrase(self.phrase(noun, KNOWN));
                 let mut clause = Clause::new(subject, tense, Predicate::Located);
-                clause.place = Some(self.spot());
+                clause.place = Some(self.spot_for(matches!(noun.kind, Kind::Thing | Kind::Food)));
                 clause.polarity = self.polarity(tense);
                 Sentence::Statement(clause)
             }
@@ -157,21 +161,21 @@ impl Draw<'_> {
             Form::YesNo => Sentence::Question(Question::YesNo, self.question_clause()),
             Form::Where => self.adverbial_question(),
             Form::What => {
-                let verb = self.verb(Frame::Transitive);
-                let tense = self.0.weighted(&TENSES);
-                let subject = self.subject(verb);
-                Sentence::Question(
-                    Question::What,
-                    Clause::act(subject, tense, verb).with_object(Object::Gap(None)),
-                )
+                let verb = self.one(VERBS, |v| {
+                    v.frame == Frame::Transitive
+                        && v.objects
+                            .iter()
+                            .any(|k| !matches!(k, Kind::Person | Kind::Kin | Kind::Animal | Kind::Place))
+                });
+                let clause = self.clause(verb).with_object(Object::Gap(None));
+                Sentence::Question(Question::What, clause)
             }
             Form::HowMany => {
                 // There is no number of what is drunk.
                 let verb = self.one(VERBS, |v| v.frame == Frame::Transitive && v.objects != [Kind::Drink]);
                 let noun = self.one(NOUNS, |n| verb.takes(n) && n.kind != Kind::Kin && !n.is_mass());
                 let gap = NounPhrase::new(Determiner::Indefinite, noun, true).agreement();
-                let tense = self.0.weighted(&TENSES);
-                let clause = Clause::act(self.subject(verb), tense, verb).with_object(Object::Gap(Some(gap)));
+                let clause = self.clause(verb).with_object(Object::Gap(Some(gap)));
                 Sentence::Question(Question::HowMany(noun), clause)
             }
             Form::Who => {
@@ -188,7 +192,7 @@ impl Draw<'_> {
         }
     }
 
-    fn one<T>(&mut self, list: &'static [T], fits: impl Fn(&T) -> bool) -> &'static T {
+    pub(super) fn one<T>(&mut self, list: &'static [T], fits: impl Fn(&T) -> bool) -> &'static T {
         let fitting: Vec<&'static T> = list.iter().filter(|item| fits(item)).collect();
         self.0.pick(&fitting)
     }
@@ -203,14 +207,27 @@ impl Draw<'_> {
             if verb.animals { &[Kind::Person, Kind::Kin, Kind::Animal, Kind::Animal] } else { HUMANS };
         match self.0.below(100) {
             0..38 => Subject::Pronoun(self.0.pick(&Person::ALL)),
-            38..94 => Subject::Phrase(self.subject_phrase(kinds)),
+            38..95 => Subject::Phrase(self.subject_phrase(kinds)),
             _ => Subject::Pair(self.plain_phrase(kinds), self.plain_phrase(kinds)),
         }
     }
 
     fn clause(&mut self, verb: &'static Verb) -> Clause {
-        let tense = self.0.weighted(&TENSES);
-        Clause::act(self.subject(verb), tense, verb)
+        let (tense, subject) = (self.tense(verb), self.subject(verb));
+        match (tense, &subject) {
+            // The imparfait of actions is for third persons alone, to keep the number of forms small.
+            (Tense::Progressive, Subject::Pronoun(Person::I | Person::You | Person::We)) => {
+                Clause::act(subject, Tense::Past, verb)
+            }
+            _ => Clause::act(subject, tense, verb),
+        }
+    }
+
+    fn tense(&mut self, verb: &Verb) -> Tense {
+        match self.0.weighted(&TENSES) {
+            Tense::Progressive if !verb.has_progressive() => Tense::Past,
+            tense => tense,
+        }
     }
 
     /// Somebody whose pronoun is not reflexive with the subject.
@@ -290,14 +307,15 @@ impl Draw<'_> {
     }
 
     /// Half of the numbers are small, as in real text; the rest go to 100.
-    fn number(&mut self) -> u8 {
+    pub(super) fn number(&mut self) -> u8 {
         if self.0.percent(50) { 2 + self.0.below(19) as u8 } else { 21 + self.0.below(80) as u8 }
     }
 
     fn motion_clause(&mut self) -> Clause {
         let verb = self.one(VERBS, |v| matches!(v.frame, Frame::Motion(_)));
         let mut clause = self.clause(verb);
-        let place = self.one(NOUNS, |n| n.kind == Kind::Place);
+        // "À la maison" would be "home".
+        let place = self.one(NOUNS, |n| n.kind == Kind::Place && n.en != "house");
         let place = self.singular(place, &[(80, Det::The), (20, Det::Possessive)]);
         clause.place = motion(verb).map(|preposition| (preposition, place));
         clause
@@ -319,7 +337,7 @@ impl Draw<'_> {
             6..8 => {
                 let verb = self.verb(Frame::Intransitive);
                 let mut clause = Clause::act(self.subject(verb), Tense::Present, verb);
-                clause.place = Some(self.spot());
+                clause.place = self.spot(verb);
                 clause
             }
             _ => Clause { tense: Tense::Present, ..self.motion_clause() },
@@ -362,13 +380,23 @@ impl Draw<'_> {
     }
 
     fn exists(&mut self) -> Sentence {
-        let noun = self.one(NOUNS, |n| matches!(n.kind, Kind::Person | Kind::Animal | Kind::Thing));
+        let noun = self.located();
         let negated = self.0.percent(20);
         let determiners: &[(usize, Det)] =
             if negated { &[(1, Det::Indefinite)] } else { &[(50, Det::Indefinite), (50, Det::Count)] };
         let mut phrase = self.phrase(noun, determiners);
         self.maybe_adjective(&mut phrase, 20);
-        Sentence::Exists { phrase, negated, place: self.spot() }
+        Sentence::Exists {
+            phrase,
+            negated,
+            place: self.spot_for(matches!(noun.kind, Kind::Thing | Kind::Food)),
+        }
+    }
+
+    /// Something that can be somewhere, and is not itself where things are.
+    fn located(&mut self) -> &'static Noun {
+        let kind = self.0.pick(&[Kind::Person, Kind::Animal, Kind::Food, Kind::Thing, Kind::Thing]);
+        self.one(NOUNS, |n| n.kind == kind && n.spots.is_empty() && n.en != "story")
     }
 
     fn question_clause(&mut self) -> Clause {
@@ -383,7 +411,7 @@ impl Draw<'_> {
                 let verb = self.verb(Frame::Intransitive);
                 let mut clause = self.clause(verb);
                 if self.0.percent(50) {
-                    clause.place = Some(self.spot());
+                    clause.place = self.spot(verb);
                 }
                 clause
             }
@@ -400,8 +428,12 @@ impl Draw<'_> {
             let object = self.object(verb);
             clause = clause.with_object(Object::Phrase(object));
         }
-        let question = self.0.pick(&[Question::Where, Question::When, Question::Why].each_ref());
-        Sentence::Question(question.clone(), clause)
+        let question = match self.0.below(3) {
+            0 if verb.en[0] != "leave" => Question::Where,
+            1 => Question::Why,
+            _ => Question::When,
+        };
+        Sentence::Question(question, clause)
     }
 
     /// A short clause for joining.
@@ -412,7 +444,7 @@ impl Draw<'_> {
                 self.clause(verb)
             }
             _ => {
-                let verb = self.one(VERBS, |v| v.frame == Frame::Transitive && !v.state);
+                let verb = self.one(VERBS, |v| v.frame == Frame::Transitive && v.has_progressive());
                 let noun = self.one(NOUNS, |n| verb.takes(n));
                 let clause = self.clause(verb);
                 clause.with_object(Object::Phrase(self.phrase(noun, KNOWN)))
@@ -432,6 +464,9 @@ impl Draw<'_> {
         let second = match conjunction {
             Conjunction::And | Conjunction::But => {
                 let mut second = self.simple_clause();
+                if let (Tense::Progressive, Subject::Pronoun(person)) = (first.tense, &mut second.subject) {
+                    *person = self.0.pick(&[Person::He, Person::She, Person::They]);
+                }
                 second.tense = first.tense;
                 if conjunction == Conjunction::But {
                     second.polarity = Polarity::Not;
@@ -441,11 +476,15 @@ impl Draw<'_> {
             Conjunction::Because => {
                 let subject = Subject::Pronoun(self.0.pick(&Person::ALL));
                 let adjective = self.one(ADJECTIVES, |a| a.kinds.contains(&Kind::Kin));
-                let tense = if first.tense == Tense::Past { Tense::Past } else { Tense::Present };
+                let before = matches!(first.tense, Tense::Past | Tense::Progressive);
+                let tense = if before { Tense::Past } else { Tense::Present };
                 Clause::new(subject, tense, Predicate::Be(adjective))
             }
             Conjunction::When => {
                 first.tense = Tense::Progressive;
+                if let Subject::Pronoun(person) = &mut first.subject {
+                    *person = self.0.pick(&[Person::He, Person::She, Person::They]);
+                }
                 let verb = self.one(VERBS, |v| v.with_etre && !matches!(v.en[0], "go" | "stay"));
                 Clause::act(self.subject(verb), Tense::Past, verb)
             }
@@ -457,7 +496,7 @@ impl Draw<'_> {
                 Clause::act(self.subject(verb), Tense::Present, verb)
             }
         };
-        Sentence::Joined(first, conjunction, second)
+        Sentence::Joined(Box::new((first, second)), conjunction)
     }
 
     /// "The girl who sings is happy", "I see the girl who sings".
@@ -469,7 +508,7 @@ impl Draw<'_> {
                 && matches!(v.frame, Frame::Transitive | Frame::Intransitive)
                 && (v.animals || head.kind == Kind::Person)
         });
-        let tense = self.0.weighted(&TENSES);
+        let tense = self.tense(verb);
         let mut relative = Clause::act(Subject::Gap(phrase.agreement()), tense, verb);
         if verb.frame == Frame::Transitive {
             let noun = self.one(NOUNS, |n| verb.takes(n));
@@ -506,119 +545,4 @@ impl Draw<'_> {
         let tense = self.0.weighted(&[(70, Tense::Present), (30, Tense::Past)]);
         Sentence::Statement(Clause::new(Subject::Phrase(phrase), tense, Predicate::Be(adjective)))
     }
-
-    fn adjective(&mut self, kind: Kind) -> &'static Adjective {
-        self.one(ADJECTIVES, |a| a.kinds.contains(&kind))
-    }
-
-    fn maybe_adjective(&mut self, phrase: &mut NounPhrase, chance: usize) {
-        let kind = phrase.noun.kind;
-        if self.0.percent(chance) && ADJECTIVES.iter().any(|a| a.kinds.contains(&kind)) {
-            let first = self.adjective(kind);
-            phrase.adjectives.push(first);
-            let second = self.adjective(kind);
-            if first.before_noun && !second.before_noun && self.0.percent(25) {
-                phrase.adjectives.push(second);
-            }
-        }
-    }
-
-    fn object(&mut self, verb: &Verb) -> NounPhrase {
-        let noun = self.one(NOUNS, |n| verb.takes(n));
-        let mut phrase = self.phrase(noun, ANY);
-        self.maybe_adjective(&mut phrase, 28);
-        phrase
-    }
-
-    fn subject_phrase(&mut self, kinds: &[Kind]) -> NounPhrase {
-        let mut phrase = self.phrase_of(kinds);
-        self.maybe_adjective(&mut phrase, 15);
-        phrase
-    }
-
-    fn phrase_of(&mut self, kinds: &[Kind]) -> NounPhrase {
-        let kind = self.0.pick(kinds);
-        let noun = self.one(NOUNS, |n| n.kind == kind);
-        self.phrase(noun, ANY)
-    }
-
-    fn plain_phrase(&mut self, kinds: &[Kind]) -> NounPhrase {
-        let kind = self.0.pick(kinds);
-        let noun = self.one(NOUNS, |n| n.kind == kind);
-        self.phrase(noun, KNOWN)
-    }
-
-    /// Where something is.
-    fn spot(&mut self) -> (Preposition, NounPhrase) {
-        if self.0.percent(12) {
-            return (Preposition::With, self.plain_phrase(HUMANS));
-        }
-        let noun = self.one(NOUNS, |n| !n.spots.is_empty());
-        let preposition = self.0.pick(noun.spots);
-        let determiners = &[(72, Det::The), (14, Det::Possessive), (8, Det::Indefinite), (6, Det::This)];
-        (preposition, self.singular(noun, determiners))
-    }
-
-    fn singular(&mut self, noun: &'static Noun, determiners: &[(usize, Det)]) -> NounPhrase {
-        NounPhrase { plural: false, ..self.phrase(noun, determiners) }
-    }
-
-    fn phrase(&mut self, noun: &'static Noun, determiners: &[(usize, Det)]) -> NounPhrase {
-        let determiner = match noun.kind {
-            Kind::Kin => self.0.weighted(&[(85, Det::Possessive), (15, Det::Owner)]),
-            _ if noun.is_mass() => {
-                let plain = [(40, Det::The), (45, Det::Indefinite), (15, Det::Possessive)];
-                let allowed = plain.map(|(weight, det)| {
-                    let allowed = determiners.iter().any(|&(_, d)| d == det);
-                    (if allowed { weight } else { 0 }, det)
-                });
-                self.0.weighted(&allowed)
-            }
-            _ => self.0.weighted(determiners),
-        };
-        let plural = match determiner {
-            _ if noun.kind == Kind::Kin || noun.is_mass() => false,
-            Det::Count => true,
-            _ => self.0.percent(30),
-        };
-        let determiner = match determiner {
-            Det::The => Determiner::The,
-            Det::Indefinite => Determiner::Indefinite,
-            Det::This => Determiner::This,
-            Det::Possessive => Determiner::Possessive(self.0.pick(&Person::ALL)),
-            Det::Count => Determiner::Count(self.number()),
-            Det::Owner => {
-                let owner = self.one(NOUNS, |n| n.kind == Kind::Person);
-                let of = if self.0.percent(70) {
-                    Determiner::The
-                } else {
-                    Determiner::Possessive(self.0.pick(&Person::ALL))
-                };
-                Determiner::Owner(Box::new(NounPhrase::new(of, owner, self.0.percent(25))))
-            }
-        };
-        NounPhrase::new(determiner, noun, plural)
-    }
 }
-
-/// A determiner to be drawn.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Det {
-    The,
-    Indefinite,
-    This,
-    Possessive,
-    Count,
-    Owner,
-}
-
-const ANY: &[(usize, Det)] = &[
-    (38, Det::The),
-    (24, Det::Indefinite),
-    (8, Det::This),
-    (15, Det::Possessive),
-    (9, Det::Count),
-    (6, Det::Owner),
-];
-
-const KNOWN: &[(usize, Det)] = &[(60, Det::The), (10, Det::This), (25, Det::Possessive), (5, Det::Owner)];

@@ -149,7 +149,7 @@ impl Date {
     }
 }
 
-/// English before the hour and French after it; "o'clock" follows the hour.
+/// English before the hour and French after it, but "o'clock" follows the hour.
 pub(super) const MINUTES: [(&str, &str); 10] = [
     ("o'clock", ""),
     ("five past", "cinq"),

@@ -1,7 +1,8 @@
 //! The abstract sentence from which both languages are written.
 
-use super::lexicon::{Adjective, Frame, Gender, Noun, Preposition, Verb};
+use super::lexicon::{Adjective, Gender, Kind, Noun, Preposition};
 use super::numbers::{self, Clock, Date, MINUTES, MONTHS, WEEKDAYS};
+use super::verbs::{Frame, Verb};
 
 /// A person of the conjugation. "You" is polite and one man, "they" and "we" are masculine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -244,7 +245,7 @@ pub(super) enum Question {
 #[derive(Clone, Debug)]
 pub(super) enum Sentence {
     Statement(Clause),
-    Joined(Clause, Conjunction, Clause),
+    Joined(Box<(Clause, Clause)>, Conjunction),
     Question(Question, Clause),
     HowOld(NounPhrase),
     /// "There is …"; never a definite phrase.
@@ -258,14 +259,15 @@ pub(super) enum Sentence {
     Today(usize, Date),
 }
 
-/// The content words of a sentence, by their English lemmas, in order. Pronouns, "be" and the modals are not content.
+/// The content words of a sentence, by their English lemmas, in order. Pronouns, "be", "can" and
+/// "must" are not content.
 pub(super) fn content(sentence: &Sentence) -> Vec<String> {
     let mut words = Vec::new();
     match sentence {
         Sentence::Statement(clause) => clause_content(clause, &mut words),
-        Sentence::Joined(first, _, second) => {
-            clause_content(first, &mut words);
-            clause_content(second, &mut words);
+        Sentence::Joined(clauses, _) => {
+            clause_content(&clauses.0, &mut words);
+            clause_content(&clauses.1, &mut words);
         }
         Sentence::Question(question, clause) => {
             if let Question::HowMany(noun) = question {
@@ -290,7 +292,11 @@ pub(super) fn content(sentence: &Sentence) -> Vec<String> {
 fn clause_content(clause: &Clause, words: &mut Vec<String>) {
     subject_content(&clause.subject, words);
     match &clause.predicate {
-        Predicate::Act { verb, object, recipient, .. } => {
+        Predicate::Act { verb, modal, object, recipient } => {
+            // The same word as the verb that takes an object.
+            if *modal == Some(Modal::Want) {
+                words.push("want".to_owned());
+            }
             words.push(verb.en[0].to_owned());
             for argument in [object, recipient].into_iter().flatten() {
                 if let Object::Phrase(phrase) = argument {
@@ -304,7 +310,7 @@ fn clause_content(clause: &Clause, words: &mut Vec<String>) {
             subject_content(standard, words);
         }
         Predicate::Located => {}
-        Predicate::Age(years) => words.push(numbers::english(*years)),
+        Predicate::Age(years) => number_content(*years, words),
     }
     if let Some((_, phrase)) = &clause.place {
         phrase_content(phrase, words);
@@ -331,15 +337,23 @@ fn subject_content(subject: &Subject, words: &mut Vec<String>) {
 
 fn phrase_content(phrase: &NounPhrase, words: &mut Vec<String>) {
     match &phrase.determiner {
-        Determiner::Count(n) => words.push(numbers::english(*n)),
+        Determiner::Count(n) => number_content(*n, words),
         Determiner::Owner(owner) => phrase_content(owner, words),
         _ => {}
     }
     words.extend(phrase.adjectives.iter().map(|a| a.en.to_owned()));
-    words.push(phrase.noun.en.to_owned());
+    // A price is its number; "cost" and "euro" always go together.
+    if phrase.noun.kind != Kind::Money {
+        words.push(phrase.noun.en.to_owned());
+    }
     if let Some(relative) = &phrase.relative {
         clause_content(relative, words);
     }
+}
+
+/// "One hundred" is two words, the first of which is also an hour.
+fn number_content(n: u8, words: &mut Vec<String>) {
+    words.extend(numbers::english(n).split(' ').map(str::to_owned));
 }
 
 fn date_content(date: Date, words: &mut Vec<String>) {
@@ -350,8 +364,10 @@ fn date_content(date: Date, words: &mut Vec<String>) {
 fn clock_content(clock: Clock, words: &mut Vec<String>) {
     match clock {
         Clock::Hour(hour, minutes) => {
-            words.push(MINUTES[minutes].0.to_owned());
-            words.push(format!("{} hours", numbers::english(hour)));
+            // "quarter", "ten", without what stands around it.
+            let minutes = MINUTES[minutes].0.trim_start_matches("a ").split(' ').next();
+            words.push(minutes.unwrap_or_default().to_owned());
+            number_content(hour, words);
         }
         noon_or_midnight => words.push(noon_or_midnight.english()),
     }
