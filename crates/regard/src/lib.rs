@@ -1,10 +1,16 @@
 //! The Transformer of "Attention Is All You Need" as a library, its modules in the order of the flow.
 
-pub mod autograd;
+/// A corpus of English and French made by a grammar, for a first run without any files.
+pub mod builtin;
+/// Batches: which sentences go together, and how they lie in memory.
 pub mod batch;
-mod error;
+/// The tape: coarse operations, each with its backward.
+pub mod autograd;
+/// The Transformer: configuration, parameters, wiring.
 pub mod model;
+/// Training: the step over all cores.
 pub mod train;
+mod error;
 
 pub use error::{Error, Result};
 pub use regard_kernels::{Isa, IsaError, Key};
