@@ -2,4 +2,7 @@
 
 mod error;
 
+pub mod plot;
+pub mod train;
+
 pub use error::{Error, Result};
