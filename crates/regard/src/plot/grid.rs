@@ -1,0 +1,158 @@
+//! Many heat maps side by side: every head of every layer.
+
+use super::heat::{Body, HeatMap, MARGIN, Room, draw_scale};
+use super::matrix::scale_range;
+use super::scene::{Paint, Scene, Text};
+use super::text::{clean, truncate};
+use super::ticks::brief;
+use super::{raster, svg};
+use crate::Result;
+
+/// Between two maps.
+const GAP: f64 = 18.0;
+
+/// Heat maps in rows of `columns`, each with its own title.
+#[derive(Clone, Debug, Default)]
+pub struct Grid {
+    /// Stands above all maps.
+    pub title: String,
+    /// The maps, row by row. Labels that equal the neighbour's are not drawn again.
+    pub maps: Vec<HeatMap>,
+    /// How many maps stand in a row: the number of heads, for a row a layer.
+    pub columns: usize,
+    /// What the colours measure, with its unit.
+    pub scale_label: String,
+    /// Each map with a scale of its own, written above it, instead of one for all.
+    pub own_scales: bool,
+}
+
+impl Grid {
+    /// A grid of the given maps with one colour scale for all.
+    pub fn new(title: impl Into<String>, columns: usize, maps: Vec<HeatMap>) -> Self {
+        Grid { title: title.into(), maps, columns, ..Grid::default() }
+    }
+
+    /// With words for what the colours measure.
+    pub fn scale_label(mut self, label: impl Into<String>) -> Self {
+        self.scale_label = label.into();
+        self
+    }
+
+    /// With a colour scale for each map.
+    pub fn own_scales(mut self) -> Self {
+        self.own_scales = true;
+        self
+    }
+
+    /// The grid as an SVG document, which may also stand in a page.
+    pub fn to_svg(&self) -> String {
+        svg::render(&self.scene())
+    }
+
+    /// The grid as a PNG file; 2 is a good `scale` for screens. Labels beyond the Latin script show as boxes: use SVG for those.
+    pub fn to_png(&self, scale: f64) -> Result<Vec<u8>> {
+        raster::png(&self.scene(), scale)
+    }
+
+    fn range(&self) -> (f64, f64) {
+        let ends = |f: fn(&HeatMap) -> Option<(f32, f32)>| {
+            self.maps.iter().filter_map(f).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)))
+        };
+        scale_range(ends(|m| m.range), ends(|m| m.matrix.extent()))
+    }
+
+    fn scene(&self) -> Scene {
+        let mut scene = Scene { title: clean(&self.title), ..Scene::default() };
+        let columns = self.columns.clamp(1, self.maps.len().max(1));
+        scene.description = format!("{} heat maps in rows of {columns}.", self.maps.len());
+        let bodies: Vec<Body> = (0..self.maps.len()).map(|i| self.body(i, columns)).collect();
+        let rows = self.maps.len().div_ceil(columns);
+        // Cells of one row or column of maps are aligned, whichever of them carry labels.
+        let most = |keep: &dyn Fn(usize) -> bool, of: &dyn Fn(&Body) -> f64| {
+            bodies.iter().enumerate().filter(|(i, _)| keep(*i)).map(|(_, b)| of(b)).fold(0.0, f64::max)
+        };
+        let lefts: Vec<f64> = (0..columns).map(|c| most(&|i| i % columns == c, &|b| b.left)).collect();
+        let titles: Vec<(Text, Text)> = self.maps.iter().map(|m| self.map_title(m)).collect();
+        let widths: Vec<f64> = (0..columns)
+            .map(|c| {
+                let above = titles
+                    .iter()
+                    .skip(c)
+                    .step_by(columns)
+                    .map(|t| t.0.width() + t.1.width())
+                    .fold(0.0, f64::max);
+                most(&|i| i % columns == c, &|b| b.inner().0).max(above)
+            })
+            .collect();
+        let tops: Vec<f64> = (0..rows).map(|r| most(&|i| i / columns == r, &|b| b.top)).collect();
+        let heights: Vec<f64> = (0..rows).map(|r| most(&|i| i / columns == r, &|b| b.inner().1)).collect();
+
+        let title = Text::new(MARGIN, MARGIN + 14.0, 16.0, truncate(&scene.title, 90)).bold();
+        let title_width = title.width();
+        let mut y = MARGIN + if self.title.is_empty() { 0.0 } else { 34.0 };
+        scene.text(title);
+        let shared = self.range();
+        let (first, mut right) = (y + 18.0 + tops.first().unwrap_or(&0.0), MARGIN);
+        for r in 0..rows {
+            let mut x = MARGIN;
+            for c in 0..columns {
+                let Some((map, body)) = self.maps.get(r * columns + c).zip(bodies.get(r * columns + c))
+                else {
+                    break;
+                };
+                let range =
+                    if self.own_scales { scale_range(map.range, map.matrix.extent()) } else { shared };
+                let (left, top) = (x + lefts[c], y + 18.0 + tops[r]);
+                let (name, extent) = titles[r * columns + c].clone();
+                let beside = left + name.width();
+                scene.text(Text { x: left, y: y + 11.0, ..name });
+                scene.text(Text { x: beside, y: y + 11.0, ..extent });
+                body.draw(&mut scene, (left - body.left, top - body.top), range, Vec::new(), false);
+                x = left + widths[c] + GAP;
+                right = f64::max(right, x);
+            }
+            y += 18.0 + tops[r] + heights[r] + GAP;
+        }
+        if self.maps.is_empty() {
+            scene.text(Text::new(MARGIN, y + 12.0, 12.0, "no data").paint(Paint::Soft));
+            y += 30.0;
+            right = 160.0;
+        } else if !self.own_scales {
+            let label = truncate(&clean(&self.scale_label), 40);
+            let height = heights.iter().sum::<f64>().max(72.0);
+            let (w, h) = draw_scale(&mut scene, (right + 4.0, first), height, shared, &label);
+            right += w + 4.0;
+            y = y.max(first + h + GAP);
+        } else {
+            right -= GAP;
+        }
+        scene.width = (right + MARGIN).max(title_width + 2.0 * MARGIN).ceil();
+        scene.height = (y - GAP + MARGIN).ceil();
+        scene
+    }
+
+    /// The title of a map and, where it has its own scale, the ends of that; yet without a place.
+    fn map_title(&self, map: &HeatMap) -> (Text, Text) {
+        let name = Text::new(0.0, 0.0, 12.0, truncate(&clean(&map.title), 28)).bold();
+        let (lo, hi) = scale_range(map.range, map.matrix.extent());
+        let extent =
+            if self.own_scales { format!("  {} to {}", brief(lo), brief(hi)) } else { String::new() };
+        (name, Text::new(0.0, 0.0, 11.0, extent).paint(Paint::Soft))
+    }
+
+    fn body(&self, i: usize, columns: usize) -> Body {
+        let map = &self.maps[i];
+        let beside = (!i.is_multiple_of(columns)).then(|| &self.maps[i - 1]);
+        let above = i.checked_sub(columns).map(|i| &self.maps[i]);
+        let side = |n: usize| (10.0 * n as f64).clamp(150.0, 320.0);
+        let room = Room {
+            side: (side(map.matrix.columns()), side(map.matrix.rows())),
+            cell: 20.0,
+            label: 14,
+            rows: beside.is_none_or(|b| b.rows != map.rows || b.matrix.rows() != map.matrix.rows()),
+            columns: above
+                .is_none_or(|a| a.columns != map.columns || a.matrix.columns() != map.matrix.columns()),
+        };
+        Body::new(map, room)
+    }
+}
