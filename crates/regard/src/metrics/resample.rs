@@ -85,3 +85,32 @@ fn spread(seed: u64) -> [u64; 4] {
     let words: [u32; 8] = std::array::from_fn(|i| hash(pool[i % 4], &mut constant, MULT_B));
     std::array::from_fn(|i| u64::from(words[2 * i]) | u64::from(words[2 * i + 1]) << 32)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(serde::Deserialize)]
+    struct Golden {
+        draws: Vec<Case>,
+    }
+
+    #[derive(serde::Deserialize)]
+    struct Case {
+        seed: u64,
+        n: u32,
+        indices: Vec<usize>,
+    }
+
+    #[test]
+    fn indices_are_those_of_numpy() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/goldens/metrics_unicode.json");
+        let golden: Golden = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        assert_eq!(golden.draws.len(), 7);
+        for Case { seed, n, indices } in golden.draws {
+            let mut draws = Draws::new(seed);
+            let ours: Vec<usize> = indices.iter().map(|_| draws.index(n)).collect();
+            assert_eq!(ours, indices, "seed {seed}, below {n}");
+        }
+    }
+}
