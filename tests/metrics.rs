@@ -130,22 +130,20 @@ fn a_thousand_perturbed_sentences_score_as_in_sacrebleu() {
     let golden = golden("metrics_perturbed.json");
     let configs: Configs = part(&golden, "configs");
     let sentences: Vec<String> = part(&golden, "sentences");
-    let rows: Vec<(usize, String, f64, f64, f64, f64, f64, f64, f64)> = part(&golden, "perturbed");
+    let rows: Vec<(usize, String, [f64; 7])> = part(&golden, "perturbed");
     assert_eq!(rows.len(), 1000);
     let mut wrong = Vec::new();
-    for (i, (reference, hyp, bleu, chrf, chrf_plus, ter, bleu_other, chrf_other, ter_other)) in
-        rows.iter().enumerate()
-    {
-        let expected: [(Box<dyn Metric>, f64); 7] = [
-            (Box::new(Bleu::for_sentences()), *bleu),
-            (Box::new(Chrf::default()), *chrf),
-            (Box::new(Chrf::plus_plus()), *chrf_plus),
-            (Box::new(Ter::default()), *ter),
-            (configs.metric("bleu", i % configs.bleu.len()), *bleu_other),
-            (configs.metric("chrf", i % configs.chrf.len()), *chrf_other),
-            (configs.metric("ter", i % configs.ter.len()), *ter_other),
+    for (i, (reference, hyp, scores)) in rows.iter().enumerate() {
+        let metrics: [Box<dyn Metric>; 7] = [
+            Box::new(Bleu::for_sentences()),
+            Box::new(Chrf::default()),
+            Box::new(Chrf::plus_plus()),
+            Box::new(Ter::default()),
+            configs.metric("bleu", i % configs.bleu.len()),
+            configs.metric("chrf", i % configs.chrf.len()),
+            configs.metric("ter", i % configs.ter.len()),
         ];
-        for (metric, theirs) in expected {
+        for (metric, &theirs) in metrics.iter().zip(scores) {
             let ours = metric.sentence(hyp, &[&sentences[*reference]]).unwrap();
             if !agree(ours.score, theirs) {
                 wrong.push(format!("row {i} {hyp:?}: {theirs} but {}", ours));
@@ -410,9 +408,15 @@ fn wrong_settings_are_refused_with_what_is_accepted() {
         let message = format!("smoothing: {value} is not a smoothing value; at least 0 is needed");
         assert_eq!(error(metric.sentence("a", &["b"]).map(drop)), message);
     }
+    for max_order in [0, 65, usize::MAX] {
+        assert_eq!(
+            error(Bleu { max_order, ..Bleu::default() }.sentence("a", &["a"]).map(drop)),
+            format!("max_order: {max_order} is not an n-gram order; accepted: 1 to 64")
+        );
+    }
     assert_eq!(
-        error(Bleu { max_order: 0, ..Bleu::default() }.sentence("a", &["a"]).map(drop)),
-        "max_order: 0 is not an n-gram order; at least 1 is needed"
+        error(Chrf { word_order: 65, ..Chrf::default() }.sentence("a", &["a"]).map(drop)),
+        "word_order: 65 is not an n-gram order; accepted: 0 to 64"
     );
     assert_eq!(
         error(Chrf { char_order: 0, ..Chrf::default() }.sentence("a", &["a"]).map(drop)),

@@ -183,7 +183,7 @@ def perturbed(sentences):
         hyp = perturb(sentences[ref])
         metrics = base + [metrics[i % len(metrics)] for metrics in others]
         scores = [rounded(m.sentence_score(hyp, [sentences[ref]]).score) for m in metrics]
-        rows.append([ref, hyp, *scores])
+        rows.append([ref, hyp, scores])
     return rows
 
 
@@ -221,7 +221,7 @@ def significance(sentences, rows):
     n = len(sentences)
     refs = [sentences]
     results = []
-    systems = [[hyp for _, hyp, *_ in rows[k * n:(k + 1) * n]] for k in range(3)]
+    systems = [[hyp for _, hyp, _ in rows[k * n:(k + 1) * n]] for k in range(3)]
     for a, b in ((0, 1), (1, 2), (0, 0)):
         metrics = {"bleu": BLEU(), "chrf": CHRF(), "ter": TER()}
         for name, metric in metrics.items():

@@ -2,7 +2,6 @@
 
 mod error;
 
-/// BLEU, chrF and TER with the numbers and signatures of sacreBLEU, and bootstrap significance.
 pub mod metrics;
 
 pub use error::{Error, Result};

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use super::ngram::{Interner, Ngrams, overlap};
 use super::tokenize::{Tokenizer, trim_end, words};
-use super::{Details, Metric};
+use super::{Details, MAX_ORDER, Metric};
 use crate::{Error, Result};
 
 /// What an order without a match counts for (Chen and Cherry, 2014).
@@ -114,8 +114,9 @@ impl Metric for Bleu {
     }
 
     fn check(&self) -> Result<()> {
-        if self.max_order == 0 {
-            return Err(Error::config("max_order", "0 is not an n-gram order; at least 1 is needed"));
+        if !(1..=MAX_ORDER).contains(&self.max_order) {
+            let message = format!("{} is not an n-gram order; accepted: 1 to {MAX_ORDER}", self.max_order);
+            return Err(Error::config("max_order", message));
         }
         match self.smoothing {
             Smoothing::Floor(value) | Smoothing::AddK(value) if !value.is_finite() || value < 0.0 => Err(

@@ -2,7 +2,7 @@
 
 use super::ngram::{Interner, Ngrams, overlap};
 use super::tokenize::words;
-use super::{Details, Metric};
+use super::{Details, MAX_ORDER, Metric};
 use crate::{Error, Result};
 
 /// chrF and its settings; the default is sacreBLEU's chrF2.
@@ -78,11 +78,15 @@ impl Metric for Chrf {
     }
 
     fn check(&self) -> Result<()> {
-        if self.char_order + self.word_order == 0 {
-            return Err(Error::config(
-                "char_order",
-                "0 and word_order 0 leave nothing to count; one must be at least 1",
-            ));
+        for (field, order) in [("char_order", self.char_order), ("word_order", self.word_order)] {
+            if order > MAX_ORDER {
+                let message = format!("{order} is not an n-gram order; accepted: 0 to {MAX_ORDER}");
+                return Err(Error::config(field, message));
+            }
+        }
+        if self.char_order == 0 && self.word_order == 0 {
+            let message = "0 and word_order 0 leave nothing to count; one must be at least 1";
+            return Err(Error::config("char_order", message));
         }
         Ok(())
     }

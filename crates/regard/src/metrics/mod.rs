@@ -38,6 +38,9 @@ use crate::{Error, Result};
 /// The sacreBLEU release whose numbers and signatures these are; it stands at the end of every signature.
 pub const VERSION: &str = "2.6.0";
 
+/// The longest n-grams that may be asked for; a slip such as 10^9 should be an error and not a long wait.
+const MAX_ORDER: usize = 64;
+
 /// A metric of translations against references.
 ///
 /// References come as documents: `references[r][i]` is the `r`-th reference of hypothesis `i`.
