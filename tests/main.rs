@@ -1,1 +1,2 @@
 //! The integration tests, one binary: goldens, gradients, invariants, the command line, faults.
+mod metrics;

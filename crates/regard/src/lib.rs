@@ -10,6 +10,8 @@ pub mod autograd;
 pub mod model;
 /// Training: the step over all cores.
 pub mod train;
+/// BLEU, chrF and TER, as sacreBLEU counts them.
+pub mod metrics;
 /// Charts, heat maps and pages.
 pub mod plot;
 mod error;
