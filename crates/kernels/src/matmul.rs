@@ -18,7 +18,7 @@ pub enum Into {
 ///
 /// `threads` is how many cores the product may use; with 1 it starts none. The `gemm` crate chooses its instruction set
 /// itself, so that when another than the best has been forced the product is done by our own block kernel, several times
-/// slower. A NaN or infinity spreads through its row and column as the sum of products says.
+/// slower. A row of the result does not depend on the other rows of `A` for `k` up to 512, and beyond that only by rounding. A NaN or infinity spreads through its row and column as the sum of products says.
 ///
 /// # Panics
 /// If the shapes do not fit.
@@ -42,7 +42,10 @@ pub fn matmul(isa: Isa, mut c: MatMut<'_>, a: Mat<'_>, b: Mat<'_>, into: Into, t
         return;
     }
     let _timer = Timer::start();
-    if isa == Isa::best() {
+    // For a few rows or columns the `gemm` crate changes to kernels that sum in another order: a sentence of one word
+    // would not get the numbers that it gets in a batch. Our block kernel sums as its large one does.
+    let few = m == 1 || n == 1 || m * n <= 256;
+    if isa == Isa::best() && !few {
         let parallelism = match threads {
             0 | 1 => gemm::Parallelism::None,
             n => gemm::Parallelism::Rayon(n),

@@ -13,4 +13,5 @@ mod taped;
 pub use config::{Combine, ModelConfig, NormPlace, Positions, Preset, Tying};
 pub use layers::{Executor, Side, Transformer};
 pub use parameters::{Initial, Parameter, Parameters};
+pub use regard_kernels::Activation;
 pub use taped::{Dropouts, Taped, loss};

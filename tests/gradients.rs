@@ -1,0 +1,364 @@
+//! One table of all operations: each is run on the tape, compared with its definition in `f64`, and its backward with finite
+//! differences of that definition.
+
+use regard::Isa;
+use regard::autograd::ops::{
+    AddNorm, CrossAttention, CrossEntropy, Embedding, HeadShape, Linear, PositionVectors, RelativePositions,
+    Residual, SelfAttention,
+};
+use regard::autograd::{Param, Tape, Var};
+use regard::batch::Packed;
+use regard_kernels::{Activation, Dropout, Key, Mask, naive};
+use std::sync::Arc;
+
+type Vectors = Vec<Vec<f64>>;
+
+/// An operation, its inputs and parameters by size, how to record it, and what it computes.
+struct Case {
+    name: String,
+    inputs: Vec<(usize, usize)>,
+    parameters: Vec<usize>,
+    record: Box<dyn Fn(&mut Tape, &[f32], Option<&mut [f32]>, &[Var], &[Param]) -> Var>,
+    definition: Box<dyn Fn(&Vectors, &Vectors) -> Vec<f64>>,
+}
+
+fn dropout(rate: f32) -> Option<Dropout> {
+    (rate > 0.0).then(|| Dropout::new(Key::new(5), rate, 3))
+}
+
+fn factor(rate: f32, r: usize, c: usize, cols: usize) -> f64 {
+    dropout(rate).map_or(1.0, |d| f64::from(d.factor(r, c, cols)))
+}
+
+fn linear(activation: Activation, rate: f32) -> Case {
+    let (rows, input, output) = (5, 3, 7);
+    Case {
+        name: format!("linear {activation:?} dropout {rate}"),
+        inputs: vec![(rows, input)],
+        parameters: vec![output * input, output],
+        record: Box::new(move |tape, w, g, x, p| {
+            tape.push(w, g, Linear { x: x[0], weight: p[0], bias: p[1], activation, dropout: dropout(rate) })
+        }),
+        definition: Box::new(move |x, p| {
+            (0..rows * output)
+                .map(|i| {
+                    let (r, o) = (i / output, i % output);
+                    let z: f64 = (0..input).map(|k| x[0][r * input + k] * p[0][o * input + k]).sum();
+                    let z = z + p[1][o];
+                    let y = match activation {
+                        Activation::Identity => z,
+                        Activation::Relu => naive::relu(z),
+                        Activation::Gelu => naive::gelu(z),
+                        Activation::Silu => naive::silu(z),
+                    };
+                    factor(rate, r, o, output) * y
+                })
+                .collect()
+        }),
+    }
+}
+
+fn add_norm(with_branch: bool, rate: f32) -> Case {
+    let (rows, d) = (4, 6);
+    let epsilon = 1e-5f32;
+    Case {
+        name: format!("add_norm branch {with_branch} dropout {rate}"),
+        inputs: vec![(rows, d); if with_branch { 2 } else { 1 }],
+        parameters: vec![d, d],
+        record: Box::new(move |tape, w, g, x, p| {
+            let branch = x.get(1).copied();
+            tape.push(
+                w,
+                g,
+                AddNorm { x: x[0], branch, dropout: dropout(rate), gamma: p[0], beta: p[1], epsilon },
+            )
+        }),
+        definition: Box::new(move |x, p| {
+            (0..rows)
+                .flat_map(|r| {
+                    let branch = |c| x.get(1).map_or(0.0, |f| f[r * d + c] * factor(rate, r, c, d));
+                    let sum: Vec<f64> = (0..d).map(|c| x[0][r * d + c] + branch(c)).collect();
+                    naive::layer_norm(&sum, &p[0], &p[1], f64::from(epsilon))
+                })
+                .collect()
+        }),
+    }
+}
+
+fn residual(rate: f32) -> Case {
+    let (rows, d) = (3, 5);
+    Case {
+        name: format!("residual dropout {rate}"),
+        inputs: vec![(rows, d); 2],
+        parameters: vec![],
+        record: Box::new(move |tape, w, g, x, _| {
+            tape.push(w, g, Residual { x: x[0], branch: x[1], dropout: dropout(rate) })
+        }),
+        definition: Box::new(move |x, _| {
+            (0..rows * d).map(|i| x[0][i] + x[1][i] * factor(rate, i / d, i % d, d)).collect()
+        }),
+    }
+}
+
+const SHAPE: HeadShape = HeadShape { heads: 2, d_k: 3, d_v: 4 };
+/// The spacing of attention's dropout counters, which is part of what makes a run reproducible.
+const COUNTERS: usize = 1 << 14;
+
+/// Attention of each sentence and head, by the naive twin: `q [m, h·d_k]`, `k`, `v` as slices of rows.
+fn heads(
+    (q, k, v): (&[f64], &[f64], &[f64]),
+    queries: &[usize],
+    keys: &[usize],
+    mask: Mask,
+    table: Option<(&[f64], usize)>,
+    rate: f32,
+) -> Vec<f64> {
+    let HeadShape { heads, d_k, d_v } = SHAPE;
+    let mut out = vec![0.0; queries[queries.len() - 1] * heads * d_v];
+    for b in 0..queries.len() - 1 {
+        let (m, n) = (queries[b + 1] - queries[b], keys[b + 1] - keys[b]);
+        for h in 0..heads {
+            let part = |x: &[f64], at: usize, rows: usize, d: usize| -> Vec<f64> {
+                (0..rows * d).map(|i| x[(at + i / d) * heads * d + h * d + i % d]).collect()
+            };
+            let (y, _) = naive::attention(
+                &part(q, queries[b], m, d_k),
+                &part(k, keys[b], n, d_k),
+                &part(v, keys[b], n, d_v),
+                naive::Sizes { m, n, d_k, d_v },
+                |i, j| mask.range(i, m, n).contains(&j),
+                |i, j, c| {
+                    table.map_or(0.0, |(t, reach)| t[(j + reach).saturating_sub(i).min(2 * reach) * d_k + c])
+                },
+                |i, j| {
+                    dropout(rate).map_or(1.0, |d| f64::from(d.head(h).factor(queries[b] + i, j, COUNTERS)))
+                },
+            );
+            for (i, y) in y.iter().enumerate() {
+                out[(queries[b] + i / d_v) * heads * d_v + h * d_v + i % d_v] = *y;
+            }
+        }
+    }
+    out
+}
+
+fn columns(x: &[f64], width: usize, from: usize, cols: usize) -> Vec<f64> {
+    x.chunks(width).flat_map(|row| row[from..from + cols].to_vec()).collect()
+}
+
+fn self_attention(mask: Mask, relative: bool, rate: f32) -> Case {
+    let offsets: Arc<[usize]> = vec![0, 4, 5, 5, 8].into();
+    let (k, v, reach) = (SHAPE.keys(), SHAPE.values(), 2);
+    let width = 2 * k + v;
+    let for_definition = offsets.clone();
+    Case {
+        name: format!("self_attention {mask:?} relative {relative} dropout {rate}"),
+        inputs: vec![(8, width)],
+        parameters: if relative { vec![(2 * reach + 1) * SHAPE.d_k] } else { vec![] },
+        record: Box::new(move |tape, w, g, x, p| {
+            let relative = p.first().map(|&table| RelativePositions { table, reach });
+            let dropout = dropout(rate);
+            let offsets = offsets.clone();
+            tape.push(w, g, SelfAttention { qkv: x[0], shape: SHAPE, mask, offsets, dropout, relative })
+        }),
+        definition: Box::new(move |x, p| {
+            let (q, keys) = (columns(&x[0], width, 0, k), columns(&x[0], width, k, k));
+            let values = columns(&x[0], width, 2 * k, v);
+            let table = p.first().map(|t| (&t[..], reach));
+            heads((&q, &keys, &values), &for_definition, &for_definition, mask, table, rate)
+        }),
+    }
+}
+
+fn cross_attention(rate: f32) -> Case {
+    let queries: Arc<[usize]> = vec![0, 2, 5].into();
+    let keys: Arc<[usize]> = vec![0, 4, 5].into();
+    let (k, v) = (SHAPE.keys(), SHAPE.values());
+    let (q_offsets, k_offsets) = (queries.clone(), keys.clone());
+    Case {
+        name: format!("cross_attention dropout {rate}"),
+        inputs: vec![(5, k), (5, k + v)],
+        parameters: vec![],
+        record: Box::new(move |tape, w, g, x, _| {
+            let (queries, keys) = (queries.clone(), keys.clone());
+            let dropout = dropout(rate);
+            tape.push(w, g, CrossAttention { q: x[0], kv: x[1], shape: SHAPE, queries, keys, dropout })
+        }),
+        definition: Box::new(move |x, _| {
+            let (keys, values) = (columns(&x[1], k + v, 0, k), columns(&x[1], k + v, k, v));
+            heads((&x[0], &keys, &values), &q_offsets, &k_offsets, Mask::NONE, None, rate)
+        }),
+    }
+}
+
+fn embedding(learned: bool, concatenate: bool, rate: f32) -> Case {
+    let (words, d, scale) = (6usize, 4usize, 2.0f32);
+    let pad = words as u32 - 1;
+    let tokens = Packed::new([&[pad, 2, 2, 0][..], &[1, 3]]);
+    let fixed: Vec<f32> = (0..5 * d).map(|i| (i as f32).sin()).collect();
+    let (ids, positions) = (tokens.ids().to_vec(), tokens.positions().collect::<Vec<_>>());
+    let cols = if concatenate { 2 * d } else { d };
+    let fixed_for_definition = fixed.clone();
+    Case {
+        name: format!("embedding learned {learned} concatenate {concatenate} dropout {rate}"),
+        inputs: vec![],
+        parameters: if learned { vec![words * d, 5 * d] } else { vec![words * d] },
+        record: Box::new(move |tape, w, g, _, p| {
+            let positions = match learned {
+                true => PositionVectors::Learned(p[1]),
+                false => PositionVectors::Fixed(fixed.clone().into()),
+            };
+            let (tokens, dropout) = (tokens.clone(), dropout(rate));
+            let table = p[0];
+            tape.push(
+                w,
+                g,
+                Embedding { tokens, table, width: d, scale, positions, concatenate, pad, dropout },
+            )
+        }),
+        definition: Box::new(move |_, p| {
+            let position = |r: usize, c: usize| match learned {
+                true => p[1][positions[r] * d + c],
+                false => f64::from(fixed_for_definition[positions[r] * d + c]),
+            };
+            let token = |r: usize, c: usize| match ids[r] == pad {
+                true => 0.0,
+                false => f64::from(scale) * p[0][ids[r] as usize * d + c],
+            };
+            (0..ids.len() * cols)
+                .map(|i| {
+                    let (r, c) = (i / cols, i % cols);
+                    let y = match (concatenate, c < d) {
+                        (true, true) => token(r, c),
+                        (true, false) => position(r, c - d),
+                        (false, _) => token(r, c) + position(r, c),
+                    };
+                    y * factor(rate, r, c, cols)
+                })
+                .collect()
+        }),
+    }
+}
+
+/// A vocabulary of one block, and one of several with a partial one at the end.
+fn cross_entropy(words: usize, smoothing: f32) -> Case {
+    let (rows, d) = (3, 2);
+    let targets: Arc<[u32]> = vec![0, words as u32 - 1, words as u32 / 2].into();
+    let scale = 0.25f32;
+    let for_definition = targets.clone();
+    Case {
+        name: format!("cross_entropy of {words} words, smoothing {smoothing}"),
+        inputs: vec![(rows, d)],
+        // One more word, padding, which takes no part.
+        parameters: vec![(words + 1) * d],
+        record: Box::new(move |tape, w, g, x, p| {
+            let targets = targets.clone();
+            tape.push(w, g, CrossEntropy { x: x[0], table: p[0], words, targets, smoothing, scale })
+        }),
+        definition: Box::new(move |x, p| {
+            (0..rows)
+                .map(|r| {
+                    let logits: Vec<f64> =
+                        (0..words).map(|w| (0..d).map(|c| x[0][r * d + c] * p[0][w * d + c]).sum()).collect();
+                    naive::cross_entropy(&logits, for_definition[r] as usize, f64::from(smoothing))
+                })
+                .collect()
+        }),
+    }
+}
+
+fn table() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for rate in [0.0, 0.4] {
+        for activation in [Activation::Identity, Activation::Relu, Activation::Gelu, Activation::Silu] {
+            cases.push(linear(activation, rate));
+        }
+        cases.extend([add_norm(true, rate), residual(rate), cross_attention(rate)]);
+        for mask in [Mask::NONE, Mask::CAUSAL, Mask { causal: false, window: Some(1) }] {
+            cases.extend([false, true].map(|relative| self_attention(mask, relative, rate)));
+        }
+        for learned in [false, true] {
+            cases.extend([false, true].map(|concatenate| embedding(learned, concatenate, rate)));
+        }
+    }
+    cases.push(add_norm(false, 0.0));
+    cases.extend([cross_entropy(7, 0.0), cross_entropy(7, 0.1), cross_entropy(1027, 0.1)]);
+    cases
+}
+
+fn random(n: usize, seed: u64) -> Vec<f32> {
+    let key = Key::new(seed);
+    (0..n).map(|i| 2.0 * key.uniform(i as u32) - 1.0).collect()
+}
+
+fn widen(x: &[f32]) -> Vec<f64> {
+    x.iter().map(|&x| f64::from(x)).collect()
+}
+
+#[track_caller]
+fn assert_close(got: &[f32], want: &[f64], tolerance: f64, what: &str) {
+    assert_eq!(got.len(), want.len(), "{what}: length");
+    for (i, (got, want)) in got.iter().zip(want).enumerate() {
+        let wrong = (f64::from(*got) - want).abs();
+        assert!(wrong <= tolerance * want.abs().max(1.0), "{what}: number {i} is {got}, not {want}");
+    }
+}
+
+#[test]
+fn every_operation_agrees_with_its_definition_and_with_finite_differences() {
+    for case in table() {
+        for isa in Isa::available() {
+            check(&case, isa);
+        }
+    }
+}
+
+fn check(case: &Case, isa: Isa) {
+    let what = format!("{} on {isa}", case.name);
+    let inputs: Vec<Vec<f32>> =
+        case.inputs.iter().enumerate().map(|(i, (r, c))| random(r * c, i as u64)).collect();
+    let parameters: Vec<Vec<f32>> =
+        case.parameters.iter().enumerate().map(|(i, n)| random(*n, 10 + i as u64)).collect();
+    let weights: Vec<f32> = parameters.concat();
+    let mut at = 0;
+    let places: Vec<Param> = parameters
+        .iter()
+        .map(|p| {
+            at += p.len();
+            Param { offset: at - p.len(), len: p.len() }
+        })
+        .collect();
+
+    let mut tape = Tape::new(isa, 1);
+    let mut gradients = vec![0.0; weights.len()];
+    let vars: Vec<Var> = inputs.iter().zip(&case.inputs).map(|(x, (r, c))| tape.input(x, *r, *c)).collect();
+    let y = (case.record)(&mut tape, &weights, Some(&mut gradients), &vars, &places);
+    let (wide_inputs, wide_parameters): (Vectors, Vectors) =
+        (inputs.iter().map(|x| widen(x)).collect(), parameters.iter().map(|x| widen(x)).collect());
+    let got = tape.value(y).data().to_vec();
+    assert_close(&got, &(case.definition)(&wide_inputs, &wide_parameters), 1e-5, &what);
+
+    // A loss knows its own slope (scale times the sum of its rows); anything else gets a random one.
+    let is_loss = case.name.starts_with("cross_entropy");
+    let slope = if is_loss { vec![0.25; got.len()] } else { random(got.len(), 99) };
+    tape.backward(&weights, &mut gradients, y, if is_loss { &[] } else { &slope });
+    let total = |y: Vec<f64>| y.iter().zip(&slope).map(|(y, s)| y * f64::from(*s)).sum::<f64>();
+    for (i, var) in vars.iter().enumerate() {
+        let want = naive::finite_differences(&wide_inputs[i], 1e-6, |x| {
+            let mut inputs = wide_inputs.clone();
+            inputs[i] = x.to_vec();
+            total((case.definition)(&inputs, &wide_parameters))
+        });
+        assert!(want.iter().any(|x| x.abs() > 1e-4), "{what}: input {i} has no slope to check");
+        assert_close(tape.slope(*var).expect("a slope"), &want, 1e-4, &format!("{what}: slope by input {i}"));
+    }
+    for (i, place) in places.iter().enumerate() {
+        let want = naive::finite_differences(&wide_parameters[i], 1e-6, |p| {
+            let mut parameters = wide_parameters.clone();
+            parameters[i] = p.to_vec();
+            total((case.definition)(&wide_inputs, &parameters))
+        });
+        assert!(want.iter().any(|x| x.abs() > 1e-4), "{what}: parameter {i} has no slope to check");
+        assert_close(&gradients[place.range()], &want, 1e-4, &format!("{what}: slope by parameter {i}"));
+    }
+}

@@ -1,0 +1,363 @@
+//! What must hold for every model, whatever its weights.
+
+use regard::autograd::Tape;
+use regard::batch::{Batch, Packed};
+use regard::model::{
+    Activation, Combine, ModelConfig, NormPlace, Positions, Taped, Transformer, Tying, positions,
+};
+use regard::train::{StepReport, StepSettings, Trainer};
+use regard::{Isa, Key};
+use regard_kernels::{Attention, Mask, Mat, MatMut, Scratch, attention_forward};
+
+const WORDS: usize = 23;
+const D: usize = 16;
+
+fn small() -> ModelConfig {
+    ModelConfig {
+        source_vocabulary: WORDS,
+        target_vocabulary: WORDS,
+        d_model: D,
+        heads: 2,
+        d_ff: 24,
+        encoder_layers: 2,
+        decoder_layers: 2,
+        max_positions: 32,
+        relative_reach: 3,
+        ..ModelConfig::default()
+    }
+}
+
+/// Every architecture: each setting that changes the wiring or the parameters, in every sensible combination.
+fn variants() -> Vec<(String, ModelConfig)> {
+    let mut all = Vec::new();
+    for norm in [NormPlace::Post, NormPlace::Pre] {
+        for tying in [Tying::ThreeWay, Tying::Decoder, Tying::None] {
+            for positions in [Positions::Sinusoidal, Positions::Learned, Positions::Relative, Positions::None]
+            {
+                for combine in [Combine::Add, Combine::Concatenate] {
+                    for window in [None, Some(2)] {
+                        let config = ModelConfig { norm, tying, positions, combine, window, ..small() };
+                        if config.validate().is_ok() {
+                            all.push((
+                                format!("{norm:?} {tying:?} {positions:?} {combine:?} {window:?}"),
+                                config,
+                            ));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    for activation in [Activation::Relu, Activation::Gelu, Activation::Silu] {
+        let config = ModelConfig { activation, d_k: Some(3), d_v: Some(5), heads: 3, ..small() };
+        all.push((format!("{activation:?} with heads of their own width"), config));
+    }
+    all
+}
+
+fn sentences(count: usize, seed: u64) -> Vec<Vec<u32>> {
+    let key = Key::new(seed);
+    (0..count as u32)
+        .map(|i| {
+            let length = 1 + key.bits(i) % 9;
+            (0..length).map(|j| key.child(u64::from(i)).bits(j) % (WORDS as u32 - 1)).collect()
+        })
+        .collect()
+}
+
+fn batch(count: usize, seed: u64) -> Batch {
+    let (source, target) = (sentences(count, seed), sentences(count, seed + 1));
+    Batch::new(source.iter().zip(&target).map(|(s, t)| (&s[..], &t[..])), WORDS as u32 - 1).unwrap()
+}
+
+fn trainer(config: ModelConfig, threads: usize) -> Trainer {
+    let model = Transformer::new(config).unwrap();
+    let weights = model.parameters().initialise(3);
+    Trainer::new(model, weights, StepSettings::default(), Isa::best(), threads, 7).unwrap()
+}
+
+fn encode(model: &Transformer, weights: &[f32], source: &[&[u32]]) -> Vec<f32> {
+    let mut tape = Tape::new(Isa::best(), 1);
+    let packed = Packed::new(source.iter().copied());
+    let mut e = Taped::new(&mut tape, model, weights, None, (&packed, &packed), None).unwrap();
+    let x = model.encode(&mut e);
+    e.value(x).to_vec()
+}
+
+fn decode(model: &Transformer, weights: &[f32], source: &[&[u32]], target: &[&[u32]]) -> Vec<f32> {
+    let mut tape = Tape::new(Isa::best(), 1);
+    let (source, target) = (Packed::new(source.iter().copied()), Packed::new(target.iter().copied()));
+    let mut e = Taped::new(&mut tape, model, weights, None, (&source, &target), None).unwrap();
+    let memory = model.encode(&mut e);
+    let x = model.decode(&mut e, memory);
+    e.value(x).to_vec()
+}
+
+fn largest_difference(a: &[f32], b: &[f32]) -> f32 {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+}
+
+#[test]
+fn every_parameter_of_every_variant_has_a_gradient() {
+    for (name, config) in variants() {
+        let mut trainer = trainer(config, 2);
+        trainer.step(&[batch(40, 1)], 0.0).unwrap();
+        for parameter in trainer.model().parameters() {
+            let gradient = &trainer.gradient()[parameter.param.range()];
+            let largest = gradient.iter().fold(0f32, |m, g| m.max(g.abs()));
+            assert!(largest > 1e-6, "{name}: {} has no gradient", parameter.name);
+        }
+    }
+}
+
+#[test]
+fn without_positions_shuffled_words_give_shuffled_vectors() {
+    let order = [3, 0, 4, 1, 2];
+    let sentence = [5u32, 1, 9, 2, 7];
+    let shuffled = order.map(|i| sentence[i]);
+    for (positions, same) in
+        [(Positions::None, true), (Positions::Sinusoidal, false), (Positions::Relative, false)]
+    {
+        let model = Transformer::new(ModelConfig { positions, ..small() }).unwrap();
+        let weights = model.parameters().initialise(5);
+        let plain = encode(&model, &weights, &[&sentence]);
+        let other = encode(&model, &weights, &[&shuffled]);
+        let back: Vec<f32> = order.iter().flat_map(|&i| plain[i * D..(i + 1) * D].to_vec()).collect();
+        let difference = largest_difference(&back, &other);
+        assert_eq!(difference < 1e-5, same, "{positions:?}: {difference}");
+    }
+}
+
+#[test]
+fn nothing_of_the_future_reaches_the_past() {
+    for (name, config) in variants() {
+        let model = Transformer::new(config).unwrap();
+        let weights = model.parameters().initialise(6);
+        let source = [4u32, 8, 15];
+        let (mut target, kept) = ([22u32, 1, 2, 3, 4, 5], 3);
+        let before = decode(&model, &weights, &[&source], &[&target]);
+        target[kept..].copy_from_slice(&[9, 10, 11]);
+        let after = decode(&model, &weights, &[&source], &[&target]);
+        assert_eq!(before[..kept * D], after[..kept * D], "{name}");
+        assert!(largest_difference(&before[kept * D..], &after[kept * D..]) > 1e-3, "{name}");
+    }
+}
+
+#[test]
+fn a_sentence_does_not_depend_on_its_batch() {
+    for (name, config) in variants() {
+        let model = Transformer::new(config).unwrap();
+        let weights = model.parameters().initialise(8);
+        let (source, target) = (sentences(9, 20), sentences(9, 21));
+        let s: Vec<&[u32]> = source.iter().map(Vec::as_slice).collect();
+        let t: Vec<&[u32]> = target.iter().map(Vec::as_slice).collect();
+        let together = decode(&model, &weights, &s, &t);
+        let mut at = 0;
+        for i in 0..s.len() {
+            let alone = decode(&model, &weights, &s[i..=i], &t[i..=i]);
+            let difference = largest_difference(&alone, &together[at..at + alone.len()]);
+            assert!(difference <= 1e-6, "{name}: sentence {i} differs by {difference}");
+            at += alone.len();
+        }
+    }
+}
+
+#[test]
+fn attention_rows_sum_to_one() {
+    let (heads, d_k, lengths) = (3, 4, [5usize, 1, 40]);
+    let offsets: Vec<usize> = std::iter::once(0)
+        .chain(lengths.iter().scan(0, |a, n| {
+            *a += n;
+            Some(*a)
+        }))
+        .collect();
+    let n = offsets[3];
+    let key = Key::new(1);
+    let x: Vec<f32> = (0..n * heads * d_k).map(|i| 6.0 * key.uniform(i as u32) - 3.0).collect();
+    for isa in Isa::available() {
+        for mask in [Mask::NONE, Mask::CAUSAL, Mask { causal: false, window: Some(3) }] {
+            let shape = Attention {
+                heads,
+                d_k,
+                d_v: d_k,
+                scale: 0.5,
+                mask,
+                queries: &offsets,
+                keys: &offsets,
+                dropout: None,
+                relative: None,
+            };
+            let m = Mat::new(&x, n, heads * d_k);
+            let (mut out, mut sums) = (vec![0.0; x.len()], vec![0.0; n * heads]);
+            let mut weights = vec![0.0; lengths.iter().map(|n| heads * n * n).sum()];
+            let to = MatMut::new(&mut out, n, heads * d_k);
+            attention_forward(
+                isa,
+                &shape,
+                (m, m, m),
+                to,
+                &mut sums,
+                Some(&mut weights),
+                &mut Scratch::default(),
+            );
+            let mut rest = &weights[..];
+            for n in lengths {
+                let (these, others) = rest.split_at(heads * n * n);
+                rest = others;
+                for (i, row) in these.chunks(n).enumerate() {
+                    let sum: f32 = row.iter().sum();
+                    assert!((sum - 1.0).abs() < 1e-5, "{isa} {mask:?}: a row sums to {sum}");
+                    let seen = mask.range(i % n, n, n);
+                    assert!(
+                        row.iter().enumerate().all(|(j, w)| (*w > 0.0) == seen.contains(&j)),
+                        "{isa} {mask:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+fn three_steps(threads: usize, batches: &[Vec<Batch>]) -> (Vec<StepReport>, Trainer) {
+    let config = ModelConfig { attention_dropout: 0.2, activation_dropout: 0.2, dropout: 0.2, ..small() };
+    let mut trainer = trainer(config, threads);
+    let reports = batches.iter().map(|b| trainer.step(b, 0.01).unwrap()).collect();
+    (reports, trainer)
+}
+
+#[test]
+fn a_second_run_is_the_same_bit_for_bit() {
+    let batches: Vec<Vec<Batch>> = (0..3).map(|i| vec![batch(30, 10 * i)]).collect();
+    for threads in [1, 2, 3] {
+        let (first, one) = three_steps(threads, &batches);
+        let (second, two) = three_steps(threads, &batches);
+        assert_eq!(one.weights(), two.weights());
+        for (a, b) in first.iter().zip(&second) {
+            assert_eq!(
+                (a.loss.to_bits(), a.gradient_norm.to_bits()),
+                (b.loss.to_bits(), b.gradient_norm.to_bits())
+            );
+        }
+    }
+}
+
+#[test]
+fn threads_and_splits_change_only_the_rounding() {
+    // Dropout is on: its random numbers must be the same for every split.
+    let batches: Vec<Vec<Batch>> = (0..3).map(|i| vec![batch(30, 10 * i)]).collect();
+    let (one, _) = three_steps(1, &batches);
+    let (_, first) = three_steps(1, &batches[..1]);
+    for threads in [2, 3, 8, 11] {
+        let (other, _) = three_steps(threads, &batches);
+        for (a, b) in one.iter().zip(&other) {
+            assert!((a.loss - b.loss).abs() < 1e-5 * a.loss, "{threads} threads: {} and {}", a.loss, b.loss);
+        }
+        // One step's gradient, not three steps' weights: Adam turns the rounding of a slope near zero into a whole step.
+        let (_, other) = three_steps(threads, &batches[..1]);
+        let difference = largest_difference(first.gradient(), other.gradient());
+        assert!(difference < 1e-6, "{threads} threads: {difference}");
+    }
+}
+
+#[test]
+fn accumulated_batches_are_one_large_batch() {
+    let config = ModelConfig { dropout: 0.0, ..small() };
+    let whole = batch(24, 5);
+    let parts = [whole.part(0..7), whole.part(7..24)];
+    let (mut one, mut two) = (trainer(config.clone(), 2), trainer(config, 2));
+    let (a, b) = (one.step(&[whole], 0.01).unwrap(), two.step(&parts, 0.01).unwrap());
+    assert!((a.loss - b.loss).abs() < 1e-6 && a.target_tokens == b.target_tokens);
+    assert!(largest_difference(one.gradient(), two.gradient()) < 1e-6);
+}
+
+#[test]
+fn the_padding_row_stays_zero() {
+    for tying in [Tying::ThreeWay, Tying::Decoder, Tying::None] {
+        let mut trainer = trainer(ModelConfig { tying, ..small() }, 2);
+        for i in 0..5 {
+            trainer.step(&[batch(10, i)], 0.01).unwrap();
+        }
+        let mut tables = 0;
+        for parameter in trainer.model().parameters().iter().filter(|p| p.shape == [WORDS, D]) {
+            let row = &trainer.weights()[parameter.param.range()][(WORDS - 1) * D..];
+            assert!(row.iter().all(|&x| x == 0.0), "{}", parameter.name);
+            tables += 1;
+        }
+        assert!(tables >= 1);
+    }
+}
+
+#[test]
+fn memory_stops_growing_after_the_first_steps() {
+    let mut trainer = trainer(small(), 2);
+    let longest = batch(50, 3);
+    for _ in 0..2 {
+        trainer.step(std::slice::from_ref(&longest), 1e-3).unwrap();
+    }
+    let before = trainer.tape_capacity();
+    for i in 0..20 {
+        trainer.step(&[longest.part(0..10 + i)], 1e-3).unwrap();
+    }
+    trainer.step(&[longest], 1e-3).unwrap();
+    assert_eq!(trainer.tape_capacity(), before);
+}
+
+#[test]
+fn a_small_model_learns_its_batch_by_heart() {
+    let mut trainer = trainer(ModelConfig { dropout: 0.0, ..small() }, 2);
+    let batch = batch(8, 1);
+    let first = trainer.step(std::slice::from_ref(&batch), 3e-3).unwrap().loss;
+    let mut last = first;
+    for _ in 0..150 {
+        last = trainer.step(std::slice::from_ref(&batch), 3e-3).unwrap().loss;
+    }
+    // With label smoothing 0.1 over 22 words, the least possible loss is the entropy of the smoothed target, 0.62.
+    assert!(first > 3.0 && last < 0.85, "{first} to {last}");
+}
+
+#[test]
+fn a_loss_that_is_not_finite_leaves_the_weights_alone() {
+    let model = Transformer::new(small()).unwrap();
+    let mut weights = model.parameters().initialise(3);
+    weights[0] = f32::NAN;
+    let before: Vec<u32> = weights.iter().map(|x| x.to_bits()).collect();
+    let mut trainer = Trainer::new(model, weights, StepSettings::default(), Isa::best(), 2, 7).unwrap();
+    let report = trainer.step(&[batch(40, 1)], 0.01).unwrap();
+    assert!(!report.applied && !report.gradient_norm.is_finite());
+    assert_eq!(trainer.weights().iter().map(|x| x.to_bits()).collect::<Vec<_>>(), before);
+}
+
+#[test]
+fn ids_and_lengths_that_the_model_lacks_are_named() {
+    let model =
+        Transformer::new(ModelConfig { positions: Positions::Learned, max_positions: 4, ..small() }).unwrap();
+    let weights = model.parameters().initialise(1);
+    let refuse = |source: &[u32], target: &[u32]| {
+        let mut trainer =
+            Trainer::new(model.clone(), weights.clone(), StepSettings::default(), Isa::best(), 1, 1).unwrap();
+        let batch = Batch::new([(source, target)], WORDS as u32 - 1).unwrap();
+        trainer.step(&[batch], 0.1).unwrap_err().to_string()
+    };
+    assert_eq!(refuse(&[WORDS as u32], &[1]), "source: token 23 is not in the vocabulary of 23");
+    assert_eq!(refuse(&[1], &[22]), "loss: target token 22 is not a word: the vocabulary has 22 and padding");
+    assert_eq!(refuse(&[1; 5], &[1]), "source: sentence 0 has 5 tokens, the model has 4 positions");
+    let mut trainer =
+        Trainer::new(model.clone(), weights.clone(), StepSettings::default(), Isa::best(), 1, 1).unwrap();
+    assert_eq!(trainer.step(&[], 0.1).unwrap_err().to_string(), "training step: there are no target tokens");
+    assert!(Trainer::new(model, weights, StepSettings::default(), Isa::best(), 0, 1).is_err());
+}
+
+#[test]
+fn a_shift_of_position_is_a_rotation_that_depends_on_the_shift_alone() {
+    let (n, d, shift) = (60, 12, 7);
+    let table = positions::sinusoidal(n, d);
+    for p in 0..n - shift {
+        for i in 0..d / 2 {
+            let angle = shift as f64 / 10_000f64.powf(2.0 * i as f64 / d as f64);
+            let (sin, cos) = (f64::from(table[p * d + i]), f64::from(table[p * d + d / 2 + i]));
+            let moved = sin * angle.cos() + cos * angle.sin();
+            assert!((moved - f64::from(table[(p + shift) * d + i])).abs() < 1e-6);
+        }
+    }
+}
