@@ -1,1 +1,3 @@
 //! The numeric kernels of Regard.
+
+pub mod mapped;
