@@ -1,0 +1,5 @@
+//! Pairs to batches.
+
+mod plan;
+
+pub use plan::{BatchSettings, plan_epoch};
