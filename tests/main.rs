@@ -1,1 +1,4 @@
 //! The integration tests, one binary: goldens, gradients, invariants, the command line, faults.
+
+mod corpus;
+mod text;
