@@ -1,5 +1,8 @@
 //! The integration tests, one binary: goldens, gradients, invariants, the command line, faults.
-mod metrics;
-mod transformer;
+
+mod corpus;
 mod gradients;
 mod invariants;
+mod metrics;
+mod text;
+mod transformer;

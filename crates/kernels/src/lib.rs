@@ -17,6 +17,7 @@ mod isa;
 mod mat;
 mod math;
 mod matmul;
+pub mod mapped;
 pub mod naive;
 mod norm;
 mod rng;

@@ -1,5 +1,9 @@
 //! The Transformer of "Attention Is All You Need" as a library, its modules in the order of the flow.
 
+/// Raw text to ids and back: the normalisation, training a tokenizer, `tokenizer.json`.
+pub mod text;
+/// Parallel files to a memory-mapped cache of ids: reading, filters, the summary of what was dropped.
+pub mod corpus;
 /// A corpus of English and French made by a grammar, for a first run without any files.
 pub mod builtin;
 /// Batches: which sentences go together, and how they lie in memory.
@@ -14,6 +18,7 @@ pub mod train;
 pub mod metrics;
 /// Charts, heat maps and pages.
 pub mod plot;
+mod counter;
 mod error;
 
 pub use error::{Error, Result};

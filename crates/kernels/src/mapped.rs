@@ -1,0 +1,103 @@
+//! Read-only memory-mapped files, viewed as bytes or as little-endian integers.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+/// A whole file in memory: mapped where the system can, read otherwise.
+#[derive(Debug)]
+pub struct Mapped(Backing);
+
+#[derive(Debug)]
+enum Backing {
+    Map(memmap2::Mmap),
+    /// Words of eight bytes, so that integer views are aligned here too; the second field is the length in bytes.
+    Read(Vec<u64>, usize),
+}
+
+impl Mapped {
+    /// Opens `path`. The file must not be changed in place while it is open: write beside it and rename.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let mut file = File::open(path)?;
+        // SAFETY: the mapping is private to this value and read-only. Its bytes stay as they are while nobody
+        // writes into or truncates this very inode; the callers' files are only ever replaced by a rename,
+        // which leaves the mapped inode alone, and no reference outlives the map, which `self` owns.
+        match unsafe { memmap2::Mmap::map(&file) } {
+            Ok(map) => Ok(Mapped(Backing::Map(map))),
+            Err(_) => Self::read(&mut file),
+        }
+    }
+
+    fn read(file: &mut impl Read) -> io::Result<Self> {
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        let length = bytes.len();
+        bytes.resize(length.next_multiple_of(8), 0);
+        let (words, _) = bytes.as_chunks::<8>();
+        Ok(Mapped(Backing::Read(words.iter().map(|w| u64::from_ne_bytes(*w)).collect(), length)))
+    }
+
+    /// All bytes of the file; the first is aligned to at least eight.
+    pub fn bytes(&self) -> &[u8] {
+        match &self.0 {
+            Backing::Map(map) => map,
+            Backing::Read(words, length) => {
+                // SAFETY: the words are initialised, `length` is at most their size in bytes (see `read`), every
+                // bit pattern is a valid u8, and the borrow of `self` keeps the vector alive and unchanged.
+                unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), *length) }
+            }
+        }
+    }
+}
+
+/// The bytes as little-endian `u32`s; `None` if they are misaligned, not a whole number of them, or the machine is
+/// big-endian.
+pub fn as_u32s(bytes: &[u8]) -> Option<&[u32]> {
+    // SAFETY: every bit pattern is a valid u32.
+    let (before, words, after) = unsafe { bytes.align_to::<u32>() };
+    (cfg!(target_endian = "little") && before.is_empty() && after.is_empty()).then_some(words)
+}
+
+/// The bytes as little-endian `u64`s; `None` if they are misaligned, not a whole number of them, or the machine is
+/// big-endian.
+pub fn as_u64s(bytes: &[u8]) -> Option<&[u64]> {
+    // SAFETY: every bit pattern is a valid u64.
+    let (before, words, after) = unsafe { bytes.align_to::<u64>() };
+    (cfg!(target_endian = "little") && before.is_empty() && after.is_empty()).then_some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mapped_and_read_files_show_the_same_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        for length in [0, 1, 7, 8, 9, 4097] {
+            let bytes: Vec<u8> = (0..length).map(|i| (i * 7 % 251) as u8).collect();
+            std::fs::write(&path, &bytes).unwrap();
+            assert_eq!(Mapped::open(&path).unwrap().bytes(), bytes);
+            assert_eq!(Mapped::read(&mut bytes.as_slice()).unwrap().bytes(), bytes);
+        }
+    }
+
+    #[test]
+    fn integer_views_are_checked() {
+        let words: Vec<u64> = vec![0x0807_0605_0403_0201, u64::MAX];
+        let mapped = Mapped(Backing::Read(words.clone(), 16));
+        assert_eq!(as_u64s(mapped.bytes()), Some(words.as_slice()));
+        assert_eq!(as_u32s(&mapped.bytes()[..8]), Some([0x0403_0201, 0x0807_0605].as_slice()));
+        assert_eq!(as_u32s(&mapped.bytes()[4..8]), Some([0x0807_0605].as_slice()));
+        assert_eq!(as_u32s(&mapped.bytes()[1..9]), None);
+        assert_eq!(as_u32s(&mapped.bytes()[..7]), None);
+        assert_eq!(as_u64s(&mapped.bytes()[4..12]), None);
+        assert_eq!(as_u64s(&mapped.bytes()[..12]), None);
+        assert_eq!(as_u32s(&mapped.bytes()[..0]), Some([].as_slice()));
+    }
+
+    #[test]
+    fn a_missing_file_is_an_error() {
+        assert_eq!(Mapped::open(Path::new("no/such/file")).unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}
