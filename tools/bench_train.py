@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Training speed of Regard against PyTorch on the same workload, alternating the two; prints medians and their ratios.
+
+    cargo build --release
+    pip install torch numpy
+    python tools/bench_train.py [tiny small base] [--rounds 3] [--seconds 12] [--threads 2] [--markdown]
+
+The workload is that of tools/peers/torch_train.py: random tokens, dropout 0.1, label smoothing 0.1, clipping and Adam
+included. Each round runs PyTorch (eager, f32), then Regard, in processes of their own, so that a noisy minute hits both.
+"""
+import argparse, json, pathlib, platform, statistics, subprocess, sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+
+def run(command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}\n{done.stderr}")
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def cpu():
+    try:
+        for line in open("/proc/cpuinfo"):
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor()
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument("presets", nargs="*", default=["tiny", "small", "base"])
+    a.add_argument("--rounds", type=int, default=3)
+    a.add_argument("--seconds", type=float, default=12)
+    a.add_argument("--threads", type=int, default=2)
+    a.add_argument("--precision", default="f32")
+    a.add_argument("--markdown", action="store_true", help="print a table for the README")
+    a = a.parse_args()
+    binary = ROOT / "target" / "release" / "regard"
+    if not binary.exists():
+        sys.exit(f"{binary.relative_to(ROOT)} is not there: cargo build --release")
+    rows = []
+    for preset in a.presets:
+        torch, ours = [], []
+        for n in range(a.rounds):
+            common = ["--seconds", str(a.seconds), "--threads", str(a.threads)]
+            torch.append(run([sys.executable, ROOT / "tools/peers/torch_train.py", preset, a.precision, *common]))
+            ours.append(run([binary, "bench", "train", "--preset", preset, "--precision", a.precision, "--json", *common]))
+            for line in (torch[-1], ours[-1]):
+                print(f"round {n + 1}: {json.dumps(line)}", file=sys.stderr, flush=True)
+        median = lambda runs, field: statistics.median(r[field] for r in runs)
+        rows.append({
+            "preset": preset,
+            "torch_tokens_per_s": median(torch, "target_tokens_per_s"),
+            "regard_tokens_per_s": median(ours, "target_tokens_per_s"),
+            "speed_ratio": statistics.median(o["target_tokens_per_s"] / t["target_tokens_per_s"] for o, t in zip(ours, torch)),
+            "torch_peak_mb": median(torch, "peak_rss_mb"),
+            "regard_peak_mb": median(ours, "peak_rss_mb"),
+            "regard_gflops": median(ours, "gflops"),
+            "matmul_share": median(ours, "matmul_share"),
+        })
+    machine = f"{cpu()}, {a.threads} threads, {ours[0]['isa']}, torch {torch[0]['version']}, regard {ours[0]['version']}, {a.rounds} rounds"
+    if a.markdown:
+        print("| preset | PyTorch tok/s | Regard tok/s | ratio | PyTorch peak MB | Regard peak MB | GFLOPS | in products |")
+        print("|---|---|---|---|---|---|---|---|")
+        for r in rows:
+            print(f"| {r['preset']} | {r['torch_tokens_per_s']:.0f} | {r['regard_tokens_per_s']:.0f} | **{r['speed_ratio']:.2f}×** "
+                  f"| {r['torch_peak_mb']} | {r['regard_peak_mb']} | {r['regard_gflops']:.0f} | {100 * r['matmul_share']:.0f} % |")
+        print(f"\n{machine}")
+    else:
+        for r in rows:
+            print(json.dumps(r | {"machine": machine}))
+
+
+main()
