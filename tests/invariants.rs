@@ -9,10 +9,10 @@ use regard::train::{StepReport, StepSettings, Trainer};
 use regard::{Isa, Key};
 use regard_kernels::{Attention, Mask, Mat, MatMut, Scratch, attention_forward};
 
-const WORDS: usize = 23;
+pub(crate) const WORDS: usize = 23;
 const D: usize = 16;
 
-fn small() -> ModelConfig {
+pub(crate) fn small() -> ModelConfig {
     ModelConfig {
         source_vocabulary: WORDS,
         target_vocabulary: WORDS,
@@ -28,7 +28,7 @@ fn small() -> ModelConfig {
 }
 
 /// Every architecture: each setting that changes the wiring or the parameters, in every sensible combination.
-fn variants() -> Vec<(String, ModelConfig)> {
+pub(crate) fn variants() -> Vec<(String, ModelConfig)> {
     let mut all = Vec::new();
     for norm in [NormPlace::Post, NormPlace::Pre] {
         for tying in [Tying::ThreeWay, Tying::Decoder, Tying::None] {
@@ -55,7 +55,7 @@ fn variants() -> Vec<(String, ModelConfig)> {
     all
 }
 
-fn sentences(count: usize, seed: u64) -> Vec<Vec<u32>> {
+pub(crate) fn sentences(count: usize, seed: u64) -> Vec<Vec<u32>> {
     let key = Key::new(seed);
     (0..count as u32)
         .map(|i| {

@@ -4,5 +4,6 @@ mod corpus;
 mod gradients;
 mod invariants;
 mod metrics;
+mod search;
 mod text;
 mod transformer;

@@ -1,22 +1,24 @@
 //! The Transformer of "Attention Is All You Need" as a library, its modules in the order of the flow.
 
-/// Raw text to ids and back: the normalisation, training a tokenizer, `tokenizer.json`.
+// Raw text to ids and back: the normalisation, training a tokenizer, `tokenizer.json`.
 pub mod text;
-/// Parallel files to a memory-mapped cache of ids: reading, filters, the summary of what was dropped.
+// Parallel files to a memory-mapped cache of ids: reading, filters, the summary of what was dropped.
 pub mod corpus;
-/// A corpus of English and French made by a grammar, for a first run without any files.
+// A corpus of English and French made by a grammar, for a first run without any files.
 pub mod builtin;
-/// Batches: which sentences go together, and how they lie in memory.
+// Batches: which sentences go together, and how they lie in memory.
 pub mod batch;
-/// The tape: coarse operations, each with its backward.
+// The tape: coarse operations, each with its backward.
 pub mod autograd;
-/// The Transformer: configuration, parameters, wiring.
+// The Transformer: configuration, parameters, wiring.
 pub mod model;
-/// Training: the step over all cores.
+// Training: the step over all cores.
 pub mod train;
-/// BLEU, chrF and TER, as sacreBLEU counts them.
+// Search: greedy, beam and sampling, with key/value caches.
+pub mod decode;
+// BLEU, chrF and TER, as sacreBLEU counts them.
 pub mod metrics;
-/// Charts, heat maps and pages.
+// Charts, heat maps and pages.
 pub mod plot;
 mod counter;
 mod error;

@@ -275,6 +275,11 @@ impl Transformer {
         self.output
     }
 
+    /// The decoder's cross-attentions, whose keys and values can be computed once for a source sentence.
+    pub fn cross_attention_layers(&self) -> impl Iterator<Item = &CrossAttentionLayer> {
+        self.decoder.iter().map(|layer| &layer.cross_attention)
+    }
+
     /// Runs the encoder: `[n, d]`.
     pub fn encode<E: Executor>(&self, e: &mut E) -> E::Tensor {
         let mut x = self.embed(e, &self.source);

@@ -11,7 +11,10 @@ pub mod positions;
 mod taped;
 
 pub use config::{Combine, ModelConfig, NormPlace, Positions, Preset, Tying};
-pub use layers::{Executor, Side, Transformer};
+pub use layers::{
+    CrossAttentionLayer, EmbeddingLayer, Executor, LinearLayer, NormLayer, SelfAttentionLayer, Side,
+    Transformer,
+};
 pub use parameters::{Initial, Parameter, Parameters};
 pub use regard_kernels::Activation;
-pub use taped::{Dropouts, Taped, loss};
+pub use taped::{Dropouts, Taped, loss, token_losses};

@@ -202,6 +202,18 @@ impl Executor for Taped<'_> {
     }
 }
 
+/// The loss of each target token of a batch, without label smoothing: minus its log-probability.
+pub fn token_losses(
+    tape: &mut Tape,
+    model: &Transformer,
+    weights: &[f32],
+    batch: &Batch,
+) -> Result<Vec<f32>> {
+    tape.clear();
+    let losses = forward(tape, model, weights, None, batch, (0.0, 1.0), None)?;
+    Ok(tape.value(losses).data().to_vec())
+}
+
 /// The sum of the losses of a batch's target tokens, each with label smoothing.
 ///
 /// With `gradients`, those of `scale` times that sum are added to them; with `dropouts`, the model drops as in training.
@@ -215,22 +227,34 @@ pub fn loss(
     dropouts: Option<Dropouts>,
 ) -> Result<f64> {
     tape.clear();
-    if let Some(id) = batch.output.iter().find(|&&id| id as usize >= model.config().target_vocabulary - 1) {
-        let message = format!(
-            "target token {id} is not a word: the vocabulary has {} and padding",
-            model.config().target_vocabulary - 1
-        );
-        return Err(Error::Input { operation: "loss", message });
-    }
-    let sides = (&batch.source, &batch.input);
-    let mut e = Taped::new(tape, model, weights, gradients.as_deref_mut(), sides, dropouts)?;
-    let memory = model.encode(&mut e);
-    let x = model.decode(&mut e, memory);
-    let losses = e.cross_entropy(x, batch.output.clone(), smoothing, scale);
-    let total = e.value(losses).iter().map(|&x| f64::from(x)).sum();
+    let losses =
+        forward(tape, model, weights, gradients.as_deref_mut(), batch, (smoothing, scale), dropouts)?;
+    let total = tape.value(losses).data().iter().map(|&x| f64::from(x)).sum();
     if let Some(gradients) = gradients {
         tape.backward(weights, gradients, losses, &[]);
         tape.clear_slopes();
     }
     Ok(total)
+}
+
+/// Records the whole model and its loss; the value is the loss of each target token.
+fn forward(
+    tape: &mut Tape,
+    model: &Transformer,
+    weights: &[f32],
+    gradients: Option<&mut [f32]>,
+    batch: &Batch,
+    (smoothing, scale): (f32, f32),
+    dropouts: Option<Dropouts>,
+) -> Result<Var> {
+    let words = model.config().target_vocabulary - 1;
+    if let Some(id) = batch.output.iter().find(|&&id| id as usize >= words) {
+        let message = format!("target token {id} is not a word: the vocabulary has {words} and padding");
+        return Err(Error::Input { operation: "loss", message });
+    }
+    let sides = (&batch.source, &batch.input);
+    let mut e = Taped::new(tape, model, weights, gradients, sides, dropouts)?;
+    let memory = model.encode(&mut e);
+    let x = model.decode(&mut e, memory);
+    Ok(e.cross_entropy(x, batch.output.clone(), smoothing, scale))
 }

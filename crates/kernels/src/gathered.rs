@@ -1,0 +1,170 @@
+//! Attention of single queries over rows of a cache: what decoding does, one step at a time.
+//!
+//! A query names the cache rows that it attends to, so that hypotheses of a beam share what they have in common, the
+//! keys and values of the source among it, and nothing is copied when a beam is reordered.
+
+use crate::attention::Relative;
+use crate::mat::{Mat, MatMut};
+use crate::simd::loops::{self, Place, vectors};
+use crate::simd::{Simd, simd_kernel};
+use crate::softmax::exponentials;
+
+/// The heads, and which cache rows each query sees.
+#[derive(Clone, Copy, Debug)]
+pub struct Gathered<'a> {
+    /// h
+    pub heads: usize,
+    /// Width of a head's queries and keys.
+    pub d_k: usize,
+    /// Width of a head's values.
+    pub d_v: usize,
+    /// What the scores are multiplied by: 1/√d_k.
+    pub scale: f32,
+    /// Where each query's list begins in `rows`, and where the last one's ends.
+    pub offsets: &'a [usize],
+    /// Cache rows, list by list; the last row of a list is at the query's own position, if positions matter.
+    pub rows: &'a [u32],
+    /// Relative positions.
+    pub relative: Option<Relative<'a>>,
+}
+
+#[inline(always)]
+fn body<S: Simd>(
+    s: S,
+    shape: &Gathered<'_>,
+    q: Mat<'_>,
+    kv: Mat<'_>,
+    mut out: MatMut<'_>,
+    mut weights: Option<&mut [f32]>,
+    scratch: &mut Vec<f32>,
+) {
+    let Gathered { heads, d_k, d_v, scale, offsets, rows, relative } = *shape;
+    let keys = heads * d_k;
+    assert!(offsets.len() == q.rows + 1 && offsets[q.rows] <= rows.len());
+    assert!(q.cols == keys && kv.cols == keys + heads * d_v && (out.rows, out.cols) == (q.rows, heads * d_v));
+    for r in 0..q.rows {
+        let list = &rows[offsets[r]..offsets[r + 1]];
+        let n = list.len();
+        scratch.clear();
+        scratch.resize(heads * n, 0.0);
+        let query = q.row(r);
+        for (j, &row) in list.iter().enumerate() {
+            let key = &kv.row(row as usize)[..keys];
+            for h in 0..heads {
+                let at = h * d_k..(h + 1) * d_k;
+                let mut score = loops::dot(s, &query[at.clone()], &key[at.clone()]);
+                if let Some(Relative { table, reach }) = relative {
+                    // The query stands at the end of its list.
+                    let row = (j + reach).saturating_sub(n - 1).min(2 * reach);
+                    score += loops::dot(s, &query[at], &table[row * d_k..][..d_k]);
+                }
+                scratch[h * n + j] = score;
+            }
+        }
+        for h in 0..heads {
+            let scores = &mut scratch[h * n..][..n];
+            let top = loops::max(s, scores) * scale;
+            let total = exponentials(s, scores, scale, top);
+            loops::scale(s, scores, 1.0 / total);
+        }
+        if let Some(weights) = &mut weights {
+            weights[heads * offsets[r]..heads * offsets[r + 1]].copy_from_slice(scratch);
+        }
+        let to = out.row(r);
+        to.fill(0.0);
+        for (j, &row) in list.iter().enumerate() {
+            let value = &kv.row(row as usize)[keys..];
+            for h in 0..heads {
+                let weight = s.splat(scratch[h * n + j]);
+                let (to, value) = (&mut to[h * d_v..][..d_v], &value[h * d_v..][..d_v]);
+                vectors!(S, d_v, at => {
+                    let v = s.mul_add(at.read(s, value), weight, at.read(s, to));
+                    at.write(s, to, v);
+                });
+            }
+        }
+    }
+}
+simd_kernel! {
+    /// `out = softmax(q·kᵀ·scale)·v` over each query's own rows of `kv [rows, h·(d_k + d_v)]`, keys and values side by side.
+    ///
+    /// `weights`, if asked for, gets `[h, n]` numbers for each query, `n` being the length of its list. A query's result depends
+    /// on nothing but its list. An empty list gives zeros.
+    ///
+    /// # Panics
+    /// If the shapes do not fit, or a list names a row that is not there.
+    pub fn gathered_attention(
+        shape: &Gathered<'_>, q: Mat<'_>, kv: Mat<'_>, out: MatMut<'_>, weights: Option<&mut [f32]>,
+        scratch: &mut Vec<f32>,
+    ) = body;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{assert_close, random, widen};
+    use crate::{Isa, naive};
+
+    #[test]
+    fn lists_agree_with_the_naive_twin() {
+        let lists: [&[u32]; 5] = [&[3, 1, 4, 1], &[0], &[], &[9, 8, 7, 6, 5, 4, 3, 2, 1, 0], &[2, 2]];
+        let offsets: Vec<usize> = std::iter::once(0)
+            .chain(lists.iter().scan(0, |at, l| {
+                *at += l.len();
+                Some(*at)
+            }))
+            .collect();
+        let rows = lists.concat();
+        for isa in Isa::available() {
+            for (heads, d_k, d_v) in [(1, 3, 5), (2, 8, 8), (3, 17, 9)] {
+                for reach in [None, Some(2)] {
+                    let keys = heads * d_k;
+                    let width = keys + heads * d_v;
+                    let (q, kv) = (random(5 * keys, 1), random(10 * width, 2));
+                    let table = random((2 * reach.unwrap_or(0) + 1) * d_k, 3);
+                    let relative = reach.map(|reach| Relative { table: &table, reach });
+                    let scale = 1.0 / (d_k as f32).sqrt();
+                    let shape = Gathered { heads, d_k, d_v, scale, offsets: &offsets, rows: &rows, relative };
+                    let mut out = vec![f32::NAN; 5 * heads * d_v];
+                    let mut weights = vec![f32::NAN; heads * rows.len()];
+                    gathered_attention(
+                        isa,
+                        &shape,
+                        Mat::new(&q, 5, keys),
+                        Mat::new(&kv, 10, width),
+                        MatMut::new(&mut out, 5, heads * d_v),
+                        Some(&mut weights),
+                        &mut Vec::new(),
+                    );
+                    for (r, list) in lists.iter().enumerate() {
+                        for h in 0..heads {
+                            let n = list.len();
+                            let part = |from: usize, d: usize| -> Vec<f64> {
+                                let of = |row: &u32| kv[*row as usize * width + from + h * d..][..d].to_vec();
+                                widen(&list.iter().flat_map(of).collect::<Vec<f32>>())
+                            };
+                            let (want, want_weights) = naive::attention(
+                                &widen(&q[r * keys + h * d_k..][..d_k]),
+                                &part(0, d_k),
+                                &part(keys, d_v),
+                                naive::Sizes { m: 1, n, d_k, d_v },
+                                |_, _| true,
+                                |_, j, c| {
+                                    reach.map_or(0.0, |reach| {
+                                        let row = (j + reach).saturating_sub(n - 1).min(2 * reach);
+                                        f64::from(table[row * d_k + c])
+                                    })
+                                },
+                                |_, _| 1.0,
+                            );
+                            let what = format!("{isa} query {r} head {h} of {heads}, {reach:?}");
+                            assert_close(&out[r * heads * d_v + h * d_v..][..d_v], &want, 1e-5, &what);
+                            let got = &weights[heads * offsets[r] + h * n..][..n];
+                            assert_close(got, &want_weights, 1e-5, &what);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! Beam search over a batch, by the rules of `transformers`; greedy search and sampling are its one-beam forms.
+
+use super::constraints::{best, constrain, draw};
+use super::executor::{Inference, Lists};
+use super::{EarlyStopping, Hypothesis, Member, SearchOptions, pack};
+use regard_kernels::{Into, Isa, Key, Mat, MatMut, log_softmax_rows, matmul};
+
+/// A hypothesis that is still growing.
+#[derive(Clone, Debug)]
+struct Running {
+    tokens: Vec<u32>,
+    log_p: Vec<f32>,
+    total: f32,
+    /// The cache rows of its tokens, in each member alike.
+    past: Vec<u32>,
+    attention: Vec<Vec<f32>>,
+    /// The stream it draws from, when sampling.
+    key: Key,
+}
+
+/// A sentence under way.
+#[derive(Debug)]
+struct Sentence {
+    /// Its rows in the encoder's output.
+    source: Vec<u32>,
+    limit: usize,
+    running: Vec<Running>,
+    finished: Vec<Hypothesis>,
+    done: bool,
+}
+
+/// One way to go on: which running hypothesis, with which token.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    from: usize,
+    token: u32,
+    log_p: f32,
+    total: f32,
+}
+
+/// Searches batch after batch with the same memory.
+#[derive(Debug)]
+pub(super) struct BatchSearch<'a> {
+    members: Vec<Inference<'a>>,
+    models: &'a [Member<'a>],
+    options: &'a SearchOptions,
+    isa: Isa,
+    threads: usize,
+    logits: Vec<f32>,
+    mixed: Vec<f32>,
+}
+
+impl<'a> BatchSearch<'a> {
+    pub(super) fn new(
+        models: &'a [Member<'a>],
+        options: &'a SearchOptions,
+        isa: Isa,
+        threads: usize,
+    ) -> Self {
+        let members = models
+            .iter()
+            .map(|(model, weights)| {
+                let mut inference = Inference::new(model, weights, isa, threads);
+                if options.attention {
+                    inference.cross_weights = Some(Vec::new());
+                }
+                inference
+            })
+            .collect();
+        BatchSearch { members, models, options, isa, threads, logits: Vec::new(), mixed: Vec::new() }
+    }
+
+    /// The hypotheses of each sentence of the batch, best first.
+    pub(super) fn run(&mut self, batch: &[usize], sources: &[Vec<u32>]) -> Vec<Vec<Hypothesis>> {
+        let packed = pack(batch, sources);
+        let mut sentences: Vec<Sentence> = batch
+            .iter()
+            .zip(packed.offsets().windows(2))
+            .map(|(&i, w)| self.start(i, (w[0] as u32..w[1] as u32).collect(), sources[i].len()))
+            .collect();
+        for member in &mut self.members {
+            member.encode(packed.clone());
+        }
+        let mut step = 0;
+        while sentences.iter().any(|s| !s.done) {
+            self.step(&mut sentences, step);
+            step += 1;
+        }
+        sentences.into_iter().map(|s| self.ranked(s)).collect()
+    }
+
+    fn start(&self, index: usize, source: Vec<u32>, length: usize) -> Sentence {
+        let config = self.models[0].0.config();
+        let mut limit = self.options.limit(length);
+        if config.positions == crate::model::Positions::Learned {
+            limit = limit.min(config.max_positions);
+        }
+        // A sentence's draws are its own: they do not depend on what else is translated.
+        let key = |n: usize| {
+            Key::new(self.options.sampling.map_or(0, |s| s.seed)).child(index as u64).child(n as u64)
+        };
+        let count = if self.options.sampling.is_some() { self.options.nbest } else { 1 };
+        let running = (0..count)
+            .map(|n| Running {
+                tokens: Vec::new(),
+                log_p: Vec::new(),
+                total: 0.0,
+                past: Vec::new(),
+                attention: Vec::new(),
+                key: key(n),
+            })
+            .collect();
+        Sentence { source, limit, running, finished: Vec::new(), done: false }
+    }
+
+    /// One step of every running hypothesis.
+    fn step(&mut self, sentences: &mut [Sentence], step: usize) {
+        let start = self.models[0].0.config().target_pad();
+        let first_row = self.members[0].step_rows() as u32;
+        let mut ids = Vec::new();
+        for sentence in sentences.iter_mut().filter(|s| !s.done) {
+            for running in &mut sentence.running {
+                running.past.push(first_row + ids.len() as u32);
+                ids.push(running.tokens.last().copied().unwrap_or(start));
+            }
+        }
+        let rows = ids.len();
+        self.log_probabilities(sentences, ids, step);
+        let words = self.words();
+        let mut at = 0;
+        for sentence in sentences.iter_mut().filter(|s| !s.done) {
+            let count = sentence.running.len();
+            if self.options.attention {
+                self.note_attention(sentence, at, rows);
+            }
+            let log_p = &mut self.logits[at * words..(at + count) * words];
+            for (running, row) in sentence.running.iter().zip(log_p.chunks_exact_mut(words)) {
+                constrain(self.options, &running.tokens, sentence.limit, row);
+            }
+            if self.options.sampling.is_some() {
+                sample(self.options, sentence, log_p, words);
+            } else {
+                extend(self.options, sentence, log_p, words);
+            }
+            at += count;
+        }
+    }
+
+    /// Padding, the last word, is not among those that can come.
+    fn words(&self) -> usize {
+        self.models[0].0.config().target_vocabulary - 1
+    }
+
+    /// Fills `self.logits [rows, words]` with the log-probabilities of the next token, averaged over the members.
+    fn log_probabilities(&mut self, sentences: &[Sentence], ids: Vec<u32>, step: usize) {
+        let live = || sentences.iter().filter(|s| !s.done);
+        let past = Lists::new(live().flat_map(|s| s.running.iter().map(|r| r.past.as_slice())));
+        let source = Lists::new(live().flat_map(|s| s.running.iter().map(|_| s.source.as_slice())));
+        let (rows, words) = (ids.len(), self.words());
+        let members = self.members.len();
+        for (n, (member, (model, weights))) in self.members.iter_mut().zip(self.models).enumerate() {
+            let d = model.config().d_model;
+            let x = member.advance(ids.clone(), step, past.clone(), source.clone());
+            let to = if n == 0 { &mut self.logits } else { &mut self.mixed };
+            to.resize(rows * words, 0.0);
+            let table = Mat::new(&weights[model.output().range()][..words * d], words, d);
+            let x = Mat::new(x, rows, d);
+            matmul(self.isa, MatMut::new(to, rows, words), x, table.t(), Into::Overwrite, self.threads);
+            log_softmax_rows(self.isa, to, words);
+            if n > 0 {
+                for (a, b) in self.logits.iter_mut().zip(&self.mixed) {
+                    let top = a.max(*b);
+                    *a = top + ((*a - top).exp() + (*b - top).exp()).ln();
+                }
+            }
+        }
+        if members > 1 {
+            let shift = (members as f32).ln();
+            self.logits.iter_mut().for_each(|x| *x -= shift);
+        }
+    }
+
+    /// Adds the attention of this step to each hypothesis: all heads of one layer of the first member, on average.
+    fn note_attention(&self, sentence: &mut Sentence, at: usize, rows: usize) {
+        let Some(layers) = &self.members[0].cross_weights else { return };
+        let last = layers.len() - 1;
+        let layer = &layers[self.options.attention_layer.unwrap_or(last.saturating_sub(1)).min(last)];
+        let heads = self.models[0].0.config().heads;
+        debug_assert!(at + sentence.running.len() <= rows);
+        // Before this sentence's rows come those of the others, each as long as its source.
+        let n = sentence.source.len();
+        let begin = self.weights_before(at);
+        for (i, running) in sentence.running.iter_mut().enumerate() {
+            let weights = &layer[(begin + i * n) * heads..][..n * heads];
+            let mean = (0..n).map(|j| (0..heads).map(|h| weights[h * n + j]).sum::<f32>() / heads as f32);
+            running.attention.push(mean.collect());
+        }
+    }
+
+    fn weights_before(&self, row: usize) -> usize {
+        self.members[0].source_offset(row)
+    }
+
+    fn ranked(&self, sentence: Sentence) -> Vec<Hypothesis> {
+        let mut found = sentence.finished;
+        // If nothing came to an end, what is still running is all there is.
+        if found.is_empty() {
+            found.extend(sentence.running.into_iter().map(|r| finish(self.options, r, false)));
+        }
+        found.sort_by(|a, b| b.score.total_cmp(&a.score));
+        found.truncate(self.options.nbest);
+        found
+    }
+}
+
+fn finish(options: &SearchOptions, running: Running, ended: bool) -> Hypothesis {
+    let Running { mut tokens, log_p, total, attention, .. } = running;
+    let score = total / options.divisor(tokens.len().max(1));
+    if ended {
+        tokens.pop();
+    }
+    Hypothesis {
+        ids: tokens,
+        score,
+        log_probability: total,
+        token_log_probabilities: log_p,
+        ended,
+        attention,
+    }
+}
+
+/// The hypothesis that a candidate makes.
+fn grown(running: &[Running], candidate: &Candidate) -> Running {
+    let mut next = running[candidate.from].clone();
+    next.tokens.push(candidate.token);
+    next.log_p.push(candidate.log_p);
+    next.total = candidate.total;
+    next
+}
+
+/// Takes the best ways on: those that end become finished hypotheses, the others run on.
+fn extend(options: &SearchOptions, sentence: &mut Sentence, log_p: &[f32], words: usize) {
+    let beam = options.beam;
+    // Twice as many as beams: even if half of them end, the beam stays full.
+    let wanted = 2 * beam;
+    let mut candidates: Vec<Candidate> = Vec::new();
+    for (from, (running, row)) in sentence.running.iter().zip(log_p.chunks_exact(words)).enumerate() {
+        candidates.extend(best(row, wanted).into_iter().map(|(token, log_p)| Candidate {
+            from,
+            token,
+            log_p,
+            total: running.total + log_p,
+        }));
+    }
+    candidates.sort_by(|a, b| b.total.total_cmp(&a.total).then((a.from, a.token).cmp(&(b.from, b.token))));
+    candidates.truncate(wanted);
+
+    let length = sentence.running[0].tokens.len() + 1;
+    let last = length >= sentence.limit;
+    let mut next = Vec::with_capacity(beam);
+    for (rank, candidate) in candidates.iter().enumerate() {
+        let ended = candidate.token == options.end;
+        if ended || last {
+            // An end among the lower candidates does not finish a hypothesis.
+            if rank < beam {
+                sentence.finished.push(finish(options, grown(&sentence.running, candidate), ended));
+            }
+        } else if next.len() < beam {
+            next.push(grown(&sentence.running, candidate));
+        }
+        if beam == 1 && rank == 0 && ended {
+            break;
+        }
+    }
+    sentence.finished.sort_by(|a, b| b.score.total_cmp(&a.score));
+    sentence.finished.truncate(beam);
+    sentence.done = last || next.is_empty() || is_settled(options, sentence, &next, length);
+    if !next.is_empty() {
+        sentence.running = next;
+    }
+}
+
+/// Whether nothing that runs can still matter.
+fn is_settled(options: &SearchOptions, sentence: &Sentence, next: &[Running], length: usize) -> bool {
+    if sentence.finished.len() < options.beam {
+        return false;
+    }
+    // Greedy search ends with its first end.
+    if options.early_stopping == EarlyStopping::Yes || options.beam == 1 {
+        return true;
+    }
+    let reach = match options.early_stopping {
+        // A longer sentence is divided by more: the best that a sum, which can only fall, can come to.
+        EarlyStopping::Never if options.length_penalty > 0.0 => sentence.limit,
+        _ => length,
+    };
+    let worst = sentence.finished[options.beam - 1].score;
+    next[0].total / options.divisor(reach) <= worst
+}
+
+/// Each hypothesis draws its next token.
+fn sample(options: &SearchOptions, sentence: &mut Sentence, log_p: &[f32], words: usize) {
+    let Some(sampling) = &options.sampling else { return };
+    let mut next = Vec::new();
+    for (from, row) in log_p.chunks_exact(words).enumerate() {
+        let running = &sentence.running[from];
+        let length = running.tokens.len() + 1;
+        let token = draw(sampling, running.key, length, row).unwrap_or(options.end);
+        let log_p = row[token as usize];
+        let grown = grown(&sentence.running, &Candidate { from, token, log_p, total: running.total + log_p });
+        if token == options.end || length >= sentence.limit {
+            sentence.finished.push(finish(options, grown, token == options.end));
+        } else {
+            next.push(grown);
+        }
+    }
+    sentence.done = next.is_empty();
+    sentence.running = next;
+}

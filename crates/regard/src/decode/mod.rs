@@ -1,0 +1,154 @@
+//! Search: from encoded sentences to the most probable target tokens.
+//!
+//! [`search`] sorts the sentences by length, makes batches, and gives each core one at a time. Inside a batch, all hypotheses of all
+//! sentences take a step together; finished ones leave. What a sentence gets does not depend on the others, on their
+//! order or on the number of threads.
+
+mod beam;
+mod constraints;
+mod executor;
+mod options;
+
+pub use options::{EarlyStopping, LengthPenalty, Sampling, SearchOptions};
+
+use crate::batch::{Batch, Packed};
+use crate::model::{Positions, Transformer, token_losses};
+use crate::{Error, Result};
+use regard_kernels::Isa;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// One translation of a sentence.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hypothesis {
+    /// Its tokens, without start and end.
+    pub ids: Vec<u32>,
+    /// What it was ranked by: the log-probability divided by the length penalty.
+    pub score: f32,
+    /// The log-probability of all its tokens, the end included.
+    pub log_probability: f32,
+    /// The log-probability of each token, the end included if it was reached.
+    pub token_log_probabilities: Vec<f32>,
+    /// Whether it came to its end, rather than to the length limit.
+    pub ended: bool,
+    /// If asked for: how each token of `token_log_probabilities` attended to the source tokens, all heads of one layer on average.
+    pub attention: Vec<Vec<f32>>,
+}
+
+/// A model to decode with: its layers and its weights.
+pub type Member<'a> = (&'a Transformer, &'a [f32]);
+
+/// Translates each source sentence (ids with their end token); the best hypotheses of each, best first.
+pub fn search(
+    model: &Transformer,
+    weights: &[f32],
+    sources: &[Vec<u32>],
+    options: &SearchOptions,
+    isa: Isa,
+    threads: usize,
+) -> Result<Vec<Vec<Hypothesis>>> {
+    search_ensemble(&[(model, weights)], sources, options, isa, threads)
+}
+
+/// The same with several models of one vocabulary, whose probabilities are averaged.
+pub fn search_ensemble(
+    members: &[Member<'_>],
+    sources: &[Vec<u32>],
+    options: &SearchOptions,
+    isa: Isa,
+    threads: usize,
+) -> Result<Vec<Vec<Hypothesis>>> {
+    check(members, sources, options)?;
+    // Sentences of like length step together; the longest first, so that no core is left with them at the end.
+    let mut order: Vec<usize> = (0..sources.len()).collect();
+    order.sort_by_key(|&i| (std::cmp::Reverse(sources[i].len()), i));
+    let per_batch = options.batch.min(sources.len().div_ceil(threads.max(1))).max(1);
+    let batches: Vec<&[usize]> = order.chunks(per_batch).collect();
+    let workers = threads.clamp(1, batches.len().max(1));
+    // With fewer batches than cores, the others help inside the matrix products.
+    let inside = (threads / workers).max(1);
+    let next = AtomicUsize::new(0);
+    let results = Mutex::new(vec![Vec::new(); sources.len()]);
+    let work = || {
+        let mut batch_search = beam::BatchSearch::new(members, options, isa, inside);
+        while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let found = batch_search.run(batch, sources);
+            let mut results = results.lock().unwrap_or_else(|e| e.into_inner());
+            for (&i, hypotheses) in batch.iter().zip(found) {
+                results[i] = hypotheses;
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..workers {
+            scope.spawn(work);
+        }
+        work();
+    });
+    Ok(results.into_inner().unwrap_or_else(|e| e.into_inner()))
+}
+
+/// The log-probability of each token of the given translations, their ends included: what forced decoding gives.
+pub fn score_pairs(
+    model: &Transformer,
+    weights: &[f32],
+    pairs: &[(Vec<u32>, Vec<u32>)],
+    isa: Isa,
+    threads: usize,
+) -> Result<Vec<Vec<f32>>> {
+    let mut tape = crate::autograd::Tape::new(isa, threads);
+    let mut scores = Vec::with_capacity(pairs.len());
+    for part in pairs.chunks(32) {
+        let batch = Batch::new(part.iter().map(|(s, t)| (&s[..], &t[..])), model.config().target_pad())?;
+        let losses = token_losses(&mut tape, model, weights, &batch)?;
+        for w in batch.input.offsets().windows(2) {
+            scores.push(losses[w[0]..w[1]].iter().map(|loss| -loss).collect());
+        }
+    }
+    Ok(scores)
+}
+
+fn check(members: &[Member<'_>], sources: &[Vec<u32>], options: &SearchOptions) -> Result<()> {
+    options.validate()?;
+    let refuse = |message| Err(Error::Input { operation: "search", message });
+    let Some((first, _)) = members.first() else { return refuse("there is no model".into()) };
+    let words = first.config().target_vocabulary;
+    for (model, weights) in members {
+        let config = model.config();
+        if config.target_vocabulary != words || config.source_vocabulary != first.config().source_vocabulary {
+            return refuse(format!(
+                "models of different vocabularies: {} and {words} words; an ensemble needs one",
+                config.target_vocabulary
+            ));
+        }
+        if weights.len() != model.parameters().len() {
+            return refuse(format!("{} weights for a model of {}", weights.len(), model.parameters().len()));
+        }
+        for (i, source) in sources.iter().enumerate() {
+            if let Some(id) = source.iter().find(|&&id| id as usize >= config.source_vocabulary) {
+                let most = config.source_vocabulary;
+                return refuse(format!("sentence {i}: token {id} is not in the vocabulary of {most}"));
+            }
+            if config.positions == Positions::Learned && source.len() > config.max_positions {
+                let most = config.max_positions;
+                return refuse(format!(
+                    "sentence {i} has {} tokens, the model has {most} positions",
+                    source.len()
+                ));
+            }
+        }
+    }
+    for id in options.prefix.iter().chain(&options.banned) {
+        if *id as usize >= words {
+            return refuse(format!(
+                "token {id} of the prefix or of the banned ones is not in the vocabulary of {words}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The packed sources of a batch.
+fn pack(batch: &[usize], sources: &[Vec<u32>]) -> Packed {
+    Packed::new(batch.iter().map(|&i| sources[i].as_slice()))
+}

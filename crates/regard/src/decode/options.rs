@@ -1,0 +1,178 @@
+//! Every setting of the search, with the paper's defaults.
+
+use crate::{Error, Result};
+
+/// When a beam search stops looking for better hypotheses; the three values and rules of `transformers`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EarlyStopping {
+    /// When the best running hypothesis, at its present length, can't beat the worst finished one.
+    #[default]
+    No,
+    /// As soon as there are as many finished hypotheses as beams.
+    Yes,
+    /// When no running hypothesis can beat the worst finished one at any length up to the limit: exact but for the pruning of the beam.
+    Never,
+}
+
+/// What a log-probability is divided by, `n` being the number of tokens with the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LengthPenalty {
+    /// `n^α`, as `transformers` and CTranslate2 do.
+    #[default]
+    Power,
+    /// `((5 + n) / 6)^α`, the paper's (Wu et al., 2016, equation 14).
+    Paper,
+}
+
+/// Draws from the distribution instead of looking for its peak.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sampling {
+    /// Below 1 the likely words become likelier.
+    pub temperature: f32,
+    /// Only so many of the likeliest words; 0 for all.
+    pub top_k: usize,
+    /// Only the likeliest words whose probabilities together reach this; 1 for all.
+    pub top_p: f32,
+    /// The same seed draws the same words.
+    pub seed: u64,
+}
+
+impl Default for Sampling {
+    fn default() -> Self {
+        Sampling { temperature: 1.0, top_k: 0, top_p: 1.0, seed: 1 }
+    }
+}
+
+/// All settings of a search.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SearchOptions {
+    /// Hypotheses a sentence; 1 is greedy.
+    pub beam: usize,
+    /// How many to return, at most `beam`; with sampling, how many to draw.
+    pub nbest: usize,
+    /// α of the length penalty.
+    pub length_penalty: f32,
+    /// The form of the length penalty.
+    pub penalty: LengthPenalty,
+    /// When to stop.
+    pub early_stopping: EarlyStopping,
+    /// At most so many tokens more than the source has.
+    pub extra_length: usize,
+    /// At most so many tokens, the end included; without a value only `extra_length` counts.
+    pub max_length: Option<usize>,
+    /// At least so many tokens before the end.
+    pub min_length: usize,
+    /// Whether the last possible token is the end, at no cost, as Marian models have it; otherwise the sentence is just cut.
+    pub forced_end: bool,
+    /// No sequence of so many tokens twice; 0 allows all.
+    pub no_repeat_ngram: usize,
+    /// What the log-probability of tokens already there is multiplied by; 1 changes nothing.
+    pub repetition_penalty: f32,
+    /// Tokens that every translation begins with.
+    pub prefix: Vec<u32>,
+    /// Tokens that never come; padding is always among them.
+    pub banned: Vec<u32>,
+    /// Draw instead of search.
+    pub sampling: Option<Sampling>,
+    /// Whether hypotheses carry their attention over the source.
+    pub attention: bool,
+    /// The decoder layer whose attention that is; the last but one if not given.
+    pub attention_layer: Option<usize>,
+    /// Sentences that take their steps together.
+    pub batch: usize,
+    /// The end of a sentence.
+    pub end: u32,
+}
+
+impl Default for SearchOptions {
+    fn default() -> Self {
+        SearchOptions {
+            beam: 4,
+            nbest: 1,
+            length_penalty: 0.6,
+            penalty: LengthPenalty::Power,
+            early_stopping: EarlyStopping::No,
+            extra_length: 50,
+            max_length: None,
+            min_length: 0,
+            forced_end: true,
+            no_repeat_ngram: 0,
+            repetition_penalty: 1.0,
+            prefix: Vec::new(),
+            banned: Vec::new(),
+            sampling: None,
+            attention: false,
+            attention_layer: None,
+            batch: 32,
+            end: 0,
+        }
+    }
+}
+
+impl SearchOptions {
+    /// Refuses what makes no sense, by the name of the setting.
+    pub fn validate(&self) -> Result<()> {
+        let refuse = |field: &str, message: String| Err(Error::config(field, message));
+        for (field, value) in [("beam", self.beam), ("nbest", self.nbest), ("batch", self.batch)] {
+            if value == 0 {
+                return refuse(field, "0 is too few, at least 1 is needed".into());
+            }
+        }
+        if self.max_length == Some(0) {
+            return refuse(
+                "max_length",
+                "0 leaves no room for even the end of a sentence, at least 1 is needed".into(),
+            );
+        }
+        if self.sampling.is_none() && self.nbest > self.beam {
+            return refuse("nbest", format!("{} is more than the beam of {}", self.nbest, self.beam));
+        }
+        if let Some(most) = self.max_length {
+            if self.min_length >= most {
+                return refuse(
+                    "min_length",
+                    format!("{} leaves no room for the end within max_length {most}", self.min_length),
+                );
+            }
+            if self.prefix.len() >= most {
+                let n = self.prefix.len();
+                return refuse(
+                    "prefix",
+                    format!("{n} tokens leave no room for the end within max_length {most}"),
+                );
+            }
+        }
+        if !self.length_penalty.is_finite() {
+            return refuse("length_penalty", format!("{} is not a number", self.length_penalty));
+        }
+        if !(self.repetition_penalty > 0.0 && self.repetition_penalty.is_finite()) {
+            return refuse(
+                "repetition_penalty",
+                format!("{} is not a positive number", self.repetition_penalty),
+            );
+        }
+        if let Some(s) = self.sampling {
+            if !(s.temperature > 0.0 && s.temperature.is_finite()) {
+                return refuse("temperature", format!("{} is not a positive number", s.temperature));
+            }
+            if !(s.top_p > 0.0 && s.top_p <= 1.0) {
+                return refuse("top_p", format!("{} is not above 0 and at most 1", s.top_p));
+            }
+        }
+        Ok(())
+    }
+
+    /// What the log-probability of `n` tokens, the end included, is divided by.
+    pub fn divisor(&self, n: usize) -> f32 {
+        match self.penalty {
+            LengthPenalty::Power => (n as f32).powf(self.length_penalty),
+            LengthPenalty::Paper => ((5.0 + n as f32) / 6.0).powf(self.length_penalty),
+        }
+    }
+
+    /// The most tokens, the end included, for a source of `n` tokens with its end.
+    pub fn limit(&self, n: usize) -> usize {
+        let limit = self.max_length.unwrap_or(usize::MAX).min(n + self.extra_length);
+        limit.max(self.min_length + 1).max(self.prefix.len() + 1)
+    }
+}

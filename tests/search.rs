@@ -1,0 +1,282 @@
+//! Search: caches, beams, limits, sampling, ensembles.
+
+use crate::invariants::{WORDS, sentences, small, variants};
+use regard::Isa;
+use regard::decode::{
+    EarlyStopping, Hypothesis, LengthPenalty, Sampling, SearchOptions, score_pairs, search, search_ensemble,
+};
+use regard::model::{ModelConfig, Positions, Transformer};
+
+/// A model whose weights are large enough for its choices to be clear.
+fn model(config: ModelConfig, seed: u64) -> (Transformer, Vec<f32>) {
+    let model = Transformer::new(config).unwrap();
+    let weights = model.parameters().initialise(seed).iter().map(|w| 1.5 * w).collect();
+    (model, weights)
+}
+
+fn options(beam: usize) -> SearchOptions {
+    SearchOptions { beam, extra_length: 8, ..SearchOptions::default() }
+}
+
+fn sources(count: usize) -> Vec<Vec<u32>> {
+    sentences(count, 40)
+}
+
+fn find(of: &(Transformer, Vec<f32>), sources: &[Vec<u32>], options: &SearchOptions) -> Vec<Vec<Hypothesis>> {
+    search(&of.0, &of.1, sources, options, Isa::best(), 2).unwrap()
+}
+
+/// The tokens of a hypothesis with its end, if it has one.
+fn target(h: &Hypothesis) -> Vec<u32> {
+    h.ids.iter().copied().chain(h.ended.then_some(0)).collect()
+}
+
+#[test]
+fn cached_steps_agree_with_the_tape_for_every_variant() {
+    for (name, config) in variants() {
+        let of = model(config, 9);
+        let sources = sources(6);
+        let options = SearchOptions { forced_end: false, nbest: 3, ..options(3) };
+        for (source, hypotheses) in sources.iter().zip(find(&of, &sources, &options)) {
+            assert_eq!(hypotheses.len(), 3, "{name}");
+            for h in hypotheses {
+                let pair = (source.clone(), target(&h));
+                let want = score_pairs(&of.0, &of.1, &[pair], Isa::best(), 1).unwrap().remove(0);
+                assert_eq!(h.token_log_probabilities.len(), want.len(), "{name}");
+                for (got, want) in h.token_log_probabilities.iter().zip(&want) {
+                    assert!((got - want).abs() < 1e-4, "{name}: {got} cached, {want} on the tape");
+                }
+                let total: f32 = want.iter().sum();
+                assert!((h.log_probability - total).abs() < 1e-3, "{name}");
+                assert!((h.score - total / (want.len() as f32).powf(0.6)).abs() < 1e-3, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_beam_of_one_is_greedy() {
+    let of = model(small(), 4);
+    for source in sources(10) {
+        let h = find(&of, std::slice::from_ref(&source), &options(1)).remove(0).remove(0);
+        let limit = source.len() + 8;
+        let mut tokens: Vec<u32> = Vec::new();
+        while tokens.last() != Some(&0) && tokens.len() + 1 < limit {
+            // The likeliest next word, by scoring each of them on the tape.
+            let pairs: Vec<_> = (0..WORDS as u32 - 1)
+                .map(|w| (source.clone(), tokens.iter().copied().chain([w]).collect::<Vec<_>>()))
+                .collect();
+            let scores = score_pairs(&of.0, &of.1, &pairs, Isa::best(), 1).unwrap();
+            let last = |w: &usize| *scores[*w].last().unwrap();
+            let next = (0..scores.len()).max_by(|a, b| last(a).total_cmp(&last(b))).unwrap();
+            tokens.push(next as u32);
+        }
+        if tokens.last() != Some(&0) {
+            tokens.push(0); // forced at the limit
+        }
+        assert_eq!(target(&h), tokens);
+    }
+}
+
+#[test]
+fn a_translation_does_not_depend_on_batch_order_or_threads() {
+    let of = model(small(), 5);
+    let sources = sources(23);
+    let base = SearchOptions { nbest: 2, ..options(3) };
+    let want = find(&of, &sources, &base);
+    for (batch, threads) in [(1, 1), (1, 2), (5, 1), (32, 3), (7, 2)] {
+        let options = SearchOptions { batch, ..base.clone() };
+        let got = search(&of.0, &of.1, &sources, &options, Isa::best(), threads).unwrap();
+        assert_eq!(got, want, "batch {batch}, {threads} threads");
+    }
+    let backwards: Vec<_> = sources.iter().rev().cloned().collect();
+    let mut got = find(&of, &backwards, &base);
+    got.reverse();
+    assert_eq!(got, want);
+}
+
+/// Every sentence of at most `limit` tokens with its end, with its score.
+fn all_sentences(
+    of: &(Transformer, Vec<f32>),
+    source: &[u32],
+    words: u32,
+    limit: usize,
+) -> Vec<(Vec<u32>, f32)> {
+    let mut complete = Vec::new();
+    let mut open: Vec<Vec<u32>> = vec![vec![]];
+    while let Some(tokens) = open.pop() {
+        for w in 0..words {
+            let next: Vec<u32> = tokens.iter().copied().chain([w]).collect();
+            match w == 0 || next.len() == limit {
+                true => complete.push(next),
+                false => open.push(next),
+            }
+        }
+    }
+    let pairs: Vec<_> = complete.iter().map(|t| (source.to_vec(), t.clone())).collect();
+    let scores = score_pairs(&of.0, &of.1, &pairs, Isa::best(), 1).unwrap();
+    complete.into_iter().zip(scores.iter().map(|s| s.iter().sum())).collect()
+}
+
+#[test]
+fn never_stopping_early_finds_the_best_of_all_sentences() {
+    let words = 4u32;
+    let config = ModelConfig {
+        source_vocabulary: words as usize + 1,
+        target_vocabulary: words as usize + 1,
+        ..small()
+    };
+    for seed in 0..6 {
+        let of = model(config.clone(), seed);
+        let source = vec![1, 3, 2, 0];
+        for (penalty, length_penalty) in
+            [(LengthPenalty::Power, 1.0), (LengthPenalty::Paper, 0.6), (LengthPenalty::Power, 0.0)]
+        {
+            let options = SearchOptions {
+                // 3 + 9 + 27 + 81 running at most: nothing is pruned.
+                beam: 200,
+                early_stopping: EarlyStopping::Never,
+                max_length: Some(5),
+                forced_end: false,
+                penalty,
+                length_penalty,
+                ..SearchOptions::default()
+            };
+            let got = find(&of, std::slice::from_ref(&source), &options).remove(0).remove(0);
+            let score = |(tokens, total): &(Vec<u32>, f32)| total / options.divisor(tokens.len());
+            let all = all_sentences(&of, &source, words, 5);
+            let best = all.iter().max_by(|a, b| score(a).total_cmp(&score(b))).unwrap();
+            assert!((got.score - score(best)).abs() < 1e-4, "seed {seed}: {} and {}", got.score, score(best));
+            assert_eq!(target(&got), best.0, "seed {seed} {penalty:?}");
+        }
+    }
+}
+
+#[test]
+fn a_larger_beam_is_not_worse_and_may_exceed_the_vocabulary() {
+    let of = model(small(), 6);
+    let sources = sources(8);
+    let exact =
+        |beam| SearchOptions { early_stopping: EarlyStopping::Never, forced_end: false, ..options(beam) };
+    let scores =
+        |beam| -> Vec<f32> { find(&of, &sources, &exact(beam)).iter().map(|h| h[0].score).collect() };
+    let (small, large) = (scores(2), scores(100));
+    assert!(small.iter().zip(&large).all(|(s, l)| *l >= s - 1e-5), "{small:?} {large:?}");
+}
+
+#[test]
+fn limits_prefixes_and_penalties_hold() {
+    let of = model(small(), 7);
+    let sources = sources(8);
+    for h in find(&of, &sources, &SearchOptions { max_length: Some(4), ..options(3) }) {
+        assert!(h[0].ids.len() <= 3 && h[0].ended);
+    }
+    for h in find(&of, &sources, &SearchOptions { min_length: 6, ..options(3) }) {
+        assert!(h[0].ids.len() >= 6);
+    }
+    for h in find(&of, &sources, &SearchOptions { prefix: vec![5, 9, 5], ..options(3) }) {
+        assert_eq!(h[0].ids[..3], [5, 9, 5]);
+    }
+    for h in find(&of, &sources, &SearchOptions { no_repeat_ngram: 1, ..options(3) }) {
+        let mut ids = h[0].ids.clone();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), h[0].ids.len());
+    }
+    let free = find(&of, &sources, &options(3));
+    let banned: Vec<u32> = free[0][0].ids.clone();
+    for h in find(&of, &sources, &SearchOptions { banned: banned.clone(), ..options(3) }) {
+        assert!(h[0].ids.iter().all(|id| !banned.contains(id)));
+    }
+    // All words but one banned, the end too: it says what it can until it is cut.
+    let all_but_one: Vec<u32> = (0..WORDS as u32 - 1).filter(|&w| w != 7).collect();
+    for h in find(&of, &sources, &SearchOptions { banned: all_but_one, forced_end: false, ..options(3) }) {
+        assert!(!h[0].ended && h[0].ids.iter().all(|&id| id == 7));
+    }
+}
+
+#[test]
+fn samples_are_reproducible_and_their_own() {
+    let of = model(small(), 8);
+    let sources = sources(6);
+    let drawn = |seed, batch| {
+        let sampling = Some(Sampling { seed, temperature: 1.5, ..Sampling::default() });
+        find(&of, &sources, &SearchOptions { sampling, nbest: 3, batch, ..options(1) })
+    };
+    let first = drawn(1, 32);
+    assert!(first.iter().all(|h| h.len() == 3));
+    assert_eq!(first, drawn(1, 2));
+    assert_ne!(first, drawn(2, 32));
+}
+
+#[test]
+fn an_ensemble_of_one_model_twice_is_that_model() {
+    let of = model(small(), 3);
+    let other = model(small(), 11);
+    let sources = sources(5);
+    let both = |a: &'_ (Transformer, Vec<f32>), b: &'_ (Transformer, Vec<f32>)| {
+        search_ensemble(&[(&a.0, &a.1), (&b.0, &b.1)], &sources, &options(3), Isa::best(), 2).unwrap()
+    };
+    let alone = find(&of, &sources, &options(3));
+    for (a, b) in both(&of, &of).iter().zip(&alone) {
+        assert_eq!(a[0].ids, b[0].ids);
+        assert!((a[0].score - b[0].score).abs() < 1e-4);
+    }
+    assert_ne!(both(&of, &other), alone);
+    let strange = model(ModelConfig { source_vocabulary: 9, target_vocabulary: 9, ..small() }, 1);
+    let members = [(&of.0, &of.1[..]), (&strange.0, &strange.1[..])];
+    let error = search_ensemble(&members, &sources, &options(1), Isa::best(), 1).unwrap_err().to_string();
+    assert_eq!(error, "search: models of different vocabularies: 9 and 23 words; an ensemble needs one");
+}
+
+#[test]
+fn attention_over_the_source_sums_to_one() {
+    let of = model(small(), 2);
+    let sources = sources(7);
+    let found = find(&of, &sources, &SearchOptions { attention: true, nbest: 2, ..options(3) });
+    for (source, hypotheses) in sources.iter().zip(found) {
+        for h in hypotheses {
+            assert_eq!(h.attention.len(), h.token_log_probabilities.len());
+            for row in &h.attention {
+                assert_eq!(row.len(), source.len());
+                assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-4);
+            }
+        }
+    }
+}
+
+#[test]
+fn nonsense_is_refused_by_name_and_nothing_gives_nothing() {
+    let of = model(ModelConfig { positions: Positions::Learned, ..small() }, 2);
+    let refuse = |options: SearchOptions, sources: &[Vec<u32>]| {
+        search(&of.0, &of.1, sources, &options, Isa::best(), 1).unwrap_err().to_string()
+    };
+    let one = [vec![1, 0]];
+    let d = SearchOptions::default;
+    assert_eq!(refuse(SearchOptions { beam: 0, ..d() }, &one), "beam: 0 is too few, at least 1 is needed");
+    assert_eq!(refuse(SearchOptions { nbest: 5, ..d() }, &one), "nbest: 5 is more than the beam of 4");
+    assert!(
+        refuse(SearchOptions { max_length: Some(0), ..d() }, &one)
+            .starts_with("max_length: 0 leaves no room")
+    );
+    let tight = SearchOptions { max_length: Some(3), min_length: 3, ..d() };
+    assert_eq!(refuse(tight, &one), "min_length: 3 leaves no room for the end within max_length 3");
+    let long = SearchOptions { max_length: Some(2), prefix: vec![1, 1], ..d() };
+    assert_eq!(refuse(long, &one), "prefix: 2 tokens leave no room for the end within max_length 2");
+    for (sampling, name) in [
+        (Sampling { temperature: 0.0, ..Sampling::default() }, "temperature: 0 is not"),
+        (Sampling { temperature: f32::NAN, ..Sampling::default() }, "temperature: NaN is not"),
+        (Sampling { top_p: 1.5, ..Sampling::default() }, "top_p: 1.5 is not"),
+    ] {
+        let got = refuse(SearchOptions { sampling: Some(sampling), ..d() }, &one);
+        assert!(got.starts_with(name), "{got}");
+    }
+    assert_eq!(
+        refuse(d(), &[vec![1], vec![77]]),
+        "search: sentence 1: token 77 is not in the vocabulary of 23"
+    );
+    assert_eq!(refuse(d(), &[vec![1; 33]]), "search: sentence 0 has 33 tokens, the model has 32 positions");
+    assert!(find(&of, &[], &d()).is_empty());
+    // A source longer than the output may be: learned positions end, and so does the translation.
+    assert!(find(&of, &[vec![1; 32]], &d())[0][0].token_log_probabilities.len() <= 32);
+}
