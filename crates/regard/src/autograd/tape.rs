@@ -221,6 +221,11 @@ impl Tape {
         }
     }
 
+    /// The instruction set it runs on.
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
     /// Forgets everything recorded, and keeps the memory.
     pub fn clear(&mut self) {
         self.used = 0;

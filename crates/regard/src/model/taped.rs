@@ -6,13 +6,79 @@ use super::layers::{
 };
 use super::{Transformer, positions};
 use crate::autograd::ops::{
-    AddNorm, CrossAttention, CrossEntropy, Embedding, Linear, PositionVectors, Residual, SelfAttention,
+    AddNorm, CrossAttention, CrossEntropy, Embedding, HeadShape, Linear, PositionVectors, RelativePositions,
+    Residual, SelfAttention,
 };
 use crate::autograd::{Op, Tape, Var};
 use crate::batch::{Batch, Packed};
 use crate::{Error, Result};
-use regard_kernels::{Activation, Dropout, Key};
+use regard_kernels::{
+    Activation, Attention, Dropout, Key, Mask, Mat, MatMut, Relative, Scratch, attention_forward,
+};
 use std::sync::Arc;
+
+/// Which attention a map shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AttentionKind {
+    /// Source over source.
+    Encoder,
+    /// Target over target.
+    Decoder,
+    /// Target over source.
+    Cross,
+}
+
+/// The weights of all heads of one attention for one sentence: `[heads, rows, columns]`, each row summing to one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AttentionMap {
+    /// Which attention.
+    pub kind: AttentionKind,
+    /// Counted through the stack, from 0.
+    pub layer: usize,
+    /// How many heads.
+    pub heads: usize,
+    /// Tokens that attend.
+    pub rows: usize,
+    /// Tokens attended to.
+    pub columns: usize,
+    /// The weights.
+    pub weights: Vec<f32>,
+}
+
+impl AttentionMap {
+    /// The weights of one head, `[rows, columns]`.
+    ///
+    /// # Panics
+    /// If there is no such head.
+    pub fn head(&self, head: usize) -> &[f32] {
+        &self.weights[head * self.rows * self.columns..][..self.rows * self.columns]
+    }
+
+    /// All heads on average.
+    pub fn mean(&self) -> Vec<f32> {
+        let size = self.rows * self.columns;
+        let share = 1.0 / self.heads as f32;
+        (0..size).map(|i| (0..self.heads).map(|h| self.weights[h * size + i]).sum::<f32>() * share).collect()
+    }
+}
+
+/// Every attention of the model while it reads `source` (with its end) and says `target` (with its end).
+pub fn attention_maps(
+    tape: &mut Tape,
+    model: &Transformer,
+    weights: &[f32],
+    source: &[u32],
+    target: &[u32],
+) -> Result<Vec<AttentionMap>> {
+    tape.clear();
+    let batch = Batch::new([(source, target)], model.config().target_pad())?;
+    let mut e = Taped::new(tape, model, weights, None, (&batch.source, &batch.input), None)?;
+    e.maps = Some(Vec::new());
+    let memory = model.encode(&mut e);
+    model.decode(&mut e, memory);
+    Ok(e.maps.unwrap_or_default())
+}
 
 /// Dropout while training: the stream of random numbers of this step.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +102,8 @@ pub struct Taped<'a> {
     side: Side,
     /// How many operations with dropout there have been: each has a stream of its own.
     streams: u64,
+    /// The attention weights seen, if they are wanted.
+    maps: Option<Vec<AttentionMap>>,
 }
 
 impl<'a> Taped<'a> {
@@ -71,7 +139,47 @@ impl<'a> Taped<'a> {
             dropouts,
             side: Side::Source,
             streams: 0,
+            maps: None,
         })
+    }
+
+    /// The weights of an attention over one sentence, computed once more: the operation itself never holds them.
+    fn observe(
+        &mut self,
+        kind: AttentionKind,
+        layer: usize,
+        (q, k, v): (Mat<'_>, Mat<'_>, Mat<'_>),
+        mask: Mask,
+        relative: Option<RelativePositions>,
+    ) {
+        let HeadShape { heads, d_k, d_v } = self.model.config().head_shape();
+        let (m, n) = (q.rows(), k.rows());
+        let mut weights = vec![0.0; heads * m * n];
+        let (mut out, mut sums) = (vec![0.0; m * heads * d_v], vec![0.0; m * heads]);
+        let shape = Attention {
+            heads,
+            d_k,
+            d_v,
+            scale: (d_k as f32).sqrt().recip(),
+            mask,
+            queries: &[0, m],
+            keys: &[0, n],
+            dropout: None,
+            relative: relative.map(|r| Relative { table: &self.weights[r.table.range()], reach: r.reach }),
+        };
+        let to = MatMut::new(&mut out, m, heads * d_v);
+        attention_forward(
+            self.tape.isa(),
+            &shape,
+            (q, k, v),
+            to,
+            &mut sums,
+            Some(&mut weights),
+            &mut Scratch::default(),
+        );
+        if let Some(maps) = &mut self.maps {
+            maps.push(AttentionMap { kind, layer, heads, rows: m, columns: n, weights });
+        }
     }
 
     fn packed(&self, side: Side) -> &'a Packed {
@@ -85,6 +193,11 @@ impl<'a> Taped<'a> {
         self.streams += 1;
         let first_row = self.packed(self.side).first_row();
         self.dropouts.filter(|_| rate > 0.0).map(|d| Dropout::new(d.key.child(self.streams), rate, first_row))
+    }
+
+    fn copy(&self, x: Var) -> (Vec<f32>, usize, usize) {
+        let x = self.tape.value(x);
+        (x.data().to_vec(), x.rows(), x.cols())
     }
 
     fn push(&mut self, op: impl Op + 'static) -> Var {
@@ -170,6 +283,17 @@ impl Executor for Taped<'_> {
         let dropout = self.dropout(config.attention_dropout);
         let offsets = self.packed(self.side).offsets().clone();
         let SelfAttentionLayer { mask, relative, .. } = *layer;
+        if self.maps.is_some() {
+            let kind = match self.side {
+                Side::Source => AttentionKind::Encoder,
+                Side::Target => AttentionKind::Decoder,
+            };
+            let (keys, values) = (config.head_shape().keys(), config.head_shape().values());
+            let (x, rows, cols) = self.copy(qkv);
+            let x = Mat::new(&x, rows, cols);
+            let parts = (x.columns(0, keys), x.columns(keys, keys), x.columns(2 * keys, values));
+            self.observe(kind, layer.layer, parts, mask, relative);
+        }
         self.push(SelfAttention { qkv, shape: config.head_shape(), mask, offsets, dropout, relative })
     }
 
@@ -177,8 +301,15 @@ impl Executor for Taped<'_> {
         self.linear(memory, &layer.kv)
     }
 
-    fn cross_attention(&mut self, q: Var, kv: Var, _: &CrossAttentionLayer) -> Var {
+    fn cross_attention(&mut self, q: Var, kv: Var, layer: &CrossAttentionLayer) -> Var {
         let config = self.model.config();
+        if self.maps.is_some() {
+            let (keys, values) = (config.head_shape().keys(), config.head_shape().values());
+            let ((q, m, q_cols), (kv, n, kv_cols)) = (self.copy(q), self.copy(kv));
+            let kv = Mat::new(&kv, n, kv_cols);
+            let parts = (Mat::new(&q, m, q_cols), kv.columns(0, keys), kv.columns(keys, values));
+            self.observe(AttentionKind::Cross, layer.layer, parts, Mask::NONE, None);
+        }
         let dropout = self.dropout(config.attention_dropout);
         let (queries, keys) = (self.target.offsets().clone(), self.source.offsets().clone());
         self.push(CrossAttention { q, kv, shape: config.head_shape(), queries, keys, dropout })

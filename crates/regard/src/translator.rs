@@ -1,0 +1,334 @@
+//! Text in, text out: lines are split where they are too long, encoded, searched, decoded and joined again.
+//!
+//! ```no_run
+//! use regard::{Isa, translator::Translator};
+//! # fn main() -> regard::Result<()> {
+//! let translator = Translator::load(&["model"], Isa::best(), 2)?;
+//! let lines = translator.translate(&["A dog runs.", "Two men talk."], &translator.options())?;
+//! println!("{}", lines[0].best().text);
+//! # Ok(())
+//! # }
+//! ```
+
+use crate::decode::{EarlyStopping, Hypothesis, Member, SearchOptions, search_ensemble};
+use crate::formats::Model;
+use crate::text::{Tokenizer, normalise};
+use crate::{Error, Isa, Result};
+use std::path::Path;
+
+/// One or several models of one vocabulary, ready to translate; it can be shared by threads.
+#[derive(Debug)]
+pub struct Translator {
+    models: Vec<Model>,
+    isa: Isa,
+    threads: usize,
+    longest: usize,
+}
+
+/// One of the translations of a line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// The text.
+    pub text: String,
+    /// What it was ranked by; of a line that was split, the mean of its parts.
+    pub score: f32,
+    /// Its pieces.
+    pub tokens: Vec<String>,
+    /// The log-probability of each token and of the end.
+    pub token_scores: Vec<f32>,
+    /// Pairs of words, counted from 0: (source, target); only if attention was asked for.
+    pub alignment: Vec<(usize, usize)>,
+}
+
+/// What became of a line.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Line {
+    /// Best first; none for an empty line.
+    pub candidates: Vec<Candidate>,
+    /// The source pieces.
+    pub source: Vec<String>,
+    /// How many parts the line was translated in.
+    pub parts: usize,
+    /// How many of them had to be cut inside a sentence.
+    pub cut: usize,
+}
+
+impl Line {
+    /// The best translation; an empty text for an empty line.
+    pub fn best(&self) -> Candidate {
+        self.candidates.first().cloned().unwrap_or(Candidate {
+            text: String::new(),
+            score: 0.0,
+            tokens: Vec::new(),
+            token_scores: Vec::new(),
+            alignment: Vec::new(),
+        })
+    }
+}
+
+/// A part of a line: its ids, and whether it ends in the middle of a sentence.
+struct Part {
+    ids: Vec<u32>,
+    cut: bool,
+}
+
+impl Translator {
+    /// Loads one model, or several as an ensemble.
+    pub fn load<P: AsRef<Path>>(folders: &[P], isa: Isa, threads: usize) -> Result<Self> {
+        let models = folders.iter().map(|f| Model::load(f.as_ref())).collect::<Result<Vec<_>>>()?;
+        Self::new(models, isa, threads)
+    }
+
+    /// Translates with models that are already there.
+    pub fn new(models: Vec<Model>, isa: Isa, threads: usize) -> Result<Self> {
+        let Some(first) = models.first() else {
+            return Err(Error::Input { operation: "translator", message: "there is no model".into() });
+        };
+        let longest = first.transformer.config().max_positions;
+        for other in &models[1..] {
+            let (a, b) = (first.tokenizers.target().hash(), other.tokenizers.target().hash());
+            if a != b || first.tokenizers.source().hash() != other.tokenizers.source().hash() {
+                let message = "the models of an ensemble have different tokenizers".into();
+                return Err(Error::Input { operation: "translator", message });
+            }
+        }
+        if threads == 0 {
+            return Err(Error::config("threads", "0 is too few, at least 1 is needed"));
+        }
+        Ok(Translator { models, isa, threads, longest })
+    }
+
+    /// The first model.
+    pub fn model(&self) -> &Model {
+        &self.models[0]
+    }
+
+    /// The instruction set it runs on.
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
+    /// How many cores it uses.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// The search settings of the model's `generation_config.json`, and the defaults for what that does not say.
+    pub fn options(&self) -> SearchOptions {
+        let generation = &self.model().generation;
+        let mut options = SearchOptions { end: self.target().eos(), ..SearchOptions::default() };
+        if let Some(beam) = generation.num_beams {
+            options.beam = beam;
+        }
+        if let Some(penalty) = generation.length_penalty {
+            options.length_penalty = penalty;
+        }
+        if let Some(n) = generation.max_length {
+            // Theirs counts the start token.
+            options.max_length = Some(n.saturating_sub(1).max(1));
+        }
+        if let Some(n) = generation.min_length {
+            options.min_length = n.saturating_sub(1);
+        }
+        if let Some(n) = generation.no_repeat_ngram_size {
+            options.no_repeat_ngram = n;
+        }
+        if let Some(penalty) = generation.repetition_penalty {
+            options.repetition_penalty = penalty;
+        }
+        if let Some(value) = &generation.early_stopping {
+            options.early_stopping = match (value.as_bool(), value.as_str()) {
+                (Some(true), _) => EarlyStopping::Yes,
+                (_, Some("never")) => EarlyStopping::Never,
+                _ => EarlyStopping::No,
+            };
+        }
+        let pad = self.model().transformer.config().target_pad();
+        options.banned =
+            generation.bad_words_ids.iter().flatten().filter(|w| w.len() == 1).map(|w| w[0]).filter(|&id| id != pad).collect();
+        options
+    }
+
+    /// The tokenizer of the target side.
+    pub fn target(&self) -> &Tokenizer {
+        self.model().tokenizers.target()
+    }
+
+    /// The tokenizer of the source side.
+    pub fn source(&self) -> &Tokenizer {
+        self.model().tokenizers.source()
+    }
+
+    /// Translates each line; as many come out as went in.
+    pub fn translate<T: AsRef<str>>(&self, lines: &[T], options: &SearchOptions) -> Result<Vec<Line>> {
+        let parts: Vec<Vec<Part>> = lines.iter().map(|line| self.split(line.as_ref())).collect::<Result<_>>()?;
+        let sources: Vec<Vec<u32>> = parts.iter().flatten().map(|p| p.ids.clone()).collect();
+        let members: Vec<Member<'_>> = self.models.iter().map(|m| (&m.transformer, &m.weights[..])).collect();
+        let mut found = search_ensemble(&members, &sources, options, self.isa, self.threads)?.into_iter();
+        Ok(parts
+            .iter()
+            .map(|parts| {
+                let hypotheses: Vec<Vec<Hypothesis>> = found.by_ref().take(parts.len()).collect();
+                self.join(parts, &hypotheses)
+            })
+            .collect())
+    }
+
+    /// The parts in which a line is translated: one, unless it is longer than the model can read.
+    fn split(&self, line: &str) -> Result<Vec<Part>> {
+        let text = normalise(line);
+        if text.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids = self.source().encode(&text)?;
+        if ids.len() <= self.longest {
+            return Ok(vec![Part { ids, cut: false }]);
+        }
+        // Sentences are gathered as long as they fit together.
+        let mut parts: Vec<Part> = Vec::new();
+        let mut open = String::new();
+        for sentence in sentences(&text) {
+            let joined = if open.is_empty() { sentence.to_owned() } else { format!("{open} {sentence}") };
+            if !open.is_empty() && self.source().encode(&joined)?.len() > self.longest {
+                self.close(&open, &mut parts)?;
+                open = sentence.to_owned();
+            } else {
+                open = joined;
+            }
+        }
+        self.close(&open, &mut parts)?;
+        Ok(parts)
+    }
+
+    /// Adds the text as one part, or cut into several where even a sentence is too long.
+    fn close(&self, text: &str, parts: &mut Vec<Part>) -> Result<()> {
+        let ids = self.source().encode(text)?;
+        if ids.len() <= self.longest {
+            parts.push(Part { ids, cut: false });
+            return Ok(());
+        }
+        let end = self.source().eos();
+        let room = self.longest.saturating_sub(1).max(1);
+        for piece in ids[..ids.len() - 1].chunks(room) {
+            parts.push(Part { ids: piece.iter().copied().chain([end]).collect(), cut: true });
+        }
+        Ok(())
+    }
+
+    fn join(&self, parts: &[Part], hypotheses: &[Vec<Hypothesis>]) -> Line {
+        let count = hypotheses.iter().map(Vec::len).min().unwrap_or(0);
+        let pieces = |t: &Tokenizer, ids: &[u32]| -> Vec<String> {
+            ids.iter().map(|&id| t.piece(id).unwrap_or_default()).collect()
+        };
+        let source: Vec<Vec<String>> =
+            parts.iter().map(|p| pieces(self.source(), &p.ids[..p.ids.len() - 1])).collect();
+        let candidates = (0..count)
+            .map(|n| {
+                let chosen: Vec<&Hypothesis> = hypotheses.iter().map(|h| &h[n]).collect();
+                let texts: Vec<String> = chosen.iter().map(|h| self.target().decode(&h.ids)).collect();
+                let mut alignment = Vec::new();
+                let (mut words_before, mut target_before) = (0, 0);
+                for (h, source) in chosen.iter().zip(&source) {
+                    let target = pieces(self.target(), &h.ids);
+                    let (s, t) = (words(source), words(&target));
+                    for (a, b) in align(&h.attention, &s, &t) {
+                        alignment.push((words_before + a, target_before + b));
+                    }
+                    words_before += s.last().map_or(0, |w| w + 1);
+                    target_before += t.last().map_or(0, |w| w + 1);
+                }
+                Candidate {
+                    text: texts.iter().filter(|t| !t.is_empty()).cloned().collect::<Vec<_>>().join(" "),
+                    score: chosen.iter().map(|h| h.score).sum::<f32>() / chosen.len() as f32,
+                    tokens: chosen.iter().flat_map(|h| pieces(self.target(), &h.ids)).collect(),
+                    token_scores: chosen.iter().flat_map(|h| h.token_log_probabilities.clone()).collect(),
+                    alignment,
+                }
+            })
+            .collect();
+        let cut = parts.iter().filter(|p| p.cut).count();
+        Line { candidates, source: source.concat(), parts: parts.len(), cut }
+    }
+}
+
+/// The number of the word that each piece belongs to: `▁` begins a word.
+fn words(pieces: &[String]) -> Vec<usize> {
+    let mut word = 0;
+    pieces
+        .iter()
+        .enumerate()
+        .map(|(i, piece)| {
+            if i > 0 && piece.starts_with('▁') {
+                word += 1;
+            }
+            word
+        })
+        .collect()
+}
+
+/// For each target word, the source word that its pieces attended to most.
+fn align(attention: &[Vec<f32>], source: &[usize], target: &[usize]) -> Vec<(usize, usize)> {
+    let (Some(&last_source), Some(&last_target)) = (source.last(), target.last()) else { return Vec::new() };
+    let mut sums = vec![vec![0.0f32; last_source + 1]; last_target + 1];
+    for (row, &t) in attention.iter().zip(target) {
+        for (weight, &s) in row.iter().zip(source) {
+            sums[t][s] += weight;
+        }
+    }
+    let best = |row: &[f32]| (0..row.len()).max_by(|&a, &b| row[a].total_cmp(&row[b]).then(b.cmp(&a)));
+    let found = sums.iter().enumerate().filter_map(|(t, row)| Some((best(row)?, t)));
+    if attention.is_empty() { Vec::new() } else { found.collect() }
+}
+
+/// Sentences of a text: they end behind `.`, `!`, `?`, `…` and a space, or behind their CJK forms.
+fn sentences(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    let mut previous = ' ';
+    for (at, c) in text.char_indices() {
+        let end = match (previous, c) {
+            ('.' | '!' | '?' | '…' | '"' | '”' | ')', ' ') => ends_sentence(&text[start..at]).then_some(at),
+            ('。' | '！' | '？', _) => Some(at),
+            _ => None,
+        };
+        if let Some(end) = end.filter(|&end| end > start) {
+            found.push(text[start..end].trim());
+            start = end;
+        }
+        previous = c;
+    }
+    found.push(text[start..].trim());
+    found.retain(|s| !s.is_empty());
+    found
+}
+
+/// Whether the text ends with a mark that ends a sentence, perhaps within quotation marks or brackets.
+fn ends_sentence(text: &str) -> bool {
+    text.trim_end_matches(['"', '”', ')', '\'']).ends_with(['.', '!', '?', '…'])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_split_behind_its_sentences() {
+        assert_eq!(sentences("One. Two! \"Three?\" Four"), ["One.", "Two!", "\"Three?\"", "Four"]);
+        assert_eq!(sentences("Pi is 3.14 (about) and so on"), ["Pi is 3.14 (about) and so on"]);
+        assert_eq!(sentences("一。二！三"), ["一。", "二！", "三"]);
+        assert_eq!(sentences(""), [""; 0]);
+    }
+
+    #[test]
+    fn words_are_aligned_by_the_sum_of_their_pieces() {
+        let pieces = |x: &[&str]| x.iter().map(|s| s.to_string()).collect::<Vec<_>>();
+        let source = words(&pieces(&["▁the", "▁hou", "se"]));
+        let target = words(&pieces(&["▁das", "▁Ha", "us"]));
+        assert_eq!((source.clone(), target.clone()), (vec![0, 1, 1], vec![0, 1, 1]));
+        // The last row is the end's; each row also has the source's end.
+        let attention =
+            vec![vec![0.7, 0.1, 0.1, 0.1], vec![0.4, 0.3, 0.2, 0.1], vec![0.1, 0.1, 0.6, 0.2], vec![0.0, 0.0, 0.0, 1.0]];
+        assert_eq!(align(&attention, &source, &target), [(0, 0), (1, 1)]);
+        assert_eq!(align(&[], &source, &target), []);
+    }
+}
