@@ -16,10 +16,13 @@ pub mod model;
 pub mod train;
 /// BLEU, chrF and TER, as sacreBLEU counts them.
 pub mod metrics;
+/// Model folders: MarianMT directories, safetensors.
+pub mod formats;
 /// Charts, heat maps and pages.
 pub mod plot;
 mod counter;
 mod error;
+mod replace;
 
 pub use error::{Error, Result};
 pub use regard_kernels::{Isa, IsaError, Key};
