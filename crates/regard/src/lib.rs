@@ -18,10 +18,15 @@ pub mod train;
 pub mod decode;
 // BLEU, chrF and TER, as sacreBLEU counts them.
 pub mod metrics;
+// Model folders: MarianMT directories, safetensors.
+pub mod formats;
+// Text in, text out.
+pub mod translator;
 // Charts, heat maps and pages.
 pub mod plot;
 mod counter;
 mod error;
+mod replace;
 
 pub use error::{Error, Result};
 pub use regard_kernels::{Isa, IsaError, Key};

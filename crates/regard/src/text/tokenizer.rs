@@ -1,6 +1,7 @@
 //! One tokenizer: text to ids, ids to text, and its file.
 
 use std::collections::{HashMap, HashSet};
+use std::io::Write;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::{fs, thread};
@@ -14,6 +15,7 @@ use super::pipeline::{for_each_word, normalise, normaliser, word_splitter};
 use super::train::{Pieces, learn};
 use super::{EOS, PAD, TextSample, TokenizerSettings, UNK};
 use crate::counter::Counter;
+use crate::replace::replace;
 use crate::{Error, Result};
 
 /// Text to ids and back.
@@ -101,13 +103,7 @@ impl Tokenizer {
 
     /// Writes the `tokenizer.json`: beside, then renamed.
     pub fn save(&self, path: &Path) -> Result<()> {
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(format!(".{}.part", std::process::id()));
-        let written = fs::write(&beside, &self.json).and_then(|()| fs::rename(&beside, path));
-        written.map_err(|e| {
-            let _ = fs::remove_file(&beside);
-            Error::io(path, e)
-        })
+        replace(path, |to| to.write_all(self.json.as_bytes()))
     }
 
     /// The text of the `tokenizer.json`.

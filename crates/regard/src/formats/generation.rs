@@ -1,0 +1,183 @@
+//! `generation_config.json`: how a model wants to be searched.
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// What a model's `generation_config.json` says; a field that it lacks is `None`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GenerationConfig {
+    /// Hypotheses kept at each step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub num_beams: Option<usize>,
+    /// Most tokens of an output, the start token included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_length: Option<usize>,
+    /// Most tokens of an output, the start token not included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_new_tokens: Option<usize>,
+    /// Fewest tokens of an output, the start token included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_length: Option<usize>,
+    /// The power of the length that a score is divided by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub length_penalty: Option<f32>,
+    /// Whether the search ends as soon as there are `num_beams` hypotheses.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "early")]
+    pub early_stopping: Option<bool>,
+    /// Sequences of ids that never come out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bad_words_ids: Option<Vec<Vec<u32>>>,
+    /// The id that is forced to come first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forced_bos_token_id: Option<u32>,
+    /// The id that is forced to come last at the greatest length.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "first")]
+    pub forced_eos_token_id: Option<u32>,
+    /// What the decoder starts with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decoder_start_token_id: Option<u32>,
+    /// What ends a sentence; the first if there are several.
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "first")]
+    pub eos_token_id: Option<u32>,
+    /// Padding.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pad_token_id: Option<u32>,
+    /// Whether probabilities are made to sum to one again after ids were banned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub renormalize_logits: Option<bool>,
+    /// No sequence of so many ids comes twice; 0 allows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_repeat_ngram_size: Option<usize>,
+    /// How much ids that have come are made less likely; 1 does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repetition_penalty: Option<f32>,
+    /// Whether to draw at random instead of searching.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub do_sample: Option<bool>,
+    /// What logits are divided by before drawing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f32>,
+    /// How many of the likeliest ids are drawn from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top_k: Option<usize>,
+    /// Draw from the likeliest ids that together are this probable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<f32>,
+}
+
+impl GenerationConfig {
+    /// The search that every model of ours is saved with: four beams, and the padding token banned.
+    pub fn standard(pad: u32, eos: u32, max_positions: usize) -> Self {
+        GenerationConfig {
+            num_beams: Some(4),
+            max_length: Some(max_positions.min(512)),
+            length_penalty: Some(0.6),
+            early_stopping: Some(false),
+            bad_words_ids: Some(vec![vec![pad]]),
+            forced_eos_token_id: Some(eos),
+            decoder_start_token_id: Some(pad),
+            eos_token_id: Some(eos),
+            pad_token_id: Some(pad),
+            renormalize_logits: Some(true),
+            ..Self::default()
+        }
+    }
+
+    /// These settings, and where there is none, those of `other`.
+    pub fn or(self, other: Self) -> Self {
+        GenerationConfig {
+            num_beams: self.num_beams.or(other.num_beams),
+            max_length: self.max_length.or(other.max_length),
+            max_new_tokens: self.max_new_tokens.or(other.max_new_tokens),
+            min_length: self.min_length.or(other.min_length),
+            length_penalty: self.length_penalty.or(other.length_penalty),
+            early_stopping: self.early_stopping.or(other.early_stopping),
+            bad_words_ids: self.bad_words_ids.or(other.bad_words_ids),
+            forced_bos_token_id: self.forced_bos_token_id.or(other.forced_bos_token_id),
+            forced_eos_token_id: self.forced_eos_token_id.or(other.forced_eos_token_id),
+            decoder_start_token_id: self.decoder_start_token_id.or(other.decoder_start_token_id),
+            eos_token_id: self.eos_token_id.or(other.eos_token_id),
+            pad_token_id: self.pad_token_id.or(other.pad_token_id),
+            renormalize_logits: self.renormalize_logits.or(other.renormalize_logits),
+            no_repeat_ngram_size: self.no_repeat_ngram_size.or(other.no_repeat_ngram_size),
+            repetition_penalty: self.repetition_penalty.or(other.repetition_penalty),
+            do_sample: self.do_sample.or(other.do_sample),
+            temperature: self.temperature.or(other.temperature),
+            top_k: self.top_k.or(other.top_k),
+            top_p: self.top_p.or(other.top_p),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected an id or a list of ids")]
+enum OneOrMore {
+    One(u32),
+    More(Vec<u32>),
+}
+
+/// An id, or the first of a list.
+pub(super) fn first<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D::Error> {
+    Ok(match Option::<OneOrMore>::deserialize(from)? {
+        None => None,
+        Some(OneOrMore::One(id)) => Some(id),
+        Some(OneOrMore::More(ids)) => ids.first().copied(),
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected true, false or \"never\"")]
+enum Early {
+    Plain(bool),
+    Never(Never),
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Never {
+    Never,
+}
+
+/// `"never"` is the patient search that `false` already is here.
+fn early<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
+    Ok(Option::<Early>::deserialize(from)?.map(|early| match early {
+        Early::Plain(early) => early,
+        Early::Never(Never::Never) => false,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_others_are_understood() {
+        let text = r#"{"_from_model_config": true, "bad_words_ids": [[58100]], "bos_token_id": null, "eos_token_id": [0, 2],
+            "early_stopping": "never", "num_beams": 6, "max_length": 512, "length_penalty": 1, "transformers_version": "4.2"}"#;
+        let config: GenerationConfig = serde_json::from_str(text).unwrap();
+        let want = GenerationConfig {
+            num_beams: Some(6),
+            max_length: Some(512),
+            length_penalty: Some(1.0),
+            early_stopping: Some(false),
+            bad_words_ids: Some(vec![vec![58100]]),
+            eos_token_id: Some(0),
+            ..GenerationConfig::default()
+        };
+        assert_eq!(config, want);
+        let both = config.or(GenerationConfig::standard(7, 0, 100));
+        assert_eq!((both.num_beams, both.max_length, both.pad_token_id), (Some(6), Some(512), Some(7)));
+        assert_eq!(both.bad_words_ids, Some(vec![vec![58100]]));
+    }
+
+    #[test]
+    fn the_standard_is_written_as_it_is_meant() {
+        let standard = GenerationConfig::standard(39, 0, 512);
+        let text = serde_json::to_string(&standard).unwrap();
+        assert_eq!(
+            text,
+            r#"{"num_beams":4,"max_length":512,"length_penalty":0.6,"early_stopping":false,"bad_words_ids":[[39]],"forced_eos_token_id":0,"decoder_start_token_id":39,"eos_token_id":0,"pad_token_id":39,"renormalize_logits":true}"#
+        );
+        assert_eq!(serde_json::from_str::<GenerationConfig>(&text).unwrap(), standard);
+    }
+}

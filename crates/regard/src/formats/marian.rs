@@ -1,0 +1,350 @@
+//! MarianMT: which of our models the format can express, `config.json`, and the names of its tensors.
+//!
+//! What the format cannot express is written in the same files under `model_type: regard`: our whole configuration
+//! under the key `regard`, and names of our own for the tensors that Marian has not.
+
+use super::Precision;
+use super::generation::first;
+use super::json::Keys;
+use crate::model::{Activation, Combine, ModelConfig, NormPlace, Parameter, Positions, Transformer, Tying};
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+pub(super) const MARIAN: &str = "marian";
+pub(super) const REGARD: &str = "regard";
+const ARCHITECTURE: &str = "MarianMTModel";
+const EPSILON: f32 = 1e-5;
+
+/// Activations by the names that Marian configurations use; the first of a kind is written.
+const ACTIVATIONS: [(&str, Activation); 4] = [
+    ("swish", Activation::Silu),
+    ("silu", Activation::Silu),
+    ("relu", Activation::Relu),
+    ("gelu", Activation::Gelu),
+];
+
+/// Why the Marian format cannot express a model; empty if it can.
+pub(super) fn why_not(config: &ModelConfig) -> Vec<String> {
+    let mut why = Vec::new();
+    let even = config.d_model / config.heads.max(1);
+    let mut unless = |fits: bool, reason: String| {
+        if !fits {
+            why.push(reason);
+        }
+    };
+    unless(config.norm == NormPlace::Post, "norm: Marian is post-norm".into());
+    unless(
+        config.positions == Positions::Sinusoidal,
+        format!("positions: Marian has sinusoidal ones, not {}", name(&config.positions)),
+    );
+    unless(config.combine == Combine::Add, "combine: Marian adds positions".into());
+    unless(config.window.is_none(), "window: Marian attends to whole sentences".into());
+    for (field, width) in [("d_k", config.d_k), ("d_v", config.d_v)] {
+        unless(
+            width.is_none_or(|width| width == even && config.d_model.is_multiple_of(config.heads)),
+            format!("{field}: Marian has d_model / heads"),
+        );
+    }
+    unless(config.norm_epsilon == EPSILON, format!("norm_epsilon: Marian has {EPSILON:e}"));
+    unless(
+        ACTIVATIONS.iter().any(|(_, a)| *a == config.activation),
+        "activation: Marian has swish, relu and gelu".into(),
+    );
+    unless(
+        config.source_vocabulary == config.target_vocabulary,
+        format!(
+            "vocabularies of {} and {} words: Marian has one padding id for both",
+            config.source_vocabulary, config.target_vocabulary
+        ),
+    );
+    why
+}
+
+fn name(value: &impl Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+/// `config.json` as it is written.
+#[derive(Debug, Serialize)]
+pub(super) struct WrittenConfig<'a> {
+    model_type: &'static str,
+    architectures: [&'static str; 1],
+    vocab_size: usize,
+    decoder_vocab_size: usize,
+    d_model: usize,
+    encoder_layers: usize,
+    decoder_layers: usize,
+    num_hidden_layers: usize,
+    encoder_attention_heads: usize,
+    decoder_attention_heads: usize,
+    encoder_ffn_dim: usize,
+    decoder_ffn_dim: usize,
+    activation_function: &'static str,
+    dropout: f32,
+    attention_dropout: f32,
+    activation_dropout: f32,
+    max_position_embeddings: usize,
+    scale_embedding: bool,
+    share_encoder_decoder_embeddings: bool,
+    tie_word_embeddings: bool,
+    is_encoder_decoder: bool,
+    static_position_embeddings: bool,
+    normalize_before: bool,
+    normalize_embedding: bool,
+    add_final_layer_norm: bool,
+    pad_token_id: u32,
+    decoder_start_token_id: u32,
+    eos_token_id: u32,
+    forced_eos_token_id: u32,
+    dtype: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    regard: Option<&'a ModelConfig>,
+}
+
+impl<'a> WrittenConfig<'a> {
+    pub(super) fn new(config: &'a ModelConfig, eos: u32, precision: Precision) -> Self {
+        let marian = why_not(config).is_empty();
+        let pad = config.target_pad();
+        WrittenConfig {
+            model_type: if marian { MARIAN } else { REGARD },
+            architectures: [if marian { ARCHITECTURE } else { "Regard" }],
+            vocab_size: config.source_vocabulary,
+            decoder_vocab_size: config.target_vocabulary,
+            d_model: config.d_model,
+            encoder_layers: config.encoder_layers,
+            decoder_layers: config.decoder_layers,
+            num_hidden_layers: config.encoder_layers,
+            encoder_attention_heads: config.heads,
+            decoder_attention_heads: config.heads,
+            encoder_ffn_dim: config.d_ff,
+            decoder_ffn_dim: config.d_ff,
+            activation_function: ACTIVATIONS
+                .iter()
+                .find(|(_, a)| *a == config.activation)
+                .map_or("identity", |(name, _)| name),
+            dropout: config.dropout,
+            attention_dropout: config.attention_dropout,
+            activation_dropout: config.activation_dropout,
+            max_position_embeddings: config.max_positions,
+            scale_embedding: config.scale_embeddings,
+            share_encoder_decoder_embeddings: config.tying == Tying::ThreeWay,
+            tie_word_embeddings: config.tying != Tying::None,
+            is_encoder_decoder: true,
+            static_position_embeddings: config.positions == Positions::Sinusoidal,
+            normalize_before: config.norm == NormPlace::Pre,
+            normalize_embedding: false,
+            add_final_layer_norm: config.norm == NormPlace::Pre,
+            pad_token_id: pad,
+            decoder_start_token_id: pad,
+            eos_token_id: eos,
+            forced_eos_token_id: eos,
+            dtype: match precision {
+                Precision::F32 => "float32",
+                Precision::Bf16 => "bfloat16",
+                Precision::F16 => "float16",
+            },
+            regard: (!marian).then_some(config),
+        }
+    }
+}
+
+/// What `config.json` says about the shape of the model.
+pub(super) fn read_config(keys: &Keys) -> Result<ModelConfig> {
+    let model_type: Option<String> = keys.get("model_type")?;
+    let architectures: Vec<String> = keys.get("architectures")?.unwrap_or_default();
+    let config = match model_type.as_deref() {
+        Some(REGARD) => keys.object(REGARD)?.all()?,
+        Some(MARIAN) | None if architectures.iter().any(|a| a == ARCHITECTURE) => read_marian(keys)?,
+        Some(MARIAN) if architectures.is_empty() => read_marian(keys)?,
+        Some(MARIAN) | None => {
+            let found = match architectures.first() {
+                Some(first) => format!("{first} is not supported"),
+                None => "is missing, and so is model_type".into(),
+            };
+            return Err(keys.wrong("architectures", format!("{found}; supported is {ARCHITECTURE}")));
+        }
+        Some(other) => {
+            let message = format!("{other:?} is not supported; supported are {MARIAN} and {REGARD}");
+            return Err(keys.wrong("model_type", message));
+        }
+    };
+    config.validate().map_err(|e| Error::file(keys.path(), e.to_string()))?;
+    Ok(config)
+}
+
+/// Keys that a file may lack have the values of `transformers`' class.
+fn read_marian(keys: &Keys) -> Result<ModelConfig> {
+    let number = |key: &str| keys.need::<usize>(key);
+    let flag = |key: &str, default: bool| Ok::<bool, Error>(keys.get(key)?.unwrap_or(default));
+    let rate = |key: &str, default: f32| Ok::<f32, Error>(keys.get(key)?.unwrap_or(default));
+    let same = |ours: &str, encoder: &str, decoder: &str| {
+        let (e, d) = (number(encoder)?, number(decoder)?);
+        if e == d {
+            return Ok(e);
+        }
+        let message =
+            format!("{d}, but {encoder} is {e}; models with two different {ours} are not supported yet");
+        Err(keys.wrong(decoder, message))
+    };
+    let source_vocabulary = number("vocab_size")?;
+    let target_vocabulary = keys.get("decoder_vocab_size")?.unwrap_or(source_vocabulary);
+    let shared = flag("share_encoder_decoder_embeddings", true)?;
+    let tied = flag("tie_word_embeddings", true)?;
+    let tying = match (shared, tied) {
+        (true, true) => Tying::ThreeWay,
+        (false, true) => Tying::Decoder,
+        (false, false) => Tying::None,
+        (true, false) => {
+            let message = "false with share_encoder_decoder_embeddings true is not supported yet";
+            return Err(keys.wrong("tie_word_embeddings", message));
+        }
+    };
+    let function: String = keys.get("activation_function")?.unwrap_or_else(|| "gelu".into());
+    let Some((_, activation)) = ACTIVATIONS.iter().find(|(name, _)| *name == function) else {
+        let message = format!("{function:?} is not supported; supported are swish, silu, relu and gelu");
+        return Err(keys.wrong("activation_function", message));
+    };
+    for key in ["pad_token_id", "decoder_start_token_id"] {
+        let id: Option<u32> = keys.get(key)?;
+        let last = target_vocabulary.saturating_sub(1);
+        if let Some(id) = id.filter(|&id| id as usize != last) {
+            let message = format!("{id} is not the last id of the vocabulary, {last}: not supported yet");
+            return Err(keys.wrong(key, message));
+        }
+    }
+    Ok(ModelConfig {
+        source_vocabulary,
+        target_vocabulary,
+        d_model: number("d_model")?,
+        heads: same("numbers of heads", "encoder_attention_heads", "decoder_attention_heads")?,
+        d_ff: same("feed-forward widths", "encoder_ffn_dim", "decoder_ffn_dim")?,
+        encoder_layers: number("encoder_layers")?,
+        decoder_layers: number("decoder_layers")?,
+        activation: *activation,
+        dropout: rate("dropout", 0.1)?,
+        attention_dropout: rate("attention_dropout", 0.0)?,
+        activation_dropout: rate("activation_dropout", 0.0)?,
+        tying,
+        scale_embeddings: flag("scale_embedding", false)?,
+        max_positions: keys.get("max_position_embeddings")?.unwrap_or(1024),
+        norm_epsilon: EPSILON,
+        ..ModelConfig::default()
+    })
+}
+
+/// The id in `config.json` that ends a sentence.
+pub(super) fn read_eos(keys: &Keys) -> Result<Option<u32>> {
+    #[derive(Deserialize)]
+    #[serde(transparent)]
+    struct Id(#[serde(deserialize_with = "first")] Option<u32>);
+    Ok(keys.get::<Id>("eos_token_id")?.and_then(|id| id.0))
+}
+
+/// A tensor of the file and the weights that it holds.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Place {
+    pub(super) name: String,
+    /// Names under which others have written the same tensor.
+    pub(super) also: &'static [&'static str],
+    pub(super) shape: Vec<usize>,
+    pub(super) range: Range<usize>,
+}
+
+pub(super) const BIAS: &str = "final_logits_bias";
+const SHARED: &str = "model.shared.weight";
+const SOURCE: &str = "model.encoder.embed_tokens.weight";
+const TARGET: &str = "model.decoder.embed_tokens.weight";
+const OUTPUT: &str = "lm_head.weight";
+
+/// A vocabulary matrix: our name, its name in the file, and other names it may have there.
+///
+/// Some published files hold a wrong `lm_head` beside the shared matrix, so it comes last.
+fn vocabulary_matrix(ours: &str, tying: Tying) -> Option<(&'static str, &'static [&'static str])> {
+    match (ours, tying) {
+        ("embeddings", _) => Some((SHARED, &[SOURCE, TARGET, OUTPUT])),
+        ("encoder.embeddings", _) => Some((SOURCE, &[])),
+        ("decoder.embeddings", Tying::None) => Some((TARGET, &[])),
+        ("decoder.embeddings", _) => Some((TARGET, &[OUTPUT])),
+        ("output", _) => Some((OUTPUT, &[])),
+        _ => None,
+    }
+}
+
+/// The vocabulary matrices of a configuration, before any model is made of it; their places mean nothing.
+pub(super) fn vocabulary_places(config: &ModelConfig) -> Vec<Place> {
+    let ours: &[&str] = match config.tying {
+        Tying::ThreeWay => &["embeddings"],
+        Tying::Decoder => &["encoder.embeddings", "decoder.embeddings"],
+        Tying::None => &["encoder.embeddings", "decoder.embeddings", "output"],
+    };
+    let place = |ours: &&str| {
+        let (name, also) = vocabulary_matrix(ours, config.tying)?;
+        let rows = if name == SOURCE { config.source_vocabulary } else { config.target_vocabulary };
+        Some(Place { name: name.into(), also, shape: vec![rows, config.d_model], range: 0..0 })
+    };
+    ours.iter().filter_map(place).collect()
+}
+
+/// All tensors of a model, but for the bias of the logits.
+pub(super) fn places(model: &Transformer) -> Vec<Place> {
+    model.parameters().iter().flat_map(|parameter| places_of(parameter, model.config())).collect()
+}
+
+/// One parameter of ours is up to three tensors: queries, keys and values are one matrix here.
+fn places_of(parameter: &Parameter, config: &ModelConfig) -> Vec<Place> {
+    let Parameter { name: ours, shape: [rows, cols], param, .. } = parameter;
+    let start = param.range().start;
+    if let Some((name, also)) = vocabulary_matrix(ours, config.tying) {
+        return vec![Place { name: name.into(), also, shape: vec![*rows, *cols], range: param.range() }];
+    }
+    let vector = ours.ends_with(".bias") || *rows == 1 && ours.ends_with("norm.weight");
+    let heads = config.head_shape();
+    let (keys, values) = (heads.keys(), heads.values());
+    let named = |name: String, at: usize, rows: usize, cols: usize| Place {
+        name,
+        also: &[],
+        shape: if vector { vec![rows * cols] } else { vec![rows, cols] },
+        range: start + at..start + at + rows * cols,
+    };
+    // Where the layer's own name ends and `weight` or `bias` begins.
+    let (layer, kind) = ours.rsplit_once('.').unwrap_or((ours, ""));
+    let split = |stem: &str, attention: &str, blocks: &[(&str, usize)]| {
+        let width = if vector { 1 } else { *cols };
+        let mut at = 0;
+        blocks
+            .iter()
+            .map(|(block, rows)| {
+                let place = named(format!("model.{stem}{attention}.{block}_proj.{kind}"), at, *rows, width);
+                at += rows * width;
+                place
+            })
+            .collect()
+    };
+    if let Some(stem) = layer.strip_suffix("self_attn.qkv") {
+        return split(stem, "self_attn", &[("q", keys), ("k", keys), ("v", values)]);
+    }
+    if let Some(stem) = layer.strip_suffix("cross_attn.kv") {
+        return split(stem, "encoder_attn", &[("k", keys), ("v", values)]);
+    }
+    const ENDINGS: [(&str, &str); 10] = [
+        ("self_attn.out", "self_attn.out_proj"),
+        ("self_attn_norm", "self_attn_layer_norm"),
+        ("cross_attn.q", "encoder_attn.q_proj"),
+        ("cross_attn.out", "encoder_attn.out_proj"),
+        ("cross_attn_norm", "encoder_attn_layer_norm"),
+        ("ffn.up", "fc1"),
+        ("ffn.down", "fc2"),
+        ("ffn_norm", "final_layer_norm"),
+        // Not in Marian; the name that pre-norm models of `transformers` have.
+        ("encoder.norm", "encoder.layer_norm"),
+        ("decoder.norm", "decoder.layer_norm"),
+    ];
+    for (ending, theirs) in ENDINGS {
+        if let Some(stem) = layer.strip_suffix(ending) {
+            return vec![named(format!("model.{stem}{theirs}.{kind}"), 0, *rows, *cols)];
+        }
+    }
+    // Learned, relative and concatenated positions keep our names.
+    vec![named(format!("model.{ours}"), 0, *rows, *cols)]
+}

@@ -1,0 +1,321 @@
+//! Model folders.
+//!
+//! A model is a MarianMT directory, which `transformers` and CTranslate2 read as well: `config.json`,
+//! `generation_config.json`, `model.safetensors`, `tokenizer.json` (and `target_tokenizer.json` if the vocabularies
+//! are separate) and `tokenizer_config.json`. A model that this format cannot express has the same files under
+//! `model_type: regard`; [`Model::why_not_marian`] says why.
+
+mod average;
+mod generation;
+mod json;
+mod marian;
+mod safetensors;
+
+pub use average::average;
+pub use generation::GenerationConfig;
+pub use safetensors::Precision;
+
+use crate::model::{Combine, ModelConfig, Positions, Transformer};
+use crate::text::{self, TokenizerPair};
+use crate::{Error, Result};
+use json::Keys;
+use marian::{Place, WrittenConfig};
+use safetensors::{SafeTensors, Tensor, Writable};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::Path;
+
+const CONFIG: &str = "config.json";
+const GENERATION: &str = "generation_config.json";
+const WEIGHTS: &str = "model.safetensors";
+const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
+
+/// Everything that is needed to translate.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// The layers.
+    pub transformer: Transformer,
+    /// Their weights.
+    pub weights: Vec<f32>,
+    /// Text to ids and back.
+    pub tokenizers: TokenizerPair,
+    /// From what to what it translates.
+    pub languages: Languages,
+    /// How it wants to be searched.
+    pub generation: GenerationConfig,
+    /// What is added to the logits; `None` is zero.
+    pub final_logits_bias: Option<Vec<f32>>,
+}
+
+/// The languages of a model, as the user named them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Languages {
+    /// What it reads, for example `en`.
+    #[serde(rename = "source_lang")]
+    pub source: Option<String>,
+    /// What it writes, for example `de`.
+    #[serde(rename = "target_lang")]
+    pub target: Option<String>,
+}
+
+/// What a model folder says about itself, besides the model.
+#[derive(Clone, Debug, Serialize)]
+pub struct Description {
+    /// `marian` or `regard`.
+    pub model_type: &'static str,
+    /// Why the Marian format cannot express it; empty if it can.
+    pub why_not_marian: Vec<String>,
+    /// The precision that most of the weights are stored in.
+    pub precision: Precision,
+    /// The size of the file of weights.
+    pub weight_bytes: u64,
+}
+
+impl Model {
+    /// Reads a model folder.
+    pub fn load(folder: &Path) -> Result<Self> {
+        let (keys, config) = read_config(folder)?;
+        let file = open_weights(folder)?;
+        check_sizes(&config, &file)?;
+        let transformer = Transformer::new(config)?;
+        let tokenizers = open_tokenizers(folder)?;
+        check_tokenizers(&tokenizers, transformer.config(), marian::read_eos(&keys)?)
+            .map_err(|(tokenizer, message)| Error::file(folder.join(tokenizer), message))?;
+        let languages = Keys::open_if_there(&folder.join(TOKENIZER_CONFIG))?.all()?;
+        let generation = Keys::open_if_there(&folder.join(GENERATION))?;
+        // Older folders have the search in the configuration of the model.
+        let generation = if generation.is_empty() { keys.all()? } else { generation.all()? };
+        let weights = read_weights(&transformer, &file)?;
+        let final_logits_bias = read_bias(transformer.config().target_vocabulary, &file)?;
+        Ok(Model { transformer, weights, tokenizers, languages, generation, final_logits_bias })
+    }
+
+    /// Writes a model folder, each file beside its place and renamed. What `generation` does not say is written as
+    /// [`GenerationConfig::standard`].
+    pub fn save(&self, folder: &Path, precision: Precision) -> Result<()> {
+        let config = self.transformer.config();
+        let target = self.tokenizers.target();
+        check_tokenizers(&self.tokenizers, config, Some(target.eos()))
+            .map_err(|(tokenizer, message)| Error::file(folder.join(tokenizer), message))?;
+        fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
+        self.tokenizers.save(folder)?;
+        json::write(&folder.join(TOKENIZER_CONFIG), &self.tokenizer_config())?;
+        let standard = GenerationConfig::standard(target.pad(), target.eos(), config.max_positions);
+        json::write(&folder.join(GENERATION), &self.generation.clone().or(standard))?;
+        json::write(&folder.join(CONFIG), &WrittenConfig::new(config, target.eos(), precision))?;
+        let bias = self.final_logits_bias.as_deref();
+        write_weights(&self.transformer, &self.weights, bias, &folder.join(WEIGHTS), precision)
+    }
+
+    fn tokenizer_config(&self) -> serde_json::Value {
+        let mut config = text::hugging_face_config(self.transformer.config().max_positions);
+        let languages = [("source_lang", &self.languages.source), ("target_lang", &self.languages.target)];
+        for (key, language) in languages {
+            if let Some(language) = language {
+                config[key] = language.as_str().into();
+            }
+        }
+        if !self.tokenizers.is_joint() {
+            config["separate_vocabs"] = true.into();
+        }
+        config
+    }
+
+    /// Writes a file of weights alone, beside its place and renamed.
+    pub fn save_weights(
+        transformer: &Transformer,
+        weights: &[f32],
+        file: &Path,
+        precision: Precision,
+    ) -> Result<()> {
+        write_weights(transformer, weights, None, file, precision)
+    }
+
+    /// Why `transformers` and CTranslate2 could not run a model of this shape; empty if they can.
+    pub fn why_not_marian(config: &ModelConfig) -> Vec<String> {
+        marian::why_not(config)
+    }
+
+    /// How a folder stores its model.
+    pub fn describe(folder: &Path) -> Result<Description> {
+        let (_, config) = read_config(folder)?;
+        let file = open_weights(folder)?;
+        let most = file.kinds().into_iter().max_by_key(|(_, numbers)| *numbers);
+        let why_not_marian = marian::why_not(&config);
+        Ok(Description {
+            model_type: if why_not_marian.is_empty() { marian::MARIAN } else { marian::REGARD },
+            why_not_marian,
+            precision: match most {
+                Some(("BF16", _)) => Precision::Bf16,
+                Some(("F16", _)) => Precision::F16,
+                _ => Precision::F32,
+            },
+            weight_bytes: file.bytes() as u64,
+        })
+    }
+}
+
+fn read_config(folder: &Path) -> Result<(Keys, ModelConfig)> {
+    if !folder.is_dir() {
+        let message =
+            format!("no such folder; a model is a folder with {CONFIG}, {WEIGHTS} and tokenizer.json");
+        return Err(Error::file(folder, message));
+    }
+    let keys = Keys::open(&folder.join(CONFIG))?;
+    let config = marian::read_config(&keys)?;
+    Ok((keys, config))
+}
+
+/// Which file there is instead of the one that is needed.
+fn instead(folder: &Path, needed: &str, others: &[&str]) -> Result<()> {
+    if folder.join(needed).exists() {
+        return Ok(());
+    }
+    match others.iter().find(|other| folder.join(other).exists()) {
+        Some(other) => {
+            let message = format!("is missing; {other} is there, but cannot be read yet");
+            Err(Error::file(folder.join(needed), message))
+        }
+        None => Ok(()),
+    }
+}
+
+fn open_weights(folder: &Path) -> Result<SafeTensors> {
+    instead(folder, WEIGHTS, &["model.safetensors.index.json", "pytorch_model.bin"])?;
+    SafeTensors::open(&folder.join(WEIGHTS))
+}
+
+fn open_tokenizers(folder: &Path) -> Result<TokenizerPair> {
+    instead(folder, TokenizerPair::FILE, &["source.spm", "vocab.json"])?;
+    TokenizerPair::load(folder)
+}
+
+/// The vocabularies have the sizes of the embeddings, and padding comes last. An error has the tokenizer's file.
+fn check_tokenizers(
+    tokenizers: &TokenizerPair,
+    config: &ModelConfig,
+    eos: Option<u32>,
+) -> std::result::Result<(), (&'static str, String)> {
+    let target_file = if tokenizers.is_joint() { TokenizerPair::FILE } else { TokenizerPair::TARGET_FILE };
+    for (file, tokenizer, words) in [
+        (TokenizerPair::FILE, tokenizers.source(), config.source_vocabulary),
+        (target_file, tokenizers.target(), config.target_vocabulary),
+    ] {
+        let size = tokenizer.size();
+        if size != words {
+            return Err((file, format!("the vocabulary has {size} pieces, but the embeddings have {words}")));
+        }
+        if tokenizer.pad() as usize != size - 1 {
+            let message =
+                format!("{} is {}, but must be the last id, {}", text::PAD, tokenizer.pad(), size - 1);
+            return Err((file, message));
+        }
+        if let Some(eos) = eos.filter(|&eos| eos != tokenizer.eos()) {
+            let message =
+                format!("{} is {}, but eos_token_id of the model is {eos}", text::EOS, tokenizer.eos());
+            return Err((file, message));
+        }
+    }
+    Ok(())
+}
+
+/// The file has room for a model of this configuration, so that making one allocates no more than the file warrants.
+fn check_sizes(config: &ModelConfig, file: &SafeTensors) -> Result<()> {
+    let refuse = |message: String| Err(Error::file(file.path(), message));
+    for place in marian::vocabulary_places(config) {
+        find(&place, file)?;
+    }
+    for (stack, layers) in [("encoder", config.encoder_layers), ("decoder", config.decoder_layers)] {
+        if layers > file.len() {
+            return refuse(format!("{} tensors cannot be {layers} {stack} layers", file.len()));
+        }
+        let next = format!("model.{stack}.layers.{layers}.fc1.weight");
+        if file.tensor(&next).is_some() {
+            return refuse(format!("{next} is there, but {CONFIG} says {stack}_layers {layers}"));
+        }
+    }
+    let heads = config.head_shape();
+    let d = config.d_model as u128;
+    let positions = match config.positions {
+        Positions::Learned => config.max_positions as u128 * d,
+        Positions::Relative => (2 * config.relative_reach as u128 + 1) * heads.d_k as u128,
+        Positions::Sinusoidal | Positions::None => 0,
+    };
+    let joined = if config.combine == Combine::Concatenate { 2 * d * d } else { 0 };
+    let projections = [heads.keys(), heads.values(), config.d_ff].map(|rows| rows as u128 * d);
+    let largest = projections.into_iter().chain([positions, joined]).max().unwrap_or(0);
+    let numbers = file.data_bytes() as u128 / 2;
+    if largest > numbers {
+        return refuse(format!(
+            "{CONFIG} describes a matrix of {largest} numbers, but the file has {numbers} at most"
+        ));
+    }
+    Ok(())
+}
+
+/// The tensor of a place, which must be there in the right shape.
+fn find<'a>(place: &Place, file: &'a SafeTensors) -> Result<Tensor<'a>> {
+    let mut names = std::iter::once(place.name.as_str()).chain(place.also.iter().copied());
+    let found = names.find_map(|name| Some((name, file.tensor(name)?)));
+    let Some((name, tensor)) = found else {
+        let message = format!("tensor {} of shape {:?} is missing", place.name, place.shape);
+        return Err(Error::file(file.path(), message));
+    };
+    if tensor.shape != place.shape {
+        let message = format!(
+            "tensor {name} has the shape {:?}, but {:?} is expected from {CONFIG}",
+            tensor.shape, place.shape
+        );
+        return Err(Error::file(file.path(), message));
+    }
+    Ok(tensor)
+}
+
+fn read_weights(model: &Transformer, file: &SafeTensors) -> Result<Vec<f32>> {
+    let places = marian::places(model);
+    // All of them are there before anything is allocated for them.
+    let tensors = places.iter().map(|place| find(place, file)).collect::<Result<Vec<_>>>()?;
+    let mut weights = vec![0.0; model.parameters().len()];
+    for (place, tensor) in places.iter().zip(tensors) {
+        let read = tensor.read(&mut weights[place.range.clone()]);
+        read.map_err(|problem| Error::file(file.path(), format!("tensor {} {problem}", place.name)))?;
+    }
+    Ok(weights)
+}
+
+fn read_bias(words: usize, file: &SafeTensors) -> Result<Option<Vec<f32>>> {
+    let name = marian::BIAS;
+    let Some(tensor) = file.tensor(name) else { return Ok(None) };
+    if tensor.shape != [1, words] && tensor.shape != [words] {
+        let message = format!("tensor {name} has the shape {:?}, but [1, {words}] is expected", tensor.shape);
+        return Err(Error::file(file.path(), message));
+    }
+    let mut bias = vec![0.0; words];
+    let read = tensor.read(&mut bias);
+    read.map_err(|problem| Error::file(file.path(), format!("tensor {name} {problem}")))?;
+    Ok(bias.iter().any(|&x| x != 0.0).then_some(bias))
+}
+
+fn write_weights(
+    model: &Transformer,
+    weights: &[f32],
+    bias: Option<&[f32]>,
+    file: &Path,
+    precision: Precision,
+) -> Result<()> {
+    let (words, size) = (model.config().target_vocabulary, model.parameters().len());
+    let refuse = |message| Err(Error::Input { operation: "saving a model", message });
+    if weights.len() != size {
+        return refuse(format!("there are {} weights, but the model has {size}", weights.len()));
+    }
+    let zeros = vec![0.0; words];
+    let bias = bias.unwrap_or(&zeros);
+    if bias.len() != words {
+        return refuse(format!("{} has {} numbers for {words} words", marian::BIAS, bias.len()));
+    }
+    let place = |Place { name, shape, range, .. }| Writable { name, shape, values: &weights[range] };
+    let mut tensors: Vec<_> = marian::places(model).into_iter().map(place).collect();
+    tensors.push(Writable { name: marian::BIAS.into(), shape: vec![1, words], values: bias });
+    tensors.sort_by(|a, b| a.name.cmp(&b.name));
+    safetensors::write(file, &tensors, precision)
+}

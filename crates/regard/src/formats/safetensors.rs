@@ -1,0 +1,376 @@
+//! The safetensors file: eight bytes of header length, a JSON header, the numbers end to end.
+//!
+//! The reader is our own because the `safetensors` crate (0.7) adds the offsets of a hostile header without a check
+//! and does not say which tensor is wrong. Nothing is allocated by a number that a file merely claims.
+
+use crate::replace::replace;
+use crate::{Error, Result};
+use half::{bf16, f16};
+use regard_kernels::mapped::Mapped;
+use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize as DeriveDeserialize, Serialize};
+use std::collections::HashMap;
+use std::fmt;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// How weights are stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, DeriveDeserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// 32 bits: what was trained, bit by bit.
+    #[default]
+    F32,
+    /// 16 bits with the range of `f32` and 8 bits of precision.
+    Bf16,
+    /// 16 bits with 11 bits of precision, up to 65504.
+    F16,
+}
+
+impl Precision {
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Precision::F32 => "f32",
+            Precision::Bf16 => "bf16",
+            Precision::F16 => "f16",
+        }
+    }
+
+    /// Its name in a safetensors header.
+    fn code(self) -> &'static str {
+        match self {
+            Precision::F32 => "F32",
+            Precision::Bf16 => "BF16",
+            Precision::F16 => "F16",
+        }
+    }
+
+    fn bytes(self) -> usize {
+        match self {
+            Precision::F32 => 4,
+            Precision::Bf16 | Precision::F16 => 2,
+        }
+    }
+
+    /// The number that is left of `x` when it is stored.
+    fn stored(self, x: f32) -> f32 {
+        match self {
+            Precision::F32 => x,
+            Precision::Bf16 => bf16::from_f32(x).to_f32(),
+            Precision::F16 => f16::from_f32(x).to_f32(),
+        }
+    }
+}
+
+/// The names of all number formats and the bytes that each takes; what cannot be read must still be measured.
+const TYPES: [(&str, usize); 16] = [
+    ("F32", 4),
+    ("F16", 2),
+    ("BF16", 2),
+    ("F64", 8),
+    ("I64", 8),
+    ("U64", 8),
+    ("C64", 8),
+    ("I32", 4),
+    ("U32", 4),
+    ("I16", 2),
+    ("U16", 2),
+    ("I8", 1),
+    ("U8", 1),
+    ("BOOL", 1),
+    ("F8_E4M3", 1),
+    ("F8_E5M2", 1),
+];
+
+/// Headers are refused above this, as by every other reader of the format.
+const LONGEST_HEADER: u64 = 100_000_000;
+/// Dimensions that a tensor may have.
+const MOST_DIMENSIONS: usize = 8;
+
+/// One tensor in a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tensor<'a> {
+    kind: &'static str,
+    pub(crate) shape: &'a [usize],
+    bytes: &'a [u8],
+}
+
+/// A safetensors file in memory, all of whose tensors have been checked to lie in it.
+#[derive(Debug)]
+pub(crate) struct SafeTensors {
+    path: PathBuf,
+    map: Mapped,
+    /// Where the numbers begin.
+    data: usize,
+    tensors: HashMap<String, Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    kind: &'static str,
+    shape: Vec<usize>,
+    /// In the data, checked to lie within it.
+    range: std::ops::Range<usize>,
+}
+
+impl SafeTensors {
+    /// Maps and checks a file.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let map = Mapped::open(path).map_err(|e| Error::io(path, e))?;
+        let (data, tensors) = read_header(map.bytes()).map_err(|message| Error::file(path, message))?;
+        Ok(SafeTensors { path: path.to_path_buf(), map, data, tensors })
+    }
+
+    /// The file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How many tensors there are.
+    pub(crate) fn len(&self) -> usize {
+        self.tensors.len()
+    }
+
+    /// Bytes of the file.
+    pub(crate) fn bytes(&self) -> usize {
+        self.map.bytes().len()
+    }
+
+    /// Bytes of all tensors.
+    pub(crate) fn data_bytes(&self) -> usize {
+        self.map.bytes().len() - self.data
+    }
+
+    /// The tensor of that name.
+    pub(crate) fn tensor(&self, name: &str) -> Option<Tensor<'_>> {
+        let Entry { kind, shape, range } = self.tensors.get(name)?;
+        let bytes = self.map.bytes()[self.data..].get(range.clone())?;
+        Some(Tensor { kind, shape, bytes })
+    }
+
+    /// The number formats of the tensors, and how many numbers each has.
+    pub(crate) fn kinds(&self) -> std::collections::BTreeMap<&'static str, usize> {
+        let mut kinds = std::collections::BTreeMap::new();
+        for entry in self.tensors.values() {
+            *kinds.entry(entry.kind).or_default() += entry.shape.iter().product::<usize>();
+        }
+        kinds
+    }
+}
+
+impl Tensor<'_> {
+    /// Writes the numbers to `to`, which has the tensor's size; says what is wrong with them otherwise.
+    pub(crate) fn read(&self, to: &mut [f32]) -> std::result::Result<(), String> {
+        fn convert<const N: usize>(bytes: &[u8], to: &mut [f32], f: impl Fn([u8; N]) -> f32) {
+            let (numbers, _) = bytes.as_chunks::<N>();
+            for (to, number) in to.iter_mut().zip(numbers) {
+                *to = f(*number);
+            }
+        }
+        match self.kind {
+            "F32" => convert(self.bytes, to, f32::from_le_bytes),
+            "F16" => convert(self.bytes, to, |b| f16::from_le_bytes(b).to_f32()),
+            "BF16" => convert(self.bytes, to, |b| bf16::from_le_bytes(b).to_f32()),
+            other => return Err(format!("is of type {other}; F32, F16 and BF16 can be read")),
+        }
+        match to.iter().position(|x| !x.is_finite()) {
+            Some(at) => Err(format!("holds {} at {at}: these weights are damaged", to[at])),
+            None => Ok(()),
+        }
+    }
+}
+
+type Header = HashMap<String, Entry>;
+
+/// Where the data begin, and the tensors in them.
+fn read_header(file: &[u8]) -> std::result::Result<(usize, Header), String> {
+    let size = file.len();
+    let Some((length, rest)) = file.split_first_chunk::<8>() else {
+        return Err(format!("{size} bytes are too few for a safetensors file"));
+    };
+    let length = u64::from_le_bytes(*length);
+    if length > LONGEST_HEADER || length > rest.len() as u64 {
+        return Err(format!(
+            "the header should be {length} bytes long, but the file has {size}: it is cut off or not safetensors"
+        ));
+    }
+    let (header, data) = rest.split_at(length as usize);
+    let RawHeader(raw) = serde_json::from_slice(header)
+        .map_err(|e| format!("the header of the safetensors file cannot be read: {e}"))?;
+    let mut order = Vec::with_capacity(raw.len());
+    for (name, info) in &raw {
+        order.push((info.check(name)?, name));
+    }
+    order.sort();
+    let mut end = 0;
+    for ((from, to), name) in &order {
+        if *from != end {
+            let problem = if *from < end { "overlaps another" } else { "leaves a gap before it" };
+            return Err(format!("tensor {name} at bytes {from} to {to} {problem}: byte {end} comes next"));
+        }
+        end = *to;
+    }
+    if end != data.len() as u64 {
+        return Err(format!(
+            "the tensors take {end} bytes, but the file has {} for them: it is cut off or damaged",
+            data.len()
+        ));
+    }
+    // Every offset is at most `end`, which is a length in memory.
+    let entry = |info: RawInfo| Entry {
+        kind: info.kind.0,
+        shape: info.shape,
+        range: info.offsets[0] as usize..info.offsets[1] as usize,
+    };
+    let mut tensors = Header::with_capacity(raw.len());
+    for (name, info) in raw {
+        if let Some((name, _)) = tensors.get_key_value(&name) {
+            return Err(format!("tensor {name} is there twice"));
+        }
+        tensors.insert(name, entry(info));
+    }
+    Ok((8 + length as usize, tensors))
+}
+
+/// The name of a number format, one of [`TYPES`].
+struct Kind(&'static str);
+
+/// A header as it is read; nothing in it is trusted yet.
+struct RawHeader(Vec<(String, RawInfo)>);
+
+#[derive(DeriveDeserialize)]
+struct RawInfo {
+    #[serde(rename = "dtype")]
+    kind: Kind,
+    #[serde(deserialize_with = "shape")]
+    shape: Vec<usize>,
+    #[serde(rename = "data_offsets")]
+    offsets: [u64; 2],
+}
+
+impl RawInfo {
+    /// First byte and end, if they are as far apart as type and shape say.
+    fn check(&self, name: &str) -> std::result::Result<(u64, u64), String> {
+        let RawInfo { kind: Kind(kind), shape, offsets: [from, to] } = self;
+        if name.is_empty() {
+            return Err("a tensor has no name".into());
+        }
+        let width = TYPES.iter().find(|(k, _)| k == kind).map_or(1, |(_, width)| *width);
+        let needed = shape.iter().try_fold(width, |product, &n| product.checked_mul(n));
+        match (needed, to.checked_sub(*from)) {
+            (None, _) => Err(format!("tensor {name} has the impossible shape {shape:?}")),
+            (_, None) => Err(format!("tensor {name} ends at byte {to}, before it begins at {from}")),
+            (Some(needed), Some(has)) if needed as u64 != has => {
+                Err(format!("tensor {name} of shape {shape:?} needs {needed} bytes of {kind}, but has {has}"))
+            }
+            _ => Ok((*from, *to)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Kind {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        let name = String::deserialize(from)?;
+        let known = TYPES.iter().find(|(known, _)| *known == name);
+        known.map(|(known, _)| Kind(known)).ok_or_else(|| D::Error::custom(format!("unknown type {name:?}")))
+    }
+}
+
+fn shape<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Vec<usize>, D::Error> {
+    struct Dimensions;
+    impl<'de> Visitor<'de> for Dimensions {
+        type Value = Vec<usize>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "a shape of at most {MOST_DIMENSIONS} dimensions")
+        }
+        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> std::result::Result<Vec<usize>, A::Error> {
+            let mut shape = Vec::new();
+            while let Some(n) = seq.next_element()? {
+                if shape.len() == MOST_DIMENSIONS {
+                    return Err(A::Error::invalid_length(MOST_DIMENSIONS + 1, &self));
+                }
+                shape.push(n);
+            }
+            Ok(shape)
+        }
+    }
+    from.deserialize_seq(Dimensions)
+}
+
+impl<'de> Deserialize<'de> for RawHeader {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        struct Tensors;
+        impl<'de> Visitor<'de> for Tensors {
+            type Value = RawHeader;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of tensors")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<RawHeader, A::Error> {
+                let mut tensors = Vec::new();
+                while let Some(name) = map.next_key::<String>()? {
+                    if name == "__metadata__" {
+                        map.next_value::<IgnoredAny>()?;
+                    } else {
+                        let info =
+                            map.next_value().map_err(|e| A::Error::custom(format!("tensor {name}: {e}")))?;
+                        tensors.push((name, info));
+                    }
+                }
+                Ok(RawHeader(tensors))
+            }
+        }
+        from.deserialize_map(Tensors)
+    }
+}
+
+/// A tensor to be written.
+#[derive(Debug)]
+pub(crate) struct Writable<'a> {
+    pub(crate) name: String,
+    pub(crate) shape: Vec<usize>,
+    pub(crate) values: &'a [f32],
+}
+
+/// Writes the file; refuses numbers that are not finite, or would not be in that precision.
+pub(crate) fn write(path: &Path, tensors: &[Writable<'_>], precision: Precision) -> Result<()> {
+    let (mut header, mut at) = (serde_json::Map::new(), 0);
+    // `transformers` wants to know which library's conventions the tensors follow.
+    header.insert("__metadata__".into(), serde_json::json!({"format": "pt"}));
+    for Writable { name, shape, values } in tensors {
+        if let Some(i) = values.iter().position(|x| !precision.stored(*x).is_finite()) {
+            let message = if values[i].is_finite() {
+                format!(
+                    "tensor {name} holds {}, which is too large for {}; use {}",
+                    values[i],
+                    precision.name(),
+                    if precision == Precision::F16 { "bf16 or f32" } else { "f32" }
+                )
+            } else {
+                format!("tensor {name} holds {} at {i}: a model like this is not saved", values[i])
+            };
+            return Err(Error::file(path, message));
+        }
+        let end = at + values.len() * precision.bytes();
+        let entry = serde_json::json!({"dtype": precision.code(), "shape": shape, "data_offsets": [at, end]});
+        header.insert(name.clone(), entry);
+        at = end;
+    }
+    let mut header = serde_json::Value::Object(header).to_string();
+    header.extend(std::iter::repeat_n(' ', header.len().next_multiple_of(8) - header.len()));
+    replace(path, |to| {
+        to.write_all(&(header.len() as u64).to_le_bytes())?;
+        to.write_all(header.as_bytes())?;
+        for x in tensors.iter().flat_map(|tensor| tensor.values) {
+            match precision {
+                Precision::F32 => to.write_all(&x.to_le_bytes())?,
+                Precision::Bf16 => to.write_all(&bf16::from_f32(*x).to_le_bytes())?,
+                Precision::F16 => to.write_all(&f16::from_f32(*x).to_le_bytes())?,
+            }
+        }
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests;
