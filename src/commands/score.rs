@@ -193,8 +193,15 @@ fn print_scores(output: &mut Output, mut scores: Scores, arguments: &Arguments) 
         scores.0.iter_mut().for_each(|(_, score)| round_score(score, arguments.width));
         return output.line(serde_json::to_string(&scores)?);
     }
+    // The equals signs stand below each other.
+    let title = |score: &Score| score.name.chars().count() + 1 + score.signature.chars().count();
+    let longest = scores.0.iter().map(|(_, score)| title(score)).max().unwrap_or(0);
     let width = arguments.width.unwrap_or(2).into();
-    scores.0.iter().try_for_each(|(_, score)| output.line(format_args!("{score:.width$}")))
+    for (_, score) in &scores.0 {
+        let blank = longest - title(score);
+        output.line(format_args!("{:blank$}{score:.width$}", ""))?;
+    }
+    Ok(())
 }
 
 fn print_comparisons(
