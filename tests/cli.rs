@@ -59,8 +59,8 @@ fn failure(message: &str) -> Run {
 pub(crate) fn listed_commands(help: &str) -> Vec<String> {
     let list =
         help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    let names = list.filter_map(|line| line.strip_prefix("  ")?.split_whitespace().next());
-    names.filter(|name| *name != "help").map(str::to_owned).collect()
+    let names = list.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    names.filter(|name| !["", "help"].contains(name)).map(str::to_owned).collect()
 }
 
 /// Every command, as the words that call it: `["bench", "train"]`.
@@ -116,7 +116,11 @@ fn wrong_usage_is_status_2_and_says_what_is_accepted() {
         (&["score", "--hyp", "h", "--ref", "r", "--width", "16"], "16 is not in 0..=15"),
         (&["tokenize"], "--model <DIR|FILE>"),
         (&["tokenize", "--train", "a"], "--out <FILE>"),
-        (&["tokenize", "--model", "m", "--out", "t.json"], "--train"),
+        (&["tokenize", "--out", "t.json"], "--train <FILE>..."),
+        (&["tokenize", "--model", "m", "--out", "t.json"], "cannot be used with"),
+        (&["tokenize", "--model", "m", "--unigram"], "cannot be used with"),
+        (&["tokenize", "--model", "m", "--vocabulary", "900"], "cannot be used with"),
+        (&["tokenize", "--model", "m", "--top", "3"], "--count"),
         (&["tokenize", "--model", "m", "--train", "a", "--out", "t.json"], "cannot be used with"),
         (&["completions", "tcsh"], "bash, elvish, fish, powershell, zsh"),
         (&["man", "scor"], "scor: no such command of regard; accepted: "),
@@ -380,7 +384,7 @@ fn tokenize_trains_shows_and_decodes() {
     };
     // A line for a line, the last without LF, CR and empty lines included.
     let input = "the dog sees\n\nthe  cät\r\nthe dog";
-    let pieces = "▁the ▁dog ▁sees\n\n▁the ▁c <0xC3> <0xA4> t\n▁the ▁dog\n";
+    let pieces = "▁the ▁dog ▁sees\n\n▁the ▁ c <0xC3> <0xA4> t\n▁the ▁dog\n";
     assert_eq!(tokenize(&[], input), ok(pieces));
     assert_eq!(tokenize(&["--threads", "3"], input), ok(pieces));
     assert_eq!(tokenize(&["--decode"], pieces), ok("the dog sees\n\nthe cät\nthe dog\n"));

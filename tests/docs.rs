@@ -35,7 +35,7 @@ fn code_lines(document: &str) -> Vec<(usize, String)> {
 fn shell_commands(line: &str) -> Vec<Vec<String>> {
     let mut commands = vec![Vec::new()];
     let (mut word, mut quote) = (None::<String>, None);
-    let mut end = |word: &mut Option<String>, commands: &mut Vec<Vec<String>>| {
+    let end = |word: &mut Option<String>, commands: &mut Vec<Vec<String>>| {
         if let (Some(word), Some(last)) = (word.take(), commands.last_mut()) {
             last.push(word);
         }

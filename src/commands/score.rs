@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     /// How BLEU splits text into tokens
     #[arg(long, default_value = "13a", value_parser = tokenizer_parser())]
     tokenize: Tokenizer,
-    /// Ignore case in BLEU (TER always does)
+    /// Ignore case in BLEU (TER does anyway)
     #[arg(long)]
     lowercase: bool,
     /// What an order without a match counts for in BLEU: exp, floor[:N], add-k[:N] or none

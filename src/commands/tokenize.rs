@@ -39,7 +39,7 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with_all = ["ids", "decode"])]
     count: bool,
     /// How many of the most frequent pieces --count lists
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "count")]
     top: usize,
     /// A line of JSON for each line, or for the summary
     #[arg(long)]
@@ -51,14 +51,15 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "out")]
     #[arg(conflicts_with_all = ["model", "files", "target", "ids", "decode", "eos", "count", "json", "threads"])]
     train: Vec<PathBuf>,
+    // clap drops a `requires` whose argument conflicts with one that is there; hence the second condition from here on.
     /// Pieces of the trained vocabulary, 259 of them special tokens and bytes [default: by the size of the text]
-    #[arg(long, value_name = "N", requires = "train")]
+    #[arg(long, value_name = "N", requires = "train", conflicts_with = "model")]
     vocabulary: Option<usize>,
     /// Train a unigram model instead of BPE
-    #[arg(long, requires = "train")]
+    #[arg(long, requires = "train", conflicts_with = "model")]
     unigram: bool,
     /// Where the trained tokenizer goes
-    #[arg(long, value_name = "FILE", requires = "train")]
+    #[arg(long, value_name = "FILE", requires = "train", conflicts_with = "model")]
     out: Option<PathBuf>,
 }
 
