@@ -2,12 +2,16 @@
 
 mod commands;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
+use commands::{ClosedPipe, Usage};
 use std::process::ExitCode;
 
 /// The Transformer, from raw parallel text to a served translator.
 #[derive(Debug, Parser)]
 #[command(name = "regard", version, arg_required_else_help = true)]
+#[command(after_help = "Example:\n  regard score --hyp output.de --ref reference.de\n\n\
+    `regard COMMAND --help` explains a command and shows examples of it.\n\
+    REGARD_ISA=portable|avx2|avx512|neon forces an instruction set.")]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -17,17 +21,35 @@ struct Arguments {
 enum Command {
     /// Measure speed on a fixed workload, comparable with the scripts in tools/peers
     Bench(commands::bench::Arguments),
+    /// BLEU, chrF and TER of translations, number for number as sacreBLEU
+    Score(commands::score::Arguments),
+    /// Show and count the pieces of text, decode them, or train a tokenizer alone
+    Tokenize(commands::tokenize::Arguments),
+    /// Print the completions of a shell
+    Completions(commands::completions::Arguments),
+    /// Print the manual page, or write one for each command
+    Man(commands::man::Arguments),
+}
+
+/// All commands and flags, which the completions and the manual are made of too.
+fn definitions() -> clap::Command {
+    Arguments::command()
 }
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Bench(arguments) => commands::bench::run(arguments),
+        Command::Score(arguments) => commands::score::run(arguments),
+        Command::Tokenize(arguments) => commands::tokenize::run(arguments),
+        Command::Completions(arguments) => commands::completions::run(arguments),
+        Command::Man(arguments) => commands::man::run(arguments),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<ClosedPipe>() => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("regard: {error}");
-            ExitCode::FAILURE
+            if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }

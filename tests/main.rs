@@ -1,6 +1,8 @@
 //! The integration tests, one binary: goldens, gradients, invariants, the command line, faults.
 
+mod cli;
 mod corpus;
+mod docs;
 mod gradients;
 mod invariants;
 mod metrics;

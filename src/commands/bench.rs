@@ -1,6 +1,6 @@
 //! `regard bench`: speed on the workloads of `tools/peers`.
 
-use super::{CommandResult, cores};
+use super::{CommandResult, cores, print_line};
 use clap::{Args, Subcommand, ValueEnum};
 use regard::batch::Batch;
 use regard::model::{ModelConfig, Preset, Transformer};
@@ -10,6 +10,7 @@ use serde::Serialize;
 use std::time::{Duration, Instant};
 
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  regard bench train --preset tiny --seconds 5")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     what: What,
@@ -152,22 +153,20 @@ fn train(arguments: &TrainArguments) -> CommandResult {
         isa: isa.name(),
     };
     if arguments.json {
-        println!("{}", serde_json::to_string(&report)?);
-    } else {
-        println!(
-            "{} {} on {threads} threads ({}): {:.1} ms a step, {:.0} target tokens/s, {:.1} GFLOPS, {:.0} % in matrix \
-             products, peak memory {} MB",
-            report.preset,
-            report.precision,
-            report.isa,
-            report.step_ms,
-            report.target_tokens_per_s,
-            report.gflops,
-            100.0 * report.matmul_share,
-            report.peak_rss_mb
-        );
+        return print_line(serde_json::to_string(&report)?);
     }
-    Ok(())
+    print_line(format_args!(
+        "{} {} on {threads} threads ({}): {:.1} ms a step, {:.0} target tokens/s, {:.1} GFLOPS, {:.0} % in matrix \
+             products, peak memory {} MB",
+        report.preset,
+        report.precision,
+        report.isa,
+        report.step_ms,
+        report.target_tokens_per_s,
+        report.gflops,
+        100.0 * report.matmul_share,
+        report.peak_rss_mb
+    ))
 }
 
 /// The most memory this process has held, in MiB; 0 where the system does not tell.

@@ -1,11 +1,77 @@
-//! One file per command.
+//! One file per command, and what they share: standard output, text input, the ways to end.
 
 pub(crate) mod bench;
+pub(crate) mod completions;
+mod input;
+pub(crate) mod man;
+pub(crate) mod score;
+pub(crate) mod tokenize;
 
 use std::error::Error;
+use std::fmt::Display;
+use std::io::{self, BufWriter, StdoutLock, Write};
 
 /// What a command ends with: nothing, or the one message that the user sees.
 pub(crate) type CommandResult = Result<(), Box<dyn Error>>;
+
+/// Arguments that do not go together, found after clap has read them; exit status 2.
+#[derive(Debug)]
+pub(crate) struct Usage(pub(crate) String);
+
+/// Whoever read standard output has gone, as `head` does: no failure, and nothing more to say.
+#[derive(Debug)]
+pub(crate) struct ClosedPipe;
+
+impl Error for Usage {}
+impl Error for ClosedPipe {}
+
+impl Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Display for ClosedPipe {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("standard output was closed")
+    }
+}
+
+/// Standard output, buffered. `println!` panics where the pipe is closed or the disk is full; this returns an error that
+/// `main` knows. [`Output::flush`] before the end, or what could not be written is lost in silence.
+pub(crate) struct Output(BufWriter<StdoutLock<'static>>);
+
+impl Output {
+    pub(crate) fn new() -> Self {
+        Output(BufWriter::with_capacity(1 << 16, io::stdout().lock()))
+    }
+
+    pub(crate) fn line(&mut self, text: impl Display) -> CommandResult {
+        writeln!(self.0, "{text}").map_err(refused)
+    }
+
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> CommandResult {
+        self.0.write_all(bytes).map_err(refused)
+    }
+
+    pub(crate) fn flush(&mut self) -> CommandResult {
+        self.0.flush().map_err(refused)
+    }
+}
+
+/// Prints one line to standard output.
+pub(crate) fn print_line(text: impl Display) -> CommandResult {
+    let mut output = Output::new();
+    output.line(text)?;
+    output.flush()
+}
+
+fn refused(error: io::Error) -> Box<dyn Error> {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => Box::new(ClosedPipe),
+        _ => format!("standard output: {error}").into(),
+    }
+}
 
 /// How many cores this process may use.
 pub(crate) fn cores() -> usize {

@@ -27,13 +27,7 @@ pub(super) struct Lines {
 
 impl Lines {
     pub(super) fn open(path: &Path, max_bytes: usize) -> Result<Self> {
-        let opened = File::open(path).and_then(|file| {
-            if file.metadata()?.is_dir() {
-                return Err(io::Error::new(io::ErrorKind::IsADirectory, "is a folder, not a text file"));
-            }
-            decompress(BufReader::with_capacity(1 << 16, file))
-        });
-        let reader = opened.map_err(|e| Error::io(path, e))?;
+        let reader = open_text(path)?;
         Ok(Lines { path: path.to_path_buf(), reader, count: 0, max_bytes })
     }
 
@@ -96,6 +90,17 @@ impl Lines {
         let message = format!("{error} (after line {})", self.count);
         Error::io(&self.path, io::Error::new(error.kind(), message))
     }
+}
+
+/// Opens a text file, plain, gzip or zstd.
+pub fn open_text(path: &Path) -> Result<Box<dyn BufRead>> {
+    let opened = File::open(path).and_then(|file| {
+        if file.metadata()?.is_dir() {
+            return Err(io::Error::new(io::ErrorKind::IsADirectory, "is a folder, not a text file"));
+        }
+        decompress(BufReader::with_capacity(1 << 16, file))
+    });
+    opened.map_err(|e| Error::io(path, e))
 }
 
 fn decompress(mut file: BufReader<File>) -> io::Result<Box<dyn BufRead>> {

@@ -19,6 +19,7 @@ mod summary;
 
 pub use cache::{CacheState, Corpus};
 pub use filter::Filters;
+pub use lines::open_text;
 pub use pairs::{Inputs, Pair, Pairs, Side};
 pub use summary::{Dropped, Reason, Summary};
 

@@ -75,12 +75,13 @@ impl Interval {
     }
 }
 
-/// The line that sacreBLEU prints in its text format.
+/// The line that sacreBLEU prints in its text format, with two digits or those asked for: `{:.1}`.
 impl fmt::Display for Score {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}|{} = {:.2}", self.name, self.signature, self.score)?;
+        let width = f.precision().unwrap_or(2);
+        write!(f, "{}|{} = {:.width$}", self.name, self.signature, self.score)?;
         if let Some(Interval { mean, half_width }) = self.interval {
-            write!(f, " (μ = {mean:.2} ± {half_width:.2})")?;
+            write!(f, " (μ = {mean:.width$} ± {half_width:.width$})")?;
         }
         if let Details::Bleu { precisions, brevity_penalty, hyp_len, ref_len, .. } = &self.details {
             let precisions: Vec<String> = precisions.iter().map(|p| format!("{p:.1}")).collect();

@@ -1,0 +1,89 @@
+//! Text that commands read: files, plain or compressed, and standard input under the name `-`.
+
+use regard::corpus::open_text;
+use regard::{Error, Result};
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+/// Whether a file name means standard input.
+pub(super) fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// A file or standard input, read in batches of lines.
+pub(super) struct Lines {
+    path: PathBuf,
+    reader: BufReader<Box<dyn Read>>,
+    count: usize,
+}
+
+impl Lines {
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let (path, source): (PathBuf, Box<dyn Read>) = match is_stdin(path) {
+            true => ("standard input".into(), Box::new(io::stdin())),
+            false => (path.to_path_buf(), Box::new(open_text(path)?)),
+        };
+        Ok(Lines { path, reader: BufReader::with_capacity(1 << 18, source), count: 0 })
+    }
+
+    /// What to call the input in a message.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The number of lines read so far, which is that of the last one.
+    pub(super) fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The next line as it stands, without its LF; `None` at the end.
+    pub(super) fn next_bytes(&mut self) -> Result<Option<Vec<u8>>> {
+        let mut line = Vec::new();
+        let read = self.reader.read_until(b'\n', &mut line).map_err(|e| Error::io(&self.path, e))?;
+        if read == 0 {
+            return Ok(None);
+        }
+        self.count += 1;
+        if line.last() == Some(&b'\n') {
+            line.pop();
+        }
+        Ok(Some(line))
+    }
+
+    /// The next line, which must be UTF-8.
+    pub(super) fn next_text(&mut self) -> Result<Option<String>> {
+        let Some(line) = self.next_bytes()? else { return Ok(None) };
+        match String::from_utf8(line) {
+            Ok(text) => Ok(Some(text)),
+            Err(e) => Err(Error::Line {
+                path: self.path.clone(),
+                line: self.count,
+                message: format!("not UTF-8 (byte {} of the line)", e.utf8_error().valid_up_to() + 1),
+            }),
+        }
+    }
+
+    /// The lines that can be had without waiting, at least one; empty at the end. Whoever types or feeds a pipe line by line
+    /// gets each answer at once, and a file comes in large parts.
+    pub(super) fn next_batch(&mut self) -> Result<Vec<String>> {
+        let mut batch = Vec::new();
+        while let Some(line) = self.next_text()? {
+            batch.push(line);
+            if self.reader.buffer().is_empty() {
+                break;
+            }
+        }
+        Ok(batch)
+    }
+}
+
+/// All of a file's text, which must be UTF-8.
+pub(super) fn read_text(path: &Path) -> Result<(PathBuf, String)> {
+    let mut lines = Lines::open(path)?;
+    let mut text = String::new();
+    while let Some(line) = lines.next_text()? {
+        text.push_str(&line);
+        text.push('\n');
+    }
+    Ok((lines.path, text))
+}

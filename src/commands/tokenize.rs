@@ -1,0 +1,185 @@
+//! `regard tokenize`: the pieces of text, and tokenizers by themselves.
+
+mod count;
+
+use super::input::Lines;
+use super::{CommandResult, Output, cores};
+use clap::Args;
+use regard::Error;
+use regard::text::{Segmentation, TextSample, Tokenizer, TokenizerPair, TokenizerSettings};
+use serde_json::json;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    echo 'A dog runs.' | regard tokenize --model MODEL\n  \
+    regard tokenize --model MODEL --count train.en\n  \
+    regard tokenize --model tokenizer.json --ids train.en | regard tokenize --model tokenizer.json --ids --decode\n  \
+    regard tokenize --train train.en train.de.gz --vocabulary 8000 --out tokenizer.json")]
+pub(crate) struct Arguments {
+    /// Whose tokenizer: a model's folder or a tokenizer.json
+    #[arg(long, value_name = "DIR|FILE", required_unless_present = "train")]
+    model: Option<PathBuf>,
+    /// Text files; none or - is standard input
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The target's tokenizer, where the model has one for each language
+    #[arg(long)]
+    target: bool,
+    /// Ids instead of pieces
+    #[arg(long)]
+    ids: bool,
+    /// Back to text: from pieces, or with --ids from ids
+    #[arg(long)]
+    decode: bool,
+    /// Write the end of the sentence, </s>, too
+    #[arg(long, conflicts_with_all = ["decode", "count"])]
+    eos: bool,
+    /// A summary and the most frequent pieces instead of the text
+    #[arg(long, conflicts_with_all = ["ids", "decode"])]
+    count: bool,
+    /// How many of the most frequent pieces --count lists
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "count")]
+    top: usize,
+    /// A line of JSON for each line, or for the summary
+    #[arg(long)]
+    json: bool,
+    /// How many cores to use [default: all]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Train a tokenizer on these files
+    #[arg(long, value_name = "FILE", num_args = 1.., requires = "out")]
+    #[arg(conflicts_with_all = ["model", "files", "target", "ids", "decode", "eos", "count", "json", "threads"])]
+    train: Vec<PathBuf>,
+    // clap drops a `requires` whose argument conflicts with one that is there; hence the second condition from here on.
+    /// Pieces of the trained vocabulary, 259 of them special tokens and bytes [default: by the size of the text]
+    #[arg(long, value_name = "N", requires = "train", conflicts_with = "model")]
+    vocabulary: Option<usize>,
+    /// Train a unigram model instead of BPE
+    #[arg(long, requires = "train", conflicts_with = "model")]
+    unigram: bool,
+    /// Where the trained tokenizer goes
+    #[arg(long, value_name = "FILE", requires = "train", conflicts_with = "model")]
+    out: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: Arguments) -> CommandResult {
+    if let Some(out) = &arguments.out {
+        return train(&arguments, out);
+    }
+    // clap has seen to it that there is a model.
+    let tokenizers = load(arguments.model.as_deref().unwrap_or(Path::new(".")))?;
+    let tokenizer = if arguments.target { tokenizers.target() } else { tokenizers.source() };
+    let stdin = [PathBuf::from("-")];
+    let files = if arguments.files.is_empty() { &stdin[..] } else { &arguments.files };
+    let mut output = Output::new();
+    let mut counts = count::Counts::new(tokenizer);
+    let threads = arguments.threads.unwrap_or_else(cores);
+    for file in files {
+        let mut lines = Lines::open(file)?;
+        loop {
+            let before = lines.count();
+            let batch = lines.next_batch()?;
+            if batch.is_empty() {
+                break;
+            }
+            if arguments.decode {
+                for (i, line) in batch.iter().enumerate() {
+                    let text = decode(tokenizer, line, arguments.ids).map_err(|message| Error::Line {
+                        path: lines.path().to_path_buf(),
+                        line: before + i + 1,
+                        message,
+                    })?;
+                    match arguments.json {
+                        true => output.line(json!({"text": text}))?,
+                        // A model may write any byte; a line stays a line.
+                        false => output.line(text.replace(['\n', '\r'], " "))?,
+                    }
+                }
+            } else {
+                let texts: Vec<&str> = batch.iter().map(String::as_str).collect();
+                for mut ids in tokenizer.encode_batch(&texts, threads)? {
+                    if !arguments.eos {
+                        ids.pop();
+                    }
+                    match arguments.count {
+                        true => counts.add(&ids),
+                        false => output.line(show(tokenizer, &ids, &arguments))?,
+                    }
+                }
+            }
+            output.flush()?;
+        }
+    }
+    if arguments.count {
+        counts.print(&mut output, arguments.top, arguments.json)?;
+    }
+    output.flush()
+}
+
+fn load(model: &Path) -> Result<TokenizerPair, Error> {
+    if model.is_dir() {
+        return TokenizerPair::load(model);
+    }
+    Tokenizer::load(model).map(TokenizerPair::joint)
+}
+
+fn show(tokenizer: &Tokenizer, ids: &[u32], arguments: &Arguments) -> String {
+    let pieces = || ids.iter().map(|&id| tokenizer.piece(id).unwrap_or_default()).collect::<Vec<_>>();
+    match (arguments.json, arguments.ids) {
+        (true, _) => json!({"pieces": pieces(), "ids": ids}).to_string(),
+        (false, true) => ids.iter().map(u32::to_string).collect::<Vec<_>>().join(" "),
+        (false, false) => pieces().join(" "),
+    }
+}
+
+fn decode(tokenizer: &Tokenizer, line: &str, from_ids: bool) -> Result<String, String> {
+    let id = |word: &str| {
+        let id = match from_ids {
+            true => word.parse().ok().filter(|&id| (id as usize) < tokenizer.size()),
+            false => tokenizer.id(word),
+        };
+        id.ok_or_else(|| match from_ids {
+            true => format!("{word:?} is not an id; accepted: 0 to {}", tokenizer.size() - 1),
+            false => format!("{word:?} is not a piece of the vocabulary; pieces are separated by spaces"),
+        })
+    };
+    // Only ASCII spaces part pieces: a foreign vocabulary may have any other kind inside one.
+    let words = line.trim_end_matches('\r').split(' ').filter(|word| !word.is_empty());
+    Ok(tokenizer.decode(&words.map(id).collect::<Result<Vec<u32>, _>>()?))
+}
+
+fn train(arguments: &Arguments, out: &Path) -> CommandResult {
+    let mut sample = TextSample::default();
+    let (mut total, mut invalid) = (0, 0);
+    for file in &arguments.train {
+        let mut lines = Lines::open(file)?;
+        while let Some(line) = lines.next_bytes()? {
+            match String::from_utf8(line) {
+                Ok(text) => sample.add(&text),
+                Err(_) => invalid += 1,
+            }
+        }
+        total += lines.count();
+    }
+    let segmentation = if arguments.unigram { Segmentation::Unigram } else { Segmentation::Bpe };
+    let settings = TokenizerSettings { segmentation, size: arguments.vocabulary, separate: false };
+    let tokenizer = Tokenizer::train(&[&sample], &settings).map_err(|error| match error {
+        Error::Config { field, message } if field == "tokenizer.size" => {
+            Error::config("--vocabulary", message)
+        }
+        Error::Config { message, .. } => Error::config("--train", message),
+        other => other,
+    })?;
+    let out = if out.is_dir() { out.join(TokenizerPair::FILE) } else { out.to_path_buf() };
+    tokenizer.save(&out)?;
+    let left_out =
+        if invalid > 0 { format!("; {invalid} left out that are not UTF-8") } else { String::new() };
+    eprintln!(
+        "{}: {} pieces ({}) of {total} lines{left_out}",
+        out.display(),
+        tokenizer.size(),
+        if arguments.unigram { "unigram" } else { "BPE" },
+    );
+    Ok(())
+}
