@@ -21,6 +21,12 @@ struct Arguments {
 enum Command {
     /// Measure speed on a fixed workload, comparable with the scripts in tools/peers
     Bench(commands::bench::Arguments),
+    /// Translate text, a line for a line
+    Translate(commands::translate::Arguments),
+    /// Translate a test set and score the result: BLEU, chrF, TER and speed
+    Evaluate(commands::evaluate::Arguments),
+    /// Look at the attention of a sentence and its translation
+    Look(commands::look::Arguments),
     /// BLEU, chrF and TER of translations, number for number as sacreBLEU
     Score(commands::score::Arguments),
     /// Show and count the pieces of text, decode them, or train a tokenizer alone
@@ -39,6 +45,9 @@ fn definitions() -> clap::Command {
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Bench(arguments) => commands::bench::run(arguments),
+        Command::Translate(arguments) => commands::translate::run(arguments),
+        Command::Evaluate(arguments) => commands::evaluate::run(arguments),
+        Command::Look(arguments) => commands::look::run(arguments),
         Command::Score(arguments) => commands::score::run(arguments),
         Command::Tokenize(arguments) => commands::tokenize::run(arguments),
         Command::Completions(arguments) => commands::completions::run(arguments),

@@ -12,14 +12,16 @@ use regard_kernels::{Activation, Dropout, Key, Mask, naive};
 use std::sync::Arc;
 
 type Vectors = Vec<Vec<f64>>;
+type Record = Box<dyn Fn(&mut Tape, &[f32], Option<&mut [f32]>, &[Var], &[Param]) -> Var>;
+type Definition = Box<dyn Fn(&Vectors, &Vectors) -> Vec<f64>>;
 
 /// An operation, its inputs and parameters by size, how to record it, and what it computes.
 struct Case {
     name: String,
     inputs: Vec<(usize, usize)>,
     parameters: Vec<usize>,
-    record: Box<dyn Fn(&mut Tape, &[f32], Option<&mut [f32]>, &[Var], &[Param]) -> Var>,
-    definition: Box<dyn Fn(&Vectors, &Vectors) -> Vec<f64>>,
+    record: Record,
+    definition: Definition,
 }
 
 fn dropout(rate: f32) -> Option<Dropout> {

@@ -8,4 +8,5 @@ mod invariants;
 mod metrics;
 mod search;
 mod text;
+mod translate;
 mod transformer;

@@ -3,7 +3,8 @@
 use crate::invariants::{WORDS, sentences, small, variants};
 use regard::Isa;
 use regard::decode::{
-    EarlyStopping, Hypothesis, LengthPenalty, Sampling, SearchOptions, score_pairs, search, search_ensemble,
+    EarlyStopping, Hypothesis, LengthPenalty, Member, Sampling, SearchOptions, score_pairs, search,
+    search_ensemble,
 };
 use regard::model::{ModelConfig, Positions, Transformer};
 
@@ -24,6 +25,10 @@ fn sources(count: usize) -> Vec<Vec<u32>> {
 
 fn find(of: &(Transformer, Vec<f32>), sources: &[Vec<u32>], options: &SearchOptions) -> Vec<Vec<Hypothesis>> {
     search(&of.0, &of.1, sources, options, Isa::best(), 2).unwrap()
+}
+
+fn member(of: &(Transformer, Vec<f32>)) -> Member<'_> {
+    Member { model: &of.0, weights: &of.1, bias: None }
 }
 
 /// The tokens of a hypothesis with its end, if it has one.
@@ -215,7 +220,7 @@ fn an_ensemble_of_one_model_twice_is_that_model() {
     let other = model(small(), 11);
     let sources = sources(5);
     let both = |a: &'_ (Transformer, Vec<f32>), b: &'_ (Transformer, Vec<f32>)| {
-        search_ensemble(&[(&a.0, &a.1), (&b.0, &b.1)], &sources, &options(3), Isa::best(), 2).unwrap()
+        search_ensemble(&[member(a), member(b)], &sources, &options(3), Isa::best(), 2).unwrap()
     };
     let alone = find(&of, &sources, &options(3));
     for (a, b) in both(&of, &of).iter().zip(&alone) {
@@ -224,9 +229,22 @@ fn an_ensemble_of_one_model_twice_is_that_model() {
     }
     assert_ne!(both(&of, &other), alone);
     let strange = model(ModelConfig { source_vocabulary: 9, target_vocabulary: 9, ..small() }, 1);
-    let members = [(&of.0, &of.1[..]), (&strange.0, &strange.1[..])];
+    let members = [member(&of), member(&strange)];
     let error = search_ensemble(&members, &sources, &options(1), Isa::best(), 1).unwrap_err().to_string();
     assert_eq!(error, "search: models of different vocabularies: 9 and 23 words; an ensemble needs one");
+}
+
+#[test]
+fn a_bias_of_the_logits_counts() {
+    let of = model(small(), 3);
+    let mut bias = vec![0.0; WORDS];
+    bias[7] = 50.0;
+    let members = [Member { bias: Some(&bias), ..member(&of) }];
+    let found = search_ensemble(&members, &sources(3), &options(2), Isa::best(), 1).unwrap();
+    assert!(found.iter().all(|h| h[0].ids.iter().all(|&id| id == 7) && !h[0].ids.is_empty()));
+    let members = [Member { bias: Some(&bias[..5]), ..member(&of) }];
+    let error = search_ensemble(&members, &sources(1), &options(2), Isa::best(), 1).unwrap_err().to_string();
+    assert_eq!(error, "search: a bias of 5 numbers for a vocabulary of 23");
 }
 
 #[test]

@@ -75,6 +75,23 @@ impl Lines {
         }
         Ok(batch)
     }
+
+    /// The same, with what is not UTF-8 replaced: each line, and whether it was whole.
+    pub(super) fn next_batch_lossy(&mut self) -> Result<Vec<(String, bool)>> {
+        let mut batch = Vec::new();
+        while let Some(line) = self.next_bytes()? {
+            let first = self.count == 1;
+            batch.push(match String::from_utf8(line) {
+                Ok(text) if first => (text.trim_start_matches('\u{feff}').to_owned(), true),
+                Ok(text) => (text, true),
+                Err(e) => (String::from_utf8_lossy(e.as_bytes()).into_owned(), false),
+            });
+            if self.reader.buffer().is_empty() {
+                break;
+            }
+        }
+        Ok(batch)
+    }
 }
 
 /// All of a file's text, which must be UTF-8.

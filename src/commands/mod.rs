@@ -2,14 +2,20 @@
 
 pub(crate) mod bench;
 pub(crate) mod completions;
+pub(crate) mod evaluate;
 mod input;
+pub(crate) mod look;
 pub(crate) mod man;
 pub(crate) mod score;
+mod search;
 pub(crate) mod tokenize;
+pub(crate) mod translate;
 
 use std::error::Error;
 use std::fmt::Display;
 use std::io::{self, BufWriter, StdoutLock, Write};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// What a command ends with: nothing, or the one message that the user sees.
 pub(crate) type CommandResult = Result<(), Box<dyn Error>>;
@@ -76,4 +82,15 @@ fn refused(error: io::Error) -> Box<dyn Error> {
 /// How many cores this process may use.
 pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// A flag that SIGINT and SIGTERM set: the work at hand is finished first. A second signal ends the program at once.
+pub(crate) fn stop_on_signals() -> io::Result<Arc<AtomicBool>> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
 }

@@ -136,16 +136,18 @@ impl Translator {
         if let Some(penalty) = generation.repetition_penalty {
             options.repetition_penalty = penalty;
         }
-        if let Some(value) = &generation.early_stopping {
-            options.early_stopping = match (value.as_bool(), value.as_str()) {
-                (Some(true), _) => EarlyStopping::Yes,
-                (_, Some("never")) => EarlyStopping::Never,
-                _ => EarlyStopping::No,
-            };
+        if let Some(value) = generation.early_stopping {
+            options.early_stopping = if value { EarlyStopping::Yes } else { EarlyStopping::No };
         }
         let pad = self.model().transformer.config().target_pad();
-        options.banned =
-            generation.bad_words_ids.iter().flatten().filter(|w| w.len() == 1).map(|w| w[0]).filter(|&id| id != pad).collect();
+        options.banned = generation
+            .bad_words_ids
+            .iter()
+            .flatten()
+            .filter(|w| w.len() == 1)
+            .map(|w| w[0])
+            .filter(|&id| id != pad)
+            .collect();
         options
     }
 
@@ -161,9 +163,18 @@ impl Translator {
 
     /// Translates each line; as many come out as went in.
     pub fn translate<T: AsRef<str>>(&self, lines: &[T], options: &SearchOptions) -> Result<Vec<Line>> {
-        let parts: Vec<Vec<Part>> = lines.iter().map(|line| self.split(line.as_ref())).collect::<Result<_>>()?;
+        let parts: Vec<Vec<Part>> =
+            lines.iter().map(|line| self.split(line.as_ref())).collect::<Result<_>>()?;
         let sources: Vec<Vec<u32>> = parts.iter().flatten().map(|p| p.ids.clone()).collect();
-        let members: Vec<Member<'_>> = self.models.iter().map(|m| (&m.transformer, &m.weights[..])).collect();
+        let members: Vec<Member<'_>> = self
+            .models
+            .iter()
+            .map(|m| Member {
+                model: &m.transformer,
+                weights: &m.weights,
+                bias: m.final_logits_bias.as_deref(),
+            })
+            .collect();
         let mut found = search_ensemble(&members, &sources, options, self.isa, self.threads)?.into_iter();
         Ok(parts
             .iter()
@@ -287,7 +298,9 @@ fn sentences(text: &str) -> Vec<&str> {
     let mut previous = ' ';
     for (at, c) in text.char_indices() {
         let end = match (previous, c) {
-            ('.' | '!' | '?' | '…' | '"' | '”' | ')', ' ') => ends_sentence(&text[start..at]).then_some(at),
+            ('.' | '!' | '?' | '…' | '"' | '”' | ')', ' ') => {
+                ends_sentence(&text[start..at]).then_some(at)
+            }
             ('。' | '！' | '？', _) => Some(at),
             _ => None,
         };
@@ -326,8 +339,12 @@ mod tests {
         let target = words(&pieces(&["▁das", "▁Ha", "us"]));
         assert_eq!((source.clone(), target.clone()), (vec![0, 1, 1], vec![0, 1, 1]));
         // The last row is the end's; each row also has the source's end.
-        let attention =
-            vec![vec![0.7, 0.1, 0.1, 0.1], vec![0.4, 0.3, 0.2, 0.1], vec![0.1, 0.1, 0.6, 0.2], vec![0.0, 0.0, 0.0, 1.0]];
+        let attention = vec![
+            vec![0.7, 0.1, 0.1, 0.1],
+            vec![0.4, 0.3, 0.2, 0.1],
+            vec![0.1, 0.1, 0.6, 0.2],
+            vec![0.0, 0.0, 0.0, 1.0],
+        ];
         assert_eq!(align(&attention, &source, &target), [(0, 0), (1, 1)]);
         assert_eq!(align(&[], &source, &target), []);
     }

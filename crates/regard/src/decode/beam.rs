@@ -3,7 +3,7 @@
 use super::constraints::{best, constrain, draw};
 use super::executor::{Inference, Lists};
 use super::{EarlyStopping, Hypothesis, Member, SearchOptions, pack};
-use regard_kernels::{Into, Isa, Key, Mat, MatMut, log_softmax_rows, matmul};
+use regard_kernels::{Into, Isa, Key, Mat, MatMut, add, log_softmax_rows, matmul};
 
 /// A hypothesis that is still growing.
 #[derive(Clone, Debug)]
@@ -59,8 +59,8 @@ impl<'a> BatchSearch<'a> {
     ) -> Self {
         let members = models
             .iter()
-            .map(|(model, weights)| {
-                let mut inference = Inference::new(model, weights, isa, threads);
+            .map(|member| {
+                let mut inference = Inference::new(member.model, member.weights, isa, threads);
                 if options.attention {
                     inference.cross_weights = Some(Vec::new());
                 }
@@ -90,7 +90,7 @@ impl<'a> BatchSearch<'a> {
     }
 
     fn start(&self, index: usize, source: Vec<u32>, length: usize) -> Sentence {
-        let config = self.models[0].0.config();
+        let config = self.models[0].model.config();
         let mut limit = self.options.limit(length);
         if config.positions == crate::model::Positions::Learned {
             limit = limit.min(config.max_positions);
@@ -115,7 +115,7 @@ impl<'a> BatchSearch<'a> {
 
     /// One step of every running hypothesis.
     fn step(&mut self, sentences: &mut [Sentence], step: usize) {
-        let start = self.models[0].0.config().target_pad();
+        let start = self.models[0].model.config().target_pad();
         let first_row = self.members[0].step_rows() as u32;
         let mut ids = Vec::new();
         for sentence in sentences.iter_mut().filter(|s| !s.done) {
@@ -148,7 +148,7 @@ impl<'a> BatchSearch<'a> {
 
     /// Padding, the last word, is not among those that can come.
     fn words(&self) -> usize {
-        self.models[0].0.config().target_vocabulary - 1
+        self.models[0].model.config().target_vocabulary - 1
     }
 
     /// Fills `self.logits [rows, words]` with the log-probabilities of the next token, averaged over the members.
@@ -158,7 +158,8 @@ impl<'a> BatchSearch<'a> {
         let source = Lists::new(live().flat_map(|s| s.running.iter().map(|_| s.source.as_slice())));
         let (rows, words) = (ids.len(), self.words());
         let members = self.members.len();
-        for (n, (member, (model, weights))) in self.members.iter_mut().zip(self.models).enumerate() {
+        for (n, (member, of)) in self.members.iter_mut().zip(self.models).enumerate() {
+            let &Member { model, weights, bias } = of;
             let d = model.config().d_model;
             let x = member.advance(ids.clone(), step, past.clone(), source.clone());
             let to = if n == 0 { &mut self.logits } else { &mut self.mixed };
@@ -166,6 +167,9 @@ impl<'a> BatchSearch<'a> {
             let table = Mat::new(&weights[model.output().range()][..words * d], words, d);
             let x = Mat::new(x, rows, d);
             matmul(self.isa, MatMut::new(to, rows, words), x, table.t(), Into::Overwrite, self.threads);
+            if let Some(bias) = bias {
+                to.chunks_exact_mut(words).for_each(|row| add(self.isa, row, &bias[..words]));
+            }
             log_softmax_rows(self.isa, to, words);
             if n > 0 {
                 for (a, b) in self.logits.iter_mut().zip(&self.mixed) {
@@ -185,20 +189,16 @@ impl<'a> BatchSearch<'a> {
         let Some(layers) = &self.members[0].cross_weights else { return };
         let last = layers.len() - 1;
         let layer = &layers[self.options.attention_layer.unwrap_or(last.saturating_sub(1)).min(last)];
-        let heads = self.models[0].0.config().heads;
+        let heads = self.models[0].model.config().heads;
         debug_assert!(at + sentence.running.len() <= rows);
         // Before this sentence's rows come those of the others, each as long as its source.
         let n = sentence.source.len();
-        let begin = self.weights_before(at);
+        let begin = self.members[0].source_offset(at);
         for (i, running) in sentence.running.iter_mut().enumerate() {
             let weights = &layer[(begin + i * n) * heads..][..n * heads];
             let mean = (0..n).map(|j| (0..heads).map(|h| weights[h * n + j]).sum::<f32>() / heads as f32);
             running.attention.push(mean.collect());
         }
-    }
-
-    fn weights_before(&self, row: usize) -> usize {
-        self.members[0].source_offset(row)
     }
 
     fn ranked(&self, sentence: Sentence) -> Vec<Hypothesis> {

@@ -35,8 +35,16 @@ pub struct Hypothesis {
     pub attention: Vec<Vec<f32>>,
 }
 
-/// A model to decode with: its layers and its weights.
-pub type Member<'a> = (&'a Transformer, &'a [f32]);
+/// A model to decode with.
+#[derive(Clone, Copy, Debug)]
+pub struct Member<'a> {
+    /// Its layers.
+    pub model: &'a Transformer,
+    /// Their weights.
+    pub weights: &'a [f32],
+    /// What is added to the logits, one number a word.
+    pub bias: Option<&'a [f32]>,
+}
 
 /// Translates each source sentence (ids with their end token); the best hypotheses of each, best first.
 pub fn search(
@@ -47,7 +55,7 @@ pub fn search(
     isa: Isa,
     threads: usize,
 ) -> Result<Vec<Vec<Hypothesis>>> {
-    search_ensemble(&[(model, weights)], sources, options, isa, threads)
+    search_ensemble(&[Member { model, weights, bias: None }], sources, options, isa, threads)
 }
 
 /// The same with several models of one vocabulary, whose probabilities are averaged.
@@ -111,9 +119,9 @@ pub fn score_pairs(
 fn check(members: &[Member<'_>], sources: &[Vec<u32>], options: &SearchOptions) -> Result<()> {
     options.validate()?;
     let refuse = |message| Err(Error::Input { operation: "search", message });
-    let Some((first, _)) = members.first() else { return refuse("there is no model".into()) };
+    let Some(first) = members.first().map(|m| m.model) else { return refuse("there is no model".into()) };
     let words = first.config().target_vocabulary;
-    for (model, weights) in members {
+    for &Member { model, weights, bias } in members {
         let config = model.config();
         if config.target_vocabulary != words || config.source_vocabulary != first.config().source_vocabulary {
             return refuse(format!(
@@ -123,6 +131,9 @@ fn check(members: &[Member<'_>], sources: &[Vec<u32>], options: &SearchOptions) 
         }
         if weights.len() != model.parameters().len() {
             return refuse(format!("{} weights for a model of {}", weights.len(), model.parameters().len()));
+        }
+        if let Some(bias) = bias.filter(|b| b.len() != words) {
+            return refuse(format!("a bias of {} numbers for a vocabulary of {words}", bias.len()));
         }
         for (i, source) in sources.iter().enumerate() {
             if let Some(id) = source.iter().find(|&&id| id as usize >= config.source_vocabulary) {

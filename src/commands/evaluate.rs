@@ -1,0 +1,103 @@
+//! `regard evaluate`: translates a test set and scores it.
+
+use super::input::read_text;
+use super::search::{ModelFlags, SearchFlags};
+use super::{CommandResult, Output};
+use clap::Args;
+use regard::metrics::{Tokenizer, lines, score_all, select};
+use serde_json::json;
+use std::path::PathBuf;
+use std::time::Instant;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    regard evaluate --model model --src test.en --ref test.de\n  \
+    regard evaluate --model model --src test.en --ref test.de --beam 5 --json --out output.de")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    model: ModelFlags,
+    #[command(flatten)]
+    search: SearchFlags,
+    /// What to translate, a sentence a line
+    #[arg(long, value_name = "FILE")]
+    src: PathBuf,
+    /// Reference translations: one file or several, each with as many lines
+    #[arg(long = "ref", value_name = "FILE", num_args = 1.., required = true)]
+    references: Vec<PathBuf>,
+    /// What to compute, separated by commas: bleu, chrf, chrf++, ter
+    #[arg(long, default_value = "bleu,chrf,ter")]
+    metric: String,
+    /// How BLEU splits text into tokens: 13a, intl, char, zh or none
+    #[arg(long, default_value = "13a")]
+    tokenize: Tokenizer,
+    /// Ignore case
+    #[arg(long)]
+    lowercase: bool,
+    /// Write the translations here
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Print one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: Arguments) -> CommandResult {
+    let metrics = select(&arguments.metric, arguments.tokenize, arguments.lowercase)?;
+    let (path, source) = read_text(&arguments.src)?;
+    let source = lines(&source);
+    let references = arguments
+        .references
+        .iter()
+        .map(|file| {
+            let (path, text) = read_text(file)?;
+            Ok((path, lines(&text)))
+        })
+        .collect::<regard::Result<Vec<_>>>()?;
+    if source.is_empty() {
+        return Err(format!("{}: there is nothing to translate", path.display()).into());
+    }
+    // Before the translation, which takes long.
+    for (file, reference) in &references {
+        if reference.len() != source.len() {
+            let (a, b) = (source.len(), reference.len());
+            let message = format!(
+                "{} has {a} lines and {} has {b}; they must be the same",
+                path.display(),
+                file.display()
+            );
+            return Err(message.into());
+        }
+    }
+    let translator = arguments.model.load()?;
+    let options = arguments.search.options(&translator)?;
+    let start = Instant::now();
+    let translated = translator.translate(&source, &options)?;
+    let seconds = start.elapsed().as_secs_f64();
+    let tokens: usize = translated.iter().map(|line| line.best().token_scores.len()).sum();
+    let texts: Vec<String> = translated.iter().map(|line| line.best().text).collect();
+    if let Some(out) = &arguments.out {
+        let mut text = texts.join("\n");
+        text.push('\n');
+        std::fs::write(out, text).map_err(|e| format!("{}: {e}", out.display()))?;
+    }
+    let references: Vec<Vec<String>> = references.into_iter().map(|(_, lines)| lines).collect();
+    let scores = score_all(&metrics, &texts, &references)?;
+    let mut output = Output::new();
+    if arguments.json {
+        let mut value = serde_json::to_value(&scores)?;
+        value["seconds"] = json!((seconds * 1e3).round() / 1e3);
+        value["target_tokens_per_s"] = json!((tokens as f64 / seconds).round());
+        output.line(value)?;
+    } else {
+        for (_, score) in &scores.0 {
+            output.line(score)?;
+        }
+        let rate = tokens as f64 / seconds;
+        output.line(format!(
+            "{} lines in {seconds:.2} s, {rate:.0} target tokens/s, beam {}",
+            source.len(),
+            options.beam
+        ))?;
+    }
+    output.flush()
+}

@@ -1,0 +1,167 @@
+//! `regard translate`: standard input or files to standard output, a line for a line.
+
+use super::input::Lines;
+use super::search::{ModelFlags, SearchFlags};
+use super::{CommandResult, Output, stop_on_signals};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use regard::translator::{Candidate, Line};
+use serde::Serialize;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    regard translate --model model < input.en > output.de\n  \
+    echo 'A dog runs.' | regard translate --model model --nbest 4 --scores\n  \
+    regard translate --model model --alignment --json input.en.gz\n\n\
+    One line in is one line out, with --nbest N lines out; an empty line stays empty. A line longer than the model can read is\n\
+    translated sentence by sentence and joined again.")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    model: ModelFlags,
+    #[command(flatten)]
+    search: SearchFlags,
+    /// Print so many translations of each line
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    nbest: usize,
+    /// Print the score before each translation, and a tab
+    #[arg(long)]
+    scores: bool,
+    /// Print the alignment of words behind each translation, as `source-target` pairs behind a tab
+    #[arg(long)]
+    alignment: bool,
+    /// Print one JSON object a line: text, score, tokens, alignment
+    #[arg(long)]
+    json: bool,
+    /// What to translate; plain, .gz or .zst; - is standard input
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct JsonLine<'a> {
+    source_tokens: &'a [String],
+    translations: Vec<JsonCandidate<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonCandidate<'a> {
+    text: &'a str,
+    score: f32,
+    tokens: &'a [String],
+    token_scores: &'a [f32],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    alignment: Option<&'a [(usize, usize)]>,
+}
+
+pub(crate) fn run(arguments: Arguments) -> CommandResult {
+    let translator = arguments.model.load()?;
+    let mut options = arguments.search.options(&translator)?;
+    options.nbest = arguments.nbest;
+    options.attention = arguments.alignment;
+    options.validate()?;
+    let stdin = [PathBuf::from("-")];
+    let files = if arguments.files.is_empty() { &stdin[..] } else { &arguments.files[..] };
+    let stop = stop_on_signals()?;
+    let progress = progress(files);
+    let mut output = Output::new();
+    for file in files {
+        let mut lines = Lines::open(file)?;
+        loop {
+            let before = lines.count();
+            let batch = lines.next_batch_lossy()?;
+            if batch.is_empty() {
+                break;
+            }
+            let texts: Vec<&str> = batch.iter().map(|(text, _)| text.as_str()).collect();
+            // Large parts, so that lines of like length meet, and small enough for something to be seen.
+            for (start, part) in texts.chunks(PART).enumerate().map(|(i, part)| (i * PART, part)) {
+                if stop.load(Ordering::Relaxed) {
+                    output.flush()?;
+                    return Err(format!("stopped after {} lines, which are complete", before + start).into());
+                }
+                for (i, (line, whole)) in translator
+                    .translate(part, &options)?
+                    .iter()
+                    .zip(&batch[start..])
+                    .map(|(l, (_, w))| (l, w))
+                    .enumerate()
+                {
+                    let number = before + start + i + 1;
+                    warn(lines.path(), number, line, *whole, &progress);
+                    print(&arguments, line, &mut output)?;
+                }
+                output.flush()?;
+                progress.inc(part.len() as u64);
+            }
+        }
+    }
+    progress.finish_and_clear();
+    output.flush()
+}
+
+/// Lines that are translated between two looks at the signals.
+const PART: usize = 1024;
+
+fn progress(files: &[PathBuf]) -> ProgressBar {
+    let from_terminal = files.iter().any(|f| f == Path::new("-")) && std::io::stdin().is_terminal();
+    if std::io::stdout().is_terminal() || from_terminal || !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new_spinner();
+    bar.set_style(
+        ProgressStyle::with_template("{spinner} {pos} lines, {per_sec}")
+            .unwrap_or_else(|_| ProgressStyle::default_spinner()),
+    );
+    bar
+}
+
+fn warn(path: &Path, number: usize, line: &Line, whole: bool, progress: &ProgressBar) {
+    let say =
+        |message: &str| progress.suspend(|| eprintln!("regard: {}:{number}: {message}", path.display()));
+    if !whole {
+        say("not UTF-8: the bytes that are not are replaced by U+FFFD");
+    }
+    if line.cut > 0 {
+        say("a sentence is longer than the model can read and was cut into pieces");
+    }
+}
+
+fn print(arguments: &Arguments, line: &Line, output: &mut Output) -> CommandResult {
+    if arguments.json {
+        let translations = line
+            .candidates
+            .iter()
+            .map(|c| JsonCandidate {
+                text: &c.text,
+                score: c.score,
+                tokens: &c.tokens,
+                token_scores: &c.token_scores,
+                alignment: arguments.alignment.then_some(&c.alignment[..]),
+            })
+            .collect();
+        return output.line(serde_json::to_string(&JsonLine { source_tokens: &line.source, translations })?);
+    }
+    // An empty line has no candidates, and is as many empty lines as others have translations.
+    let empty = [line.best()];
+    let candidates: Vec<&Candidate> = match line.candidates.is_empty() {
+        true => empty.iter().cycle().take(arguments.nbest).collect(),
+        false => line.candidates.iter().collect(),
+    };
+    for candidate in candidates {
+        let mut text = String::new();
+        if arguments.scores {
+            text.push_str(&format!("{:.4}\t", candidate.score));
+        }
+        text.push_str(&candidate.text);
+        if arguments.alignment {
+            let pairs: Vec<String> = candidate.alignment.iter().map(|(s, t)| format!("{s}-{t}")).collect();
+            text.push('\t');
+            text.push_str(&pairs.join(" "));
+        }
+        output.line(text)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,296 @@
+//! `regard translate`, `evaluate` and `look` on a small model of random weights, as a user would run them.
+
+use regard::builtin;
+use regard::decode::SearchOptions;
+use regard::formats::{Languages, Model, Precision};
+use regard::model::{ModelConfig, Transformer};
+use regard::text::{TextSample, TokenizerPair, TokenizerSettings};
+use regard::translator::Translator;
+use regard::{Isa, Result};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+use tempfile::TempDir;
+
+/// A model folder that all tests share.
+fn folder() -> &'static Path {
+    static FOLDER: OnceLock<TempDir> = OnceLock::new();
+    FOLDER
+        .get_or_init(|| {
+            let folder = TempDir::new().unwrap();
+            model(3).unwrap().save(folder.path(), Precision::F32).unwrap();
+            folder
+        })
+        .path()
+}
+
+fn model(seed: u64) -> Result<Model> {
+    let corpus = builtin::corpus(1, 300);
+    let (mut source, mut target) = (TextSample::default(), TextSample::default());
+    for (s, t) in &corpus.train {
+        source.add(s);
+        target.add(t);
+    }
+    let settings = TokenizerSettings { size: Some(500), ..TokenizerSettings::default() };
+    let tokenizers = TokenizerPair::train(&source, &target, &settings)?;
+    let words = tokenizers.target().size();
+    let transformer = Transformer::new(ModelConfig {
+        source_vocabulary: words,
+        target_vocabulary: words,
+        d_model: 16,
+        heads: 2,
+        d_ff: 24,
+        encoder_layers: 2,
+        decoder_layers: 2,
+        max_positions: 24,
+        ..ModelConfig::default()
+    })?;
+    let weights = transformer.parameters().initialise(seed);
+    let languages = Languages { source: Some("en".into()), target: Some("fr".into()) };
+    Ok(Model {
+        transformer,
+        weights,
+        tokenizers,
+        languages,
+        generation: Default::default(),
+        final_logits_bias: None,
+    })
+}
+
+fn regard(arguments: &[&str], input: &[u8]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_regard"))
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A command that refuses its arguments does not read its input.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    child.wait_with_output().unwrap()
+}
+
+fn translate(flags: &[&str], input: &[u8]) -> (String, String) {
+    let model = folder().to_str().unwrap();
+    // Random weights know no end: a limit keeps the tests quick.
+    let limit: &[&str] = if flags.contains(&"--max-length") { &[] } else { &["--max-length", "9"] };
+    let output = regard(&[&["translate", "--model", model], limit, flags].concat(), input);
+    let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert!(output.status.success(), "{err}");
+    (out, err)
+}
+
+#[test]
+fn one_line_in_is_one_line_out_in_order() {
+    let lines = ["The dog sleeps.", "", "   ", "Two cats eat the red apples.", "A", ".", "The dog sleeps."];
+    let (out, err) = translate(&[], (lines.join("\n") + "\n").as_bytes());
+    let got: Vec<&str> = out.lines().collect();
+    assert_eq!(got.len(), lines.len(), "{out}");
+    assert_eq!((got[1], got[2]), ("", ""));
+    assert_eq!(got[0], got[6]);
+    assert_ne!(got[0], "");
+    assert_eq!(err, "");
+    // Alone, on one thread, in batches of one, without a last line feed: the same.
+    let (alone, _) = translate(&["--threads", "1", "--batch", "1"], b"Two cats eat the red apples.");
+    assert_eq!(alone.lines().collect::<Vec<_>>(), [got[3]]);
+    assert_eq!(translate(&[], b"").0, "");
+}
+
+#[test]
+fn odd_text_goes_through_and_is_warned_of() {
+    let mut input = "\u{feff}The dog sleeps.\r\n".as_bytes().to_vec();
+    input.extend(b"The \xff dog\nA\x00b\n");
+    input.extend("e\u{301}\u{301} 🙂 漢字 \u{202e}abc\n".as_bytes());
+    let (out, err) = translate(&[], &input);
+    assert_eq!(out.lines().count(), 4);
+    assert_eq!(out.lines().next(), translate(&[], b"The dog sleeps.\n").0.lines().next());
+    assert_eq!(err, "regard: standard input:2: not UTF-8: the bytes that are not are replaced by U+FFFD\n");
+}
+
+#[test]
+fn long_lines_are_translated_sentence_by_sentence() {
+    let sentence = "The dog sleeps.";
+    let (one, _) = translate(&[], sentence.as_bytes());
+    let many = [sentence; 12].join(" ");
+    let (out, err) = translate(&["--max-length", "7"], many.as_bytes());
+    assert_eq!(out.lines().count(), 1);
+    assert!(out.len() > one.len() && err.is_empty(), "{out} {err}");
+    let endless = "dog ".repeat(80);
+    let (out, err) = translate(&[], endless.as_bytes());
+    assert_eq!(out.lines().count(), 1);
+    assert_eq!(
+        err,
+        "regard: standard input:1: a sentence is longer than the model can read and was cut into pieces\n"
+    );
+    // No space at all.
+    let (out, _) = translate(&[], "x".repeat(5_000).as_bytes());
+    assert_eq!(out.lines().count(), 1);
+}
+
+#[test]
+fn nbest_scores_alignment_and_json() {
+    let (out, _) = translate(&["--nbest", "3", "--scores", "--alignment"], b"The dog sleeps.\n\n");
+    let lines: Vec<Vec<&str>> = out.lines().map(|l| l.split('\t').collect()).collect();
+    assert_eq!(lines.len(), 6);
+    let scores: Vec<f32> = lines[..3].iter().map(|l| l[0].parse().unwrap()).collect();
+    assert!(scores.windows(2).all(|w| w[0] >= w[1]), "{scores:?}");
+    for line in &lines[..3] {
+        for pair in line[2].split_whitespace() {
+            let (s, t) = pair.split_once('-').unwrap();
+            assert!(s.parse::<usize>().unwrap() < 3 && t.parse::<usize>().is_ok(), "{pair}");
+        }
+    }
+    assert_eq!(lines[3], ["0.0000", "", ""]);
+    let (out, _) = translate(&["--json", "--alignment", "--nbest", "2"], b"The dog sleeps.\n");
+    let value: serde_json::Value = serde_json::from_str(out.trim()).unwrap();
+    assert_eq!(value["translations"].as_array().unwrap().len(), 2);
+    let first = &value["translations"][0];
+    assert_eq!(
+        first["token_scores"].as_array().unwrap().len(),
+        first["tokens"].as_array().unwrap().len() + 1
+    );
+    assert!(first["alignment"].is_array() && value["source_tokens"].is_array());
+}
+
+#[test]
+fn prefixes_and_samples() {
+    let (out, _) = translate(&["--prefix", "Le chien"], b"The dog sleeps.\nA cat.\n");
+    assert!(out.lines().all(|l| l.starts_with("Le chien")), "{out}");
+    let draw = |seed| {
+        translate(&["--sample", "--temperature", "2", "--top-k", "90", "--seed", seed], b"The dog.\n").0
+    };
+    assert_eq!(draw("1"), draw("1"));
+    assert_ne!(draw("1"), draw("2"));
+}
+
+#[test]
+fn wrong_values_get_one_message() {
+    let model = folder().to_str().unwrap();
+    for (flags, message) in [
+        (vec!["--beam", "0"], "beam: 0 is too few, at least 1 is needed"),
+        (vec!["--nbest", "9"], "nbest: 9 is more than the beam of 4"),
+        (
+            vec!["--max-length", "0"],
+            "max_length: 0 leaves no room for even the end of a sentence, at least 1 is needed",
+        ),
+        (
+            vec!["--max-length", "3", "--min-length", "5"],
+            "min_length: 5 leaves no room for the end within max_length 3",
+        ),
+        (vec!["--sample", "--temperature", "-1"], ""),
+        (vec!["--sample", "--top-p", "7"], "top_p: 7 is not above 0 and at most 1"),
+        (vec!["--threads", "0"], "threads: 0 is too few, at least 1 is needed"),
+        (vec!["--prefix", "un deux trois quatre cinq", "--max-length", "3"], ""),
+    ] {
+        let output = regard(&[&["translate", "--model", model][..], &flags].concat(), b"The dog.\n");
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success(), "{flags:?}");
+        assert_eq!(output.stdout, b"", "{flags:?}");
+        if !message.is_empty() {
+            assert_eq!(error, format!("regard: {message}\n"));
+            assert_eq!(output.status.code(), Some(1));
+        }
+    }
+    let output = regard(&["translate", "--model", "no-such-folder"], b"");
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.starts_with("regard: no-such-folder: no such folder; a model is a folder with"), "{error}");
+    let output = regard(&["translate", "--model", model, "no-such-file"], b"");
+    assert!(String::from_utf8(output.stderr).unwrap().starts_with("regard: no-such-file: "));
+}
+
+#[test]
+fn a_beam_larger_than_the_vocabulary_works() {
+    let (out, _) = translate(&["--beam", "600", "--nbest", "600", "--max-length", "3"], b"The dog.\n");
+    assert!(out.lines().count() > 400, "{}", out.lines().count());
+}
+
+fn files(folder: &Path, source: &[&str], reference: &[&str]) -> (PathBuf, PathBuf) {
+    let (s, r) = (folder.join("test.en"), folder.join("test.fr"));
+    std::fs::write(&s, source.join("\n") + "\n").unwrap();
+    std::fs::write(&r, reference.join("\n") + "\n").unwrap();
+    (s, r)
+}
+
+#[test]
+fn evaluate_scores_what_translate_says() {
+    let scratch = TempDir::new().unwrap();
+    let source = ["The dog sleeps.", "A cat eats.", "We see the sea."];
+    let (s, r) = files(scratch.path(), &source, &["Le chien dort.", "Un chat mange.", "Nous voyons la mer."]);
+    let out = scratch.path().join("out.fr");
+    let (model, s, r) = (folder().to_str().unwrap(), s.to_str().unwrap(), r.to_str().unwrap());
+    let output = regard(
+        &[
+            "evaluate",
+            "--model",
+            model,
+            "--src",
+            s,
+            "--ref",
+            r,
+            "--json",
+            "--max-length",
+            "9",
+            "--out",
+            out.to_str().unwrap(),
+        ],
+        b"",
+    );
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let written = std::fs::read_to_string(&out).unwrap();
+    assert_eq!(written, translate(&[], (source.join("\n") + "\n").as_bytes()).0);
+    assert!(value["seconds"].as_f64().unwrap() > 0.0 && value["target_tokens_per_s"].as_f64().unwrap() > 0.0);
+    let scored = regard(&["score", "--hyp", out.to_str().unwrap(), "--ref", r, "--json"], b"");
+    let scored: serde_json::Value = serde_json::from_slice(&scored.stdout).unwrap();
+    for metric in ["bleu", "chrf", "ter"] {
+        assert_eq!(value[metric], scored[metric]);
+    }
+    std::fs::write(r, "Le chien dort.\n").unwrap();
+    let output = regard(&["evaluate", "--model", model, "--src", s, "--ref", r], b"");
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.ends_with("has 1; they must be the same\n") && error.contains("has 3 lines"), "{error}");
+}
+
+#[test]
+fn look_fits_the_terminal_and_writes_pictures() {
+    let model = folder().to_str().unwrap();
+    let scratch = TempDir::new().unwrap();
+    let base = ["look", "--model", model, "--src", "The dog sleeps.", "--tgt", "Le chien dort."];
+    let output = regard(&base, b"");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("Cross attention, layer 1 of 2, all heads on average\n"), "{text}");
+    assert!(text.lines().all(|l| l.chars().count() <= 100) && text.contains("▁ch"), "{text}");
+    for (name, start) in [("a.html", &b"<!"[..]), ("a.svg", b"<svg"), ("a.png", b"\x89PNG")] {
+        let file = scratch.path().join(name);
+        let output = regard(&[&base[..], &["--out", file.to_str().unwrap()]].concat(), b"");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            std::fs::read(&file).unwrap().to_ascii_lowercase().starts_with(&start.to_ascii_lowercase()),
+            "{name}"
+        );
+    }
+    for (flags, message) in [
+        (["--layer", "3"], "--layer 3: the model has layers 1 to 2"),
+        (["--head", "0"], "--head 0: the layer has heads 1 to 2"),
+        (["--out", "a.gif"], "--out a.gif: the name must end in .html, .svg or .png"),
+    ] {
+        let output = regard(&[&base[..], &flags].concat(), b"");
+        assert_eq!(String::from_utf8(output.stderr).unwrap(), format!("regard: {message}\n"));
+    }
+}
+
+#[test]
+fn the_library_translates_from_several_threads_at_once() {
+    let translator = Translator::load(&[folder()], Isa::best(), 1).unwrap();
+    let options = SearchOptions { max_length: Some(8), ..translator.options() };
+    let want = translator.translate(&["The dog sleeps."], &options).unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| assert_eq!(translator.translate(&["The dog sleeps."], &options).unwrap(), want));
+        }
+    });
+    assert!(translator.translate::<&str>(&[], &options).unwrap().is_empty());
+    let ensemble = Translator::load(&[folder(), folder()], Isa::best(), 1).unwrap();
+    let both = ensemble.translate(&["The dog sleeps."], &options).unwrap();
+    assert_eq!(both[0].best().text, want[0].best().text);
+}
