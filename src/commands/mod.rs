@@ -1,6 +1,8 @@
 //! One file per command.
 
+pub(crate) mod average;
 pub(crate) mod bench;
+pub(crate) mod info;
 
 use std::error::Error;
 
