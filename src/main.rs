@@ -19,6 +19,10 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Average the weights of several models of the same shape
+    Average(commands::average::Arguments),
+    /// Show what a model folder holds: sizes, languages, vocabulary, search settings
+    Info(commands::info::Arguments),
     /// Measure speed on a fixed workload, comparable with the scripts in tools/peers
     Bench(commands::bench::Arguments),
     /// Translate text, a line for a line
@@ -44,6 +48,8 @@ fn definitions() -> clap::Command {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
+        Command::Average(arguments) => commands::average::run(arguments),
+        Command::Info(arguments) => commands::info::run(arguments),
         Command::Bench(arguments) => commands::bench::run(arguments),
         Command::Translate(arguments) => commands::translate::run(arguments),
         Command::Evaluate(arguments) => commands::evaluate::run(arguments),

@@ -3,6 +3,7 @@
 mod cli;
 mod corpus;
 mod docs;
+mod formats;
 mod gradients;
 mod invariants;
 mod metrics;

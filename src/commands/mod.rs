@@ -1,5 +1,6 @@
 //! One file per command, and what they share: standard output, text input, the ways to end.
 
+pub(crate) mod average;
 pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod evaluate;
@@ -10,6 +11,7 @@ pub(crate) mod score;
 mod search;
 pub(crate) mod tokenize;
 pub(crate) mod translate;
+pub(crate) mod info;
 
 use std::error::Error;
 use std::fmt::Display;

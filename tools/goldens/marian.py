@@ -63,7 +63,8 @@ def make(folder, activation, width, heads, encoder, decoder, shared, tied, scale
         model.final_logits_bias.normal_(0, 0.5)
         model.to(precision)
         model.save_pretrained(folder)
-        model.to(torch.float32)
+        # Read back, because the positions above have been rounded with the weights.
+        model = MarianMTModel.from_pretrained(folder, dtype=torch.float32).eval()
         sentences = []
         for source, target in zip(SOURCE, TARGET):
             out = model(input_ids=torch.tensor([source]), decoder_input_ids=torch.tensor([target]))

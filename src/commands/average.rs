@@ -1,0 +1,41 @@
+//! `regard average`: one model of the mean weights of several.
+
+use super::CommandResult;
+use clap::{Args, ValueEnum};
+use regard::formats;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  regard average run/checkpoints/* --out averaged\n\n\
+    The models must have the same shape and tokenizer, as checkpoints of one training have. Everything but the weights\n\
+    is taken from the first.")]
+pub(crate) struct Arguments {
+    /// Model folders
+    #[arg(required = true, value_name = "DIR")]
+    models: Vec<PathBuf>,
+    /// The folder to write
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// How the weights are stored
+    #[arg(long, value_enum, default_value = "f32")]
+    precision: Precision,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Precision {
+    F32,
+    Bf16,
+    F16,
+}
+
+pub(crate) fn run(arguments: Arguments) -> CommandResult {
+    let model = formats::average(&arguments.models)?;
+    let precision = match arguments.precision {
+        Precision::F32 => formats::Precision::F32,
+        Precision::Bf16 => formats::Precision::Bf16,
+        Precision::F16 => formats::Precision::F16,
+    };
+    model.save(&arguments.out, precision)?;
+    eprintln!("{}: the average of {} models", arguments.out.display(), arguments.models.len());
+    Ok(())
+}

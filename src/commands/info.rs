@@ -1,0 +1,167 @@
+//! `regard info`: what a model folder holds.
+
+use super::CommandResult;
+use clap::Args;
+use regard::formats::{Description, GenerationConfig, Languages, Model};
+use regard::model::ModelConfig;
+use serde::Serialize;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  regard info --model my-model\n  regard info --model my-model --json")]
+pub(crate) struct Arguments {
+    /// The model folder
+    #[arg(long, value_name = "DIR")]
+    model: PathBuf,
+    /// Print one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Numbers of parameters.
+#[derive(Debug, Default, Serialize)]
+struct Parameters {
+    total: usize,
+    embeddings: usize,
+    encoder: usize,
+    decoder: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct Vocabulary {
+    source: usize,
+    target: usize,
+    joint: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    #[serde(flatten)]
+    description: Description,
+    languages: &'a Languages,
+    vocabulary: Vocabulary,
+    parameters: Parameters,
+    config: &'a ModelConfig,
+    generation: &'a GenerationConfig,
+}
+
+fn count(model: &Model) -> Parameters {
+    let mut count = Parameters::default();
+    for parameter in model.transformer.parameters() {
+        let part = match parameter.name.split_once('.') {
+            Some((_, "embeddings")) | None => &mut count.embeddings,
+            Some(("encoder", _)) => &mut count.encoder,
+            Some(_) => &mut count.decoder,
+        };
+        *part += parameter.param.len;
+        count.total += parameter.param.len;
+    }
+    count
+}
+
+/// A setting as its configuration file spells it.
+fn spelt(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default().trim_matches('"').to_owned()
+}
+
+/// 1234567 as `1,234,567`.
+fn grouped(n: usize) -> String {
+    let digits = n.to_string();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().map(|g| std::str::from_utf8(g).unwrap_or_default()).collect();
+    groups.join(",")
+}
+
+pub(crate) fn run(arguments: Arguments) -> CommandResult {
+    let model = Model::load(&arguments.model)?;
+    let report = Report {
+        description: Model::describe(&arguments.model)?,
+        languages: &model.languages,
+        vocabulary: Vocabulary {
+            source: model.tokenizers.source().size(),
+            target: model.tokenizers.target().size(),
+            joint: model.tokenizers.is_joint(),
+        },
+        parameters: count(&model),
+        config: model.transformer.config(),
+        generation: &model.generation,
+    };
+    if arguments.json {
+        println!("{}", serde_json::to_string(&report)?);
+    } else {
+        print!("{}", describe(&report)?);
+    }
+    Ok(())
+}
+
+fn describe(report: &Report<'_>) -> Result<String, serde_json::Error> {
+    let Report { description, languages, vocabulary, parameters, config, generation } = report;
+    let mut lines = Vec::new();
+    let mut line = |title: &str, text: String| lines.push(format!("{title:<12}{text}\n"));
+    if description.why_not_marian.is_empty() {
+        line("type", format!("{}: transformers and CTranslate2 can load it too", description.model_type));
+    } else {
+        line("type", format!("{}: only regard can run it, because", description.model_type));
+        for reason in &description.why_not_marian {
+            line("", format!("- {reason}"));
+        }
+    }
+    let language = |name: &Option<String>| name.clone().unwrap_or_else(|| "not said".into());
+    line("languages", format!("{} → {}", language(&languages.source), language(&languages.target)));
+    line(
+        "vocabulary",
+        if vocabulary.joint {
+            format!("{} pieces for both languages", grouped(vocabulary.source))
+        } else {
+            format!("{} source and {} target pieces", grouped(vocabulary.source), grouped(vocabulary.target))
+        },
+    );
+    line(
+        "sizes",
+        format!(
+            "d_model {}, heads {}, d_ff {}, encoder layers {}, decoder layers {}",
+            config.d_model, config.heads, config.d_ff, config.encoder_layers, config.decoder_layers
+        ),
+    );
+    let written = serde_json::to_value(config)?;
+    line(
+        "layers",
+        format!(
+            "{}-norm, {}, {} positions, {} tying",
+            spelt(&config.norm),
+            spelt(&written["activation"]),
+            spelt(&config.positions),
+            spelt(&config.tying)
+        ),
+    );
+    line(
+        "parameters",
+        format!(
+            "{}: embeddings {}, encoder {}, decoder {}",
+            grouped(parameters.total),
+            grouped(parameters.embeddings),
+            grouped(parameters.encoder),
+            grouped(parameters.decoder)
+        ),
+    );
+    let megabytes = description.weight_bytes as f64 / 1e6;
+    line("precision", format!("{}, {megabytes:.1} MB", description.precision.name()));
+    // Through text, so that 0.6 in f32 stays 0.6.
+    let settings: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(&serde_json::to_string(generation)?)?;
+    let settings: Vec<String> = settings.iter().map(|(key, value)| format!("{key} {value}")).collect();
+    line("generation", if settings.is_empty() { "not said".into() } else { settings.join(", ") });
+    Ok(lines.concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_are_grouped() {
+        for (n, want) in [(0, "0"), (999, "999"), (1000, "1,000"), (12_345_678, "12,345,678")] {
+            assert_eq!(grouped(n), want);
+        }
+    }
+}
