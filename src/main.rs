@@ -23,6 +23,10 @@ enum Command {
     Average(commands::average::Arguments),
     /// Show what a model folder holds: sizes, languages, vocabulary, search settings
     Info(commands::info::Arguments),
+    /// A first translator in about a minute, trained on a corpus built into the program
+    Quickstart(commands::quickstart::Arguments),
+    /// Train a translator on parallel text
+    Train(Box<commands::train::Arguments>),
     /// Measure speed on a fixed workload, comparable with the scripts in tools/peers
     Bench(commands::bench::Arguments),
     /// Translate text, a line for a line
@@ -50,6 +54,8 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Average(arguments) => commands::average::run(arguments),
         Command::Info(arguments) => commands::info::run(arguments),
+        Command::Quickstart(arguments) => commands::quickstart::run(arguments),
+        Command::Train(arguments) => commands::train::run(*arguments),
         Command::Bench(arguments) => commands::bench::run(arguments),
         Command::Translate(arguments) => commands::translate::run(arguments),
         Command::Evaluate(arguments) => commands::evaluate::run(arguments),

@@ -9,5 +9,6 @@ mod invariants;
 mod metrics;
 mod search;
 mod text;
-mod translate;
+mod train;
 mod transformer;
+mod translate;

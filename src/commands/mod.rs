@@ -4,14 +4,16 @@ pub(crate) mod average;
 pub(crate) mod bench;
 pub(crate) mod completions;
 pub(crate) mod evaluate;
+pub(crate) mod info;
 mod input;
 pub(crate) mod look;
 pub(crate) mod man;
+pub(crate) mod quickstart;
 pub(crate) mod score;
 mod search;
 pub(crate) mod tokenize;
+pub(crate) mod train;
 pub(crate) mod translate;
-pub(crate) mod info;
 
 use std::error::Error;
 use std::fmt::Display;

@@ -1,6 +1,22 @@
-//! Training: the step over all cores, and the records that TensorBoard reads.
+//! Training: the settings, the step over all cores, the loop around it, and the records of it that people look at.
 
+mod checkpoint;
+pub mod config;
+mod log;
+mod prepare;
+mod report;
+mod run;
+mod schedule;
+mod settings;
+mod state;
 mod step;
 pub mod tensorboard;
+mod validate;
 
+pub use config::TrainConfig;
+pub use log::{Record, StepRecord, ValidationRecord, read_log};
+pub use prepare::has_run;
+pub use report::render as render_report;
+pub use run::{End, Outcome, Progress, resumed_config, train};
+pub use schedule::{Schedule, ScheduleKind};
 pub use step::{StepReport, StepSettings, Trainer};

@@ -121,6 +121,26 @@ impl Trainer {
         self.step
     }
 
+    /// Adam's first and second moments.
+    pub fn moments(&self) -> (&[f32], &[f32]) {
+        (&self.first_moments, &self.second_moments)
+    }
+
+    /// Goes on from where another one was after `steps` steps.
+    pub fn restore(&mut self, steps: u64, weights: Vec<f32>, moments: (Vec<f32>, Vec<f32>)) -> Result<()> {
+        let n = self.weights.len();
+        for vector in [&weights, &moments.0, &moments.1] {
+            if vector.len() != n {
+                let message = format!("{} numbers for a model of {n}", vector.len());
+                return Err(Error::Input { operation: "restoring a trainer", message });
+            }
+        }
+        self.step = steps;
+        self.weights = weights;
+        (self.first_moments, self.second_moments) = moments;
+        Ok(())
+    }
+
     /// The gradient of the last step, before clipping.
     pub fn gradient(&self) -> &[f32] {
         &self.replicas[0].gradients

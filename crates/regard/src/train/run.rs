@@ -1,0 +1,590 @@
+//! The training loop.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use super::config::{Every, TrainConfig, ValidationMetric};
+use super::log::{Log, Record, StepRecord, ValidationRecord};
+use super::prepare::{Data, Folder, config_file, has_run, languages, load_init};
+use super::schedule::{Schedule, ScheduleKind};
+use super::state::{self, Best, Plan, Snapshot, State, Store};
+use super::validate::Validator;
+use super::{Trainer, checkpoint, report};
+use crate::batch::{Batch, plan_epoch};
+use crate::counter::mix;
+use crate::formats::{GenerationConfig, Model, Precision};
+use crate::model::{ModelConfig, Transformer, Tying};
+use crate::text::TokenizerPair;
+use crate::{Error, Isa, Result};
+
+/// Hears how a run goes.
+pub trait Progress {
+    /// A sentence for the user.
+    fn message(&mut self, text: &str);
+
+    /// After every step; `total` is the last step, if it is known.
+    fn step(&mut self, record: &StepRecord, total: Option<u64>);
+
+    /// After every line of the log about steps.
+    fn logged(&mut self, _record: &StepRecord, _total: Option<u64>) {}
+
+    /// After every validation.
+    fn validated(&mut self, record: &ValidationRecord, best: bool);
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It is done.
+    Finished,
+    /// It was asked to stop, and can be resumed.
+    Interrupted,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// How it ended.
+    pub end: End,
+    /// Steps taken.
+    pub steps: u64,
+    /// BLEU of the model in the folder, on the validation sentences.
+    pub bleu: Option<f64>,
+    /// chrF of the same.
+    pub chrf: Option<f64>,
+    /// Seconds of training, validation not counted.
+    pub seconds: f64,
+    /// Target tokens trained on.
+    pub target_tokens: u64,
+}
+
+/// Steps of a run with a time limit that are not measured, and those that are.
+const WARM: u64 = 3;
+const MEASURED: u64 = 20;
+/// The part of the time that is planned for steps; the rest is for validation.
+const STEP_SHARE: f64 = 0.85;
+/// The running mean of the loss looks back over about so many steps.
+const LOOK_BACK: f64 = 50.0;
+
+/// Settings that may change when a run is resumed: nothing that decides the model's shape or which batch comes next.
+const CHANGEABLE: [&str; 10] = [
+    "steps",
+    "epochs",
+    "log_every",
+    "model.dropout",
+    "model.attention_dropout",
+    "model.activation_dropout",
+    "optimizer.",
+    "schedule.",
+    "validation.",
+    "checkpoints.",
+];
+/// Those of them that a plan for a time limit has fixed.
+const PLANNED: [&str; 5] = ["steps", "epochs", "schedule.", "validation.every", "checkpoints.every"];
+
+/// The settings of the run in `out`, with `change`s where these are possible.
+pub fn resumed_config(
+    out: &Path,
+    change: impl FnOnce(&mut TrainConfig) -> Result<()>,
+) -> Result<TrainConfig> {
+    let saved = TrainConfig::load(&config_file(out))?;
+    let mut config = saved.clone();
+    change(&mut config)?;
+    let fits =
+        |list: &[&str], key: &str| list.iter().any(|c| key == *c || (c.ends_with('.') && key.starts_with(c)));
+    for key in saved.differences(&config) {
+        if !fits(&CHANGEABLE, &key) {
+            return Err(Error::config(
+                key,
+                "cannot change in the middle of a run; start another one for that",
+            ));
+        }
+        if saved.minutes.is_some() && fits(&PLANNED, &key) {
+            let message = "this run follows the plan that was made for its --minutes, which cannot change";
+            return Err(Error::config(key, message));
+        }
+    }
+    Ok(config)
+}
+
+struct Run<'a> {
+    config: TrainConfig,
+    folder: Folder,
+    data: Data,
+    trainer: Trainer,
+    ema: Option<Vec<f32>>,
+    validator: Validator,
+    store: Store,
+    log: Log,
+    state: State,
+    stop: &'a AtomicBool,
+    progress: &'a mut dyn Progress,
+    started: Instant,
+    /// All seconds of earlier parts of the run.
+    before: f64,
+}
+
+/// Trains as `config` says into `out`, until it is done or `stop` turns true. With `resume`, goes on where the run in `out` was.
+pub fn train(
+    mut config: TrainConfig,
+    out: &Path,
+    resume: bool,
+    isa: Isa,
+    stop: &AtomicBool,
+    progress: &mut dyn Progress,
+) -> Result<Outcome> {
+    let started = Instant::now();
+    config.check()?;
+    let resume = resume && has_run(out);
+    let threads =
+        config.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    config.threads = Some(threads);
+    let init = load_init(&config)?;
+    if let Some(model) = &init {
+        let ModelConfig { dropout, attention_dropout, activation_dropout, .. } = config.model;
+        let loaded = model.transformer.config().clone();
+        config.model = ModelConfig { dropout, attention_dropout, activation_dropout, ..loaded };
+    }
+    let folder = Folder::open(out, resume)?;
+    // Before there is a state, nothing of an earlier start is worth keeping.
+    let going_on = resume && Store::any(&folder.checkpoints);
+    let known = match (&init, going_on) {
+        (_, true) => Some(TokenizerPair::load(out)?),
+        (Some(model), false) => Some(model.tokenizers.clone()),
+        (None, false) => None,
+    };
+    // Looked at before the tokenizer is trained, which may take a while.
+    super::prepare::inputs(&config.data)?;
+    let data = Data::prepare(&config, &folder, known, threads, progress)?;
+
+    let words = (data.tokenizers.source().size(), data.tokenizers.target().size());
+    (config.model.source_vocabulary, config.model.target_vocabulary) = words;
+    if !data.tokenizers.is_joint() && config.model.tying == Tying::ThreeWay {
+        config.model.tying = Tying::Decoder;
+        progress.message("two vocabularies: target embedding and output are tied, the source's stands alone");
+    }
+    let transformer = Transformer::new(config.model.clone())?;
+    let weights = match init {
+        Some(model) if model.weights.len() == transformer.parameters().len() => model.weights,
+        Some(model) => {
+            let (has, needs) = (model.weights.len(), transformer.parameters().len());
+            let message = format!("the model has {has} weights and its tokenizers ask for {needs}");
+            return Err(Error::config("data.init", message));
+        }
+        None => transformer.parameters().initialise(config.seed),
+    };
+    let length = weights.len();
+    progress.message(&format!(
+        "a model of {:.1} million weights on {threads} core{} ({})",
+        length as f64 / 1e6,
+        if threads == 1 { "" } else { "s" },
+        isa.name()
+    ));
+    // Dropout draws from another stream than the first weights.
+    let seed = mix(config.seed ^ 0x6472_6f70);
+    let mut trainer = Trainer::new(transformer, weights, config.step_settings(), isa, threads, seed)?;
+    let (mut store, found) = Store::open(&folder.checkpoints, length, &mut |text| progress.message(text))?;
+    let mut ema = config.optimizer.ema.map(|_| trainer.weights().to_vec());
+    let mut state = State { seed: config.seed, corpus: data.hash, ..State::default() };
+    match found {
+        Some((saved, vectors)) if going_on => {
+            if saved.corpus != data.hash {
+                let message = "the corpus is not the one that this run began with; give the same files again";
+                return Err(Error::file(out, message));
+            }
+            let mut vectors = vectors.into_iter();
+            let mut next = || vectors.next().unwrap_or_default();
+            let (weights, moments) = (next(), (next(), next()));
+            let saved_ema = next();
+            ema = ema.map(|_| if saved_ema.is_empty() { weights.clone() } else { saved_ema });
+            trainer.restore(saved.step, weights, moments)?;
+            state = saved;
+            progress.message(&format!("going on after step {} of epoch {}", state.step, state.epoch + 1));
+        }
+        None if going_on => {
+            let message = "no checkpoint of this run is whole; start another one";
+            return Err(Error::file(&folder.checkpoints, message));
+        }
+        _ => {
+            let model = Model {
+                transformer: trainer.model().clone(),
+                weights: trainer.weights().to_vec(),
+                tokenizers: data.tokenizers.clone(),
+                languages: languages(&config.data),
+                generation: GenerationConfig::default(),
+                final_logits_bias: None,
+            };
+            checkpoint::write_text(&config_file(out), &config.to_toml())?;
+            model.save(out, Precision::F32)?;
+        }
+    }
+    checkpoint::write_text(&config_file(out), &config.to_toml())?;
+    let (validator, dropped) = Validator::new(
+        data.valid.clone(),
+        &data.tokenizers,
+        (config.validation.beam, config.validation.samples, config.filters.max_tokens),
+        config.model.target_pad(),
+        isa,
+        threads,
+    )?;
+    if dropped > 0 {
+        progress.message(&format!("{dropped} validation pairs have too many tokens and are left out"));
+    }
+    if validator.len() == 0 {
+        return Err(Error::config("filters.max_tokens", "leaves no validation pair"));
+    }
+    let mut log = Log::open(&folder.logs, state.log_length, state.step)?;
+    if state.step == 0 {
+        log.text("settings", 0, &format!("```\n{}```", config.to_toml()))?;
+        save_state(&mut store, &mut log, &mut state, &trainer, ema.as_deref())?;
+    }
+    let before = state.all_seconds;
+    let mut run = Run {
+        config,
+        folder,
+        data,
+        trainer,
+        ema,
+        validator,
+        store,
+        log,
+        state,
+        stop,
+        progress,
+        started,
+        before,
+    };
+    run.go()
+}
+
+fn save_state(
+    store: &mut Store,
+    log: &mut Log,
+    state: &mut State,
+    trainer: &Trainer,
+    ema: Option<&[f32]>,
+) -> Result<()> {
+    log.sync()?;
+    state.log_length = log.length();
+    let (first, second) = trainer.moments();
+    let mut vectors = vec![trainer.weights(), first, second];
+    vectors.extend(ema);
+    store.save(state, &vectors)
+}
+
+impl Run<'_> {
+    fn go(&mut self) -> Result<Outcome> {
+        self.state.finished &= self.is_over();
+        if self.state.finished {
+            self.progress.message("this run is finished; --steps or --epochs with a larger number goes on");
+            return Ok(self.outcome(End::Finished));
+        }
+        while !self.is_over() {
+            let plan =
+                plan_epoch(&self.data.lengths, &self.config.batches(), self.config.seed, self.state.epoch);
+            while let Some(rest) = plan.get(self.state.position as usize..).filter(|rest| !rest.is_empty()) {
+                if self.is_over() {
+                    break;
+                }
+                if self.stop.load(Ordering::Relaxed) {
+                    return self.interrupted();
+                }
+                let group = &rest[..rest.len().min(self.config.batch.accumulate)];
+                self.step(group, plan.len())?;
+            }
+        }
+        self.finish()
+    }
+
+    /// The last step, if it is known.
+    fn last_step(&self) -> Option<u64> {
+        match (&self.state.plan, self.config.minutes) {
+            (Some(plan), _) => Some(plan.steps),
+            (None, Some(_)) => None,
+            (None, None) => self.config.steps,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let timed = self.config.minutes.is_some();
+        self.last_step().is_some_and(|last| self.state.step >= last)
+            || (!timed && self.config.epochs.is_some_and(|e| self.state.epoch >= e))
+            || self.config.validation.patience.is_some_and(|p| self.state.waited >= p)
+    }
+
+    fn schedule(&self) -> Schedule {
+        self.state.plan.as_ref().map_or(self.config.schedule, |plan| plan.schedule)
+    }
+
+    /// One step on a few batches of the epoch's plan, and whatever is due after it.
+    fn step(&mut self, group: &[Vec<u32>], in_epoch: usize) -> Result<()> {
+        let start = Instant::now();
+        let batches = group.iter().map(|pairs| self.batch(pairs)).collect::<Result<Vec<_>>>()?;
+        let number = self.state.step + 1;
+        let rate = self.schedule().rate(number, self.config.model.d_model, self.last_step());
+        let report = self.trainer.step(&batches, rate as f32)?;
+        self.watch(number, report.loss, report.applied)?;
+        if let (Some(ema), Some(decay)) = (&mut self.ema, self.config.optimizer.ema) {
+            // In the beginning a young average follows faster.
+            let decay = decay.min((1.0 + number as f32) / (10.0 + number as f32));
+            ema.iter_mut().zip(self.trainer.weights()).for_each(|(e, w)| *e = decay * *e + (1.0 - decay) * w);
+        }
+        self.state.step = number;
+        self.state.position += group.len() as u64;
+        let epochs_done = (self.state.position as usize >= in_epoch).then(|| {
+            (self.state.epoch, self.state.position) = (self.state.epoch + 1, 0);
+            self.state.epoch
+        });
+        let seconds = start.elapsed().as_secs_f64();
+        self.state.seconds += seconds;
+        self.state.tokens += report.target_tokens as u64;
+        let pending = &mut self.state.pending;
+        pending.0 += report.loss * report.target_tokens as f64;
+        pending.1 += report.target_tokens as u64;
+        pending.2 += seconds;
+        let record = StepRecord {
+            step: number,
+            epoch: self.state.epoch as f64 + self.state.position as f64 / in_epoch as f64,
+            loss: pending.0 / pending.1.max(1) as f64,
+            rate,
+            gradient_norm: report.gradient_norm,
+            tokens_per_second: pending.1 as f64 / pending.2.max(1e-9),
+            seconds: self.state.seconds,
+        };
+        let total = self.last_step();
+        self.progress.step(&record, total);
+        if number.is_multiple_of(self.config.log_every) {
+            self.state.pending = (0.0, 0, 0.0);
+            self.progress.logged(&record, total);
+            self.log.write(&Record::Step(record))?;
+        }
+        self.make_plan(seconds)?;
+        self.after_step(epochs_done)
+    }
+
+    /// Validation, weights for averaging and the checkpoint, where they are due.
+    fn after_step(&mut self, epochs_done: Option<u64>) -> Result<()> {
+        let (validate, save) = self
+            .state
+            .plan
+            .as_ref()
+            .map_or((self.config.validation.every, self.config.checkpoints.every), |p| (p.validate, p.save));
+        let step = self.state.step;
+        let validate = validate.due(step, epochs_done) || self.is_over();
+        let save = save.due(step, epochs_done) || self.is_over();
+        let score = if validate { Some(self.validate()?) } else { None };
+        let n = self.config.checkpoints.average;
+        if (save || validate) && n > 0 {
+            let weights = self.ema.as_deref().unwrap_or_else(|| self.trainer.weights());
+            self.store.save_weights(step, weights)?;
+            self.state.snapshots.push(Snapshot { step, score });
+            state::keep(&mut self.state.snapshots, n);
+        }
+        if save || validate {
+            self.save()?;
+        }
+        Ok(())
+    }
+
+    fn batch(&self, pairs: &[u32]) -> Result<Batch> {
+        let corpus = &self.data.corpus;
+        let pairs = pairs.iter().map(|&i| self.data.pairs[i as usize] as usize);
+        let start = self.config.model.target_pad();
+        let dropout = self.config.tokenizer.bpe_dropout;
+        if dropout == 0.0 {
+            return Batch::new(pairs.map(|i| (corpus.source(i), corpus.target(i))), start);
+        }
+        let (source, target) = (self.data.tokenizers.source(), self.data.tokenizers.target());
+        let most = self.config.filters.max_tokens;
+        let mut both = Vec::new();
+        for i in pairs {
+            // Another segmentation each epoch, the same in a resumed one.
+            let seed = mix(mix(self.config.seed ^ self.state.epoch) ^ i as u64);
+            let again = |tokenizer: &crate::text::Tokenizer, ids: &[u32], seed| {
+                let drawn = tokenizer.encode_dropout(&tokenizer.decode(ids), dropout, seed)?;
+                Ok::<_, Error>(if drawn.len() > most { ids.to_vec() } else { drawn })
+            };
+            both.push((again(source, corpus.source(i), seed)?, again(target, corpus.target(i), !seed)?));
+        }
+        Batch::new(both.iter().map(|(s, t)| (&s[..], &t[..])), start)
+    }
+
+    /// Stops a run that has gone wrong, before anything of it is saved.
+    fn watch(&mut self, step: u64, loss: f64, applied: bool) -> Result<()> {
+        let why = if applied {
+            let (mean, least) = self.state.running.unwrap_or((loss, loss));
+            let mean = mean + (loss - mean) / LOOK_BACK.min(step as f64);
+            let least = least.min(mean);
+            self.state.running = Some((mean, least));
+            // Far above anything that noise does, and below what an untrained model has.
+            let exploded = step > LOOK_BACK as u64 && mean > 1.3 * least + 1.0;
+            exploded.then(|| format!("the loss has risen from {least:.2} to {mean:.2}"))
+        } else {
+            Some(format!("loss or gradient is no longer a number (loss {loss})"))
+        };
+        let Some(why) = why else { return Ok(()) };
+        let peak = self.schedule().peak(self.config.model.d_model);
+        let message = format!(
+            "{why} at step {step}; the model in {out} and the last checkpoint are from before. What helps most is a lower \
+             learning rate, then a longer warm-up, then clipping:\n  regard train --resume --out {out} --set \
+             schedule.kind={kind} --set schedule.peak={lower} --set schedule.warmup={warmup} --set optimizer.clip=1",
+            out = self.folder.out.display(),
+            kind = match self.schedule().kind {
+                ScheduleKind::Linear => "linear",
+                ScheduleKind::Constant => "constant",
+                _ => "inverse-sqrt",
+            },
+            lower = (peak / 2.0) as f32,
+            warmup = 2 * self.schedule().warmup.max(500),
+        );
+        Err(Error::Input { operation: "training", message })
+    }
+
+    /// After the first steps of a run with a time limit: how many there will be.
+    fn make_plan(&mut self, step_seconds: f64) -> Result<()> {
+        let (Some(minutes), None) = (self.config.minutes, &self.state.plan) else { return Ok(()) };
+        let step = self.state.step;
+        if step == WARM {
+            self.state.pending.2 = 0.0;
+        }
+        let elapsed = self.elapsed();
+        // A limit of seconds leaves no time to measure for long.
+        if step < WARM + MEASURED && elapsed < 0.05 * 60.0 * minutes {
+            return Ok(());
+        }
+        let per_step = if step <= WARM { step_seconds } else { self.state.seconds / step as f64 };
+        let left = (STEP_SHARE * 60.0 * minutes - elapsed).max(0.0);
+        let steps = step + ((left / per_step.max(1e-6)) as u64).max(1);
+        let schedule = Schedule {
+            kind: ScheduleKind::Linear,
+            peak: Some(self.config.schedule.peak(self.config.model.d_model)),
+            warmup: self.config.schedule.warmup.min(steps.div_ceil(8)),
+        };
+        let tenth = (steps / 10).max(1);
+        let plan =
+            Plan { steps, schedule, validate: Every::Steps(tenth), save: Every::Steps(tenth.div_ceil(4)) };
+        self.progress.message(&format!(
+            "planned for {minutes} minutes: {steps} steps of {:.0} ms, a validation every {tenth}",
+            1e3 * per_step
+        ));
+        self.state.plan = Some(plan);
+        self.save()
+    }
+
+    fn elapsed(&self) -> f64 {
+        self.before + self.started.elapsed().as_secs_f64()
+    }
+
+    fn save(&mut self) -> Result<()> {
+        self.state.all_seconds = self.elapsed();
+        save_state(&mut self.store, &mut self.log, &mut self.state, &self.trainer, self.ema.as_deref())
+    }
+
+    /// Validates the weights at hand; the best so far become the model of the folder. Returns the score.
+    fn validate(&mut self) -> Result<f64> {
+        let weights = self.ema.as_deref().unwrap_or_else(|| self.trainer.weights()).to_vec();
+        let (best, better) = self.try_weights(&weights, "step")?;
+        let score = best.score;
+        if better {
+            self.state.best = Some(best);
+            self.state.waited = 0;
+        } else {
+            self.state.waited += 1;
+        }
+        Ok(score)
+    }
+
+    /// Validates any weights, and saves them as the model if they are the best so far.
+    fn try_weights(&mut self, weights: &[f32], name: &str) -> Result<(Best, bool)> {
+        let step = self.state.step;
+        let found = self.validator.run(self.trainer.model(), weights, step)?;
+        let score = match self.config.validation.metric {
+            ValidationMetric::Bleu => found.bleu,
+            ValidationMetric::Chrf => found.chrf,
+            ValidationMetric::Loss => -found.loss,
+        };
+        let best = Best { step, score, loss: found.loss, bleu: found.bleu, chrf: found.chrf };
+        let better = self.state.best.as_ref().is_none_or(|old| best.beats(old)) && found.loss.is_finite();
+        if better {
+            let file = self.folder.out.join("model.safetensors");
+            Model::save_weights(self.trainer.model(), weights, &file, Precision::F32)?;
+        }
+        let record = ValidationRecord {
+            step,
+            loss: found.loss,
+            perplexity: found.loss.exp(),
+            bleu: found.bleu,
+            chrf: found.chrf,
+            seconds: self.state.seconds,
+            weights: name.to_owned(),
+            samples: found.samples,
+        };
+        self.progress.validated(&record, better);
+        self.log.write(&Record::Validation(record))?;
+        Ok((best, better))
+    }
+
+    fn interrupted(&mut self) -> Result<Outcome> {
+        self.save()?;
+        self.write_report("Interrupted")?;
+        let out = self.folder.out.display();
+        self.progress.message(&format!(
+            "stopped after step {}, everything is saved; to go on:\n  regard train --resume --out {out}",
+            self.state.step
+        ));
+        Ok(self.outcome(End::Interrupted))
+    }
+
+    /// The averages of the kept weights, if one of them is better; then the report.
+    fn finish(&mut self) -> Result<Outcome> {
+        let n = self.config.checkpoints.average;
+        let last = state::last(&self.state.snapshots, n);
+        let best = state::best(&self.state.snapshots, n);
+        let mut tried: Vec<(Vec<u64>, &str)> = vec![(last.clone(), "last")];
+        if best != last {
+            tried.push((best, "best"));
+        }
+        let length = self.trainer.weights().len();
+        for (steps, which) in tried {
+            let Some(weights) = self.store.average(&steps, length) else { continue };
+            let name = format!("average of the {which} {}", steps.len());
+            let (found, better) = self.try_weights(&weights, &name)?;
+            if better {
+                self.state.best = Some(found);
+            }
+        }
+        self.state.finished = true;
+        self.save()?;
+        self.write_report("Finished")?;
+        Ok(self.outcome(End::Finished))
+    }
+
+    fn write_report(&self, what: &str) -> Result<()> {
+        let best = self.state.best.as_ref().map_or(String::new(), |b| {
+            format!(
+                " The model in the folder has BLEU {:.2} and chrF {:.2} on the validation sentences.",
+                b.bleu, b.chrf
+            )
+        });
+        let summary = format!(
+            "{what} after {} steps, {:.1} epochs and {:.1} minutes of training, {:.0} target tokens a second.{best}",
+            self.state.step,
+            self.state.epoch,
+            self.state.seconds / 60.0,
+            self.state.tokens as f64 / self.state.seconds.max(1e-9)
+        );
+        report::write(&self.folder.logs, &self.config, &summary)
+    }
+
+    fn outcome(&self, end: End) -> Outcome {
+        Outcome {
+            end,
+            steps: self.state.step,
+            bleu: self.state.best.as_ref().map(|b| b.bleu),
+            chrf: self.state.best.as_ref().map(|b| b.chrf),
+            seconds: self.state.seconds,
+            target_tokens: self.state.tokens,
+        }
+    }
+}

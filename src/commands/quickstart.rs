@@ -1,0 +1,163 @@
+//! `regard quickstart`: a translator in about a minute, without any files.
+
+use super::train::{View, stop_on_signals};
+use super::{CommandResult, cores};
+use clap::Args;
+use regard::decode::{SearchOptions, search};
+use regard::formats::Model;
+use regard::metrics::{Bleu, Metric};
+use regard::model::{Preset, cross_attention};
+use regard::plot::{Matrix, terminal};
+use regard::train::config::Every;
+use regard::train::{End, Schedule, ScheduleKind, TrainConfig, train};
+use regard::{Isa, builtin};
+use std::fs;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  regard quickstart --out my-first-model\n\n\
+    The corpus is English and French, made by a grammar inside the program; the sentences that are translated at the end\n\
+    have combinations of words that the model has not seen.")]
+pub(crate) struct Arguments {
+    /// The folder that becomes the model
+    #[arg(long, value_name = "DIR", default_value = "quickstart-model")]
+    out: PathBuf,
+    /// Training pairs
+    #[arg(long, value_name = "N", default_value_t = PAIRS, hide = true)]
+    pairs: usize,
+    /// End after so many steps
+    #[arg(long, value_name = "N", default_value_t = STEPS, hide = true)]
+    steps: u64,
+    /// How many cores to use [default: all]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+}
+
+/// Enough pairs for every word to be seen in every role.
+const PAIRS: usize = builtin::DEFAULT_PAIRS;
+/// About a minute on two cores.
+const STEPS: u64 = 900;
+
+pub(crate) fn run(arguments: Arguments) -> CommandResult {
+    let isa = Isa::from_env()?;
+    let threads = arguments.threads.unwrap_or_else(cores);
+    let out = &arguments.out;
+    if regard::train::has_run(out) {
+        let out = out.display();
+        return Err(format!("{out}: holds a training run already; choose another --out").into());
+    }
+    let corpus = builtin::corpus(builtin::DEFAULT_SEED, arguments.pairs);
+    eprintln!(
+        "a built-in corpus of {} English and French sentences, and {} held out with combinations that are not in it",
+        corpus.train.len(),
+        corpus.held_out.len()
+    );
+    let config = settings(&arguments, write_corpus(out, &corpus)?);
+    let stop = stop_on_signals()?;
+    let mut view = View::new();
+    let outcome = train(config, out, false, isa, &stop, &mut view);
+    view.close();
+    let outcome = outcome?;
+    if outcome.end == End::Interrupted {
+        return Ok(());
+    }
+
+    let model = Model::load(out)?;
+    let (sources, references): (Vec<_>, Vec<_>) = corpus.held_out.into_iter().unzip();
+    let translations = translate(&model, &sources, isa, threads)?;
+    let bleu = Bleu::default().corpus(&translations, &[references])?;
+    println!("BLEU on {} held-out sentences: {:.1}\n", sources.len(), bleu.score);
+
+    let showcase: Vec<String> = builtin::SHOWCASE.iter().map(|(source, _)| (*source).to_owned()).collect();
+    let translations = translate(&model, &showcase, isa, threads)?;
+    for ((source, reference), translation) in builtin::SHOWCASE.iter().zip(&translations) {
+        let verdict = if translation == reference { "as expected" } else { reference };
+        println!("{source}\n  → {translation}   ({verdict})");
+    }
+    println!("\nWhere each French word looked in the English sentence (cross-attention, last layer):\n");
+    println!("{}", attention_map(&model, &showcase[0], &translations[0], isa)?);
+    println!("{}", next_steps(out));
+    Ok(())
+}
+
+/// Writes the corpus where a run keeps what can be made again; the four files.
+fn write_corpus(out: &Path, corpus: &builtin::Corpus) -> Result<[PathBuf; 4], regard::Error> {
+    let folder = out.join("cache");
+    fs::create_dir_all(&folder).map_err(|e| regard::Error::io(&folder, e))?;
+    let write = |name: &str, pairs: &[(String, String)], second: bool| {
+        let path = folder.join(name);
+        let text: String = pairs.iter().map(|p| format!("{}\n", if second { &p.1 } else { &p.0 })).collect();
+        fs::write(&path, text).map_err(|e| regard::Error::io(&path, e))?;
+        Ok(path)
+    };
+    Ok([
+        write("train.en", &corpus.train, false)?,
+        write("train.fr", &corpus.train, true)?,
+        write("held-out.en", &corpus.held_out, false)?,
+        write("held-out.fr", &corpus.held_out, true)?,
+    ])
+}
+
+/// A model half as deep as `tiny`, and a schedule that ends when the minute does.
+fn settings(arguments: &Arguments, [src, tgt, valid_src, valid_tgt]: [PathBuf; 4]) -> TrainConfig {
+    let mut config = TrainConfig::new(Preset::Tiny);
+    config.data.src = vec![src];
+    config.data.tgt = vec![tgt];
+    (config.data.valid_src, config.data.valid_tgt) = (Some(valid_src), Some(valid_tgt));
+    config.threads = arguments.threads;
+    config.steps = Some(arguments.steps);
+    config.log_every = 50;
+    config.model.dropout = 0.1;
+    (config.model.encoder_layers, config.model.decoder_layers) = (2, 2);
+    config.tokenizer.size = Some(1200);
+    config.batch.max_tokens = 2048;
+    config.schedule =
+        Schedule { kind: ScheduleKind::Linear, peak: Some(0.003), warmup: (arguments.steps / 8).max(1) };
+    config.validation.every = Every::Steps((arguments.steps / 3).max(1));
+    config.validation.max_sentences = 100;
+    config.validation.samples = 1;
+    config.checkpoints.every = config.validation.every;
+    config.checkpoints.average = 0;
+    config
+}
+
+fn translate(
+    model: &Model,
+    texts: &[String],
+    isa: Isa,
+    threads: usize,
+) -> Result<Vec<String>, regard::Error> {
+    let sources: Vec<Vec<u32>> =
+        texts.iter().map(|text| model.tokenizers.source().encode(text)).collect::<Result<_, _>>()?;
+    let found =
+        search(&model.transformer, &model.weights, &sources, &SearchOptions::default(), isa, threads)?;
+    let target = model.tokenizers.target();
+    Ok(found.iter().map(|best| best.first().map(|h| target.decode(&h.ids)).unwrap_or_default()).collect())
+}
+
+/// The cross-attention of a sentence and its translation, for the terminal.
+fn attention_map(model: &Model, source: &str, target: &str, isa: Isa) -> Result<String, regard::Error> {
+    let (from, to) = (model.tokenizers.source(), model.tokenizers.target());
+    let (source, target) = (from.encode(source)?, to.encode(target)?);
+    let weights = cross_attention(&model.transformer, &model.weights, &source, &target, isa)?;
+    let pieces = |tokenizer: &regard::text::Tokenizer, ids: &[u32]| -> Vec<String> {
+        ids.iter().map(|&id| tokenizer.piece(id).unwrap_or_default()).collect()
+    };
+    let (rows, columns) = (pieces(to, &target), pieces(from, &source));
+    let matrix = Matrix::new(rows.len(), columns.len(), weights)?;
+    let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    Ok(terminal::heat_map(&matrix, &rows, &columns, 100, colour))
+}
+
+fn next_steps(out: &Path) -> String {
+    let out = out.display();
+    format!(
+        "What to run next:\n  \
+         echo \"The girls will buy a red house.\" | regard translate --model {out}\n  \
+         regard look --model {out} --src \"The cat sleeps.\"\n  \
+         regard serve --model {out}\n\
+         With your own text, a sentence a line, its translation on the same line of the other file:\n  \
+         regard train --src train.en --tgt train.de --valid-src val.en --valid-tgt val.de --out en-de"
+    )
+}

@@ -1,0 +1,427 @@
+//! Training runs: resumed to the bit, killed at any moment, refused with a clear message. Models of a few thousand weights.
+
+use regard::formats::Model;
+use regard::model::Preset;
+use regard::train::config::Every;
+use regard::train::{
+    End, Outcome, Progress, Record, Schedule, ScheduleKind, StepRecord, TrainConfig, ValidationRecord,
+    read_log, resumed_config, train,
+};
+use regard::{Isa, builtin};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Stops the run after a step, and remembers what it was told.
+struct Watch<'a> {
+    stop: &'a AtomicBool,
+    after: u64,
+    heard: String,
+}
+
+impl Progress for Watch<'_> {
+    fn message(&mut self, text: &str) {
+        self.heard += text;
+        self.heard.push('\n');
+    }
+
+    fn step(&mut self, record: &StepRecord, _: Option<u64>) {
+        if record.step == self.after {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn validated(&mut self, _: &ValidationRecord, _: bool) {}
+}
+
+/// Runs until `after`, if that comes before the end.
+fn run(
+    config: &TrainConfig,
+    out: &Path,
+    resume: bool,
+    after: u64,
+) -> (Result<Outcome, regard::Error>, String) {
+    let stop = AtomicBool::new(false);
+    let mut watch = Watch { stop: &stop, after, heard: String::new() };
+    let outcome = train(config.clone(), out, resume, Isa::best(), &stop, &mut watch);
+    (outcome, watch.heard)
+}
+
+/// Writes a small corpus: train.en, train.fr, valid.en, valid.fr.
+fn write_corpus(folder: &Path, pairs: usize) {
+    let corpus = builtin::corpus(1, pairs);
+    let (train, valid) = corpus.train.split_at(pairs - 6);
+    for (name, pairs) in [("train", train), ("valid", valid)] {
+        let text = |f: fn(&(String, String)) -> &String| -> String {
+            pairs.iter().map(|p| format!("{}\n", f(p))).collect()
+        };
+        fs::write(folder.join(format!("{name}.en")), text(|p| &p.0)).unwrap();
+        fs::write(folder.join(format!("{name}.fr")), text(|p| &p.1)).unwrap();
+    }
+}
+
+fn small_config(folder: &Path) -> TrainConfig {
+    write_corpus(folder, 60);
+    let mut config = TrainConfig::new(Preset::Tiny);
+    config.data.src = vec![folder.join("train.en")];
+    config.data.tgt = vec![folder.join("train.fr")];
+    (config.data.valid_src, config.data.valid_tgt) =
+        (Some(folder.join("valid.en")), Some(folder.join("valid.fr")));
+    (config.model.d_model, config.model.heads, config.model.d_ff) = (16, 2, 16);
+    (config.model.encoder_layers, config.model.decoder_layers) = (1, 1);
+    config.tokenizer.size = Some(400);
+    config.batch.max_tokens = 200;
+    config.schedule = Schedule { kind: ScheduleKind::InverseSqrt, peak: Some(0.01), warmup: 5 };
+    config.steps = Some(14);
+    config.log_every = 1;
+    config.threads = Some(2);
+    config.validation.every = Every::Steps(5);
+    config.checkpoints.every = Every::Steps(3);
+    config.checkpoints.average = 3;
+    config
+}
+
+/// Loss by step, exact.
+fn losses(out: &Path) -> Vec<(u64, f64)> {
+    let records = read_log(&out.join("logs/log.jsonl")).unwrap();
+    let of = |r: &Record| match r {
+        Record::Step(r) => Some((r.step, r.loss)),
+        Record::Validation(_) => None,
+    };
+    records.iter().filter_map(of).collect()
+}
+
+fn validations(out: &Path) -> Vec<(u64, String, f64, f64)> {
+    let records = read_log(&out.join("logs/log.jsonl")).unwrap();
+    let of = |r: Record| match r {
+        Record::Step(_) => None,
+        Record::Validation(r) => Some((r.step, r.weights, r.loss, r.chrf)),
+    };
+    records.into_iter().filter_map(of).collect()
+}
+
+#[test]
+fn a_resumed_run_is_the_run_that_was_never_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = small_config(folder.path());
+    config.optimizer.ema = Some(0.9);
+    config.optimizer.clip = Some(1.0);
+    config.batch.accumulate = 2;
+    config.tokenizer.bpe_dropout = 0.1;
+    let (whole, parts) = (folder.path().join("whole"), folder.path().join("parts"));
+    let (outcome, _) = run(&config, &whole, false, u64::MAX);
+    let outcome = outcome.unwrap();
+    assert_eq!((outcome.end, outcome.steps), (End::Finished, 14));
+
+    // Between two checkpoints, at one, in the step before a validation, in the step before the end.
+    for (i, after) in [2, 3, 4, 9, 13, u64::MAX].into_iter().enumerate() {
+        let config = if i == 0 { config.clone() } else { resumed_config(&parts, |_| Ok(())).unwrap() };
+        let (outcome, heard) = run(&config, &parts, i > 0, after);
+        let end = outcome.unwrap().end;
+        assert_eq!(end, if after == u64::MAX { End::Finished } else { End::Interrupted });
+        assert_eq!(heard.contains("going on after step"), i > 0, "{heard}");
+        assert!(Model::load(&parts).is_ok());
+    }
+    let expected = losses(&whole);
+    assert_eq!(expected.len(), 14);
+    assert!(expected.iter().all(|(_, loss)| loss.is_finite()));
+    assert_eq!(losses(&parts), expected);
+    assert_eq!(validations(&parts), validations(&whole));
+    assert_eq!(validations(&whole).len(), 5, "{:?}", validations(&whole));
+    let weights = |out: &Path| Model::load(out).unwrap().weights;
+    assert_eq!(weights(&parts), weights(&whole));
+
+    // Another seed is another run; a finished one is finished; one that may go on does.
+    let other = TrainConfig { seed: 2, ..config.clone() };
+    let third = folder.path().join("third");
+    run(&other, &third, false, u64::MAX).0.unwrap();
+    assert_ne!(losses(&third), expected);
+    let (_, heard) = run(&resumed_config(&parts, |_| Ok(())).unwrap(), &parts, true, u64::MAX);
+    assert!(heard.contains("this run is finished"), "{heard}");
+    let longer = resumed_config(&parts, |c| c.set("steps=16")).unwrap();
+    assert_eq!(run(&longer, &parts, true, u64::MAX).0.unwrap().steps, 16);
+    assert_eq!(losses(&parts)[..14], expected);
+    let error = resumed_config(&parts, |c| c.set("d_model=32")).unwrap_err().to_string();
+    assert!(error.starts_with("model.d_model: cannot change in the middle of a run"), "{error}");
+}
+
+#[test]
+fn damaged_checkpoints_and_other_corpora() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = small_config(folder.path());
+    let out = folder.path().join("out");
+    run(&config, &out, false, 11).0.unwrap();
+    let states = |out: &Path| -> Vec<PathBuf> {
+        let entries = fs::read_dir(out.join("checkpoints")).unwrap().map(|e| e.unwrap().path());
+        let mut states: Vec<_> = entries.filter(|p| p.to_string_lossy().contains("state-")).collect();
+        states.sort();
+        states
+    };
+    let found = states(&out);
+    assert_eq!(found.len(), 2, "{found:?}");
+    let bytes = fs::read(&found[1]).unwrap();
+    fs::write(&found[1], &bytes[..bytes.len() / 3]).unwrap();
+    let (outcome, heard) = run(&config, &out, true, u64::MAX);
+    assert_eq!(outcome.unwrap().steps, 14);
+    assert!(heard.contains("it is cut off") && heard.contains("going on after step 10"), "{heard}");
+    assert_eq!(losses(&out).iter().map(|l| l.0).collect::<Vec<_>>(), (1..=14).collect::<Vec<_>>());
+
+    for state in states(&out) {
+        fs::write(state, b"").unwrap();
+    }
+    let error = run(&config, &out, true, u64::MAX).0.unwrap_err().to_string();
+    assert!(error.ends_with("no checkpoint of this run is whole; start another one"), "{error}");
+
+    let out = folder.path().join("changed");
+    run(&config, &out, false, 4).0.unwrap();
+    let source = folder.path().join("train.en");
+    let text = fs::read_to_string(&source).unwrap().replacen("The", "Some of the", 1);
+    fs::write(&source, text).unwrap();
+    let error = run(&config, &out, true, u64::MAX).0.unwrap_err().to_string();
+    assert!(error.contains("the corpus is not the one that this run began with"), "{error}");
+}
+
+#[test]
+fn a_run_that_goes_wrong_keeps_what_was_good() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = small_config(folder.path());
+    config.schedule = Schedule { kind: ScheduleKind::Constant, peak: Some(1e30), warmup: 0 };
+    let out = folder.path().join("out");
+    let error = run(&config, &out, false, u64::MAX).0.unwrap_err().to_string();
+    assert!(error.contains("no longer a number") && error.contains("--set schedule.peak="), "{error}");
+    let model = Model::load(&out).unwrap();
+    assert!(model.weights.iter().all(|w| w.is_finite()));
+    let mended = resumed_config(&out, |c| c.set("schedule.peak=0.001")).unwrap();
+    assert_eq!(run(&mended, &out, true, u64::MAX).0.unwrap().end, End::Finished);
+}
+
+#[test]
+fn early_stopping_epochs_held_out_pairs_and_a_model_to_start_from() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = small_config(folder.path());
+    (config.data.valid_src, config.data.valid_tgt) = (None, None);
+    (config.steps, config.epochs) = (None, Some(2));
+    config.validation.every = Every::Epochs(1);
+    config.validation.metric = regard::train::config::ValidationMetric::Loss;
+    let first = folder.path().join("first");
+    let (outcome, heard) = run(&config, &first, false, u64::MAX);
+    let steps = outcome.unwrap().steps;
+    assert!(heard.contains("1 pairs of the corpus are held out"), "{heard}");
+    assert_eq!(validations(&first).iter().filter(|v| v.1 == "step").count(), 2);
+    assert_eq!(validations(&first)[0].0 * 2, steps);
+    let page = fs::read_to_string(first.join("logs/report.html")).unwrap();
+    assert!(page.contains("Finished after") && page.contains("<svg"));
+
+    // A rate of nothing never gets better: two validations of patience after the first.
+    config.data.init = Some(first.clone());
+    (config.epochs, config.steps) = (Some(50), None);
+    config.validation.patience = Some(2);
+    config.schedule = Schedule { kind: ScheduleKind::Constant, peak: Some(1e-30), warmup: 0 };
+    let second = folder.path().join("second");
+    run(&config, &second, false, u64::MAX).0.unwrap();
+    assert_eq!(validations(&second).iter().filter(|v| v.1 == "step").count(), 3);
+    assert_eq!(Model::load(&second).unwrap().weights, Model::load(&first).unwrap().weights);
+}
+
+#[test]
+fn a_time_limit_becomes_a_plan_that_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = small_config(folder.path());
+    config.minutes = Some(0.05);
+    let out = folder.path().join("out");
+    let start = Instant::now();
+    let (outcome, heard) = run(&config, &out, false, 40);
+    assert_eq!(outcome.unwrap().end, End::Interrupted, "{heard}");
+    let planned = heard.split("planned for 0.05 minutes: ").nth(1).unwrap();
+    let planned: u64 = planned.split(' ').next().unwrap().parse().unwrap();
+    let error = resumed_config(&out, |c| c.set("schedule.peak=1")).unwrap_err().to_string();
+    assert!(error.contains("follows the plan"), "{error}");
+    let (outcome, heard) = run(&resumed_config(&out, |_| Ok(())).unwrap(), &out, true, u64::MAX);
+    assert_eq!(outcome.unwrap().steps, planned);
+    assert!(!heard.contains("planned for"), "{heard}");
+    // Generous: the machine may be busy with other tests.
+    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
+}
+
+/// The command line of a small run.
+fn command(folder: &Path, out: &Path, more: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_regard"));
+    command.current_dir(folder).args(["train", "--src", "train.en", "--tgt", "train.fr"]);
+    command.args([
+        "--valid-src",
+        "valid.en",
+        "--valid-tgt",
+        "valid.fr",
+        "--preset",
+        "tiny",
+        "--threads",
+        "1",
+    ]);
+    for set in [
+        "d_model=16",
+        "heads=2",
+        "d_ff=16",
+        "encoder_layers=1",
+        "decoder_layers=1",
+        "tokenizer.size=400",
+        "batch.max_tokens=200",
+        "validation.every=4 steps",
+        "checkpoints.every=2 steps",
+        "log_every=1",
+        "warmup=5",
+    ] {
+        command.args(["--set", set]);
+    }
+    command.arg("--out").arg(out).args(more).stdin(Stdio::null());
+    command
+}
+
+fn finish(mut command: Command) -> (Output, String) {
+    let output = command.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    (output, text)
+}
+
+#[test]
+fn killed_at_any_moment_a_run_can_be_resumed_and_its_model_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    write_corpus(folder.path(), 60);
+    let whole = folder.path().join("whole");
+    let (output, text) = finish(command(folder.path(), &whole, &["--steps", "40"]));
+    assert!(output.status.success(), "{text}");
+    let expected = losses(&whole);
+
+    let out = folder.path().join("out");
+    // Moments that fall into preparation, steps, validations and saves; other ones on every machine.
+    let mut delay = 5;
+    let mut kills = 0;
+    for round in 0..12 {
+        let mut child = command(folder.path(), &out, &["--steps", "40", "--resume"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(Duration::from_millis(delay));
+        kills += u32::from(child.try_wait().unwrap().is_none());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        delay = (delay * 7 / 4) % 400 + 11 * round;
+        // From the first state on there is a model that can be loaded.
+        let saved = fs::read_dir(out.join("checkpoints")).is_ok_and(|mut d| {
+            d.any(|e| e.is_ok_and(|e| e.file_name().to_string_lossy().ends_with(".ckpt")))
+        });
+        if saved {
+            let model = Model::load(&out).unwrap_or_else(|e| panic!("round {round}: {e}"));
+            assert!(model.weights.iter().all(|w| w.is_finite()));
+        }
+    }
+    assert!(kills > 0);
+    let (output, text) = finish(command(folder.path(), &out, &["--steps", "40", "--resume"]));
+    assert!(output.status.success(), "{text}");
+    assert_eq!(losses(&out), expected);
+    assert_eq!(Model::load(&out).unwrap().weights, Model::load(&whole).unwrap().weights);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_saves_and_says_how_to_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    write_corpus(folder.path(), 60);
+    for signal in ["-TERM", "-INT"] {
+        let out = folder.path().join(signal);
+        let child = command(folder.path(), &out, &["--steps", "1000000"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let start = Instant::now();
+        while fs::read_to_string(out.join("logs/log.jsonl")).unwrap_or_default().lines().count() < 4 {
+            assert!(start.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
+        let output = child.wait_with_output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{text}");
+        assert!(text.contains("everything is saved; to go on:\n  regard train --resume --out"), "{text}");
+        assert!(text.contains("tokens/s") && text.contains("validation loss"), "{text}");
+        // What it says is enough.
+        let steps = (losses(&out).len() + 2).to_string();
+        let mut again = Command::new(env!("CARGO_BIN_EXE_regard"));
+        again.current_dir(folder.path()).args(["train", "--resume", "--steps", &steps, "--out"]).arg(&out);
+        let (output, text) = finish(again);
+        assert!(output.status.success(), "{text}");
+        assert!(text.contains("going on after step"), "{text}");
+        assert_eq!(losses(&out).len().to_string(), steps);
+        assert!(String::from_utf8_lossy(&output.stdout).contains("report: "));
+    }
+}
+
+#[test]
+fn wrong_usage_is_told_and_nothing_is_destroyed() {
+    let folder = tempfile::tempdir().unwrap();
+    write_corpus(folder.path(), 60);
+    let out = folder.path().join("out");
+    let refusal = |out: &Path, more: &[&str]| {
+        let (output, text) = finish(command(folder.path(), out, more));
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(output.stdout.is_empty());
+        text.lines().find(|line| line.starts_with("regard: ")).unwrap_or_default().to_owned()
+    };
+    let text = refusal(&out, &["--set", "dropuot=0.2"]);
+    assert_eq!(text, "regard: dropuot: there is no such setting; did you mean model.dropout?");
+    let text = refusal(&out, &["--set", "steps=0"]);
+    assert_eq!(text, "regard: steps: 0 is too few, at least 1 is needed");
+    assert!(!out.exists());
+
+    fs::create_dir(&out).unwrap();
+    fs::write(out.join("model.safetensors"), "someone's work").unwrap();
+    let text = refusal(&out, &["--steps", "2"]);
+    assert!(
+        text.ends_with("is not empty (model.safetensors): a run wants a new or an empty folder"),
+        "{text}"
+    );
+    assert_eq!(fs::read_to_string(out.join("model.safetensors")).unwrap(), "someone's work");
+
+    let out = folder.path().join("run");
+    let (output, text) = finish(command(folder.path(), &out, &["--steps", "2"]));
+    assert!(output.status.success(), "{text}");
+    let before = fs::read(out.join("model.safetensors")).unwrap();
+    let text = refusal(&out, &["--steps", "4"]);
+    assert!(text.contains("holds a training run already: --resume goes on with it"), "{text}");
+    assert_eq!(fs::read(out.join("model.safetensors")).unwrap(), before);
+
+    let (_, text) = {
+        let mut nothing = Command::new(env!("CARGO_BIN_EXE_regard"));
+        nothing.current_dir(folder.path()).args(["train", "--resume", "--out", "nowhere"]);
+        finish(nothing)
+    };
+    assert_eq!(text, "regard: nowhere: there is no run to resume; --src and --tgt start one\n");
+    let (output, _) = {
+        let mut usage = Command::new(env!("CARGO_BIN_EXE_regard"));
+        usage.args(["train", "--src", "a"]);
+        finish(usage)
+    };
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn the_quickstart_runs_through() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_regard"));
+    command.current_dir(folder.path()).args(["quickstart", "--out", "q", "--pairs", "240", "--steps", "3"]);
+    let (output, text) = finish(command);
+    assert!(output.status.success(), "{text}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("BLEU on 10 held-out sentences: "), "{said}");
+    for (source, _) in builtin::SHOWCASE {
+        assert!(said.contains(source), "{said}");
+    }
+    assert!(
+        said.contains("cross-attention") && said.contains('█') && said.contains("regard train --src"),
+        "{said}"
+    );
+    assert!(Model::load(&folder.path().join("q")).is_ok());
+}
