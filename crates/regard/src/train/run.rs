@@ -281,15 +281,13 @@ impl Run<'_> {
             return Ok(self.outcome(End::Finished));
         }
         while !self.is_over() {
-            let plan =
-                plan_epoch(&self.data.lengths, &self.config.batches(), self.config.seed, self.state.epoch);
-            while let Some(rest) = plan.get(self.state.position as usize..).filter(|rest| !rest.is_empty()) {
-                if self.is_over() {
-                    break;
-                }
+            let epoch = self.state.epoch;
+            let plan = plan_epoch(&self.data.lengths, &self.config.batches(), self.config.seed, epoch);
+            while self.state.epoch == epoch && !self.is_over() {
                 if self.stop.load(Ordering::Relaxed) {
                     return self.interrupted();
                 }
+                let rest = &plan[(self.state.position as usize).min(plan.len() - 1)..];
                 let group = &rest[..rest.len().min(self.config.batch.accumulate)];
                 self.step(group, plan.len())?;
             }
