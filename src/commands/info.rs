@@ -99,7 +99,12 @@ fn describe(report: &Report<'_>) -> Result<String, serde_json::Error> {
     let mut lines = Vec::new();
     let mut line = |title: &str, text: String| lines.push(format!("{title:<12}{text}\n"));
     if description.why_not_marian.is_empty() {
-        line("type", format!("{}: transformers and CTranslate2 can load it too", description.model_type));
+        let readers = if vocabulary.joint {
+            "transformers and CTranslate2 can load it too"
+        } else {
+            "transformers can load it too; its output is decoded with target_tokenizer.json"
+        };
+        line("type", format!("{}: {readers}", description.model_type));
     } else {
         line("type", format!("{}: only regard can run it, because", description.model_type));
         for reason in &description.why_not_marian {
@@ -144,8 +149,11 @@ fn describe(report: &Report<'_>) -> Result<String, serde_json::Error> {
             grouped(parameters.decoder)
         ),
     );
-    let megabytes = description.weight_bytes as f64 / 1e6;
-    line("precision", format!("{}, {megabytes:.1} MB", description.precision.name()));
+    let size = match description.weight_bytes as f64 {
+        bytes if bytes < 1e6 => format!("{:.1} kB", bytes / 1e3),
+        bytes => format!("{:.1} MB", bytes / 1e6),
+    };
+    line("precision", format!("{}, {size}", description.precision.name()));
     // Through text, so that 0.6 in f32 stays 0.6.
     let settings: serde_json::Map<String, serde_json::Value> =
         serde_json::from_str(&serde_json::to_string(generation)?)?;

@@ -37,6 +37,24 @@ impl Mapped {
         Ok(Mapped(Backing::Read(words.iter().map(|w| u64::from_ne_bytes(*w)).collect(), length)))
     }
 
+    /// Lets the system take back the memory of these bytes, which come from the file again when they are next looked
+    /// at. So a large file can be read through once without all of it being held.
+    pub fn release(&self, range: std::ops::Range<usize>) {
+        #[cfg(unix)]
+        if let Backing::Map(map) = &self.0
+            && range.start < range.end
+            && range.end <= map.len()
+        {
+            // SAFETY: `DontNeed` drops the pages of the range; the mapping is of a file and never written to, so that
+            // the next access reads the same bytes again. The range lies within the map. A failure changes nothing.
+            let _ = unsafe {
+                map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, range.start, range.len())
+            };
+        }
+        #[cfg(not(unix))]
+        let _ = range;
+    }
+
     /// All bytes of the file; the first is aligned to at least eight.
     pub fn bytes(&self) -> &[u8] {
         match &self.0 {
@@ -77,7 +95,12 @@ mod tests {
         for length in [0, 1, 7, 8, 9, 4097] {
             let bytes: Vec<u8> = (0..length).map(|i| (i * 7 % 251) as u8).collect();
             std::fs::write(&path, &bytes).unwrap();
-            assert_eq!(Mapped::open(&path).unwrap().bytes(), bytes);
+            let mapped = Mapped::open(&path).unwrap();
+            assert_eq!(mapped.bytes(), bytes);
+            for range in [0..length, length / 2..length, 1..2, 5..usize::MAX, 0..0] {
+                mapped.release(range);
+                assert_eq!(mapped.bytes(), bytes);
+            }
             assert_eq!(Mapped::read(&mut bytes.as_slice()).unwrap().bytes(), bytes);
         }
     }

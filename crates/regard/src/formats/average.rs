@@ -16,7 +16,8 @@ pub fn average(folders: &[PathBuf]) -> Result<Model> {
     };
     let mut model = Model::load(first)?;
     let words = model.transformer.config().target_vocabulary;
-    let mut sum: Vec<f64> = model.weights.iter().map(|&x| x.into()).collect();
+    // Taken out, so that no more than the sum and one model are in memory.
+    let mut sum: Vec<f64> = std::mem::take(&mut model.weights).into_iter().map(f64::from).collect();
     let mut bias = vec![0f64; words];
     add(&mut bias, model.final_logits_bias.as_deref().unwrap_or_default());
     for folder in others {
@@ -30,9 +31,7 @@ pub fn average(folders: &[PathBuf]) -> Result<Model> {
         add(&mut bias, other.final_logits_bias.as_deref().unwrap_or_default());
     }
     let mean = |sum: &f64| (sum / folders.len() as f64) as f32;
-    for (weight, sum) in model.weights.iter_mut().zip(&sum) {
-        *weight = mean(sum);
-    }
+    model.weights = sum.iter().map(mean).collect();
     model.final_logits_bias = bias.iter().any(|&x| x != 0.0).then(|| bias.iter().map(mean).collect());
     Ok(model)
 }

@@ -279,6 +279,7 @@ fn read_weights(model: &Transformer, file: &SafeTensors) -> Result<Vec<f32>> {
     for (place, tensor) in places.iter().zip(tensors) {
         let read = tensor.read(&mut weights[place.range.clone()]);
         read.map_err(|problem| Error::file(file.path(), format!("tensor {} {problem}", place.name)))?;
+        file.release(&place.name);
     }
     Ok(weights)
 }

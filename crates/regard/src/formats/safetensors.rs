@@ -149,6 +149,13 @@ impl SafeTensors {
         Some(Tensor { kind, shape, bytes })
     }
 
+    /// Gives the memory of a tensor back, now that it has been read.
+    pub(crate) fn release(&self, name: &str) {
+        if let Some(Entry { range, .. }) = self.tensors.get(name) {
+            self.map.release(self.data + range.start..self.data + range.end);
+        }
+    }
+
     /// The number formats of the tensors, and how many numbers each has.
     pub(crate) fn kinds(&self) -> std::collections::BTreeMap<&'static str, usize> {
         let mut kinds = std::collections::BTreeMap::new();
