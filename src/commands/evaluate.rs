@@ -30,7 +30,7 @@ pub(crate) struct Arguments {
     /// How BLEU splits text into tokens: 13a, intl, char, zh or none
     #[arg(long, default_value = "13a")]
     tokenize: Tokenizer,
-    /// Ignore case
+    /// Ignore case in BLEU (TER does anyway)
     #[arg(long)]
     lowercase: bool,
     /// Write the translations here

@@ -10,7 +10,7 @@
 //! # }
 //! ```
 
-use crate::decode::{EarlyStopping, Hypothesis, Member, SearchOptions, search_ensemble};
+use crate::decode::{Hypothesis, Member, SearchOptions, search_ensemble};
 use crate::formats::Model;
 use crate::text::{Tokenizer, normalise};
 use crate::{Error, Isa, Result};
@@ -136,8 +136,8 @@ impl Translator {
         if let Some(penalty) = generation.repetition_penalty {
             options.repetition_penalty = penalty;
         }
-        if let Some(value) = generation.early_stopping {
-            options.early_stopping = if value { EarlyStopping::Yes } else { EarlyStopping::No };
+        if let Some(rule) = generation.early_stopping {
+            options.early_stopping = rule;
         }
         let pad = self.model().transformer.config().target_pad();
         options.banned = generation

@@ -14,6 +14,37 @@ pub enum EarlyStopping {
     Never,
 }
 
+impl serde::Serialize for EarlyStopping {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+        match self {
+            EarlyStopping::No => to.serialize_bool(false),
+            EarlyStopping::Yes => to.serialize_bool(true),
+            EarlyStopping::Never => to.serialize_str("never"),
+        }
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for EarlyStopping {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        #[derive(serde::Deserialize)]
+        #[serde(untagged, expecting = "expected true, false or \"never\"")]
+        enum Value {
+            Plain(bool),
+            Word(Never),
+        }
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "lowercase")]
+        enum Never {
+            Never,
+        }
+        Ok(match Value::deserialize(from)? {
+            Value::Plain(false) => EarlyStopping::No,
+            Value::Plain(true) => EarlyStopping::Yes,
+            Value::Word(Never::Never) => EarlyStopping::Never,
+        })
+    }
+}
+
 /// What a log-probability is divided by, `n` being the number of tokens with the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LengthPenalty {

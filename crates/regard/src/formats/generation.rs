@@ -1,5 +1,6 @@
 //! `generation_config.json`: how a model wants to be searched.
 
+use crate::decode::EarlyStopping;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// What a model's `generation_config.json` says; a field that it lacks is `None`.
@@ -21,9 +22,9 @@ pub struct GenerationConfig {
     /// The power of the length that a score is divided by.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub length_penalty: Option<f32>,
-    /// Whether the search ends as soon as there are `num_beams` hypotheses.
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "early")]
-    pub early_stopping: Option<bool>,
+    /// When the search stops looking for better hypotheses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub early_stopping: Option<EarlyStopping>,
     /// Sequences of ids that never come out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bad_words_ids: Option<Vec<Vec<u32>>>,
@@ -72,7 +73,7 @@ impl GenerationConfig {
             num_beams: Some(4),
             max_length: Some(max_positions.min(512)),
             length_penalty: Some(0.6),
-            early_stopping: Some(false),
+            early_stopping: Some(EarlyStopping::No),
             bad_words_ids: Some(vec![vec![pad]]),
             forced_eos_token_id: Some(eos),
             decoder_start_token_id: Some(pad),
@@ -125,27 +126,6 @@ pub(super) fn first<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u32>, D
     })
 }
 
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "expected true, false or \"never\"")]
-enum Early {
-    Plain(bool),
-    Never(Never),
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Never {
-    Never,
-}
-
-/// `"never"` is the patient search that `false` already is here.
-fn early<'de, D: Deserializer<'de>>(from: D) -> Result<Option<bool>, D::Error> {
-    Ok(Option::<Early>::deserialize(from)?.map(|early| match early {
-        Early::Plain(early) => early,
-        Early::Never(Never::Never) => false,
-    }))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,7 +139,7 @@ mod tests {
             num_beams: Some(6),
             max_length: Some(512),
             length_penalty: Some(1.0),
-            early_stopping: Some(false),
+            early_stopping: Some(EarlyStopping::Never),
             bad_words_ids: Some(vec![vec![58100]]),
             eos_token_id: Some(0),
             ..GenerationConfig::default()

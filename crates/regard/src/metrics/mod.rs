@@ -119,15 +119,15 @@ fn aggregate(metric: &(impl Metric + ?Sized), segments: &[Vec<f64>], references:
     Score { score, signature, interval: None, name: metric.name(), details }
 }
 
-/// The metrics of a comma-separated list such as `bleu,chrf,ter`, with one setting of tokenizer and case for all.
-/// As with sacreBLEU's `--lowercase`, TER is left alone: it ignores case unless told otherwise.
+/// The metrics of a comma-separated list such as `bleu,chrf,ter`; `tokenizer` and `lowercase` are BLEU's, as sacreBLEU's
+/// `--tokenize` and `--lowercase` are.
 pub fn select(names: &str, tokenizer: Tokenizer, lowercase: bool) -> Result<Vec<Box<dyn Metric>>> {
     let mut metrics: Vec<Box<dyn Metric>> = Vec::new();
     for name in names.split(',').map(str::trim) {
         let metric: Box<dyn Metric> = match name {
             "bleu" => Box::new(Bleu { tokenizer, lowercase, ..Bleu::default() }),
-            "chrf" => Box::new(Chrf { lowercase, ..Chrf::default() }),
-            "chrf++" => Box::new(Chrf { lowercase, ..Chrf::plus_plus() }),
+            "chrf" => Box::new(Chrf::default()),
+            "chrf++" => Box::new(Chrf::plus_plus()),
             "ter" => Box::new(Ter::default()),
             _ => {
                 let message = format!("unknown metric {name:?}; accepted: bleu, chrf, chrf++, ter");
