@@ -375,6 +375,11 @@ fn wrong_usage_is_told_and_nothing_is_destroyed() {
     let text = refusal(&out, &["--set", "steps=0"]);
     assert_eq!(text, "regard: steps: 0 is too few, at least 1 is needed");
     assert!(!out.exists());
+    let text = refusal(&folder.path().join("train.en/out"), &["--steps", "2"]);
+    assert!(text.contains("train.en/out") && text.contains("ot a directory"), "{text}");
+    let text = refusal(&out, &["--steps", "2", "--init", "valid.en"]);
+    assert!(text.contains("valid.en"), "{text}");
+    assert!(!out.exists());
 
     fs::create_dir(&out).unwrap();
     fs::write(out.join("model.safetensors"), "someone's work").unwrap();

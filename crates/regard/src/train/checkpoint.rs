@@ -188,4 +188,18 @@ mod tests {
         fs::write(&path, &whole).unwrap();
         assert!(read::<String>(&path, 2).is_ok());
     }
+
+    /// A disk that takes no more bytes, or a folder that takes no file: the message names the file, and what was there stays.
+    #[test]
+    fn what_cannot_be_written_leaves_the_old() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = place(folder.path(), "state", 1);
+        write(&path, &"old", &[&[1.0]]).unwrap();
+        fs::create_dir(with_suffix(&path, ".part")).unwrap();
+        let error = write(&path, &"new", &[&[2.0]]).unwrap_err().to_string();
+        assert!(error.contains("state-00000001.ckpt: "), "{error}");
+        assert_eq!(read::<String>(&path, 1).unwrap(), ("old".into(), vec![vec![1.0]]));
+        let nowhere = folder.path().join("missing").join("a.toml");
+        assert!(write_text(&nowhere, "x").unwrap_err().to_string().contains("a.toml"));
+    }
 }

@@ -351,6 +351,23 @@ impl TrainConfig {
         Ok(())
     }
 
+    /// Makes the paths independent of the folder that the program was started in.
+    pub fn absolute_paths(&mut self) -> Result<()> {
+        let data = &mut self.data;
+        let optional = [
+            &mut data.tsv,
+            &mut data.valid_src,
+            &mut data.valid_tgt,
+            &mut data.init,
+            &mut self.tokenizer.file,
+        ];
+        let lists = data.src.iter_mut().chain(&mut data.tgt);
+        for path in optional.into_iter().flatten().chain(lists) {
+            *path = std::path::absolute(&*path).map_err(|e| Error::io(&*path, e))?;
+        }
+        Ok(())
+    }
+
     /// How batches are planned.
     pub fn batches(&self) -> BatchSettings {
         BatchSettings { max_tokens: self.batch.max_tokens, pool: self.batch.pool }

@@ -59,8 +59,7 @@ pub struct Outcome {
     pub target_tokens: u64,
 }
 
-/// Steps of a run with a time limit that are not measured, and those that are.
-const WARM: u64 = 3;
+/// Steps of a run with a time limit that are measured before the others are planned.
 const MEASURED: u64 = 20;
 /// The part of the time that is planned for steps; the rest is for validation.
 const STEP_SHARE: f64 = 0.85;
@@ -68,7 +67,8 @@ const STEP_SHARE: f64 = 0.85;
 const LOOK_BACK: f64 = 50.0;
 
 /// Settings that may change when a run is resumed: nothing that decides the model's shape or which batch comes next.
-const CHANGEABLE: [&str; 10] = [
+const CHANGEABLE: [&str; 11] = [
+    "threads",
     "steps",
     "epochs",
     "log_every",
@@ -91,6 +91,7 @@ pub fn resumed_config(
     let saved = TrainConfig::load(&config_file(out))?;
     let mut config = saved.clone();
     change(&mut config)?;
+    config.absolute_paths()?;
     let fits =
         |list: &[&str], key: &str| list.iter().any(|c| key == *c || (c.ends_with('.') && key.starts_with(c)));
     for key in saved.differences(&config) {
@@ -136,19 +137,20 @@ pub fn train(
 ) -> Result<Outcome> {
     let started = Instant::now();
     config.check()?;
+    config.absolute_paths()?;
     let resume = resume && has_run(out);
+    // Before there is a state, nothing of an earlier start is worth keeping.
+    let going_on = resume && Store::any(&out.join("checkpoints"));
     let threads =
         config.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     config.threads = Some(threads);
-    let init = load_init(&config)?;
+    let init = if going_on { None } else { load_init(&config)? };
     if let Some(model) = &init {
         let ModelConfig { dropout, attention_dropout, activation_dropout, .. } = config.model;
         let loaded = model.transformer.config().clone();
         config.model = ModelConfig { dropout, attention_dropout, activation_dropout, ..loaded };
     }
     let folder = Folder::open(out, resume)?;
-    // Before there is a state, nothing of an earlier start is worth keeping.
-    let going_on = resume && Store::any(&folder.checkpoints);
     let known = match (&init, going_on) {
         (_, true) => Some(TokenizerPair::load(out)?),
         (Some(model), false) => Some(model.tokenizers.clone()),
@@ -357,7 +359,7 @@ impl Run<'_> {
             self.progress.logged(&record, total);
             self.log.write(&Record::Step(record))?;
         }
-        self.make_plan(seconds)?;
+        self.make_plan()?;
         self.after_step(epochs_done)
     }
 
@@ -440,18 +442,14 @@ impl Run<'_> {
     }
 
     /// After the first steps of a run with a time limit: how many there will be.
-    fn make_plan(&mut self, step_seconds: f64) -> Result<()> {
+    fn make_plan(&mut self) -> Result<()> {
         let (Some(minutes), None) = (self.config.minutes, &self.state.plan) else { return Ok(()) };
-        let step = self.state.step;
-        if step == WARM {
-            self.state.pending.2 = 0.0;
-        }
-        let elapsed = self.elapsed();
+        let (step, elapsed) = (self.state.step, self.elapsed());
         // A limit of seconds leaves no time to measure for long.
-        if step < WARM + MEASURED && elapsed < 0.05 * 60.0 * minutes {
+        if step < MEASURED && elapsed < 0.05 * 60.0 * minutes {
             return Ok(());
         }
-        let per_step = if step <= WARM { step_seconds } else { self.state.seconds / step as f64 };
+        let per_step = self.state.seconds / step as f64;
         let left = (STEP_SHARE * 60.0 * minutes - elapsed).max(0.0);
         let steps = step + ((left / per_step.max(1e-6)) as u64).max(1);
         let schedule = Schedule {
@@ -568,11 +566,18 @@ impl Run<'_> {
         let summary = format!(
             "{what} after {} steps, {:.1} epochs and {:.1} minutes of training, {:.0} target tokens a second.{best}",
             self.state.step,
-            self.state.epoch,
+            self.epochs(),
             self.state.seconds / 60.0,
             self.state.tokens as f64 / self.state.seconds.max(1e-9)
         );
         report::write(&self.folder.logs, &self.config, &summary)
+    }
+
+    /// Passes over the corpus, the part of the last one by its batches.
+    fn epochs(&self) -> f64 {
+        let per_epoch =
+            self.state.tokens as f64 / self.data.lengths.iter().map(|l| f64::from(l.1)).sum::<f64>();
+        (self.state.epoch as f64).max(per_epoch.min(self.state.epoch as f64 + 1.0))
     }
 
     fn outcome(&self, end: End) -> Outcome {

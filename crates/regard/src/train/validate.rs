@@ -2,6 +2,7 @@
 
 use crate::autograd::Tape;
 use crate::batch::Batch;
+use crate::counter::mix;
 use crate::decode::{SearchOptions, search};
 use crate::metrics::{Bleu, Chrf, Metric};
 use crate::model::{Transformer, loss};
@@ -107,7 +108,7 @@ impl Validator {
         let (count, n) = (self.samples.min(self.len()), self.len());
         let samples = (0..count)
             // Others each time, spread over the files.
-            .map(|k| (tag as usize % n + k * n / count) % n)
+            .map(|k| (mix(tag) as usize % n + k * n / count) % n)
             .map(|i| (self.source_texts[i].clone(), translations[i].clone(), self.references[0][i].clone()))
             .collect();
         Ok(Found { loss, bleu, chrf, samples })
