@@ -393,6 +393,7 @@ fn wrong_usage_is_told_and_nothing_is_destroyed() {
     let out = folder.path().join("run");
     let (output, text) = finish(command(folder.path(), &out, &["--steps", "2"]));
     assert!(output.status.success(), "{text}");
+    assert!(text.contains("the warm-up of 5 steps is long for a run of about 2"), "{text}");
     let before = fs::read(out.join("model.safetensors")).unwrap();
     let text = refusal(&out, &["--steps", "4"]);
     assert!(text.contains("holds a training run already: --resume goes on with it"), "{text}");

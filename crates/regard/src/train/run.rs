@@ -282,6 +282,7 @@ impl Run<'_> {
             self.progress.message("this run is finished; --steps or --epochs with a larger number goes on");
             return Ok(self.outcome(End::Finished));
         }
+        self.note_long_warmup();
         while !self.is_over() {
             let epoch = self.state.epoch;
             let plan = plan_epoch(&self.data.lengths, &self.config.batches(), self.config.seed, epoch);
@@ -295,6 +296,24 @@ impl Run<'_> {
             }
         }
         self.finish()
+    }
+
+    /// A recipe's warm-up is for its own number of steps; in a much shorter run the rate would never be what it should.
+    fn note_long_warmup(&mut self) {
+        let tokens: u64 = self.data.lengths.iter().map(|l| u64::from(l.1)).sum();
+        let a_step = (self.config.batch.max_tokens * self.config.batch.accumulate).max(1) as u64;
+        let by_epochs = self.config.epochs.map(|e| e.saturating_mul(tokens.div_ceil(a_step)));
+        let warmup = self.config.schedule.warmup;
+        if self.config.minutes.is_none()
+            && let Some(steps) = [self.config.steps, by_epochs].into_iter().flatten().min()
+            && warmup > steps / 2
+        {
+            self.progress.message(&format!(
+                "the warm-up of {warmup} steps is long for a run of about {steps}: the rate hardly gets to its peak; \
+                 --set schedule.warmup={} would fit",
+                (steps / 8).max(1)
+            ));
+        }
     }
 
     /// The last step, if it is known.
