@@ -346,8 +346,8 @@ fn json_has_an_object_for_each_metric() {
         json,
         concat!(
             r#"{"bleu":{"score":0.0,"signature":"nrefs:1|case:lc|eff:no|tok:intl|smooth:exp|version:2.6.0"},"#,
-            r#""chrf":{"score":0.0,"signature":"nrefs:1|case:lc|eff:yes|nc:6|nw:0|space:no|version:2.6.0"},"#,
-            r#""chrf++":{"score":0.0,"signature":"nrefs:1|case:lc|eff:yes|nc:6|nw:2|space:no|version:2.6.0"},"#,
+            r#""chrf":{"score":0.0,"signature":"nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:2.6.0"},"#,
+            r#""chrf++":{"score":0.0,"signature":"nrefs:1|case:mixed|eff:yes|nc:6|nw:2|space:no|version:2.6.0"},"#,
             r#""ter":{"score":100.0,"signature":"nrefs:1|case:lc|tok:tercom|norm:no|punct:yes|asian:no|version:2.6.0"}}"#
         )
     );

@@ -1,12 +1,13 @@
 //! `regard quickstart`: a translator in about a minute, without any files.
 
-use super::train::{View, stop_on_signals};
-use super::{CommandResult, cores};
+use super::train::View;
+use super::{CommandResult, cores, stop_on_signals};
 use clap::Args;
+use regard::autograd::Tape;
 use regard::decode::{SearchOptions, search};
 use regard::formats::Model;
 use regard::metrics::{Bleu, Metric};
-use regard::model::{Preset, cross_attention};
+use regard::model::{AttentionKind, Preset, attention_maps};
 use regard::plot::{Matrix, terminal};
 use regard::train::config::Every;
 use regard::train::{End, Schedule, ScheduleKind, TrainConfig, train};
@@ -140,7 +141,9 @@ fn translate(
 fn attention_map(model: &Model, source: &str, target: &str, isa: Isa) -> Result<String, regard::Error> {
     let (from, to) = (model.tokenizers.source(), model.tokenizers.target());
     let (source, target) = (from.encode(source)?, to.encode(target)?);
-    let weights = cross_attention(&model.transformer, &model.weights, &source, &target, isa)?;
+    let maps = attention_maps(&mut Tape::new(isa, 1), &model.transformer, &model.weights, &source, &target)?;
+    let last = maps.iter().rfind(|map| map.kind == AttentionKind::Cross);
+    let weights = last.map(|map| map.mean()).unwrap_or_default();
     let pieces = |tokenizer: &regard::text::Tokenizer, ids: &[u32]| -> Vec<String> {
         ids.iter().map(|&id| tokenizer.piece(id).unwrap_or_default()).collect()
     };

@@ -1,6 +1,6 @@
 //! `regard train`: two text files to a translator.
 
-use super::{CommandResult, cores};
+use super::{CommandResult, cores, stop_on_signals};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use regard::Isa;
@@ -10,8 +10,6 @@ use regard::train::{
 };
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -201,17 +199,6 @@ fn text_bytes(files: &[PathBuf]) -> u64 {
         if packed { 3 * bytes } else { bytes }
     };
     files.iter().map(size).sum()
-}
-
-/// A flag that Ctrl-C and SIGTERM raise; the second of them ends the program at once.
-pub(crate) fn stop_on_signals() -> std::io::Result<Arc<AtomicBool>> {
-    use signal_hook::consts::{SIGINT, SIGTERM};
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
-    Ok(stop)
 }
 
 /// A bar on a terminal, lines elsewhere; all of it on stderr.

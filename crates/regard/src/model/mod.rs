@@ -4,14 +4,12 @@
 //! [`Executor`] carries them out: the training tape here, cached kernels in decoding. So there is one definition of
 //! encoder and decoder.
 
-mod attended;
 mod config;
 mod layers;
 mod parameters;
 pub mod positions;
 mod taped;
 
-pub use attended::cross_attention;
 pub use config::{Combine, ModelConfig, NormPlace, Positions, Preset, Tying};
 pub use layers::{
     CrossAttentionLayer, EmbeddingLayer, Executor, LinearLayer, NormLayer, SelfAttentionLayer, Side,
