@@ -476,11 +476,12 @@ impl Run<'_> {
             peak: Some(self.config.schedule.peak(self.config.model.d_model)),
             warmup: self.config.schedule.warmup.min(steps.div_ceil(8)),
         };
-        let tenth = (steps / 10).max(1);
-        let plan =
-            Plan { steps, schedule, validate: Every::Steps(tenth), save: Every::Steps(tenth.div_ceil(4)) };
+        // Ten validations, but not so many that a short run does little else.
+        let validate = (steps / 10).max((steps / 2).min(100)).max(1);
+        let save = Every::Steps(validate.div_ceil(4));
+        let plan = Plan { steps, schedule, validate: Every::Steps(validate), save };
         self.progress.message(&format!(
-            "planned for {minutes} minutes: {steps} steps of {:.0} ms, a validation every {tenth}",
+            "planned for {minutes} minutes: {steps} steps of {:.0} ms, a validation every {validate}",
             1e3 * per_step
         ));
         self.state.plan = Some(plan);
