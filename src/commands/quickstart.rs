@@ -115,7 +115,7 @@ fn settings(arguments: &Arguments, [src, tgt, valid_src, valid_tgt]: [PathBuf; 4
     config.batch.max_tokens = 1024;
     config.schedule =
         Schedule { kind: ScheduleKind::Linear, peak: Some(0.003), warmup: (arguments.steps / 8).max(1) };
-    config.validation.every = Every::Steps((arguments.steps / 3).max(1));
+    config.validation.every = Every::Steps(arguments.steps.div_ceil(3).max(1));
     config.validation.max_sentences = 100;
     config.validation.samples = 1;
     config.checkpoints.every = config.validation.every;
