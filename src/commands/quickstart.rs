@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
         corpus.train.len(),
         corpus.held_out.len()
     );
-    let config = settings(&arguments, write_corpus(out, &corpus)?);
+    let config = settings(&arguments, write_corpus(out, &corpus.train)?);
     let stop = stop_on_signals()?;
     let mut view = View::new();
     let outcome = train(config, out, false, isa, &stop, &mut view);
@@ -82,30 +82,24 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     Ok(())
 }
 
-/// Writes the corpus where a run keeps what can be made again; the four files.
-fn write_corpus(out: &Path, corpus: &builtin::Corpus) -> Result<[PathBuf; 4], regard::Error> {
+/// Writes the training pairs where a run keeps what can be made again; the two files.
+fn write_corpus(out: &Path, pairs: &[(String, String)]) -> Result<[PathBuf; 2], regard::Error> {
     let folder = out.join("cache");
     fs::create_dir_all(&folder).map_err(|e| regard::Error::io(&folder, e))?;
-    let write = |name: &str, pairs: &[(String, String)], second: bool| {
+    let write = |name: &str, side: fn(&(String, String)) -> &String| {
         let path = folder.join(name);
-        let text: String = pairs.iter().map(|p| format!("{}\n", if second { &p.1 } else { &p.0 })).collect();
+        let text: String = pairs.iter().map(|pair| format!("{}\n", side(pair))).collect();
         fs::write(&path, text).map_err(|e| regard::Error::io(&path, e))?;
         Ok(path)
     };
-    Ok([
-        write("train.en", &corpus.train, false)?,
-        write("train.fr", &corpus.train, true)?,
-        write("held-out.en", &corpus.held_out, false)?,
-        write("held-out.fr", &corpus.held_out, true)?,
-    ])
+    Ok([write("train.en", |pair| &pair.0)?, write("train.fr", |pair| &pair.1)?])
 }
 
 /// A model half as deep as `tiny`, and a schedule that ends when the minute does.
-fn settings(arguments: &Arguments, [src, tgt, valid_src, valid_tgt]: [PathBuf; 4]) -> TrainConfig {
+fn settings(arguments: &Arguments, [src, tgt]: [PathBuf; 2]) -> TrainConfig {
     let mut config = TrainConfig::new(Preset::Tiny);
     config.data.src = vec![src];
     config.data.tgt = vec![tgt];
-    (config.data.valid_src, config.data.valid_tgt) = (Some(valid_src), Some(valid_tgt));
     config.threads = arguments.threads;
     config.steps = Some(arguments.steps);
     config.log_every = 100;
@@ -116,6 +110,7 @@ fn settings(arguments: &Arguments, [src, tgt, valid_src, valid_tgt]: [PathBuf; 4
     config.schedule =
         Schedule { kind: ScheduleKind::Linear, peak: Some(0.003), warmup: (arguments.steps / 8).max(1) };
     config.validation.every = Every::Steps(arguments.steps.div_ceil(3).max(1));
+    // Pairs of the training set: the held-out ones must not choose the model that they judge.
     config.validation.max_sentences = 100;
     config.validation.samples = 1;
     config.checkpoints.every = config.validation.every;
