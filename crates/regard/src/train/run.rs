@@ -1,22 +1,19 @@
 //! The training loop.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use super::config::{Every, TrainConfig, ValidationMetric};
 use super::log::{Log, Record, StepRecord, ValidationRecord};
-use super::prepare::{Data, Folder, config_file, has_run, languages, load_init};
+use super::prepare::{Data, Folder};
 use super::schedule::{Schedule, ScheduleKind};
 use super::state::{self, Best, Plan, Snapshot, State, Store};
 use super::validate::Validator;
-use super::{Trainer, checkpoint, report};
+use super::{Trainer, report};
 use crate::batch::{Batch, plan_epoch};
 use crate::counter::mix;
-use crate::formats::{GenerationConfig, Model, Precision};
-use crate::model::{ModelConfig, Transformer, Tying};
-use crate::text::TokenizerPair;
-use crate::{Error, Isa, Result};
+use crate::formats::{Model, Precision};
+use crate::{Error, Result};
 
 /// Hears how a run goes.
 pub trait Progress {
@@ -66,201 +63,25 @@ const STEP_SHARE: f64 = 0.85;
 /// The running mean of the loss looks back over about so many steps.
 const LOOK_BACK: f64 = 50.0;
 
-/// Settings that may change when a run is resumed: nothing that decides the model's shape or which batch comes next.
-const CHANGEABLE: [&str; 11] = [
-    "threads",
-    "steps",
-    "epochs",
-    "log_every",
-    "model.dropout",
-    "model.attention_dropout",
-    "model.activation_dropout",
-    "optimizer.",
-    "schedule.",
-    "validation.",
-    "checkpoints.",
-];
-/// Those of them that a plan for a time limit has fixed.
-const PLANNED: [&str; 5] = ["steps", "epochs", "schedule.", "validation.every", "checkpoints.every"];
-
-/// The settings of the run in `out`, with `change`s where these are possible.
-pub fn resumed_config(
-    out: &Path,
-    change: impl FnOnce(&mut TrainConfig) -> Result<()>,
-) -> Result<TrainConfig> {
-    let saved = TrainConfig::load(&config_file(out))?;
-    let mut config = saved.clone();
-    change(&mut config)?;
-    config.absolute_paths()?;
-    let fits =
-        |list: &[&str], key: &str| list.iter().any(|c| key == *c || (c.ends_with('.') && key.starts_with(c)));
-    for key in saved.differences(&config) {
-        if !fits(&CHANGEABLE, &key) {
-            return Err(Error::config(
-                key,
-                "cannot change in the middle of a run; start another one for that",
-            ));
-        }
-        if saved.minutes.is_some() && fits(&PLANNED, &key) {
-            let message = "this run follows the plan that was made for its --minutes, which cannot change";
-            return Err(Error::config(key, message));
-        }
-    }
-    Ok(config)
-}
-
-struct Run<'a> {
-    config: TrainConfig,
-    folder: Folder,
-    data: Data,
-    trainer: Trainer,
-    ema: Option<Vec<f32>>,
-    validator: Validator,
-    store: Store,
-    log: Log,
-    state: State,
-    stop: &'a AtomicBool,
-    progress: &'a mut dyn Progress,
-    started: Instant,
+pub(super) struct Run<'a> {
+    pub(super) config: TrainConfig,
+    pub(super) folder: Folder,
+    pub(super) data: Data,
+    pub(super) trainer: Trainer,
+    pub(super) ema: Option<Vec<f32>>,
+    pub(super) validator: Validator,
+    pub(super) store: Store,
+    pub(super) log: Log,
+    pub(super) state: State,
+    pub(super) stop: &'a AtomicBool,
+    pub(super) progress: &'a mut dyn Progress,
+    pub(super) started: Instant,
     /// All seconds of earlier parts of the run.
-    before: f64,
+    pub(super) before: f64,
 }
 
-/// Trains as `config` says into `out`, until it is done or `stop` turns true. With `resume`, goes on where the run in `out` was.
-pub fn train(
-    mut config: TrainConfig,
-    out: &Path,
-    resume: bool,
-    isa: Isa,
-    stop: &AtomicBool,
-    progress: &mut dyn Progress,
-) -> Result<Outcome> {
-    let started = Instant::now();
-    config.check()?;
-    config.absolute_paths()?;
-    let resume = resume && has_run(out);
-    // Before there is a state, nothing of an earlier start is worth keeping.
-    let going_on = resume && Store::any(&out.join("checkpoints"));
-    let threads =
-        config.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    config.threads = Some(threads);
-    let init = if going_on { None } else { load_init(&config)? };
-    if let Some(model) = &init {
-        let ModelConfig { dropout, attention_dropout, activation_dropout, .. } = config.model;
-        let loaded = model.transformer.config().clone();
-        config.model = ModelConfig { dropout, attention_dropout, activation_dropout, ..loaded };
-    }
-    let folder = Folder::open(out, resume)?;
-    let known = match (&init, going_on) {
-        (_, true) => Some(TokenizerPair::load(out)?),
-        (Some(model), false) => Some(model.tokenizers.clone()),
-        (None, false) => None,
-    };
-    // Looked at before the tokenizer is trained, which may take a while.
-    super::prepare::inputs(&config.data)?;
-    let data = Data::prepare(&config, &folder, known, threads, progress)?;
-
-    let words = (data.tokenizers.source().size(), data.tokenizers.target().size());
-    (config.model.source_vocabulary, config.model.target_vocabulary) = words;
-    if !data.tokenizers.is_joint() && config.model.tying == Tying::ThreeWay {
-        config.model.tying = Tying::Decoder;
-        progress.message("two vocabularies: target embedding and output are tied, the source's stands alone");
-    }
-    let transformer = Transformer::new(config.model.clone())?;
-    let weights = match init {
-        Some(model) if model.weights.len() == transformer.parameters().len() => model.weights,
-        Some(model) => {
-            let (has, needs) = (model.weights.len(), transformer.parameters().len());
-            let message = format!("the model has {has} weights and its tokenizers ask for {needs}");
-            return Err(Error::config("data.init", message));
-        }
-        None => transformer.parameters().initialise(config.seed),
-    };
-    let length = weights.len();
-    progress.message(&format!(
-        "a model of {:.1} million weights on {threads} core{} ({})",
-        length as f64 / 1e6,
-        if threads == 1 { "" } else { "s" },
-        isa.name()
-    ));
-    // Dropout draws from another stream than the first weights.
-    let seed = mix(config.seed ^ 0x6472_6f70);
-    let mut trainer = Trainer::new(transformer, weights, config.step_settings(), isa, threads, seed)?;
-    let (mut store, found) = Store::open(&folder.checkpoints, length, &mut |text| progress.message(text))?;
-    let mut ema = config.optimizer.ema.map(|_| trainer.weights().to_vec());
-    let mut state = State { seed: config.seed, corpus: data.hash, ..State::default() };
-    match found {
-        Some((saved, vectors)) if going_on => {
-            if saved.corpus != data.hash {
-                let message = "the corpus is not the one that this run began with; give the same files again";
-                return Err(Error::file(out, message));
-            }
-            let mut vectors = vectors.into_iter();
-            let mut next = || vectors.next().unwrap_or_default();
-            let (weights, moments) = (next(), (next(), next()));
-            let saved_ema = next();
-            ema = ema.map(|_| if saved_ema.is_empty() { weights.clone() } else { saved_ema });
-            trainer.restore(saved.step, weights, moments)?;
-            state = saved;
-            progress.message(&format!("going on after step {} of epoch {}", state.step, state.epoch + 1));
-        }
-        None if going_on => {
-            let message = "no checkpoint of this run is whole; start another one";
-            return Err(Error::file(&folder.checkpoints, message));
-        }
-        _ => {
-            let model = Model {
-                transformer: trainer.model().clone(),
-                weights: trainer.weights().to_vec(),
-                tokenizers: data.tokenizers.clone(),
-                languages: languages(&config.data),
-                generation: GenerationConfig::default(),
-                final_logits_bias: None,
-            };
-            checkpoint::write_text(&config_file(out), &config.to_toml())?;
-            model.save(out, Precision::F32)?;
-        }
-    }
-    checkpoint::write_text(&config_file(out), &config.to_toml())?;
-    let (validator, dropped) = Validator::new(
-        data.valid.clone(),
-        &data.tokenizers,
-        (config.validation.beam, config.validation.samples, config.filters.max_tokens),
-        config.model.target_pad(),
-        isa,
-        threads,
-    )?;
-    if dropped > 0 {
-        progress.message(&format!("{dropped} validation pairs have too many tokens and are left out"));
-    }
-    if validator.len() == 0 {
-        return Err(Error::config("filters.max_tokens", "leaves no validation pair"));
-    }
-    let mut log = Log::open(&folder.logs, state.log_length, state.step)?;
-    if state.step == 0 {
-        log.text("settings", 0, &format!("```\n{}```", config.to_toml()))?;
-        save_state(&mut store, &mut log, &mut state, &trainer, ema.as_deref())?;
-    }
-    let before = state.all_seconds;
-    let mut run = Run {
-        config,
-        folder,
-        data,
-        trainer,
-        ema,
-        validator,
-        store,
-        log,
-        state,
-        stop,
-        progress,
-        started,
-        before,
-    };
-    run.go()
-}
-
-fn save_state(
+/// Everything that the run needs to go on, to the last bit.
+pub(super) fn save_state(
     store: &mut Store,
     log: &mut Log,
     state: &mut State,
@@ -276,7 +97,8 @@ fn save_state(
 }
 
 impl Run<'_> {
-    fn go(&mut self) -> Result<Outcome> {
+    /// From where the state is to the end, or to where it is stopped.
+    pub(super) fn go(&mut self) -> Result<Outcome> {
         self.state.finished &= self.is_over();
         if self.state.finished {
             self.progress.message("this run is finished; --steps or --epochs with a larger number goes on");
