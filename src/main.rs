@@ -6,6 +6,11 @@ use clap::{CommandFactory, Parser, Subcommand};
 use commands::{ClosedPipe, Usage};
 use std::process::ExitCode;
 
+/// The `gemm` crate asks for its packing buffers anew at each product; the system's allocator gives such large ones back to the
+/// kernel each time, and both cores wait for that.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The Transformer, from raw parallel text to a served translator.
 #[derive(Debug, Parser)]
 #[command(name = "regard", version, arg_required_else_help = true)]
