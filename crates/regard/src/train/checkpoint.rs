@@ -52,7 +52,7 @@ pub(super) fn write(path: &Path, head: &impl Serialize, vectors: &[&[f32]]) -> R
     })
 }
 
-/// Reads what [`write`] wrote: the head, and `vectors` vectors of `length` numbers each. Refuses anything else.
+/// Reads what [`write()`] wrote: the head, and `vectors` vectors of `length` numbers each. Refuses anything else.
 pub(super) fn read<H: DeserializeOwned>(path: &Path, length: usize) -> Result<(H, Vec<Vec<f32>>)> {
     let refuse = |why: &str| Error::file(path, format!("not a checkpoint that can be used: {why}"));
     let mut bytes = Vec::new();
