@@ -84,6 +84,20 @@ fn a_beam_of_one_is_greedy() {
 }
 
 #[test]
+fn every_instruction_set_finds_the_same_translations() {
+    let of = model(small(), 5);
+    let sources = sources(12);
+    let found = |isa| search(&of.0, &of.1, &sources, &options(3), isa, 2).unwrap();
+    let want = found(Isa::best());
+    for isa in Isa::available() {
+        for (a, b) in found(isa).iter().zip(&want) {
+            assert_eq!(a[0].ids, b[0].ids, "{isa}");
+            assert!((a[0].score - b[0].score).abs() < 1e-4, "{isa}");
+        }
+    }
+}
+
+#[test]
 fn a_translation_does_not_depend_on_batch_order_or_threads() {
     let of = model(small(), 5);
     let sources = sources(23);

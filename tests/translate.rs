@@ -205,6 +205,74 @@ fn a_beam_larger_than_the_vocabulary_works() {
     assert!(out.lines().count() > 400, "{}", out.lines().count());
 }
 
+/// Starts `regard translate`; its output is read line by line.
+#[cfg(unix)]
+fn start(flags: &[&str]) -> (std::process::Child, std::io::BufReader<std::process::ChildStdout>) {
+    let model = folder().to_str().unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_regard"))
+        .args([&["translate", "--model", model, "--max-length", "9"], flags].concat())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = std::io::BufReader::new(child.stdout.take().unwrap());
+    (child, output)
+}
+
+#[cfg(unix)]
+fn interrupt(child: &std::process::Child) {
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_leaves_complete_lines() {
+    use std::io::{BufRead, Read};
+    // While it waits for input it ends at once, and what it had got is out.
+    let (mut child, mut output) = start(&[]);
+    child.stdin.as_mut().unwrap().write_all(b"The dog sleeps.\n").unwrap();
+    let mut line = String::new();
+    output.read_line(&mut line).unwrap();
+    assert!(line.len() > 1 && line.ends_with('\n'));
+    interrupt(&child);
+    assert!(!child.wait().unwrap().success());
+    // In the middle of a file it finishes what is at hand and says how far it came.
+    let (mut child, mut output) = start(&["--threads", "1", "--beam", "2"]);
+    let mut stdin = child.stdin.take().unwrap();
+    let writer = std::thread::spawn(move || {
+        let _ = stdin.write_all("The dog sleeps in the big red house.\n".repeat(5_000).as_bytes());
+    });
+    let mut text = String::new();
+    output.read_line(&mut text).unwrap();
+    interrupt(&child);
+    output.read_to_string(&mut text).unwrap();
+    let mut error = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut error).unwrap();
+    child.wait().unwrap();
+    writer.join().unwrap();
+    assert!(text.ends_with('\n'));
+    let lines = text.lines().count();
+    assert!((1..=5_000).contains(&lines), "{lines}");
+    assert!(
+        lines == 5_000
+            || error.is_empty()
+            || error == format!("regard: stopped after {lines} lines, which are complete\n"),
+        "{lines}: {error}"
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_closed_pipe_ends_quietly() {
+    let (mut child, output) = start(&[]);
+    drop(output);
+    let _ = child.stdin.take().unwrap().write_all("The dog sleeps.\n".repeat(50).as_bytes());
+    let done = child.wait_with_output().unwrap();
+    assert!(done.status.success());
+    assert_eq!(String::from_utf8_lossy(&done.stderr), "");
+}
+
 fn files(folder: &Path, source: &[&str], reference: &[&str]) -> (PathBuf, PathBuf) {
     let (s, r) = (folder.join("test.en"), folder.join("test.fr"));
     std::fs::write(&s, source.join("\n") + "\n").unwrap();

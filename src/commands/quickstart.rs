@@ -37,7 +37,7 @@ pub(crate) struct Arguments {
 
 /// New sentences teach more than the same ones again: a run sees each of these about four times.
 const PAIRS: usize = 30_000;
-/// About a minute on two cores.
+/// A minute to a minute and a half on two cores.
 const STEPS: u64 = 1400;
 
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
@@ -153,8 +153,7 @@ fn next_steps(out: &Path) -> String {
     format!(
         "What to run next:\n  \
          echo \"The girls will buy a red house.\" | regard translate --model {out}\n  \
-         regard look --model {out} --src \"The cat sleeps.\"\n  \
-         regard serve --model {out}\n\
+         regard look --model {out} --src \"The cat sleeps.\"\n\
          With your own text, a sentence a line, its translation on the same line of the other file:\n  \
          regard train --src train.en --tgt train.de --valid-src val.en --valid-tgt val.de --out en-de"
     )

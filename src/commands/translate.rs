@@ -9,7 +9,8 @@ use regard::translator::{Candidate, Line};
 use serde::Serialize;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -65,13 +66,17 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     let stdin = [PathBuf::from("-")];
     let files = if arguments.files.is_empty() { &stdin[..] } else { &arguments.files[..] };
     let stop = stop_on_signals()?;
+    let idle = end_when_idle()?;
     let progress = progress(files);
     let mut output = Output::new();
     for file in files {
         let mut lines = Lines::open(file)?;
         loop {
             let before = lines.count();
-            let batch = lines.next_batch_lossy()?;
+            idle.store(true, Ordering::SeqCst);
+            let batch = lines.next_batch_lossy();
+            idle.store(false, Ordering::SeqCst);
+            let batch = batch?;
             if batch.is_empty() {
                 break;
             }
@@ -102,8 +107,18 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     output.flush()
 }
 
+/// A flag to be true while the command waits for input: then every line is out, and a signal may end the program at once.
+fn end_when_idle() -> std::io::Result<Arc<AtomicBool>> {
+    use signal_hook::consts::{SIGINT, SIGTERM};
+    let idle = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(&idle))?;
+    }
+    Ok(idle)
+}
+
 /// Lines that are translated between two looks at the signals.
-const PART: usize = 1024;
+const PART: usize = 512;
 
 fn progress(files: &[PathBuf]) -> ProgressBar {
     let from_terminal = files.iter().any(|f| f == Path::new("-")) && std::io::stdin().is_terminal();

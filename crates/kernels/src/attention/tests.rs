@@ -218,3 +218,42 @@ fn ranges_of_the_masks() {
     assert_eq!(window.range(8, 9, 9), 6..9);
     assert_eq!(Mask { causal: true, window: Some(2) }.range(4, 9, 9), 2..5);
 }
+
+#[test]
+fn a_window_does_not_touch_what_is_far_away() {
+    // A key that is touched spoils a row even with weight zero: NaN · 0 is NaN.
+    let (n, d, bad) = (512, 4, 400);
+    let (q, mut k, mut v) = (random(n * d, 1), random(n * d, 2), random(n * d, 3));
+    k[bad * d..][..d].fill(f32::NAN);
+    v[bad * d..][..d].fill(f32::NAN);
+    for isa in Isa::available() {
+        let offsets = [0, n];
+        let shape = Attention {
+            heads: 1,
+            d_k: d,
+            d_v: d,
+            scale: 0.5,
+            mask: Mask { causal: false, window: Some(3) },
+            queries: &offsets,
+            keys: &offsets,
+            dropout: None,
+            relative: None,
+        };
+        let mats = (Mat::new(&q, n, d), Mat::new(&k, n, d), Mat::new(&v, n, d));
+        let (mut out, mut sums) = (vec![0.0; n * d], vec![0.0; n]);
+        attention_forward(
+            isa,
+            &shape,
+            mats,
+            MatMut::new(&mut out, n, d),
+            &mut sums,
+            None,
+            &mut Scratch::default(),
+        );
+        let spoilt: Vec<usize> = (0..n).filter(|i| out[i * d..][..d].iter().any(|x| x.is_nan())).collect();
+        assert!(spoilt.contains(&bad), "{isa}");
+        // A block of queries and the window beside it, in whole vectors.
+        let near = BLOCK + 3 + WIDTH;
+        assert!(spoilt.iter().all(|i| i.abs_diff(bad) <= near), "{isa}: {spoilt:?}");
+    }
+}
