@@ -74,6 +74,10 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
         loop {
             let before = lines.count();
             idle.store(true, Ordering::SeqCst);
+            // A signal from now on ends the program; one that came before has left its mark.
+            if stop.load(Ordering::SeqCst) {
+                return Err(format!("stopped after {before} lines, which are complete").into());
+            }
             let batch = lines.next_batch_lossy();
             idle.store(false, Ordering::SeqCst);
             let batch = batch?;
