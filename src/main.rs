@@ -28,7 +28,7 @@ enum Command {
     Average(commands::average::Arguments),
     /// Show what a model folder holds: sizes, languages, vocabulary, search settings
     Info(commands::info::Arguments),
-    /// A first translator in about a minute, trained on a corpus built into the program
+    /// A first translator in a minute or two, trained on a corpus built into the program
     Quickstart(commands::quickstart::Arguments),
     /// Train a translator on parallel text
     Train(Box<commands::train::Arguments>),

@@ -1,4 +1,4 @@
-//! `regard quickstart`: a translator in about a minute, without any files.
+//! `regard quickstart`: a translator in a minute or two, without any files.
 
 use super::train::View;
 use super::{CommandResult, cores, stop_on_signals};
