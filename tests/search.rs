@@ -3,8 +3,8 @@
 use crate::invariants::{WORDS, sentences, small, variants};
 use regard::Isa;
 use regard::decode::{
-    EarlyStopping, Hypothesis, LengthPenalty, Member, Sampling, SearchOptions, score_pairs, search,
-    search_ensemble,
+    EarlyStopping, Engine, Hypothesis, LengthPenalty, Precision, Sampling, SearchOptions, score_pairs,
+    search, search_ensemble,
 };
 use regard::model::{ModelConfig, Positions, Transformer};
 
@@ -27,8 +27,8 @@ fn find(of: &(Transformer, Vec<f32>), sources: &[Vec<u32>], options: &SearchOpti
     search(&of.0, &of.1, sources, options, Isa::best(), 2).unwrap()
 }
 
-fn member(of: &(Transformer, Vec<f32>)) -> Member<'_> {
-    Member { model: &of.0, weights: &of.1, bias: None }
+fn engine(of: &(Transformer, Vec<f32>), bias: Option<&[f32]>) -> Engine {
+    Engine::new(&of.0, &of.1, bias, Precision::F32, Isa::best())
 }
 
 /// The tokens of a hypothesis with its end, if it has one.
@@ -234,7 +234,7 @@ fn an_ensemble_of_one_model_twice_is_that_model() {
     let other = model(small(), 11);
     let sources = sources(5);
     let both = |a: &'_ (Transformer, Vec<f32>), b: &'_ (Transformer, Vec<f32>)| {
-        search_ensemble(&[member(a), member(b)], &sources, &options(3), Isa::best(), 2).unwrap()
+        search_ensemble(&[&engine(a, None), &engine(b, None)], &sources, &options(3), 2).unwrap()
     };
     let alone = find(&of, &sources, &options(3));
     for (a, b) in both(&of, &of).iter().zip(&alone) {
@@ -243,8 +243,8 @@ fn an_ensemble_of_one_model_twice_is_that_model() {
     }
     assert_ne!(both(&of, &other), alone);
     let strange = model(ModelConfig { source_vocabulary: 9, target_vocabulary: 9, ..small() }, 1);
-    let members = [member(&of), member(&strange)];
-    let error = search_ensemble(&members, &sources, &options(1), Isa::best(), 1).unwrap_err().to_string();
+    let engines = [&engine(&of, None), &engine(&strange, None)];
+    let error = search_ensemble(&engines, &sources, &options(1), 1).unwrap_err().to_string();
     assert_eq!(error, "search: models of different vocabularies: 9 and 23 words; an ensemble needs one");
 }
 
@@ -253,11 +253,10 @@ fn a_bias_of_the_logits_counts() {
     let of = model(small(), 3);
     let mut bias = vec![0.0; WORDS];
     bias[7] = 50.0;
-    let members = [Member { bias: Some(&bias), ..member(&of) }];
-    let found = search_ensemble(&members, &sources(3), &options(2), Isa::best(), 1).unwrap();
+    let found = search_ensemble(&[&engine(&of, Some(&bias))], &sources(3), &options(2), 1).unwrap();
     assert!(found.iter().all(|h| h[0].ids.iter().all(|&id| id == 7) && !h[0].ids.is_empty()));
-    let members = [Member { bias: Some(&bias[..5]), ..member(&of) }];
-    let error = search_ensemble(&members, &sources(1), &options(2), Isa::best(), 1).unwrap_err().to_string();
+    let engine = engine(&of, Some(&bias[..5]));
+    let error = search_ensemble(&[&engine], &sources(1), &options(2), 1).unwrap_err().to_string();
     assert_eq!(error, "search: a bias of 5 numbers for a vocabulary of 23");
 }
 

@@ -1,13 +1,10 @@
 //! `regard bench`: speed on the workloads of `tools/peers`.
 
-use super::{CommandResult, cores, print_line};
-use clap::{Args, Subcommand, ValueEnum};
-use regard::batch::Batch;
-use regard::model::{ModelConfig, Preset, Transformer};
-use regard::train::{StepSettings, Trainer};
-use regard::{Isa, Key};
-use serde::Serialize;
-use std::time::{Duration, Instant};
+mod train;
+mod translate;
+
+use super::CommandResult;
+use clap::{Args, Subcommand};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  regard bench train --preset tiny --seconds 5")]
@@ -21,152 +18,22 @@ enum What {
     /// A training step: forward, loss, backward, clipping and Adam on random tokens
     #[command(after_help = "Example:\n  regard bench train --preset tiny --json\n\n\
         The workload is that of tools/peers/torch_train.py; tools/bench_train.py alternates the two.")]
-    Train(TrainArguments),
-}
-
-#[derive(Debug, Args)]
-struct TrainArguments {
-    /// The size of the model
-    #[arg(long, value_enum)]
-    preset: BenchPreset,
-    /// The number format of the matrix products
-    #[arg(long, value_enum, default_value = "f32")]
-    precision: Precision,
-    /// How long to measure, at least two steps
-    #[arg(long, default_value_t = 12.0, value_name = "SECONDS")]
-    seconds: f64,
-    /// How many cores to use [default: all]
-    #[arg(long)]
-    threads: Option<usize>,
-    /// Print one line of JSON
-    #[arg(long)]
-    json: bool,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum BenchPreset {
-    Tiny,
-    Small,
-    Base,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Precision {
-    F32,
-}
-
-/// One line of the comparison; the fields that the peers print come first.
-#[derive(Debug, Serialize)]
-struct Report {
-    peer: &'static str,
-    version: &'static str,
-    preset: &'static str,
-    precision: &'static str,
-    threads: usize,
-    step_ms: f64,
-    target_tokens_per_s: f64,
-    gflops: f64,
-    peak_rss_mb: u64,
-    /// The part of the replicas' time spent in matrix products.
-    matmul_share: f64,
-    isa: &'static str,
-}
-
-/// Sentences of a batch, and tokens of a sentence on either side.
-fn workload(preset: BenchPreset) -> (Preset, usize, usize, usize) {
-    match preset {
-        BenchPreset::Tiny => (Preset::Tiny, 10_000, 128, 20),
-        BenchPreset::Small => (Preset::Small, 10_000, 128, 20),
-        BenchPreset::Base => (Preset::Base, 32_000, 64, 32),
-    }
+    Train(train::Arguments),
+    /// Decoding: random weights, 256 sentences of 10 to 29 tokens, exactly 25 tokens out
+    #[command(
+        after_help = "Examples:\n  regard bench translate --preset base --precision int8 --beam 4 --json\n  \
+        regard bench translate --preset base --precision int8 --beam 1 --batch 1\n\n\
+        The workload is that of tools/peers/ct2_translate.py; tools/bench_translate.py alternates the two. With --batch 1 the\n\
+        calls are sequential, one sentence in flight, all cores inside it."
+    )]
+    Translate(translate::Arguments),
 }
 
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
     match arguments.what {
-        What::Train(arguments) => train(&arguments),
+        What::Train(arguments) => train::run(&arguments),
+        What::Translate(arguments) => translate::run(&arguments),
     }
-}
-
-fn train(arguments: &TrainArguments) -> CommandResult {
-    if !(arguments.seconds >= 0.0 && arguments.seconds.is_finite()) {
-        return Err(
-            format!("--seconds {}: a number of seconds from 0 on is needed", arguments.seconds).into()
-        );
-    }
-    let isa = Isa::from_env()?;
-    let threads = arguments.threads.unwrap_or_else(cores);
-    let (preset, words, sentences, length) = workload(arguments.preset);
-    // The peer draws from all its words, and dropout 0.1 is everywhere in its layers; our padding token is one more.
-    let config = ModelConfig {
-        attention_dropout: 0.1,
-        activation_dropout: 0.1,
-        dropout: 0.1,
-        ..preset.config(words + 1)
-    };
-    let flops = 6.0
-        * (config.encoder_layers as f64
-            * (12 * config.d_model * config.d_model + 4 * config.d_model * config.d_ff) as f64
-            + (words * config.d_model) as f64)
-        * (sentences * length) as f64;
-    let start_token = config.target_pad();
-    let model = Transformer::new(config)?;
-    let weights = model.parameters().initialise(1);
-    let settings = StepSettings { clip: Some(1.0), ..StepSettings::default() };
-    let mut trainer = Trainer::new(model, weights, settings, isa, threads, 1)?;
-
-    let mut step = |n: u64| -> Result<_, regard::Error> {
-        let key = Key::new(2).child(n);
-        let ids: Vec<u32> = (0..2 * sentences * length).map(|i| key.bits(i as u32) % words as u32).collect();
-        let (source, target) = ids.split_at(sentences * length);
-        let batch = Batch::new(source.chunks(length).zip(target.chunks(length)), start_token)?;
-        trainer.step(&[batch], 1e-4)
-    };
-    for n in 0..2 {
-        step(n)?;
-    }
-    let (mut steps, mut busy, mut products) = (0u32, Duration::ZERO, Duration::ZERO);
-    let start = Instant::now();
-    while steps < 2 || start.elapsed().as_secs_f64() < arguments.seconds {
-        let report = step(2 + u64::from(steps))?;
-        if !report.applied {
-            return Err(format!("the loss is {} after {steps} steps", report.loss).into());
-        }
-        steps += 1;
-        busy += report.busy;
-        products += report.products;
-    }
-    let seconds = start.elapsed().as_secs_f64() / f64::from(steps);
-    let round = |x: f64, digits: i32| (x * 10f64.powi(digits)).round() / 10f64.powi(digits);
-    let report = Report {
-        peer: "regard",
-        version: env!("CARGO_PKG_VERSION"),
-        preset: preset.name(),
-        precision: match arguments.precision {
-            Precision::F32 => "f32",
-        },
-        threads,
-        step_ms: round(seconds * 1e3, 1),
-        target_tokens_per_s: round((sentences * length) as f64 / seconds, 0),
-        gflops: round(flops / seconds / 1e9, 1),
-        peak_rss_mb: peak_rss_mb(),
-        matmul_share: round(products.as_secs_f64() / busy.as_secs_f64(), 3),
-        isa: isa.name(),
-    };
-    if arguments.json {
-        return print_line(serde_json::to_string(&report)?);
-    }
-    print_line(format_args!(
-        "{} {} on {threads} threads ({}): {:.1} ms a step, {:.0} target tokens/s, {:.1} GFLOPS, {:.0} % in matrix \
-             products, peak memory {} MB",
-        report.preset,
-        report.precision,
-        report.isa,
-        report.step_ms,
-        report.target_tokens_per_s,
-        report.gflops,
-        100.0 * report.matmul_share,
-        report.peak_rss_mb
-    ))
 }
 
 /// The most memory this process has held, in MiB; 0 where the system does not tell.

@@ -92,7 +92,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
             translator.target().encode(&best.text)?
         }
     };
-    let model = translator.model();
+    let model = arguments.model.first()?;
     let mut tape = Tape::new(translator.isa(), translator.threads());
     let maps = attention_maps(&mut tape, &model.transformer, &model.weights, &source, &target)?;
     let pieces = |tokenizer: &regard::text::Tokenizer, ids: &[u32]| -> Vec<String> {

@@ -2,7 +2,8 @@
 
 use super::cores;
 use clap::{Args, ValueEnum};
-use regard::decode::{EarlyStopping, LengthPenalty, Sampling, SearchOptions};
+use regard::decode::{EarlyStopping, LengthPenalty, Precision, Sampling, SearchOptions};
+use regard::formats::Model;
 use regard::translator::Translator;
 use regard::{Isa, Result};
 use std::path::PathBuf;
@@ -15,21 +16,36 @@ pub(super) struct ModelFlags {
     /// How many cores to use [default: all]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// The number format of the matrix products
-    #[arg(long, value_enum, default_value = "f32")]
-    precision: Precision,
+    /// The number format of the matrix products [default: int8 for a quantised model, else f32]
+    #[arg(long, value_enum)]
+    precision: Option<PrecisionFlag>,
 }
 
+/// The number format of matrix products while decoding.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Precision {
+pub(super) enum PrecisionFlag {
     F32,
+    Int8,
+}
+
+impl From<PrecisionFlag> for Precision {
+    fn from(flag: PrecisionFlag) -> Self {
+        match flag {
+            PrecisionFlag::F32 => Precision::F32,
+            PrecisionFlag::Int8 => Precision::Int8,
+        }
+    }
 }
 
 impl ModelFlags {
     pub(super) fn load(&self) -> std::result::Result<Translator, Box<dyn std::error::Error>> {
-        let Precision::F32 = self.precision;
-        let isa = Isa::from_env()?;
-        Ok(Translator::load(&self.model, isa, self.threads.unwrap_or_else(cores))?)
+        let (isa, threads) = (Isa::from_env()?, self.threads.unwrap_or_else(cores));
+        Ok(Translator::load_as(&self.model, self.precision.map(Precision::from), isa, threads)?)
+    }
+
+    /// The first model with its weights, as training had them.
+    pub(super) fn first(&self) -> Result<Model> {
+        Model::load(&self.model[0])
     }
 }
 

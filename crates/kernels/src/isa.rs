@@ -61,7 +61,8 @@ impl Isa {
             if avx2 {
                 found.push(Isa(Level::Avx2));
             }
-            if avx2 && is_x86_feature_detected!("avx512f") {
+            let avx512 = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
+            if avx2 && avx512 && is_x86_feature_detected!("avx512vnni") {
                 found.push(Isa(Level::Avx512));
             }
         }

@@ -21,12 +21,15 @@ mod matmul;
 pub mod mapped;
 pub mod naive;
 mod norm;
+mod packed;
 mod rng;
 mod simd;
 mod softmax;
 #[cfg(test)]
 mod testing;
+mod team;
 mod timer;
+mod vocabulary;
 
 pub use activation::{Activation, activate, activate_backward};
 pub use adam::{Adam, adam_step};
@@ -38,6 +41,9 @@ pub use isa::{Isa, IsaError, VARIABLE as ISA_VARIABLE};
 pub use mat::{Mat, MatMut};
 pub use matmul::{Into, matmul};
 pub use norm::{Norm, NormSaved, add_norm, add_norm_backward};
+pub use packed::{Packed, RowScratch, Rows, quantize_rows};
 pub use rng::{Dropout, Key};
 pub use softmax::{log_softmax_rows, softmax_rows};
+pub use team::Team;
 pub use timer::Timer;
+pub use vocabulary::{Bans, BestWords};

@@ -28,6 +28,14 @@ pub(crate) trait Simd: Copy {
     type U: Copy;
     /// Lanes of true or false.
     type M: Copy;
+    /// Lanes of `i32`.
+    type I: Copy;
+    /// Lanes of 8-bit weights, `GROUP` in each, widened as `dot` wants them.
+    type W: Copy;
+    /// Neighbouring products that `dot` adds into one lane.
+    const GROUP: usize;
+    /// What is added to each 8-bit activation, because the instruction wants it unsigned.
+    const ZERO_POINT: i32;
 
     fn splat(self, x: f32) -> Self::F;
     /// # Safety
@@ -75,6 +83,24 @@ pub(crate) trait Simd: Copy {
     fn shr_u<const N: i32>(self, a: Self::U) -> Self::U;
     /// `a < b` as unsigned numbers.
     fn lt_u(self, a: Self::U, b: Self::U) -> Self::M;
+    /// Whether a lane is true.
+    fn any(self, m: Self::M) -> bool;
+
+    fn splat_i(self, x: i32) -> Self::I;
+    /// # Safety
+    /// `LANES` integers can be read at `p`.
+    unsafe fn load_i(self, p: *const i32) -> Self::I;
+    fn int_to_float(self, a: Self::I) -> Self::F;
+    /// # Safety
+    /// `LANES · GROUP` bytes can be read at `p`.
+    unsafe fn load_weights(self, p: *const i8) -> Self::W;
+    /// Adds to each lane the `GROUP` products of its weights with the activations in a lane of `a`, as `quantize` has written them.
+    fn dot(self, sum: Self::I, w: Self::W, a: Self::I) -> Self::I;
+    /// Rounds `LANES · GROUP` numbers, of which the first `n` are there and the others 0, times `factor` to 8 bits, and writes
+    /// them in `LANES` words, `GROUP` in each.
+    /// # Safety
+    /// `n <= LANES · GROUP` floats can be read at `x`, and `LANES` words written at `to`.
+    unsafe fn quantize(self, x: *const f32, n: usize, factor: Self::F, to: *mut i32);
 
     fn zero(self) -> Self::F {
         self.splat(0.0)
@@ -103,6 +129,36 @@ pub(crate) trait Simd: Copy {
         }
     }
 }
+
+/// The constants of an instruction set, for what is laid out before a kernel runs.
+macro_rules! constant {
+    ($(#[$doc:meta])* $name:ident, $constant:ident, $type:ty) => {
+        $(#[$doc])*
+        pub(crate) fn $name(isa: crate::Isa) -> $type {
+            match isa.level() {
+                crate::isa::Level::Portable => portable::Portable::$constant,
+                #[cfg(target_arch = "x86_64")]
+                crate::isa::Level::Avx2 => avx2::Avx2::$constant,
+                #[cfg(target_arch = "x86_64")]
+                crate::isa::Level::Avx512 => avx512::Avx512::$constant,
+                #[cfg(target_arch = "aarch64")]
+                crate::isa::Level::Neon => neon::Neon::$constant,
+            }
+        }
+    };
+}
+constant!(
+    /// [`Simd::LANES`]
+    lanes, LANES, usize
+);
+constant!(
+    /// [`Simd::GROUP`]
+    group, GROUP, usize
+);
+constant!(
+    /// [`Simd::ZERO_POINT`]
+    zero_point, ZERO_POINT, i32
+);
 
 /// `Simd::product` and `Simd::transpose` of an instruction set, compiled once and not inlined.
 macro_rules! block_methods {
@@ -145,7 +201,7 @@ macro_rules! simd_kernel {
                 $body($crate::simd::avx2::Avx2::new(), $($arg),*)
             }
             #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx512f,avx2,fma")]
+            #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma")]
             #[allow(clippy::too_many_arguments)]
             fn avx512($($arg: $ty),*) $(-> $ret)? {
                 $body($crate::simd::avx512::Avx512::new(), $($arg),*)

@@ -10,7 +10,7 @@
 //! # }
 //! ```
 
-use crate::decode::{Hypothesis, Member, SearchOptions, search_ensemble};
+use crate::decode::{Engine, Hypothesis, Precision, SearchOptions, search_ensemble};
 use crate::formats::Model;
 use crate::text::{Tokenizer, normalise};
 use crate::{Error, Isa, Result};
@@ -19,8 +19,9 @@ use std::path::Path;
 /// One or several models of one vocabulary, ready to translate; it can be shared by threads.
 #[derive(Debug)]
 pub struct Translator {
+    /// Their weights are in the engines.
     models: Vec<Model>,
-    isa: Isa,
+    engines: Vec<Engine>,
     threads: usize,
     longest: usize,
 }
@@ -73,14 +74,34 @@ struct Part {
 }
 
 impl Translator {
-    /// Loads one model, or several as an ensemble.
+    /// Loads one model, or several as an ensemble, in the precision that each is stored in.
     pub fn load<P: AsRef<Path>>(folders: &[P], isa: Isa, threads: usize) -> Result<Self> {
-        let models = folders.iter().map(|f| Model::load(f.as_ref())).collect::<Result<Vec<_>>>()?;
-        Self::new(models, isa, threads)
+        Self::load_as(folders, None, isa, threads)
+    }
+
+    /// The same in a precision of one's choice.
+    pub fn load_as<P: AsRef<Path>>(
+        folders: &[P],
+        precision: Option<Precision>,
+        isa: Isa,
+        threads: usize,
+    ) -> Result<Self> {
+        let loaded = folders.iter().map(|folder| Model::load_engine(folder.as_ref(), precision, isa));
+        let (models, engines) = loaded.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+        Self::with_engines(models, engines, threads)
     }
 
     /// Translates with models that are already there.
-    pub fn new(models: Vec<Model>, isa: Isa, threads: usize) -> Result<Self> {
+    pub fn new(mut models: Vec<Model>, precision: Precision, isa: Isa, threads: usize) -> Result<Self> {
+        let engine = |model: &mut Model| {
+            let weights = std::mem::take(&mut model.weights);
+            Engine::new(&model.transformer, &weights, model.final_logits_bias.as_deref(), precision, isa)
+        };
+        let engines = models.iter_mut().map(engine).collect();
+        Self::with_engines(models, engines, threads)
+    }
+
+    fn with_engines(models: Vec<Model>, engines: Vec<Engine>, threads: usize) -> Result<Self> {
         let Some(first) = models.first() else {
             return Err(Error::Input { operation: "translator", message: "there is no model".into() });
         };
@@ -95,17 +116,22 @@ impl Translator {
         if threads == 0 {
             return Err(Error::config("threads", "0 is too few, at least 1 is needed"));
         }
-        Ok(Translator { models, isa, threads, longest })
+        Ok(Translator { models, engines, threads, longest })
     }
 
-    /// The first model.
+    /// The first model, without its weights, which are packed.
     pub fn model(&self) -> &Model {
         &self.models[0]
     }
 
     /// The instruction set it runs on.
     pub fn isa(&self) -> Isa {
-        self.isa
+        self.engines[0].isa()
+    }
+
+    /// The number format of the matrix products.
+    pub fn precision(&self) -> Precision {
+        self.engines[0].precision()
     }
 
     /// How many cores it uses.
@@ -166,16 +192,8 @@ impl Translator {
         let parts: Vec<Vec<Part>> =
             lines.iter().map(|line| self.split(line.as_ref())).collect::<Result<_>>()?;
         let sources: Vec<Vec<u32>> = parts.iter().flatten().map(|p| p.ids.clone()).collect();
-        let members: Vec<Member<'_>> = self
-            .models
-            .iter()
-            .map(|m| Member {
-                model: &m.transformer,
-                weights: &m.weights,
-                bias: m.final_logits_bias.as_deref(),
-            })
-            .collect();
-        let mut found = search_ensemble(&members, &sources, options, self.isa, self.threads)?.into_iter();
+        let engines: Vec<&Engine> = self.engines.iter().collect();
+        let mut found = search_ensemble(&engines, &sources, options, self.threads)?.into_iter();
         Ok(parts
             .iter()
             .map(|parts| {

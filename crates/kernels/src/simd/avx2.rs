@@ -71,6 +71,11 @@ impl Simd for Avx2 {
     type F = __m256;
     type U = __m256i;
     type M = __m256;
+    type I = __m256i;
+    /// Sixteen 16-bit numbers: products of 8-bit ones would saturate in the 16 bits that AVX2 adds them in.
+    type W = __m256i;
+    const GROUP: usize = 2;
+    const ZERO_POINT: i32 = 0;
 
     #[inline(always)]
     fn splat(self, x: f32) -> Self::F {
@@ -190,6 +195,44 @@ impl Simd for Avx2 {
             let top = _mm256_set1_epi32(i32::MIN);
             _mm256_castsi256_ps(_mm256_cmpgt_epi32(_mm256_xor_si256(b, top), _mm256_xor_si256(a, top)))
         })
+    }
+    #[inline(always)]
+    fn any(self, m: Self::M) -> bool {
+        op!(_mm256_movemask_ps(m)) != 0
+    }
+    #[inline(always)]
+    fn splat_i(self, x: i32) -> Self::I {
+        op!(_mm256_set1_epi32(x))
+    }
+    #[inline(always)]
+    unsafe fn load_i(self, p: *const i32) -> Self::I {
+        op!(_mm256_loadu_si256(p.cast()))
+    }
+    #[inline(always)]
+    fn int_to_float(self, a: Self::I) -> Self::F {
+        op!(_mm256_cvtepi32_ps(a))
+    }
+    #[inline(always)]
+    unsafe fn load_weights(self, p: *const i8) -> Self::W {
+        op!(_mm256_cvtepi8_epi16(_mm_loadu_si128(p.cast())))
+    }
+    #[inline(always)]
+    fn dot(self, sum: Self::I, w: Self::W, a: Self::I) -> Self::I {
+        op!(_mm256_add_epi32(sum, _mm256_madd_epi16(w, a)))
+    }
+    #[inline(always)]
+    unsafe fn quantize(self, x: *const f32, n: usize, factor: Self::F, to: *mut i32) {
+        let first_half = n.min(N);
+        // SAFETY: the caller vouches for `n` floats at `x` and for a vector at `to`.
+        unsafe {
+            let low = self.load_partial(x, first_half);
+            let high = self.load_partial(x.add(first_half), n - first_half);
+            let low = _mm256_cvtps_epi32(self.mul(low, factor));
+            let high = _mm256_cvtps_epi32(self.mul(high, factor));
+            // The instruction packs within halves; the permutation brings the quarters into order.
+            let packed = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi32(low, high));
+            _mm256_storeu_si256(to.cast(), packed);
+        }
     }
     #[inline(always)]
     unsafe fn transpose_8x8(self, from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {

@@ -1,17 +1,17 @@
-//! The vector operations in AVX-512F: sixteen lanes, and masks for the tail.
+//! The vector operations in AVX-512 with BW and VNNI (Ice Lake, Zen 4 and later): sixteen lanes, and masks for the tail.
 
 use super::{Simd, block_methods};
 use crate::block::{Left, Out, Right};
 use std::arch::x86_64::*;
 
-/// AVX-512F; a value exists only where the CPU has it.
+/// AVX-512 F, BW and VNNI; a value exists only where the CPU has them.
 #[derive(Clone, Copy)]
 pub(crate) struct Avx512(());
 
 impl Avx512 {
     /// Callable without `unsafe` only where the features are known to be there.
     #[inline]
-    #[target_feature(enable = "avx512f,avx2,fma")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma")]
     pub(crate) fn new() -> Self {
         Avx512(())
     }
@@ -38,6 +38,10 @@ impl Simd for Avx512 {
     type F = __m512;
     type U = __m512i;
     type M = __mmask16;
+    type I = __m512i;
+    type W = __m512i;
+    const GROUP: usize = 4;
+    const ZERO_POINT: i32 = 128;
 
     #[inline(always)]
     fn splat(self, x: f32) -> Self::F {
@@ -148,10 +152,48 @@ impl Simd for Avx512 {
         op!(_mm512_cmplt_epu32_mask(a, b))
     }
     #[inline(always)]
+    fn any(self, m: Self::M) -> bool {
+        m != 0
+    }
+    #[inline(always)]
+    fn splat_i(self, x: i32) -> Self::I {
+        op!(_mm512_set1_epi32(x))
+    }
+    #[inline(always)]
+    unsafe fn load_i(self, p: *const i32) -> Self::I {
+        op!(_mm512_loadu_si512(p.cast()))
+    }
+    #[inline(always)]
+    fn int_to_float(self, a: Self::I) -> Self::F {
+        op!(_mm512_cvtepi32_ps(a))
+    }
+    #[inline(always)]
+    unsafe fn load_weights(self, p: *const i8) -> Self::W {
+        op!(_mm512_loadu_si512(p.cast()))
+    }
+    #[inline(always)]
+    fn dot(self, sum: Self::I, w: Self::W, a: Self::I) -> Self::I {
+        op!(_mm512_dpbusd_epi32(sum, a, w))
+    }
+    #[inline(always)]
+    unsafe fn quantize(self, x: *const f32, n: usize, factor: Self::F, to: *mut i32) {
+        let to: *mut i8 = to.cast();
+        for i in 0..Self::GROUP {
+            let from = n.min(i * N);
+            // SAFETY: the caller vouches for `n` floats at `x` and for four times sixteen bytes at `to`.
+            unsafe {
+                let part = self.load_partial(x.add(from), (n - from).min(N));
+                let whole = _mm512_cvtps_epi32(self.mul(part, factor));
+                let shifted = _mm512_add_epi32(whole, _mm512_set1_epi32(Self::ZERO_POINT));
+                _mm_storeu_si128(to.add(i * N).cast(), _mm512_cvtepi32_epi8(shifted));
+            }
+        }
+    }
+    #[inline(always)]
     unsafe fn transpose_8x8(self, from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
         // SAFETY: the caller vouches for the memory; a value of this type is proof of AVX2.
         unsafe { super::avx2::transpose_8x8(from, from_stride, to, to_stride) }
     }
 
-    block_methods!(Avx512::new(), "avx512f,avx2,fma");
+    block_methods!(Avx512::new(), "avx512f,avx512bw,avx512vnni,avx2,fma");
 }

@@ -32,6 +32,10 @@ impl Simd for Neon {
     type F = float32x4_t;
     type U = uint32x4_t;
     type M = uint32x4_t;
+    type I = int32x4_t;
+    type W = int16x8_t;
+    const GROUP: usize = 2;
+    const ZERO_POINT: i32 = 0;
 
     #[inline(always)]
     fn splat(self, x: f32) -> Self::F {
@@ -144,6 +148,46 @@ impl Simd for Neon {
     #[inline(always)]
     fn lt_u(self, a: Self::U, b: Self::U) -> Self::M {
         op!(vcltq_u32(a, b))
+    }
+    #[inline(always)]
+    fn any(self, m: Self::M) -> bool {
+        op!(vmaxvq_u32(m)) != 0
+    }
+    #[inline(always)]
+    fn splat_i(self, x: i32) -> Self::I {
+        op!(vdupq_n_s32(x))
+    }
+    #[inline(always)]
+    unsafe fn load_i(self, p: *const i32) -> Self::I {
+        op!(vld1q_s32(p))
+    }
+    #[inline(always)]
+    fn int_to_float(self, a: Self::I) -> Self::F {
+        op!(vcvtq_f32_s32(a))
+    }
+    #[inline(always)]
+    unsafe fn load_weights(self, p: *const i8) -> Self::W {
+        op!(vmovl_s8(vld1_s8(p)))
+    }
+    #[inline(always)]
+    fn dot(self, sum: Self::I, w: Self::W, a: Self::I) -> Self::I {
+        op!({
+            let a = vreinterpretq_s16_s32(a);
+            let low = vmull_s16(vget_low_s16(w), vget_low_s16(a));
+            vaddq_s32(sum, vpaddq_s32(low, vmull_high_s16(w, a)))
+        })
+    }
+    #[inline(always)]
+    unsafe fn quantize(self, x: *const f32, n: usize, factor: Self::F, to: *mut i32) {
+        let first_half = n.min(N);
+        // SAFETY: the caller vouches for `n` floats at `x` and for a vector at `to`.
+        unsafe {
+            let low = self.load_partial(x, first_half);
+            let high = self.load_partial(x.add(first_half), n - first_half);
+            let low = vmovn_s32(vcvtnq_s32_f32(self.mul(low, factor)));
+            let high = vmovn_s32(vcvtnq_s32_f32(self.mul(high, factor)));
+            vst1q_s16(to.cast(), vcombine_s16(low, high));
+        }
     }
 
     block_methods!(Neon::new(), "neon");

@@ -24,6 +24,10 @@ impl Simd for Portable {
     type F = [f32; N];
     type U = [u32; N];
     type M = [bool; N];
+    type I = [i32; N];
+    type W = [i16; 2 * N];
+    const GROUP: usize = 2;
+    const ZERO_POINT: i32 = 0;
 
     #[inline(always)]
     fn splat(self, x: f32) -> Self::F {
@@ -137,6 +141,48 @@ impl Simd for Portable {
     #[inline(always)]
     fn lt_u(self, a: Self::U, b: Self::U) -> Self::M {
         std::array::from_fn(|i| a[i] < b[i])
+    }
+    #[inline(always)]
+    fn any(self, m: Self::M) -> bool {
+        m.contains(&true)
+    }
+    #[inline(always)]
+    fn splat_i(self, x: i32) -> Self::I {
+        [x; N]
+    }
+    #[inline(always)]
+    unsafe fn load_i(self, p: *const i32) -> Self::I {
+        // SAFETY: the caller vouches for N integers at `p`.
+        unsafe { p.cast::<[i32; N]>().read() }
+    }
+    #[inline(always)]
+    fn int_to_float(self, a: Self::I) -> Self::F {
+        a.map(|a| a as f32)
+    }
+    #[inline(always)]
+    unsafe fn load_weights(self, p: *const i8) -> Self::W {
+        // SAFETY: the caller vouches for 2 N bytes at `p`.
+        unsafe { p.cast::<[i8; 2 * N]>().read() }.map(i16::from)
+    }
+    /// A lane of `a` has the first number in its lower half.
+    #[inline(always)]
+    fn dot(self, sum: Self::I, w: Self::W, a: Self::I) -> Self::I {
+        std::array::from_fn(|i| {
+            let (low, high) = (i32::from(a[i] as i16), a[i] >> 16);
+            sum[i] + i32::from(w[2 * i]) * low + i32::from(w[2 * i + 1]) * high
+        })
+    }
+    #[inline(always)]
+    unsafe fn quantize(self, x: *const f32, n: usize, factor: Self::F, to: *mut i32) {
+        let mut q = [0i32; 2 * N];
+        // SAFETY: the caller vouches for `n <= 2 N` floats at `x`.
+        let x = unsafe { std::slice::from_raw_parts(x, n) };
+        for (q, x) in q.iter_mut().zip(x) {
+            *q = (x * factor[0]).round_ties_even() as i32;
+        }
+        let words: [i32; N] = std::array::from_fn(|i| (q[2 * i] & 0xffff) | (q[2 * i + 1] << 16));
+        // SAFETY: the caller vouches for N words at `to`.
+        unsafe { to.cast::<[i32; N]>().write(words) }
     }
 
     block_methods!(Portable);

@@ -1,9 +1,10 @@
 //! Beam search over a batch, by the rules of `transformers`; greedy search and sampling are its one-beam forms.
 
-use super::constraints::{best, constrain, draw};
-use super::executor::{Inference, Lists};
-use super::{EarlyStopping, Hypothesis, Member, SearchOptions, pack};
-use regard_kernels::{Into, Isa, Key, Mat, MatMut, add, log_softmax_rows, matmul};
+use super::constraints::{bans, best, constrain, draw};
+use super::executor::{Inference, Lists, Step};
+use super::{EarlyStopping, Engine, Hypothesis, SearchOptions, pack};
+use crate::model::{ModelConfig, Positions};
+use regard_kernels::{Bans, BestWords, Key, MatMut, log_softmax_rows};
 
 /// A hypothesis that is still growing.
 #[derive(Clone, Debug)]
@@ -42,32 +43,74 @@ struct Candidate {
 #[derive(Debug)]
 pub(super) struct BatchSearch<'a> {
     members: Vec<Inference<'a>>,
-    models: &'a [Member<'a>],
     options: &'a SearchOptions,
-    isa: Isa,
-    threads: usize,
+    step: Step,
+    cache: CacheRows,
+    best: BestWords,
+    bans: Lists,
     logits: Vec<f32>,
     mixed: Vec<f32>,
 }
 
+/// Which rows of the cache are free: those of hypotheses that have been given up are used again.
+#[derive(Debug, Default)]
+struct CacheRows {
+    /// Whether somebody still needs it, row by row.
+    needed: Vec<bool>,
+    free: Vec<u32>,
+}
+
+impl CacheRows {
+    fn reset(&mut self) {
+        self.needed.clear();
+        self.free.clear();
+    }
+
+    /// Finds out again which rows are free.
+    fn release<'r>(&mut self, live: impl Iterator<Item = &'r Running>) {
+        self.needed.fill(false);
+        for running in live {
+            running.past.iter().for_each(|&row| self.needed[row as usize] = true);
+        }
+        self.free.clear();
+        // The last are taken first.
+        self.free.extend((0..self.needed.len() as u32).rev().filter(|&row| !self.needed[row as usize]));
+    }
+
+    fn take(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.needed.push(true);
+            self.needed.len() as u32 - 1
+        })
+    }
+}
+
 impl<'a> BatchSearch<'a> {
-    pub(super) fn new(
-        models: &'a [Member<'a>],
-        options: &'a SearchOptions,
-        isa: Isa,
-        threads: usize,
-    ) -> Self {
-        let members = models
+    pub(super) fn new(engines: &[&'a Engine], options: &'a SearchOptions, threads: usize) -> Self {
+        let members = engines
             .iter()
-            .map(|member| {
-                let mut inference = Inference::new(member.model, member.weights, isa, threads);
+            .map(|engine| {
+                let mut inference = Inference::new(engine, threads);
                 if options.attention {
                     inference.cross_weights = Some(Vec::new());
                 }
                 inference
             })
             .collect();
-        BatchSearch { members, models, options, isa, threads, logits: Vec::new(), mixed: Vec::new() }
+        BatchSearch {
+            members,
+            options,
+            step: Step::default(),
+            cache: CacheRows::default(),
+            best: BestWords::default(),
+            bans: Lists::default(),
+            logits: Vec::new(),
+            mixed: Vec::new(),
+        }
+    }
+
+    fn config(&self) -> &'a ModelConfig {
+        self.members[0].engine.model().config()
     }
 
     /// The hypotheses of each sentence of the batch, best first.
@@ -81,18 +124,19 @@ impl<'a> BatchSearch<'a> {
         for member in &mut self.members {
             member.encode(packed.clone());
         }
-        let mut step = 0;
+        self.cache.reset();
+        self.step.position = 0;
         while sentences.iter().any(|s| !s.done) {
-            self.step(&mut sentences, step);
-            step += 1;
+            self.advance(&mut sentences);
+            self.step.position += 1;
         }
         sentences.into_iter().map(|s| self.ranked(s)).collect()
     }
 
     fn start(&self, index: usize, source: Vec<u32>, length: usize) -> Sentence {
-        let config = self.models[0].model.config();
+        let config = self.config();
         let mut limit = self.options.limit(length);
-        if config.positions == crate::model::Positions::Learned {
+        if config.positions == Positions::Learned {
             limit = limit.min(config.max_positions);
         }
         // A sentence's draws are its own: they do not depend on what else is translated.
@@ -114,63 +158,114 @@ impl<'a> BatchSearch<'a> {
     }
 
     /// One step of every running hypothesis.
-    fn step(&mut self, sentences: &mut [Sentence], step: usize) {
-        let start = self.models[0].model.config().target_pad();
-        let first_row = self.members[0].step_rows() as u32;
-        let mut ids = Vec::new();
-        for sentence in sentences.iter_mut().filter(|s| !s.done) {
-            for running in &mut sentence.running {
-                running.past.push(first_row + ids.len() as u32);
-                ids.push(running.tokens.last().copied().unwrap_or(start));
-            }
+    fn advance(&mut self, sentences: &mut [Sentence]) {
+        self.prepare(sentences);
+        let only_bans = self.collect_bans(sentences) && self.options.sampling.is_none();
+        if only_bans && self.members.len() == 1 {
+            self.find_best();
+        } else {
+            self.log_probabilities();
         }
-        let rows = ids.len();
-        self.log_probabilities(sentences, ids, step);
-        let words = self.words();
+        let (words, wanted) = (self.words(), self.wanted());
         let mut at = 0;
         for sentence in sentences.iter_mut().filter(|s| !s.done) {
             let count = sentence.running.len();
             if self.options.attention {
-                self.note_attention(sentence, at, rows);
+                self.note_attention(sentence, at);
             }
-            let log_p = &mut self.logits[at * words..(at + count) * words];
-            for (running, row) in sentence.running.iter().zip(log_p.chunks_exact_mut(words)) {
-                constrain(self.options, &running.tokens, sentence.limit, row);
-            }
-            if self.options.sampling.is_some() {
-                sample(self.options, sentence, log_p, words);
+            if only_bans && self.members.len() == 1 {
+                let best = (0..count).map(|i| self.best.row(at + i));
+                extend(self.options, sentence, best);
             } else {
-                extend(self.options, sentence, log_p, words);
+                let log_p = &mut self.logits[at * words..(at + count) * words];
+                for (running, row) in sentence.running.iter().zip(log_p.chunks_exact_mut(words)) {
+                    constrain(self.options, &running.tokens, sentence.limit, row);
+                }
+                if self.options.sampling.is_some() {
+                    sample(self.options, sentence, log_p, words);
+                } else {
+                    let best: Vec<_> = log_p.chunks_exact(words).map(|row| best(row, wanted)).collect();
+                    extend(self.options, sentence, best.iter().map(Vec::as_slice));
+                }
             }
             at += count;
         }
     }
 
+    /// Gives every running hypothesis a row of the cache, and says what the step reads.
+    fn prepare(&mut self, sentences: &mut [Sentence]) {
+        let start = self.config().target_pad();
+        self.cache.release(sentences.iter().filter(|s| !s.done).flat_map(|s| &s.running));
+        let step = &mut self.step;
+        step.ids.clear();
+        step.rows.clear();
+        for running in sentences.iter_mut().filter(|s| !s.done).flat_map(|s| &mut s.running) {
+            let row = self.cache.take();
+            running.past.push(row);
+            step.rows.push(row);
+            step.ids.push(running.tokens.last().copied().unwrap_or(start));
+        }
+        let live = || sentences.iter().filter(|s| !s.done);
+        step.past.fill(live().flat_map(|s| s.running.iter().map(|r| r.past.as_slice())));
+        step.source.fill(live().flat_map(|s| s.running.iter().map(|_| s.source.as_slice())));
+    }
+
+    /// Lists the words that each hypothesis must not take; false if more is asked of one than to leave words out.
+    fn collect_bans(&mut self, sentences: &[Sentence]) -> bool {
+        let Lists { offsets, rows: words } = &mut self.bans;
+        offsets.clear();
+        words.clear();
+        offsets.push(0);
+        let mut only_bans = true;
+        for sentence in sentences.iter().filter(|s| !s.done) {
+            for running in &sentence.running {
+                only_bans &= bans(self.options, &running.tokens, sentence.limit, words);
+                offsets.push(words.len());
+            }
+        }
+        only_bans
+    }
+
     /// Padding, the last word, is not among those that can come.
     fn words(&self) -> usize {
-        self.models[0].model.config().target_vocabulary - 1
+        self.config().target_vocabulary - 1
+    }
+
+    /// Twice as many candidates as beams: even if half of them end, the beam stays full.
+    fn wanted(&self) -> usize {
+        2 * self.options.beam
+    }
+
+    /// Finds the best words of each hypothesis, all logits at once being nowhere.
+    fn find_best(&mut self) {
+        let (words, wanted) = (self.words(), self.wanted());
+        let member = &mut self.members[0];
+        let engine = member.engine;
+        let table = engine.matrix(engine.model().output());
+        let (x, scratch, team) = member.advance(&self.step);
+        let x = table.rows(x, scratch);
+        let bans = Bans { offsets: &self.bans.offsets, words: &self.bans.rows, renormalise: false };
+        self.best.find(team, table, x, words, engine.bias(), bans, wanted);
     }
 
     /// Fills `self.logits [rows, words]` with the log-probabilities of the next token, averaged over the members.
-    fn log_probabilities(&mut self, sentences: &[Sentence], ids: Vec<u32>, step: usize) {
-        let live = || sentences.iter().filter(|s| !s.done);
-        let past = Lists::new(live().flat_map(|s| s.running.iter().map(|r| r.past.as_slice())));
-        let source = Lists::new(live().flat_map(|s| s.running.iter().map(|_| s.source.as_slice())));
-        let (rows, words) = (ids.len(), self.words());
+    fn log_probabilities(&mut self) {
+        let (rows, words) = (self.step.ids.len(), self.words());
         let members = self.members.len();
-        for (n, (member, of)) in self.members.iter_mut().zip(self.models).enumerate() {
-            let &Member { model, weights, bias } = of;
-            let d = model.config().d_model;
-            let x = member.advance(ids.clone(), step, past.clone(), source.clone());
+        for (n, member) in self.members.iter_mut().enumerate() {
+            let engine = member.engine;
+            let table = engine.matrix(engine.model().output());
+            let (x, scratch, team) = member.advance(&self.step);
+            let x = table.rows(x, scratch);
             let to = if n == 0 { &mut self.logits } else { &mut self.mixed };
-            to.resize(rows * words, 0.0);
-            let table = Mat::new(&weights[model.output().range()][..words * d], words, d);
-            let x = Mat::new(x, rows, d);
-            matmul(self.isa, MatMut::new(to, rows, words), x, table.t(), Into::Overwrite, self.threads);
-            if let Some(bias) = bias {
-                to.chunks_exact_mut(words).for_each(|row| add(self.isa, row, &bias[..words]));
+            to.resize(rows * (words + 1), 0.0);
+            table.product_by(team, x, engine.bias(), MatMut::new(to, rows, words + 1));
+            // The padding at the end of each row is left out.
+            for row in 1..rows {
+                to.copy_within(row * (words + 1)..row * (words + 1) + words, row * words);
             }
-            log_softmax_rows(self.isa, to, words);
+            to.truncate(rows * words);
+            log_softmax_rows(engine.isa(), to, words);
             if n > 0 {
                 for (a, b) in self.logits.iter_mut().zip(&self.mixed) {
                     let top = a.max(*b);
@@ -185,15 +280,14 @@ impl<'a> BatchSearch<'a> {
     }
 
     /// Adds the attention of this step to each hypothesis: all heads of one layer of the first member, on average.
-    fn note_attention(&self, sentence: &mut Sentence, at: usize, rows: usize) {
+    fn note_attention(&self, sentence: &mut Sentence, at: usize) {
         let Some(layers) = &self.members[0].cross_weights else { return };
         let last = layers.len() - 1;
         let layer = &layers[self.options.attention_layer.unwrap_or(last.saturating_sub(1)).min(last)];
-        let heads = self.models[0].model.config().heads;
-        debug_assert!(at + sentence.running.len() <= rows);
+        let heads = self.config().heads;
         // Before this sentence's rows come those of the others, each as long as its source.
         let n = sentence.source.len();
-        let begin = self.members[0].source_offset(at);
+        let begin = self.step.source.offsets[at];
         for (i, running) in sentence.running.iter_mut().enumerate() {
             let weights = &layer[(begin + i * n) * heads..][..n * heads];
             let mean = (0..n).map(|j| (0..heads).map(|h| weights[h * n + j]).sum::<f32>() / heads as f32);
@@ -239,21 +333,19 @@ fn grown(running: &[Running], candidate: &Candidate) -> Running {
 }
 
 /// Takes the best ways on: those that end become finished hypotheses, the others run on.
-fn extend(options: &SearchOptions, sentence: &mut Sentence, log_p: &[f32], words: usize) {
+fn extend<'b>(
+    options: &SearchOptions,
+    sentence: &mut Sentence,
+    best: impl Iterator<Item = &'b [(u32, f32)]>,
+) {
     let beam = options.beam;
-    // Twice as many as beams: even if half of them end, the beam stays full.
-    let wanted = 2 * beam;
     let mut candidates: Vec<Candidate> = Vec::new();
-    for (from, (running, row)) in sentence.running.iter().zip(log_p.chunks_exact(words)).enumerate() {
-        candidates.extend(best(row, wanted).into_iter().map(|(token, log_p)| Candidate {
-            from,
-            token,
-            log_p,
-            total: running.total + log_p,
-        }));
+    for (from, (running, best)) in sentence.running.iter().zip(best).enumerate() {
+        let candidate = |&(token, log_p)| Candidate { from, token, log_p, total: running.total + log_p };
+        candidates.extend(best.iter().map(candidate));
     }
     candidates.sort_by(|a, b| b.total.total_cmp(&a.total).then((a.from, a.token).cmp(&(b.from, b.token))));
-    candidates.truncate(wanted);
+    candidates.truncate(2 * beam);
 
     let length = sentence.running[0].tokens.len() + 1;
     let last = length >= sentence.limit;

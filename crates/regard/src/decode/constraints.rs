@@ -17,26 +17,36 @@ pub(super) fn constrain(options: &SearchOptions, tokens: &[u32], limit: usize, l
             }
         }
     }
-    if options.no_repeat_ngram > 0 && n + 1 >= options.no_repeat_ngram {
-        let size = options.no_repeat_ngram;
-        let last = &tokens[n + 1 - size..];
-        for window in tokens.windows(size) {
-            if window[..size - 1] == *last {
-                ban(log_p, window[size - 1]);
-            }
-        }
-    }
-    for &id in &options.banned {
-        ban(log_p, id);
-    }
-    if n < options.min_length {
-        ban(log_p, options.end);
-    }
+    for_each_ban(options, tokens, |id| ban(log_p, id));
     if let Some(&forced) = options.prefix.get(n) {
         let p = log_p.get(forced as usize).copied().unwrap_or(f32::NEG_INFINITY);
         only(log_p, forced, p);
     } else if options.forced_end && n + 1 == limit {
         only(log_p, options.end, 0.0);
+    }
+}
+
+/// Adds the words that must not come after `tokens` to `words`; false if more is asked than to leave them out.
+pub(super) fn bans(options: &SearchOptions, tokens: &[u32], limit: usize, words: &mut Vec<u32>) -> bool {
+    for_each_ban(options, tokens, |id| words.push(id));
+    let forced = tokens.len() < options.prefix.len() || options.forced_end && tokens.len() + 1 == limit;
+    options.repetition_penalty == 1.0 && !forced
+}
+
+fn for_each_ban(options: &SearchOptions, tokens: &[u32], mut ban: impl FnMut(u32)) {
+    let n = tokens.len();
+    if options.no_repeat_ngram > 0 && n + 1 >= options.no_repeat_ngram {
+        let size = options.no_repeat_ngram;
+        let last = &tokens[n + 1 - size..];
+        for window in tokens.windows(size) {
+            if window[..size - 1] == *last {
+                ban(window[size - 1]);
+            }
+        }
+    }
+    options.banned.iter().for_each(|&id| ban(id));
+    if n < options.min_length {
+        ban(options.end);
     }
 }
 

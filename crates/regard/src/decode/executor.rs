@@ -1,14 +1,15 @@
 //! The layers carried out for decoding: the encoder over whole sentences, the decoder one step at a time over caches.
 
-use crate::autograd::Param;
+use super::Engine;
+use crate::autograd::ops::HeadShape;
 use crate::batch::Packed;
 use crate::model::{
     Combine, CrossAttentionLayer, EmbeddingLayer, Executor, LinearLayer, NormLayer, Positions,
-    SelfAttentionLayer, Side, Transformer, positions,
+    SelfAttentionLayer, Side, positions,
 };
 use regard_kernels::{
-    Activation, Attention, Gathered, Into, Isa, Mat, MatMut, Norm, NormSaved, Relative, Scratch, activate,
-    add, add_norm, add_scaled, attention_forward, gathered_attention, matmul,
+    Activation, Attention, Gathered, Mat, MatMut, Norm, NormSaved, Relative, RowScratch, Scratch, Team,
+    activate, add, add_norm, add_scaled, attention_forward, gathered_attention,
 };
 
 /// A value of this pass, or keys and values that a cache holds.
@@ -18,7 +19,7 @@ pub(super) enum Tensor {
     Memory(usize),
 }
 
-/// Rows that live until the pass is over; the buffers are kept for the next one.
+/// Rows that live until their layer is over; the buffers are kept for the next one.
 #[derive(Debug, Default)]
 struct Slot {
     rows: usize,
@@ -26,15 +27,14 @@ struct Slot {
     data: Vec<f32>,
 }
 
-/// The keys and values of all layers.
+/// The keys and values of all layers, each row as wide as both together.
 #[derive(Debug, Default)]
 struct Caches {
-    /// Of the encoder's output, `[n, h·(d_k + d_v)]` a decoder layer: computed once, shared by all hypotheses.
+    /// Of the encoder's output: computed once, shared by all hypotheses.
     memory: Vec<Vec<f32>>,
     memory_rows: usize,
-    /// Of the target tokens so far, one row a hypothesis and step: they only grow.
+    /// Of the target tokens so far; which row belongs to whom is the search's affair.
     steps: Vec<Vec<f32>>,
-    step_rows: usize,
 }
 
 /// Lists of cache rows, one a hypothesis.
@@ -45,107 +45,104 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    pub(super) fn new<'a>(lists: impl Iterator<Item = &'a [u32]>) -> Self {
-        let (mut offsets, mut rows) = (vec![0], Vec::new());
+    /// Makes them anew in the same memory.
+    pub(super) fn fill<'a>(&mut self, lists: impl Iterator<Item = &'a [u32]>) {
+        self.offsets.clear();
+        self.rows.clear();
+        self.offsets.push(0);
         for list in lists {
-            rows.extend_from_slice(list);
-            offsets.push(rows.len());
+            self.rows.extend_from_slice(list);
+            self.offsets.push(self.rows.len());
         }
-        Lists { offsets, rows }
     }
 }
 
-/// What one step of the decoder reads.
-#[derive(Debug)]
-struct Step {
-    ids: Vec<u32>,
-    position: usize,
-    /// The steps so far of each hypothesis, its new one last.
-    past: Lists,
+/// What one step of the decoder reads: a token for each hypothesis, all at one position.
+#[derive(Debug, Default)]
+pub(super) struct Step {
+    pub(super) ids: Vec<u32>,
+    pub(super) position: usize,
+    /// The cache row that each token gets.
+    pub(super) rows: Vec<u32>,
+    /// The cache rows so far of each hypothesis, its new one last.
+    pub(super) past: Lists,
     /// The source rows of each hypothesis.
-    source: Lists,
+    pub(super) source: Lists,
 }
 
-/// The executor of decoding, over one batch of sentences.
+/// What decoding needs beside the model, over one batch of sentences after the other.
 #[derive(Debug)]
 pub(super) struct Inference<'a> {
-    model: &'a Transformer,
-    weights: &'a [f32],
-    isa: Isa,
-    threads: usize,
+    pub(super) engine: &'a Engine,
+    pub(super) team: Team,
     slots: Vec<Slot>,
     used: usize,
     caches: Caches,
     source: Packed,
-    step: Option<Step>,
     sinusoids: Vec<f32>,
     attention: Scratch,
     scores: Vec<f32>,
+    quantized: RowScratch,
+    windowed: Lists,
     /// Where cross-attention weights go, if they are wanted: `[h, n]` a hypothesis, layer by layer.
     pub(super) cross_weights: Option<Vec<Vec<f32>>>,
 }
 
+/// One pass through a stack: of the encoder, or a step of the decoder.
+struct Pass<'p, 'a> {
+    on: &'p mut Inference<'a>,
+    step: Option<&'p Step>,
+}
+
 impl<'a> Inference<'a> {
-    pub(super) fn new(model: &'a Transformer, weights: &'a [f32], isa: Isa, threads: usize) -> Self {
+    pub(super) fn new(engine: &'a Engine, threads: usize) -> Self {
         Inference {
-            model,
-            weights,
-            isa,
-            threads,
+            engine,
+            team: Team::new(threads),
             slots: Vec::new(),
             used: 0,
             caches: Caches::default(),
             source: Packed::new([]),
-            step: None,
             sinusoids: Vec::new(),
             attention: Scratch::default(),
             scores: Vec::new(),
+            quantized: RowScratch::default(),
+            windowed: Lists::default(),
             cross_weights: None,
         }
     }
 
     /// Encodes the sentences and fills the cache of their keys and values.
     pub(super) fn encode(&mut self, source: Packed) {
-        let model = self.model;
-        self.source = source;
-        self.step = None;
-        self.used = 0;
+        let model = self.engine.model();
         let layers = model.config().decoder_layers;
         self.caches.memory.resize_with(layers, Vec::new);
         self.caches.steps.resize_with(layers, Vec::new);
         self.caches.steps.iter_mut().for_each(Vec::clear);
-        (self.caches.memory_rows, self.caches.step_rows) = (self.source.tokens(), 0);
-        let encoded = model.encode(self);
+        self.caches.memory_rows = source.tokens();
+        self.source = source;
+        self.used = 0;
+        let encoded = model.encode(&mut Pass { on: self, step: None });
         for layer in model.cross_attention_layers() {
-            let kv = self.linear(encoded, &layer.kv);
-            let (values, _, _) = self.get(kv);
-            let values = values.to_vec();
-            self.caches.memory[layer.layer] = values;
+            let mut to = std::mem::take(&mut self.caches.memory[layer.layer]);
+            to.resize(self.caches.memory_rows * layer.kv.bias.len, 0.0);
+            self.project(encoded, &layer.kv, Activation::Identity, &mut to);
+            self.caches.memory[layer.layer] = to;
         }
     }
 
-    /// How many rows the step cache holds: where the next step's will lie.
-    pub(super) fn step_rows(&self) -> usize {
-        self.caches.step_rows
-    }
-
-    /// One step for all hypotheses: their last tokens, all at `position`. Returns `[hypotheses, d]`.
-    pub(super) fn advance(&mut self, ids: Vec<u32>, position: usize, past: Lists, source: Lists) -> &[f32] {
-        let model = self.model;
+    /// One step for all hypotheses. Returns `[hypotheses, d]`.
+    pub(super) fn advance(&mut self, step: &Step) -> (Mat<'_>, &mut RowScratch, &mut Team) {
         self.used = 0;
-        let rows = ids.len();
         if let Some(weights) = &mut self.cross_weights {
             weights.clear();
         }
-        self.step = Some(Step { ids, position, past, source });
-        let x = model.decode(self, Tensor::Memory(0));
-        self.caches.step_rows += rows;
-        self.get(x).0
-    }
-
-    /// How many weights a head has before those of hypothesis `row`, in this step's cross-attention.
-    pub(super) fn source_offset(&self, row: usize) -> usize {
-        self.step.as_ref().map_or(0, |step| step.source.offsets[row])
+        let model = self.engine.model();
+        let x = model.decode(&mut Pass { on: self, step: Some(step) }, Tensor::Memory(0));
+        let Tensor::Slot(i) = x else { unreachable!("a decoder makes a value of its own") };
+        let slot = &self.slots[i];
+        let values = Mat::new(&slot.data[..slot.rows * slot.cols], slot.rows, slot.cols);
+        (values, &mut self.quantized, &mut self.team)
     }
 
     fn get(&self, x: Tensor) -> (&[f32], usize, usize) {
@@ -166,10 +163,6 @@ impl<'a> Inference<'a> {
         Mat::new(data, rows, cols)
     }
 
-    fn weight(&self, param: Param) -> &'a [f32] {
-        &self.weights[param.range()]
-    }
-
     /// A new value, filled by `fill`, which sees the others.
     fn make(&mut self, rows: usize, cols: usize, fill: impl FnOnce(&mut Self, &mut [f32])) -> Tensor {
         if self.slots.len() == self.used {
@@ -187,138 +180,212 @@ impl<'a> Inference<'a> {
         Tensor::Slot(at)
     }
 
+    /// `y = activation(x·Wᵀ + b)`
+    fn project(&mut self, x: Tensor, layer: &LinearLayer, activation: Activation, y: &mut [f32]) {
+        let engine = self.engine;
+        let (matrix, bias) = (engine.matrix(layer.weight), engine.vector(layer.bias));
+        let mut quantized = std::mem::take(&mut self.quantized);
+        let (_, rows, _) = self.get(x);
+        let slot = match x {
+            Tensor::Slot(i) => &self.slots[i].data[..rows * matrix.inputs()],
+            Tensor::Memory(layer) => &self.caches.memory[layer],
+        };
+        let input = matrix.rows(Mat::new(slot, rows, matrix.inputs()), &mut quantized);
+        let identity = activation == Activation::Identity;
+        let to = MatMut::new(y, rows, matrix.outputs());
+        matrix.product_by(&mut self.team, input, identity.then_some(bias), to);
+        if !identity {
+            activate(engine.isa(), y, bias, activation, None, None);
+        }
+        self.quantized = quantized;
+    }
+
     fn affine(&mut self, x: Tensor, layer: &LinearLayer, activation: Activation) -> Tensor {
-        let LinearLayer { weight, bias } = *layer;
-        let (_, rows, input) = self.get(x);
-        self.make(rows, bias.len, |e, y| {
-            let w = Mat::new(e.weight(weight), bias.len, input);
-            let to = MatMut::new(y, rows, bias.len);
-            matmul(e.isa, to, e.mat(x), w.t(), Into::Overwrite, e.threads);
-            activate(e.isa, y, e.weight(bias), activation, None, None);
-        })
+        let (_, rows, _) = self.get(x);
+        self.make(rows, layer.bias.len, |e, y| e.project(x, layer, activation, y))
     }
 
     fn normalise(&mut self, x: Tensor, branch: Option<Tensor>, norm: &NormLayer) -> Tensor {
         let (_, rows, cols) = self.get(x);
-        let (gamma, beta) = (self.weight(norm.gamma), self.weight(norm.beta));
-        let norm = Norm { gamma, beta, epsilon: self.model.config().norm_epsilon };
+        let engine = self.engine;
+        let (gamma, beta) = (engine.vector(norm.gamma), engine.vector(norm.beta));
+        let norm = Norm { gamma, beta, epsilon: engine.model().config().norm_epsilon };
         self.make(rows, cols, |e, y| {
             let mut scratch = std::mem::take(&mut e.scores);
             scratch.resize(rows * (cols + 1), 0.0);
             let (normalised, scale) = scratch.split_at_mut(rows * cols);
             let saved = NormSaved { normalised, scale };
-            add_norm(e.isa, e.get(x).0, branch.map(|f| e.get(f).0), None, norm, y, saved);
+            add_norm(engine.isa(), e.get(x).0, branch.map(|f| e.get(f).0), None, norm, y, saved);
             e.scores = scratch;
         })
     }
 
     /// The position vector of `position`, if the model adds or appends one.
     fn position_vector(&mut self, layer: &EmbeddingLayer, position: usize) -> Option<&[f32]> {
-        let d = self.model.config().d_model;
-        match (self.model.config().positions, layer.positions) {
+        let config = self.engine.model().config();
+        let d = config.d_model;
+        match (config.positions, layer.positions) {
             (Positions::Sinusoidal, _) => {
                 if self.sinusoids.len() < (position + 1) * d {
                     self.sinusoids = positions::sinusoidal((position + 1).next_multiple_of(64), d);
                 }
                 Some(&self.sinusoids[position * d..][..d])
             }
-            (Positions::Learned, Some(table)) => Some(&self.weight(table)[position * d..][..d]),
+            (Positions::Learned, Some(table)) => Some(&self.engine.vector(table)[position * d..][..d]),
             _ => None,
         }
     }
+
+    /// Writes the vector of one token to `y`; `word` is memory for its embedding.
+    fn embed_one(
+        &mut self,
+        layer: &EmbeddingLayer,
+        id: u32,
+        position: usize,
+        y: &mut [f32],
+        word: &mut [f32],
+    ) {
+        let config = self.engine.model().config();
+        let (d, scale) = (config.d_model, config.embedding_scale());
+        let pad = if layer.side == Side::Source { config.source_pad() } else { config.target_pad() };
+        let place = if config.combine == Combine::Concatenate { d..2 * d } else { 0..d };
+        y.fill(0.0);
+        if let Some(vector) = self.position_vector(layer, position) {
+            y[place].copy_from_slice(vector);
+        }
+        if id != pad {
+            self.engine.matrix(layer.table).read_row(id as usize, word);
+            add_scaled(self.engine.isa(), &mut y[..d], word, scale);
+        }
+    }
+
+    /// Attention of whole sentences over themselves: the encoder's.
+    fn whole_attention(
+        &mut self,
+        qkv: Tensor,
+        layer: &SelfAttentionLayer,
+        relative: Option<Relative<'_>>,
+    ) -> Tensor {
+        let engine = self.engine;
+        let HeadShape { heads, d_k, d_v } = engine.model().config().head_shape();
+        let (keys, values) = (heads * d_k, heads * d_v);
+        let (_, rows, _) = self.get(qkv);
+        self.make(rows, values, |e, y| {
+            let mut scratch = std::mem::take(&mut e.attention);
+            let mut sums = std::mem::take(&mut e.scores);
+            sums.resize(rows * heads, 0.0);
+            let offsets = e.source.offsets();
+            let shape = Attention {
+                heads,
+                d_k,
+                d_v,
+                scale: (d_k as f32).sqrt().recip(),
+                mask: layer.mask,
+                queries: offsets,
+                keys: offsets,
+                dropout: None,
+                relative,
+            };
+            let x = e.mat(qkv);
+            let parts = (x.columns(0, keys), x.columns(keys, keys), x.columns(2 * keys, values));
+            let to = MatMut::new(y, rows, values);
+            attention_forward(engine.isa(), &shape, parts, to, &mut sums, None, &mut scratch);
+            (e.attention, e.scores) = (scratch, sums);
+        })
+    }
+
+    /// Attention of the new tokens over their own past: their keys and values go into the cache first.
+    fn step_attention(
+        &mut self,
+        qkv: Tensor,
+        layer: &SelfAttentionLayer,
+        relative: Option<Relative<'_>>,
+        step: &Step,
+    ) -> Tensor {
+        let engine = self.engine;
+        let heads = engine.model().config().head_shape();
+        let (keys, values) = (heads.keys(), heads.values());
+        let width = keys + values;
+        let (_, rows, _) = self.get(qkv);
+        let mut cache = std::mem::take(&mut self.caches.steps[layer.layer]);
+        let most = step.rows.iter().max().map_or(0, |&row| row as usize + 1);
+        cache.resize(cache.len().max(most * width), 0.0);
+        for (row, &to) in self.get(qkv).0.chunks_exact(keys + width).zip(&step.rows) {
+            cache[to as usize * width..][..width].copy_from_slice(&row[keys..]);
+        }
+        let mut windowed = std::mem::take(&mut self.windowed);
+        let lists = match layer.mask.window {
+            Some(reach) => {
+                let past = &step.past;
+                let last = |w: &[usize]| w[0].max(w[1].saturating_sub(reach + 1))..w[1];
+                windowed.fill(past.offsets.windows(2).map(|w| &past.rows[last(w)]));
+                &windowed
+            }
+            None => &step.past,
+        };
+        let tensor = self.make(rows, values, |e, y| {
+            let mut scratch = std::mem::take(&mut e.scores);
+            let kv = Mat::new(&cache, cache.len() / width, width);
+            let q = e.mat(qkv).columns(0, keys);
+            let to = MatMut::new(y, rows, values);
+            gathered_attention(
+                engine.isa(),
+                &gathered(heads, lists, relative),
+                q,
+                kv,
+                to,
+                None,
+                &mut scratch,
+            );
+            e.scores = scratch;
+        });
+        self.windowed = windowed;
+        self.caches.steps[layer.layer] = cache;
+        tensor
+    }
 }
 
-impl Executor for Inference<'_> {
+impl Executor for Pass<'_, '_> {
     type Tensor = Tensor;
 
     fn embed(&mut self, layer: &EmbeddingLayer) -> Tensor {
-        let config = self.model.config();
-        let (d, scale) = (config.d_model, config.embedding_scale());
-        let pad = if layer.side == Side::Source { config.source_pad() } else { config.target_pad() };
-        let concatenate = config.combine == Combine::Concatenate;
-        let cols = if concatenate { 2 * d } else { d };
-        let tokens: Vec<(u32, usize)> = match &self.step {
-            None => self.source.ids().iter().copied().zip(self.source.positions()).collect(),
-            Some(step) => step.ids.iter().map(|&id| (id, step.position)).collect(),
-        };
-        let table = self.weight(layer.table);
-        self.make(tokens.len(), cols, |e, y| {
-            y.fill(0.0);
-            for (y, &(id, position)) in y.chunks_exact_mut(cols).zip(&tokens) {
-                let place = if concatenate { d..2 * d } else { 0..d };
-                if let Some(vector) = e.position_vector(layer, position) {
-                    y[place].copy_from_slice(vector);
-                }
-                if id != pad {
-                    add_scaled(e.isa, &mut y[..d], &table[id as usize * d..][..d], scale);
-                }
+        let config = self.on.engine.model().config();
+        let d = config.d_model;
+        let cols = if config.combine == Combine::Concatenate { 2 * d } else { d };
+        let step = self.step;
+        let tokens = step.map_or(self.on.source.tokens(), |step| step.ids.len());
+        self.on.make(tokens, cols, |e, y| {
+            let mut word = std::mem::take(&mut e.scores);
+            word.resize(d, 0.0);
+            let source = std::mem::replace(&mut e.source, Packed::new([]));
+            let rows = y.chunks_exact_mut(cols);
+            match step {
+                Some(step) => rows
+                    .zip(&step.ids)
+                    .for_each(|(y, &id)| e.embed_one(layer, id, step.position, y, &mut word)),
+                None => rows
+                    .zip(source.ids().iter().zip(source.positions()))
+                    .for_each(|(y, (&id, position))| e.embed_one(layer, id, position, y, &mut word)),
             }
+            (e.scores, e.source) = (word, source);
         })
     }
 
     fn linear(&mut self, x: Tensor, layer: &LinearLayer) -> Tensor {
-        self.affine(x, layer, Activation::Identity)
+        self.on.affine(x, layer, Activation::Identity)
     }
 
     fn activated(&mut self, x: Tensor, layer: &LinearLayer) -> Tensor {
-        self.affine(x, layer, self.model.config().activation)
+        self.on.affine(x, layer, self.on.engine.model().config().activation)
     }
 
     fn self_attention(&mut self, qkv: Tensor, layer: &SelfAttentionLayer) -> Tensor {
-        let heads = self.model.config().head_shape();
-        let (keys, values) = (heads.keys(), heads.values());
-        let scale = (heads.d_k as f32).sqrt().recip();
-        let relative = layer.relative.map(|r| Relative { table: self.weight(r.table), reach: r.reach });
-        let (_, rows, _) = self.get(qkv);
-        if self.step.is_none() {
-            return self.make(rows, values, |e, y| {
-                let offsets = e.source.offsets().clone();
-                let shape = Attention {
-                    heads: heads.heads,
-                    d_k: heads.d_k,
-                    d_v: heads.d_v,
-                    scale,
-                    mask: layer.mask,
-                    queries: &offsets,
-                    keys: &offsets,
-                    dropout: None,
-                    relative,
-                };
-                let mut scratch = std::mem::take(&mut e.attention);
-                let mut sums = std::mem::take(&mut e.scores);
-                sums.resize(rows * heads.heads, 0.0);
-                let x = e.mat(qkv);
-                let parts = (x.columns(0, keys), x.columns(keys, keys), x.columns(2 * keys, values));
-                let to = MatMut::new(y, rows, values);
-                attention_forward(
-                    e.isa,
-                    &shape,
-                    parts,
-                    to,
-                    &mut sums[..rows * heads.heads],
-                    None,
-                    &mut scratch,
-                );
-                (e.attention, e.scores) = (scratch, sums);
-            });
+        let engine = self.on.engine;
+        let relative = layer.relative.map(|r| Relative { table: engine.vector(r.table), reach: r.reach });
+        match self.step {
+            None => self.on.whole_attention(qkv, layer, relative),
+            Some(step) => self.on.step_attention(qkv, layer, relative, step),
         }
-        let mut cache = std::mem::take(&mut self.caches.steps[layer.layer]);
-        for row in self.get(qkv).0.chunks_exact(2 * keys + values) {
-            cache.extend_from_slice(&row[keys..]);
-        }
-        let tensor = self.make(rows, values, |e, y| {
-            let step = e.step.take().expect("a step is under way");
-            let windowed = layer.mask.window.map(|r| last_of_each(&step.past, r + 1));
-            let lists = windowed.as_ref().unwrap_or(&step.past);
-            let shape = gathered(heads, scale, lists, relative);
-            let mut scratch = std::mem::take(&mut e.scores);
-            let kv = Mat::new(&cache, cache.len() / (keys + values), keys + values);
-            let q = e.mat(qkv).columns(0, keys);
-            gathered_attention(e.isa, &shape, q, kv, MatMut::new(y, rows, values), None, &mut scratch);
-            (e.scores, e.step) = (scratch, Some(step));
-        });
-        self.caches.steps[layer.layer] = cache;
-        tensor
     }
 
     fn memory(&mut self, _: Tensor, layer: &CrossAttentionLayer) -> Tensor {
@@ -326,52 +393,59 @@ impl Executor for Inference<'_> {
     }
 
     fn cross_attention(&mut self, q: Tensor, kv: Tensor, _: &CrossAttentionLayer) -> Tensor {
-        let heads = self.model.config().head_shape();
-        let scale = (heads.d_k as f32).sqrt().recip();
-        let (_, rows, _) = self.get(q);
-        self.make(rows, heads.values(), |e, y| {
-            let step = e.step.take().expect("a step is under way");
+        let engine = self.on.engine;
+        let heads = engine.model().config().head_shape();
+        let (_, rows, _) = self.on.get(q);
+        let none = Lists::default();
+        let source = self.step.map_or(&none, |step| &step.source);
+        self.on.make(rows, heads.values(), |e, y| {
             let mut scratch = std::mem::take(&mut e.scores);
             let mut wanted = e.cross_weights.take();
-            let mut weights = wanted.as_ref().map(|_| vec![0.0; heads.heads * step.source.rows.len()]);
-            let shape = gathered(heads, scale, &step.source, None);
+            let mut weights = wanted.as_ref().map(|_| vec![0.0; heads.heads * source.rows.len()]);
             let to = MatMut::new(y, rows, heads.values());
-            gathered_attention(e.isa, &shape, e.mat(q), e.mat(kv), to, weights.as_deref_mut(), &mut scratch);
+            let shape = gathered(heads, source, None);
+            gathered_attention(
+                engine.isa(),
+                &shape,
+                e.mat(q),
+                e.mat(kv),
+                to,
+                weights.as_deref_mut(),
+                &mut scratch,
+            );
             if let (Some(wanted), Some(weights)) = (&mut wanted, weights) {
                 wanted.push(weights);
             }
-            (e.scores, e.step, e.cross_weights) = (scratch, Some(step), wanted);
+            (e.scores, e.cross_weights) = (scratch, wanted);
         })
     }
 
     fn add_norm(&mut self, x: Tensor, branch: Tensor, norm: &NormLayer) -> Tensor {
-        self.normalise(x, Some(branch), norm)
+        self.on.normalise(x, Some(branch), norm)
     }
 
     fn norm(&mut self, x: Tensor, norm: &NormLayer) -> Tensor {
-        self.normalise(x, None, norm)
+        self.on.normalise(x, None, norm)
     }
 
     fn add(&mut self, x: Tensor, branch: Tensor) -> Tensor {
-        let (_, rows, cols) = self.get(x);
-        self.make(rows, cols, |e, y| {
+        let (_, rows, cols) = self.on.get(x);
+        self.on.make(rows, cols, |e, y| {
             y.copy_from_slice(e.get(x).0);
-            add(e.isa, y, e.get(branch).0);
+            add(e.engine.isa(), y, e.get(branch).0);
         })
+    }
+
+    fn settle(&mut self, x: Tensor) -> Tensor {
+        let Tensor::Slot(i) = x else { return x };
+        self.on.slots.swap(0, i);
+        self.on.used = 1;
+        Tensor::Slot(0)
     }
 }
 
-fn gathered<'a>(
-    heads: crate::autograd::ops::HeadShape,
-    scale: f32,
-    lists: &'a Lists,
-    relative: Option<Relative<'a>>,
-) -> Gathered<'a> {
+fn gathered<'a>(shape: HeadShape, lists: &'a Lists, relative: Option<Relative<'a>>) -> Gathered<'a> {
+    let HeadShape { heads, d_k, d_v } = shape;
     let (offsets, rows) = (&lists.offsets[..], &lists.rows[..]);
-    Gathered { heads: heads.heads, d_k: heads.d_k, d_v: heads.d_v, scale, offsets, rows, relative }
-}
-
-/// The last `n` rows of each list: what a window leaves visible.
-fn last_of_each(lists: &Lists, n: usize) -> Lists {
-    Lists::new(lists.offsets.windows(2).map(|w| &lists.rows[w[0].max(w[1].saturating_sub(n))..w[1]]))
+    Gathered { heads, d_k, d_v, scale: (d_k as f32).sqrt().recip(), offsets, rows, relative }
 }

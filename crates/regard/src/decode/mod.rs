@@ -6,9 +6,11 @@
 
 mod beam;
 mod constraints;
+mod engine;
 mod executor;
 mod options;
 
+pub use engine::{Engine, Precision, Values, peak_speed};
 pub use options::{EarlyStopping, LengthPenalty, Sampling, SearchOptions};
 
 use crate::batch::{Batch, Packed};
@@ -35,17 +37,6 @@ pub struct Hypothesis {
     pub attention: Vec<Vec<f32>>,
 }
 
-/// A model to decode with.
-#[derive(Clone, Copy, Debug)]
-pub struct Member<'a> {
-    /// Its layers.
-    pub model: &'a Transformer,
-    /// Their weights.
-    pub weights: &'a [f32],
-    /// What is added to the logits, one number a word.
-    pub bias: Option<&'a [f32]>,
-}
-
 /// Translates each source sentence (ids with their end token); the best hypotheses of each, best first.
 pub fn search(
     model: &Transformer,
@@ -55,18 +46,19 @@ pub fn search(
     isa: Isa,
     threads: usize,
 ) -> Result<Vec<Vec<Hypothesis>>> {
-    search_ensemble(&[Member { model, weights, bias: None }], sources, options, isa, threads)
+    check_weights(model, weights)?;
+    let engine = Engine::new(model, weights, None, Precision::F32, isa);
+    search_ensemble(&[&engine], sources, options, threads)
 }
 
 /// The same with several models of one vocabulary, whose probabilities are averaged.
 pub fn search_ensemble(
-    members: &[Member<'_>],
+    engines: &[&Engine],
     sources: &[Vec<u32>],
     options: &SearchOptions,
-    isa: Isa,
     threads: usize,
 ) -> Result<Vec<Vec<Hypothesis>>> {
-    check(members, sources, options)?;
+    check(engines, sources, options)?;
     // Sentences of like length step together; the longest first, so that no core is left with them at the end.
     let mut order: Vec<usize> = (0..sources.len()).collect();
     order.sort_by_key(|&i| (std::cmp::Reverse(sources[i].len()), i));
@@ -78,7 +70,7 @@ pub fn search_ensemble(
     let next = AtomicUsize::new(0);
     let results = Mutex::new(vec![Vec::new(); sources.len()]);
     let work = || {
-        let mut batch_search = beam::BatchSearch::new(members, options, isa, inside);
+        let mut batch_search = beam::BatchSearch::new(engines, options, inside);
         while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
             let found = batch_search.run(batch, sources);
             let mut results = results.lock().unwrap_or_else(|e| e.into_inner());
@@ -116,23 +108,28 @@ pub fn score_pairs(
     Ok(scores)
 }
 
-fn check(members: &[Member<'_>], sources: &[Vec<u32>], options: &SearchOptions) -> Result<()> {
+fn check_weights(model: &Transformer, weights: &[f32]) -> Result<()> {
+    let (has, needs) = (weights.len(), model.parameters().len());
+    if has == needs {
+        return Ok(());
+    }
+    Err(Error::Input { operation: "search", message: format!("{has} weights for a model of {needs}") })
+}
+
+fn check(engines: &[&Engine], sources: &[Vec<u32>], options: &SearchOptions) -> Result<()> {
     options.validate()?;
     let refuse = |message| Err(Error::Input { operation: "search", message });
-    let Some(first) = members.first().map(|m| m.model) else { return refuse("there is no model".into()) };
+    let Some(first) = engines.first().map(|e| e.model()) else { return refuse("there is no model".into()) };
     let words = first.config().target_vocabulary;
-    for &Member { model, weights, bias } in members {
-        let config = model.config();
+    for engine in engines {
+        let config = engine.model().config();
         if config.target_vocabulary != words || config.source_vocabulary != first.config().source_vocabulary {
             return refuse(format!(
                 "models of different vocabularies: {} and {words} words; an ensemble needs one",
                 config.target_vocabulary
             ));
         }
-        if weights.len() != model.parameters().len() {
-            return refuse(format!("{} weights for a model of {}", weights.len(), model.parameters().len()));
-        }
-        if let Some(bias) = bias.filter(|b| b.len() != words) {
+        if let Some(bias) = engine.bias().filter(|b| b.len() != words) {
             return refuse(format!("a bias of {} numbers for a vocabulary of {words}", bias.len()));
         }
         for (i, source) in sources.iter().enumerate() {

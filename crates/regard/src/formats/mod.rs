@@ -15,9 +15,10 @@ pub use average::average;
 pub use generation::GenerationConfig;
 pub use safetensors::Precision;
 
+use crate::decode::{self, Engine};
 use crate::model::{Combine, ModelConfig, Positions, Transformer};
 use crate::text::{self, TokenizerPair};
-use crate::{Error, Result};
+use crate::{Error, Isa, Result};
 use json::Keys;
 use marian::{Place, WrittenConfig};
 use safetensors::{SafeTensors, Tensor, Writable};
@@ -88,6 +89,20 @@ impl Model {
         let weights = read_weights(&transformer, &file)?;
         let final_logits_bias = read_bias(transformer.config().target_vocabulary, &file)?;
         Ok(Model { transformer, weights, tokenizers, languages, generation, final_logits_bias })
+    }
+
+    /// Reads a model folder and packs its weights, which are then not in the model; in the precision they are stored in, if none is
+    /// asked for.
+    pub fn load_engine(
+        folder: &Path,
+        precision: Option<decode::Precision>,
+        isa: Isa,
+    ) -> Result<(Self, Engine)> {
+        let mut model = Model::load(folder)?;
+        let weights = std::mem::take(&mut model.weights);
+        let bias = model.final_logits_bias.as_deref();
+        let engine = Engine::new(&model.transformer, &weights, bias, precision.unwrap_or_default(), isa);
+        Ok((model, engine))
     }
 
     /// Writes a model folder, each file beside its place and renamed. What `generation` does not say is written as

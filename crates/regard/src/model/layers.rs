@@ -1,7 +1,7 @@
 //! The wiring of encoder and decoder, once, over whatever executes it.
 
 use super::config::{Combine, ModelConfig, NormPlace, Positions, Tying};
-use super::parameters::{Initial, Parameters};
+use super::parameters::{Initial, Parameters, RELATIVE};
 use crate::Result;
 use crate::autograd::Param;
 use crate::autograd::ops::{HeadShape, RelativePositions};
@@ -115,6 +115,10 @@ pub trait Executor {
     fn norm(&mut self, x: Self::Tensor, norm: &NormLayer) -> Self::Tensor;
     /// `x + f`
     fn add(&mut self, x: Self::Tensor, branch: Self::Tensor) -> Self::Tensor;
+    /// A layer is over: of all that this pass has made, only `x` is needed from here on.
+    fn settle(&mut self, x: Self::Tensor) -> Self::Tensor {
+        x
+    }
 }
 
 /// The Transformer's layers and where their weights lie.
@@ -138,9 +142,13 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    fn linear(&mut self, name: &str, blocks: [usize; 3], input: usize) -> LinearLayer {
-        let rows = blocks.iter().sum();
-        let initial = Initial::Glorot { rows: blocks };
+    fn linear(&mut self, name: &str, rows: usize, input: usize) -> LinearLayer {
+        self.linear_like(name, rows, input, rows)
+    }
+
+    /// A linear layer that begins as if it were a part of one with `fan_out` rows.
+    fn linear_like(&mut self, name: &str, rows: usize, input: usize, fan_out: usize) -> LinearLayer {
+        let initial = Initial::Glorot { fan_out };
         LinearLayer {
             weight: self.parameters.add(format!("{name}.weight"), [rows, input], initial),
             bias: self.parameters.add(format!("{name}.bias"), [1, rows], Initial::Zero),
@@ -172,7 +180,7 @@ impl Builder<'_> {
             self.parameters.add(format!("{name}.positions"), [self.config.max_positions, d], initial)
         });
         let joined = (self.config.combine == Combine::Concatenate)
-            .then(|| self.linear(&format!("{name}.joined"), [d, 0, 0], 2 * d));
+            .then(|| self.linear(&format!("{name}.joined"), d, 2 * d));
         EmbeddingLayer { side, table, positions, joined }
     }
 
@@ -182,15 +190,15 @@ impl Builder<'_> {
         let reach = self.config.relative_reach;
         SelfAttentionLayer {
             layer,
-            qkv: self.linear(&format!("{name}.qkv"), [heads.keys(), heads.keys(), heads.values()], d),
-            out: self.linear(&format!("{name}.out"), [d, 0, 0], heads.values()),
+            qkv: self.linear(&format!("{name}.qkv"), 2 * heads.keys() + heads.values(), d),
+            out: self.linear(&format!("{name}.out"), d, heads.values()),
             norm: self.norm(&format!("{name}_norm")),
             mask: Mask { causal, window: self.config.window },
             relative: (self.config.positions == Positions::Relative).then(|| RelativePositions {
                 table: self.parameters.add(
-                    format!("{name}.relative"),
+                    format!("{name}{RELATIVE}"),
                     [2 * reach + 1, d_k],
-                    Initial::Glorot { rows: [2 * reach + 1, 0, 0] },
+                    Initial::Glorot { fan_out: 2 * reach + 1 },
                 ),
                 reach,
             }),
@@ -199,11 +207,12 @@ impl Builder<'_> {
 
     fn cross_attention(&mut self, name: &str, layer: usize) -> CrossAttentionLayer {
         let (d, heads) = (self.config.d_model, self.config.head_shape());
+        let all = 2 * heads.keys() + heads.values();
         CrossAttentionLayer {
             layer,
-            q: self.linear(&format!("{name}.q"), [heads.keys(), 0, 0], d),
-            kv: self.linear(&format!("{name}.kv"), [heads.keys(), heads.values(), 0], d),
-            out: self.linear(&format!("{name}.out"), [d, 0, 0], heads.values()),
+            q: self.linear_like(&format!("{name}.q"), heads.keys(), d, all),
+            kv: self.linear_like(&format!("{name}.kv"), heads.keys() + heads.values(), d, all),
+            out: self.linear(&format!("{name}.out"), d, heads.values()),
             norm: self.norm(&format!("{name}_norm")),
         }
     }
@@ -211,8 +220,8 @@ impl Builder<'_> {
     fn feed_forward(&mut self, name: &str) -> FeedForwardLayer {
         let (d, d_ff) = (self.config.d_model, self.config.d_ff);
         FeedForwardLayer {
-            up: self.linear(&format!("{name}.up"), [d_ff, 0, 0], d),
-            down: self.linear(&format!("{name}.down"), [d, 0, 0], d_ff),
+            up: self.linear(&format!("{name}.up"), d_ff, d),
+            down: self.linear(&format!("{name}.down"), d, d_ff),
             norm: self.norm(&format!("{name}_norm")),
         }
     }
@@ -286,6 +295,7 @@ impl Transformer {
         for layer in &self.encoder {
             x = self.self_attention(e, x, &layer.self_attention);
             x = self.feed_forward(e, x, &layer.feed_forward);
+            x = e.settle(x);
         }
         match &self.final_norms {
             Some((norm, _)) => e.norm(x, norm),
@@ -300,6 +310,7 @@ impl Transformer {
             x = self.self_attention(e, x, &layer.self_attention);
             x = self.cross_attention(e, x, memory, &layer.cross_attention);
             x = self.feed_forward(e, x, &layer.feed_forward);
+            x = e.settle(x);
         }
         match &self.final_norms {
             Some((_, norm)) => e.norm(x, norm),

@@ -10,11 +10,11 @@ pub enum Initial {
     Zero,
     /// γ.
     One,
-    /// Uniform within ±√(6 / (fan_in + fan_out)), after Glorot, for each block of `rows` of its own: queries, keys and values are one
-    /// matrix here and three there.
+    /// Uniform within ±√(6 / (fan_in + fan_out)), after Glorot. Queries, keys and values begin as one matrix, which makes them
+    /// smaller than three would be: a post-norm model then finds its attention at high learning rates.
     Glorot {
-        /// Rows of each block.
-        rows: [usize; 3],
+        /// Rows of the matrix that it is a part of.
+        fan_out: usize,
     },
     /// Normal with this standard deviation; the last row (padding) is zero if `pad`.
     Normal {
@@ -37,6 +37,48 @@ pub struct Parameter {
     /// How it begins.
     pub initial: Initial,
 }
+
+impl Parameter {
+    /// Numbers to begin with; all random ones follow from `key`.
+    pub fn initialise(&self, key: Key) -> Vec<f32> {
+        let mut to = vec![0.0; self.param.len];
+        self.fill(key, &mut to);
+        to
+    }
+
+    fn fill(&self, key: Key, to: &mut [f32]) {
+        let [rows, cols] = self.shape;
+        match self.initial {
+            Initial::Zero => {}
+            Initial::One => to.fill(1.0),
+            Initial::Glorot { fan_out } => {
+                let bound = (6.0 / (fan_out + cols) as f32).sqrt();
+                for (i, x) in to.iter_mut().enumerate() {
+                    *x = bound * (2.0 * key.uniform(i as u32) - 1.0);
+                }
+            }
+            Initial::Normal { deviation, pad } => {
+                let filled = if pad { (rows - 1) * cols } else { rows * cols };
+                for (i, x) in to[..filled].iter_mut().enumerate() {
+                    *x = deviation * key.normal(i as u32);
+                }
+            }
+        }
+    }
+
+    /// Whether tokens are multiplied by it or looked up in it: what is packed for decoding, and kept in 8 bits if that is wanted.
+    /// Vectors and tables of positions are not.
+    pub fn is_matrix(&self) -> bool {
+        match self.initial {
+            Initial::Zero | Initial::One | Initial::Normal { pad: false, .. } => false,
+            Initial::Normal { pad: true, .. } => true,
+            Initial::Glorot { .. } => !self.name.ends_with(RELATIVE),
+        }
+    }
+}
+
+/// What the names of tables of relative positions end with.
+pub(crate) const RELATIVE: &str = ".relative";
 
 /// All parameters of a model in the order of their places, which leave no gap.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -78,30 +120,7 @@ impl Parameters {
     pub fn initialise(&self, seed: u64) -> Vec<f32> {
         let mut weights = vec![0.0; self.len];
         for (n, parameter) in self.list.iter().enumerate() {
-            let key = Key::new(seed).child(n as u64);
-            let to = &mut weights[parameter.param.range()];
-            let [all_rows, cols] = parameter.shape;
-            match parameter.initial {
-                Initial::Zero => {}
-                Initial::One => to.fill(1.0),
-                Initial::Glorot { rows } => {
-                    let mut at = 0;
-                    for rows in rows {
-                        let bound = (6.0 / (rows + cols) as f32).sqrt();
-                        for (i, x) in to.iter_mut().enumerate().skip(at).take(rows * cols) {
-                            *x = bound * (2.0 * key.uniform(i as u32) - 1.0);
-                        }
-                        at += rows * cols;
-                    }
-                    debug_assert_eq!(at, all_rows * cols, "{}", parameter.name);
-                }
-                Initial::Normal { deviation, pad } => {
-                    let filled = if pad { (all_rows - 1) * cols } else { all_rows * cols };
-                    for (i, x) in to[..filled].iter_mut().enumerate() {
-                        *x = deviation * key.normal(i as u32);
-                    }
-                }
-            }
+            parameter.fill(Key::new(seed).child(n as u64), &mut weights[parameter.param.range()]);
         }
         weights
     }

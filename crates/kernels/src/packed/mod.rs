@@ -1,0 +1,194 @@
+//! Products with weights that were packed once, in f32 or in 8 bits: what decoding multiplies with.
+//!
+//! A matrix `W [n, k]` is cut into panels of as many rows of `W` (columns of the product) as two vectors have lanes; inside a
+//! panel the numbers lie in the order in which the kernel reads them. The sum over `k` always runs from its beginning to
+//! its end in one accumulator: a row of the result depends on its own input alone, whatever else is in the batch and
+//! however the columns are split over threads.
+//!
+//! **8 bits.** Each row of `W` has a scale, its largest number being ±127; each row of the input gets one at run time, in the same
+//! way. The sums are exact integers, the same on every instruction set.
+
+mod aligned;
+mod int8;
+mod single;
+
+use crate::mat::{Mat, MatMut};
+use crate::{Isa, Team, Timer};
+use int8::{Bytes, Quantized};
+use single::Singles;
+use std::ops::Range;
+
+pub use int8::quantize_rows;
+
+/// Weights `[n, k]`, packed for one instruction set.
+#[derive(Clone, Debug)]
+pub struct Packed {
+    isa: Isa,
+    n: usize,
+    k: usize,
+    data: Data,
+}
+
+#[derive(Clone, Debug)]
+enum Data {
+    F32(Singles),
+    Int8(Bytes),
+}
+
+/// The input of a product, in the form that its weights want.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows<'a>(Form<'a>);
+
+#[derive(Clone, Copy, Debug)]
+enum Form<'a> {
+    F32(Mat<'a>),
+    Int8(&'a Quantized),
+}
+
+/// Memory for inputs in 8 bits, to be used again and again.
+#[derive(Clone, Debug, Default)]
+pub struct RowScratch(Quantized);
+
+impl Rows<'_> {
+    /// How many.
+    pub fn len(&self) -> usize {
+        match self.0 {
+            Form::F32(x) => x.rows,
+            Form::Int8(x) => x.rows,
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Packed {
+    /// Packs the matrix `[n, k]` as it is.
+    ///
+    /// # Panics
+    /// If `w` has another size.
+    pub fn f32(isa: Isa, w: &[f32], n: usize, k: usize) -> Self {
+        assert_eq!(w.len(), n * k, "a {n}×{k} matrix");
+        Packed { isa, n, k, data: Data::F32(Singles::pack(isa, w, n, k)) }
+    }
+
+    /// Packs a matrix `[n, k]` that [`quantize_rows`] has made of one.
+    ///
+    /// # Panics
+    /// If the sizes do not fit.
+    pub fn int8(isa: Isa, values: &[i8], scales: &[f32], k: usize) -> Self {
+        let n = scales.len();
+        assert_eq!(values.len(), n * k, "a {n}×{k} matrix");
+        Packed { isa, n, k, data: Data::Int8(Bytes::pack(isa, values, scales, k)) }
+    }
+
+    /// The instruction set it was packed for.
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
+    /// The rows of the matrix: how many numbers a row of the product has.
+    pub fn outputs(&self) -> usize {
+        self.n
+    }
+
+    /// The columns of the matrix: how many numbers a row of the input has.
+    pub fn inputs(&self) -> usize {
+        self.k
+    }
+
+    /// How much memory it takes.
+    pub fn bytes(&self) -> usize {
+        match &self.data {
+            Data::F32(w) => w.bytes(),
+            Data::Int8(w) => w.bytes(),
+        }
+    }
+
+    /// Columns of a product are split between threads, and chosen, in multiples of this.
+    pub fn panel(&self) -> usize {
+        panel_width(self.isa)
+    }
+
+    /// Row `i` of the matrix: how a table of embeddings is read.
+    ///
+    /// # Panics
+    /// If there is no such row, or `to` has another length.
+    pub fn read_row(&self, i: usize, to: &mut [f32]) {
+        assert!(i < self.n && to.len() == self.k, "row {i} of a {}×{} matrix", self.n, self.k);
+        match &self.data {
+            Data::F32(w) => w.read_row(self.panel(), i, to),
+            Data::Int8(w) => w.read_row(self.panel(), i, to),
+        }
+    }
+
+    /// The input `[m, k]` in the form that this matrix wants: itself, or quantised into `scratch`.
+    ///
+    /// # Panics
+    /// If its rows have another length, or it is transposed.
+    pub fn rows<'a>(&self, x: Mat<'a>, scratch: &'a mut RowScratch) -> Rows<'a> {
+        assert!(x.cols == self.k && x.col_stride == 1 && x.is_within(), "rows of {}", self.k);
+        Rows(match &self.data {
+            Data::F32(_) => Form::F32(x),
+            Data::Int8(_) => {
+                scratch.0.fill(self.isa, x);
+                Form::Int8(&scratch.0)
+            }
+        })
+    }
+
+    /// `to = x·Wᵀ + bias`, of which only the columns `columns` are computed; they begin with a panel.
+    ///
+    /// # Panics
+    /// If the shapes do not fit, or the rows were made for a matrix in another format.
+    pub fn product(&self, x: Rows<'_>, columns: Range<usize>, bias: Option<&[f32]>, to: MatMut<'_>) {
+        let (start, end) = (columns.start, columns.end);
+        assert!(
+            start.is_multiple_of(self.panel()) && start <= end && end <= self.n,
+            "columns {start}..{end}"
+        );
+        assert!((to.rows, to.cols) == (x.len(), end - start), "{} rows of columns {start}..{end}", x.len());
+        assert!(bias.is_none_or(|b| b.len() == self.n), "a bias of {} numbers", self.n);
+        let _timer = Timer::start();
+        match (&self.data, x.0) {
+            (Data::F32(w), Form::F32(x)) if x.cols == self.k => w.product(self.isa, x, columns, bias, to),
+            (Data::Int8(w), Form::Int8(x)) if x.cols == self.k => w.product(self.isa, x, columns, bias, to),
+            _ => panic!("the rows were made for another matrix"),
+        }
+    }
+
+    /// `to = x·Wᵀ + bias` by all threads of a team, each having some of the columns.
+    ///
+    /// # Panics
+    /// As [`Packed::product`].
+    pub fn product_by(&self, team: &mut Team, x: Rows<'_>, bias: Option<&[f32]>, to: MatMut<'_>) {
+        // A panel for each thread, at least: below that there is nothing to split.
+        let share = self.n.div_ceil(team.size()).next_multiple_of(self.panel());
+        let mut rest = Some(to);
+        team.each(
+            (0..self.n).step_by(share.max(1)).map(|start| {
+                let end = (start + share).min(self.n);
+                let part = rest.take().map(|to| {
+                    let (part, others) = to.split_columns(end - start);
+                    rest = Some(others);
+                    part
+                });
+                (start..end, part)
+            }),
+            |(columns, part)| {
+                if let Some(part) = part {
+                    self.product(x, columns, bias, part);
+                }
+            },
+        );
+    }
+}
+
+fn panel_width(isa: Isa) -> usize {
+    crate::simd::lanes(isa) * 2
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+use super::*;
+use crate::naive;
+use crate::testing::{SIZES, assert_close, random, widen};
+
+const SHAPES: [(usize, usize); 9] =
+    [(1, 1), (3, 5), (16, 8), (17, 31), (33, 64), (40, 65), (64, 129), (100, 16), (5, 300)];
+
+fn multiply(w: &Packed, x: &[f32], m: usize, bias: Option<&[f32]>) -> Vec<f32> {
+    let (n, mut scratch) = (w.outputs(), RowScratch::default());
+    let mut y = vec![f32::NAN; m * n];
+    let rows = w.rows(Mat::new(x, m, w.inputs()), &mut scratch);
+    w.product(rows, 0..n, bias, MatMut::new(&mut y, m, n));
+    y
+}
+
+/// `x·Wᵀ + bias` in f64.
+fn wanted(x: &[f32], w: &[f32], (m, n, k): (usize, usize, usize), bias: &[f32]) -> Vec<f64> {
+    let turned: Vec<f64> = (0..k * n).map(|i| f64::from(w[i % n * k + i / n])).collect();
+    let mut y = naive::product(&widen(x), &turned, m, n, k);
+    y.iter_mut().enumerate().for_each(|(i, y)| *y += f64::from(bias[i % n]));
+    y
+}
+
+#[test]
+fn f32_agrees_with_the_naive_twin_at_every_size() {
+    for isa in Isa::available() {
+        for (n, k) in SHAPES {
+            let (w, bias) = (random(n * k, 1), random(n, 2));
+            let packed = Packed::f32(isa, &w, n, k);
+            for m in [0, 1, 2, 3, 4, 5, 6, 7, 13] {
+                let x = random(m * k, 3);
+                let want = wanted(&x, &w, (m, n, k), &bias);
+                assert_close(
+                    &multiply(&packed, &x, m, Some(&bias)),
+                    &want,
+                    1e-5,
+                    &format!("{isa} {m}×{n}×{k}"),
+                );
+            }
+        }
+    }
+}
+
+/// Whole numbers with ±127 among them have the scale 1: what comes out is the sum itself.
+fn whole(rows: usize, k: usize, seed: u64) -> Vec<f32> {
+    let mut x: Vec<f32> = random(rows * k, seed).iter().map(|x| (x * 63.0).round()).collect();
+    x.iter_mut()
+        .step_by(k.max(1))
+        .enumerate()
+        .for_each(|(i, x)| *x = if i % 2 == 0 { 127.0 } else { -127.0 });
+    x
+}
+
+#[test]
+fn int8_gives_the_same_integers_everywhere() {
+    for (n, k) in SHAPES {
+        let w = whole(n, k, 4);
+        let (values, scales) = quantize_rows(&w, k);
+        assert!(scales.iter().all(|&s| s == 1.0) && values.iter().zip(&w).all(|(&q, &w)| f32::from(q) == w));
+        for m in [0, 1, 2, 3, 4, 5, 6, 7, 13] {
+            let x = whole(m, k, 5);
+            let want: Vec<f32> = wanted(&x, &w, (m, n, k), &vec![0.0; n]).iter().map(|&y| y as f32).collect();
+            for isa in Isa::available() {
+                let packed = Packed::int8(isa, &values, &scales, k);
+                assert_eq!(multiply(&packed, &x, m, None), want, "{isa} {m}×{n}×{k}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_largest_numbers_do_not_saturate() {
+    let k = 2048;
+    let (values, scales) = quantize_rows(&vec![127.0; 2 * k], k);
+    for isa in Isa::available() {
+        let packed = Packed::int8(isa, &values, &scales, k);
+        for sign in [1.0, -1.0] {
+            let y = multiply(&packed, &vec![sign * 127.0; k], 1, None);
+            assert_eq!(y, [sign * 127.0 * 127.0 * k as f32; 2], "{isa}");
+        }
+    }
+}
+
+#[test]
+fn int8_is_near_the_exact_product() {
+    for isa in Isa::available() {
+        for (n, k) in SHAPES {
+            let (w, bias, x) = (random(n * k, 6), random(n, 7), random(3 * k, 8));
+            let (values, scales) = quantize_rows(&w, k);
+            let y = multiply(&Packed::int8(isa, &values, &scales, k), &x, 3, Some(&bias));
+            for (i, (y, want)) in y.iter().zip(wanted(&x, &w, (3, n, k), &bias)).enumerate() {
+                // Half a step of 2/127 on either side of each product of numbers up to 2.
+                let most = k as f64 * 2.0 * 2.0 * (1.0 / 127.0 + 0.001);
+                assert!((f64::from(*y) - want).abs() <= most, "{isa} {n}×{k}: number {i} is {y}, not {want}");
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_are_read_back() {
+    for isa in Isa::available() {
+        for (n, k) in SHAPES {
+            let w = random(n * k, 9);
+            let (values, scales) = quantize_rows(&w, k);
+            let (single, bytes) = (Packed::f32(isa, &w, n, k), Packed::int8(isa, &values, &scales, k));
+            let mut row = vec![0.0; k];
+            for i in 0..n {
+                single.read_row(i, &mut row);
+                assert_eq!(row, w[i * k..][..k], "{isa}");
+                bytes.read_row(i, &mut row);
+                let want: Vec<f32> = values[i * k..][..k].iter().map(|&q| f32::from(q) * scales[i]).collect();
+                assert_eq!(row, want, "{isa}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_row_does_not_depend_on_the_others_nor_a_column_on_who_computes_it() {
+    for isa in Isa::available() {
+        let (m, n, k) = (11, 100, 70);
+        let (w, x, bias) = (random(n * k, 10), random(m * k, 11), random(n, 12));
+        let (values, scales) = quantize_rows(&w, k);
+        for packed in [Packed::f32(isa, &w, n, k), Packed::int8(isa, &values, &scales, k)] {
+            let whole = multiply(&packed, &x, m, Some(&bias));
+            for r in 0..m {
+                let one = multiply(&packed, &x[r * k..][..k], 1, Some(&bias));
+                assert_eq!(one, whole[r * n..][..n], "{isa} row {r}");
+            }
+            for size in [1, 2, 3] {
+                let (mut y, mut scratch) = (vec![0.0; m * n], RowScratch::default());
+                let rows = packed.rows(Mat::new(&x, m, k), &mut scratch);
+                packed.product_by(&mut Team::new(size), rows, Some(&bias), MatMut::new(&mut y, m, n));
+                assert_eq!(y, whole, "{isa}, a team of {size}");
+            }
+            let start = packed.panel();
+            let (mut y, mut scratch) = (vec![0.0; m * (n - start)], RowScratch::default());
+            let rows = packed.rows(Mat::new(&x, m, k), &mut scratch);
+            packed.product(rows, start..n, Some(&bias), MatMut::new(&mut y, m, n - start));
+            for r in 0..m {
+                assert_eq!(y[r * (n - start)..][..n - start], whole[r * n + start..(r + 1) * n]);
+            }
+        }
+    }
+}
+
+#[test]
+fn nan_and_infinity_stay_in_their_row() {
+    for isa in Isa::available() {
+        for &k in SIZES.iter().filter(|&&k| k > 0) {
+            let (n, w) = (3, random(3 * k, 13));
+            let (values, scales) = quantize_rows(&w, k);
+            for odd in [f32::NAN, f32::INFINITY] {
+                let mut x = random(2 * k, 14);
+                x[k - 1] = odd;
+                let y = multiply(&Packed::int8(isa, &values, &scales, k), &x, 2, None);
+                assert!(
+                    y[..n].iter().all(|y| y.is_nan()) && y[n..].iter().all(|y| y.is_finite()),
+                    "{isa} {k}"
+                );
+            }
+            let zeros = multiply(&Packed::int8(isa, &values, &scales, k), &vec![0.0; k], 1, None);
+            assert_eq!(zeros, [0.0; 3], "{isa} {k}");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Threads that work on one thing together, again and again within microseconds: all cores inside one sentence.
+//!
+//! A decoding step has some forty products of a few hundred microseconds each. Waking a sleeping thread costs a good part of
+//! that, so that the threads of a team look out for the next piece of work for a while before they go to sleep.
+
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+/// Threads of a team at most.
+const MOST: usize = 16;
+
+/// How often a thread looks for work before it sleeps: some fifty microseconds.
+const LOOKS: u32 = 2_000;
+
+type Work<'a> = dyn Fn(usize) + Sync + 'a;
+
+struct Shared {
+    /// What to do; valid while `left` is not 0.
+    work: UnsafeCell<Option<*const Work<'static>>>,
+    /// Counts the pieces of work.
+    round: AtomicUsize,
+    /// Threads that have not finished the present piece.
+    left: AtomicUsize,
+    panicked: AtomicBool,
+    stop: AtomicBool,
+}
+
+// SAFETY: `work` is written by the owner of the team only while no thread reads it (`left` is 0), and read by the threads only
+// after they have seen the new `round`, which is stored behind it. What it points to is `Sync`.
+unsafe impl Sync for Shared {}
+// SAFETY: as above.
+unsafe impl Send for Shared {}
+
+/// A thread and its companions.
+pub struct Team {
+    shared: Arc<Shared>,
+    others: Vec<JoinHandle<()>>,
+}
+
+impl fmt::Debug for Team {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Team").field("size", &self.size()).finish()
+    }
+}
+
+impl Team {
+    /// A team of so many threads, this one included; fewer, if the system gives no more, and 16 at most.
+    pub fn new(size: usize) -> Self {
+        let shared = Arc::new(Shared {
+            work: UnsafeCell::new(None),
+            round: AtomicUsize::new(0),
+            left: AtomicUsize::new(0),
+            panicked: AtomicBool::new(false),
+            stop: AtomicBool::new(false),
+        });
+        let others = (1..size.min(MOST))
+            .map_while(|number| {
+                let shared = Arc::clone(&shared);
+                thread::Builder::new().name("regard team".into()).spawn(move || follow(&shared, number)).ok()
+            })
+            .collect();
+        Team { shared, others }
+    }
+
+    /// How many threads it has.
+    pub fn size(&self) -> usize {
+        1 + self.others.len()
+    }
+
+    /// Calls `work` with the numbers from 0 to the size of the team, each on a thread of its own, and waits for all of them.
+    ///
+    /// # Panics
+    /// If one of them does.
+    pub fn run(&mut self, work: &Work<'_>) {
+        if self.others.is_empty() {
+            return work(0);
+        }
+        // SAFETY: the lifetime is forgotten, but nobody holds the pointer when this function returns: it waits until `left` is 0,
+        // also if the call below panics.
+        let erased = unsafe { std::mem::transmute::<*const Work<'_>, *const Work<'static>>(work) };
+        // SAFETY: `left` is 0, so that no thread reads it.
+        unsafe { *self.shared.work.get() = Some(erased) };
+        self.shared.left.store(self.others.len(), Ordering::Relaxed);
+        self.shared.round.fetch_add(1, Ordering::Release);
+        self.others.iter().for_each(|other| other.thread().unpark());
+        let own = catch_unwind(AssertUnwindSafe(|| work(0)));
+        let mut looks = 0;
+        while self.shared.left.load(Ordering::Acquire) > 0 {
+            wait(&mut looks);
+        }
+        if let Err(panic) = own {
+            std::panic::resume_unwind(panic);
+        }
+        assert!(!self.shared.panicked.swap(false, Ordering::Relaxed), "a thread of the team panicked");
+    }
+
+    /// Gives the items to the threads in turn.
+    ///
+    /// # Panics
+    /// If there are more than 16 items for each thread to have one, or `work` panics.
+    pub fn each<T: Send>(&mut self, items: impl Iterator<Item = T>, work: impl Fn(T) + Sync) {
+        if self.others.is_empty() {
+            return items.for_each(work);
+        }
+        let mut slots: [Mutex<Option<T>>; MOST] = std::array::from_fn(|_| Mutex::new(None));
+        let mut count = 0;
+        for item in items {
+            assert!(count < MOST, "more than {MOST} items");
+            *slots[count].get_mut().unwrap_or_else(|e| e.into_inner()) = Some(item);
+            count += 1;
+        }
+        let (slots, size) = (&slots[..count], self.size());
+        self.run(&|number| {
+            for slot in slots.iter().skip(number).step_by(size) {
+                let item = slot.lock().unwrap_or_else(|e| e.into_inner()).take();
+                item.into_iter().for_each(&work);
+            }
+        });
+    }
+}
+
+impl Drop for Team {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        for other in self.others.drain(..) {
+            other.thread().unpark();
+            // A panic has been reported by `run`.
+            let _ = other.join();
+        }
+    }
+}
+
+/// What the other threads do: wait for a piece of work, do it, and so on.
+fn follow(shared: &Shared, number: usize) {
+    let mut seen = 0;
+    loop {
+        let mut looks = 0;
+        while shared.round.load(Ordering::Acquire) == seen {
+            if shared.stop.load(Ordering::Acquire) {
+                return;
+            }
+            if looks < LOOKS {
+                wait(&mut looks);
+            } else {
+                // Whoever has new work calls `unpark` behind announcing it, so that it is not missed.
+                thread::park();
+            }
+        }
+        seen = seen.wrapping_add(1);
+        // SAFETY: the round has been announced, and until `left` goes down the work is there and nobody writes.
+        let work = unsafe { *shared.work.get() };
+        if let Some(work) = work {
+            // SAFETY: as above.
+            let done = catch_unwind(AssertUnwindSafe(|| unsafe { (*work)(number) }));
+            if done.is_err() {
+                shared.panicked.store(true, Ordering::Relaxed);
+            }
+        }
+        shared.left.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// A moment; longer ones when it has been many, so that a thread whose core is taken gets it.
+fn wait(looks: &mut u32) {
+    *looks = looks.saturating_add(1);
+    if *looks < LOOKS {
+        std::hint::spin_loop();
+    } else {
+        thread::yield_now();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_thread_gets_each_piece_of_work_once() {
+        for size in [1, 2, 3, 5] {
+            let mut team = Team::new(size);
+            assert_eq!(team.size(), size);
+            let counts: Vec<AtomicUsize> = (0..size).map(|_| AtomicUsize::new(0)).collect();
+            for round in 0..200 {
+                if round == 100 {
+                    // Long enough for the others to have gone to sleep.
+                    thread::sleep(std::time::Duration::from_millis(20));
+                }
+                team.run(&|number| {
+                    counts[number].fetch_add(1, Ordering::Relaxed);
+                });
+            }
+            assert!(counts.iter().all(|c| c.load(Ordering::Relaxed) == 200));
+        }
+    }
+
+    #[test]
+    fn items_are_shared_out() {
+        for size in [1, 2, 4] {
+            let mut data = [0; 7];
+            Team::new(size).each(data.iter_mut().enumerate(), |(i, x)| *x = i + 1);
+            assert_eq!(data, [1, 2, 3, 4, 5, 6, 7]);
+        }
+    }
+
+    #[test]
+    fn a_panic_reaches_the_owner_and_the_team_goes_on() {
+        let mut team = Team::new(3);
+        for bad in [0, 2] {
+            let caught = catch_unwind(AssertUnwindSafe(|| team.run(&|number| assert_ne!(number, bad))));
+            assert!(caught.is_err());
+        }
+        let sum = AtomicUsize::new(0);
+        team.run(&|number| {
+            sum.fetch_add(number, Ordering::Relaxed);
+        });
+        assert_eq!(sum.into_inner(), 3);
+    }
+}

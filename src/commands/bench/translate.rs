@@ -1,0 +1,172 @@
+//! `regard bench translate`: decoding on the workload of `tools/peers/ct2_translate.py`.
+
+use super::peak_rss_mb;
+use crate::commands::search::PrecisionFlag;
+use crate::commands::{CommandResult, cores, print_line};
+use clap::{Args, ValueEnum};
+use regard::decode::{Engine, Precision, SearchOptions, Values, search_ensemble};
+use regard::model::{ModelConfig, Preset, Transformer};
+use regard::{Isa, Key};
+use serde::Serialize;
+use std::time::Instant;
+
+/// Tokens of every output.
+const LENGTH: usize = 25;
+/// The end of a sentence, which never comes.
+const END: u32 = 0;
+
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    /// The size of the model
+    #[arg(long, value_enum)]
+    preset: BenchPreset,
+    /// The number format of the matrix products
+    #[arg(long, value_enum, default_value = "f32")]
+    precision: PrecisionFlag,
+    /// Hypotheses a sentence
+    #[arg(long, default_value_t = 4)]
+    beam: usize,
+    /// Sentences that are translated together
+    #[arg(long, default_value_t = 32)]
+    batch: usize,
+    /// How many sentences there are
+    #[arg(long, default_value_t = 256, value_name = "N")]
+    sentences: usize,
+    /// Go over them again until so many seconds have passed
+    #[arg(long, default_value_t = 0.0, value_name = "SECONDS")]
+    seconds: f64,
+    /// How many cores to use [default: all]
+    #[arg(long)]
+    threads: Option<usize>,
+    /// Print one line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum BenchPreset {
+    Tiny,
+    Base,
+}
+
+/// One line of the comparison; the fields that the peer prints come first.
+#[derive(Debug, Serialize)]
+struct Report {
+    peer: &'static str,
+    version: &'static str,
+    preset: &'static str,
+    weights: Precision,
+    beam: usize,
+    batch: usize,
+    threads: usize,
+    target_tokens_per_s: f64,
+    peak_rss_mb: u64,
+    /// Multiplications with weights a second, in thousands of millions.
+    gmacs: f64,
+    /// The same of a small product that never leaves the first cache, on all cores.
+    peak_gmacs: f64,
+    isa: &'static str,
+}
+
+pub(super) fn run(arguments: &Arguments) -> CommandResult {
+    let isa = Isa::from_env()?;
+    let threads = arguments.threads.unwrap_or_else(cores).max(1);
+    let (preset, words) = match arguments.preset {
+        BenchPreset::Tiny => (Preset::Tiny, 10_000),
+        BenchPreset::Base => (Preset::Base, 32_000),
+    };
+    let precision = Precision::from(arguments.precision);
+    // Our padding token is one more.
+    let model = Transformer::new(preset.config(words + 1))?;
+    let mut number = 0;
+    let engine = Engine::build(&model, None, precision, isa, |parameter| {
+        number += 1;
+        Ok(Values::F32(parameter.initialise(Key::new(1).child(number)).into()))
+    })?;
+    let sources = sources(words as u32, arguments.sentences.max(1));
+    let options = SearchOptions {
+        beam: arguments.beam,
+        batch: arguments.batch,
+        end: END,
+        banned: vec![END],
+        max_length: Some(LENGTH),
+        forced_end: false,
+        ..SearchOptions::default()
+    };
+    let go = |sources: &[Vec<u32>]| -> regard::Result<usize> {
+        let per_call = if arguments.batch == 1 { 1 } else { sources.len().max(1) };
+        let mut tokens = 0;
+        for part in sources.chunks(per_call) {
+            let found = search_ensemble(&[&engine], part, &options, threads)?;
+            tokens += found.iter().map(|h| h[0].ids.len()).sum::<usize>();
+        }
+        Ok(tokens)
+    };
+    go(&sources[..sources.len().min(32)])?;
+    let (mut tokens, mut rounds) = (0, 0u32);
+    let start = Instant::now();
+    while rounds == 0 || start.elapsed().as_secs_f64() < arguments.seconds {
+        tokens += go(&sources)?;
+        rounds += 1;
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    let per_round = sources.len() * LENGTH;
+    if tokens != per_round * rounds as usize {
+        return Err(format!("{tokens} tokens came out, not {LENGTH} for each sentence").into());
+    }
+    let macs = f64::from(rounds) * multiplications(model.config(), &sources, arguments.beam);
+    let round = |x: f64| (10.0 * x).round() / 10.0;
+    let report = Report {
+        peer: "regard",
+        version: env!("CARGO_PKG_VERSION"),
+        preset: preset.name(),
+        weights: precision,
+        beam: arguments.beam,
+        batch: arguments.batch,
+        threads,
+        target_tokens_per_s: (tokens as f64 / seconds).round(),
+        peak_rss_mb: peak_rss_mb(),
+        gmacs: round(macs / seconds / 1e9),
+        peak_gmacs: round(regard::decode::peak_speed(precision, isa, threads) / 1e9),
+        isa: isa.name(),
+    };
+    if arguments.json {
+        return print_line(serde_json::to_string(&report)?);
+    }
+    print_line(format_args!(
+        "{} {} beam {} batch {} on {threads} threads ({}): {} target tokens/s, {} thousand million multiplications/s, \
+         {:.0} % of the peak of {}, peak memory {} MB",
+        report.preset,
+        if precision == Precision::Int8 { "int8" } else { "f32" },
+        report.beam,
+        report.batch,
+        report.isa,
+        report.target_tokens_per_s,
+        report.gmacs,
+        100.0 * report.gmacs / report.peak_gmacs,
+        report.peak_gmacs,
+        report.peak_rss_mb
+    ))
+}
+
+/// Sentences of 10 to 29 random words.
+fn sources(words: u32, count: usize) -> Vec<Vec<u32>> {
+    let key = Key::new(2);
+    let sentence = |i: usize| {
+        let key = key.child(i as u64);
+        let length = 10 + key.bits(0) % 20;
+        (1..=length).map(|j| 1 + key.bits(j) % (words - 1)).collect()
+    };
+    (0..count).map(sentence).collect()
+}
+
+/// How many multiplications with weights it takes to translate these.
+fn multiplications(config: &ModelConfig, sources: &[Vec<u32>], beam: usize) -> f64 {
+    let (d, ff, words) = (config.d_model, config.d_ff, config.target_vocabulary - 1);
+    let source = config.encoder_layers * (4 * d * d + 2 * d * ff) + config.decoder_layers * 2 * d * d;
+    let target = config.decoder_layers * (6 * d * d + 2 * d * ff) + words * d;
+    let tokens: usize = sources.iter().map(Vec::len).sum();
+    // The first step has one hypothesis a sentence.
+    let rows = sources.len() * (1 + (LENGTH - 1) * beam);
+    (tokens * source + rows * target) as f64
+}
