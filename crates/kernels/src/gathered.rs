@@ -42,46 +42,126 @@ fn body<S: Simd>(
     let keys = heads * d_k;
     assert!(offsets.len() == q.rows + 1 && offsets[q.rows] <= rows.len());
     assert!(q.cols == keys && kv.cols == keys + heads * d_v && (out.rows, out.cols) == (q.rows, heads * d_v));
+    let largest = rows[offsets[0]..offsets[q.rows]].iter().max().map_or(0, |&row| row as usize + 1);
+    assert!(largest <= kv.rows && kv.is_within() && kv.col_stride == 1);
+    // Heads of a few whole vectors, which all common ones are, stay in registers.
+    let in_registers = d_k == d_v && relative.is_none() && d_k.is_multiple_of(S::LANES);
     for r in 0..q.rows {
         let list = &rows[offsets[r]..offsets[r + 1]];
         let n = list.len();
         scratch.clear();
         scratch.resize(heads * n, 0.0);
-        let query = q.row(r);
-        for (j, &row) in list.iter().enumerate() {
-            let key = &kv.row(row as usize)[..keys];
-            for h in 0..heads {
-                let at = h * d_k..(h + 1) * d_k;
-                let mut score = loops::dot(s, &query[at.clone()], &key[at.clone()]);
-                if let Some(Relative { table, reach }) = relative {
-                    // The query stands at the end of its list.
-                    let row = (j + reach).saturating_sub(n - 1).min(2 * reach);
-                    score += loops::dot(s, &query[at], &table[row * d_k..][..d_k]);
-                }
-                scratch[h * n + j] = score;
-            }
-        }
-        for h in 0..heads {
-            let scores = &mut scratch[h * n..][..n];
-            let top = loops::max(s, scores) * scale;
-            let total = exponentials(s, scores, scale, top);
-            loops::scale(s, scores, 1.0 / total);
+        let (query, to) = (q.row(r), out.row(r));
+        match if in_registers { d_k / S::LANES } else { 0 } {
+            1 => by_heads::<S, 1>(s, heads, scale, query, kv, list, scratch, to),
+            2 => by_heads::<S, 2>(s, heads, scale, query, kv, list, scratch, to),
+            4 => by_heads::<S, 4>(s, heads, scale, query, kv, list, scratch, to),
+            8 => by_heads::<S, 8>(s, heads, scale, query, kv, list, scratch, to),
+            _ => by_rows(s, shape, query, kv, list, scratch, to),
         }
         if let Some(weights) = &mut weights {
             weights[heads * offsets[r]..heads * offsets[r + 1]].copy_from_slice(scratch);
         }
-        let to = out.row(r);
-        to.fill(0.0);
-        for (j, &row) in list.iter().enumerate() {
-            let value = &kv.row(row as usize)[keys..];
-            for h in 0..heads {
-                let weight = s.splat(scratch[h * n + j]);
-                let (to, value) = (&mut to[h * d_v..][..d_v], &value[h * d_v..][..d_v]);
-                vectors!(S, d_v, at => {
-                    let v = s.mul_add(at.read(s, value), weight, at.read(s, to));
-                    at.write(s, to, v);
-                });
+    }
+}
+
+/// One query, head by head: its numbers and the sums over the values are vectors that stay where they are.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+fn by_heads<S: Simd, const V: usize>(
+    s: S,
+    heads: usize,
+    scale: f32,
+    query: &[f32],
+    kv: Mat<'_>,
+    list: &[u32],
+    scores: &mut [f32],
+    to: &mut [f32],
+) {
+    let (width, n) = (V * S::LANES, list.len());
+    let keys = heads * width;
+    assert!(query.len() == keys && to.len() == keys && kv.cols == 2 * keys && scores.len() == heads * n);
+    let base = kv.data.as_ptr();
+    for h in 0..heads {
+        let scores = &mut scores[h * n..][..n];
+        // SAFETY: `h` is below `heads`, the lengths have been asserted, and the caller has made sure that every row of the list
+        // is there.
+        unsafe {
+            let mut q = [s.zero(); V];
+            for (i, q) in q.iter_mut().enumerate() {
+                *q = s.load(query.as_ptr().add(h * width + i * S::LANES));
             }
+            for (score, &row) in scores.iter_mut().zip(list) {
+                let key = base.add(row as usize * kv.row_stride + h * width);
+                let mut sum = s.mul(q[0], s.load(key));
+                for (i, &q) in q.iter().enumerate().skip(1) {
+                    sum = s.mul_add(q, s.load(key.add(i * S::LANES)), sum);
+                }
+                *score = s.reduce_sum(sum);
+            }
+            weigh(s, scores, scale);
+            let mut sums = [s.zero(); V];
+            for (&weight, &row) in scores.iter().zip(list) {
+                let value = base.add(row as usize * kv.row_stride + keys + h * width);
+                let weight = s.splat(weight);
+                for (i, sum) in sums.iter_mut().enumerate() {
+                    *sum = s.mul_add(weight, s.load(value.add(i * S::LANES)), *sum);
+                }
+            }
+            for (i, &sum) in sums.iter().enumerate() {
+                s.store(to.as_mut_ptr().add(h * width + i * S::LANES), sum);
+            }
+        }
+    }
+}
+
+/// Scores become weights.
+#[inline(always)]
+fn weigh<S: Simd>(s: S, scores: &mut [f32], scale: f32) {
+    let top = loops::max(s, scores) * scale;
+    let total = exponentials(s, scores, scale, top);
+    loops::scale(s, scores, 1.0 / total);
+}
+
+/// One query, heads of any width and with relative positions.
+#[inline(always)]
+fn by_rows<S: Simd>(
+    s: S,
+    shape: &Gathered<'_>,
+    query: &[f32],
+    kv: Mat<'_>,
+    list: &[u32],
+    scores: &mut [f32],
+    to: &mut [f32],
+) {
+    let Gathered { heads, d_k, d_v, scale, relative, .. } = *shape;
+    let (keys, n) = (heads * d_k, list.len());
+    for (j, &row) in list.iter().enumerate() {
+        let key = &kv.row(row as usize)[..keys];
+        for h in 0..heads {
+            let at = h * d_k..(h + 1) * d_k;
+            let mut score = loops::dot(s, &query[at.clone()], &key[at.clone()]);
+            if let Some(Relative { table, reach }) = relative {
+                // The query stands at the end of its list.
+                let row = (j + reach).saturating_sub(n - 1).min(2 * reach);
+                score += loops::dot(s, &query[at], &table[row * d_k..][..d_k]);
+            }
+            scores[h * n + j] = score;
+        }
+    }
+    for h in 0..heads {
+        weigh(s, &mut scores[h * n..][..n], scale);
+    }
+    to.fill(0.0);
+    for (j, &row) in list.iter().enumerate() {
+        let value = &kv.row(row as usize)[keys..];
+        for h in 0..heads {
+            let weight = s.splat(scores[h * n + j]);
+            let (to, value) = (&mut to[h * d_v..][..d_v], &value[h * d_v..][..d_v]);
+            vectors!(S, d_v, at => {
+                let v = s.mul_add(at.read(s, value), weight, at.read(s, to));
+                at.write(s, to, v);
+            });
         }
     }
 }
@@ -116,7 +196,9 @@ mod tests {
             .collect();
         let rows = lists.concat();
         for isa in Isa::available() {
-            for (heads, d_k, d_v) in [(1, 3, 5), (2, 8, 8), (3, 17, 9)] {
+            for (heads, d_k, d_v) in
+                [(1, 3, 5), (2, 8, 8), (3, 17, 9), (2, 16, 16), (3, 32, 32), (2, 64, 64), (1, 128, 128)]
+            {
                 for reach in [None, Some(2)] {
                     let keys = heads * d_k;
                     let width = keys + heads * d_v;

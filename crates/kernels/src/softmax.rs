@@ -60,8 +60,31 @@ simd_kernel! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::math::exp_of_negative;
     use crate::testing::{SIZES, assert_close, random, widen};
     use crate::{Isa, naive};
+
+    #[inline(always)]
+    fn negative_body<S: Simd>(s: S, x: &mut [f32]) {
+        vectors!(S, x.len(), at => { let v = exp_of_negative(s, at.read(s, x)); at.write(s, x, v); });
+    }
+    simd_kernel! { fn exp_of_negatives(x: &mut [f32]) = negative_body; }
+
+    #[test]
+    fn the_exponential_of_negative_numbers_is_right_too() {
+        for isa in Isa::available() {
+            let x: Vec<f32> = (0..100_000).map(|i| i as f32 * (-86.0 / 100_000.0)).collect();
+            let mut y = x.clone();
+            exp_of_negatives(isa, &mut y);
+            for (&x, &y) in x.iter().zip(&y) {
+                let want = f64::from(x).exp();
+                assert!((f64::from(y) - want).abs() <= 1e-6 * want, "{isa}: exp({x}) = {y}, not {want}");
+            }
+            let mut odd = [f32::NAN, f32::NEG_INFINITY, f32::MIN, -200.0];
+            exp_of_negatives(isa, &mut odd);
+            assert!(odd[0].is_nan() && odd[1..].iter().all(|y| (0.0..1e-37).contains(y)), "{isa} {odd:?}");
+        }
+    }
 
     #[inline(always)]
     fn exp_body<S: Simd>(s: S, x: &mut [f32]) {

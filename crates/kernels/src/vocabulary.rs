@@ -6,7 +6,7 @@
 
 use crate::Team;
 use crate::mat::MatMut;
-use crate::math::exp;
+use crate::math::exp_of_negative;
 use crate::packed::{Packed, Rows};
 use crate::simd::loops::{Place, vectors};
 use crate::simd::{Simd, simd_kernel};
@@ -99,9 +99,8 @@ impl BestWords {
             }
             let part = |c: usize| shares[c % size].sums[c / size * rows + row];
             let top = (0..chunks).fold(f32::NEG_INFINITY, |top, c| top.max(part(c).0));
-            // A chunk of nothing but banned words has the largest number −∞ and adds nothing.
             let add = |sum: f32, (largest, s): (f32, f32)| {
-                if largest > f32::NEG_INFINITY || s.is_nan() { sum + s * (largest - top).exp() } else { sum }
+                if s == 0.0 { sum } else { sum + s * (largest - top).exp() }
             };
             let log_sum = top + (0..chunks).map(part).fold(0.0, add).ln();
             found.iter_mut().for_each(|(_, p)| *p -= log_sum);
@@ -153,13 +152,17 @@ impl Share {
     }
 }
 
-/// The sum of `e^(x − top)`.
+/// The sum of `e^(x − top)`, `top` being the largest; 0 if that is −∞, when there is nothing but banned words.
 #[inline(always)]
 fn sum_exp_body<S: Simd>(s: S, x: &[f32], top: f32) -> f32 {
+    if top == f32::NEG_INFINITY {
+        return 0.0;
+    }
     let minus_top = s.splat(-top);
     let mut total = s.zero();
     vectors!(S, x.len(), at => {
-        total = s.add(total, at.fill(s, exp(s, s.add(at.read(s, x), minus_top)), 0.0));
+        let v = at.fill(s, at.read(s, x), top);
+        total = s.add(total, at.fill(s, exp_of_negative(s, s.add(v, minus_top)), 0.0));
     });
     s.reduce_sum(total)
 }
