@@ -3,8 +3,8 @@
 
 use regard::Isa;
 use regard::autograd::ops::{
-    AddNorm, CrossAttention, CrossEntropy, Embedding, HeadShape, Linear, PositionVectors, RelativePositions,
-    Residual, SelfAttention,
+    AddNorm, Agreement, CrossAttention, CrossEntropy, Embedding, HeadShape, Linear, PositionVectors,
+    RelativePositions, Residual, SelfAttention,
 };
 use regard::autograd::{Param, Tape, Var};
 use regard::batch::Packed;
@@ -269,6 +269,39 @@ fn cross_entropy(words: usize, smoothing: f32) -> Case {
     }
 }
 
+/// Two passes over 70 tokens, so that their logits do not fit one group.
+fn agreement(weight: f32) -> Case {
+    let (half, d, words, smoothing) = (70, 3, 5, 0.1);
+    let targets: Arc<[u32]> = (0..2 * half).map(|r| (r % half % words) as u32).collect();
+    let for_definition = targets.clone();
+    Case {
+        name: format!("agreement {weight}"),
+        inputs: vec![(2 * half, d)],
+        parameters: vec![(words + 1) * d],
+        record: Box::new(move |tape, w, g, x, p| {
+            let targets = targets.clone();
+            let loss = CrossEntropy { x: x[0], table: p[0], words, targets, smoothing, scale: 0.25 };
+            tape.push(w, g, Agreement { loss, weight })
+        }),
+        definition: Box::new(move |x, p| {
+            let logits = |r: usize| -> Vec<f64> {
+                (0..words).map(|w| (0..d).map(|c| x[0][r * d + c] * p[0][w * d + c]).sum()).collect()
+            };
+            (0..2 * half)
+                .map(|r| {
+                    let (own, other) = (
+                        naive::log_softmax(&logits(r)),
+                        naive::log_softmax(&logits((r + half) % (2 * half))),
+                    );
+                    let apart: f64 = own.iter().zip(&other).map(|(a, b)| (a.exp() - b.exp()) * (a - b)).sum();
+                    naive::cross_entropy(&logits(r), for_definition[r] as usize, f64::from(smoothing))
+                        + 0.25 * f64::from(weight) * apart
+                })
+                .collect()
+        }),
+    }
+}
+
 fn table() -> Vec<Case> {
     let mut cases = Vec::new();
     for rate in [0.0, 0.4] {
@@ -285,6 +318,7 @@ fn table() -> Vec<Case> {
     }
     cases.push(add_norm(false, 0.0));
     cases.extend([cross_entropy(7, 0.0), cross_entropy(7, 0.1), cross_entropy(1027, 0.1)]);
+    cases.extend([agreement(0.0), agreement(5.0)]);
     cases
 }
 
@@ -341,7 +375,7 @@ fn check(case: &Case, isa: Isa) {
     assert_close(&got, &(case.definition)(&wide_inputs, &wide_parameters), 1e-5, &what);
 
     // A loss knows its own slope (scale times the sum of its rows); anything else gets a random one.
-    let is_loss = case.name.starts_with("cross_entropy");
+    let is_loss = ["cross_entropy", "agreement"].iter().any(|loss| case.name.starts_with(loss));
     let slope = if is_loss { vec![0.25; got.len()] } else { random(got.len(), 99) };
     tape.backward(&weights, &mut gradients, y, if is_loss { &[] } else { &slope });
     let total = |y: Vec<f64>| y.iter().zip(&slope).map(|(y, s)| y * f64::from(*s)).sum::<f64>();

@@ -243,6 +243,26 @@ fn a_second_run_is_the_same_bit_for_bit() {
 }
 
 #[test]
+fn two_passes_that_agree_add_nothing_and_two_that_drop_differently_do() {
+    let step = |rate: f32, r_drop: Option<f32>, threads: usize| {
+        let config = ModelConfig { attention_dropout: rate, dropout: rate, ..small() };
+        let settings = StepSettings { r_drop, ..StepSettings::default() };
+        let model = Transformer::new(config).unwrap();
+        let weights = model.parameters().initialise(7);
+        let mut trainer = Trainer::new(model, weights, settings, Isa::best(), threads, 1).unwrap();
+        let loss = trainer.step(&[batch(30, 4)], 0.01).unwrap().loss;
+        (loss, trainer.gradient().to_vec())
+    };
+    let (loss, gradient) = step(0.0, None, 1);
+    for threads in [1, 2] {
+        let (twice, same) = step(0.0, Some(5.0), threads);
+        assert!((twice - loss).abs() < 1e-5 * loss && largest_difference(&same, &gradient) < 1e-5);
+    }
+    let without = step(0.3, Some(1e-9), 2).0;
+    assert!(step(0.3, Some(5.0), 2).0 > 1.001 * without);
+}
+
+#[test]
 fn threads_and_splits_change_only_the_rounding() {
     // Dropout is on: its random numbers must be the same for every split.
     let batches: Vec<Vec<Batch>> = (0..3).map(|i| vec![batch(30, 10 * i)]).collect();

@@ -58,6 +58,18 @@ impl Packed {
         self.offsets.windows(2).flat_map(|w| 0..w[1] - w[0])
     }
 
+    /// All sentences, and behind them all of them again.
+    fn twice(&self) -> Self {
+        let tokens = self.tokens();
+        let again = self.offsets[1..].iter().map(|o| o + tokens);
+        Packed {
+            ids: self.ids.iter().chain(&*self.ids).copied().collect(),
+            offsets: self.offsets.iter().copied().chain(again).collect(),
+            // So that the rows of all parts of a batch are counted apart.
+            first_row: 2 * self.first_row,
+        }
+    }
+
     /// A part of the sentences, which remembers where it came from.
     pub fn part(&self, sentences: Range<usize>) -> Self {
         let start = self.offsets[sentences.start];
@@ -112,6 +124,12 @@ impl Batch {
     /// How many target tokens, which is what a loss is divided by.
     pub fn target_tokens(&self) -> usize {
         self.output.len()
+    }
+
+    /// All pairs, and behind them all of them again, for two passes with different dropout.
+    pub fn twice(&self) -> Self {
+        let output = self.output.iter().chain(&*self.output).copied().collect();
+        Batch { source: self.source.twice(), input: self.input.twice(), output }
     }
 
     /// Some of the pairs.

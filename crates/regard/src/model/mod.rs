@@ -17,4 +17,6 @@ pub use layers::{
 };
 pub use parameters::{Initial, Parameter, Parameters};
 pub use regard_kernels::Activation;
-pub use taped::{AttentionKind, AttentionMap, Dropouts, Taped, attention_maps, loss, token_losses};
+pub use taped::{
+    AttentionKind, AttentionMap, Dropouts, LossSettings, Taped, attention_maps, loss, token_losses,
+};

@@ -6,8 +6,8 @@ use super::layers::{
 };
 use super::{Transformer, positions};
 use crate::autograd::ops::{
-    AddNorm, CrossAttention, CrossEntropy, Embedding, HeadShape, Linear, PositionVectors, RelativePositions,
-    Residual, SelfAttention,
+    AddNorm, Agreement, CrossAttention, CrossEntropy, Embedding, HeadShape, Linear, PositionVectors,
+    RelativePositions, Residual, SelfAttention,
 };
 use crate::autograd::{Op, Tape, Var};
 use crate::batch::{Batch, Packed};
@@ -210,11 +210,32 @@ impl<'a> Taped<'a> {
     }
 
     /// The loss of each target token against what should have come, and on the way the gradient of `scale` times their sum.
-    fn cross_entropy(&mut self, x: Var, targets: Arc<[u32]>, smoothing: f32, scale: f32) -> Var {
+    fn loss(&mut self, x: Var, targets: Arc<[u32]>, settings: LossSettings) -> Var {
         // The padding token is the last word: it takes no part.
         let words = self.model.config().target_vocabulary - 1;
-        self.push(CrossEntropy { x, table: self.model.output(), words, targets, smoothing, scale })
+        let LossSettings { smoothing, scale, agreement } = settings;
+        let loss = CrossEntropy { x, table: self.model.output(), words, targets, smoothing, scale };
+        match agreement {
+            Some(weight) => self.push(Agreement { loss, weight }),
+            None => self.push(loss),
+        }
     }
+}
+
+/// What the loss is, besides the model and the tokens.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LossSettings {
+    /// ε of the label smoothing.
+    pub smoothing: f32,
+    /// What the sum of the losses is multiplied by before its gradient is taken.
+    pub scale: f32,
+    /// R-Drop: the batch has every pair twice, [`Batch::twice`], and this times their divergence is added.
+    pub agreement: Option<f32>,
+}
+
+impl LossSettings {
+    /// The cross-entropy itself.
+    pub const PLAIN: LossSettings = LossSettings { smoothing: 0.0, scale: 1.0, agreement: None };
 }
 
 /// Every id is a word of the vocabulary, and every position has a vector.
@@ -341,25 +362,24 @@ pub fn token_losses(
     batch: &Batch,
 ) -> Result<Vec<f32>> {
     tape.clear();
-    let losses = forward(tape, model, weights, None, batch, (0.0, 1.0), None)?;
+    let losses = forward(tape, model, weights, None, batch, LossSettings::PLAIN, None)?;
     Ok(tape.value(losses).data().to_vec())
 }
 
 /// The sum of the losses of a batch's target tokens, each with label smoothing.
 ///
-/// With `gradients`, those of `scale` times that sum are added to them; with `dropouts`, the model drops as in training.
+/// With `gradients`, those of `settings.scale` times that sum are added to them; with `dropouts`, the model drops as in training.
 pub fn loss(
     tape: &mut Tape,
     model: &Transformer,
     weights: &[f32],
     mut gradients: Option<&mut [f32]>,
     batch: &Batch,
-    (smoothing, scale): (f32, f32),
+    settings: LossSettings,
     dropouts: Option<Dropouts>,
 ) -> Result<f64> {
     tape.clear();
-    let losses =
-        forward(tape, model, weights, gradients.as_deref_mut(), batch, (smoothing, scale), dropouts)?;
+    let losses = forward(tape, model, weights, gradients.as_deref_mut(), batch, settings, dropouts)?;
     let total = tape.value(losses).data().iter().map(|&x| f64::from(x)).sum();
     if let Some(gradients) = gradients {
         tape.backward(weights, gradients, losses, &[]);
@@ -375,7 +395,7 @@ fn forward(
     weights: &[f32],
     gradients: Option<&mut [f32]>,
     batch: &Batch,
-    (smoothing, scale): (f32, f32),
+    settings: LossSettings,
     dropouts: Option<Dropouts>,
 ) -> Result<Var> {
     let words = model.config().target_vocabulary - 1;
@@ -387,5 +407,5 @@ fn forward(
     let mut e = Taped::new(tape, model, weights, gradients, sides, dropouts)?;
     let memory = model.encode(&mut e);
     let x = model.decode(&mut e, memory);
-    Ok(e.cross_entropy(x, batch.output.clone(), smoothing, scale))
+    Ok(e.loss(x, batch.output.clone(), settings))
 }

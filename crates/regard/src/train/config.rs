@@ -116,6 +116,9 @@ pub struct OptimizerConfig {
     pub clip: Option<f32>,
     /// ε of the label smoothing.
     pub label_smoothing: f32,
+    /// R-Drop: every pair goes through the model twice with different dropout, and this times the divergence of the two is added
+    /// to the loss; 5 is usual. A step then takes twice the time.
+    pub r_drop: Option<f32>,
     /// Decay of a moving average of the weights, which then is what is validated and saved; 0.999 is usual.
     pub ema: Option<f32>,
 }
@@ -255,6 +258,7 @@ impl TrainConfig {
                 epsilon: 1e-9,
                 clip: None,
                 label_smoothing: 0.1,
+                r_drop: None,
                 ema: None,
             },
             schedule: if tiny {
@@ -326,6 +330,7 @@ impl TrainConfig {
             ("minutes", self.minutes),
             ("optimizer.epsilon", Some(f64::from(self.optimizer.epsilon))),
             ("optimizer.clip", self.optimizer.clip.map(f64::from)),
+            ("optimizer.r_drop", self.optimizer.r_drop.map(f64::from)),
         ];
         for (field, value) in positive {
             if let Some(value) = value.filter(|v| !(*v > 0.0 && v.is_finite())) {
@@ -381,8 +386,8 @@ impl TrainConfig {
 
     /// The settings of a step.
     pub fn step_settings(&self) -> StepSettings {
-        let OptimizerConfig { beta1, beta2, epsilon, clip, label_smoothing, .. } = self.optimizer;
-        StepSettings { label_smoothing, betas: (beta1, beta2), epsilon, clip }
+        let OptimizerConfig { beta1, beta2, epsilon, clip, label_smoothing, r_drop, .. } = self.optimizer;
+        StepSettings { label_smoothing, betas: (beta1, beta2), epsilon, clip, r_drop }
     }
 }
 

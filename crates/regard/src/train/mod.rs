@@ -3,6 +3,7 @@
 mod checkpoint;
 pub mod config;
 mod log;
+mod plan;
 mod prepare;
 mod report;
 mod run;

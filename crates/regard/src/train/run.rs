@@ -3,11 +3,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use super::config::{Every, TrainConfig, ValidationMetric};
+use super::config::{TrainConfig, ValidationMetric};
 use super::log::{Log, Record, StepRecord, ValidationRecord};
+use super::plan::Plan;
 use super::prepare::{Data, Folder};
 use super::schedule::{Schedule, ScheduleKind};
-use super::state::{self, Best, Plan, Snapshot, State, Store};
+use super::state::{self, Best, Snapshot, State, Store};
 use super::validate::Validator;
 use super::{Trainer, report};
 use crate::batch::{Batch, plan_epoch};
@@ -293,15 +294,8 @@ impl Run<'_> {
         let per_step = self.state.seconds / step as f64;
         let left = (STEP_SHARE * 60.0 * minutes - elapsed).max(0.0);
         let steps = step + ((left / per_step.max(1e-6)) as u64).max(1);
-        let schedule = Schedule {
-            kind: ScheduleKind::Linear,
-            peak: Some(self.config.schedule.peak(self.config.model.d_model)),
-            warmup: self.config.schedule.warmup.min(steps.div_ceil(8)),
-        };
-        // Ten validations, but not so many that a short run does little else.
-        let validate = (steps / 10).max((steps / 2).min(100)).max(1);
-        let save = Every::Steps(validate.div_ceil(4));
-        let plan = Plan { steps, schedule, validate: Every::Steps(validate), save };
+        let plan = Plan::new(&self.config, steps);
+        let validate = plan.validate;
         self.progress.message(&format!(
             "planned for {minutes} minutes: {steps} steps of {:.0} ms, a validation every {validate}",
             1e3 * per_step

@@ -6,18 +6,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint;
-use super::config::Every;
-use super::schedule::Schedule;
+use super::plan::Plan;
 use crate::{Error, Result};
-
-/// The plan of a run with a time limit, made once.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Plan {
-    pub(super) steps: u64,
-    pub(super) schedule: Schedule,
-    pub(super) validate: Every,
-    pub(super) save: Every,
-}
 
 /// The best validation so far.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -2,7 +2,7 @@
 
 use crate::autograd::Tape;
 use crate::batch::Batch;
-use crate::model::{Dropouts, Transformer, loss};
+use crate::model::{Dropouts, LossSettings, Transformer, loss};
 use crate::{Error, Result};
 use regard_kernels::{Adam, Isa, Key, Timer, adam_step, add, sum_of_squares};
 use std::time::{Duration, Instant};
@@ -24,11 +24,14 @@ pub struct StepSettings {
     pub epsilon: f32,
     /// The longest gradient; longer ones are scaled down to it. None in the paper.
     pub clip: Option<f32>,
+    /// R-Drop: every pair goes through the model twice, and this times the divergence of the two passes is added to the loss. It is
+    /// the α of Liang and others (2021), who used 5 for translation.
+    pub r_drop: Option<f32>,
 }
 
 impl Default for StepSettings {
     fn default() -> Self {
-        StepSettings { label_smoothing: 0.1, betas: (0.9, 0.98), epsilon: 1e-9, clip: None }
+        StepSettings { label_smoothing: 0.1, betas: (0.9, 0.98), epsilon: 1e-9, clip: None, r_drop: None }
     }
 }
 
@@ -162,8 +165,10 @@ impl Trainer {
                 message: "there are no target tokens".into(),
             });
         }
-        let (total, busy, products) = self.accumulate(batches, 1.0 / tokens as f32)?;
-        let loss = total / tokens as f64;
+        // What is seen twice counts half.
+        let seen = if self.settings.r_drop.is_some() { 2 * tokens } else { tokens };
+        let (total, busy, products) = self.accumulate(batches, 1.0 / seen as f32)?;
+        let loss = total / seen as f64;
         let gradient_norm = self.sum_gradients().sqrt();
         let applied = loss.is_finite() && gradient_norm.is_finite();
         self.step += 1;
@@ -181,14 +186,17 @@ impl Trainer {
     fn accumulate(&mut self, batches: &[Batch], scale: f32) -> Result<(f64, Duration, Duration)> {
         let key = Key::new(self.seed).child(self.step);
         let config = self.model.config();
+        let StepSettings { label_smoothing: smoothing, r_drop: agreement, .. } = self.settings;
+        let (twice, settings) = (agreement.is_some(), LossSettings { smoothing, scale, agreement });
         let parts: Vec<Vec<Batch>> = batches
             .iter()
             .map(|b| {
                 let ranges = b.split_by_cost(self.replicas.len(), |s, t| config.cost(s, t));
-                ranges.into_iter().map(|r| b.part(r)).collect()
+                let part = |r| if twice { b.part(r).twice() } else { b.part(r) };
+                ranges.into_iter().map(part).collect()
             })
             .collect();
-        let (model, weights, smoothing) = (&self.model, &self.weights[..], self.settings.label_smoothing);
+        let (model, weights) = (&self.model, &self.weights[..]);
         let run = |number: usize, replica: &mut Replica| -> Result<(f64, Duration, Duration)> {
             let start = Instant::now();
             Timer::take();
@@ -198,8 +206,7 @@ impl Trainer {
                 let Some(part) = parts.get(number) else { continue };
                 let dropouts = Some(Dropouts { key: key.child(n as u64) });
                 let gradients = Some(&mut replica.gradients[..]);
-                total +=
-                    loss(&mut replica.tape, model, weights, gradients, part, (smoothing, scale), dropouts)?;
+                total += loss(&mut replica.tape, model, weights, gradients, part, settings, dropouts)?;
             }
             Ok((total, start.elapsed(), Timer::take()))
         };

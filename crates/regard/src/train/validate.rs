@@ -5,7 +5,7 @@ use crate::batch::Batch;
 use crate::counter::mix;
 use crate::decode::{SearchOptions, search};
 use crate::metrics::{Bleu, Chrf, Metric};
-use crate::model::{Transformer, loss};
+use crate::model::{LossSettings, Transformer, loss};
 use crate::text::TokenizerPair;
 use crate::{Isa, Result};
 
@@ -125,7 +125,7 @@ impl Validator {
                 .map(|(t, tape)| {
                     scope.spawn(move || {
                         let mine = batches.iter().skip(t).step_by(threads);
-                        mine.map(|b| loss(tape, model, weights, None, b, (0.0, 1.0), None)).collect()
+                        mine.map(|b| loss(tape, model, weights, None, b, LossSettings::PLAIN, None)).collect()
                     })
                 })
                 .collect();

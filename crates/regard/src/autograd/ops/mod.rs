@@ -3,6 +3,7 @@
 //! Letters as in the paper: `n` source tokens, `m` target tokens, `d` model width, `h` heads, `v` vocabulary; `rows` where
 //! it may be either kind of token.
 
+mod agreement;
 mod attention;
 mod cross_entropy;
 mod embedding;
@@ -10,6 +11,7 @@ mod linear;
 mod norm;
 mod residual;
 
+pub use agreement::Agreement;
 pub use attention::{CrossAttention, HeadShape, RelativePositions, SelfAttention};
 pub use cross_entropy::CrossEntropy;
 pub use embedding::{Embedding, PositionVectors};

@@ -1,0 +1,96 @@
+//! The loss of two passes that should agree: R-Drop.
+
+use super::CrossEntropy;
+use crate::autograd::{Backward, Forward, Op};
+use regard_kernels::{Into, Mat, MatMut, log_softmax_rows, matmul, softmax_rows};
+
+/// Pairs of rows whose logits exist at the same time.
+const PAIRS: usize = 64;
+
+/// Cross-entropy of the rows of two passes over the same tokens, the second behind the first, and how much they differ: to each
+/// pair `½·(KL(p‖q) + KL(q‖p))` times `weight` is added, half to each of its rows.
+#[derive(Debug)]
+pub struct Agreement {
+    /// The cross-entropy of all rows.
+    pub loss: CrossEntropy,
+    /// What the divergence is multiplied by.
+    pub weight: f32,
+}
+
+/// The distributions of the rows of one pass, and their logarithms.
+#[derive(Default)]
+struct Pass {
+    p: Vec<f32>,
+    log_p: Vec<f32>,
+}
+
+impl Op for Agreement {
+    fn name(&self) -> &'static str {
+        "agreement"
+    }
+
+    fn shape(&self, cx: &Forward<'_>) -> (usize, usize) {
+        self.loss.shape(cx)
+    }
+
+    fn saves(&self, cx: &Forward<'_>) -> usize {
+        self.loss.saves(cx)
+    }
+
+    fn forward(&mut self, cx: &mut Forward<'_>, y: &mut [f32], saved: &mut [f32]) {
+        self.loss.forward(cx, y, saved);
+        let x = cx.value(self.loss.x);
+        let (half, d, words) = (x.rows() / 2, x.cols(), self.loss.words);
+        let table = Mat::new(&cx.weight(self.loss.table)[..words * d], words, d);
+        let mut passes = [Pass::default(), Pass::default()];
+        for first in (0..half).step_by(PAIRS) {
+            let rows = PAIRS.min(half - first);
+            let starts = [first, half + first];
+            for (pass, start) in passes.iter_mut().zip(starts) {
+                pass.log_p.resize(rows * words, 0.0);
+                let to = MatMut::new(&mut pass.log_p, rows, words);
+                matmul(cx.isa, to, x.rows_from(start, rows), table.t(), Into::Overwrite, cx.threads);
+                pass.p.clone_from(&pass.log_p);
+                log_softmax_rows(cx.isa, &mut pass.log_p, words);
+                softmax_rows(cx.isa, &mut pass.p, words);
+            }
+            let [one, two] = &mut passes;
+            let pairs = one.log_p.chunks_exact_mut(words).zip(two.log_p.chunks_exact_mut(words));
+            let distributions = one.p.chunks_exact(words).zip(two.p.chunks_exact(words));
+            for (r, ((a, b), (p, q))) in pairs.zip(distributions).enumerate() {
+                let divergence = self.weight * 0.5 * slopes(a, b, p, q, 0.5 * self.weight * self.loss.scale);
+                y[first + r] += 0.5 * divergence;
+                y[half + first + r] += 0.5 * divergence;
+            }
+            let Some(gradients) = cx.gradients.as_deref_mut() else { continue };
+            for (pass, start) in passes.iter().zip(starts) {
+                let slope = Mat::new(&pass.log_p, rows, words);
+                let dx = MatMut::new(&mut saved[start * d..][..rows * d], rows, d);
+                matmul(cx.isa, dx, slope, table, Into::Add, cx.threads);
+                let de = &mut gradients[self.loss.table.range()][..words * d];
+                let x = x.rows_from(start, rows);
+                matmul(cx.isa, MatMut::new(de, words, d), slope.t(), x, Into::Add, cx.threads);
+            }
+        }
+    }
+
+    fn backward(&self, cx: &mut Backward<'_>, dy: &[f32], saved: &[f32], dx: &mut [f32]) {
+        self.loss.backward(cx, dy, saved, dx);
+    }
+}
+
+/// Returns `KL(p‖q) + KL(q‖p)` of the distributions whose logarithms are `a` and `b`, and puts `factor` times its slopes by their
+/// logits in place of these.
+fn slopes(a: &mut [f32], b: &mut [f32], p: &[f32], q: &[f32], factor: f32) -> f32 {
+    let (mut forth, mut back) = (0.0, 0.0);
+    for ((a, b), (p, q)) in a.iter().zip(&*b).zip(p.iter().zip(q)) {
+        forth += p * (a - b);
+        back += q * (b - a);
+    }
+    for ((a, b), (p, q)) in a.iter_mut().zip(b.iter_mut()).zip(p.iter().zip(q)) {
+        let apart = *a - *b;
+        *a = factor * (p * (apart - forth) + p - q);
+        *b = factor * (q * (-apart - back) + q - p);
+    }
+    forth + back
+}
