@@ -2,11 +2,13 @@
 
 use crate::invariants::{WORDS, sentences, small, variants};
 use regard::Isa;
+use regard::autograd::Tape;
+use regard::batch::Batch;
 use regard::decode::{
     EarlyStopping, Engine, Hypothesis, LengthPenalty, Precision, Sampling, SearchOptions, score_pairs,
     search, search_ensemble,
 };
-use regard::model::{ModelConfig, Positions, Transformer};
+use regard::model::{ModelConfig, Positions, Transformer, token_losses};
 
 /// A model whose weights are large enough for its choices to be clear.
 fn model(config: ModelConfig, seed: u64) -> (Transformer, Vec<f32>) {
@@ -31,6 +33,17 @@ fn engine(of: &(Transformer, Vec<f32>), bias: Option<&[f32]>) -> Engine {
     Engine::new(&of.0, &of.1, bias, Precision::F32, Isa::best())
 }
 
+/// The log-probability of each token without caches: what decoding should come to.
+fn on_the_tape(of: &(Transformer, Vec<f32>), pairs: &[(Vec<u32>, Vec<u32>)]) -> Vec<Vec<f32>> {
+    let mut tape = Tape::new(Isa::best(), 1);
+    let mut one = |(source, target): &(Vec<u32>, Vec<u32>)| -> Vec<f32> {
+        let batch = Batch::new([(&source[..], &target[..])], of.0.config().target_pad()).unwrap();
+        let losses = token_losses(&mut tape, &of.0, &of.1, &batch).unwrap();
+        losses.iter().map(|loss| -loss).collect()
+    };
+    pairs.iter().map(&mut one).collect()
+}
+
 /// The tokens of a hypothesis with its end, if it has one.
 fn target(h: &Hypothesis) -> Vec<u32> {
     h.ids.iter().copied().chain(h.ended.then_some(0)).collect()
@@ -46,7 +59,7 @@ fn cached_steps_agree_with_the_tape_for_every_variant() {
             assert_eq!(hypotheses.len(), 3, "{name}");
             for h in hypotheses {
                 let pair = (source.clone(), target(&h));
-                let want = score_pairs(&of.0, &of.1, &[pair], Isa::best(), 1).unwrap().remove(0);
+                let want = on_the_tape(&of, &[pair]).remove(0);
                 assert_eq!(h.token_log_probabilities.len(), want.len(), "{name}");
                 for (got, want) in h.token_log_probabilities.iter().zip(&want) {
                     assert!((got - want).abs() < 1e-4, "{name}: {got} cached, {want} on the tape");
@@ -71,7 +84,7 @@ fn a_beam_of_one_is_greedy() {
             let pairs: Vec<_> = (0..WORDS as u32 - 1)
                 .map(|w| (source.clone(), tokens.iter().copied().chain([w]).collect::<Vec<_>>()))
                 .collect();
-            let scores = score_pairs(&of.0, &of.1, &pairs, Isa::best(), 1).unwrap();
+            let scores = on_the_tape(&of, &pairs);
             let last = |w: &usize| *scores[*w].last().unwrap();
             let next = (0..scores.len()).max_by(|a, b| last(a).total_cmp(&last(b))).unwrap();
             tokens.push(next as u32);
@@ -133,7 +146,7 @@ fn all_sentences(
         }
     }
     let pairs: Vec<_> = complete.iter().map(|t| (source.to_vec(), t.clone())).collect();
-    let scores = score_pairs(&of.0, &of.1, &pairs, Isa::best(), 1).unwrap();
+    let scores = on_the_tape(of, &pairs);
     complete.into_iter().zip(scores.iter().map(|s| s.iter().sum())).collect()
 }
 
@@ -246,6 +259,43 @@ fn an_ensemble_of_one_model_twice_is_that_model() {
     let engines = [&engine(&of, None), &engine(&strange, None)];
     let error = search_ensemble(&engines, &sources, &options(1), 1).unwrap_err().to_string();
     assert_eq!(error, "search: models of different vocabularies: 9 and 23 words; an ensemble needs one");
+}
+
+#[test]
+fn forced_decoding_gives_the_probabilities_of_the_tape() {
+    for (name, config) in variants() {
+        let of = model(config, 5);
+        let pairs: Vec<(Vec<u32>, Vec<u32>)> = sources(9).into_iter().zip(sentences(9, 77)).collect();
+        let want = on_the_tape(&of, &pairs);
+        for threads in [1, 2] {
+            let got = score_pairs(&[&engine(&of, None)], &pairs, threads).unwrap();
+            for (got, want) in got.iter().zip(&want) {
+                assert_eq!(got.len(), want.len(), "{name}");
+                assert!(got.iter().zip(want).all(|(g, w)| (g - w).abs() < 1e-4), "{name}: {got:?} {want:?}");
+            }
+        }
+    }
+    let of = model(small(), 5);
+    let error = score_pairs(&[&engine(&of, None)], &[(vec![1, 0], vec![99])], 1).unwrap_err().to_string();
+    assert_eq!(error, "scoring: translation 0: token 99 is not in the vocabulary of 23");
+}
+
+#[test]
+fn eight_bits_find_nearly_the_same() {
+    let of = model(small(), 3);
+    let (f32, int8) = (engine(&of, None), Engine::new(&of.0, &of.1, None, Precision::Int8, Isa::best()));
+    assert!(int8.bytes() < f32.bytes());
+    let pairs: Vec<(Vec<u32>, Vec<u32>)> = sources(30).into_iter().zip(sentences(30, 5)).collect();
+    let [a, b] = [&f32, &int8].map(|e| score_pairs(&[e], &pairs, 2).unwrap().concat());
+    let mean = a.iter().zip(&b).map(|(a, b)| (a - b).abs()).sum::<f32>() / a.len() as f32;
+    assert!(mean > 0.0 && mean < 0.1, "{mean}");
+    // The number of threads, the batch and the order change nothing in 8 bits either.
+    let sources = sources(20);
+    let want = search_ensemble(&[&int8], &sources, &options(3), 1).unwrap();
+    for (batch, threads) in [(1, 1), (1, 2), (5, 3)] {
+        let options = SearchOptions { batch, ..options(3) };
+        assert_eq!(search_ensemble(&[&int8], &sources, &options, threads).unwrap(), want);
+    }
 }
 
 #[test]

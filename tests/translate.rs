@@ -129,6 +129,39 @@ fn long_lines_are_translated_sentence_by_sentence() {
 }
 
 #[test]
+fn given_translations_are_scored() {
+    let input = b"The dog sleeps.\nA cat.\n";
+    let files = tempfile::tempdir().unwrap();
+    let target = files.path().join("target");
+    std::fs::write(&target, "Le chien dort.\n\n").unwrap();
+    let target = target.to_str().unwrap();
+    let of = |precision: &str| -> Vec<f64> {
+        let (plain, _) = translate(&["--score-target", target, "--precision", precision], input);
+        let (json, _) = translate(&["--score-target", target, "--json", "--precision", precision], input);
+        let lines = plain.lines().zip(json.lines()).zip(["Le chien dort.", ""]);
+        lines
+            .map(|((plain, json), text)| {
+                let json: serde_json::Value = serde_json::from_str(json).unwrap();
+                let found = &json["translations"][0];
+                let scores = found["token_scores"].as_array().unwrap();
+                assert_eq!(scores.len(), found["tokens"].as_array().unwrap().len() + 1);
+                let total: f64 = scores.iter().map(|s| s.as_f64().unwrap()).sum();
+                let score = total / (scores.len() as f64).powf(0.6);
+                assert_eq!(plain, format!("{score:.4}\t{text}"));
+                score
+            })
+            .collect()
+    };
+    let (exact, rough) = (of("f32"), of("int8"));
+    assert!(exact.len() == 2 && exact != rough);
+    assert!(exact.iter().zip(&rough).all(|(a, b)| (a - b).abs() < 0.05 * a.abs()), "{exact:?} {rough:?}");
+    let model = folder().to_str().unwrap();
+    let refused = regard(&["translate", "--model", model, "--score-target", target], b"one line\n");
+    let message = String::from_utf8(refused.stderr).unwrap();
+    assert!(message.ends_with("2 lines for 1 lines of input; each needs one\n"), "{message}");
+}
+
+#[test]
 fn nbest_scores_alignment_and_json() {
     let (out, _) = translate(&["--nbest", "3", "--scores", "--alignment"], b"The dog sleeps.\n\n");
     let lines: Vec<Vec<&str>> = out.lines().map(|l| l.split('\t').collect()).collect();

@@ -5,7 +5,8 @@ use super::search::{ModelFlags, SearchFlags};
 use super::{CommandResult, Output, stop_on_signals};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use regard::translator::{Candidate, Line};
+use regard::decode::SearchOptions;
+use regard::translator::{Candidate, Line, Translator};
 use serde::Serialize;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[command(after_help = "Examples:\n  \
     regard translate --model model < input.en > output.de\n  \
     echo 'A dog runs.' | regard translate --model model --nbest 4 --scores\n  \
-    regard translate --model model --alignment --json input.en.gz\n\n\
+    regard translate --model model --alignment --json input.en.gz\n  \
+    regard translate --model model --score-target output.de input.en\n\n\
     One line in is one line out, with --nbest N lines out; an empty line stays empty. A line longer than the model can read is\n\
     translated sentence by sentence and joined again.")]
 pub(crate) struct Arguments {
@@ -36,6 +38,9 @@ pub(crate) struct Arguments {
     /// Print one JSON object a line: text, score, tokens, alignment
     #[arg(long)]
     json: bool,
+    /// Do not search, but score these translations, a line for a line: score, tab, translation
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["nbest", "alignment"])]
+    score_target: Option<PathBuf>,
     /// What to translate; plain, .gz or .zst; - is standard input
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -57,6 +62,14 @@ struct JsonCandidate<'a> {
     alignment: Option<&'a [(usize, usize)]>,
 }
 
+impl<'a> JsonCandidate<'a> {
+    fn new(candidate: &'a Candidate, alignment: bool) -> Self {
+        let Candidate { text, score, tokens, token_scores, .. } = candidate;
+        let alignment = alignment.then_some(&candidate.alignment[..]);
+        JsonCandidate { text, score: *score, tokens, token_scores, alignment }
+    }
+}
+
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
     let translator = arguments.model.load()?;
     let mut options = arguments.search.options(&translator)?;
@@ -65,6 +78,9 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     options.validate()?;
     let stdin = [PathBuf::from("-")];
     let files = if arguments.files.is_empty() { &stdin[..] } else { &arguments.files[..] };
+    if let Some(target) = &arguments.score_target {
+        return score(&arguments, &translator, &options, files, target);
+    }
     let stop = stop_on_signals()?;
     let idle = end_when_idle()?;
     let progress = progress(files);
@@ -111,6 +127,54 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     output.flush()
 }
 
+/// Forced decoding of the lines of all files with the lines of `target`.
+fn score(
+    arguments: &Arguments,
+    translator: &Translator,
+    options: &SearchOptions,
+    files: &[PathBuf],
+    target: &Path,
+) -> CommandResult {
+    let mut sources = Vec::new();
+    for file in files {
+        sources.extend(read_all(file)?);
+    }
+    let targets = read_all(target)?;
+    if sources.len() != targets.len() {
+        let (s, t) = (sources.len(), targets.len());
+        return Err(format!("{}: {t} lines for {s} lines of input; each needs one", target.display()).into());
+    }
+    let pairs: Vec<(String, String)> = sources.into_iter().zip(targets).collect();
+    let mut output = Output::new();
+    for part in pairs.chunks(PART) {
+        for ((source, _), candidate) in part.iter().zip(translator.score(part, options)?) {
+            if arguments.json {
+                let source_tokens = translator.source().pieces(source)?;
+                let translations = vec![JsonCandidate::new(&candidate, false)];
+                output.line(serde_json::to_string(&JsonLine {
+                    source_tokens: &source_tokens,
+                    translations,
+                })?)?;
+            } else {
+                output.line(format!("{:.4}\t{}", candidate.score, candidate.text))?;
+            }
+        }
+        output.flush()?;
+    }
+    Ok(())
+}
+
+fn read_all(file: &Path) -> Result<Vec<String>, Box<dyn std::error::Error>> {
+    let (mut lines, mut all) = (Lines::open(file)?, Vec::new());
+    loop {
+        let batch = lines.next_batch_lossy()?;
+        if batch.is_empty() {
+            return Ok(all);
+        }
+        all.extend(batch.into_iter().map(|(text, _)| text));
+    }
+}
+
 /// A flag to be true while the command waits for input: then every line is out, and a signal may end the program at once.
 fn end_when_idle() -> std::io::Result<Arc<AtomicBool>> {
     use signal_hook::consts::{SIGINT, SIGTERM};
@@ -150,17 +214,8 @@ fn warn(path: &Path, number: usize, line: &Line, whole: bool, progress: &Progres
 
 fn print(arguments: &Arguments, line: &Line, output: &mut Output) -> CommandResult {
     if arguments.json {
-        let translations = line
-            .candidates
-            .iter()
-            .map(|c| JsonCandidate {
-                text: &c.text,
-                score: c.score,
-                tokens: &c.tokens,
-                token_scores: &c.token_scores,
-                alignment: arguments.alignment.then_some(&c.alignment[..]),
-            })
-            .collect();
+        let translations =
+            line.candidates.iter().map(|c| JsonCandidate::new(c, arguments.alignment)).collect();
         return output.line(serde_json::to_string(&JsonLine { source_tokens: &line.source, translations })?);
     }
     // An empty line has no candidates, and is as many empty lines as others have translations.

@@ -4,12 +4,12 @@
 //! number and the sum of the exponentials) and the best words so far are kept. The parts of the softmax are put together in
 //! the order of the chunks, whichever thread made them, so that the result does not depend on how many there are.
 
-use crate::Team;
 use crate::mat::MatMut;
 use crate::math::exp_of_negative;
 use crate::packed::{Packed, Rows};
-use crate::simd::loops::{Place, vectors};
-use crate::simd::{Simd, simd_kernel};
+use crate::simd::loops::{self, Place, vectors};
+use crate::simd::{Simd, lanes, simd_kernel};
+use crate::{Isa, Team};
 use std::ops::Range;
 use std::sync::Mutex;
 
@@ -98,15 +98,41 @@ impl BestWords {
                 found.truncate(count);
             }
             let part = |c: usize| shares[c % size].sums[c / size * rows + row];
-            let top = (0..chunks).fold(f32::NEG_INFINITY, |top, c| top.max(part(c).0));
-            let add = |sum: f32, (largest, s): (f32, f32)| {
-                if s == 0.0 { sum } else { sum + s * (largest - top).exp() }
-            };
-            let log_sum = top + (0..chunks).map(part).fold(0.0, add).ln();
+            let log_sum = log_sum((0..chunks).map(part));
             found.iter_mut().for_each(|(_, p)| *p -= log_sum);
         }
     }
 }
+
+/// The logarithm of the sum of all exponentials, from the largest number of each chunk and the sum of its exponentials.
+fn log_sum(parts: impl Iterator<Item = (f32, f32)> + Clone) -> f32 {
+    let top = parts.clone().fold(f32::NEG_INFINITY, |top, part| top.max(part.0));
+    // A chunk of nothing but banned words adds nothing.
+    let add =
+        |sum: f32, (largest, s): (f32, f32)| if s == 0.0 { sum } else { sum + s * (largest - top).exp() };
+    top + parts.fold(0.0, add).ln()
+}
+
+/// The log-probabilities of whole rows of logits, in place: to the bit those that [`BestWords`] finds.
+///
+/// `isa` must be that of the product which made them.
+pub fn log_probabilities(isa: Isa, logits: &mut [f32], words: usize) {
+    for row in logits.chunks_exact_mut(words.max(1)) {
+        let chunk = CHUNK.next_multiple_of(2 * lanes(isa));
+        let part = |x: &[f32]| {
+            let top = largest(isa, x);
+            (top, sum_exp(isa, x, top))
+        };
+        let log_sum = log_sum(row.chunks(chunk).map(part));
+        row.iter_mut().for_each(|x| *x -= log_sum);
+    }
+}
+
+#[inline(always)]
+fn largest_body<S: Simd>(s: S, x: &[f32]) -> f32 {
+    loops::max(s, x)
+}
+simd_kernel! { fn largest(x: &[f32]) -> f32 = largest_body; }
 
 impl Share {
     fn start(&mut self, rows: usize) {
@@ -210,7 +236,7 @@ mod tests {
     use super::*;
     use crate::packed::{RowScratch, quantize_rows};
     use crate::testing::random;
-    use crate::{Isa, Mat, log_softmax_rows};
+    use crate::{Mat, log_softmax_rows};
 
     /// What all logits at once give.
     fn wanted(logits: &[f32], words: usize, bans: Bans<'_>, count: usize) -> Vec<Vec<(u32, f32)>> {
@@ -260,8 +286,14 @@ mod tests {
                             for bans in [bans, Bans { offsets: &[], words: &[], renormalise }] {
                                 let want = wanted(&logits, words, bans, count);
                                 best.find(&mut Team::new(size), table, x, words, Some(&bias), bans, count);
+                                let mut whole = logits.clone();
+                                log_probabilities(isa, &mut whole, words);
                                 for (row, want) in want.iter().enumerate() {
                                     let got = best.row(row);
+                                    if !renormalise || bans.of(row).is_empty() {
+                                        let whole = &whole[row * words..][..words];
+                                        assert!(got.iter().all(|&(w, p)| p == whole[w as usize]), "{isa}");
+                                    }
                                     assert_eq!(got.len(), want.len(), "{isa} {words} {count} row {row}");
                                     for ((a, p), (b, q)) in got.iter().zip(want) {
                                         assert_eq!(a, b, "{isa} {words} words, {count} best, row {row}");

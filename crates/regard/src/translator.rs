@@ -10,7 +10,7 @@
 //! # }
 //! ```
 
-use crate::decode::{Engine, Hypothesis, Precision, SearchOptions, search_ensemble};
+use crate::decode::{Engine, Hypothesis, Precision, SearchOptions, score_pairs, search_ensemble};
 use crate::formats::Model;
 use crate::text::{Tokenizer, normalise};
 use crate::{Error, Isa, Result};
@@ -201,6 +201,31 @@ impl Translator {
                 self.join(parts, &hypotheses)
             })
             .collect())
+    }
+
+    /// The log-probability of each token of given translations and of their ends, and what each is ranked by: forced decoding.
+    pub fn score<T: AsRef<str>>(&self, pairs: &[(T, T)], options: &SearchOptions) -> Result<Vec<Candidate>> {
+        let encode = |(source, target): &(T, T)| -> Result<(Vec<u32>, Vec<u32>)> {
+            Ok((self.source().encode(source.as_ref())?, self.target().encode(target.as_ref())?))
+        };
+        let ids = pairs.iter().map(encode).collect::<Result<Vec<_>>>()?;
+        let engines: Vec<&Engine> = self.engines.iter().collect();
+        let scores = score_pairs(&engines, &ids, self.threads)?;
+        let candidate =
+            |(((_, text), (_, target)), token_scores): ((&(T, T), &(Vec<u32>, Vec<u32>)), Vec<f32>)| {
+                let total: f32 = token_scores.iter().sum();
+                Candidate {
+                    text: text.as_ref().to_owned(),
+                    score: total / options.divisor(token_scores.len()),
+                    tokens: target[..target.len() - 1]
+                        .iter()
+                        .filter_map(|&id| self.target().piece(id))
+                        .collect(),
+                    token_scores,
+                    alignment: Vec::new(),
+                }
+            };
+        Ok(pairs.iter().zip(&ids).zip(scores).map(candidate).collect())
     }
 
     /// The parts in which a line is translated: one, unless it is longer than the model can read.

@@ -2,9 +2,10 @@
 
 use super::constraints::{bans, best, constrain, draw};
 use super::executor::{Inference, Lists, Step};
-use super::{EarlyStopping, Engine, Hypothesis, SearchOptions, pack};
+use super::{EarlyStopping, Engine, Hypothesis, SearchOptions};
+use crate::batch::Packed;
 use crate::model::{ModelConfig, Positions};
-use regard_kernels::{Bans, BestWords, Key, MatMut, log_softmax_rows};
+use regard_kernels::{Bans, BestWords, Key, MatMut, log_probabilities};
 
 /// A hypothesis that is still growing.
 #[derive(Clone, Debug)]
@@ -115,22 +116,56 @@ impl<'a> BatchSearch<'a> {
 
     /// The hypotheses of each sentence of the batch, best first.
     pub(super) fn run(&mut self, batch: &[usize], sources: &[Vec<u32>]) -> Vec<Vec<Hypothesis>> {
-        let packed = pack(batch, sources);
+        let packed = Packed::new(batch.iter().map(|&i| sources[i].as_slice()));
         let mut sentences: Vec<Sentence> = batch
             .iter()
             .zip(packed.offsets().windows(2))
             .map(|(&i, w)| self.start(i, (w[0] as u32..w[1] as u32).collect(), sources[i].len()))
             .collect();
-        for member in &mut self.members {
-            member.encode(packed.clone());
-        }
-        self.cache.reset();
-        self.step.position = 0;
+        self.begin(&packed);
         while sentences.iter().any(|s| !s.done) {
             self.advance(&mut sentences);
             self.step.position += 1;
         }
         sentences.into_iter().map(|s| self.ranked(s)).collect()
+    }
+
+    /// The log-probability of each token of the given translations.
+    pub(super) fn force(&mut self, batch: &[usize], pairs: &[(Vec<u32>, Vec<u32>)]) -> Vec<Vec<f32>> {
+        let packed = Packed::new(batch.iter().map(|&i| pairs[i].0.as_slice()));
+        let mut sentences: Vec<Sentence> = batch
+            .iter()
+            .zip(packed.offsets().windows(2))
+            .map(|(&i, w)| self.start(i, (w[0] as u32..w[1] as u32).collect(), pairs[i].0.len()))
+            .collect();
+        self.begin(&packed);
+        let words = self.words();
+        loop {
+            for (sentence, &i) in sentences.iter_mut().zip(batch) {
+                sentence.done = sentence.running[0].tokens.len() == pairs[i].1.len();
+            }
+            if sentences.iter().all(|s| s.done) {
+                break;
+            }
+            self.prepare(&mut sentences);
+            self.log_probabilities();
+            let live = sentences.iter_mut().zip(batch).filter(|(s, _)| !s.done);
+            for ((sentence, &i), row) in live.zip(self.logits.chunks_exact(words)) {
+                let running = &mut sentence.running[0];
+                let token = pairs[i].1[running.tokens.len()];
+                running.log_p.push(row.get(token as usize).copied().unwrap_or(f32::NEG_INFINITY));
+                running.tokens.push(token);
+            }
+            self.step.position += 1;
+        }
+        sentences.into_iter().map(|mut s| std::mem::take(&mut s.running[0].log_p)).collect()
+    }
+
+    /// Encodes a new batch.
+    fn begin(&mut self, source: &Packed) {
+        self.members.iter_mut().for_each(|member| member.encode(source.clone()));
+        self.cache.reset();
+        self.step.position = 0;
     }
 
     fn start(&self, index: usize, source: Vec<u32>, length: usize) -> Sentence {
@@ -265,7 +300,7 @@ impl<'a> BatchSearch<'a> {
                 to.copy_within(row * (words + 1)..row * (words + 1) + words, row * words);
             }
             to.truncate(rows * words);
-            log_softmax_rows(engine.isa(), to, words);
+            log_probabilities(engine.isa(), to, words);
             if n > 0 {
                 for (a, b) in self.logits.iter_mut().zip(&self.mixed) {
                     let top = a.max(*b);

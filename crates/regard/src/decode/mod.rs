@@ -13,9 +13,9 @@ mod options;
 pub use engine::{Engine, Precision, Values, peak_speed};
 pub use options::{EarlyStopping, LengthPenalty, Sampling, SearchOptions};
 
-use crate::batch::{Batch, Packed};
-use crate::model::{Positions, Transformer, token_losses};
+use crate::model::{Positions, Transformer};
 use crate::{Error, Result};
+use beam::BatchSearch;
 use regard_kernels::Isa;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -59,52 +59,73 @@ pub fn search_ensemble(
     threads: usize,
 ) -> Result<Vec<Vec<Hypothesis>>> {
     check(engines, sources, options)?;
+    let mut found = vec![Vec::new(); sources.len()];
+    let lengths: Vec<usize> = sources.iter().map(Vec::len).collect();
+    in_batches(engines, &lengths, options, threads, &mut found, |search, batch| search.run(batch, sources));
+    Ok(found)
+}
+
+/// Gives each core one batch after the other; what `work` makes of a batch comes to the places of its sentences.
+fn in_batches<T: Send>(
+    engines: &[&Engine],
+    lengths: &[usize],
+    options: &SearchOptions,
+    threads: usize,
+    results: &mut [T],
+    work: impl Fn(&mut BatchSearch<'_>, &[usize]) -> Vec<T> + Sync,
+) {
     // Sentences of like length step together; the longest first, so that no core is left with them at the end.
-    let mut order: Vec<usize> = (0..sources.len()).collect();
-    order.sort_by_key(|&i| (std::cmp::Reverse(sources[i].len()), i));
-    let per_batch = options.batch.min(sources.len().div_ceil(threads.max(1))).max(1);
+    let mut order: Vec<usize> = (0..lengths.len()).collect();
+    order.sort_by_key(|&i| (std::cmp::Reverse(lengths[i]), i));
+    let per_batch = options.batch.min(lengths.len().div_ceil(threads.max(1))).max(1);
     let batches: Vec<&[usize]> = order.chunks(per_batch).collect();
     let workers = threads.clamp(1, batches.len().max(1));
     // With fewer batches than cores, the others help inside the matrix products.
     let inside = (threads / workers).max(1);
     let next = AtomicUsize::new(0);
-    let results = Mutex::new(vec![Vec::new(); sources.len()]);
-    let work = || {
-        let mut batch_search = beam::BatchSearch::new(engines, options, inside);
+    let results = Mutex::new(results);
+    let take = || {
+        let mut search = BatchSearch::new(engines, options, inside);
         while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let found = batch_search.run(batch, sources);
+            let found = work(&mut search, batch);
             let mut results = results.lock().unwrap_or_else(|e| e.into_inner());
-            for (&i, hypotheses) in batch.iter().zip(found) {
-                results[i] = hypotheses;
+            for (&i, found) in batch.iter().zip(found) {
+                results[i] = found;
             }
         }
     };
     std::thread::scope(|scope| {
         for _ in 1..workers {
-            scope.spawn(work);
+            scope.spawn(take);
         }
-        work();
+        take();
     });
-    Ok(results.into_inner().unwrap_or_else(|e| e.into_inner()))
 }
 
-/// The log-probability of each token of the given translations, their ends included: what forced decoding gives.
+/// The log-probability of each token of the given translations, their ends included: forced decoding.
 pub fn score_pairs(
-    model: &Transformer,
-    weights: &[f32],
+    engines: &[&Engine],
     pairs: &[(Vec<u32>, Vec<u32>)],
-    isa: Isa,
     threads: usize,
 ) -> Result<Vec<Vec<f32>>> {
-    let mut tape = crate::autograd::Tape::new(isa, threads);
-    let mut scores = Vec::with_capacity(pairs.len());
-    for part in pairs.chunks(32) {
-        let batch = Batch::new(part.iter().map(|(s, t)| (&s[..], &t[..])), model.config().target_pad())?;
-        let losses = token_losses(&mut tape, model, weights, &batch)?;
-        for w in batch.input.offsets().windows(2) {
-            scores.push(losses[w[0]..w[1]].iter().map(|loss| -loss).collect());
+    let options = SearchOptions::default();
+    let sources: Vec<Vec<u32>> = pairs.iter().map(|(source, _)| source.clone()).collect();
+    check(engines, &sources, &options)?;
+    let config = engines[0].model().config();
+    for (i, (_, target)) in pairs.iter().enumerate() {
+        let refuse = |message| Err(Error::Input { operation: "scoring", message });
+        if let Some(id) = target.iter().find(|&&id| id as usize >= config.target_vocabulary) {
+            let most = config.target_vocabulary;
+            return refuse(format!("translation {i}: token {id} is not in the vocabulary of {most}"));
+        }
+        if config.positions == Positions::Learned && target.len() > config.max_positions {
+            let (has, most) = (target.len(), config.max_positions);
+            return refuse(format!("translation {i} has {has} tokens, the model has {most} positions"));
         }
     }
+    let mut scores = vec![Vec::new(); pairs.len()];
+    let lengths: Vec<usize> = pairs.iter().map(|(_, target)| target.len()).collect();
+    in_batches(engines, &lengths, &options, threads, &mut scores, |search, batch| search.force(batch, pairs));
     Ok(scores)
 }
 
@@ -154,9 +175,4 @@ fn check(engines: &[&Engine], sources: &[Vec<u32>], options: &SearchOptions) -> 
         }
     }
     Ok(())
-}
-
-/// The packed sources of a batch.
-fn pack(batch: &[usize], sources: &[Vec<u32>]) -> Packed {
-    Packed::new(batch.iter().map(|&i| sources[i].as_slice()))
 }
