@@ -10,10 +10,11 @@
 //! # }
 //! ```
 
-use crate::decode::{Engine, Hypothesis, Precision, SearchOptions, score_pairs, search_ensemble};
+use crate::decode::{Engine, Hypothesis, Precision, SearchOptions, Watch, score_pairs, search_watched};
 use crate::formats::Model;
 use crate::text::{Tokenizer, normalise};
 use crate::{Error, Isa, Result};
+use std::ops::Range;
 use std::path::Path;
 
 /// One or several models of one vocabulary, ready to translate; it can be shared by threads.
@@ -71,6 +72,51 @@ impl Line {
 struct Part {
     ids: Vec<u32>,
     cut: bool,
+}
+
+/// Whoever waits for lines; several threads ask at once.
+pub trait WatchLines: Sync {
+    /// Whether line `index` is still wanted. What is not wanted any more comes back unfinished.
+    fn wanted(&self, index: usize) -> bool;
+
+    /// Whether the growth of line `index` is to be told.
+    fn follows(&self, index: usize) -> bool;
+
+    /// What part `part` of line `index` says so far; a line has one part unless it is longer than the model can read.
+    fn grown(&self, index: usize, part: usize, text: &str);
+}
+
+/// Waits for everything and hears nothing.
+impl WatchLines for () {
+    fn wanted(&self, _: usize) -> bool {
+        true
+    }
+
+    fn follows(&self, _: usize) -> bool {
+        false
+    }
+
+    fn grown(&self, _: usize, _: usize, _: &str) {}
+}
+
+/// The search knows parts by their number; this knows their lines.
+struct WatchParts<'a> {
+    places: Vec<(usize, usize)>,
+    translator: &'a Translator,
+    watch: &'a dyn WatchLines,
+}
+
+impl Watch for WatchParts<'_> {
+    fn wanted(&self, index: usize) -> bool {
+        self.watch.wanted(self.places[index].0)
+    }
+
+    fn grown(&self, index: usize, ids: &[u32]) {
+        let (line, part) = self.places[index];
+        if self.watch.follows(line) {
+            self.watch.grown(line, part, &self.translator.target().decode(ids));
+        }
+    }
 }
 
 impl Translator {
@@ -189,11 +235,25 @@ impl Translator {
 
     /// Translates each line; as many come out as went in.
     pub fn translate<T: AsRef<str>>(&self, lines: &[T], options: &SearchOptions) -> Result<Vec<Line>> {
+        self.translate_watched(lines, options, self.threads, &())
+    }
+
+    /// The same on `threads` cores, while `watch` looks on: it says which lines are still wanted, and hears of their growth.
+    pub fn translate_watched<T: AsRef<str>>(
+        &self,
+        lines: &[T],
+        options: &SearchOptions,
+        threads: usize,
+        watch: &dyn WatchLines,
+    ) -> Result<Vec<Line>> {
         let parts: Vec<Vec<Part>> =
             lines.iter().map(|line| self.split(line.as_ref())).collect::<Result<_>>()?;
+        let places =
+            parts.iter().enumerate().flat_map(|(line, p)| (0..p.len()).map(move |part| (line, part)));
+        let parts_watch = WatchParts { places: places.collect(), translator: self, watch };
         let sources: Vec<Vec<u32>> = parts.iter().flatten().map(|p| p.ids.clone()).collect();
         let engines: Vec<&Engine> = self.engines.iter().collect();
-        let mut found = search_ensemble(&engines, &sources, options, self.threads)?.into_iter();
+        let mut found = search_watched(&engines, &sources, options, threads, &parts_watch)?.into_iter();
         Ok(parts
             .iter()
             .map(|parts| {
@@ -334,33 +394,78 @@ fn align(attention: &[Vec<f32>], source: &[usize], target: &[usize]) -> Vec<(usi
     if attention.is_empty() { Vec::new() } else { found.collect() }
 }
 
-/// Sentences of a text: they end behind `.`, `!`, `?`, `…` and a space, or behind their CJK forms.
+/// Sentences of a text, without the space around them.
 fn sentences(text: &str) -> Vec<&str> {
+    sentence_ranges(text).into_iter().map(|range| &text[range]).collect()
+}
+
+/// Where the sentences of a text lie, in bytes; only white space lies between them.
+///
+/// They end behind `.`, `!`, `?` or `…`, perhaps within quotation marks or brackets, and a space, or behind the CJK forms of these. What
+/// goes on with a small letter is no new sentence, and neither is what follows an initial or one of a few titles (`J. Smith`, `Dr. Smith`).
+///
+/// ```
+/// use regard::translator::sentence_ranges;
+/// assert_eq!(sentence_ranges("Dr. No came. Why?  Ask."), [0..12, 13..17, 19..23]);
+/// ```
+pub fn sentence_ranges(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut start = 0;
     let mut previous = ' ';
     for (at, c) in text.char_indices() {
-        let end = match (previous, c) {
-            ('.' | '!' | '?' | '…' | '"' | '”' | ')', ' ') => {
-                ends_sentence(&text[start..at]).then_some(at)
+        let ends = match previous {
+            '。' | '！' | '？' | '」' | '』' | '）' => {
+                let marks = ['。', '！', '？'];
+                let closers = ['」', '』', '）'];
+                !marks.contains(&c)
+                    && !closers.contains(&c)
+                    && text[start..at].trim_end_matches(closers).ends_with(marks)
             }
-            ('。' | '！' | '？', _) => Some(at),
-            _ => None,
+            '.' | '!' | '?' | '…' | '"' | '”' | '»' | ')' | '\'' | '’' => {
+                c.is_whitespace() && ends_sentence(&text[start..at]) && begins_sentence(&text[at..])
+            }
+            _ => false,
         };
-        if let Some(end) = end.filter(|&end| end > start) {
-            found.push(text[start..end].trim());
-            start = end;
+        if ends {
+            found.push(start..at);
+            start = at;
         }
         previous = c;
     }
-    found.push(text[start..].trim());
-    found.retain(|s| !s.is_empty());
-    found
+    found.push(start..text.len());
+    found.into_iter().map(|range| trimmed(text, range)).filter(|range| !range.is_empty()).collect()
+}
+
+/// The range without the white space at its ends.
+fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
+    let inside = &text[range.clone()];
+    let start = range.start + (inside.len() - inside.trim_start().len());
+    start..start + inside.trim().len()
 }
 
 /// Whether the text ends with a mark that ends a sentence, perhaps within quotation marks or brackets.
 fn ends_sentence(text: &str) -> bool {
-    text.trim_end_matches(['"', '”', ')', '\'']).ends_with(['.', '!', '?', '…'])
+    let text = text.trim_end_matches(['"', '”', '»', ')', '\'', '’']);
+    match text.strip_suffix('.') {
+        None => text.ends_with(['!', '?', '…']),
+        Some(before) => {
+            let word = before.rsplit(|c: char| c.is_whitespace() || c == '(').next().unwrap_or_default();
+            let mut letters = word.chars();
+            let initial = matches!((letters.next(), letters.next()), (Some(c), None) if c.is_uppercase());
+            !initial && !TITLES.contains(&word)
+        }
+    }
+}
+
+/// What stands before a name or a number, with a full stop that ends nothing.
+const TITLES: [&str; 21] = [
+    "Mr", "Mrs", "Ms", "Dr", "Prof", "St", "Mt", "vs", "No", "Nr", "Fig", "Vol", "pp", "e.g", "i.e", "z.B",
+    "Hr", "Fr", "Mme", "Mlle", "Sr",
+];
+
+/// Whether what follows can be the beginning of a sentence: it does not go on with a small letter.
+fn begins_sentence(rest: &str) -> bool {
+    rest.trim_start().chars().next().is_none_or(|c| !c.is_lowercase())
 }
 
 #[cfg(test)]
@@ -373,6 +478,19 @@ mod tests {
         assert_eq!(sentences("Pi is 3.14 (about) and so on"), ["Pi is 3.14 (about) and so on"]);
         assert_eq!(sentences("一。二！三"), ["一。", "二！", "三"]);
         assert_eq!(sentences(""), [""; 0]);
+        assert_eq!(sentences(" \n "), [""; 0]);
+        assert_eq!(sentences("One.\n Two ! Three"), ["One.", "Two !", "Three"]);
+        assert_eq!(sentences("「一。」二。"), ["「一。」", "二。"]);
+    }
+
+    #[test]
+    fn a_full_stop_may_end_nothing() {
+        for text in
+            ["J. S. Bach played.", "Ask Dr. No.", "See (Fig. 3) and e.g. this.", "He said \"No!\" and left."]
+        {
+            assert_eq!(sentences(text), [text]);
+        }
+        assert_eq!(sentences("It was he. J. Smith left."), ["It was he.", "J. Smith left."]);
     }
 
     #[test]

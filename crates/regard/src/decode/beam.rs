@@ -2,7 +2,7 @@
 
 use super::constraints::{bans, best, constrain, draw};
 use super::executor::{Inference, Lists, Step};
-use super::{EarlyStopping, Engine, Hypothesis, SearchOptions};
+use super::{EarlyStopping, Engine, Hypothesis, SearchOptions, Watch};
 use crate::batch::Packed;
 use crate::model::{ModelConfig, Positions};
 use regard_kernels::{Bans, BestWords, Key, MatMut, log_probabilities};
@@ -115,16 +115,34 @@ impl<'a> BatchSearch<'a> {
     }
 
     /// The hypotheses of each sentence of the batch, best first.
-    pub(super) fn run(&mut self, batch: &[usize], sources: &[Vec<u32>]) -> Vec<Vec<Hypothesis>> {
+    pub(super) fn run(
+        &mut self,
+        batch: &[usize],
+        sources: &[Vec<u32>],
+        watch: &dyn Watch,
+    ) -> Vec<Vec<Hypothesis>> {
         let packed = Packed::new(batch.iter().map(|&i| sources[i].as_slice()));
         let mut sentences: Vec<Sentence> = batch
             .iter()
             .zip(packed.offsets().windows(2))
             .map(|(&i, w)| self.start(i, (w[0] as u32..w[1] as u32).collect(), sources[i].len()))
             .collect();
-        self.begin(&packed);
-        while sentences.iter().any(|s| !s.done) {
+        let mut begun = false;
+        loop {
+            for (sentence, &i) in sentences.iter_mut().zip(batch) {
+                sentence.done |= !watch.wanted(i);
+            }
+            if sentences.iter().all(|s| s.done) {
+                break;
+            }
+            if !begun {
+                self.begin(&packed);
+                begun = true;
+            }
             self.advance(&mut sentences);
+            for (sentence, &i) in sentences.iter().zip(batch).filter(|(s, _)| !s.done) {
+                watch.grown(i, &sentence.running[0].tokens);
+            }
             self.step.position += 1;
         }
         sentences.into_iter().map(|s| self.ranked(s)).collect()

@@ -37,6 +37,24 @@ pub struct Hypothesis {
     pub attention: Vec<Vec<f32>>,
 }
 
+/// Whoever waits for a search: they may lose interest in a sentence, and hear how it goes on. Several threads ask at once.
+pub trait Watch: Sync {
+    /// Whether sentence `index` is still wanted: asked before each step. What is not wanted any more is left as it is.
+    fn wanted(&self, index: usize) -> bool;
+
+    /// The best hypothesis of sentence `index` that is still growing, after each step.
+    fn grown(&self, index: usize, ids: &[u32]);
+}
+
+/// Waits for everything and hears nothing.
+impl Watch for () {
+    fn wanted(&self, _: usize) -> bool {
+        true
+    }
+
+    fn grown(&self, _: usize, _: &[u32]) {}
+}
+
 /// Translates each source sentence (ids with their end token); the best hypotheses of each, best first.
 pub fn search(
     model: &Transformer,
@@ -58,10 +76,23 @@ pub fn search_ensemble(
     options: &SearchOptions,
     threads: usize,
 ) -> Result<Vec<Vec<Hypothesis>>> {
+    search_watched(engines, sources, options, threads, &())
+}
+
+/// The same while `watch` looks on.
+pub fn search_watched(
+    engines: &[&Engine],
+    sources: &[Vec<u32>],
+    options: &SearchOptions,
+    threads: usize,
+    watch: &dyn Watch,
+) -> Result<Vec<Vec<Hypothesis>>> {
     check(engines, sources, options)?;
     let mut found = vec![Vec::new(); sources.len()];
     let lengths: Vec<usize> = sources.iter().map(Vec::len).collect();
-    in_batches(engines, &lengths, options, threads, &mut found, |search, batch| search.run(batch, sources));
+    in_batches(engines, &lengths, options, threads, &mut found, |search, batch| {
+        search.run(batch, sources, watch)
+    });
     Ok(found)
 }
 
