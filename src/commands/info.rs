@@ -3,7 +3,7 @@
 use super::CommandResult;
 use clap::Args;
 use regard::formats::{Description, GenerationConfig, Languages, Model};
-use regard::model::ModelConfig;
+use regard::model::{ModelConfig, Parts};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -16,15 +16,6 @@ pub(crate) struct Arguments {
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
-}
-
-/// Numbers of parameters.
-#[derive(Debug, Default, Serialize)]
-struct Parameters {
-    total: usize,
-    embeddings: usize,
-    encoder: usize,
-    decoder: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -40,23 +31,9 @@ struct Report<'a> {
     description: Description,
     languages: &'a Languages,
     vocabulary: Vocabulary,
-    parameters: Parameters,
+    parameters: Parts,
     config: &'a ModelConfig,
     generation: &'a GenerationConfig,
-}
-
-fn count(model: &Model) -> Parameters {
-    let mut count = Parameters::default();
-    for parameter in model.transformer.parameters() {
-        let part = match parameter.name.split_once('.') {
-            Some((_, "embeddings")) | None => &mut count.embeddings,
-            Some(("encoder", _)) => &mut count.encoder,
-            Some(_) => &mut count.decoder,
-        };
-        *part += parameter.param.len;
-        count.total += parameter.param.len;
-    }
-    count
 }
 
 /// A setting as its configuration file spells it.
@@ -82,7 +59,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
             target: model.tokenizers.target().size(),
             joint: model.tokenizers.is_joint(),
         },
-        parameters: count(&model),
+        parameters: model.transformer.parameters().parts(),
         config: model.transformer.config(),
         generation: &model.generation,
     };

@@ -15,7 +15,7 @@ pub use layers::{
     CrossAttentionLayer, EmbeddingLayer, Executor, LinearLayer, NormLayer, SelfAttentionLayer, Side,
     Transformer,
 };
-pub use parameters::{Initial, Parameter, Parameters};
+pub use parameters::{Initial, Parameter, Parameters, Parts};
 pub use regard_kernels::Activation;
 pub use taped::{
     AttentionKind, AttentionMap, Dropouts, LossSettings, Taped, attention_maps, loss, token_losses,

@@ -80,6 +80,19 @@ impl Parameter {
 /// What the names of tables of relative positions end with.
 pub(crate) const RELATIVE: &str = ".relative";
 
+/// Numbers of parameters by part.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Parts {
+    /// All of them.
+    pub total: usize,
+    /// The vocabulary matrices.
+    pub embeddings: usize,
+    /// The encoder's layers.
+    pub encoder: usize,
+    /// The decoder's layers.
+    pub decoder: usize,
+}
+
 /// All parameters of a model in the order of their places, which leave no gap.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parameters {
@@ -109,6 +122,21 @@ impl Parameters {
     /// Each of them.
     pub fn iter(&self) -> std::slice::Iter<'_, Parameter> {
         self.list.iter()
+    }
+
+    /// How many belong to which part.
+    pub fn parts(&self) -> Parts {
+        let mut parts = Parts::default();
+        for parameter in self {
+            let part = match parameter.name.split_once('.') {
+                Some((_, "embeddings")) | None => &mut parts.embeddings,
+                Some(("encoder", _)) => &mut parts.encoder,
+                Some(_) => &mut parts.decoder,
+            };
+            *part += parameter.param.len;
+            parts.total += parameter.param.len;
+        }
+        parts
     }
 
     /// The one of that name.
