@@ -1,0 +1,100 @@
+// Every request of the page. Addresses are relative, so that the page also works under a path of a larger site.
+import { EventLines } from "./latest.js";
+
+/** An answer that is not a result, in the server's own words where it has any. */
+export class ApiError extends Error {
+  constructor(message, status) {
+    super(message);
+    this.status = status;
+  }
+}
+
+const KEY = "regard.key";
+
+export const key = {
+  get: () => sessionStorage.getItem(KEY) ?? "",
+  set: (value) => sessionStorage.setItem(KEY, value),
+};
+
+async function send(path, { body, signal } = {}) {
+  const options = { signal, headers: {} };
+  if (body) {
+    options.method = "POST";
+    options.headers["Content-Type"] = "application/json";
+    options.body = JSON.stringify(key.get() ? { ...body, api_key: key.get() } : body);
+  }
+  let response;
+  try {
+    response = await fetch(new URL(path, document.baseURI), options);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError("The server cannot be reached.", 0);
+  }
+  if (response.ok) return response;
+  throw new ApiError(await explain(response), response.status);
+}
+
+async function explain(response) {
+  const wait = response.headers.get("Retry-After");
+  const advice = wait && /^\d+$/.test(wait) ? ` Try again in ${wait} s.` : "";
+  const fallback = `The server answered with status ${response.status}.`;
+  try {
+    const { error } = await response.json();
+    return (typeof error === "string" && error ? error : fallback) + advice;
+  } catch {
+    return fallback + advice;
+  }
+}
+
+async function json(path, options) {
+  const response = await send(path, options);
+  try {
+    return await response.json();
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError("The server's answer could not be read.", response.status);
+  }
+}
+
+export const translate = (body, signal) => json("translate", { body, signal });
+export const detect = (q, signal) => json("detect", { body: { q }, signal });
+export const attention = (body, signal) => json("v1/attention", { body, signal });
+
+/** Calls `show(text)` each time more of the translation has arrived. */
+export async function stream(body, show, signal) {
+  const response = await send("v1/translate/stream", { body, signal });
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  const lines = new EventLines();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    for (const data of lines.push(value)) {
+      const event = JSON.parse(data);
+      if (event.error) throw new ApiError(event.error, response.status);
+      show(event.text ?? "");
+      if (event.done) return;
+    }
+  }
+}
+
+// Answers that do not change while the page is open are asked for once; a failure is asked for again.
+const kept = new Map();
+
+function once(path) {
+  if (!kept.has(path)) {
+    const answer = json(path);
+    kept.set(path, answer);
+    answer.catch(() => kept.delete(path));
+  }
+  return kept.get(path);
+}
+
+export const languages = () => once("languages");
+export const settings = () => once("frontend/settings");
+export const positions = (model) => once(`v1/positions?model=${encodeURIComponent(model)}`);
+
+/** The models, asked for anew when `fresh`: training logs and counters grow. */
+export function models(fresh = false) {
+  if (fresh) kept.delete("v1/model");
+  return once("v1/model");
+}

@@ -1,0 +1,109 @@
+// The frame of the page: views, theme, key.
+import * as api from "./api.js";
+import { byId, roving } from "./dom.js";
+import * as attention from "./view-attention.js";
+import * as model from "./view-model.js";
+import * as positions from "./view-positions.js";
+import * as translate from "./view-translate.js";
+
+const VIEWS = { translate, attention, positions, model };
+const TITLES = { translate: "Translate", attention: "Attention", positions: "Positions", model: "Model" };
+const started = new Set();
+
+// What one view asks of another: the sentence to look at.
+const shared = { look: null };
+
+function currentView() {
+  const name = location.hash.slice(1);
+  return name in VIEWS ? name : "translate";
+}
+
+function show() {
+  const current = currentView();
+  for (const name of Object.keys(VIEWS)) {
+    const selected = name === current;
+    const tab = byId(`tab-${name}`);
+    tab.setAttribute("aria-selected", String(selected));
+    tab.setAttribute("tabindex", selected ? "0" : "-1");
+    byId(`view-${name}`).hidden = !selected;
+  }
+  document.title = `${TITLES[current]} · Regard`;
+  if (!started.has(current)) {
+    started.add(current);
+    VIEWS[current].start(shared);
+  }
+  VIEWS[current].shown?.(shared);
+}
+
+function startTabs() {
+  const list = byId("tabs");
+  roving(list, "[role=tab]");
+  // Arrow keys focus a tab; the view follows, as the tab's own link would do.
+  list.addEventListener("focusin", (event) => {
+    if (event.target.matches("[role=tab]") && event.target.matches(":focus-visible")) {
+      const hash = event.target.getAttribute("href");
+      if (hash !== `#${currentView()}`) location.hash = hash;
+    }
+  });
+  list.addEventListener("keydown", (event) => {
+    if (event.key === " ") {
+      event.preventDefault();
+      event.target.click();
+    }
+  });
+  addEventListener("hashchange", show);
+}
+
+const THEMES = ["auto", "light", "dark"];
+
+function startTheme() {
+  const button = byId("theme");
+  const chosen = () => document.documentElement.dataset.theme ?? "auto";
+  const label = () => {
+    button.dataset.choice = chosen();
+    button.querySelector("span").textContent = `Theme: ${chosen()}`;
+  };
+  button.addEventListener("click", () => {
+    const next = THEMES[(THEMES.indexOf(chosen()) + 1) % THEMES.length];
+    if (next === "auto") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = next;
+    try {
+      if (next === "auto") localStorage.removeItem("regard.theme");
+      else localStorage.setItem("regard.theme", next);
+    } catch {
+      // Without storage the choice lasts as long as the page.
+    }
+    label();
+    redraw();
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  label();
+}
+
+// Canvases do not follow the style sheet: what is on them is drawn again.
+function redraw() {
+  for (const name of started) VIEWS[name].redraw?.();
+}
+
+async function startKey() {
+  const field = byId("key");
+  field.value = api.key.get();
+  field.addEventListener("change", () => api.key.set(field.value.trim()));
+  try {
+    const { apiKeys, keyRequired } = await api.settings();
+    byId("key-field").hidden = !(apiKeys || keyRequired);
+  } catch {
+    // The view that needs the server says that it is missing.
+  }
+}
+
+// The hash names a view, so the skip link cannot be a plain one.
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  byId("main").focus();
+});
+
+startTabs();
+startTheme();
+startKey();
+show();

@@ -1,0 +1,261 @@
+// Attention: what every head of every layer looked at.
+import * as api from "./api.js";
+import { byId, choice, h, notice, roving, segmented, wordsOf } from "./dom.js";
+import { heatMap, thumbnail } from "./heatmap.js";
+import { describe, HINTS, meanOfHeads } from "./hints.js";
+import { Latest } from "./latest.js";
+import { lineView } from "./lines.js";
+import { tidy } from "./scale.js";
+import { isEnd, pieceLabel, readByDecoder } from "./text.js";
+
+const KINDS = [
+  ["cross", "Cross"],
+  ["encoder", "Encoder"],
+  ["decoder", "Decoder"],
+];
+const KIND_TEXTS = {
+  cross: "Every word of the translation looks at the sentence.",
+  encoder: "Every word of the sentence looks at the sentence itself.",
+  decoder: "Every word of the translation looks at what was said before it.",
+};
+
+const latest = new Latest();
+const state = { data: null, kind: "cross", layer: null, head: "mean", view: "matrix" };
+let pairs = [];
+
+export async function start(shared) {
+  byId("attention-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    look();
+  });
+  try {
+    const [models, languages] = await Promise.all([api.models(), api.languages()]);
+    const name = (code) => languages.find((l) => l.code === code)?.name ?? code;
+    pairs = models.map((m) => ({ source: m.source, target: m.target, examples: m.examples ?? [], label: `${name(m.source)} → ${name(m.target)}` }));
+    if (pairs.length === 0) throw new Error("The server has no model.");
+    byId("attention-pair").replaceChildren(...pairs.map((p, i) => h("option", { value: i }, p.label)));
+    byId("attention-pair").addEventListener("change", () => {
+      byId("attention-translation").value = "";
+      look();
+    });
+    const asked = shared.look;
+    if (asked) take(asked);
+    else if (!byId("attention-q").value.trim()) byId("attention-q").value = firstSentence(pairs[0]);
+    shared.look = null;
+    await look();
+  } catch (error) {
+    byId("attention-result").replaceChildren(notice("error", wordsOf(error)));
+  }
+}
+
+/** A sentence that the Translate view sent here. */
+export function shown(shared) {
+  if (!shared.look || pairs.length === 0) return;
+  take(shared.look);
+  shared.look = null;
+  look();
+}
+
+export function redraw() {
+  if (state.data) render();
+}
+
+function take({ q, source, target }) {
+  byId("attention-q").value = q.trim().split("\n")[0];
+  byId("attention-translation").value = "";
+  const index = pairs.findIndex((p) => p.source === source && p.target === target);
+  if (index >= 0) byId("attention-pair").value = String(index);
+}
+
+function firstSentence(pair) {
+  return pair.examples.find((e) => e.source.length <= 80)?.source ?? "";
+}
+
+async function look() {
+  const q = byId("attention-q").value.trim();
+  const translation = byId("attention-translation").value.trim();
+  const result = byId("attention-result");
+  const pair = pairs[Number(byId("attention-pair").value)];
+  if (!pair) return;
+  if (q === "") {
+    latest.cancel();
+    result.replaceChildren(notice("empty", "Write a sentence, then press “Look”."));
+    return;
+  }
+  const body = { q, source: pair.source, target: pair.target, ...(translation ? { translation } : {}) };
+  result.replaceChildren(notice("loading", "Looking …"));
+  try {
+    const data = await latest.run((signal) => api.attention(body, signal));
+    if (data === undefined) return;
+    adopt(data, pair);
+    render();
+  } catch (error) {
+    result.replaceChildren(notice("error", wordsOf(error), { name: "Try again", run: look }));
+  }
+}
+
+// Labels, hints and averages of all heads are made once per sentence.
+function adopt(data, pair) {
+  const read = readByDecoder(data.target);
+  const axes = {
+    encoder: [data.source, data.source],
+    decoder: [data.target, read],
+    cross: [data.target, data.source],
+  };
+  const maps = {};
+  for (const [kind] of KINDS) {
+    const [rows, columns] = axes[kind];
+    maps[kind] = (data[kind] ?? []).map((heads) => ({
+      heads,
+      mean: meanOfHeads(heads),
+      hints: heads.map((weights) => describe(kind, weights, rows, columns)),
+    }));
+  }
+  state.data = { maps, axes, pair, translation: data.translation ?? "" };
+  const count = maps[state.kind].length;
+  // The first look is at the last layer but one: cross-attention is clearest there.
+  state.layer = Math.max(0, Math.min(state.layer ?? count - 2, count - 1));
+  if (state.head !== "mean" && state.head >= (maps[state.kind][state.layer]?.heads.length ?? 0)) state.head = "mean";
+}
+
+function render() {
+  const result = byId("attention-result");
+  const focused = document.activeElement?.dataset?.keep;
+  result.replaceChildren(sentences(), h("div", { class: "split" }, h("div", { class: "card" }, controls(), drawing()), gridCard()));
+  if (focused) result.querySelector(`[data-keep="${CSS.escape(focused)}"]`)?.focus();
+}
+
+function sentences() {
+  const { axes, pair, translation } = state.data;
+  const pieces = (list, lang) =>
+    h("p", { class: "pieces", lang }, list.map((p) => h("span", { class: isEnd(p) ? "piece end" : "piece" }, pieceLabel(p))));
+  return h(
+    "div",
+    { class: "card sentences" },
+    h("div", {}, h("h3", {}, "Sentence"), pieces(axes.cross[1], pair.source)),
+    h("div", {}, h("h3", {}, "Translation"), h("p", { class: "translation", lang: pair.target }, translation), pieces(axes.cross[0], pair.target)),
+  );
+}
+
+function change(update, keep) {
+  Object.assign(state, update);
+  const layers = state.data.maps[state.kind];
+  state.layer = Math.min(state.layer, layers.length - 1);
+  if (state.head !== "mean") state.head = Math.min(state.head, layers[state.layer].heads.length - 1);
+  render();
+  if (keep) byId("attention-result").querySelector(keep)?.focus();
+}
+
+function controls() {
+  const layers = state.data.maps[state.kind];
+  const heads = layers[state.layer]?.heads ?? [];
+  return h(
+    "div",
+    { class: "controls" },
+    segmented("kind", "Attention", KINDS, state.kind, (kind) => change({ kind }, "[name=kind]:checked")),
+    choice("attention-layer", "Layer", layers.map((_, i) => [i, String(i + 1)]), state.layer, (layer) =>
+      change({ layer: Number(layer) }, "#attention-layer"),
+    ),
+    choice(
+      "attention-head",
+      "Head",
+      [["mean", "all, averaged"], ...heads.map((_, i) => [i, String(i + 1)])],
+      state.head,
+      (head) => change({ head: head === "mean" ? head : Number(head) }, "#attention-head"),
+    ),
+    segmented("view", "Drawn as", [["matrix", "Matrix"], ["lines", "Lines"]], state.view, (view) =>
+      change({ view }, "[name=view]:checked"),
+    ),
+  );
+}
+
+function drawing() {
+  const { maps, axes } = state.data;
+  const layer = maps[state.kind][state.layer];
+  if (!layer) return notice("empty", "This model has no such attention.");
+  const [rowPieces, columnPieces] = axes[state.kind];
+  const matrix = state.head === "mean" ? layer.mean : layer.heads[state.head];
+  const names = {
+    cross: ["translation", "sentence"],
+    encoder: ["from", "to"],
+    decoder: ["about to say", "has read"],
+  }[state.kind];
+  const rows = { name: names[0], labels: rowPieces.map(pieceLabel) };
+  const columns = { name: names[1], labels: columnPieces.map(pieceLabel) };
+  const head = state.head === "mean" ? "all heads averaged" : `head ${state.head + 1}`;
+  const title = `${KINDS.find(([k]) => k === state.kind)[1]} attention, layer ${state.layer + 1}, ${head}`;
+  const hint = state.head === "mean" ? describe(state.kind, matrix, rowPieces, columnPieces) : layer.hints[state.head];
+  const description = `${title}. ${hint.text}`;
+  const common = { title, description, matrix, rows, columns };
+  const figure =
+    state.view === "lines"
+      ? lineView({ ...common, colour: state.head === "mean" ? 0 : state.head })
+      : heatMap({ ...common, range: [0, 1], say: (i, j, w) => `“${rows.labels[i]}” looks at “${columns.labels[j]}”: ${tidy(w)}` });
+  return h("div", {}, h("p", { class: "muted" }, KIND_TEXTS[state.kind]), hintLine(hint), figure);
+}
+
+function hintLine(hint) {
+  const share = hint.share > 0 ? ` ${Math.round(100 * hint.share)} % of its weight.` : "";
+  const spread = `It spreads over ${hint.spread.toFixed(1)} tokens on average.`;
+  return h(
+    "p",
+    { id: "hint", class: "hint" },
+    h("strong", {}, hint.text),
+    hint.name === "even" || hint.name === "mixed" || hint.name === "short" ? "" : share,
+    ` ${spread}`,
+  );
+}
+
+function gridCard() {
+  const layers = state.data.maps[state.kind];
+  const width = Math.max(0, ...layers.map((l) => l.heads.length));
+  const grid = h("div", { class: "heads", role: "group", "aria-label": "All heads" });
+  grid.style.setProperty("--heads", String(width));
+  grid.append(h("span", { class: "corner" }, "layer"));
+  for (let head = 0; head < width; head += 1) grid.append(h("span", { class: "top" }, `${head + 1}`));
+  layers.forEach((layer, i) => {
+    grid.append(h("span", { class: "side" }, `${i + 1}`));
+    layer.heads.forEach((weights, j) => grid.append(headButton(i, j, weights, layer.hints[j])));
+  });
+  roving(grid, "button", () => width);
+  return h(
+    "div",
+    { class: "card" },
+    h("h3", {}, "All heads"),
+    h("p", { class: "muted" }, "Pick one. Below each: what it seems to do in this sentence."),
+    h("div", { class: "heat-scroll" }, grid),
+    summary(layers),
+  );
+}
+
+function headButton(layer, head, weights, hint) {
+  const chosen = state.layer === layer && state.head === head;
+  const tabStop = chosen || (state.head === "mean" && state.layer === layer && head === 0);
+  return h(
+    "button",
+    {
+      type: "button",
+      class: "head",
+      "aria-pressed": String(chosen),
+      "aria-label": `Layer ${layer + 1}, head ${head + 1}: ${hint.short}`,
+      title: hint.text,
+      tabindex: tabStop ? "0" : "-1",
+      "data-keep": `${layer}-${head}`,
+      onclick: () => change({ layer, head }),
+    },
+    thumbnail(weights, 44),
+    h("span", { "aria-hidden": "true" }, hint.short),
+  );
+}
+
+// How many heads do what, the commonest first.
+function summary(layers) {
+  const counts = new Map();
+  for (const hint of layers.flatMap((l) => l.hints)) counts.set(hint.name, (counts.get(hint.name) ?? 0) + 1);
+  const sorted = [...counts].sort((a, b) => b[1] - a[1]);
+  return h(
+    "ul",
+    { class: "tally" },
+    sorted.map(([name, count]) => h("li", { title: HINTS[name].text }, h("b", {}, String(count)), ` ${HINTS[name].short}`)),
+  );
+}

@@ -1,0 +1,423 @@
+// Translate: text in, text out while typing, and which words belong together.
+import * as api from "./api.js";
+import { byId, h, notice, roving, wordsOf } from "./dom.js";
+import { debounce, Latest } from "./latest.js";
+import { codePoints, links, segments, wordAt, words } from "./text.js";
+
+const DELAY = 250;
+const DETECT_DELAY = 900;
+// Texts longer than this appear piece by piece.
+const STREAM_FROM = 240;
+const ALTERNATIVES = 3;
+// Below this confidence a guess of the language is not worth a question.
+const SURE = 70;
+
+const latest = new Latest();
+const latestGuess = new Latest();
+let languages = [];
+let limit = -1;
+let shared = null;
+// The translation that is shown: its texts, words and links; null while there is none or it is being made.
+let result = null;
+let marks = { source: [], target: [] };
+
+const source = () => byId("source");
+const output = () => byId("output");
+
+export async function start(common) {
+  shared = common;
+  bind();
+  try {
+    const [list, settings] = await Promise.all([api.languages(), api.settings().catch(() => ({}))]);
+    languages = list;
+    limit = settings.charLimit ?? -1;
+    if (languages.length === 0) throw new Error("The server has no model.");
+    chooseLanguages(settings.language);
+    byId("source").disabled = false;
+    countCharacters();
+    suggest();
+    if (source().value.trim()) translateNow();
+  } catch (error) {
+    fail(error, () => location.reload());
+  }
+}
+
+function bind() {
+  source().addEventListener("input", () => {
+    latest.cancel();
+    forget();
+    reflect();
+    countCharacters();
+    busy(source().value.trim() !== "");
+    later();
+    guessLater();
+  });
+  source().addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      later.cancel();
+      translateNow();
+    }
+  });
+  byId("from").addEventListener("change", () => languagesChanged("from"));
+  byId("to").addEventListener("change", () => languagesChanged("to"));
+  byId("swap").addEventListener("click", swap);
+  byId("clear").addEventListener("click", () => setSource(""));
+  byId("copy").addEventListener("click", () => copy(result?.target ?? "", byId("copy")));
+  byId("look").addEventListener("click", look);
+  byId("want-alternatives").addEventListener("change", (event) => {
+    keep("regard.alternatives", event.target.checked ? "yes" : "no");
+    translateNow();
+  });
+  byId("want-alternatives").checked = recall("regard.alternatives") !== "no";
+  bindSourceWords();
+  bindTargetWords();
+  reflect();
+}
+
+// ---- languages
+
+function chooseLanguages(defaults) {
+  const [from, to] = (recall("regard.pair") ?? "").split(" ");
+  const known = (code) => languages.some((l) => l.code === code);
+  const first = languages.find((l) => l.targets.some((t) => t !== l.code)) ?? languages[0];
+  const fallback = known(defaults?.source?.code) ? defaults.source.code : first.code;
+  fillSelect(byId("from"), [["auto", "Detect language"], ...languages.map((l) => [l.code, l.name])]);
+  byId("from").value = from === "auto" || known(from) ? from : fallback;
+  offerTargets(to ?? defaults?.target?.code);
+}
+
+function targetsOf(code) {
+  if (code !== "auto") return languages.find((l) => l.code === code)?.targets.filter((t) => t !== code) ?? [];
+  return [...new Set(languages.flatMap((l) => l.targets.filter((t) => t !== l.code)))];
+}
+
+function offerTargets(wanted) {
+  const codes = targetsOf(byId("from").value);
+  fillSelect(byId("to"), codes.map((code) => [code, nameOf(code)]));
+  if (codes.includes(wanted)) byId("to").value = wanted;
+  describeLanguages();
+}
+
+function describeLanguages() {
+  const [from, to] = [spokenSource(), byId("to").value];
+  for (const element of [source(), byId("mirror")]) element.lang = from ?? "";
+  output().lang = to;
+  byId("alternatives").lang = to;
+  const possible = !from || targetsOf(to).includes(from);
+  byId("swap").disabled = !possible;
+  byId("swap").title = possible ? "Swap the languages" : `There is no model from ${nameOf(to)} to ${nameOf(from)}.`;
+}
+
+function spokenSource() {
+  const chosen = byId("from").value;
+  return chosen === "auto" ? result?.detected : chosen;
+}
+
+function languagesChanged(which) {
+  if (which === "from") offerTargets(byId("to").value);
+  describeLanguages();
+  keep("regard.pair", `${byId("from").value} ${byId("to").value}`);
+  byId("guess").replaceChildren();
+  suggest();
+  translateNow();
+}
+
+function swap() {
+  const [from, to] = [spokenSource(), byId("to").value];
+  const text = result?.target;
+  byId("from").value = to;
+  offerTargets(from);
+  keep("regard.pair", `${byId("from").value} ${byId("to").value}`);
+  byId("guess").replaceChildren();
+  suggest();
+  setSource(text ?? source().value);
+}
+
+// A text in another language than the chosen one is the commonest mistake: offer to change.
+const guessLater = debounce(guess, DETECT_DELAY);
+
+async function guess() {
+  const text = source().value.trim();
+  const chosen = byId("from").value;
+  byId("guess").replaceChildren();
+  if (chosen === "auto" || text.length < 12) return;
+  const found = await latestGuess.run((signal) => api.detect(text, signal)).catch(() => undefined);
+  const best = found?.[0];
+  if (!best || best.language === chosen || best.confidence < SURE || targetsOf(best.language).length === 0) return;
+  const accept = () => {
+    byId("from").value = best.language;
+    languagesChanged("from");
+    source().focus();
+  };
+  byId("guess").replaceChildren(
+    "This looks like ",
+    h("button", { type: "button", class: "link", onclick: accept }, nameOf(best.language)),
+    ".",
+  );
+}
+
+// ---- translating
+
+const later = debounce(translateNow, DELAY);
+
+async function translateNow() {
+  const text = source().value;
+  forget();
+  latest.cancel();
+  if (text.trim() === "" || languages.length === 0) {
+    busy(false);
+    showWords("");
+    byId("alternatives").replaceChildren();
+    byId("took").textContent = "";
+    return;
+  }
+  busy(true);
+  const began = performance.now();
+  try {
+    const answer = await latest.run((signal) => ask(text, signal));
+    if (answer === undefined) return;
+    busy(false);
+    accept(text, answer);
+    byId("took").textContent = `${((performance.now() - began) / 1000).toFixed(2)} s`;
+  } catch (error) {
+    busy(false);
+    fail(error, translateNow);
+  }
+}
+
+async function ask(text, signal) {
+  const body = { q: text, source: byId("from").value, target: byId("to").value };
+  if (codePoints(text) > STREAM_FROM && body.source !== "auto") {
+    // What has arrived is shown; the full answer, with its links, follows. A server that does not stream is no error.
+    await api.stream(body, showWords, signal).catch((error) => {
+      if (signal.aborted || (error.status !== 404 && error.status !== 405)) throw error;
+    });
+  }
+  const alternatives = byId("want-alternatives").checked ? { alternatives: ALTERNATIVES } : {};
+  return api.translate({ ...body, alignment: true, ...alternatives }, signal);
+}
+
+function accept(text, answer) {
+  const target = answer.translatedText;
+  const detected = answer.detectedLanguage?.language;
+  const sourceWords = words(text, detected ?? byId("from").value);
+  const targetWords = words(target, byId("to").value);
+  // A single text may come back as a list of one.
+  const alignment = Array.isArray(answer.alignment?.[0]?.[0]) ? answer.alignment[0] : answer.alignment;
+  result = { source: text, target, detected, sourceWords, targetWords };
+  Object.assign(result, links(alignment, text, target, sourceWords, targetWords));
+  reflect();
+  showWords(target);
+  showAlternatives(answer.alternatives ?? []);
+  byId("detected").textContent = detected
+    ? `Detected: ${nameOf(detected)} (${Math.round(answer.detectedLanguage.confidence)} %)`
+    : "";
+  describeLanguages();
+  for (const id of ["copy", "look"]) byId(id).disabled = false;
+}
+
+// A change of the text makes the links of the old one wrong.
+function forget() {
+  result = null;
+  marks = { source: [], target: [] };
+  byId("links").textContent = "";
+  byId("detected").textContent = "";
+  byId("translate-error").replaceChildren();
+  for (const id of ["copy", "look"]) byId(id).disabled = true;
+  for (const word of output().querySelectorAll(".word")) word.classList.remove("own", "linked");
+}
+
+function busy(on) {
+  byId("target-pane").classList.toggle("busy", on);
+  output().setAttribute("aria-busy", String(on));
+}
+
+function fail(error, again) {
+  byId("translate-error").replaceChildren(notice("error", wordsOf(error), { name: "Try again", run: again }));
+}
+
+function setSource(text) {
+  source().value = text;
+  forget();
+  reflect();
+  countCharacters();
+  translateNow();
+  source().focus();
+}
+
+function countCharacters() {
+  const count = codePoints(source().value);
+  byId("count").textContent = limit > 0 ? `${count} / ${limit}` : `${count} ${count === 1 ? "character" : "characters"}`;
+  byId("count").classList.toggle("over", limit > 0 && count > limit);
+  byId("clear").hidden = count === 0;
+  byId("examples").hidden = count > 0;
+}
+
+// ---- words and their links
+
+/** The same text behind the input, word for word: it gives the input its height and shows the lit words. */
+function reflect() {
+  const text = source().value;
+  const list = result?.sourceWords ?? [];
+  const spans = segments(text, list).map(({ text: piece, word }) =>
+    word < 0 ? piece : h("span", { class: "word", "data-word": word }, piece),
+  );
+  // A last line break would not count as a line.
+  byId("mirror").replaceChildren(...spans, "\u200b");
+}
+
+function showWords(text) {
+  const list = result?.targetWords ?? [];
+  const spans = segments(text, list).map(({ text: piece, word }) =>
+    word < 0 ? piece : h("span", { class: "word", "data-word": word, tabindex: word === 0 ? "0" : "-1" }, piece),
+  );
+  output().replaceChildren(...spans);
+}
+
+function bindSourceWords() {
+  const pane = byId("source-stack");
+  pane.addEventListener("pointermove", (event) => light("source", wordUnder(event)));
+  pane.addEventListener("pointerleave", () => light("source", -1));
+  // For the keyboard: the word at the caret.
+  const caret = () => {
+    if (!result || document.activeElement !== source()) return;
+    light("source", wordAt(result.sourceWords, source().selectionStart));
+  };
+  document.addEventListener("selectionchange", caret);
+  source().addEventListener("keyup", caret);
+  source().addEventListener("blur", () => light("source", -1));
+}
+
+// The input lies over its mirror and takes the pointer: the word is found by the mirror's boxes.
+function wordUnder({ clientX, clientY }) {
+  for (const span of byId("mirror").querySelectorAll(".word")) {
+    for (const box of span.getClientRects()) {
+      if (clientX >= box.left && clientX <= box.right && clientY >= box.top && clientY <= box.bottom) {
+        return Number(span.dataset.word);
+      }
+    }
+  }
+  return -1;
+}
+
+function bindTargetWords() {
+  const element = output();
+  roving(element, ".word");
+  const over = (event) => {
+    const span = event.target.closest?.(".word");
+    light("target", span ? Number(span.dataset.word) : -1);
+  };
+  element.addEventListener("pointerover", over);
+  element.addEventListener("focusin", over);
+  element.addEventListener("pointerleave", () => light("target", -1));
+  element.addEventListener("focusout", () => light("target", -1));
+}
+
+/** Lights a word and the words on the other side that it belongs to; −1 puts all out. */
+function light(side, index) {
+  const other = side === "source" ? "target" : "source";
+  const partners = result && index >= 0 ? (side === "source" ? result.toTarget : result.toSource)[index] : [];
+  const own = result && index >= 0 ? [index] : [];
+  paint(side, own, "own");
+  paint(other, partners, "linked");
+  byId("links").textContent = own.length ? linkSentence(side, index, partners) : "";
+}
+
+function paint(side, indices, className) {
+  const container = side === "source" ? byId("mirror") : output();
+  const spans = container.querySelectorAll(".word");
+  for (const i of marks[side]) spans[i]?.classList.remove("own", "linked");
+  for (const i of indices) spans[i]?.classList.add(className);
+  marks[side] = indices;
+}
+
+function linkSentence(side, index, partners) {
+  const own = (side === "source" ? result.sourceWords : result.targetWords)[index].text;
+  const list = side === "source" ? result.targetWords : result.sourceWords;
+  if (partners.length === 0) return `“${own}” has no partner.`;
+  const named = partners.map((i) => `“${list[i].text}”`).join(", ");
+  return side === "source" ? `${named} attended to “${own}”.` : `“${own}” attended to ${named}.`;
+}
+
+// ---- the rest
+
+function showAlternatives(list) {
+  const shown = list.filter((text) => text !== result.target);
+  const items = shown.map((text) => {
+    const button = h("button", { type: "button", class: "plain", onclick: () => copy(text, button) }, "Copy");
+    button.setAttribute("aria-label", `Copy: ${text}`);
+    return h("li", {}, h("span", {}, text), button);
+  });
+  byId("alternatives").replaceChildren(
+    ...(items.length ? [h("h3", { lang: "en" }, "Alternatives"), h("ol", {}, items)] : []),
+  );
+}
+
+async function copy(text, button) {
+  const before = button.textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+    button.textContent = "Copied";
+  } catch {
+    // Without https or permission the browser refuses; the old way still works.
+    button.textContent = copyBySelection(text) ? "Copied" : "Not allowed";
+  }
+  setTimeout(() => {
+    button.textContent = before;
+  }, 1400);
+}
+
+function copyBySelection(text) {
+  const field = h("textarea", { class: "away", "aria-hidden": "true" });
+  field.value = text;
+  document.body.append(field);
+  field.select();
+  const done = document.execCommand("copy");
+  field.remove();
+  return done;
+}
+
+function look() {
+  if (!result) return;
+  shared.look = { q: result.source, source: spokenSource(), target: byId("to").value };
+  location.hash = "#attention";
+}
+
+// Sentences that the chosen model was shown with, to begin with.
+async function suggest() {
+  const box = byId("examples");
+  const models = await api.models().catch(() => []);
+  const model = models.find((m) => m.source === byId("from").value && m.target === byId("to").value);
+  const texts = (model?.examples ?? []).map((e) => e.source).filter((t) => t.length <= 90).slice(0, 3);
+  box.replaceChildren(
+    ...(texts.length ? [h("span", { class: "muted" }, "Try one:")] : []),
+    ...texts.map((text) =>
+      h("button", { type: "button", class: "chip", lang: model.source, onclick: () => setSource(text) }, text),
+    ),
+  );
+}
+
+function nameOf(code) {
+  return languages.find((l) => l.code === code)?.name ?? code ?? "";
+}
+
+function fillSelect(select, options) {
+  select.replaceChildren(...options.map(([value, text]) => h("option", { value }, text)));
+}
+
+function keep(name, value) {
+  try {
+    localStorage.setItem(name, value);
+  } catch {
+    // Without storage the choice lasts as long as the page.
+  }
+}
+
+function recall(name) {
+  try {
+    return localStorage.getItem(name);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,629 @@
+#!/usr/bin/env python3
+"""Tests of the page in a real Chromium.
+
+    python3 tests/browser/run.py [--url http://127.0.0.1:5000/] [--shots FOLDER] [NAME…]
+
+Without an address a mock server is started. With one, tests that need the mock's made-up data are left out.
+Needs `chromium` and `chromedriver` on the path (Debian: chromium, chromium-driver) and nothing else.
+"""
+
+import argparse
+import json
+import sys
+import time
+import traceback
+import urllib.request
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import mock_server
+from webdriver import Browser, Failure
+
+VIEWS = ["translate", "attention", "positions", "model"]
+LONG = "The small cat sleeps on the warm roof. " * 9
+
+
+class Page:
+    """The browser at the page, and what every test may want to know."""
+
+    def __init__(self, browser, url, mocked):
+        self.browser, self.url, self.mocked = browser, url, mocked
+        self.expected_errors = ()
+
+    def __getattr__(self, name):
+        return getattr(self.browser, name)
+
+    def get(self, path):
+        with urllib.request.urlopen(self.url + path, timeout=30) as response:
+            return json.load(response)
+
+    def go(self, view="translate"):
+        """A newly loaded page with nothing remembered."""
+        self.open(self.url)
+        self.js("localStorage.clear(); sessionStorage.clear()")
+        self.open("about:blank")
+        self.open(f"{self.url}#{view}")
+        ready = {
+            "translate": "#source:enabled",
+            "attention": "#attention-result .chart",
+            "positions": "#positions-result .chart",
+            "model": "#model-result .card",
+        }
+        self.one(ready[view])
+
+    def sample(self):
+        """A sentence that the default model can read."""
+        examples = [e["source"] for m in self.get("v1/model") for e in m.get("examples") or []]
+        return "The cat sleeps." if self.mocked or not examples else examples[0]
+
+    def translation(self):
+        """The finished translation."""
+        done = "return !document.querySelector('#copy').disabled && document.querySelector('#output').textContent"
+        return self.wait(lambda: self.js(done), "a translation", 30)
+
+    def count(self, css):
+        return self.js("return document.querySelectorAll(arguments[0]).length", css)
+
+    def until(self, css, text):
+        self.wait(lambda: text in (self.text(css) or ""), f"{text!r} in {css}, which has {self.text(css)!r}")
+
+    def reset(self):
+        self.cdp("Emulation.clearDeviceMetricsOverride")
+        self.media()
+        self.expected_errors = ()
+
+
+def mock_only(test):
+    test.mock_only = True
+    return test
+
+
+def same(found, wanted, what=""):
+    if found != wanted:
+        raise AssertionError(f"{what or 'value'}: {found!r} instead of {wanted!r}")
+
+
+def holds(condition, what):
+    if not condition:
+        raise AssertionError(what)
+
+
+# ---- translate
+
+
+def test_translates_while_typing(page):
+    page.go()
+    offered = page.js("return [...document.querySelectorAll('#from option')].map(o => o.value)")
+    same(offered, ["auto", *(language["code"] for language in page.get("languages"))], "languages")
+    text = page.sample()
+    page.type("#source", text)
+    translation = page.translation()
+    holds(translation.strip(), "the translation is empty")
+    holds(page.text("#count").startswith(str(len(text))), f"count: {page.text('#count')}")
+    page.click("#clear")
+    page.wait(lambda: page.text("#output") == "", "an empty translation")
+    holds(page.js("return document.activeElement.id") == "source", "the focus goes back to the text")
+
+
+@mock_only
+def test_translation_and_alternatives(page):
+    page.go()
+    page.type("#source", "The cat sleeps.")
+    same(page.translation(), "Die Katze schläft.")
+    alternatives = page.js("return [...document.querySelectorAll('#alternatives li span')].map(s => s.textContent)")
+    same(alternatives, ["Der Mieze ruht.", "Der Mieze schlummert."], "alternatives")
+    page.click("#want-alternatives")
+    page.wait(lambda: page.count("#alternatives li") == 0, "no alternatives")
+    page.choose("#to", "fr")
+    page.until("#output", "Le chat dort.")
+    page.translation()
+    holds(page.js("return document.querySelector('#swap').disabled"), "there is no model to swap to")
+    same(page.js("return document.querySelector('#output').lang"), "fr", "language of the output")
+
+
+@mock_only
+def test_pointer_lights_up_words(page):
+    page.go()
+    page.type("#source", "😀 The cat sleeps.")
+    same(page.translation(), "😀 Die Katze schläft.")
+    lit = "return [...document.querySelectorAll(arguments[0])].map(w => w.textContent)"
+    page.hover_over("#output .word", 1)
+    same(page.js(lit, "#output .own"), ["Katze"], "the word itself")
+    same(page.js(lit, "#mirror .linked"), ["cat"], "its partner")
+    same(page.text("#links"), "“Katze” attended to “cat”.")
+    page.hover_over("#mirror .word", 2)
+    same(page.js(lit, "#mirror .own"), ["sleeps"], "the word itself")
+    same(page.js(lit, "#output .linked"), ["schläft"], "its partner")
+    page.hover(5, 5)
+    page.wait(lambda: page.js(lit, ".own, .linked") == [], "nothing lit")
+
+
+def test_keyboard_lights_up_words(page):
+    page.go()
+    page.type("#source", page.sample())
+    page.translation()
+    page.press("home")
+    page.wait(lambda: page.js(
+        "return document.querySelector('#mirror .own')?.textContent"
+        " === document.querySelector('#mirror .word').textContent"), "the word at the caret")
+    for _ in range(20):
+        page.press("tab")
+        if page.js("return document.activeElement.matches('#output .word')"):
+            break
+    else:
+        raise AssertionError("no word of the translation can be reached by Tab")
+    same(page.js("return document.activeElement.dataset.word"), "0")
+    holds(page.text("#links"), "the first word says nothing about its partners")
+    page.press("right")
+    same(page.js("return document.querySelector('#output .own').dataset.word"), "1")
+    page.press("end", "home")
+    same(page.js("return document.activeElement.dataset.word"), "0")
+
+
+def test_swap(page):
+    page.go()
+    page.type("#source", page.sample())
+    translation = page.translation()
+    if page.js("return document.querySelector('#swap').disabled"):
+        return
+    before = page.js("return [document.querySelector('#from').value, document.querySelector('#to').value]")
+    page.click("#swap")
+    same(page.js("return [document.querySelector('#to').value, document.querySelector('#from').value]"), before)
+    same(page.js("return document.querySelector('#source').value"), translation, "the translation is the new text")
+    page.translation()
+
+
+def test_copy(page):
+    page.go()
+    page.type("#source", page.sample())
+    page.translation()
+    page.click("#copy")
+    page.until("#copy", "Copied")
+    page.wait(lambda: page.text("#copy") == "Copy", "the button's own name again")
+
+
+@mock_only
+def test_overtaken_requests_are_cancelled(page):
+    page.go()
+    page.type("#source", "slow cat")
+    started = lambda: [r for r in page.get("mock/log") if r["q"] == "slow cat" and r["path"] == "/translate"]
+    page.wait(started, "the first request")
+    page.clear("#source")
+    page.type("#source", "a dog")
+    same(page.translation(), "eine Hund")
+    page.wait(lambda: started()[-1]["gone"], "the first request given up")
+    same(page.text("#output"), "eine Hund", "the late answer changes nothing")
+
+
+@mock_only
+def test_long_texts_are_streamed(page):
+    page.go()
+    page.js("""
+        window.seen = new Set();
+        const output = document.querySelector("#output");
+        new MutationObserver(() => seen.add(output.textContent.length)).observe(output, { childList: true });
+        const source = document.querySelector("#source");
+        source.value = arguments[0];
+        source.dispatchEvent(new Event("input"));
+    """, LONG)
+    holds(page.translation().startswith("Die kleine Katze"), page.text("#output"))
+    holds(page.js("return seen.size") > 3, "the translation came in one piece")
+    holds(any(r["path"] == "/v1/translate/stream" for r in page.get("mock/log")), "no stream was asked for")
+    page.hover_over("#output .word", 2)
+    same(page.text("#links"), "“Katze” attended to “cat”.")
+
+
+@mock_only
+def test_another_language_is_noticed(page):
+    page.go()
+    page.type("#source", "Die Katze schläft auf Dach")
+    page.until("#guess", "German")
+    page.click("#guess button")
+    same(page.js("return document.querySelector('#from').value"), "de")
+    page.until("#output", "cat")
+    page.choose("#from", "auto")
+    page.until("#detected", "Detected: German")
+
+
+@mock_only
+def test_errors_are_shown_in_the_servers_words(page):
+    page.expected_errors = ("status of 500", "status of 503", "status of 400")
+    page.go()
+    page.type("#source", "fail")
+    page.until("#translate-error", "The model is not well today.")
+    same(page.js("return document.querySelector('#translate-error [role=alert]') !== null"), True)
+    page.clear("#source")
+    page.type("#source", "busy")
+    page.until("#translate-error", "The queue is full. Try again in 2 s.")
+    page.clear("#source")
+    page.type("#source", "cat")
+    same(page.translation(), "Katze")
+    same(page.text("#translate-error"), "", "the error is gone")
+    page.js("""
+        const source = document.querySelector("#source");
+        source.value = "a".repeat(5001);
+        source.dispatchEvent(new Event("input"));
+    """)
+    page.until("#translate-error", "exceeds text limit (5000)")
+    holds(page.js("return document.querySelector('#count').classList.contains('over')"), "the count does not warn")
+
+
+def test_a_missing_server_is_said(page):
+    page.expected_errors = ("ERR_INTERNET_DISCONNECTED",)
+    page.go()
+    offline = lambda off: page.cdp(
+        "Network.emulateNetworkConditions", offline=off, latency=0, downloadThroughput=-1, uploadThroughput=-1)
+    page.cdp("Network.enable")
+    offline(True)
+    try:
+        page.type("#source", page.sample_text)
+        page.until("#translate-error", "The server cannot be reached.")
+    finally:
+        offline(False)
+    page.click("#translate-error button")
+    page.translation()
+
+
+# ---- attention
+
+
+def test_attention_of_a_translation(page):
+    page.go()
+    text = page.sample()
+    page.type("#source", text)
+    page.translation()
+    page.click("#look")
+    page.one("#attention-result .chart")
+    same(page.js("return location.hash"), "#attention")
+    same(page.js("return document.querySelector('#attention-q').value"), text)
+    holds(page.count("#attention-result .piece") >= 4, "pieces of the sentence and the translation")
+
+
+def test_heads_can_be_picked(page):
+    page.go("attention")
+    heads = page.count("#attention-head option") - 1
+    layers = page.count("#attention-layer option")
+    same(page.count("button.head"), heads * layers, "buttons of heads")
+    page.click("button.head")
+    page.until("#attention-result figcaption", "layer 1, head 1")
+    same(page.js("return document.activeElement.getAttribute('aria-pressed')"), "true", "the pick keeps the focus")
+    page.press("right")
+    page.press("enter")
+    page.until("#attention-result figcaption", "layer 1, head 2")
+    page.press("down")
+    page.press("space")
+    page.until("#attention-result figcaption", "layer 2, head 2")
+    same(page.js("return document.querySelector('#attention-layer').value"), "1", "the selects follow")
+    page.choose("#attention-layer", 0)
+    page.choose("#attention-head", 0)
+    page.until("#attention-result figcaption", "layer 1, head 1")
+    page.choose("#attention-head", "mean")
+    page.until("#attention-result figcaption", "all heads averaged")
+    for kind in ["Encoder", "Decoder", "Cross"]:
+        page.focus("[name=kind]:checked")
+        page.click(f"[name=kind][value={kind.lower()}]")
+        page.until("#attention-result figcaption", f"{kind} attention")
+    same(page.js("return document.activeElement.name"), "kind", "the focus stays")
+
+
+def test_matrix_can_be_read(page):
+    page.go("attention")
+    page.click("button.head")
+    page.one("#attention-result canvas")
+    page.focus(".plot.heat")
+    page.press("right", "down", "right")
+    first = page.text("#attention-result .readout")
+    holds("looks at" in first, f"readout: {first!r}")
+    page.press("down")
+    holds(page.text("#attention-result .readout") != first, "the arrow key moves")
+    painted = page.js("""
+        const canvas = document.querySelector(".plot.heat canvas");
+        const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+        return new Set(Array.from({ length: data.length / 4 }, (_, i) => data.slice(4 * i, 4 * i + 3).join())).size;
+    """)
+    holds(painted > 4, f"the matrix has {painted} colours")
+    page.click("#attention-result .numbers summary")
+    rows = page.js("return document.querySelectorAll('#attention-result .numbers tbody tr').length")
+    said = page.js("return document.querySelectorAll('.sentences > :last-child .piece').length")
+    same(rows, said, "rows of the table")
+
+
+def test_lines_can_be_read(page):
+    page.go("attention")
+    page.click("[name=view][value=lines]")
+    page.one(".lines .strand")
+    page.focus(".lines .token")
+    holds("looks at" in page.text("#attention-result .readout"), page.text("#attention-result .readout"))
+    holds(page.count(".strand.faded") > 0, "other lines step back")
+    page.press("down")
+    same(page.js("return [...document.querySelectorAll('.token')].indexOf(document.activeElement)"), 1)
+    page.press("end")
+    holds("is looked at by" in page.text("#attention-result .readout"), page.text("#attention-result .readout"))
+
+
+@mock_only
+def test_hints(page):
+    page.go("attention")
+    page.click("[name=kind][value=encoder]")
+    shown = page.js("return [...document.querySelectorAll('button.head')].map(b => b.getAttribute('aria-label'))")
+    kinds = {label.split(": ")[1] for label in shown}
+    holds({"itself", "previous", "next", "first", "end", "even"} <= kinds, f"hints: {sorted(kinds)}")
+    page.click(f"button.head:nth-of-type({1 + next(i for i, l in enumerate(shown) if l.endswith('previous'))})")
+    page.until("#hint", "Looks at the previous token.")
+
+
+@mock_only
+def test_a_translation_of_ones_own(page):
+    page.go("attention")
+    page.type("#attention-translation", "Eine ganz andere Katze")
+    page.press("enter")
+    page.until(".translation", "Eine ganz andere Katze")
+    page.clear("#attention-q")
+    page.press("enter")
+    page.focus("#attention-q")
+    page.press("enter")
+    page.until("#attention-result", "Write a sentence")
+    page.expected_errors = ("status of 500",)
+    page.type("#attention-q", "fail")
+    page.press("enter")
+    page.until("#attention-result [role=alert]", "The model is not well today.")
+
+
+# ---- positions
+
+
+def test_position_curves(page):
+    page.go("positions")
+    page.until("#positions-result figcaption", "Columns 6 to 9")
+    same(page.count("#positions-result .chart:first-of-type path.curve"), 4, "curves")
+    legend = page.js("return [...document.querySelectorAll('.legend li')].map(l => l.textContent)")
+    holds([text.split(",")[0] for text in legend] == [f"column {c}" for c in range(6, 10)], f"legend: {legend}")
+    page.clear("#positions-first")
+    page.type("#positions-first", "10")
+    page.press("tab")
+    page.until("#positions-result figcaption", "Columns 10 to 13")
+    page.focus("#positions-result .plot")
+    page.press("right", "right")
+    page.until("#positions-result .readout", "position p 1: column 10")
+    page.clear("#positions-count")
+    page.type("#positions-count", "20")
+    page.press("enter")
+    page.wait(lambda: "20 positions" in page.js(
+        "return document.querySelector('#positions-result svg[role=img]')?.getAttribute('aria-label') ?? ''"), "20 positions")
+
+
+def test_similarity_of_positions(page):
+    page.go("positions")
+    page.focus(".split .card:last-child .plot.heat")
+    page.press("down", "down", "down", "right")
+    page.until(".split .card:last-child .readout", "positions 3 and 1: dot product")
+    page.until(".split .card:last-child .chart + div figcaption", "position 3")
+
+
+@mock_only
+def test_learned_positions(page):
+    page.go("positions")
+    own = "return document.querySelector('[name=positions-kind][value=own]').disabled"
+    same(page.js(own), True, "a model with sines has no table of its own")
+    page.click("[name=positions-width][value=full]")
+    page.until(".formula", "d = 512")
+    page.choose("#positions-model", 2)
+    page.until(".about", "learned a vector")
+    page.click("[name=positions-kind][value=own]")
+    page.wait(lambda: page.count(".formula") == 0, "no formula")
+    same(page.count("#positions-result .chart:first-of-type path.curve"), 4, "curves")
+
+
+# ---- model
+
+
+def test_model_card(page):
+    page.go("model")
+    model = page.get("v1/model")[0]
+    if model.get("name"):
+        same(page.text("#model-result h3"), model["name"])
+    holds("parameters" in page.text(".figures"), "the number of parameters")
+    parts = [value for value in model["parts"].values() if value > 0]
+    widths = page.js("return [...document.querySelectorAll('.bar span')].map(s => s.getBoundingClientRect().width)")
+    same(len(widths), len(parts), "pieces of the bar")
+    share = widths[0] / sum(widths)
+    holds(abs(share - parts[0] / sum(parts)) < 0.05, f"the first part takes {share:.2f} of the bar")
+    kinds = sum(any(isinstance(r.get(k), (int, float)) for r in model["training"]) for k in ("loss", "bleu", "rate"))
+    same(page.count(".charts .chart"), kinds, "training curves")
+
+
+@mock_only
+def test_training_curves_and_empty_states(page):
+    page.go("model")
+    page.focus(".charts .plot")
+    page.press("end")
+    page.until(".charts .readout", "step 20,000")
+    page.click(".charts .numbers summary")
+    same(page.count(".charts .numbers tbody tr"), 200, "rows of the table")
+    same(page.count(".example"), 3, "examples")
+    page.choose("#model-choice", 2)
+    page.until("#model-result", "This model came without a training log.")
+    page.until("#model-result", "This model came without examples.")
+
+
+# ---- the frame
+
+
+def test_tabs_and_addresses(page):
+    page.go()
+    shown = lambda: page.js("return [...document.querySelectorAll('[role=tabpanel]')].filter(p => !p.hidden).map(p => p.id)")
+    for view in VIEWS:
+        page.click(f"#tab-{view}")
+        page.wait(lambda: shown() == [f"view-{view}"], view)
+        same(page.js("return document.querySelector('[aria-selected=true]').id"), f"tab-{view}")
+        holds(page.js("return document.title").lower().startswith(view), page.js("return document.title"))
+    page.do("/back", {})
+    page.wait(lambda: shown() == ["view-positions"], "the view before")
+    page.focus("#tab-positions")
+    page.press("right")
+    page.wait(lambda: shown() == ["view-model"], "the view to the right")
+    page.press("home")
+    page.wait(lambda: shown() == ["view-translate"], "the first view")
+
+
+def test_theme(page):
+    page.go()
+    ground = lambda: page.js("return getComputedStyle(document.body).backgroundColor")
+    page.media(prefers_color_scheme="light")
+    light = ground()
+    page.media(prefers_color_scheme="dark")
+    dark = ground()
+    holds(light != dark, f"both are {light}")
+    page.click("#theme")
+    same(page.text("#theme span"), "Theme: light")
+    same(ground(), light)
+    page.open(f"{page.url}#model")
+    page.do("/refresh", {})
+    same(ground(), light, "after a reload")
+    page.click("#theme")
+    page.media(prefers_color_scheme="light")
+    same(ground(), dark)
+    page.click("#theme")
+    same(page.text("#theme span"), "Theme: auto")
+    same(ground(), light)
+
+
+def test_reduced_motion(page):
+    page.media(prefers_reduced_motion="reduce")
+    page.go()
+    page.js("document.querySelector('#target-pane').classList.add('busy')")
+    same(page.js("return getComputedStyle(document.querySelector('.progress'), '::after').animationName"), "none")
+
+
+def test_everything_has_a_name(page):
+    css = "button, select, input, textarea, [role=img], [role=tab], [role=group], [role=region], summary"
+    for view in VIEWS:
+        page.go(view)
+        for element in page.all(css):
+            visible = page.js("return arguments[0].checkVisibility()", {"element-6066-11e4-a52e-4f735466cecf": element})
+            if visible and not page.label(element).strip():
+                markup = page.js("return arguments[0].outerHTML.slice(0, 120)", {"element-6066-11e4-a52e-4f735466cecf": element})
+                raise AssertionError(f"{view}: nameless {markup}")
+        ids = page.js("return [...document.querySelectorAll('[id]')].map(e => e.id)")
+        same(len(ids), len(set(ids)), f"{view}: ids that occur once")
+
+
+def test_narrow_screens(page):
+    page.resize(360, 740)
+    for view in VIEWS:
+        page.go(view)
+        if view == "translate":
+            page.type("#source", page.sample())
+            page.translation()
+        width = page.js("return document.scrollingElement.scrollWidth")
+        holds(width <= 360, f"{view} is {width} wide")
+
+
+def test_screenshots(page):
+    """Pictures of every view, for people to look at; a test only in that nothing fails on the way."""
+    folder = page.shots
+    if folder is None:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    for theme in ["light", "dark"]:
+        for width, height in [(1280, 900), (360, 740)]:
+            page.media(prefers_color_scheme=theme)
+            page.resize(width, height)
+            for view in VIEWS:
+                page.go(view)
+                prepare(page, view)
+                tall = page.js("return document.scrollingElement.scrollHeight")
+                page.resize(width, max(height, tall))
+                if view == "translate":
+                    page.hover_over("#output .word", 2)
+                time.sleep(0.15)
+                page.screenshot(folder / f"{view}-{theme}-{width}.png")
+                page.resize(width, height)
+    page.resize(1280, 900)
+    page.go("attention")
+    page.click("[name=view][value=lines]")
+    page.click("button.head:nth-of-type(3)")
+    page.screenshot(folder / "attention-lines.png")
+
+
+def prepare(page, view):
+    if view == "translate":
+        page.type("#source", "The small cat sleeps on the warm roof." if page.mocked else page.sample())
+        page.translation()
+    if view == "attention":
+        page.click("button.head:nth-of-type(2)")
+
+
+# ---- running
+
+
+def complaints(page):
+    """What the browser's console and network say against the page."""
+    found = []
+    for entry in page.log("browser"):
+        expected = any(text in entry["message"] for text in page.expected_errors)
+        if entry["level"] in ("SEVERE", "WARNING") and not expected:
+            found.append(f"console: {entry['message']}")
+    origin = urlsplit(page.url)[:2]
+    for entry in page.log("performance"):
+        message = json.loads(entry["message"])["message"]
+        if message["method"] == "Network.requestWillBeSent":
+            address = message["params"]["request"]["url"]
+            if urlsplit(address)[:2] != origin and not address.startswith("about:"):
+                found.append(f"a request to {address}")
+    return found
+
+
+def run(page, test):
+    page.reset()
+    complaints(page)
+    test(page)
+    found = complaints(page)
+    if found:
+        raise AssertionError("; ".join(found))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--url", help="the server to test; a mock is started without it")
+    parser.add_argument("--shots", type=Path, help="a folder for screenshots")
+    parser.add_argument("names", nargs="*", help="only tests whose names contain one of these")
+    options = parser.parse_args()
+    mocked = options.url is None
+    url = mock_server.start()[1] if mocked else options.url.rstrip("/") + "/"
+    tests = [(name.removeprefix("test_"), test) for name, test in globals().items() if name.startswith("test_")]
+    if options.names:
+        tests = [pair for pair in tests if any(part in pair[0] for part in options.names)]
+    if not mocked:
+        tests = [pair for pair in tests if not hasattr(pair[1], "mock_only")]
+    failed = []
+    browser = Browser()
+    try:
+        print(f"Chromium {browser.version}, {url}", flush=True)
+        page = Page(browser, url, mocked)
+        page.shots = options.shots
+        page.sample_text = page.sample()
+        for name, test in tests:
+            began = time.monotonic()
+            try:
+                run(page, test)
+                print(f"ok    {name} ({time.monotonic() - began:.1f} s)", flush=True)
+            except (AssertionError, Failure) as error:
+                failed.append(name)
+                line = traceback.extract_tb(error.__traceback__)
+                here = next((f.lineno for f in reversed(line) if f.name.startswith("test_")), "?")
+                print(f"FAIL  {name}, line {here}: {error}", flush=True)
+                if options.shots:
+                    options.shots.mkdir(parents=True, exist_ok=True)
+                    browser.screenshot(options.shots / f"failed-{name}.png")
+    finally:
+        browser.close()
+    print(f"{len(tests) - len(failed)} passed, {len(failed)} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except Failure as failure:
+        sys.exit(f"run.py: {failure}")
