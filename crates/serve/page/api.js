@@ -1,5 +1,6 @@
 // Every request of the page. Addresses are relative, so that the page also works under a path of a larger site.
 import { EventLines } from "./latest.js";
+import { keep, recall } from "./store.js";
 
 /** An answer that is not a result, in the server's own words where it has any. */
 export class ApiError extends Error {
@@ -9,19 +10,21 @@ export class ApiError extends Error {
   }
 }
 
-const KEY = "regard.key";
+let key = recall("regard.key", "sessionStorage") ?? "";
 
-export const key = {
-  get: () => sessionStorage.getItem(KEY) ?? "",
-  set: (value) => sessionStorage.setItem(KEY, value),
-};
+export const currentKey = () => key;
+
+export function setKey(value) {
+  key = value;
+  keep("regard.key", value, "sessionStorage");
+}
 
 async function send(path, { body, signal } = {}) {
-  const options = { signal, headers: {} };
+  const options = { signal, headers: key ? { Authorization: `Bearer ${key}` } : {} };
   if (body) {
     options.method = "POST";
     options.headers["Content-Type"] = "application/json";
-    options.body = JSON.stringify(key.get() ? { ...body, api_key: key.get() } : body);
+    options.body = JSON.stringify(body);
   }
   let response;
   try {

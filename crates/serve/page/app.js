@@ -1,6 +1,7 @@
 // The frame of the page: views, theme, key.
 import * as api from "./api.js";
 import { byId, roving } from "./dom.js";
+import { keep } from "./store.js";
 import * as attention from "./view-attention.js";
 import * as model from "./view-model.js";
 import * as positions from "./view-positions.js";
@@ -67,12 +68,7 @@ function startTheme() {
     const next = THEMES[(THEMES.indexOf(chosen()) + 1) % THEMES.length];
     if (next === "auto") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = next;
-    try {
-      if (next === "auto") localStorage.removeItem("regard.theme");
-      else localStorage.setItem("regard.theme", next);
-    } catch {
-      // Without storage the choice lasts as long as the page.
-    }
+    keep("regard.theme", next === "auto" ? null : next);
     label();
     redraw();
   });
@@ -87,8 +83,8 @@ function redraw() {
 
 async function startKey() {
   const field = byId("key");
-  field.value = api.key.get();
-  field.addEventListener("change", () => api.key.set(field.value.trim()));
+  field.value = api.currentKey();
+  field.addEventListener("change", () => api.setKey(field.value.trim()));
   try {
     const { apiKeys, keyRequired } = await api.settings();
     byId("key-field").hidden = !(apiKeys || keyRequired);

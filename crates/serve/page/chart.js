@@ -3,6 +3,7 @@ import { drawnToWidth, h, numbers, s } from "./dom.js";
 import { compact, digits3, extent, linear, niceDomain, ticks, tickLabel, tickStep } from "./scale.js";
 
 const MARGIN = { left: 58, right: 14, top: 12, bottom: 44 };
+const MOST_ROWS = 400;
 const DASHES = [null, "7 4", "2 3", "9 3 2 3"];
 
 /**
@@ -10,7 +11,10 @@ const DASHES = [null, "7 4", "2 3", "9 3 2 3"];
  * The pointer and the arrow keys read values off; a table holds all of them.
  */
 export function lineChart({ title, description, x, y, series, height = 260, dots = false, domain }) {
-  const shown = series.map((one, i) => ({ ...one, index: i, points: one.points.filter((p) => p.every(Number.isFinite)) }));
+  const shown = series.map((one, i) => {
+    const points = one.points.filter((p) => p.every(Number.isFinite));
+    return { name: one.name, index: i, points, at: new Map(points) };
+  });
   const points = shown.flatMap((one) => one.points);
   const xs = [...new Set(points.map((p) => p[0]))].sort((a, b) => a - b);
   const xDomain = extent(xs) ?? [0, 1];
@@ -28,9 +32,8 @@ export function lineChart({ title, description, x, y, series, height = 260, dots
     at = Math.max(0, Math.min(xs.length - 1, index));
     const here = xs[at];
     const values = shown
-      .map((one) => [one.name, one.points.find((p) => p[0] === here)])
-      .filter(([, point]) => point)
-      .map(([name, point]) => (shown.length > 1 ? `${name}: ${formatY(point[1])}` : formatY(point[1])));
+      .filter((one) => one.at.has(here))
+      .map((one) => (shown.length > 1 ? `${one.name}: ${formatY(one.at.get(here))}` : formatY(one.at.get(here))));
     readout.textContent = `${x.label} ${formatX(here)}: ${values.join(", ")}`;
     place();
   };
@@ -89,14 +92,12 @@ export function lineChart({ title, description, x, y, series, height = 260, dots
     read(moves[event.key]);
   });
 
+  // A long run is thinned out; its last point stays.
+  const every = Math.ceil(xs.length / MOST_ROWS);
   const rows = () =>
-    xs.map((value) => [
-      formatX(value),
-      ...shown.map((one) => {
-        const point = one.points.find((p) => p[0] === value);
-        return point ? formatY(point[1]) : "";
-      }),
-    ]);
+    xs
+      .filter((_, i) => i % every === 0 || i === xs.length - 1)
+      .map((value) => [formatX(value), ...shown.map((one) => (one.at.has(value) ? formatY(one.at.get(value)) : ""))]);
   return h(
     "figure",
     { class: "chart" },

@@ -161,8 +161,9 @@ function numberAxes({ left, top, plotWidth, plotHeight, width }, rows, columns, 
   const right = left + plotWidth;
   const bottom = top + plotHeight;
   return [
-    axisY([0, count.rows], linear([0, count.rows], [top, bottom]), left, left, rows.name),
-    axisX([0, count.columns], linear([0, count.columns], [left, right]), bottom, width, columns.name),
+    // A number stands at the middle of its cell.
+    axisY([0, count.rows - 1], linear([-0.5, count.rows - 0.5], [top, bottom]), left, left, rows.name),
+    axisX([0, count.columns - 1], linear([-0.5, count.columns - 0.5], [left, right]), bottom, width, columns.name),
   ];
 }
 

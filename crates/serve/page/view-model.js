@@ -28,6 +28,17 @@ export async function start() {
   }
 }
 
+/** Counters and logs grow while the page is open. */
+export async function shown() {
+  if (state.models.length === 0) return;
+  try {
+    state.models = await api.models(true);
+    render();
+  } catch {
+    // What was read before stays.
+  }
+}
+
 function render() {
   const model = state.models[Math.min(state.chosen, state.models.length - 1)];
   byId("model-result").replaceChildren(

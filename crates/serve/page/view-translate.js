@@ -2,6 +2,7 @@
 import * as api from "./api.js";
 import { byId, h, notice, roving, wordsOf } from "./dom.js";
 import { debounce, Latest } from "./latest.js";
+import { keep, recall } from "./store.js";
 import { codePoints, links, segments, wordAt, words } from "./text.js";
 
 const DELAY = 250;
@@ -15,6 +16,7 @@ const SURE = 70;
 const latest = new Latest();
 const latestGuess = new Latest();
 let languages = [];
+let models = [];
 let limit = -1;
 let shared = null;
 // The translation that is shown: its texts, words and links; null while there is none or it is being made.
@@ -214,7 +216,8 @@ function accept(text, answer) {
     ? `Detected: ${nameOf(detected)} (${Math.round(answer.detectedLanguage.confidence)} %)`
     : "";
   describeLanguages();
-  for (const id of ["copy", "look"]) byId(id).disabled = false;
+  byId("copy").disabled = false;
+  allowLook();
 }
 
 // A change of the text makes the links of the old one wrong.
@@ -387,8 +390,9 @@ function look() {
 // Sentences that the chosen model was shown with, to begin with.
 async function suggest() {
   const box = byId("examples");
-  const models = await api.models().catch(() => []);
-  const model = models.find((m) => m.source === byId("from").value && m.target === byId("to").value);
+  models = await api.models().catch(() => []);
+  allowLook();
+  const model = directModel(byId("from").value, byId("to").value);
   const texts = (model?.examples ?? []).map((e) => e.source).filter((t) => t.length <= 90).slice(0, 3);
   box.replaceChildren(
     ...(texts.length ? [h("span", { class: "muted" }, "Try one:")] : []),
@@ -398,26 +402,19 @@ async function suggest() {
   );
 }
 
+// A translation through a third language has no attention of its own.
+function allowLook() {
+  byId("look").disabled = !result || !directModel(spokenSource(), byId("to").value);
+}
+
+function directModel(from, to) {
+  return models.find((m) => m.source === from && m.target === to);
+}
+
 function nameOf(code) {
   return languages.find((l) => l.code === code)?.name ?? code ?? "";
 }
 
 function fillSelect(select, options) {
   select.replaceChildren(...options.map(([value, text]) => h("option", { value }, text)));
-}
-
-function keep(name, value) {
-  try {
-    localStorage.setItem(name, value);
-  } catch {
-    // Without storage the choice lasts as long as the page.
-  }
-}
-
-function recall(name) {
-  try {
-    return localStorage.getItem(name);
-  } catch {
-    return null;
-  }
 }
