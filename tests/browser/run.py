@@ -17,7 +17,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import mock_server
-from webdriver import Browser, Failure
+from webdriver import ELEMENT, Browser, Failure
 
 VIEWS = ["translate", "attention", "positions", "model"]
 LONG = "The small cat sleeps on the warm roof. " * 9
@@ -188,8 +188,7 @@ def test_overtaken_requests_are_cancelled(page):
     page.type("#source", "slow cat")
     started = lambda: [r for r in page.get("mock/log") if r["q"] == "slow cat" and r["path"] == "/translate"]
     page.wait(started, "the first request")
-    page.clear("#source")
-    page.type("#source", "a dog")
+    page.replace("#source", "a dog")
     same(page.translation(), "eine Hund")
     page.wait(lambda: started()[-1]["gone"], "the first request given up")
     same(page.text("#output"), "eine Hund", "the late answer changes nothing")
@@ -232,11 +231,9 @@ def test_errors_are_shown_in_the_servers_words(page):
     page.type("#source", "fail")
     page.until("#translate-error", "The model is not well today.")
     same(page.js("return document.querySelector('#translate-error [role=alert]') !== null"), True)
-    page.clear("#source")
-    page.type("#source", "busy")
+    page.replace("#source", "busy")
     page.until("#translate-error", "The queue is full. Try again in 2 s.")
-    page.clear("#source")
-    page.type("#source", "cat")
+    page.replace("#source", "cat")
     same(page.translation(), "Katze")
     same(page.text("#translate-error"), "", "the error is gone")
     page.js("""
@@ -358,9 +355,7 @@ def test_a_translation_of_ones_own(page):
     page.type("#attention-translation", "Eine ganz andere Katze")
     page.press("enter")
     page.until(".translation", "Eine ganz andere Katze")
-    page.clear("#attention-q")
-    page.press("enter")
-    page.focus("#attention-q")
+    page.replace("#attention-q", ["backspace"])
     page.press("enter")
     page.until("#attention-result", "Write a sentence")
     page.expected_errors = ("status of 500",)
@@ -375,18 +370,16 @@ def test_a_translation_of_ones_own(page):
 def test_position_curves(page):
     page.go("positions")
     page.until("#positions-result figcaption", "Columns 6 to 9")
-    same(page.count("#positions-result .chart:first-of-type path.curve"), 4, "curves")
+    same(page.count(".curves path.curve"), 4, "curves")
     legend = page.js("return [...document.querySelectorAll('.legend li')].map(l => l.textContent)")
     holds([text.split(",")[0] for text in legend] == [f"column {c}" for c in range(6, 10)], f"legend: {legend}")
-    page.clear("#positions-first")
-    page.type("#positions-first", "10")
+    page.replace("#positions-first", "10")
     page.press("tab")
     page.until("#positions-result figcaption", "Columns 10 to 13")
     page.focus("#positions-result .plot")
     page.press("right", "right")
     page.until("#positions-result .readout", "position p 1: column 10")
-    page.clear("#positions-count")
-    page.type("#positions-count", "20")
+    page.replace("#positions-count", "20")
     page.press("enter")
     page.wait(lambda: "20 positions" in page.js(
         "return document.querySelector('#positions-result svg[role=img]')?.getAttribute('aria-label') ?? ''"), "20 positions")
@@ -411,7 +404,7 @@ def test_learned_positions(page):
     page.until(".about", "learned a vector")
     page.click("[name=positions-kind][value=own]")
     page.wait(lambda: page.count(".formula") == 0, "no formula")
-    same(page.count("#positions-result .chart:first-of-type path.curve"), 4, "curves")
+    same(page.count(".curves path.curve"), 4, "curves")
 
 
 # ---- model
@@ -500,10 +493,9 @@ def test_everything_has_a_name(page):
     for view in VIEWS:
         page.go(view)
         for element in page.all(css):
-            visible = page.js("return arguments[0].checkVisibility()", {"element-6066-11e4-a52e-4f735466cecf": element})
+            visible = page.js("return arguments[0].checkVisibility()", {ELEMENT: element})
             if visible and not page.label(element).strip():
-                markup = page.js("return arguments[0].outerHTML.slice(0, 120)", {"element-6066-11e4-a52e-4f735466cecf": element})
-                raise AssertionError(f"{view}: nameless {markup}")
+                raise AssertionError(f"{view}: nameless {page.js('return arguments[0].outerHTML', {ELEMENT: element})[:120]}")
         ids = page.js("return [...document.querySelectorAll('[id]')].map(e => e.id)")
         same(len(ids), len(set(ids)), f"{view}: ids that occur once")
 

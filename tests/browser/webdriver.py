@@ -145,8 +145,10 @@ class Browser:
     def type(self, css, text):
         self.do(f"/element/{self.one(css)}/value", {"text": text})
 
-    def clear(self, css):
-        self.do(f"/element/{self.one(css)}/clear", {})
+    def replace(self, css, text):
+        """Types over what a field has."""
+        self.js("const field = document.querySelector(arguments[0]); field.focus(); field.select()", css)
+        self.press(*text)
 
     def choose(self, css, value):
         """Picks an option of a select as a user does."""

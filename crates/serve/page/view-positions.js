@@ -62,7 +62,7 @@ function render() {
   result.replaceChildren(
     h("div", { class: "card controls" }, controls(most, count, d)),
     about(d),
-    h("div", { class: "card" }, curves(shown, d)),
+    h("div", { class: "card curves" }, curves(shown, d)),
     h("div", { class: "split even" }, h("div", { class: "card" }, heat(shown)), h("div", { class: "card" }, likeness(shown))),
   );
 }
@@ -88,7 +88,7 @@ function controls(most, count, d) {
         max: high,
         value,
         onchange: (event) => {
-          const wanted = Math.round(Number(event.target.value));
+          const wanted = Math.round(event.target.valueAsNumber);
           const given = Number.isFinite(wanted) ? Math.max(low, Math.min(high, wanted)) : value;
           change({ [key]: given }, `#${id}`);
         },
