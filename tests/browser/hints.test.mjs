@@ -71,6 +71,8 @@ test("cross-attention along the diagonal, also between unequal lengths", () => {
   const slope = (n - 1) / (said.length - 1);
   const weights = head(said.length, n, (i, j) => j === Math.round(i * slope));
   assert.equal(describe("cross", weights, said, SENTENCE).name, "aligned");
+  const late = head(said.length, n, (i, j) => j === Math.round(i * slope) - 2);
+  assert.equal(describe("cross", late, said, SENTENCE).name, "aligned");
   assert.equal(describe("cross", head(said.length, n, (i, j) => j === n - 1), said, SENTENCE).name, "end");
   assert.equal(describe("cross", head(said.length, n, () => true), said, SENTENCE).name, "even");
 });

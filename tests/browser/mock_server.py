@@ -20,10 +20,14 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 PAGE = Path(__file__).resolve().parents[2] / "crates" / "serve" / "page"
-POLICY = "default-src 'self'"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
 TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 NAMES = {"en": "English", "de": "German", "fr": "French"}
 PAIRS = [("en", "de"), ("de", "en"), ("en", "fr")]
+KINDS = {("en", "de"): "sinusoidal", ("de", "en"): "relative", ("en", "fr"): "learned"}
 CHARACTERS = 5000
 ALTERNATIVES = 5
 
@@ -175,11 +179,13 @@ def models():
         "d_model": 512,
         "encoder_layers": 6,
         "decoder_layers": 6,
-        "encoder_attention_heads": 8,
-        "encoder_ffn_dim": 2048,
-        "vocab_size": 37000,
+        "heads": 8,
+        "d_ff": 2048,
+        "source_vocabulary": 37000,
+        "target_vocabulary": 37000,
         "dropout": 0.1,
-        "activation_function": "relu",
+        "activation": "relu",
+        "window": None,
     }
     parts = {"embeddings": 18944000, "encoder": 18914304, "decoder": 25224192}
     answer = []
@@ -192,10 +198,10 @@ def models():
                 "name": f"regard-{source}-{target}",
                 "parameters": sum(parts.values()),
                 "parts": parts,
-                "config": config | {"positions": "learned" if target == "fr" else "sinusoidal"},
+                "config": config | {"positions": KINDS[source, target]},
                 "training": training_log() if full else [],
                 "examples": [
-                    {"source": text, "target": translate(text, source, target)[0]}
+                    {"source": text, "target": translate(text, source, target)[0], "reference": translate(text, source, target, 1)[0]}
                     for text in EXAMPLES.get((source, target), [])
                 ],
                 "speed": {"tokens_per_s": 2143.7 if full else 0, "requests": 1284 if full else 0},
@@ -296,12 +302,13 @@ class Handler(BaseHTTPRequestHandler):
         pair = tuple(query.get("model", ["en-de"])[0].split("-"))
         if pair not in PAIRS:
             raise Refused(400, f"{'-'.join(pair)} is not a model of this server")
-        own = pair == ("en", "fr")
-        return {
-            "kind": "learned" if own else "sinusoidal",
-            "interleaved": sinusoidal(128, 512),
-            "own": learned(96, 128) if own else None,
+        interleaved = sinusoidal(100, 512)
+        own = {
+            "sinusoidal": [row[0::2] + row[1::2] for row in interleaved],
+            "learned": learned(96, 128),
+            "relative": None,
         }
+        return {"kind": KINDS[pair], "interleaved": interleaved, "own": own[KINDS[pair]]}
 
     def file(self, path):
         name = "index.html" if path == "/" else path.removeprefix("/")
@@ -358,7 +365,7 @@ class Handler(BaseHTTPRequestHandler):
         if wanted:
             answer["alternatives"] = [other for other in others if other != best]
         if body.get("alignment"):
-            answer["alignment"] = alignment
+            answer["alignment"] = [alignment]
         self.json(answer)
 
     def attention(self, body):

@@ -219,7 +219,7 @@ def test_another_language_is_noticed(page):
     page.until("#guess", "German")
     page.click("#guess button")
     same(page.js("return document.querySelector('#from').value"), "de")
-    page.until("#output", "cat")
+    page.until("#output", "Cat sleeps")
     page.choose("#from", "auto")
     page.until("#detected", "Detected: German")
 
@@ -390,14 +390,18 @@ def test_similarity_of_positions(page):
     page.focus(".split .card:last-child .plot.heat")
     page.press("down", "down", "down", "right")
     page.until(".split .card:last-child .readout", "positions 3 and 1: dot product")
-    page.until(".split .card:last-child .chart + div figcaption", "position 3")
+    page.until("#likeness-curve figcaption", "position 3")
 
 
 @mock_only
 def test_learned_positions(page):
     page.go("positions")
+    page.click("[name=positions-kind][value=own]")
+    page.until("#positions-result", "first all sines, then all cosines")
+    page.choose("#positions-model", 1)
+    page.until(".about", "It has no table of its own to show.")
     own = "return document.querySelector('[name=positions-kind][value=own]').disabled"
-    same(page.js(own), True, "a model with sines has no table of its own")
+    same(page.js(own), True, "a model of relative positions has no table of its own")
     page.click("[name=positions-width][value=full]")
     page.until(".formula", "d = 512")
     page.choose("#positions-model", 2)
@@ -509,6 +513,13 @@ def test_narrow_screens(page):
             page.translation()
         width = page.js("return document.scrollingElement.scrollWidth")
         holds(width <= 360, f"{view} is {width} wide")
+        # What a card cuts off does not make the page wider, but cannot be reached either.
+        cut = page.js("""
+            return [...document.querySelectorAll("button, select, input, textarea, legend, .foot *")]
+                .filter((e) => e.checkVisibility() && !e.closest(".heat-scroll") && e.getBoundingClientRect().right > 360)
+                .map((e) => e.id || e.textContent);
+        """)
+        same(cut, [], f"{view}: cut off")
 
 
 def test_screenshots(page):

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
+  axisFormat,
   compact,
   digits3,
   extent,
@@ -8,7 +9,6 @@ import {
   linear,
   niceDomain,
   scientific,
-  tickLabel,
   ticks,
   tickStep,
   tidy,
@@ -40,13 +40,17 @@ test("a domain is widened to ticks", () => {
   assert.deepEqual(niceDomain([0, 0]), [-0.5, 0.5]);
 });
 
-test("tick labels have the decimals of their step", () => {
-  assert.equal(tickLabel(0.2, 0.2), "0.2");
-  assert.equal(tickLabel(1, 0.5), "1.0");
-  assert.equal(tickLabel(-0.5, 0.5), "−0.5");
-  assert.equal(tickLabel(0, 0.1), "0");
-  assert.equal(tickLabel(20000, 5000), "20 k");
-  assert.equal(tickLabel(0.0004, 0.0001), "4 × 10⁻⁴");
+test("the numbers of an axis share their unit and decimals", () => {
+  const written = (low, high, count) => {
+    const { format, note } = axisFormat(low, high, tickStep(low, high, count));
+    return [...ticks(low, high, count).map(format), note];
+  };
+  assert.deepEqual(written(-1, 1, 4), ["−1.0", "−0.5", "0", "0.5", "1.0", ""]);
+  assert.deepEqual(written(0, 60, 3), ["0", "20", "40", "60", ""]);
+  assert.deepEqual(written(0, 20000, 4), ["0", "5 k", "10 k", "15 k", "20 k", ""]);
+  assert.deepEqual(written(0, 0.0014, 4), ["0", "0.5", "1.0", "× 10⁻³"]);
+  assert.deepEqual(written(0, 0.001, 2), ["0", "0.5", "1.0", "× 10⁻³"]);
+  assert.deepEqual(written(0, 0, 2), ["0", ""]);
 });
 
 test("large numbers are short", () => {

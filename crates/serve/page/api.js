@@ -96,8 +96,14 @@ export const languages = () => once("languages");
 export const settings = () => once("frontend/settings");
 export const positions = (model) => once(`v1/positions?model=${encodeURIComponent(model)}`);
 
-/** The models, asked for anew when `fresh`: training logs and counters grow. */
-export function models(fresh = false) {
+/**
+ * The models, each with a `label` that names its languages. Asked for anew when `fresh`: logs and counters grow.
+ * A server without a model is an error.
+ */
+export async function models(fresh = false) {
   if (fresh) kept.delete("v1/model");
-  return once("v1/model");
+  const [list, known] = await Promise.all([once("v1/model"), languages()]);
+  if (list.length === 0) throw new ApiError("The server has no model.", 200);
+  const name = (code) => known.find((l) => l.code === code)?.name ?? code;
+  return list.map((model) => ({ ...model, label: `${name(model.source)} → ${name(model.target)}` }));
 }

@@ -1,6 +1,6 @@
 // Curves and bars, drawn as SVG to the width at hand.
 import { drawnToWidth, h, numbers, s } from "./dom.js";
-import { compact, digits3, extent, linear, niceDomain, ticks, tickLabel, tickStep } from "./scale.js";
+import { axisFormat, compact, digits3, extent, linear, niceDomain, ticks, tickStep } from "./scale.js";
 
 const MARGIN = { left: 58, right: 14, top: 12, bottom: 44 };
 const MOST_ROWS = 400;
@@ -137,33 +137,33 @@ function legend(series) {
 
 /** Lines and numbers of the vertical axis, its name along the side. */
 export function axisY(domain, scale, left, right, label) {
-  const step = tickStep(domain[0], domain[1], 5);
+  const { format, note } = axisFormat(...domain, tickStep(...domain, 5));
   const middle = (scale(domain[0]) + scale(domain[1])) / 2;
   return s(
     "g",
     { class: "axis" },
-    ticks(domain[0], domain[1], 5).map((value) => [
+    ticks(...domain, 5).map((value) => [
       s("line", { class: "rule", x1: left, x2: right, y1: scale(value), y2: scale(value) }),
-      s("text", { x: left - 8, y: scale(value), "text-anchor": "end", "dominant-baseline": "middle" }, tickLabel(value, step)),
+      s("text", { x: left - 8, y: scale(value), "text-anchor": "end", "dominant-baseline": "middle" }, format(value)),
     ]),
-    s("text", { class: "name", transform: `translate(12 ${middle}) rotate(-90)`, "text-anchor": "middle" }, label),
+    s("text", { class: "name", transform: `translate(12 ${middle}) rotate(-90)`, "text-anchor": "middle" }, `${label} ${note}`),
   );
 }
 
 /** Numbers of the horizontal axis, its name below. */
 export function axisX(domain, scale, bottom, width, label) {
   const count = Math.max(2, Math.min(8, Math.floor(width / 90)));
-  const step = tickStep(domain[0], domain[1], count);
+  const { format, note } = axisFormat(...domain, tickStep(...domain, count));
   const middle = (scale(domain[0]) + scale(domain[1])) / 2;
   return s(
     "g",
     { class: "axis" },
     s("line", { class: "base", x1: scale(domain[0]), x2: scale(domain[1]), y1: bottom, y2: bottom }),
-    ticks(domain[0], domain[1], count).map((value) => [
+    ticks(...domain, count).map((value) => [
       s("line", { class: "base", x1: scale(value), x2: scale(value), y1: bottom, y2: bottom + 4 }),
-      s("text", { x: scale(value), y: bottom + 17, "text-anchor": "middle" }, tickLabel(value, step)),
+      s("text", { x: scale(value), y: bottom + 17, "text-anchor": "middle" }, format(value)),
     ]),
-    s("text", { class: "name", x: middle, y: bottom + 37, "text-anchor": "middle" }, label),
+    s("text", { class: "name", x: middle, y: bottom + 37, "text-anchor": "middle" }, `${label} ${note}`),
   );
 }
 

@@ -2,11 +2,11 @@
 import { axisX, axisY } from "./chart.js";
 import { css, palette } from "./colour.js";
 import { drawnToWidth, h, isDark, numbers, s } from "./dom.js";
-import { extent, linear, tickLabel, tickStep, ticks, tidy } from "./scale.js";
+import { axisFormat, extent, linear, tickStep, ticks, tidy } from "./scale.js";
 
 const FONT = 12.5;
 const LEAST_CELL = 13;
-const LARGEST_CELL = 34;
+const LARGEST_CELL = 38;
 // Column labels lean by this angle: they stay readable and need little height.
 const LEAN = (52 * Math.PI) / 180;
 
@@ -125,14 +125,15 @@ function limits(matrix, scale) {
 
 function wordGeometry(width, rows, columns) {
   const left = Math.min(width * 0.35, widest(rows) + 14) + 20;
-  const slant = widest(columns);
-  const top = Math.sin(LEAN) * slant + 38;
-  const over = Math.cos(LEAN) * slant;
-  const fits = (width - left - over * 0.6 - 4) / columns.length;
+  const top = Math.sin(LEAN) * widest(columns) + 38;
+  // How far the leaning labels reach over the last column, at the narrowest cells.
+  const reach = columns.map((label, j) => Math.cos(LEAN) * widest([label]) - (columns.length - j - 0.5) * LEAST_CELL);
+  const over = Math.max(2, ...reach.map((r) => r + 8));
+  const fits = (width - left - over) / columns.length;
   const cell = Math.max(LEAST_CELL, Math.min(LARGEST_CELL, fits));
   const plotWidth = cell * columns.length;
   const plotHeight = cell * rows.length;
-  return { left, top, cell, plotWidth, plotHeight, width: left + plotWidth + over + 4, height: top + plotHeight + 6 };
+  return { left, top, cell, plotWidth, plotHeight, width: left + plotWidth + over, height: top + plotHeight + 6 };
 }
 
 function numberGeometry(width, height) {
@@ -209,9 +210,9 @@ function ramp(low, high, scale) {
     context.fillStyle = css(colour);
     context.fillRect(i, 0, 1, 1);
   });
-  const step = tickStep(low, high, 4);
+  const { format } = axisFormat(low, high, tickStep(low, high, 4));
   const marks = ticks(low, high, 4).map((value) => {
-    const mark = h("span", {}, tickLabel(value, step));
+    const mark = h("span", {}, format(value));
     mark.style.left = `${(100 * (value - low)) / (high - low || 1)}%`;
     return mark;
   });

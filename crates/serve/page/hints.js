@@ -42,14 +42,16 @@ export function describe(kind, weights, rows, columns) {
   if (used.length < 2 || columns.length < 3) return result("short", 0);
 
   const share = (picks) => {
-    const held = mean(used.map(({ row, i }) => sum(row.filter((_, j) => picks(i, j)))));
-    const even = mean(
-      used.map(({ row, i }) => {
-        const seen = causal ? i + 1 : row.length;
-        return row.filter((_, j) => j < seen && picks(i, j)).length / seen;
-      }),
-    );
-    return { held, even };
+    let [held, even] = [0, 0];
+    for (const { row, i } of used) {
+      const seen = causal ? i + 1 : row.length;
+      for (let j = 0; j < seen; j += 1) {
+        if (!picks(i, j)) continue;
+        held += row[j];
+        even += 1 / seen;
+      }
+    }
+    return { held: held / used.length, even: even / used.length };
   };
   const best = (candidates, least) =>
     candidates
@@ -59,7 +61,8 @@ export function describe(kind, weights, rows, columns) {
 
   const narrow = best(narrowPatterns(kind, weights, rows, columns), SHARE);
   if (narrow) return result(narrow.name, narrow.held);
-  if (evenness(used, causal) >= EVEN) return result("even", evenness(used, causal));
+  const even = evenness(used, causal);
+  if (even >= EVEN) return result("even", even);
   const wide = best(widePatterns(kind), WIDE_SHARE);
   if (wide) return result(wide.name, wide.held);
   return result("mixed", 0);
@@ -67,19 +70,20 @@ export function describe(kind, weights, rows, columns) {
 
 // A name and the cells (row, column) that belong to it. In a tie the earlier one wins.
 function narrowPatterns(kind, weights, rows, columns) {
-  const end = (i, j) => isEnd(columns[j]);
-  const marks = (i, j) => isPunctuation(columns[j]);
+  const ends = columns.map(isEnd);
+  const marks = columns.map(isPunctuation);
   const common = [
     ["first", (i, j) => j === 0],
-    ["end", end],
-    ["punctuation", marks],
+    ["end", (i, j) => ends[j]],
+    ["punctuation", (i, j) => marks[j]],
   ];
   const heaviest = heaviestColumn(weights);
   const one = ["one", (i, j) => j === heaviest];
   if (kind === "cross") {
-    // One cell to each side of the line from the first corner to the last.
+    // One cell to each side of the line from corner to corner, or of one beside it: a translation may begin late.
     const slope = rows.length > 1 ? (columns.length - 1) / (rows.length - 1) : 0;
-    return [...common, ["aligned", (i, j) => Math.abs(j - i * slope) <= 1], one];
+    const lines = [0, -1, 1, -2, 2].map((shift) => ["aligned", (i, j) => Math.abs(j - i * slope - shift) <= 1]);
+    return [...common, ...lines, one];
   }
   const same = ["same", (i, j) => i !== j && rows[i] === columns[j]];
   if (kind === "decoder") {

@@ -52,29 +52,40 @@ function clean(value) {
   return Number(value.toPrecision(12)) + 0;
 }
 
-/** A tick's text: short, and the same number of decimals as its step needs. */
-export function tickLabel(value, step) {
-  const size = Math.abs(value);
-  if (value === 0) return "0";
-  if (size >= 10000) return compact(value);
-  if (size < 0.001) return scientific(value);
-  const decimals = Math.max(0, Math.min(6, Math.ceil(-Math.log10(Math.abs(step) || 1) - 1e-9)));
-  return value.toFixed(decimals).replace("-", "−");
+/**
+ * How the numbers of one axis are written: all with the same unit and decimals. Very small ones share a power of ten,
+ * which `note` names for the axis's title.
+ */
+export function axisFormat(low, high, step) {
+  const size = Math.max(Math.abs(low), Math.abs(high));
+  const decimals = (unit) => Math.max(0, Math.min(6, Math.ceil(-Math.log10(Math.abs(step / unit) || 1) - 1e-9)));
+  const write = (unit, suffix) => (value) =>
+    value === 0 ? "0" : (value / unit).toFixed(decimals(unit)).replace("-", "−") + suffix;
+  if (size > 0 && size < 0.01) {
+    const exponent = Math.floor(Math.log10(size) + 1e-9);
+    return { format: write(10 ** exponent, ""), note: `× ${powerOfTen(exponent)}` };
+  }
+  const [unit, name] = size >= 10000 ? UNITS.find(([least]) => size >= least) : [1, ""];
+  return { format: write(unit, name && ` ${name}`), note: "" };
 }
 
+const UNITS = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
 const SUPERSCRIPTS = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
 
 /** 0.00035 as 3.5 × 10⁻⁴. */
 export function scientific(value) {
   const [digits, exponent] = value.toExponential(2).split("e");
-  const raised = [...String(Number(exponent))].map((c) => SUPERSCRIPTS[c]).join("");
-  return `${String(Number(digits)).replace("-", "−")} × 10${raised}`;
+  return `${String(Number(digits)).replace("-", "−")} × ${powerOfTen(Number(exponent))}`;
+}
+
+function powerOfTen(exponent) {
+  return `10${[...String(exponent)].map((c) => SUPERSCRIPTS[c]).join("")}`;
 }
 
 /** 61450240 as 61.5 M; numbers below ten thousand are written out. */
 export function compact(value) {
   const size = Math.abs(value);
-  for (const [unit, name] of [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]]) {
+  for (const [unit, name] of UNITS) {
     // 999,950 would be written as 1000 k: from there on the larger unit is used.
     if (size >= unit * 0.99995 && size >= 9999.5) return `${digits3(value / unit)} ${name}`;
   }

@@ -29,10 +29,7 @@ export async function start(shared) {
     look();
   });
   try {
-    const [models, languages] = await Promise.all([api.models(), api.languages()]);
-    const name = (code) => languages.find((l) => l.code === code)?.name ?? code;
-    pairs = models.map((m) => ({ source: m.source, target: m.target, examples: m.examples ?? [], label: `${name(m.source)} → ${name(m.target)}` }));
-    if (pairs.length === 0) throw new Error("The server has no model.");
+    pairs = await api.models();
     byId("attention-pair").replaceChildren(...pairs.map((p, i) => h("option", { value: i }, p.label)));
     byId("attention-pair").addEventListener("change", () => {
       byId("attention-translation").value = "";
@@ -68,7 +65,7 @@ function take({ q, source, target }) {
 }
 
 function firstSentence(pair) {
-  return pair.examples.find((e) => e.source.length <= 80)?.source ?? "";
+  return pair.examples?.find((e) => e.source.length <= 80)?.source ?? "";
 }
 
 async function look() {
@@ -94,7 +91,6 @@ async function look() {
   }
 }
 
-// Labels, hints and averages of all heads are made once per sentence.
 function adopt(data, pair) {
   const read = readByDecoder(data.target);
   const axes = {
@@ -102,20 +98,22 @@ function adopt(data, pair) {
     decoder: [data.target, read],
     cross: [data.target, data.source],
   };
-  const maps = {};
-  for (const [kind] of KINDS) {
-    const [rows, columns] = axes[kind];
-    maps[kind] = (data[kind] ?? []).map((heads) => ({
-      heads,
-      mean: meanOfHeads(heads),
-      hints: heads.map((weights) => describe(kind, weights, rows, columns)),
-    }));
-  }
-  state.data = { maps, axes, pair, translation: data.translation ?? "" };
-  const count = maps[state.kind].length;
+  state.data = { weights: data, layers: {}, axes, pair, translation: data.translation ?? "" };
+  const count = layersOf(state.kind).length;
   // The first look is at the last layer but one: cross-attention is clearest there.
   state.layer = Math.max(0, Math.min(state.layer ?? count - 2, count - 1));
-  if (state.head !== "mean" && state.head >= (maps[state.kind][state.layer]?.heads.length ?? 0)) state.head = "mean";
+  if (state.head !== "mean" && state.head >= (layersOf(state.kind)[state.layer]?.heads.length ?? 0)) state.head = "mean";
+}
+
+/** The heads of every layer with their average and hints. A long sentence has much to add up: made when first shown. */
+function layersOf(kind) {
+  const { weights, layers, axes } = state.data;
+  layers[kind] ??= (weights[kind] ?? []).map((heads) => ({
+    heads,
+    mean: meanOfHeads(heads),
+    hints: heads.map((head) => describe(kind, head, ...axes[kind])),
+  }));
+  return layers[kind];
 }
 
 function render() {
@@ -139,7 +137,7 @@ function sentences() {
 
 function change(update, keep) {
   Object.assign(state, update);
-  const layers = state.data.maps[state.kind];
+  const layers = layersOf(state.kind);
   state.layer = Math.min(state.layer, layers.length - 1);
   if (state.head !== "mean") state.head = Math.min(state.head, layers[state.layer].heads.length - 1);
   render();
@@ -147,7 +145,7 @@ function change(update, keep) {
 }
 
 function controls() {
-  const layers = state.data.maps[state.kind];
+  const layers = layersOf(state.kind);
   const heads = layers[state.layer]?.heads ?? [];
   return h(
     "div",
@@ -159,7 +157,7 @@ function controls() {
     choice(
       "attention-head",
       "Head",
-      [["mean", "all, averaged"], ...heads.map((_, i) => [i, String(i + 1)])],
+      [["mean", "average"], ...heads.map((_, i) => [i, String(i + 1)])],
       state.head,
       (head) => change({ head: head === "mean" ? head : Number(head) }, "#attention-head"),
     ),
@@ -170,8 +168,8 @@ function controls() {
 }
 
 function drawing() {
-  const { maps, axes } = state.data;
-  const layer = maps[state.kind][state.layer];
+  const { axes } = state.data;
+  const layer = layersOf(state.kind)[state.layer];
   if (!layer) return notice("empty", "This model has no such attention.");
   const [rowPieces, columnPieces] = axes[state.kind];
   const matrix = state.head === "mean" ? layer.mean : layer.heads[state.head];
@@ -207,7 +205,7 @@ function hintLine(hint) {
 }
 
 function gridCard() {
-  const layers = state.data.maps[state.kind];
+  const layers = layersOf(state.kind);
   const width = Math.max(0, ...layers.map((l) => l.heads.length));
   const grid = h("div", { class: "heads", role: "group", "aria-label": "All heads" });
   grid.style.setProperty("--heads", String(width));

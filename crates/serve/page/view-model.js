@@ -9,9 +9,10 @@ const KNOWN = [
   ["d_model", "width d"],
   ["encoder_layers", "encoder layers"],
   ["decoder_layers", "decoder layers"],
-  ["encoder_attention_heads", "heads"],
-  ["encoder_ffn_dim", "feed-forward width"],
-  ["vocab_size", "vocabulary"],
+  ["heads", "heads"],
+  ["d_ff", "feed-forward width"],
+  ["source_vocabulary", "source words"],
+  ["target_vocabulary", "target words"],
 ];
 
 const state = { models: [], chosen: 0 };
@@ -21,7 +22,6 @@ export async function start() {
   result.replaceChildren(notice("loading", "Reading the model …"));
   try {
     state.models = await api.models(true);
-    if (state.models.length === 0) throw new Error("The server has no model.");
     render();
   } catch (error) {
     result.replaceChildren(notice("error", wordsOf(error), { name: "Try again", run: start }));
@@ -51,7 +51,7 @@ function render() {
 }
 
 function head(model) {
-  const options = state.models.map((m, i) => [i, `${m.source} → ${m.target}`]);
+  const options = state.models.map((m, i) => [i, m.label]);
   const pick =
     options.length > 1
       ? choice("model-choice", "Model", options, state.chosen, (i) => {
@@ -60,14 +60,14 @@ function head(model) {
           byId("model-choice").focus();
         })
       : null;
-  return h("div", { class: "model-head" }, h("h3", {}, model.name ?? `${model.source} → ${model.target}`), pick);
+  return h("div", { class: "model-head" }, h("h3", {}, model.name ?? model.label), pick);
 }
 
 function figures(model) {
   const config = model.config ?? {};
   const list = [
     ["parameters", compact(model.parameters)],
-    ...KNOWN.filter(([key]) => config[key] !== undefined).map(([key, name]) => [name, compact(config[key])]),
+    ...KNOWN.filter(([key]) => Number.isFinite(config[key])).map(([key, name]) => [name, grouped(config[key])]),
     ...speed(model.speed),
   ];
   return h("dl", { class: "figures" }, list.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
@@ -122,8 +122,17 @@ function training(model) {
 function examples(model) {
   const list = model.examples ?? [];
   if (list.length === 0) return notice("empty", "This model came without examples.");
-  const body = list.map(({ source, target }) =>
-    h("div", { class: "example" }, h("p", { lang: model.source }, source), h("p", { lang: model.target }, target)),
+  const body = list.map(({ source, target, reference }) =>
+    h(
+      "div",
+      { class: "example" },
+      h("p", { lang: model.source }, source),
+      h("p", { lang: model.target }, target),
+      // What a translator wrote is shown where the model said something else.
+      reference && reference !== target
+        ? h("p", { class: "muted reference" }, "reference: ", h("span", { lang: model.target }, reference))
+        : null,
+    ),
   );
   return h("div", { class: "examples" }, body);
 }
@@ -131,7 +140,7 @@ function examples(model) {
 function settings(model) {
   const rows = Object.entries(model.config ?? {}).map(([key, value]) => [
     key,
-    typeof value === "object" ? JSON.stringify(value) : String(value),
+    value === null ? "–" : typeof value === "object" ? JSON.stringify(value) : String(value),
   ]);
   if (rows.length === 0) return notice("empty", "The settings of this model are not known.");
   return h("details", { class: "numbers" }, h("summary", {}, "All settings"), table("Settings", ["name", "value"], rows));

@@ -3,7 +3,7 @@ import * as api from "./api.js";
 import { lineChart } from "./chart.js";
 import { byId, choice, h, notice, segmented, wordsOf } from "./dom.js";
 import { heatMap } from "./heatmap.js";
-import { digits3, tidy } from "./scale.js";
+import { digits3, extent, tidy } from "./scale.js";
 import { column, similarity, sinusoidal, wavelength } from "./sinusoid.js";
 
 const COLUMNS = 4;
@@ -18,7 +18,6 @@ export async function start() {
   result.replaceChildren(notice("loading", "Reading the model …"));
   try {
     state.models = await api.models();
-    if (state.models.length === 0) throw new Error("The server has no model.");
     await load();
   } catch (error) {
     result.replaceChildren(notice("error", wordsOf(error), { name: "Try again", run: start }));
@@ -58,14 +57,18 @@ function render() {
   const d = whole[0].length;
   state.first = Math.max(0, Math.min(state.first, d - COLUMNS));
   const shown = whole.slice(0, count);
+  const [map, curve] = likeness(shown);
   const result = byId("positions-result");
   result.replaceChildren(
     h("div", { class: "card controls" }, controls(most, count, d)),
     about(d),
     h("div", { class: "card curves" }, curves(shown, d)),
-    h("div", { class: "split even" }, h("div", { class: "card" }, heat(shown)), h("div", { class: "card" }, likeness(shown))),
+    h("div", { class: "split" }, card(heat(shown)), card(map)),
+    card(curve),
   );
 }
+
+const card = (content) => h("div", { class: "card" }, content);
 
 function change(update, focus) {
   Object.assign(state, update);
@@ -96,7 +99,7 @@ function controls(most, count, d) {
     );
   return [
     models.length > 1
-      ? choice("positions-model", "Model", models.map((m, i) => [i, `${m.source} → ${m.target}`]), state.model, (i) => {
+      ? choice("positions-model", "Model", models.map((m, i) => [i, m.label]), state.model, (i) => {
           state.model = Number(i);
           load().then(() => byId("positions-model")?.focus());
         })
@@ -129,9 +132,14 @@ const KIND_TEXTS = {
   none: "This model is told nothing about positions.",
 };
 
+const OWN_TEXTS = {
+  sinusoidal: "The same columns in the order of the model: first all sines, then all cosines. The order does not matter.",
+  learned: "One row for each position, as the model learned it.",
+};
+
 function about(d) {
   const model = KIND_TEXTS[state.data.kind] ?? `The positions of this model are of the kind “${state.data.kind}”.`;
-  const none = state.data.own ? "" : " It has no learned table of its own to show.";
+  const none = state.data.own ? "" : " It has no table of its own to show.";
   const formula =
     state.kind === "sinusoidal"
       ? h(
@@ -144,7 +152,7 @@ function about(d) {
           `), d = ${d}`,
         )
       : null;
-  return h("div", { class: "about" }, h("p", {}, model, state.data.kind === "sinusoidal" ? "" : none), formula);
+  return h("div", { class: "about" }, h("p", {}, model, none), formula);
 }
 
 function curves(shown, d) {
@@ -166,7 +174,7 @@ function heat(shown) {
   const about =
     state.kind === "sinusoidal"
       ? "Columns to the left turn fast, columns to the right slowly, as the digits of a counter do."
-      : "One row for each position, as the model learned it.";
+      : OWN_TEXTS[state.data.kind] ?? "One row for each position.";
   return h(
     "div",
     {},
@@ -184,40 +192,39 @@ function heat(shown) {
   );
 }
 
+/** The heat map of all dot products, and the curve of the row that the pointer is at. */
 function likeness(shown) {
   const products = similarity(shown);
-  const row = Math.min(state.row, shown.length - 1);
-  const place = h("div", {});
-  const curve = (p) => {
+  const [low, high] = extent(products.flat());
+  const curve = h("div", { id: "likeness-curve" });
+  const drawRow = (p) => {
     state.row = p;
-    place.replaceChildren(
+    curve.replaceChildren(
       lineChart({
         title: `Dot product with position ${p}`,
-        x: { label: "position p", format: String },
+        x: { label: "position q", format: String },
         y: { label: "dot product", format: tidy },
         series: [{ name: `with position ${p}`, points: products[p].map((v, q) => [q, v]) }],
-        height: 190,
+        height: 200,
       }),
     );
   };
-  curve(row);
-  let drawn = row;
-  return h(
-    "div",
-    {},
-    heatMap({
-      title: "Similarity of positions",
-      description: "Heat map of the dot product of every two positions.",
-      matrix: products,
-      rows: { name: "position p" },
-      columns: { name: "position q" },
-      scale: "diverging",
-      height: 340,
-      say: (p, q, value) => `positions ${p} and ${q}: dot product ${tidy(value)}`,
-      onrow: (p) => {
-        if (p !== drawn) curve((drawn = p));
-      },
-    }),
-    place,
-  );
+  drawRow(Math.min(state.row, shown.length - 1));
+  const map = heatMap({
+    title: "Similarity of positions",
+    description: "Heat map of the dot product of every two positions.",
+    matrix: products,
+    rows: { name: "position p" },
+    columns: { name: "position q" },
+    // Products of one sign take the whole palette.
+    scale: low < 0 ? "diverging" : "sequential",
+    range: low < 0 ? undefined : [low, high],
+    height: 340,
+    say: (p, q, value) => `positions ${p} and ${q}: dot product ${tidy(value)}`,
+    onrow: (p) => {
+      if (p !== state.row) drawRow(p);
+    },
+  });
+  const text = "Each cell is the dot product of two positions. The curve below shows the row under the pointer.";
+  return [h("div", {}, map, h("p", { class: "muted" }, text)), curve];
 }

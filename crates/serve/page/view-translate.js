@@ -1,9 +1,10 @@
 // Translate: text in, text out while typing, and which words belong together.
 import * as api from "./api.js";
-import { byId, h, notice, roving, wordsOf } from "./dom.js";
+import { byId, h, notice, wordsOf } from "./dom.js";
 import { debounce, Latest } from "./latest.js";
 import { keep, recall } from "./store.js";
-import { codePoints, links, segments, wordAt, words } from "./text.js";
+import { codePoints } from "./text.js";
+import { forgetLinks, setLinks, showSource, showTarget, startWords } from "./word-links.js";
 
 const DELAY = 250;
 const DETECT_DELAY = 900;
@@ -19,9 +20,8 @@ let languages = [];
 let models = [];
 let limit = -1;
 let shared = null;
-// The translation that is shown: its texts, words and links; null while there is none or it is being made.
+// The translation that is shown: `{source, target, detected}`; null while there is none or it is being made.
 let result = null;
-let marks = { source: [], target: [] };
 
 const source = () => byId("source");
 const output = () => byId("output");
@@ -48,7 +48,7 @@ function bind() {
   source().addEventListener("input", () => {
     latest.cancel();
     forget();
-    reflect();
+    showSource();
     countCharacters();
     busy(source().value.trim() !== "");
     later();
@@ -72,9 +72,7 @@ function bind() {
     translateNow();
   });
   byId("want-alternatives").checked = recall("regard.alternatives") !== "no";
-  bindSourceWords();
-  bindTargetWords();
-  reflect();
+  startWords();
 }
 
 // ---- languages
@@ -169,7 +167,7 @@ async function translateNow() {
   latest.cancel();
   if (text.trim() === "" || languages.length === 0) {
     busy(false);
-    showWords("");
+    showTarget("");
     byId("alternatives").replaceChildren();
     byId("took").textContent = "";
     return;
@@ -192,7 +190,7 @@ async function ask(text, signal) {
   const body = { q: text, source: byId("from").value, target: byId("to").value };
   if (codePoints(text) > STREAM_FROM && body.source !== "auto") {
     // What has arrived is shown; the full answer, with its links, follows. A server that does not stream is no error.
-    await api.stream(body, showWords, signal).catch((error) => {
+    await api.stream(body, showTarget, signal).catch((error) => {
       if (signal.aborted || (error.status !== 404 && error.status !== 405)) throw error;
     });
   }
@@ -203,14 +201,10 @@ async function ask(text, signal) {
 function accept(text, answer) {
   const target = answer.translatedText;
   const detected = answer.detectedLanguage?.language;
-  const sourceWords = words(text, detected ?? byId("from").value);
-  const targetWords = words(target, byId("to").value);
   // A single text may come back as a list of one.
   const alignment = Array.isArray(answer.alignment?.[0]?.[0]) ? answer.alignment[0] : answer.alignment;
-  result = { source: text, target, detected, sourceWords, targetWords };
-  Object.assign(result, links(alignment, text, target, sourceWords, targetWords));
-  reflect();
-  showWords(target);
+  result = { source: text, target, detected };
+  setLinks(text, target, alignment, spokenSource(), byId("to").value);
   showAlternatives(answer.alternatives ?? []);
   byId("detected").textContent = detected
     ? `Detected: ${nameOf(detected)} (${Math.round(answer.detectedLanguage.confidence)} %)`
@@ -223,12 +217,10 @@ function accept(text, answer) {
 // A change of the text makes the links of the old one wrong.
 function forget() {
   result = null;
-  marks = { source: [], target: [] };
-  byId("links").textContent = "";
+  forgetLinks();
   byId("detected").textContent = "";
   byId("translate-error").replaceChildren();
   for (const id of ["copy", "look"]) byId(id).disabled = true;
-  for (const word of output().querySelectorAll(".word")) word.classList.remove("own", "linked");
 }
 
 function busy(on) {
@@ -243,7 +235,7 @@ function fail(error, again) {
 function setSource(text) {
   source().value = text;
   forget();
-  reflect();
+  showSource();
   countCharacters();
   translateNow();
   source().focus();
@@ -255,92 +247,6 @@ function countCharacters() {
   byId("count").classList.toggle("over", limit > 0 && count > limit);
   byId("clear").hidden = count === 0;
   byId("examples").hidden = count > 0;
-}
-
-// ---- words and their links
-
-/** The same text behind the input, word for word: it gives the input its height and shows the lit words. */
-function reflect() {
-  const text = source().value;
-  const list = result?.sourceWords ?? [];
-  const spans = segments(text, list).map(({ text: piece, word }) =>
-    word < 0 ? piece : h("span", { class: "word", "data-word": word }, piece),
-  );
-  // A last line break would not count as a line.
-  byId("mirror").replaceChildren(...spans, "\u200b");
-}
-
-function showWords(text) {
-  const list = result?.targetWords ?? [];
-  const spans = segments(text, list).map(({ text: piece, word }) =>
-    word < 0 ? piece : h("span", { class: "word", "data-word": word, tabindex: word === 0 ? "0" : "-1" }, piece),
-  );
-  output().replaceChildren(...spans);
-}
-
-function bindSourceWords() {
-  const pane = byId("source-stack");
-  pane.addEventListener("pointermove", (event) => light("source", wordUnder(event)));
-  pane.addEventListener("pointerleave", () => light("source", -1));
-  // For the keyboard: the word at the caret.
-  const caret = () => {
-    if (!result || document.activeElement !== source()) return;
-    light("source", wordAt(result.sourceWords, source().selectionStart));
-  };
-  document.addEventListener("selectionchange", caret);
-  source().addEventListener("keyup", caret);
-  source().addEventListener("blur", () => light("source", -1));
-}
-
-// The input lies over its mirror and takes the pointer: the word is found by the mirror's boxes.
-function wordUnder({ clientX, clientY }) {
-  for (const span of byId("mirror").querySelectorAll(".word")) {
-    for (const box of span.getClientRects()) {
-      if (clientX >= box.left && clientX <= box.right && clientY >= box.top && clientY <= box.bottom) {
-        return Number(span.dataset.word);
-      }
-    }
-  }
-  return -1;
-}
-
-function bindTargetWords() {
-  const element = output();
-  roving(element, ".word");
-  const over = (event) => {
-    const span = event.target.closest?.(".word");
-    light("target", span ? Number(span.dataset.word) : -1);
-  };
-  element.addEventListener("pointerover", over);
-  element.addEventListener("focusin", over);
-  element.addEventListener("pointerleave", () => light("target", -1));
-  element.addEventListener("focusout", () => light("target", -1));
-}
-
-/** Lights a word and the words on the other side that it belongs to; −1 puts all out. */
-function light(side, index) {
-  const other = side === "source" ? "target" : "source";
-  const partners = result && index >= 0 ? (side === "source" ? result.toTarget : result.toSource)[index] : [];
-  const own = result && index >= 0 ? [index] : [];
-  paint(side, own, "own");
-  paint(other, partners, "linked");
-  byId("links").textContent = own.length ? linkSentence(side, index, partners) : "";
-}
-
-function paint(side, indices, className) {
-  const container = side === "source" ? byId("mirror") : output();
-  const spans = container.querySelectorAll(".word");
-  for (const i of marks[side]) spans[i]?.classList.remove("own", "linked");
-  for (const i of indices) spans[i]?.classList.add(className);
-  marks[side] = indices;
-}
-
-function linkSentence(side, index, partners) {
-  const own = (side === "source" ? result.sourceWords : result.targetWords)[index].text;
-  const list = side === "source" ? result.targetWords : result.sourceWords;
-  if (partners.length === 0) return `“${own}” has no partner.`;
-  const named = partners.map((i) => `“${list[i].text}”`).join(", ");
-  return side === "source" ? `${named} attended to “${own}”.` : `“${own}” attended to ${named}.`;
 }
 
 // ---- the rest
