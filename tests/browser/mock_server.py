@@ -255,6 +255,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     log_lock = threading.Lock()
     requests = []
+    key = None
 
     def log_message(self, *_):
         pass
@@ -282,8 +283,8 @@ class Handler(BaseHTTPRequestHandler):
             ],
             "/frontend/settings": lambda: {
                 "charLimit": CHARACTERS,
-                "apiKeys": False,
-                "keyRequired": False,
+                "apiKeys": self.key is not None,
+                "keyRequired": self.key is not None,
                 "language": {"source": {"code": "en", "name": "English"}, "target": {"code": "de", "name": "German"}},
             },
             "/v1/model": models,
@@ -331,6 +332,8 @@ class Handler(BaseHTTPRequestHandler):
             entry = {"path": self.path, "q": body.get("q"), "gone": False}
             with self.log_lock:
                 self.requests.append(entry)
+            if self.key and self.headers["Authorization"] != f"Bearer {self.key}":
+                raise Refused(403, "Invalid API key")
             act_up(str(body.get("q", "")))
             entry["gone"] = self.client_gone()
             routes[self.path](body)
@@ -404,10 +407,15 @@ class Handler(BaseHTTPRequestHandler):
             time.sleep(0.02)
 
 
-def start(port=0):
-    """The server in a thread of its own; returns it and its address."""
-    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
-    server.daemon_threads = True
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    # A browser asks for all modules at once; a full queue would make it wait for seconds.
+    request_queue_size = 128
+
+
+def start(port=0, key=None):
+    """The server in a thread of its own; returns it and its address. With a key, requests to translate must have it."""
+    server = Server(("127.0.0.1", port), type("KeyedHandler", (Handler,), {"key": key}))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server, f"http://127.0.0.1:{server.server_address[1]}/"
 

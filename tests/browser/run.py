@@ -27,7 +27,7 @@ class Page:
     """The browser at the page, and what every test may want to know."""
 
     def __init__(self, browser, url, mocked):
-        self.browser, self.url, self.mocked = browser, url, mocked
+        self.browser, self.home, self.url, self.mocked = browser, url, url, mocked
         self.expected_errors = ()
 
     def __getattr__(self, name):
@@ -39,9 +39,8 @@ class Page:
 
     def go(self, view="translate"):
         """A newly loaded page with nothing remembered."""
-        self.open(self.url)
-        self.js("localStorage.clear(); sessionStorage.clear()")
         self.open("about:blank")
+        self.cdp("Storage.clearDataForOrigin", origin=self.url.rstrip("/"), storageTypes="local_storage")
         self.open(f"{self.url}#{view}")
         ready = {
             "translate": "#source:enabled",
@@ -68,6 +67,7 @@ class Page:
         self.wait(lambda: text in (self.text(css) or ""), f"{text!r} in {css}, which has {self.text(css)!r}")
 
     def reset(self):
+        self.url = self.home
         self.cdp("Emulation.clearDeviceMetricsOverride")
         self.media()
         self.expected_errors = ()
@@ -99,6 +99,9 @@ def test_translates_while_typing(page):
     page.type("#source", text)
     translation = page.translation()
     holds(translation.strip(), "the translation is empty")
+    key = page.get("frontend/settings")
+    asked = page.js("return !document.querySelector('#key-field').hidden")
+    same(asked, bool(key.get("apiKeys") or key.get("keyRequired")), "a key is asked for")
     holds(page.text("#count").startswith(str(len(text))), f"count: {page.text('#count')}")
     page.click("#clear")
     page.wait(lambda: page.text("#output") == "", "an empty translation")
@@ -259,6 +262,18 @@ def test_a_missing_server_is_said(page):
         offline(False)
     page.click("#translate-error button")
     page.translation()
+
+
+@mock_only
+def test_key(page):
+    page.expected_errors = ("status of 403",)
+    page.url = mock_server.start(key="sesame")[1]
+    page.go()
+    page.type("#source", "cat")
+    page.until("#translate-error", "Invalid API key")
+    page.type("#key", "sesame")
+    page.click("#translate-error button")
+    same(page.translation(), "Katze")
 
 
 # ---- attention
@@ -496,10 +511,10 @@ def test_everything_has_a_name(page):
     css = "button, select, input, textarea, [role=img], [role=tab], [role=group], [role=region], summary"
     for view in VIEWS:
         page.go(view)
-        for element in page.all(css):
-            visible = page.js("return arguments[0].checkVisibility()", {ELEMENT: element})
-            if visible and not page.label(element).strip():
-                raise AssertionError(f"{view}: nameless {page.js('return arguments[0].outerHTML', {ELEMENT: element})[:120]}")
+        visible = "return [...document.querySelectorAll(arguments[0])].filter((e) => e.checkVisibility())"
+        for element in page.js(visible, css):
+            if not page.label(element[ELEMENT]).strip():
+                raise AssertionError(f"{view}: nameless {page.js('return arguments[0].outerHTML', element)[:120]}")
         ids = page.js("return [...document.querySelectorAll('[id]')].map(e => e.id)")
         same(len(ids), len(set(ids)), f"{view}: ids that occur once")
 
