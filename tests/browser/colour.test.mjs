@@ -54,6 +54,7 @@ test("texts have a contrast of 4.5, edges and curves of 3", () => {
   const pairs = [
     ["ink", "ground", 4.5],
     ["ink", "card", 4.5],
+    ["ink", "raised", 4.5],
     ["ink", "own", 4.5],
     ["ink", "linked", 4.5],
     ["ink", "accent-soft", 4.5],

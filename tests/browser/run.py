@@ -369,7 +369,7 @@ def test_a_translation_of_ones_own(page):
     page.go("attention")
     page.type("#attention-translation", "Eine ganz andere Katze")
     page.press("enter")
-    page.until(".translation", "Eine ganz andere Katze")
+    page.until(".sentences > :last-child .whole", "Eine ganz andere Katze")
     page.replace("#attention-q", ["backspace"])
     page.press("enter")
     page.until("#attention-result", "Write a sentence")
@@ -557,11 +557,15 @@ def test_screenshots(page):
                 time.sleep(0.15)
                 page.screenshot(folder / f"{view}-{theme}-{width}.png")
                 page.resize(width, height)
-    page.resize(1280, 900)
+    page.media(prefers_color_scheme="light")
+    page.resize(1280, 1400)
     page.go("attention")
     page.click("[name=view][value=lines]")
     page.click("button.head:nth-of-type(3)")
+    page.hover_over(".token", 2)
     page.screenshot(folder / "attention-lines.png")
+    page.go("translate")
+    page.screenshot(folder / "translate-empty.png")
 
 
 def prepare(page, view):

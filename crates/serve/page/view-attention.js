@@ -84,21 +84,21 @@ async function look() {
   try {
     const data = await latest.run((signal) => api.attention(body, signal));
     if (data === undefined) return;
-    adopt(data, pair);
+    adopt(data, pair, q);
     render();
   } catch (error) {
     result.replaceChildren(notice("error", wordsOf(error), { name: "Try again", run: look }));
   }
 }
 
-function adopt(data, pair) {
+function adopt(data, pair, sentence) {
   const read = readByDecoder(data.target);
   const axes = {
     encoder: [data.source, data.source],
     decoder: [data.target, read],
     cross: [data.target, data.source],
   };
-  state.data = { weights: data, layers: {}, axes, pair, translation: data.translation ?? "" };
+  state.data = { weights: data, layers: {}, axes, pair, sentence, translation: data.translation ?? "" };
   const count = layersOf(state.kind).length;
   // The first look is at the last layer but one: cross-attention is clearest there.
   state.layer = Math.max(0, Math.min(state.layer ?? count - 2, count - 1));
@@ -124,14 +124,15 @@ function render() {
 }
 
 function sentences() {
-  const { axes, pair, translation } = state.data;
+  const { axes, pair, sentence, translation } = state.data;
   const pieces = (list, lang) =>
     h("p", { class: "pieces", lang }, list.map((p) => h("span", { class: isEnd(p) ? "piece end" : "piece" }, pieceLabel(p))));
+  const whole = (text, lang) => h("p", { class: "whole", lang }, text);
   return h(
     "div",
     { class: "card sentences" },
-    h("div", {}, h("h3", {}, "Sentence"), pieces(axes.cross[1], pair.source)),
-    h("div", {}, h("h3", {}, "Translation"), h("p", { class: "translation", lang: pair.target }, translation), pieces(axes.cross[0], pair.target)),
+    h("div", {}, h("h3", {}, "Sentence"), whole(sentence, pair.source), pieces(axes.cross[1], pair.source)),
+    h("div", {}, h("h3", {}, "Translation"), whole(translation, pair.target), pieces(axes.cross[0], pair.target)),
   );
 }
 
