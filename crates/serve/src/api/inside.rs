@@ -1,0 +1,249 @@
+//! What happens inside: `/v1/attention`, `/v1/positions`, `/v1/model`.
+
+use super::translate::way;
+use crate::App;
+use crate::batcher::{Search, Sentence};
+use crate::error::{ApiError, ApiResult, ok};
+use crate::languages::canonical;
+use crate::models::{Example, Point, Served};
+use crate::params::{Call, Texts};
+use axum::extract::State;
+use regard::autograd::Tape;
+use regard::model::{
+    AttentionKind, AttentionMap, ModelConfig, Parts, Positions, attention_maps, positions as table,
+};
+use regard::text::Tokenizer;
+use regard::translator::Translator;
+use serde::Serialize;
+use serde::ser::{SerializeSeq, Serializer};
+use std::sync::Arc;
+
+/// Positions that are shown at most.
+const POSITIONS: usize = 100;
+
+/// A number as it is shown: four digits are more than a picture has.
+struct Rounded(f32);
+
+impl Serialize for Rounded {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_f64((f64::from(self.0) * 1e4).round() / 1e4)
+    }
+}
+
+/// A matrix as a list of rows.
+struct Rows<'a> {
+    data: &'a [f32],
+    columns: usize,
+}
+
+impl Serialize for Rows<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let rows = self.data.chunks(self.columns.max(1));
+        let mut list = to.serialize_seq(Some(rows.len()))?;
+        for row in rows {
+            list.serialize_element(&row.iter().map(|&x| Rounded(x)).collect::<Vec<_>>())?;
+        }
+        list.end()
+    }
+}
+
+/// `[layer][head][row][column]`
+type Maps<'a> = Vec<Vec<Rows<'a>>>;
+
+#[derive(Serialize)]
+struct Attention<'a> {
+    source: Vec<String>,
+    target: Vec<String>,
+    encoder: Maps<'a>,
+    decoder: Maps<'a>,
+    cross: Maps<'a>,
+    translation: String,
+}
+
+/// `POST /v1/attention`.
+pub(super) async fn attention(State(app): State<Arc<App>>, call: Call) -> ApiResult {
+    let Texts::One(text) = call.texts()? else {
+        return Err(ApiError::bad("Invalid request: q must be a string; attention is that of one sentence"));
+    };
+    let limit = app.settings.limits.characters;
+    if text.chars().count() > limit {
+        return Err(ApiError::too_long(text.chars().count(), limit));
+    }
+    let number = direct(&app, &call, &text)?;
+    let model = served(&app, number)?;
+    let source = encoded(&app, model.translator.source(), &text)?;
+    let translation = match call.text("translation") {
+        Some(translation) => translation.to_owned(),
+        None => {
+            let search = Search { nbest: 1, attention: false };
+            let sentence = Sentence { text, search, progress: None };
+            let ticket = app.submit(number, vec![sentence])?;
+            let mut lines = app.in_time(async { Ok(ticket.wait().await?) }).await?;
+            lines.pop().map(|line| line.best().text).unwrap_or_default()
+        }
+    };
+    let target = encoded(&app, model.translator.target(), &translation)?;
+    let translator = Arc::clone(&model.translator);
+    let slot = Arc::clone(&app.inside).acquire_owned();
+    let slot =
+        app.in_time(async { slot.await.map_err(|_| ApiError::busy("the server is about to end")) }).await?;
+    let work = tokio::task::spawn_blocking(move || {
+        let _slot = slot;
+        look(&translator, &source, &target, translation)
+    });
+    work.await.map_err(|_| ApiError::internal("the attention could not be computed; the log says why"))?
+}
+
+/// The number of the model that a request is about: that of its languages, or the first.
+fn direct(app: &App, call: &Call, text: &str) -> ApiResult<usize> {
+    let first = app.models.first().ok_or_else(|| ApiError::internal("there is no model"))?;
+    let (source, target) = (call.text("source"), call.text("target"));
+    let source = source.unwrap_or(if target.is_some() { "auto" } else { &first.source });
+    let target = match target {
+        Some(target) => target,
+        None => {
+            let source = canonical(source);
+            let model = app.models.iter().find(|m| m.source == source).unwrap_or(first);
+            &model.target
+        }
+    };
+    match way(app, text, source, target)?.route.as_slice() {
+        [model] => Ok(*model),
+        _ => Err(ApiError::bad(format!("there is no single model from {source} to {target} to look into"))),
+    }
+}
+
+fn served(app: &App, number: usize) -> ApiResult<&Served> {
+    app.models.get(number).ok_or_else(|| ApiError::internal("there is no such model"))
+}
+
+/// The ids of a text, if there are any and not too many.
+fn encoded(app: &App, tokenizer: &Tokenizer, text: &str) -> ApiResult<Vec<u32>> {
+    let ids = tokenizer.encode(text).map_err(|e| ApiError::internal(e.to_string()))?;
+    let limit = app.settings.limits.attention_tokens;
+    if ids.len() > limit {
+        return Err(ApiError::bad(format!(
+            "Invalid request: request ({}) exceeds text limit ({limit}): attention is shown for so many tokens",
+            ids.len()
+        )));
+    }
+    Ok(ids)
+}
+
+/// All attention of a sentence and its translation, as the answer.
+fn look(translator: &Translator, source: &[u32], target: &[u32], translation: String) -> ApiResult {
+    let model = translator.model();
+    let mut tape = Tape::new(translator.isa(), translator.threads());
+    let maps = attention_maps(&mut tape, &model.transformer, &model.weights, source, target)
+        .map_err(|e| ApiError::bad(e.to_string()))?;
+    let pieces = |tokenizer: &Tokenizer, ids: &[u32]| {
+        ids.iter().map(|&id| tokenizer.piece(id).unwrap_or_default()).collect()
+    };
+    ok(&Attention {
+        source: pieces(translator.source(), source),
+        target: pieces(translator.target(), target),
+        encoder: of_kind(&maps, AttentionKind::Encoder),
+        decoder: of_kind(&maps, AttentionKind::Decoder),
+        cross: of_kind(&maps, AttentionKind::Cross),
+        translation,
+    })
+}
+
+fn of_kind(maps: &[AttentionMap], kind: AttentionKind) -> Maps<'_> {
+    let mut found = Vec::new();
+    for map in maps.iter().filter(|map| map.kind == kind) {
+        found.push((0..map.heads).map(|h| Rows { data: map.head(h), columns: map.columns }).collect());
+    }
+    found
+}
+
+#[derive(Serialize)]
+struct PositionTables<'a> {
+    kind: Positions,
+    interleaved: Rows<'a>,
+    own: Option<Rows<'a>>,
+}
+
+/// `GET /v1/positions?model=en-de`.
+pub(super) async fn positions(State(app): State<Arc<App>>, call: Call) -> ApiResult {
+    let model = match call.text("model") {
+        None => served(&app, 0)?,
+        Some(pair) => {
+            let found = app.models.iter().find(|m| m.pair().eq_ignore_ascii_case(pair) || m.name == pair);
+            found.ok_or_else(|| {
+                let pairs: Vec<String> = app.models.iter().map(Served::pair).collect();
+                ApiError::bad(format!("{pair} is not supported, use one of {}", pairs.join(", ")))
+            })?
+        }
+    };
+    let inner = model.translator.model();
+    let config = inner.transformer.config();
+    let d = config.d_model;
+    let n = POSITIONS.min(config.max_positions);
+    let interleaved = table::interleaved(n, d);
+    let own = match config.positions {
+        Positions::Sinusoidal => Some(table::sinusoidal(n, d)),
+        Positions::Learned => inner
+            .transformer
+            .parameters()
+            .get("encoder.positions")
+            .and_then(|p| inner.weights.get(p.param.range())?.get(..n * d))
+            .map(<[f32]>::to_vec),
+        Positions::Relative | Positions::None => None,
+    };
+    ok(&PositionTables {
+        kind: config.positions,
+        interleaved: Rows { data: &interleaved, columns: d },
+        own: own.as_deref().map(|data| Rows { data, columns: d }),
+    })
+}
+
+#[derive(Serialize)]
+struct ModelReport<'a> {
+    source: &'a str,
+    target: &'a str,
+    name: &'a str,
+    parameters: usize,
+    parts: PartsReport,
+    config: &'a ModelConfig,
+    training: &'a [Point],
+    examples: &'a [Example],
+    speed: Speed,
+}
+
+#[derive(Serialize)]
+struct PartsReport {
+    embeddings: usize,
+    encoder: usize,
+    decoder: usize,
+}
+
+#[derive(Serialize)]
+struct Speed {
+    tokens_per_s: f64,
+    requests: u64,
+}
+
+/// `GET /v1/model`.
+pub(super) async fn models(State(app): State<Arc<App>>, _: Call) -> ApiResult {
+    ok(&app.models.iter().map(report).collect::<Vec<_>>())
+}
+
+fn report(model: &Served) -> ModelReport<'_> {
+    let inner = model.translator.model();
+    let Parts { total, embeddings, encoder, decoder } = inner.transformer.parameters().parts();
+    ModelReport {
+        source: &model.source,
+        target: &model.target,
+        name: &model.name,
+        parameters: total,
+        parts: PartsReport { embeddings, encoder, decoder },
+        config: inner.transformer.config(),
+        training: &model.history.training,
+        examples: &model.history.examples,
+        speed: Speed {
+            tokens_per_s: model.metrics.tokens_per_second().round(),
+            requests: model.metrics.requests.get(),
+        },
+    }
+}

@@ -1,0 +1,33 @@
+//! The endpoints, a family a file.
+
+pub(crate) mod files;
+mod inside;
+mod languages;
+mod stream;
+mod translate;
+
+use crate::App;
+use crate::{page, spec};
+use axum::Router;
+use axum::routing::{get, post};
+use std::sync::Arc;
+
+/// Every endpoint; `spec` describes them, and a test holds the two together.
+pub(crate) fn routes() -> Router<Arc<App>> {
+    let router = Router::new()
+        .route("/translate", post(translate::translate))
+        .route("/languages", get(languages::list))
+        .route("/detect", post(languages::detect))
+        .route("/health", get(languages::health))
+        .route("/frontend/settings", get(languages::settings))
+        .route("/translate_file", post(files::translate))
+        .route("/download_file/{name}", get(files::download))
+        .route("/v1/translate/stream", post(stream::translate))
+        .route("/v1/attention", post(inside::attention))
+        .route("/v1/positions", get(inside::positions))
+        .route("/v1/model", get(inside::models))
+        .route("/metrics", get(languages::metrics))
+        .route("/spec", get(spec::document))
+        .route("/docs", get(spec::viewer));
+    page::add_to(router)
+}

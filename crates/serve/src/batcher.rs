@@ -1,0 +1,562 @@
+//! One queue for each model: sentences of many requests are gathered and translated together by threads of their own.
+//!
+//! A worker takes what is there, waiting a few milliseconds for more, and runs it as one batch. A request that nobody waits for
+//! any more is left out, or given up between two steps. A panic is caught; the sentences of that batch are tried one by one, so
+//! that it costs the request that caused it and no other; an error is handled likewise.
+
+use crate::metrics::ModelMetrics;
+use regard::decode::SearchOptions;
+use regard::translator::{Line, Translator, WatchLines};
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, oneshot};
+
+/// How requests are gathered. The defaults are those of `regard serve`.
+#[derive(Clone, Debug)]
+pub struct Batching {
+    /// Sentences of a batch at most; 1 turns batching off.
+    pub most: usize,
+    /// How long a worker waits for more sentences.
+    pub wait: Duration,
+    /// Sentences that may wait; a request that does not fit is refused.
+    pub queue: usize,
+    /// Threads that run batches, each model its own.
+    pub workers: usize,
+    /// Cores that the workers share.
+    pub cores: usize,
+}
+
+impl Default for Batching {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Batching { most: 32, wait: Duration::from_millis(2), queue: 4_096, workers: cores, cores }
+    }
+}
+
+/// What is wanted of a sentence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Search {
+    /// How many translations, best first.
+    pub(crate) nbest: usize,
+    /// Whether words are aligned.
+    pub(crate) attention: bool,
+}
+
+/// Something that translates: a model, or a stand-in of a test.
+pub(crate) trait Engine: Send + Sync + 'static {
+    /// Hypotheses that a search for so many translations keeps: searches of one width can be one batch.
+    fn beam(&self, nbest: usize) -> usize;
+
+    /// A line for a line.
+    fn translate(
+        &self,
+        lines: &[&str],
+        search: Search,
+        threads: usize,
+        watch: &dyn WatchLines,
+    ) -> regard::Result<Vec<Line>>;
+}
+
+/// A model and how it is searched.
+#[derive(Debug)]
+pub(crate) struct ModelEngine {
+    /// The model.
+    pub(crate) translator: Arc<Translator>,
+    /// Its search, before a request's wishes.
+    pub(crate) options: SearchOptions,
+}
+
+impl Engine for ModelEngine {
+    fn beam(&self, nbest: usize) -> usize {
+        self.options.beam.max(nbest)
+    }
+
+    fn translate(
+        &self,
+        lines: &[&str],
+        search: Search,
+        threads: usize,
+        watch: &dyn WatchLines,
+    ) -> regard::Result<Vec<Line>> {
+        let mut options = self.options.clone();
+        (options.beam, options.nbest) = (self.beam(search.nbest), search.nbest);
+        options.attention = search.attention;
+        self.translator.translate_watched(lines, &options, threads, watch)
+    }
+}
+
+/// Why there is no translation.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error("too many requests are waiting, try again")]
+    Full,
+    #[error("the server is about to end")]
+    Closing,
+    #[error("the translation failed; the log says why")]
+    Panic,
+    #[error("{0}")]
+    Refused(String),
+}
+
+/// A sentence to translate.
+#[derive(Debug)]
+pub(crate) struct Sentence {
+    pub(crate) text: String,
+    pub(crate) search: Search,
+    /// Where its growth is told, if anyone follows it: its number, and what it says so far.
+    pub(crate) progress: Option<(usize, mpsc::Sender<Growth>)>,
+}
+
+/// How far a sentence has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Growth {
+    pub(crate) sentence: usize,
+    pub(crate) part: usize,
+    pub(crate) text: String,
+}
+
+struct Job {
+    sentence: Sentence,
+    beam: usize,
+    gone: Arc<AtomicBool>,
+    reply: oneshot::Sender<Result<Line, Failure>>,
+}
+
+impl Job {
+    fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Relaxed)
+    }
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    closing: bool,
+}
+
+struct Shared {
+    engine: Arc<dyn Engine>,
+    batching: Batching,
+    metrics: Arc<ModelMetrics>,
+    queue: Mutex<Queue>,
+    filled: Condvar,
+    busy: AtomicUsize,
+}
+
+/// The queue of a model and its workers.
+pub(crate) struct Batcher {
+    shared: Arc<Shared>,
+    workers: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// Sentences under way. Dropping it gives them up.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    replies: Vec<oneshot::Receiver<Result<Line, Failure>>>,
+    gone: Arc<AtomicBool>,
+}
+
+impl Ticket {
+    /// All translations, in the order of the sentences.
+    pub(crate) async fn wait(mut self) -> Result<Vec<Line>, Failure> {
+        let mut lines = Vec::with_capacity(self.replies.len());
+        for reply in std::mem::take(&mut self.replies) {
+            lines.push(reply.await.unwrap_or(Err(Failure::Closing))?);
+        }
+        Ok(lines)
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.gone.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Batcher {
+    /// Starts the workers.
+    pub(crate) fn new(
+        engine: Arc<dyn Engine>,
+        batching: Batching,
+        metrics: Arc<ModelMetrics>,
+    ) -> std::io::Result<Self> {
+        let workers = batching.workers.max(1);
+        let (queue, filled, busy) = (Mutex::default(), Condvar::new(), AtomicUsize::new(0));
+        let shared = Arc::new(Shared { engine, batching, metrics, queue, filled, busy });
+        let start = |n: usize| {
+            let shared = Arc::clone(&shared);
+            std::thread::Builder::new().name(format!("worker {n}")).spawn(move || shared.work())
+        };
+        let workers = (0..workers).map(start).collect::<std::io::Result<Vec<_>>>()?;
+        Ok(Batcher { shared, workers: Mutex::new(workers) })
+    }
+
+    /// Puts the sentences of a request into the queue, all or none.
+    pub(crate) fn submit(&self, sentences: Vec<Sentence>) -> Result<Ticket, Failure> {
+        let gone = Arc::new(AtomicBool::new(false));
+        let mut replies = Vec::with_capacity(sentences.len());
+        let mut queue = self.shared.lock();
+        if queue.closing {
+            return Err(Failure::Closing);
+        }
+        // A request that is larger than the whole queue must still have a chance: when nobody waits.
+        if !queue.jobs.is_empty() && queue.jobs.len() + sentences.len() > self.shared.batching.queue {
+            // What nobody waits for takes no room.
+            queue.jobs.retain(|job| !job.is_gone());
+            if !queue.jobs.is_empty() && queue.jobs.len() + sentences.len() > self.shared.batching.queue {
+                return Err(Failure::Full);
+            }
+        }
+        for sentence in sentences {
+            let (reply, receiver) = oneshot::channel();
+            let beam = self.shared.engine.beam(sentence.search.nbest);
+            queue.jobs.push_back(Job { sentence, beam, gone: Arc::clone(&gone), reply });
+            replies.push(receiver);
+        }
+        drop(queue);
+        self.shared.filled.notify_all();
+        Ok(Ticket { replies, gone })
+    }
+
+    /// How many sentences wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.shared.lock().jobs.len()
+    }
+
+    /// Finishes what waits, then ends the workers. Later requests are refused.
+    pub(crate) fn close(&self) {
+        self.shared.lock().closing = true;
+        self.shared.filled.notify_all();
+        let workers = std::mem::take(&mut *self.workers.lock().unwrap_or_else(PoisonError::into_inner));
+        for worker in workers {
+            // A worker catches every panic; one that ended otherwise has nothing left to be told.
+            let _ = worker.join();
+        }
+    }
+}
+
+impl Drop for Batcher {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(&self) {
+        while let Some(batch) = self.take() {
+            if batch.is_empty() {
+                continue;
+            }
+            // A lone batch may use all cores; several share them.
+            let busy = self.busy.fetch_add(1, Ordering::Relaxed) + 1;
+            self.run(batch, (self.batching.cores / busy).max(1));
+            self.busy.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The next batch; nothing when the queue is closed and empty.
+    fn take(&self) -> Option<Vec<Job>> {
+        let mut queue = self.lock();
+        while queue.jobs.is_empty() {
+            if queue.closing {
+                return None;
+            }
+            queue = self.filled.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+        let until = Instant::now() + self.batching.wait;
+        while queue.jobs.len() < self.batching.most && !queue.closing {
+            let Some(left) = until.checked_duration_since(Instant::now()).filter(|d| !d.is_zero()) else {
+                break;
+            };
+            queue = self.filled.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Some(self.gather(&mut queue.jobs))
+    }
+
+    /// The first jobs that can be searched together; the others keep their order.
+    fn gather(&self, jobs: &mut VecDeque<Job>) -> Vec<Job> {
+        let before = jobs.len();
+        jobs.retain(|job| !job.is_gone());
+        self.metrics.given_up.add(before - jobs.len());
+        let Some(beam) = jobs.front().map(|job| job.beam) else { return Vec::new() };
+        let mut batch = Vec::new();
+        let mut rest = VecDeque::new();
+        while let Some(job) = jobs.pop_front() {
+            if batch.len() == self.batching.most.max(1) {
+                rest.push_back(job);
+                break;
+            }
+            if job.beam == beam { batch.push(job) } else { rest.push_back(job) }
+        }
+        while let Some(job) = rest.pop_back() {
+            jobs.push_front(job);
+        }
+        batch
+    }
+
+    fn run(&self, batch: Vec<Job>, threads: usize) {
+        match self.attempt(&batch, threads) {
+            Ok(lines) => answer(batch, lines),
+            Err(_) if batch.len() > 1 => {
+                for job in batch {
+                    let alone = [job];
+                    let outcome = self.attempt(&alone, threads);
+                    let [job] = alone;
+                    match outcome {
+                        Ok(lines) => answer(vec![job], lines),
+                        Err(failure) => refuse(job, failure),
+                    }
+                }
+            }
+            Err(failure) => batch.into_iter().for_each(|job| refuse(job, failure.clone())),
+        }
+    }
+
+    fn attempt(&self, batch: &[Job], threads: usize) -> Result<Vec<Line>, Failure> {
+        let texts: Vec<&str> = batch.iter().map(|job| job.sentence.text.as_str()).collect();
+        // One search serves all: who wants less leaves the rest.
+        let search = Search {
+            nbest: batch.iter().map(|job| job.sentence.search.nbest).max().unwrap_or(1),
+            attention: batch.iter().any(|job| job.sentence.search.attention),
+        };
+        let start = Instant::now();
+        let watch = WatchJobs(batch);
+        let outcome =
+            catch_unwind(AssertUnwindSafe(|| self.engine.translate(&texts, search, threads, &watch)));
+        match outcome {
+            Ok(Ok(lines)) if lines.len() == batch.len() => {
+                let tokens = lines.iter().filter_map(|l| l.candidates.first()).map(|c| c.tokens.len()).sum();
+                self.metrics.ran(batch.len(), tokens, start.elapsed());
+                Ok(lines)
+            }
+            Ok(Ok(lines)) => {
+                Err(Failure::Refused(format!("{} sentences came back as {}", batch.len(), lines.len())))
+            }
+            Ok(Err(error)) => Err(Failure::Refused(error.to_string())),
+            Err(_) => {
+                self.metrics.panics.add(1);
+                tracing::error!(sentences = batch.len(), "a worker panicked and goes on");
+                Err(Failure::Panic)
+            }
+        }
+    }
+}
+
+/// Gives each job its line; a client that has gone does not take it.
+fn answer(batch: Vec<Job>, lines: Vec<Line>) {
+    for (job, mut line) in batch.into_iter().zip(lines) {
+        line.candidates.truncate(job.sentence.search.nbest);
+        let _ = job.reply.send(Ok(line));
+    }
+}
+
+fn refuse(job: Job, failure: Failure) {
+    let _ = job.reply.send(Err(failure));
+}
+
+struct WatchJobs<'a>(&'a [Job]);
+
+impl WatchLines for WatchJobs<'_> {
+    fn wanted(&self, index: usize) -> bool {
+        !self.0[index].is_gone()
+    }
+
+    fn follows(&self, index: usize) -> bool {
+        self.0[index].sentence.progress.is_some()
+    }
+
+    fn grown(&self, index: usize, part: usize, text: &str) {
+        if let Some((sentence, to)) = &self.0[index].sentence.progress {
+            // Who reads too slowly misses a state between two others.
+            let _ = to.try_send(Growth { sentence: *sentence, part, text: text.to_owned() });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regard::translator::Candidate;
+    use std::sync::mpsc as channel;
+
+    /// Turns text round; waits where it is told to, and panics at `panic`.
+    struct Reverse {
+        batches: Mutex<Vec<Vec<String>>>,
+        hold: Mutex<Option<channel::Receiver<()>>>,
+        begun: channel::Sender<()>,
+    }
+
+    impl Engine for Reverse {
+        fn beam(&self, nbest: usize) -> usize {
+            nbest.max(4)
+        }
+
+        fn translate(
+            &self,
+            lines: &[&str],
+            search: Search,
+            _: usize,
+            watch: &dyn WatchLines,
+        ) -> regard::Result<Vec<Line>> {
+            let _ = self.begun.send(());
+            if let Some(hold) = self.hold.lock().unwrap().take() {
+                let _ = hold.recv();
+            }
+            self.batches.lock().unwrap().push(lines.iter().map(|l| l.to_string()).collect());
+            assert!(!lines.contains(&"panic"), "told to");
+            let line = |(i, text): (usize, &&str)| {
+                let reversed: String = text.chars().rev().collect();
+                watch.grown(i, 0, &reversed);
+                let candidate = Candidate {
+                    text: if watch.wanted(i) { reversed } else { String::new() },
+                    score: 0.0,
+                    tokens: vec![String::new()],
+                    token_scores: Vec::new(),
+                    alignment: Vec::new(),
+                };
+                Line { candidates: vec![candidate; search.nbest], ..Line::default() }
+            };
+            Ok(lines.iter().enumerate().map(line).collect())
+        }
+    }
+
+    struct Bench {
+        engine: Arc<Reverse>,
+        batcher: Batcher,
+        begun: channel::Receiver<()>,
+        metrics: Arc<ModelMetrics>,
+    }
+
+    /// With `held`, the first batch waits for the sender that comes back.
+    fn bench(batching: Batching, held: bool) -> (Bench, channel::Sender<()>) {
+        let (go, hold) = channel::channel();
+        let (begun, began) = channel::channel();
+        let hold = Mutex::new(held.then_some(hold));
+        let engine = Arc::new(Reverse { batches: Mutex::default(), hold, begun });
+        let metrics = Arc::new(ModelMetrics::default());
+        let batcher = Batcher::new(engine.clone(), batching, metrics.clone()).unwrap();
+        (Bench { engine, batcher, begun: began, metrics }, go)
+    }
+
+    fn one_worker(queue: usize) -> Batching {
+        Batching { most: 4, wait: Duration::ZERO, queue, workers: 1, cores: 1 }
+    }
+
+    fn sentences(texts: &[&str]) -> Vec<Sentence> {
+        let sentence = |text: &&str| Sentence {
+            text: text.to_string(),
+            search: Search { nbest: 1, attention: false },
+            progress: None,
+        };
+        texts.iter().map(sentence).collect()
+    }
+
+    fn wait(ticket: Ticket) -> Result<Vec<String>, Failure> {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        Ok(runtime.block_on(ticket.wait())?.iter().map(|line| line.best().text).collect())
+    }
+
+    #[test]
+    fn sentences_of_several_requests_are_one_batch() {
+        let (bench, go) = bench(one_worker(100), true);
+        let first = bench.batcher.submit(sentences(&["ab"])).unwrap();
+        bench.begun.recv().unwrap();
+        let others: Vec<Ticket> =
+            ["cd", "ef", "gh", "ij", "kl"].map(|t| bench.batcher.submit(sentences(&[t])).unwrap()).into();
+        go.send(()).unwrap();
+        assert_eq!(wait(first), Ok(vec!["ba".into()]));
+        let texts: Vec<String> = others.into_iter().flat_map(|t| wait(t).unwrap()).collect();
+        assert_eq!(texts, ["dc", "fe", "hg", "ji", "lk"]);
+        let sizes: Vec<usize> = bench.engine.batches.lock().unwrap().iter().map(Vec::len).collect();
+        assert_eq!(sizes, [1, 4, 1]);
+    }
+
+    #[test]
+    fn searches_of_another_width_wait_for_their_own_batch() {
+        let (bench, go) = bench(one_worker(100), true);
+        let first = bench.batcher.submit(sentences(&["x"])).unwrap();
+        bench.begun.recv().unwrap();
+        let mut wide = sentences(&["b"]);
+        wide[0].search.nbest = 9;
+        let tickets = [sentences(&["a"]), wide, sentences(&["c"])].map(|s| bench.batcher.submit(s).unwrap());
+        go.send(()).unwrap();
+        wait(first).unwrap();
+        for (ticket, text) in tickets.into_iter().zip(["a", "b", "c"]) {
+            assert_eq!(wait(ticket), Ok(vec![text.to_owned()]));
+        }
+        assert_eq!(*bench.engine.batches.lock().unwrap(), [vec!["x"], vec!["a", "c"], vec!["b"]]);
+    }
+
+    #[test]
+    fn a_full_queue_refuses_and_a_large_request_has_its_turn() {
+        let (bench, go) = bench(one_worker(2), true);
+        let first = bench.batcher.submit(sentences(&["ab"])).unwrap();
+        bench.begun.recv().unwrap();
+        let second = bench.batcher.submit(sentences(&["c", "d", "e"])).unwrap();
+        assert_eq!(bench.batcher.submit(sentences(&["f"])).unwrap_err(), Failure::Full);
+        // Room is made by those who went away.
+        drop(second);
+        let third = bench.batcher.submit(sentences(&["f"])).unwrap();
+        go.send(()).unwrap();
+        assert_eq!((wait(first), wait(third)), (Ok(vec!["ba".into()]), Ok(vec!["f".into()])));
+    }
+
+    #[test]
+    fn nobody_works_for_a_client_that_has_gone() {
+        let (bench, go) = bench(one_worker(100), true);
+        let first = bench.batcher.submit(sentences(&["ab"])).unwrap();
+        bench.begun.recv().unwrap();
+        drop(bench.batcher.submit(sentences(&["gone"])).unwrap());
+        let third = bench.batcher.submit(sentences(&["cd"])).unwrap();
+        // Under way and given up: the engine hears that it is not wanted.
+        drop(first);
+        go.send(()).unwrap();
+        assert_eq!(wait(third), Ok(vec!["dc".into()]));
+        assert_eq!(*bench.engine.batches.lock().unwrap(), [vec!["ab"], vec!["cd"]]);
+        assert_eq!(bench.metrics.given_up.get(), 1);
+    }
+
+    #[test]
+    fn a_panic_costs_the_sentence_that_caused_it() {
+        let (bench, go) = bench(one_worker(100), true);
+        let first = bench.batcher.submit(sentences(&["ab"])).unwrap();
+        bench.begun.recv().unwrap();
+        let tickets = ["cd", "panic", "ef"].map(|t| bench.batcher.submit(sentences(&[t])).unwrap());
+        go.send(()).unwrap();
+        wait(first).unwrap();
+        let outcomes = tickets.map(wait);
+        assert_eq!(outcomes, [Ok(vec!["dc".into()]), Err(Failure::Panic), Ok(vec!["fe".into()])]);
+        let after = bench.batcher.submit(sentences(&["gh"])).unwrap();
+        assert_eq!(wait(after), Ok(vec!["hg".into()]));
+        assert_eq!(bench.metrics.panics.get(), 2);
+    }
+
+    #[test]
+    fn closing_finishes_what_waits() {
+        let (bench, go) = bench(one_worker(100), true);
+        let tickets = ["ab", "cd"].map(|t| bench.batcher.submit(sentences(&[t])).unwrap());
+        go.send(()).unwrap();
+        bench.batcher.close();
+        assert_eq!(tickets.map(wait), [Ok(vec!["ba".into()]), Ok(vec!["dc".into()])]);
+        assert_eq!(bench.batcher.submit(sentences(&["ef"])).unwrap_err(), Failure::Closing);
+    }
+
+    #[test]
+    fn growth_is_told_to_who_follows() {
+        let (bench, _) = bench(one_worker(100), false);
+        let (to, mut from) = mpsc::channel(8);
+        let mut followed = sentences(&["ab"]);
+        followed[0].progress = Some((7, to));
+        wait(bench.batcher.submit(followed).unwrap()).unwrap();
+        assert_eq!(from.blocking_recv(), Some(Growth { sentence: 7, part: 0, text: "ba".into() }));
+        assert_eq!(from.blocking_recv(), None);
+    }
+}

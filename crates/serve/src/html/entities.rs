@@ -1,0 +1,137 @@
+//! `&amp;` and its kind.
+
+/// Entities that stand for a character which matters to a translation.
+const NAMED: [(&str, char); 69] = [
+    ("amp", '&'),
+    ("lt", '<'),
+    ("gt", '>'),
+    ("quot", '"'),
+    ("apos", '\''),
+    ("nbsp", '\u{a0}'),
+    ("copy", '©'),
+    ("reg", '®'),
+    ("trade", '™'),
+    ("hellip", '…'),
+    ("mdash", '—'),
+    ("ndash", '–'),
+    ("lsquo", '‘'),
+    ("rsquo", '’'),
+    ("sbquo", '‚'),
+    ("ldquo", '“'),
+    ("rdquo", '”'),
+    ("bdquo", '„'),
+    ("laquo", '«'),
+    ("raquo", '»'),
+    ("euro", '€'),
+    ("pound", '£'),
+    ("yen", '¥'),
+    ("cent", '¢'),
+    ("sect", '§'),
+    ("deg", '°'),
+    ("middot", '·'),
+    ("bull", '•'),
+    ("times", '×'),
+    ("iexcl", '¡'),
+    ("iquest", '¿'),
+    ("Agrave", 'À'),
+    ("Aacute", 'Á'),
+    ("Acirc", 'Â'),
+    ("Atilde", 'Ã'),
+    ("Auml", 'Ä'),
+    ("Aring", 'Å'),
+    ("AElig", 'Æ'),
+    ("Ccedil", 'Ç'),
+    ("Egrave", 'È'),
+    ("Eacute", 'É'),
+    ("Ecirc", 'Ê'),
+    ("Ntilde", 'Ñ'),
+    ("Ouml", 'Ö'),
+    ("Oslash", 'Ø'),
+    ("Uuml", 'Ü'),
+    ("szlig", 'ß'),
+    ("agrave", 'à'),
+    ("aacute", 'á'),
+    ("acirc", 'â'),
+    ("atilde", 'ã'),
+    ("auml", 'ä'),
+    ("aring", 'å'),
+    ("aelig", 'æ'),
+    ("ccedil", 'ç'),
+    ("egrave", 'è'),
+    ("eacute", 'é'),
+    ("ecirc", 'ê'),
+    ("euml", 'ë'),
+    ("iacute", 'í'),
+    ("icirc", 'î'),
+    ("ntilde", 'ñ'),
+    ("oacute", 'ó'),
+    ("ocirc", 'ô'),
+    ("ouml", 'ö'),
+    ("oslash", 'ø'),
+    ("uacute", 'ú'),
+    ("ugrave", 'ù'),
+    ("uuml", 'ü'),
+];
+
+/// Adds the text with its entities as characters, and notes which were written so. One that is not known becomes a character of
+/// the private use area, which comes through the translation and is written as the entity again.
+pub(super) fn decode(raw: &str, text: &mut String, written: &mut Vec<(char, String)>) {
+    let mut rest = raw;
+    while let Some(at) = rest.find('&') {
+        text.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let Some(entity) = entity(rest) else {
+            text.push('&');
+            rest = &rest[1..];
+            continue;
+        };
+        let known = character(&entity[1..entity.len() - 1]);
+        let noted = written.iter().find(|(_, name)| name == entity).map(|(c, _)| *c);
+        let unused = || ('\u{e000}'..='\u{f8ff}').find(|c| written.iter().all(|(other, _)| other != c));
+        match noted.or(known).or_else(unused) {
+            Some(c) => {
+                text.push(c);
+                if noted.is_none() {
+                    written.push((c, entity.to_owned()));
+                }
+            }
+            None => text.push_str(entity),
+        }
+        rest = &rest[entity.len()..];
+    }
+    text.push_str(rest);
+}
+
+/// The entity at the start of the text, from `&` to `;`.
+fn entity(text: &str) -> Option<&str> {
+    let name = text[1..].bytes().take(32).take_while(|b| b.is_ascii_alphanumeric() || *b == b'#').count();
+    (name > 0 && text[1 + name..].starts_with(';')).then(|| &text[..name + 2])
+}
+
+fn character(name: &str) -> Option<char> {
+    match name.strip_prefix('#') {
+        None => NAMED.iter().find(|(n, _)| *n == name).map(|(_, c)| *c),
+        Some(number) => {
+            let code = match number.strip_prefix(['x', 'X']) {
+                Some(hexadecimal) => u32::from_str_radix(hexadecimal, 16).ok()?,
+                None => number.parse().ok()?,
+            };
+            char::from_u32(code).filter(|c| !c.is_control())
+        }
+    }
+}
+
+/// The text as HTML: characters that were written as entities are written so again, and none can be taken for markup.
+pub(crate) fn escape_with(text: &str, written: &[(char, String)]) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match (written.iter().find(|(known, _)| *known == c), c) {
+            (Some((_, entity)), _) => out.push_str(entity),
+            (None, '&') => out.push_str("&amp;"),
+            (None, '<') => out.push_str("&lt;"),
+            (None, '>') => out.push_str("&gt;"),
+            _ => out.push(c),
+        }
+    }
+    out
+}

@@ -1,0 +1,190 @@
+//! Translators over HTTP: LibreTranslate's API, more about what happens inside, and the page.
+//!
+//! [`router`] makes the whole application as one value that can be called without a socket; [`run`] puts it behind a listener until a
+//! signal comes. A request's text becomes sentences (`document`, `html`), the sentences wait in their model's queue
+//! (`batcher`), and their translations become the text again, with what must not change put back (`protect`).
+
+mod api;
+mod batcher;
+mod document;
+mod error;
+mod html;
+mod languages;
+mod limits;
+mod metrics;
+mod models;
+mod page;
+mod params;
+mod protect;
+mod service;
+mod spec;
+mod words;
+
+pub use batcher::Batching;
+pub use limits::{Keys, Limits};
+pub use models::ModelSource;
+
+use api::files::Files;
+use axum::Router;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use error::ApiError;
+use languages::Languages;
+use limits::Gate;
+use metrics::Metrics;
+use models::Served;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+/// How the server behaves.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// What a request may ask for.
+    pub limits: Limits,
+    /// How sentences are gathered.
+    pub batching: Batching,
+    /// Keys that clients must show, if they must.
+    pub keys: Option<Keys>,
+    /// The origin whose pages may call the server: one, `*` for any, or none.
+    pub cors: Option<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            limits: Limits::default(),
+            batching: Batching::default(),
+            keys: None,
+            cors: Some("*".to_owned()),
+        }
+    }
+}
+
+/// Everything that requests share.
+pub struct App {
+    pub(crate) settings: Settings,
+    pub(crate) models: Vec<Served>,
+    pub(crate) languages: Languages,
+    pub(crate) gate: Gate,
+    pub(crate) metrics: Metrics,
+    pub(crate) files: Files,
+    /// Looking inside a model is done one at a time: it is not gathered into batches.
+    pub(crate) inside: Arc<Semaphore>,
+    cors: Option<HeaderValue>,
+}
+
+impl App {
+    /// Starts the models' queues.
+    pub fn new(models: Vec<ModelSource>, settings: Settings) -> regard::Result<Arc<Self>> {
+        if models.is_empty() {
+            return Err(regard::Error::config("model", "at least one is needed"));
+        }
+        let cors = settings.cors.as_deref().map(HeaderValue::from_str).transpose();
+        let cors = cors.map_err(|_| {
+            let origin = settings.cors.as_deref().unwrap_or_default();
+            regard::Error::config("cors", format!("{origin:?} is no origin, such as https://example.org"))
+        })?;
+        let models = Served::start(models, &settings.batching)?;
+        let pairs: Vec<_> = models.iter().map(|m| (m.source.clone(), m.target.clone())).collect();
+        Ok(Arc::new(App {
+            languages: Languages::new(&pairs),
+            gate: Gate::new(settings.keys.clone(), settings.limits.requests_per_minute),
+            metrics: Metrics::default(),
+            files: Files::default(),
+            inside: Arc::new(Semaphore::new(1)),
+            cors,
+            settings,
+            models,
+        }))
+    }
+
+    /// Finishes what waits in the queues and ends their workers.
+    pub fn close(&self) {
+        for model in &self.models {
+            model.batcher.close();
+        }
+    }
+}
+
+/// The application.
+pub fn router(app: Arc<App>) -> Router {
+    api::routes()
+        .fallback(not_found)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(from_fn_with_state(Arc::clone(&app), around))
+        .with_state(app)
+}
+
+async fn not_found() -> ApiError {
+    ApiError::not_found("The page")
+}
+
+async fn wrong_method() -> ApiError {
+    ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "The method is not allowed for this address")
+}
+
+/// Answers requests until `stop` comes, then finishes those that are under way.
+pub async fn run(
+    listener: TcpListener,
+    app: Arc<App>,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> std::io::Result<()> {
+    let service = router(Arc::clone(&app)).into_make_service_with_connect_info::<SocketAddr>();
+    axum::serve(listener, service).with_graceful_shutdown(stop).await?;
+    app.close();
+    Ok(())
+}
+
+/// What happens to every request: it is counted, timed, logged without its text, and its answer gets the headers that all have.
+async fn around(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let start = Instant::now();
+    let route = request.extensions().get::<MatchedPath>().map_or("other", MatchedPath::as_str).to_owned();
+    let method = known_method(request.method());
+    let _guard = app.metrics.in_flight.enter();
+    let preflight = request.method() == Method::OPTIONS && app.cors.is_some();
+    let mut response = match preflight {
+        true => StatusCode::NO_CONTENT.into_response(),
+        false => next.run(request).await,
+    };
+    add_headers(response.headers_mut(), app.cors.as_ref());
+    let (status, time) = (response.status().as_u16(), start.elapsed());
+    app.metrics.answered(&route, method, status, time);
+    tracing::info!(method, route, status, ms = time.as_secs_f64() * 1e3, "answered");
+    response
+}
+
+/// A name that a client cannot make up.
+fn known_method(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::POST => "POST",
+        Method::HEAD => "HEAD",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}
+
+fn add_headers(headers: &mut HeaderMap, cors: Option<&HeaderValue>) {
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    let Some(origin) = cors else { return };
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+    let fixed = [
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, "Authorization, Content-Type"),
+        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST"),
+        (header::ACCESS_CONTROL_MAX_AGE, "1728000"),
+    ];
+    for (name, value) in fixed {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    if origin != "*" {
+        headers.insert(header::VARY, HeaderValue::from_static("Origin"));
+    }
+}
+
+#[cfg(test)]
+mod tests;

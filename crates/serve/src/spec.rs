@@ -1,0 +1,419 @@
+//! The API in one table: the OpenAPI document and the page that shows it are made from it.
+
+use crate::App;
+use crate::error::{ApiResult, ok};
+use crate::page;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::response::Response;
+use serde_json::{Map, Value, json};
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// A parameter of a request.
+struct Parameter {
+    name: &'static str,
+    kind: Kind,
+    required: bool,
+    about: &'static str,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Text,
+    TextOrList,
+    Integer,
+    Flag,
+    File,
+    /// Part of the address.
+    Path,
+}
+
+/// Where an endpoint's parameters come from.
+#[derive(Clone, Copy, PartialEq)]
+enum Input {
+    None,
+    /// The query or the address.
+    Query,
+    /// A JSON object, a form, or the query.
+    Body,
+    /// A multipart form.
+    Multipart,
+}
+
+struct Endpoint {
+    method: &'static str,
+    path: &'static str,
+    about: &'static str,
+    input: Input,
+    parameters: &'static [Parameter],
+    /// An answer, as JSON, or as text where it is none.
+    answer: &'static str,
+    errors: &'static [(u16, &'static str)],
+}
+
+const fn parameter(name: &'static str, kind: Kind, required: bool, about: &'static str) -> Parameter {
+    Parameter { name, kind, required, about }
+}
+
+const KEY: Parameter = parameter("api_key", Kind::Text, false, "A key, where the server asks for one");
+const Q: Parameter = parameter("q", Kind::TextOrList, true, "The text, or in JSON a list of texts");
+const ONE_TEXT: Parameter = parameter("q", Kind::Text, true, "The text");
+const SOURCE: Parameter = parameter("source", Kind::Text, true, "Its language, or auto");
+const TARGET: Parameter = parameter("target", Kind::Text, true, "The language to translate to");
+const FORMAT: Parameter =
+    parameter("format", Kind::Text, false, "text (the default) or html, whose markup is kept");
+
+const USUAL: &[(u16, &str)] = &[
+    (400, "A parameter is missing or cannot be used"),
+    (403, "The key is wrong"),
+    (413, "The body is too large"),
+    (429, "Too many requests a minute; see Retry-After"),
+    (500, "The translation failed"),
+    (503, "Too many requests are waiting, or it took too long; see Retry-After"),
+];
+
+/// Every endpoint of the API.
+const ENDPOINTS: [Endpoint; 14] = [
+    Endpoint {
+        method: "post",
+        path: "/translate",
+        about: "Translate a text or a list of texts",
+        input: Input::Body,
+        parameters: &[
+            Q,
+            SOURCE,
+            TARGET,
+            FORMAT,
+            parameter("alternatives", Kind::Integer, false, "How many other translations to give, at most"),
+            parameter(
+                "alignment",
+                Kind::Flag,
+                false,
+                "Whether to say which characters belong together: for each text, [source start, source end, target start, \
+                 target end] in code points; only of plain text",
+            ),
+            KEY,
+        ],
+        answer: r#"{"translatedText": "Hallo Welt!", "detectedLanguage": {"confidence": 90.0, "language": "en"}, "alternatives": ["Hallo, Welt!"]}"#,
+        errors: USUAL,
+    },
+    Endpoint {
+        method: "get",
+        path: "/languages",
+        about: "The languages that are read, and to which each can be translated",
+        input: Input::None,
+        parameters: &[],
+        answer: r#"[{"code": "en", "name": "English", "targets": ["de", "en"]}]"#,
+        errors: &[],
+    },
+    Endpoint {
+        method: "post",
+        path: "/detect",
+        about: "The language of a text, among those that are read",
+        input: Input::Body,
+        parameters: &[ONE_TEXT, KEY],
+        answer: r#"[{"confidence": 90.0, "language": "en"}]"#,
+        errors: USUAL,
+    },
+    Endpoint {
+        method: "get",
+        path: "/health",
+        about: "Whether the server runs",
+        input: Input::None,
+        parameters: &[],
+        answer: r#"{"status": "ok"}"#,
+        errors: &[],
+    },
+    Endpoint {
+        method: "get",
+        path: "/frontend/settings",
+        about: "Limits and defaults for a page",
+        input: Input::None,
+        parameters: &[],
+        answer: r#"{"charLimit": 100000, "frontendTimeout": 500, "apiKeys": false, "keyRequired": false, "suggestions": false, "filesTranslation": true, "supportedFilesFormat": [".txt"], "language": {"source": {"code": "auto", "name": "Auto Detect"}, "target": {"code": "de", "name": "German"}}}"#,
+        errors: &[],
+    },
+    Endpoint {
+        method: "post",
+        path: "/translate_file",
+        about: "Translate a file of text or HTML in UTF-8",
+        input: Input::Multipart,
+        parameters: &[
+            parameter("file", Kind::File, true, "The file: .txt, .md, .html or .htm"),
+            SOURCE,
+            TARGET,
+            KEY,
+        ],
+        answer: r#"{"translatedFileUrl": "http://127.0.0.1:5000/download_file/0123.txt"}"#,
+        errors: USUAL,
+    },
+    Endpoint {
+        method: "get",
+        path: "/download_file/{name}",
+        about: "Fetch a translated file, for half an hour",
+        input: Input::Query,
+        parameters: &[parameter("name", Kind::Path, true, "Its name, from translatedFileUrl")],
+        answer: "the text of the file",
+        errors: &[(404, "There is no such file, or not any more")],
+    },
+    Endpoint {
+        method: "post",
+        path: "/v1/translate/stream",
+        about: "Translate a text and see it grow: server-sent events, the last with done true",
+        input: Input::Body,
+        parameters: &[ONE_TEXT, SOURCE, TARGET, FORMAT, KEY],
+        answer: "data: {\"text\":\"Hallo\",\"done\":false}\n\ndata: {\"text\":\"Hallo Welt!\",\"done\":true}\n",
+        errors: USUAL,
+    },
+    Endpoint {
+        method: "post",
+        path: "/v1/attention",
+        about: "The attention of every layer and head for a sentence and its translation: [layer][head][row][column]",
+        input: Input::Body,
+        parameters: &[
+            ONE_TEXT,
+            parameter("source", Kind::Text, false, "Its language; without one, that of the first model"),
+            parameter("target", Kind::Text, false, "The language of the translation"),
+            parameter("translation", Kind::Text, false, "The translation; without one, the model's own"),
+            KEY,
+        ],
+        answer: r#"{"source": ["▁Hi", "</s>"], "target": ["▁Hallo", "</s>"], "encoder": [[[[0.9, 0.1], [0.5, 0.5]]]], "decoder": [[[[1.0, 0.0], [0.5, 0.5]]]], "cross": [[[[0.9, 0.1], [0.2, 0.8]]]], "translation": "Hallo"}"#,
+        errors: USUAL,
+    },
+    Endpoint {
+        method: "get",
+        path: "/v1/positions",
+        about: "The position vectors: the paper's interleaved form, and what the model adds itself",
+        input: Input::Query,
+        parameters: &[
+            parameter(
+                "model",
+                Kind::Text,
+                false,
+                "The pair of a model, such as en-de; without one, the first",
+            ),
+            KEY,
+        ],
+        answer: r#"{"kind": "sinusoidal", "interleaved": [[0.0, 1.0]], "own": [[0.0, 1.0]]}"#,
+        errors: USUAL,
+    },
+    Endpoint {
+        method: "get",
+        path: "/v1/model",
+        about: "The models: sizes, settings, how they were trained, how fast they are",
+        input: Input::Query,
+        parameters: &[KEY],
+        answer: r#"[{"source": "en", "target": "de", "name": "model", "parameters": 3, "parts": {"embeddings": 1, "encoder": 1, "decoder": 1}, "config": {}, "training": [{"step": 100, "loss": 4.2, "bleu": null, "rate": 0.001}], "examples": [{"source": "Hi", "target": "Hallo", "reference": "Hallo"}], "speed": {"tokens_per_s": 1000.0, "requests": 1}}]"#,
+        errors: USUAL,
+    },
+    Endpoint {
+        method: "get",
+        path: "/metrics",
+        about: "Counters in the text format of Prometheus",
+        input: Input::None,
+        parameters: &[],
+        answer: "regard_requests_in_flight 1\n",
+        errors: &[],
+    },
+    Endpoint {
+        method: "get",
+        path: "/spec",
+        about: "This API as an OpenAPI document",
+        input: Input::None,
+        parameters: &[],
+        answer: r#"{"openapi": "3.0.3"}"#,
+        errors: &[],
+    },
+    Endpoint {
+        method: "get",
+        path: "/docs",
+        about: "This API as a page",
+        input: Input::None,
+        parameters: &[],
+        answer: "a page",
+        errors: &[],
+    },
+];
+
+impl Parameter {
+    fn schema(&self) -> Value {
+        match self.kind {
+            Kind::Text | Kind::Path => json!({"type": "string", "description": self.about}),
+            Kind::TextOrList => json!({
+                "oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
+                "description": self.about,
+            }),
+            Kind::Integer => json!({"type": "integer", "minimum": 0, "description": self.about}),
+            Kind::Flag => json!({"type": "boolean", "description": self.about}),
+            Kind::File => json!({"type": "string", "format": "binary", "description": self.about}),
+        }
+    }
+}
+
+impl Endpoint {
+    fn operation(&self) -> Value {
+        let mut operation = json!({"summary": self.about, "responses": self.responses()});
+        match self.input {
+            Input::None => {}
+            Input::Query => {
+                let parameters = self.parameters.iter().map(|p| {
+                    let place = if p.kind == Kind::Path { "path" } else { "query" };
+                    json!({"name": p.name, "in": place, "required": p.required, "schema": p.schema()})
+                });
+                operation["parameters"] = parameters.collect();
+            }
+            Input::Body | Input::Multipart => {
+                let properties: Map<String, Value> =
+                    self.parameters.iter().map(|p| (p.name.to_owned(), p.schema())).collect();
+                let required: Vec<&str> =
+                    self.parameters.iter().filter(|p| p.required).map(|p| p.name).collect();
+                let schema =
+                    json!({"schema": {"type": "object", "required": required, "properties": properties}});
+                let content = match self.input {
+                    Input::Multipart => json!({"multipart/form-data": schema}),
+                    _ => json!({"application/json": schema, "application/x-www-form-urlencoded": schema}),
+                };
+                operation["requestBody"] = json!({"required": true, "content": content});
+            }
+        }
+        operation
+    }
+
+    fn responses(&self) -> Value {
+        let content = match serde_json::from_str::<Value>(self.answer) {
+            Ok(example) => json!({"application/json": {"schema": shape(&example), "example": example}}),
+            Err(_) => json!({"text/plain": {"schema": {"type": "string"}, "example": self.answer}}),
+        };
+        let mut responses = json!({"200": {"description": "The answer", "content": content}});
+        for (status, about) in self.errors {
+            responses[status.to_string()] = json!({
+                "description": about,
+                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+            });
+        }
+        responses
+    }
+}
+
+/// The schema of an example.
+fn shape(example: &Value) -> Value {
+    match example {
+        Value::Object(object) => {
+            let properties: Map<String, Value> = object.iter().map(|(k, v)| (k.clone(), shape(v))).collect();
+            json!({"type": "object", "properties": properties})
+        }
+        Value::Array(list) => {
+            json!({"type": "array", "items": list.first().map_or_else(|| json!({}), shape)})
+        }
+        Value::String(_) => json!({"type": "string"}),
+        Value::Bool(_) => json!({"type": "boolean"}),
+        Value::Number(number) if number.is_u64() => json!({"type": "integer"}),
+        Value::Number(_) => json!({"type": "number"}),
+        Value::Null => json!({"type": "number", "nullable": true}),
+    }
+}
+
+/// The OpenAPI document.
+fn openapi() -> Value {
+    let mut paths = Map::new();
+    for endpoint in &ENDPOINTS {
+        let path = paths.entry(endpoint.path).or_insert_with(|| json!({}));
+        path[endpoint.method] = endpoint.operation();
+    }
+    json!({
+        "openapi": "3.0.3",
+        "info": {
+            "title": "Regard",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Translation with your own models. The endpoints outside of /v1 are those of LibreTranslate.",
+        },
+        "paths": paths,
+        "components": {"schemas": {"Error": {
+            "type": "object",
+            "required": ["error"],
+            "properties": {"error": {"type": "string", "description": "What is wrong"}},
+        }}},
+    })
+}
+
+/// `GET /spec`.
+pub(crate) async fn document(State(_): State<Arc<App>>) -> ApiResult {
+    ok(&openapi())
+}
+
+/// `GET /docs`.
+pub(crate) async fn viewer(headers: HeaderMap) -> Response {
+    page::answer(&headers, page::HTML, html())
+}
+
+fn html() -> String {
+    let mut out = String::from(
+        "<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>Regard: the API</title>\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <link rel=\"stylesheet\" href=\"docs.css\"></head>\n<body>\n<main>\n<h1>The API</h1>\n\
+         <p>Parameters of a POST come as a JSON object, a form or in the query. An error is \
+         <code>{\"error\": \"what is wrong\"}</code>. <a href=\"spec\">The OpenAPI document</a></p>\n",
+    );
+    for endpoint in &ENDPOINTS {
+        let _ = section(&mut out, endpoint);
+    }
+    out.push_str("</main>\n</body>\n</html>\n");
+    out
+}
+
+fn section(out: &mut String, endpoint: &Endpoint) -> std::fmt::Result {
+    let Endpoint { method, path, about, parameters, answer, errors, .. } = endpoint;
+    let method = method.to_uppercase();
+    writeln!(
+        out,
+        "<section>\n<h2><span class=\"method\">{method}</span> <code>{path}</code></h2>\n<p>{about}</p>"
+    )?;
+    if !parameters.is_empty() {
+        writeln!(
+            out,
+            "<table><thead><tr><th>Parameter</th><th>Needed</th><th>What it is</th></tr></thead><tbody>"
+        )?;
+        for p in *parameters {
+            let needed = if p.required { "yes" } else { "no" };
+            writeln!(out, "<tr><td><code>{}</code></td><td>{needed}</td><td>{}</td></tr>", p.name, p.about)?;
+        }
+        writeln!(out, "</tbody></table>")?;
+    }
+    let answer = crate::html::escape_with(answer, &[]);
+    writeln!(out, "<p>Answer:</p>\n<pre>{answer}</pre>")?;
+    if !errors.is_empty() {
+        writeln!(out, "<table><thead><tr><th>Status</th><th>When</th></tr></thead><tbody>")?;
+        for (status, about) in *errors {
+            writeln!(out, "<tr><td>{status}</td><td>{about}</td></tr>")?;
+        }
+        writeln!(out, "</tbody></table>")?;
+    }
+    writeln!(out, "</section>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_example_is_json_where_it_looks_like_it() {
+        for endpoint in ENDPOINTS.iter().filter(|e| e.answer.starts_with(['{', '['])) {
+            let parsed: Result<Value, _> = serde_json::from_str(endpoint.answer);
+            assert!(parsed.is_ok(), "{}: {parsed:?}", endpoint.path);
+        }
+    }
+
+    #[test]
+    fn the_document_names_what_is_required() {
+        let spec = openapi();
+        let schema =
+            &spec["paths"]["/translate"]["post"]["requestBody"]["content"]["application/json"]["schema"];
+        assert_eq!(schema["required"], json!(["q", "source", "target"]));
+        assert_eq!(schema["properties"]["alternatives"]["type"], "integer");
+        let answer =
+            &spec["paths"]["/languages"]["get"]["responses"]["200"]["content"]["application/json"]["schema"];
+        assert_eq!(answer["items"]["properties"]["targets"]["items"]["type"], "string");
+        assert_eq!(spec["paths"]["/download_file/{name}"]["get"]["parameters"][0]["in"], "path");
+    }
+}

@@ -1,0 +1,262 @@
+//! The API against the router, without a socket, with small models of random weights.
+
+mod errors;
+mod inside;
+mod pages;
+mod translate;
+
+use super::*;
+use crate::batcher::{Batcher, Engine, Search};
+use axum::body::Body;
+use regard::builtin;
+use regard::decode::SearchOptions;
+use regard::formats::{Languages as ModelLanguages, Model};
+use regard::model::{ModelConfig, Positions, Transformer};
+use regard::text::{TextSample, TokenizerPair, TokenizerSettings};
+use regard::translator::{Candidate, Line, Translator, WatchLines};
+use regard::{Isa, Key};
+use serde_json::{Value, json};
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tower::ServiceExt;
+
+/// A tokenizer that all models share.
+fn tokenizers() -> TokenizerPair {
+    static TOKENIZERS: OnceLock<TokenizerPair> = OnceLock::new();
+    let make = || {
+        let corpus = builtin::corpus(1, 300);
+        let (mut source, mut target) = (TextSample::default(), TextSample::default());
+        for (s, t) in &corpus.train {
+            source.add(s);
+            target.add(t);
+        }
+        let settings = TokenizerSettings { size: Some(500), ..TokenizerSettings::default() };
+        TokenizerPair::train(&source, &target, &settings).unwrap()
+    };
+    TOKENIZERS.get_or_init(make).clone()
+}
+
+/// A model of random weights, in a folder of the pair's name.
+fn model(source: &str, target: &str, positions: Positions) -> ModelSource {
+    let tokenizers = tokenizers();
+    let words = tokenizers.target().size();
+    let transformer = Transformer::new(ModelConfig {
+        source_vocabulary: words,
+        target_vocabulary: words,
+        d_model: 16,
+        heads: 2,
+        d_ff: 24,
+        encoder_layers: 2,
+        decoder_layers: 3,
+        max_positions: 40,
+        positions,
+        ..ModelConfig::default()
+    })
+    .unwrap();
+    let seed = Key::new(7).child(source.len() as u64).bits(target.as_bytes()[0].into());
+    let weights = transformer.parameters().initialise(seed.into());
+    let languages = ModelLanguages { source: Some(source.into()), target: Some(target.into()) };
+    let (generation, final_logits_bias) = (Default::default(), None);
+    let model = Model { transformer, weights, tokenizers, languages, generation, final_logits_bias };
+    let translator = Translator::new(vec![model], Isa::best(), 1).unwrap();
+    // Random weights know no end: a limit keeps the tests quick.
+    let options = SearchOptions { max_length: Some(9), ..translator.options() };
+    let folder = PathBuf::from(format!("{source}-to-{target}"));
+    ModelSource { folder, translator, options, languages: None }
+}
+
+/// English to French and back, and French to Chinese.
+fn app(settings: Settings) -> Arc<App> {
+    let models = vec![
+        model("en", "fr", Positions::Sinusoidal),
+        model("fr", "en", Positions::Learned),
+        model("fr", "zh", Positions::None),
+    ];
+    App::new(models, settings).unwrap()
+}
+
+/// The usual one, which tests share.
+fn usual() -> Arc<App> {
+    static APP: OnceLock<Arc<App>> = OnceLock::new();
+    Arc::clone(APP.get_or_init(|| app(settings())))
+}
+
+fn settings() -> Settings {
+    let batching = Batching { workers: 1, cores: 1, wait: Duration::ZERO, ..Batching::default() };
+    Settings { batching, ..Settings::default() }
+}
+
+struct Answer {
+    status: u16,
+    headers: HeaderMap,
+    body: String,
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|e| panic!("{e}: {}", self.body))
+    }
+
+    fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// The value of an answer that must be good.
+    fn good(&self) -> Value {
+        assert_eq!(self.status, 200, "{}", self.body);
+        self.json()
+    }
+
+    /// Status and message of an answer that must be an error in the shape that clients know.
+    fn error(&self) -> (u16, String) {
+        let value = self.json();
+        assert_eq!(value.as_object().map(serde_json::Map::len), Some(1), "{value}");
+        assert_eq!(self.header("content-type"), "application/json");
+        (self.status, value["error"].as_str().unwrap().to_owned())
+    }
+}
+
+async fn send(app: &Arc<App>, request: Request) -> Answer {
+    let response = router(Arc::clone(app)).oneshot(request).await.unwrap();
+    let (parts, body) = response.into_parts();
+    let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
+    let body = String::from_utf8(body.to_vec()).unwrap();
+    Answer { status: parts.status.as_u16(), headers: parts.headers, body }
+}
+
+fn request(method: &str, path: &str, kind: &str, body: impl Into<Body>) -> Request {
+    let request = axum::http::Request::builder().method(method).uri(path);
+    let request = if kind.is_empty() { request } else { request.header("content-type", kind) };
+    request.body(body.into()).unwrap()
+}
+
+async fn get(app: &Arc<App>, path: &str) -> Answer {
+    send(app, request("GET", path, "", Body::empty())).await
+}
+
+async fn post(app: &Arc<App>, path: &str, value: Value) -> Answer {
+    send(app, request("POST", path, "application/json", value.to_string())).await
+}
+
+async fn form(app: &Arc<App>, path: &str, body: &str) -> Answer {
+    send(app, request("POST", path, "application/x-www-form-urlencoded", body.to_owned())).await
+}
+
+/// Stands in for a model: `panic` panics, `slow` waits until nobody wants it or the gate opens, other text becomes capitals.
+struct StandIn {
+    /// Batches that were begun.
+    begun: AtomicUsize,
+    open: std::sync::Mutex<bool>,
+    /// Texts that were given up while they were under way.
+    given_up: std::sync::Mutex<Vec<String>>,
+}
+
+impl Engine for StandIn {
+    fn beam(&self, nbest: usize) -> usize {
+        nbest
+    }
+
+    fn translate(
+        &self,
+        lines: &[&str],
+        search: Search,
+        _: usize,
+        watch: &dyn WatchLines,
+    ) -> regard::Result<Vec<Line>> {
+        self.begun.fetch_add(1, Ordering::SeqCst);
+        assert!(!lines.contains(&"panic"), "told to");
+        let line = |(i, text): (usize, &&str)| {
+            while text.contains("slow") && !*self.open.lock().unwrap() {
+                if !watch.wanted(i) {
+                    self.given_up.lock().unwrap().push(text.to_string());
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let words = text.split(' ').count();
+            let candidate = Candidate {
+                text: text.to_uppercase(),
+                score: 0.0,
+                tokens: vec![String::new(); words],
+                token_scores: Vec::new(),
+                alignment: (0..words).map(|i| (i, i)).collect(),
+            };
+            watch.grown(i, 0, &candidate.text);
+            Line { candidates: vec![candidate; search.nbest], ..Line::default() }
+        };
+        Ok(lines.iter().enumerate().map(line).collect())
+    }
+}
+
+/// Waits until something is so; it will be soon.
+async fn until(is_so: impl Fn() -> bool) {
+    for _ in 0..10_000 {
+        if is_so() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    panic!("it never came to be");
+}
+
+/// An app whose first model is the stand-in.
+fn with_stand_in(settings: Settings) -> (Arc<App>, Arc<StandIn>) {
+    let stand_in = Arc::new(StandIn { begun: 0.into(), open: false.into(), given_up: Vec::new().into() });
+    let batching = settings.batching.clone();
+    let mut app = app(settings);
+    let model = &mut Arc::get_mut(&mut app).unwrap().models[0];
+    model.batcher = Batcher::new(stand_in.clone(), batching, Arc::clone(&model.metrics)).unwrap();
+    (app, stand_in)
+}
+
+#[test]
+fn models_must_say_their_languages_and_differ() {
+    let refusal = |models| match App::new(models, settings()) {
+        Ok(_) => panic!("this should be refused"),
+        Err(error) => error.to_string(),
+    };
+    assert_eq!(refusal(Vec::new()), "model: at least one is needed");
+    let mut silent = model("", "fr", Positions::None);
+    silent.folder = "some".into();
+    let error = refusal(vec![silent]);
+    assert!(error.starts_with("some: the model does not say from which language to which"), "{error}");
+    assert!(error.contains("en-de=some"), "{error}");
+    let mut named = model("", "fr", Positions::None);
+    named.languages = Some(("EN".into(), "fr".into()));
+    let error = refusal(vec![model("en", "fr", Positions::None), named]);
+    assert!(error.ends_with("translates from en to fr, and so does en-to-fr; one is needed"), "{error}");
+    let bad = Settings { cors: Some("a\nb".into()), ..settings() };
+    let error = App::new(vec![model("en", "fr", Positions::None)], bad).err().unwrap().to_string();
+    assert!(error.starts_with("cors: \"a\\nb\" is no origin"), "{error}");
+}
+
+#[tokio::test]
+async fn a_listener_answers_until_it_is_stopped() {
+    use std::io::{Read, Write};
+    let (app, stand_in) = with_stand_in(settings());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let server = tokio::spawn(run(listener, app, async {
+        let _ = stopped.await;
+    }));
+    let client = tokio::task::spawn_blocking(move || {
+        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        let body = "q=slow+one&source=en&target=fr";
+        let head = "POST /translate HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 30\r\n\r\n";
+        stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    });
+    // The request is under way when the server is told to stop, and is finished all the same.
+    until(|| stand_in.begun.load(Ordering::SeqCst) == 1).await;
+    stop.send(()).unwrap();
+    tokio::task::yield_now().await;
+    *stand_in.open.lock().unwrap() = true;
+    let answer = client.await.unwrap();
+    assert!(answer.ends_with(r#"{"translatedText":"SLOW ONE"}"#), "{answer}");
+    server.await.unwrap().unwrap();
+}

@@ -1,0 +1,108 @@
+//! The words of a sentence and of its translation, and which belongs to which.
+
+use regard::translator::Candidate;
+use std::ops::Range;
+
+/// Where the words of a text lie, in bytes. They are counted as the model's pieces count them: white space parts them.
+pub(crate) fn word_ranges(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut start = None;
+    for (at, c) in text.char_indices() {
+        if c.is_whitespace() || c.is_control() || c == '▁' || c == '\u{feff}' {
+            found.extend(start.take().map(|start| start..at));
+        } else if start.is_none() {
+            start = Some(at);
+        }
+    }
+    found.extend(start.map(|start| start..text.len()));
+    found
+}
+
+/// A word of a translation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Word {
+    pub(crate) text: String,
+    /// The source word that it attended to most, if that is known.
+    pub(crate) from: Option<usize>,
+}
+
+impl Word {
+    pub(crate) fn new(text: impl Into<String>, from: Option<usize>) -> Self {
+        Word { text: text.into(), from }
+    }
+}
+
+/// The translation of a sentence, word by word.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Spoken(pub(crate) Vec<Word>);
+
+impl Spoken {
+    /// From what the search found.
+    pub(crate) fn new(candidate: &Candidate) -> Self {
+        let mut words: Vec<Word> = candidate.text.split(' ').map(|text| Word::new(text, None)).collect();
+        for &(source, target) in &candidate.alignment {
+            if let Some(word) = words.get_mut(target) {
+                word.from = Some(source);
+            }
+        }
+        Spoken(words)
+    }
+
+    /// A text that is its own translation.
+    #[cfg(test)]
+    pub(crate) fn same(text: &str) -> Self {
+        let words = text.split(' ').enumerate().map(|(i, word)| Word::new(word, Some(i)));
+        Spoken(words.collect())
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let words: Vec<&str> = self.0.iter().map(|word| word.text.as_str()).collect();
+        words.join(" ")
+    }
+
+    /// As a translation of what `first` translates: `self` is a translation of `first`.
+    pub(crate) fn after(mut self, first: &Spoken) -> Self {
+        for word in &mut self.0 {
+            word.from = word.from.and_then(|middle| first.0.get(middle)?.from);
+        }
+        self
+    }
+
+    /// Pairs of places, in bytes of the source and of the translation.
+    pub(crate) fn pairs(&self, source: &str) -> Vec<(Range<usize>, Range<usize>)> {
+        let ranges = word_ranges(source);
+        let mut at = 0;
+        let mut pairs = Vec::new();
+        for word in &self.0 {
+            let place = at..at + word.text.len();
+            at = place.end + 1;
+            if let Some(from) = word.from.and_then(|from| ranges.get(from)) {
+                pairs.push((from.clone(), place));
+            }
+        }
+        pairs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_lie_between_spaces() {
+        assert_eq!(word_ranges(" a\tbc\n\n d "), [1..2, 3..5, 8..9]);
+        assert!(word_ranges("").is_empty());
+    }
+
+    #[test]
+    fn two_translations_in_a_row_are_one() {
+        // "the red house" → "la maison rouge" → "das rote Haus"
+        let words = |list: &[(&str, usize)]| {
+            Spoken(list.iter().map(|(text, from)| Word::new(*text, Some(*from))).collect())
+        };
+        let first = words(&[("la", 0), ("maison", 2), ("rouge", 1)]);
+        let both = words(&[("das", 0), ("rote", 2), ("Haus", 1)]).after(&first);
+        assert_eq!(both, words(&[("das", 0), ("rote", 1), ("Haus", 2)]));
+        assert_eq!(both.pairs("the red  house"), [(0..3, 0..3), (4..7, 4..8), (9..14, 9..13)]);
+    }
+}
