@@ -38,6 +38,8 @@ enum Command {
     Translate(commands::translate::Arguments),
     /// Translate a test set and score the result: BLEU, chrF, TER and speed
     Evaluate(commands::evaluate::Arguments),
+    /// Answer translation requests over HTTP, with LibreTranslate's API and a page to look inside
+    Serve(Box<commands::serve::Arguments>),
     /// Look at the attention of a sentence and its translation
     Look(commands::look::Arguments),
     /// BLEU, chrF and TER of translations, number for number as sacreBLEU
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => commands::bench::run(arguments),
         Command::Translate(arguments) => commands::translate::run(arguments),
         Command::Evaluate(arguments) => commands::evaluate::run(arguments),
+        Command::Serve(arguments) => commands::serve::run(*arguments),
         Command::Look(arguments) => commands::look::run(arguments),
         Command::Score(arguments) => commands::score::run(arguments),
         Command::Tokenize(arguments) => commands::tokenize::run(arguments),

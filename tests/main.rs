@@ -8,6 +8,7 @@ mod gradients;
 mod invariants;
 mod metrics;
 mod search;
+mod serve;
 mod text;
 mod train;
 mod transformer;

@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 use tempfile::TempDir;
 
 /// A model folder that all tests share.
-fn folder() -> &'static Path {
+pub(crate) fn folder() -> &'static Path {
     static FOLDER: OnceLock<TempDir> = OnceLock::new();
     FOLDER
         .get_or_init(|| {

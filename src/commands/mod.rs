@@ -11,6 +11,7 @@ pub(crate) mod man;
 pub(crate) mod quickstart;
 pub(crate) mod score;
 mod search;
+pub(crate) mod serve;
 pub(crate) mod tokenize;
 pub(crate) mod train;
 pub(crate) mod translate;

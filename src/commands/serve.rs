@@ -1,0 +1,238 @@
+//! `regard serve`: models behind HTTP.
+
+use super::search::SearchFlags;
+use super::{CommandResult, cores};
+use clap::{Args, ValueEnum};
+use regard::Isa;
+use regard::translator::Translator;
+use regard_serve::{App, Batching, Keys, Limits, ModelSource, Settings};
+use std::error::Error;
+use std::io::IsTerminal;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    regard serve --model model\n  \
+    regard serve --model en-de --model de-en --port 8080\n  \
+    regard serve --model en-de=my-folder --host 0.0.0.0 --api-keys keys.txt --requests-per-minute 60\n\n  \
+    curl http://127.0.0.1:5000/translate -d q='A dog runs.' -d source=en -d target=de\n  \
+    curl http://127.0.0.1:5000/translate -H 'Content-Type: application/json' \\\n    \
+    -d '{\"q\": [\"A <b>dog</b> runs.\"], \"source\": \"auto\", \"target\": \"de\", \"format\": \"html\", \"alternatives\": 2}'\n\n\
+    The API is LibreTranslate's, so its clients can be used; http://127.0.0.1:5000/docs shows it, http://127.0.0.1:5000/ is the\n\
+    page. Where there is no model from one language to another, two in a row are used. Addresses, placeholders such as\n\
+    {name} and %s, numbers and emoji come through a translation unharmed. SIGTERM and Ctrl-C finish what is under way.")]
+pub(crate) struct Arguments {
+    /// The folder of a model; several serve several pairs of languages. SOURCE-TARGET=DIR for a model that does not say its own
+    #[arg(long, value_name = "DIR", required = true, num_args = 1..)]
+    model: Vec<String>,
+    /// The address to listen on; 0.0.0.0 for all of this machine's
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    host: IpAddr,
+    /// The port to listen on; 0 for one that is free
+    #[arg(long, value_name = "N", default_value_t = 5000)]
+    port: u16,
+    /// How many cores to use [default: all]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// How the log on standard error looks; it never has the users' text
+    #[arg(long, value_enum, default_value = "text")]
+    log: Log,
+    #[command(flatten)]
+    access: Access,
+    #[command(flatten)]
+    gathering: Gathering,
+    #[command(flatten)]
+    limits: LimitFlags,
+    #[command(flatten)]
+    search: SearchFlags,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Log {
+    /// A line a request
+    Text,
+    /// A JSON object a request
+    Json,
+    /// Nothing but what goes wrong
+    Quiet,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Who may use it")]
+struct Access {
+    /// A file with one key a line; without one of them no request is answered
+    #[arg(long, value_name = "FILE")]
+    api_keys: Option<PathBuf>,
+    /// The origin whose pages may call the server: one, * for any, or none
+    #[arg(long, value_name = "ORIGIN", default_value = "*")]
+    cors: String,
+    /// Requests a minute of one client: of one key, or else of one address [default: no limit]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    requests_per_minute: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Batches")]
+struct Gathering {
+    /// Sentences of several requests that are translated together, at most; 1 turns it off
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = at_least_one)]
+    max_batch: usize,
+    /// Milliseconds that a worker waits for more sentences
+    #[arg(long, value_name = "MS", default_value_t = 2.0)]
+    batch_wait_ms: f64,
+    /// Threads that run batches, of each model [default: as many as cores]
+    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    workers: Option<usize>,
+    /// Sentences that may wait for a model; more are refused with 503
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = at_least_one)]
+    queue: usize,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Limits of a request")]
+struct LimitFlags {
+    /// Characters
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    char_limit: usize,
+    /// Texts of a list
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    batch_limit: usize,
+    /// Alternatives
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    alternatives_limit: usize,
+    /// Bytes of the body
+    #[arg(long, value_name = "N", default_value_t = 4 << 20)]
+    max_body_bytes: usize,
+    /// Tokens that attention is shown for
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    attention_limit: usize,
+    /// Seconds until it is given up
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
+    timeout: f64,
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("at least 1 is needed".to_owned()),
+        Ok(n) => Ok(n),
+        Err(_) => Err("a whole number is needed".to_owned()),
+    }
+}
+
+/// Seconds or milliseconds as a time; NaN, infinity and what is below zero are refused.
+fn time(flag: &str, value: f64, unit: f64) -> Result<Duration, Box<dyn Error>> {
+    Duration::try_from_secs_f64(value * unit)
+        .map_err(|_| format!("{flag} {value}: a number from 0 on is needed").into())
+}
+
+impl Arguments {
+    fn settings(&self) -> Result<Settings, Box<dyn Error>> {
+        let cores = self.threads.unwrap_or_else(cores).max(1);
+        let Gathering { max_batch, batch_wait_ms, workers, queue } = self.gathering;
+        let limits = &self.limits;
+        let timeout = time("--timeout", limits.timeout, 1.0)?;
+        if timeout.is_zero() {
+            return Err("--timeout 0: leaves no time for a translation".into());
+        }
+        Ok(Settings {
+            limits: Limits {
+                body_bytes: limits.max_body_bytes,
+                characters: limits.char_limit,
+                texts: limits.batch_limit,
+                alternatives: limits.alternatives_limit,
+                attention_tokens: limits.attention_limit,
+                timeout,
+                requests_per_minute: self.access.requests_per_minute,
+            },
+            batching: Batching {
+                most: max_batch,
+                wait: time("--batch-wait-ms", batch_wait_ms, 1e-3)?,
+                queue,
+                workers: workers.unwrap_or(cores),
+                cores,
+            },
+            keys: self.access.api_keys.as_deref().map(Keys::load).transpose()?,
+            cors: (self.access.cors != "none").then(|| self.access.cors.clone()),
+        })
+    }
+
+    fn models(&self) -> Result<Vec<ModelSource>, Box<dyn Error>> {
+        let isa = Isa::from_env()?;
+        let threads = self.threads.unwrap_or_else(cores);
+        let load = |argument: &String| -> Result<ModelSource, Box<dyn Error>> {
+            let (languages, folder) = languages(argument);
+            let translator = Translator::load(&[folder], isa, threads)?;
+            let options = self.search.options(&translator)?;
+            Ok(ModelSource { folder: folder.to_owned(), translator, options, languages })
+        };
+        self.model.iter().map(load).collect()
+    }
+}
+
+/// `en-de=DIR` as a pair and a folder; a folder that exists under the whole name is one.
+fn languages(argument: &str) -> (Option<(String, String)>, &Path) {
+    let pair = argument.split_once('=').and_then(|(pair, folder)| Some((pair.split_once('-')?, folder)));
+    match pair.filter(|_| !Path::new(argument).exists()) {
+        Some(((source, target), folder)) if !source.is_empty() && !target.is_empty() => {
+            (Some((source.to_owned(), target.to_owned())), Path::new(folder))
+        }
+        _ => (None, Path::new(argument)),
+    }
+}
+
+pub(crate) fn run(arguments: Arguments) -> CommandResult {
+    start_log(arguments.log);
+    let app = App::new(arguments.models()?, arguments.settings()?)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let address = (arguments.host, arguments.port);
+    runtime.block_on(async {
+        let listener = TcpListener::bind(address)
+            .await
+            .map_err(|e| format!("{}:{}: {e}; choose another --host or --port", address.0, address.1))?;
+        let address = listener.local_addr()?;
+        eprintln!("regard: serving on http://{address}");
+        regard_serve::run(listener, Arc::clone(&app), stopped()?).await?;
+        eprintln!("regard: finished what was under way");
+        Ok(())
+    })
+}
+
+/// Ends with the first SIGINT or SIGTERM; a second one ends the program at once.
+fn stopped() -> std::io::Result<impl Future<Output = ()>> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        tokio::spawn(async move {
+            let status = tokio::select! {
+                _ = interrupt.recv() => 130,
+                _ = terminate.recv() => 143,
+            };
+            std::process::exit(status);
+        });
+    })
+}
+
+fn start_log(log: Log) {
+    let level = match log {
+        Log::Quiet => tracing::Level::ERROR,
+        Log::Text | Log::Json => tracing::Level::INFO,
+    };
+    let subscriber = tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_max_level(level)
+        .with_target(false)
+        .with_ansi(std::io::stderr().is_terminal());
+    match log {
+        Log::Json => subscriber.json().init(),
+        Log::Text | Log::Quiet => subscriber.init(),
+    }
+}

@@ -1,0 +1,109 @@
+//! `regard serve` as a user runs it: started, asked over a socket, ended by a signal.
+
+use super::translate::folder;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+/// A server that is ended with the test.
+struct Server {
+    child: Child,
+    log: BufReader<ChildStderr>,
+    address: String,
+}
+
+impl Server {
+    fn start(flags: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_regard"))
+            .args(["serve", "--port", "0", "--max-length", "9", "--model", folder().to_str().unwrap()])
+            .args(flags)
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        log.read_line(&mut line).unwrap();
+        let address =
+            line.trim().strip_prefix("regard: serving on http://").unwrap_or_else(|| panic!("{line}"));
+        Server { address: address.to_owned(), child, log }
+    }
+
+    fn ask(&self, head: &str, body: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let length = body.len();
+        let request = format!(
+            "{head} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    /// Ends it by a signal; what it logged.
+    fn stop(mut self, signal: &str) -> String {
+        assert!(
+            Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap().success()
+        );
+        let mut log = String::new();
+        self.log.read_to_string(&mut log).unwrap();
+        assert_eq!(self.child.wait().unwrap().code(), Some(0), "{log}");
+        log
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_server_answers_and_ends_with_a_signal() {
+    let server = Server::start(&[]);
+    assert!(server.address.starts_with("127.0.0.1:"), "{}", server.address);
+    let answer = server.ask("GET /health", "");
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("{\"status\":\"ok\"}"), "{answer}");
+    let answer = server.ask("POST /translate", "q=The+secret+dog+sleeps.&source=en&target=fr");
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("{\"translatedText\":\""), "{answer}");
+    let log = server.stop("-TERM");
+    assert!(log.contains("route=\"/translate\"") && log.contains("status=200"), "{log}");
+    assert!(!log.contains("secret"), "the log has a user's text: {log}");
+    assert!(log.ends_with("regard: finished what was under way\n"), "{log}");
+}
+
+#[test]
+fn the_log_can_be_json() {
+    let server = Server::start(&["--log", "json"]);
+    server.ask("GET /nothing?q=secret", "");
+    let log = server.stop("-INT");
+    let line = log.lines().find(|line| line.starts_with('{')).unwrap_or_else(|| panic!("{log}"));
+    let value: serde_json::Value = serde_json::from_str(line).unwrap();
+    assert_eq!(value["fields"]["status"], 404);
+    assert!(!log.contains("secret"), "{log}");
+}
+
+#[test]
+fn what_cannot_be_served_is_refused_with_one_message() {
+    let model = folder().to_str().unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    for (flags, message) in [
+        (vec!["--model", "no-such-folder"], "no-such-folder: no such folder"),
+        (vec!["--model", model, "--model", model], "translates from en to fr, and so does"),
+        (vec!["--model", model, "--port", &port], "choose another --host or --port"),
+        (vec!["--model", model, "--api-keys", "no-such-file"], "no-such-file: "),
+        (vec!["--model", model, "--timeout=-1"], "--timeout -1: a number from 0 on is needed"),
+        (
+            vec!["--model", model, "--batch-wait-ms", "nan"],
+            "--batch-wait-ms NaN: a number from 0 on is needed",
+        ),
+        (vec!["--model", model, "--beam", "0"], "beam: 0 is too few"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_regard")).arg("serve").args(&flags).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && error.contains(message), "{flags:?}: {error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+}
