@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""The real client `libretranslatepy` against a started server.
+
+    cargo build --release && python3 tools/libretranslate_client.py [target/release/regard]
+
+Makes a virtual environment and a small model in a temporary folder, starts `regard serve` on a free port, and calls everything that
+the client has. Exit 1 when an answer is not what a LibreTranslate server would give. Needs a package index for the client.
+"""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import venv
+
+CLIENT = "libretranslatepy==2.1.4"
+
+# Runs inside the virtual environment; its argument is the server's address.
+CALLS = """
+import json, sys, urllib.error
+from libretranslatepy import LibreTranslateAPI
+
+api = LibreTranslateAPI(sys.argv[1])
+answers = {"languages": api.languages()}
+answers["detect"] = api.detect("This is quite an ordinary English sentence.")
+answers["translate"] = api.translate("The dog sleeps.\\n\\nA cat, {name} & 100 % \U0001f642!", "en", "fr")
+answers["auto"] = api.translate("The dog sleeps.", "auto", "fr")
+answers["same"] = api.translate("The dog sleeps.", "en", "en")
+try:
+    api.translate("The dog sleeps.", "en", "zz")
+except urllib.error.HTTPError as error:
+    answers["refused"] = [error.code, json.load(error)]
+print(json.dumps(answers))
+"""
+
+
+def check(answers):
+    """What is wrong with the answers."""
+    languages = [{"code": "en", "name": "English", "targets": ["en", "fr"]}, {"code": "fr", "name": "French", "targets": ["fr"]}]
+    text = answers["translate"]
+    faults = {
+        "languages": answers["languages"] == languages,
+        "detect": answers["detect"][0]["language"] == "en" and 0 <= answers["detect"][0]["confidence"] <= 100,
+        "translate": isinstance(text, str) and "\n\n" in text and "{name}" in text and "\U0001f642" in text and "100" in text,
+        "auto": isinstance(answers["auto"], str) and answers["auto"] != "",
+        "same": answers["same"] == "The dog sleeps.",
+        "refused": answers.get("refused") == [400, {"error": "zz is not supported"}],
+    }
+    return [f"{name}: {json.dumps(answers.get(name), ensure_ascii=False)}" for name, good in faults.items() if not good]
+
+
+def main():
+    root = pathlib.Path(__file__).resolve().parent.parent
+    regard = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else root / "target" / "release" / "regard"
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        venv.create(folder / "venv", with_pip=True)
+        python = folder / "venv" / "bin" / "python"
+        subprocess.run([python, "-m", "pip", "install", "--quiet", CLIENT], check=True)
+        model = folder / "model"
+        command = [regard, "quickstart", "--out", model, "--pairs", "500", "--steps", "3"]
+        subprocess.run(command, check=True, capture_output=True)
+        server = subprocess.Popen(
+            [regard, "serve", "--model", model, "--port", "0", "--log", "quiet"], stderr=subprocess.PIPE, text=True
+        )
+        try:
+            address = next(filter(None, (re.search(r"serving on (\S+)", line) for line in server.stderr)))
+            calls = subprocess.run([python, "-c", CALLS, address.group(1)], capture_output=True, text=True)
+        finally:
+            server.terminate()
+            server.communicate(timeout=30)
+        if calls.returncode != 0:
+            sys.exit(f"{CLIENT} failed:\n{calls.stderr}")
+        faults = check(json.loads(calls.stdout))
+        if server.returncode != 0:
+            faults.append(f"the server ended with {server.returncode}")
+        for fault in faults:
+            print(fault, file=sys.stderr)
+        if faults:
+            sys.exit(1)
+        print(f"{CLIENT}: languages, detect, translate and errors as expected")
+
+
+if __name__ == "__main__":
+    main()
