@@ -92,9 +92,9 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
             translator.target().encode(&best.text)?
         }
     };
-    let model = arguments.model.first()?;
+    let transformer = &translator.model().transformer;
     let mut tape = Tape::new(translator.isa(), translator.threads());
-    let maps = attention_maps(&mut tape, &model.transformer, &model.weights, &source, &target)?;
+    let maps = attention_maps(&mut tape, transformer, &translator.weights(), &source, &target)?;
     let pieces = |tokenizer: &regard::text::Tokenizer, ids: &[u32]| -> Vec<String> {
         ids.iter().map(|&id| tokenizer.piece(id).unwrap_or_default()).collect()
     };

@@ -3,7 +3,6 @@
 use super::cores;
 use clap::{Args, ValueEnum};
 use regard::decode::{EarlyStopping, LengthPenalty, Precision, Sampling, SearchOptions};
-use regard::formats::Model;
 use regard::translator::Translator;
 use regard::{Isa, Result};
 use std::path::PathBuf;
@@ -41,11 +40,6 @@ impl ModelFlags {
     pub(super) fn load(&self) -> std::result::Result<Translator, Box<dyn std::error::Error>> {
         let (isa, threads) = (Isa::from_env()?, self.threads.unwrap_or_else(cores));
         Ok(Translator::load_as(&self.model, self.precision.map(Precision::from), isa, threads)?)
-    }
-
-    /// The first model with its weights, as training had them.
-    pub(super) fn first(&self) -> Result<Model> {
-        Model::load(&self.model[0])
     }
 }
 

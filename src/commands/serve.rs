@@ -1,9 +1,10 @@
 //! `regard serve`: models behind HTTP.
 
-use super::search::SearchFlags;
+use super::search::{PrecisionFlag, SearchFlags};
 use super::{CommandResult, cores};
 use clap::{Args, ValueEnum};
 use regard::Isa;
+use regard::decode::Precision;
 use regard::translator::Translator;
 use regard_serve::{App, Batching, Keys, Limits, ModelSource, Settings};
 use std::error::Error;
@@ -39,6 +40,9 @@ pub(crate) struct Arguments {
     /// How many cores to use [default: all]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+    /// The number format of the matrix products [default: int8 for a quantised model, else f32]
+    #[arg(long, value_enum)]
+    precision: Option<PrecisionFlag>,
     /// How the log on standard error looks; it never has the users' text
     #[arg(long, value_enum, default_value = "text")]
     log: Log,
@@ -164,9 +168,10 @@ impl Arguments {
     fn models(&self) -> Result<Vec<ModelSource>, Box<dyn Error>> {
         let isa = Isa::from_env()?;
         let threads = self.threads.unwrap_or_else(cores);
+        let precision = self.precision.map(Precision::from);
         let load = |argument: &String| -> Result<ModelSource, Box<dyn Error>> {
             let (languages, folder) = languages(argument);
-            let translator = Translator::load(&[folder], isa, threads)?;
+            let translator = Translator::load_as(&[folder], precision, isa, threads)?;
             let options = self.search.options(&translator)?;
             Ok(ModelSource { folder: folder.to_owned(), translator, options, languages })
         };

@@ -170,6 +170,11 @@ impl Translator {
         &self.models[0]
     }
 
+    /// The weights of the first model, unpacked; in 8 bits, what is left of them.
+    pub fn weights(&self) -> Vec<f32> {
+        self.engines[0].weights()
+    }
+
     /// The instruction set it runs on.
     pub fn isa(&self) -> Isa {
         self.engines[0].isa()

@@ -128,6 +128,22 @@ impl Engine {
         self.matrices.values().map(Packed::bytes).chain(vectors).sum()
     }
 
+    /// The flat vector of weights again, as training and attention maps want it; in 8 bits, what is left of them.
+    pub fn weights(&self) -> Vec<f32> {
+        let mut weights = vec![0.0; self.model.parameters().len()];
+        for parameter in self.model.parameters() {
+            let to = &mut weights[parameter.param.range()];
+            match self.matrices.get(&parameter.param.offset) {
+                Some(matrix) => {
+                    let rows = to.chunks_exact_mut(parameter.shape[1].max(1));
+                    rows.enumerate().for_each(|(i, row)| matrix.read_row(i, row));
+                }
+                None => to.copy_from_slice(self.vector(parameter.param)),
+            }
+        }
+        weights
+    }
+
     pub(super) fn matrix(&self, param: Param) -> &Packed {
         &self.matrices[&param.offset]
     }

@@ -132,9 +132,9 @@ fn encoded(app: &App, tokenizer: &Tokenizer, text: &str) -> ApiResult<Vec<u32>> 
 
 /// All attention of a sentence and its translation, as the answer.
 fn look(translator: &Translator, source: &[u32], target: &[u32], translation: String) -> ApiResult {
-    let model = translator.model();
+    let transformer = &translator.model().transformer;
     let mut tape = Tape::new(translator.isa(), translator.threads());
-    let maps = attention_maps(&mut tape, &model.transformer, &model.weights, source, target)
+    let maps = attention_maps(&mut tape, transformer, &translator.weights(), source, target)
         .map_err(|e| ApiError::bad(e.to_string()))?;
     let pieces = |tokenizer: &Tokenizer, ids: &[u32]| {
         ids.iter().map(|&id| tokenizer.piece(id).unwrap_or_default()).collect()
@@ -181,16 +181,14 @@ pub(super) async fn positions(State(app): State<Arc<App>>, call: Call) -> ApiRes
     let d = config.d_model;
     let n = POSITIONS.min(config.max_positions);
     let interleaved = table::interleaved(n, d);
-    let own = match config.positions {
-        Positions::Sinusoidal => Some(table::sinusoidal(n, d)),
-        Positions::Learned => inner
-            .transformer
-            .parameters()
-            .get("encoder.positions")
-            .and_then(|p| inner.weights.get(p.param.range())?.get(..n * d))
-            .map(<[f32]>::to_vec),
-        Positions::Relative | Positions::None => None,
-    };
+    let own =
+        match config.positions {
+            Positions::Sinusoidal => Some(table::sinusoidal(n, d)),
+            Positions::Learned => inner.transformer.parameters().get("encoder.positions").and_then(|p| {
+                model.translator.weights().get(p.param.range())?.get(..n * d).map(<[f32]>::to_vec)
+            }),
+            Positions::Relative | Positions::None => None,
+        };
     ok(&PositionTables {
         kind: config.positions,
         interleaved: Rows { data: &interleaved, columns: d },

@@ -9,7 +9,7 @@ use super::*;
 use crate::batcher::{Batcher, Engine, Search};
 use axum::body::Body;
 use regard::builtin;
-use regard::decode::SearchOptions;
+use regard::decode::{Precision, SearchOptions};
 use regard::formats::{Languages as ModelLanguages, Model};
 use regard::model::{ModelConfig, Positions, Transformer};
 use regard::text::{TextSample, TokenizerPair, TokenizerSettings};
@@ -60,7 +60,7 @@ fn model(source: &str, target: &str, positions: Positions) -> ModelSource {
     let languages = ModelLanguages { source: Some(source.into()), target: Some(target.into()) };
     let (generation, final_logits_bias) = (Default::default(), None);
     let model = Model { transformer, weights, tokenizers, languages, generation, final_logits_bias };
-    let translator = Translator::new(vec![model], Isa::best(), 1).unwrap();
+    let translator = Translator::new(vec![model], Precision::F32, Isa::best(), 1).unwrap();
     // Random weights know no end: a limit keeps the tests quick.
     let options = SearchOptions { max_length: Some(9), ..translator.options() };
     let folder = PathBuf::from(format!("{source}-to-{target}"));
