@@ -20,11 +20,43 @@ struct File {
 pub(crate) const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
 
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const SVG: &str = "image/svg+xml";
+
+macro_rules! files {
+    ($($name:literal: $kind:ident,)*) => {
+        &[
+            File { path: "/", kind: HTML, bytes: include_bytes!("../page/index.html") },
+            File { path: "/docs.css", kind: CSS, bytes: include_bytes!("docs.css") },
+            $(File { path: concat!("/", $name), kind: $kind, bytes: include_bytes!(concat!("../page/", $name)) },)*
+        ]
+    };
+}
+
 /// Every file. They load nothing from anywhere else.
-const FILES: [File; 2] = [
-    File { path: "/", kind: HTML, bytes: include_bytes!("../page/index.html") },
-    File { path: "/docs.css", kind: CSS, bytes: include_bytes!("docs.css") },
-];
+const FILES: &[File] = files! {
+    "style.css": CSS,
+    "icon.svg": SVG,
+    "api.js": SCRIPT,
+    "app.js": SCRIPT,
+    "chart.js": SCRIPT,
+    "colour.js": SCRIPT,
+    "dom.js": SCRIPT,
+    "heatmap.js": SCRIPT,
+    "hints.js": SCRIPT,
+    "latest.js": SCRIPT,
+    "lines.js": SCRIPT,
+    "scale.js": SCRIPT,
+    "sinusoid.js": SCRIPT,
+    "store.js": SCRIPT,
+    "text.js": SCRIPT,
+    "theme.js": SCRIPT,
+    "view-attention.js": SCRIPT,
+    "view-model.js": SCRIPT,
+    "view-positions.js": SCRIPT,
+    "view-translate.js": SCRIPT,
+    "word-links.js": SCRIPT,
+};
 
 /// A page of this server may load from this server alone.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
@@ -60,4 +92,21 @@ pub(crate) fn answer(request: &HeaderMap, kind: &'static str, bytes: impl AsRef<
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_of_the_page_is_served() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("page");
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            // The first is served as `/`; the second is for the tests of the modules.
+            if name != "index.html" && name != "package.json" {
+                assert!(FILES.iter().any(|file| file.path == format!("/{name}")), "{name}");
+            }
+        }
+    }
 }
