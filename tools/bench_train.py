@@ -8,26 +8,9 @@
 The workload is that of tools/peers/torch_train.py: random tokens, dropout 0.1, label smoothing 0.1, clipping and Adam
 included. Each round runs PyTorch (eager, f32), then Regard, in processes of their own, so that a noisy minute hits both.
 """
-import argparse, json, pathlib, platform, statistics, subprocess, sys
+import argparse, json, statistics, sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-
-
-def run(command):
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(map(str, command))}\n{done.stderr}")
-    return json.loads(done.stdout.strip().splitlines()[-1])
-
-
-def cpu():
-    try:
-        for line in open("/proc/cpuinfo"):
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.processor()
+from alternate import BINARY, ROOT, check_binary, cpu, run
 
 
 def main():
@@ -39,16 +22,14 @@ def main():
     a.add_argument("--precision", default="f32")
     a.add_argument("--markdown", action="store_true", help="print a table for the README")
     a = a.parse_args()
-    binary = ROOT / "target" / "release" / "regard"
-    if not binary.exists():
-        sys.exit(f"{binary.relative_to(ROOT)} is not there: cargo build --release")
+    check_binary()
     rows = []
     for preset in a.presets:
         torch, ours = [], []
         for n in range(a.rounds):
             common = ["--seconds", str(a.seconds), "--threads", str(a.threads)]
             torch.append(run([sys.executable, ROOT / "tools/peers/torch_train.py", preset, a.precision, *common]))
-            ours.append(run([binary, "bench", "train", "--preset", preset, "--precision", a.precision, "--json", *common]))
+            ours.append(run([BINARY, "bench", "train", "--preset", preset, "--precision", a.precision, "--json", *common]))
             for line in (torch[-1], ours[-1]):
                 print(f"round {n + 1}: {json.dumps(line)}", file=sys.stderr, flush=True)
         median = lambda runs, field: statistics.median(r[field] for r in runs)

@@ -47,10 +47,37 @@ pub(super) struct Bytes {
     starts: Vec<i32>,
 }
 
+/// How an instruction set wants weights and inputs to lie.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    /// Columns of a panel.
+    width: usize,
+    /// Neighbouring numbers that are multiplied and added at once.
+    group: usize,
+    /// What each number of the input has been raised by.
+    zero_point: i32,
+}
+
+impl Layout {
+    fn of(isa: Isa) -> Self {
+        Layout { width: panel_width(isa), group: group(isa), zero_point: zero_point(isa) }
+    }
+
+    /// How many words a row of `k` numbers takes: whole vectors of them.
+    fn groups(self, k: usize) -> usize {
+        let lanes = self.width / 2;
+        k.div_ceil(lanes * self.group) * lanes
+    }
+}
+
 impl Bytes {
     pub(super) fn pack(isa: Isa, values: &[i8], scales: &[f32], k: usize) -> Self {
-        let (width, group, groups) = (panel_width(isa), group(isa), groups(isa, k));
-        let n = scales.len();
+        Self::pack_as(Layout::of(isa), values, scales, k)
+    }
+
+    fn pack_as(layout: Layout, values: &[i8], scales: &[f32], k: usize) -> Self {
+        let Layout { width, group, zero_point } = layout;
+        let (n, groups) = (scales.len(), layout.groups(k));
         let padded = n.next_multiple_of(width);
         let mut panels = Aligned::zeros(padded * groups * group);
         let mut starts = vec![0; padded];
@@ -61,7 +88,7 @@ impl Bytes {
                 let at = start + g * width * group;
                 to[at..at + part.len()].copy_from_slice(part);
             }
-            starts[i] = -zero_point(isa) * row.iter().map(|&x| i32::from(x)).sum::<i32>();
+            starts[i] = -zero_point * row.iter().map(|&x| i32::from(x)).sum::<i32>();
         }
         let scales = scales.iter().copied().chain(std::iter::repeat_n(0.0, padded - n)).collect();
         Bytes { k, groups, group, panels, scales, starts }
@@ -93,12 +120,6 @@ impl Bytes {
     }
 }
 
-/// How many words a row of `k` numbers takes: whole vectors of them.
-fn groups(isa: Isa, k: usize) -> usize {
-    let lanes = panel_width(isa) / 2;
-    k.div_ceil(lanes * group(isa)) * lanes
-}
-
 /// Rows of the input in 8 bits, in the order in which the kernel wants them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Quantized {
@@ -111,7 +132,7 @@ pub(super) struct Quantized {
 
 impl Quantized {
     pub(super) fn fill(&mut self, isa: Isa, x: Mat<'_>) {
-        (self.rows, self.cols, self.groups) = (x.rows, x.cols, groups(isa, x.cols));
+        (self.rows, self.cols, self.groups) = (x.rows, x.cols, Layout::of(isa).groups(x.cols));
         self.words.resize(self.rows * self.groups, 0);
         self.scales.resize(self.rows, 0.0);
         quantize(isa, x, &mut self.words, &mut self.scales);
@@ -243,6 +264,52 @@ unsafe fn tile<S: Simd, const R: usize>(
                 *out = s.mul_add(s.int_to_float(sums[j]), scale, s.load(panel.offset.add(j * S::LANES)));
             }
             place.write(s, i, out);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::random;
+
+    /// What the kernel does with a layout, in plain loops: also that of instruction sets which this machine lacks.
+    fn by_layout(layout: Layout, values: &[i8], k: usize, x: &[i32]) -> Vec<i32> {
+        let n = values.len() / k;
+        let packed = Bytes::pack_as(layout, values, &vec![1.0; n], k);
+        let Layout { width, group, zero_point } = layout;
+        let padded: Vec<i32> =
+            (0..packed.groups * group).map(|t| x.get(t).unwrap_or(&0) + zero_point).collect();
+        let panels = packed.panels.as_slice();
+        let column = |i: usize| {
+            let panel = &panels[i / width * packed.groups * group * width..];
+            let product = |(t, x): (usize, &i32)| {
+                let weight = panel[t / group * width * group + i % width * group + t % group];
+                i32::from(weight) * x
+            };
+            packed.starts[i] + padded.iter().enumerate().map(product).sum::<i32>()
+        };
+        (0..n).map(column).collect()
+    }
+
+    #[test]
+    fn the_layouts_of_all_instruction_sets_mean_the_same() {
+        let layouts = [(16, 2, 0), (8, 2, 0), (32, 4, 128)].map(|(width, group, zero_point)| Layout {
+            width,
+            group,
+            zero_point,
+        });
+        for (n, k) in [(1, 1), (5, 3), (33, 70), (40, 64), (64, 129)] {
+            let whole = |count: usize, seed: u64| -> Vec<i32> {
+                random(count, seed).iter().map(|x| (x * 63.0).round() as i32).collect()
+            };
+            let (w, x) = (whole(n * k, 1), whole(k, 2));
+            let values: Vec<i8> = w.iter().map(|&w| w as i8).collect();
+            let want: Vec<i32> =
+                w.chunks(k).map(|row| row.iter().zip(&x).map(|(w, x)| w * x).sum()).collect();
+            for layout in layouts {
+                assert_eq!(by_layout(layout, &values, k, &x), want, "{layout:?} {n}×{k}");
+            }
         }
     }
 }
