@@ -4,6 +4,7 @@ use crate::text::trained;
 use regard::Isa;
 use regard::autograd::Tape;
 use regard::batch::Packed;
+use regard::decode::score_pairs;
 use regard::formats::{GenerationConfig, Languages, Model, Precision, average};
 use regard::model::{Activation, Combine, ModelConfig, NormPlace, Positions, Taped, Transformer, Tying};
 use regard::text::{Segmentation, TokenizerPair};
@@ -13,7 +14,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-const CASES: [&str; 5] = ["swish-shared", "relu-shared", "gelu-separate", "relu-untied", "swish-half"];
+const CASES: [&str; 6] =
+    ["swish-shared", "relu-shared", "gelu-separate", "relu-untied", "swish-output", "swish-half"];
 
 #[derive(Deserialize)]
 struct Golden {
@@ -98,7 +100,8 @@ fn transformers_models_compute_the_same_here() {
         assert_eq!(Model::why_not_marian(model.transformer.config()), [""; 0]);
         assert_eq!(model.generation.num_beams, Some(6));
         assert_eq!(model.generation.bad_words_ids, Some(vec![vec![39]]));
-        assert_eq!(model.generation.length_penalty, None);
+        // What the file does not say is what its author had.
+        assert_eq!(model.generation.length_penalty, Some(1.0));
         assert_eq!(model.languages.source.as_deref(), Some("aa"));
         assert_eq!(model.tokenizers.is_joint(), !case.ends_with("separate") && !case.ends_with("untied"));
         let precision = if case == "swish-half" { Precision::F16 } else { Precision::F32 };
@@ -109,7 +112,7 @@ fn transformers_models_compute_the_same_here() {
         model.save(saved.path(), Precision::F32).unwrap();
         let again = Model::load(saved.path()).unwrap();
         assert_eq!(again.weights, model.weights);
-        assert_eq!(again.generation.length_penalty, Some(0.6));
+        assert_eq!(again.generation, model.generation);
         for model in [model, again] {
             for (i, sentence) in golden.sentences.iter().enumerate() {
                 let (encoded, logits) = run(&model, &sentence.source, &sentence.target);
@@ -118,6 +121,32 @@ fn transformers_models_compute_the_same_here() {
             }
         }
     }
+}
+
+/// The bias of the logits counts in training too: forced decoding gives what the golden logits say.
+#[test]
+fn a_bias_belongs_to_the_loss() {
+    for case in ["swish-shared", "gelu-separate"] {
+        let folder = golden_folder(case);
+        let golden = fs::read_to_string(folder.join("golden.json")).unwrap();
+        let golden: Golden = serde_json::from_str(&golden).unwrap();
+        let Model { transformer, weights, final_logits_bias, .. } = Model::load(&folder).unwrap();
+        let transformer = transformer.with_output_bias(final_logits_bias).unwrap();
+        for sentence in &golden.sentences {
+            let pair = (sentence.source.clone(), sentence.target[1..].to_vec());
+            let got = score_pairs(&transformer, &weights, &[pair], Isa::best(), 1).unwrap().remove(0);
+            let want = sentence.target[1..].iter().zip(sentence.logits.chunks(40)).map(|(&id, row)| {
+                // Padding, the last word, takes no part.
+                let sum: f32 = row[..39].iter().map(|x| x.exp()).sum();
+                row[id as usize] - sum.ln()
+            });
+            close(&got, &want.collect::<Vec<_>>(), case);
+        }
+    }
+    let transformer = ours(|_| (), joint()).transformer;
+    let words = transformer.config().target_vocabulary;
+    let error = transformer.with_output_bias(Some(vec![0.0; 3])).unwrap_err().to_string();
+    assert_eq!(error, format!("model: a bias of 3 numbers for a vocabulary of {words}"));
 }
 
 fn ours(change: impl FnOnce(&mut ModelConfig), tokenizers: TokenizerPair) -> Model {
@@ -135,12 +164,13 @@ fn ours(change: impl FnOnce(&mut ModelConfig), tokenizers: TokenizerPair) -> Mod
     change(&mut config);
     let transformer = Transformer::new(config).unwrap();
     let weights = (0..transformer.parameters().len()).map(|i| ((i * 7919) as f32).sin()).collect();
+    let (pad, eos) = (tokenizers.target().pad(), tokenizers.target().eos());
     Model {
         transformer,
         weights,
         tokenizers,
         languages: Languages { source: Some("en".into()), target: None },
-        generation: GenerationConfig { num_beams: Some(5), ..GenerationConfig::default() },
+        generation: GenerationConfig { num_beams: Some(5), ..GenerationConfig::standard(pad, eos, 32) },
         final_logits_bias: None,
     }
 }
@@ -196,8 +226,7 @@ fn every_model_of_ours_comes_back_bit_by_bit() {
         assert_eq!(read.tokenizers.source().to_json(), model.tokenizers.source().to_json());
         assert_eq!(read.final_logits_bias, None);
         let target = model.tokenizers.target();
-        let standard = GenerationConfig::standard(target.pad(), target.eos(), 32);
-        assert_eq!(read.generation, model.generation.clone().or(standard));
+        assert_eq!(read.generation, model.generation);
         let files: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|f| f.unwrap().file_name()).collect();
         assert_eq!(files.len(), 5, "{files:?}");
         let description = Model::describe(folder.path()).unwrap();
@@ -282,6 +311,14 @@ fn older_folders_are_understood() {
     assert_eq!(model.generation.num_beams, Some(6));
     assert_eq!(model.generation.bad_words_ids, Some(vec![vec![39]]));
     assert_eq!(model.languages, Languages::default());
+    // The end is forced in such folders, unless they say no.
+    assert_eq!(model.generation.forced_eos_token_id, Some(0));
+    edit(folder.path(), "config.json", |config| config["forced_eos_token_id"] = Value::Null);
+    assert_eq!(Model::load(folder.path()).unwrap().generation.forced_eos_token_id, None);
+    edit(folder.path(), "config.json", |config| {
+        config.as_object_mut().unwrap().remove("forced_eos_token_id");
+    });
+    assert_eq!(Model::load(folder.path()).unwrap().generation.forced_eos_token_id, Some(0));
 }
 
 #[test]
@@ -325,7 +362,12 @@ fn wrong_configurations_are_refused_by_key() {
         (
             "tie_word_embeddings",
             json!(false),
-            "config.json: tie_word_embeddings: false with share_encoder_decoder_embeddings true is not supported yet",
+            "model.safetensors: tensor lm_head.weight of shape [40, 8] is missing",
+        ),
+        (
+            "tie_word_embeddings",
+            json!("no"),
+            "config.json: tie_word_embeddings: invalid type: string \"no\", expected a boolean",
         ),
         (
             "pad_token_id",
@@ -428,20 +470,26 @@ fn sizes_that_disagree_are_named() {
 fn missing_files_are_named() {
     let nothing = Model::load(Path::new("no/such/model")).unwrap_err().to_string();
     assert!(nothing.starts_with("no/such/model: no such folder"), "{nothing}");
-    for file in ["config.json", "model.safetensors", "tokenizer.json"] {
+    for file in ["config.json", "tokenizer.json"] {
         let folder = copy("swish-shared");
         fs::remove_file(folder.path().join(file)).unwrap();
         let error = refusal(folder.path());
         assert!(error.starts_with(&format!("{file}: ")) && error.contains("os error 2"), "{error}");
     }
-    for (file, other) in [("model.safetensors", "pytorch_model.bin"), ("tokenizer.json", "source.spm")] {
-        let folder = copy("swish-shared");
-        fs::rename(folder.path().join(file), folder.path().join(other)).unwrap();
-        assert_eq!(
-            refusal(folder.path()),
-            format!("{file}: is missing; {other} is there, but cannot be read yet")
-        );
-    }
+    let folder = copy("swish-shared");
+    fs::remove_file(folder.path().join("model.safetensors")).unwrap();
+    assert_eq!(
+        refusal(folder.path()),
+        format!(
+            "{}: no weights: neither model.safetensors nor model.safetensors.index.json nor pytorch_model.bin nor \
+             pytorch_model.bin.index.json is there",
+            folder.path().display()
+        )
+    );
+    let folder = copy("swish-shared");
+    fs::rename(folder.path().join("tokenizer.json"), folder.path().join("source.spm")).unwrap();
+    let want = "tokenizer.json: is missing; source.spm is there, but cannot be read yet";
+    assert_eq!(refusal(folder.path()), want);
 }
 
 #[test]
@@ -579,4 +627,175 @@ fn average_writes_a_folder() {
     assert!(err.contains("activation is \"silu\" in one and \"relu\" in the other"), "{err}");
     assert!(err.contains(swish) && err.contains(relu), "{err}");
     assert_eq!(regard(&["average", "--out", name]).0, Some(2));
+}
+
+fn torch_file(name: &str) -> Vec<u8> {
+    fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens/torch").join(name)).unwrap()
+}
+
+/// The golden folder with a file of torch.save in the place of its weights.
+fn torch_folder(name: &str) -> TempDir {
+    let folder = copy("swish-shared");
+    fs::remove_file(folder.path().join("model.safetensors")).unwrap();
+    fs::write(folder.path().join("pytorch_model.bin"), torch_file(name)).unwrap();
+    folder
+}
+
+#[test]
+fn pytorch_files_are_read_and_their_shared_matrix_is_trusted() {
+    let want = Model::load(&golden_folder("swish-shared")).unwrap();
+    for name in ["model-archive.bin", "model-older.bin"] {
+        let folder = torch_folder(name);
+        let model = Model::load(folder.path()).unwrap();
+        assert_eq!(model.weights, want.weights, "{name}");
+        assert_eq!(model.final_logits_bias, want.final_logits_bias, "{name}");
+        let description = Model::describe(folder.path()).unwrap();
+        assert_eq!(description.precision, Precision::F32);
+        assert_eq!(description.weight_bytes, torch_file(name).len() as u64);
+        let paths = [golden_folder("swish-shared"), folder.path().to_path_buf()];
+        assert_eq!(average(&paths).unwrap().weights, want.weights, "{name}");
+        // And written as safetensors.
+        let saved = tempfile::tempdir().unwrap();
+        model.save(saved.path(), Precision::F32).unwrap();
+        assert_eq!(Model::load(saved.path()).unwrap().weights, want.weights);
+        // Safetensors come first.
+        fs::write(folder.path().join("model.safetensors"), "").unwrap();
+        assert_eq!(refusal(folder.path()), "model.safetensors: 0 bytes are too few for a safetensors file");
+    }
+}
+
+#[test]
+fn broken_pytorch_files_are_refused() {
+    for (name, step) in [("model-archive.bin", 61), ("model-older.bin", 37)] {
+        let folder = torch_folder(name);
+        let path = folder.path().join("pytorch_model.bin");
+        let whole = torch_file(name);
+        for length in (0..whole.len()).step_by(step) {
+            fs::write(&path, &whole[..length]).unwrap();
+            let error = refusal(folder.path());
+            assert!(error.starts_with("pytorch_model.bin: "), "{length}: {error}");
+        }
+    }
+    let folder = torch_folder("model-older.bin");
+    let path = folder.path().join("pytorch_model.bin");
+    fs::write(&path, "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n").unwrap();
+    let want = "pytorch_model.bin: is a pointer of Git LFS, not the weights; `git lfs pull` fetches them";
+    assert_eq!(refusal(folder.path()), want);
+    fs::write(&path, b"\x80\x02cos\nsystem\nX\x02\x00\x00\x00ls\x85R.").unwrap();
+    assert!(refusal(folder.path()).contains("it refers to \"os.system\""), "{}", refusal(folder.path()));
+    // One storage for all layers is not many weights: the configuration decides nothing that the file has not.
+    let folder = torch_folder("views-older.bin");
+    assert_eq!(
+        refusal(folder.path()),
+        "pytorch_model.bin: tensor model.shared.weight of shape [40, 8] is missing"
+    );
+}
+
+/// A golden folder whose weights are in several files.
+fn sharded(change: impl FnOnce(&mut Value)) -> TempDir {
+    let folder = copy("swish-shared");
+    let whole = fs::read(folder.path().join("model.safetensors")).unwrap();
+    fs::remove_file(folder.path().join("model.safetensors")).unwrap();
+    let (length, rest) = whole.split_first_chunk::<8>().unwrap();
+    let (header, data) = rest.split_at(u64::from_le_bytes(*length) as usize);
+    let header: serde_json::Map<String, Value> = serde_json::from_slice(header).unwrap();
+    let mut map = serde_json::Map::new();
+    for shard in 0..3 {
+        let name = format!("model-{}-of-3.safetensors", shard + 1);
+        let (mut part, mut bytes) = (serde_json::Map::new(), Vec::new());
+        let tensors = header.iter().filter(|(key, _)| *key != "__metadata__");
+        for (key, value) in tensors.enumerate().filter(|(i, _)| i % 3 == shard).map(|(_, tensor)| tensor) {
+            let at = |i: usize| value["data_offsets"][i].as_u64().unwrap() as usize;
+            let start = bytes.len();
+            bytes.extend(&data[at(0)..at(1)]);
+            let mut value = value.clone();
+            value["data_offsets"] = json!([start, bytes.len()]);
+            part.insert(key.clone(), value);
+            map.insert(key.clone(), name.clone().into());
+        }
+        let part = Value::Object(part).to_string();
+        let file = [&(part.len() as u64).to_le_bytes(), part.as_bytes(), &bytes].concat();
+        fs::write(folder.path().join(name), file).unwrap();
+    }
+    let mut index = json!({"metadata": {"total_size": data.len()}, "weight_map": map});
+    change(&mut index);
+    fs::write(folder.path().join("model.safetensors.index.json"), index.to_string()).unwrap();
+    folder
+}
+
+#[test]
+fn weights_in_several_files_are_read() {
+    let want = Model::load(&golden_folder("swish-shared")).unwrap();
+    let folder = sharded(|_| ());
+    let model = Model::load(folder.path()).unwrap();
+    assert_eq!((model.weights, model.final_logits_bias), (want.weights.clone(), want.final_logits_bias));
+    let description = Model::describe(folder.path()).unwrap();
+    assert!(description.weight_bytes > 4 * want.weights.len() as u64);
+    // The same for files of torch.save: here two of them, each with all tensors.
+    let folder = torch_folder("model-older.bin");
+    fs::rename(folder.path().join("pytorch_model.bin"), folder.path().join("a.bin")).unwrap();
+    fs::write(folder.path().join("b.bin"), torch_file("model-archive.bin")).unwrap();
+    let names = ["final_logits_bias", "model.shared.weight"].map(str::to_owned).into_iter();
+    let layers = Model::load(&golden_folder("swish-shared")).unwrap();
+    let stacks = [("encoder", layers.transformer.config().encoder_layers, 1), ("decoder", 1, 2)];
+    let mut names: Vec<String> = names.collect();
+    for (stack, count, attentions) in stacks {
+        for layer in 0..count {
+            let base = format!("model.{stack}.layers.{layer}");
+            for attention in &["self_attn", "encoder_attn"][..attentions] {
+                names.extend(["q", "k", "v", "out"].map(|x| format!("{base}.{attention}.{x}_proj")));
+                names.push(format!("{base}.{attention}_layer_norm"));
+            }
+            names.extend(["fc1", "fc2", "final_layer_norm"].map(|x| format!("{base}.{x}")));
+        }
+    }
+    let mut map = serde_json::Map::new();
+    for (i, name) in names.iter().enumerate() {
+        let ends = if name.contains("layers") { &[".weight", ".bias"][..] } else { &[""] };
+        for end in ends {
+            map.insert(format!("{name}{end}"), ["a.bin", "b.bin"][i % 2].into());
+        }
+    }
+    let index = json!({"weight_map": map}).to_string();
+    fs::write(folder.path().join("pytorch_model.bin.index.json"), index).unwrap();
+    assert_eq!(Model::load(folder.path()).unwrap().weights, want.weights);
+}
+
+#[test]
+fn an_index_that_lies_is_refused() {
+    let index = "model.safetensors.index.json";
+    let key = "model.shared.weight";
+    for (shard, want) in [
+        ("../model-1-of-3.safetensors", "\"../model-1-of-3.safetensors\" leads out of the folder"),
+        ("/etc/passwd", "\"/etc/passwd\" leads out of the folder"),
+        ("sub/model.safetensors", "\"sub/model.safetensors\" leads out of the folder"),
+        ("./model-1-of-3.safetensors", "\"./model-1-of-3.safetensors\" leads out of the folder"),
+        ("..", "\"..\" leads out of the folder"),
+        ("", "\"\" leads out of the folder"),
+        ("C:\\x", "\"C:\\\\x\" leads out of the folder"),
+    ] {
+        let folder = sharded(|index| index["weight_map"][key] = shard.into());
+        let error = refusal(folder.path());
+        assert!(error.starts_with(&format!("{index}: weight_map: {want}")), "{error}");
+    }
+    let folder = sharded(|index| index["weight_map"]["more"] = "model-1-of-3.safetensors".into());
+    let want = "model.safetensors.index.json: weight_map: tensor more is not in model-1-of-3.safetensors";
+    assert_eq!(refusal(folder.path()), want);
+    let folder = sharded(|index| drop(index["weight_map"].as_object_mut().unwrap().remove(key)));
+    assert_eq!(refusal(folder.path()), format!("{index}: tensor {key} of shape [40, 8] is missing"));
+    for (map, want) in [
+        (json!(null), "weight_map: is missing"),
+        (json!(["x"]), "weight_map: invalid type: sequence, expected a map"),
+        (json!({"a": 1}), "weight_map: invalid type: integer `1`, expected a string"),
+    ] {
+        let folder = sharded(|index| index["weight_map"] = map);
+        assert_eq!(refusal(folder.path()), format!("{index}: {want}"));
+    }
+    let folder = sharded(|_| ());
+    fs::write(folder.path().join("model-2-of-3.safetensors"), "").unwrap();
+    let want = "model-2-of-3.safetensors: 0 bytes are too few for a safetensors file";
+    assert_eq!(refusal(folder.path()), want);
+    fs::remove_file(folder.path().join("model-2-of-3.safetensors")).unwrap();
+    let error = refusal(folder.path());
+    assert!(error.starts_with("model-2-of-3.safetensors: ") && error.contains("os error 2"), "{error}");
 }

@@ -22,6 +22,7 @@ CASES = {  # name: (activation, width, heads, encoder layers, decoder layers, sh
     "relu-shared": ("relu", 16, 16, 1, 2, True, True, True, torch.float32),
     "gelu-separate": ("gelu", 8, 2, 1, 1, False, True, False, torch.float32),
     "relu-untied": ("relu", 8, 8, 1, 1, False, False, True, torch.float32),
+    "swish-output": ("swish", 8, 2, 1, 1, True, False, True, torch.float32),
     "swish-half": ("swish", 8, 2, 1, 1, True, True, True, torch.float16),
 }
 

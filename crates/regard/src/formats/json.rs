@@ -28,7 +28,12 @@ impl Keys {
         if text.len() as u64 > LONGEST {
             return Err(Error::file(path, format!("longer than {LONGEST} bytes: not a file of settings")));
         }
-        match serde_json::from_slice(&text) {
+        Self::parse(path, &text)
+    }
+
+    /// The object of a file's text.
+    pub(super) fn parse(path: &Path, text: &[u8]) -> Result<Self> {
+        match serde_json::from_slice(text) {
             Ok(Value::Object(map)) => Ok(Keys { path: path.to_path_buf(), map }),
             Ok(_) => Err(Error::file(path, "an object { … } is expected")),
             Err(e) => Err(Error::file(path, format!("not JSON: {e}"))),
@@ -78,6 +83,11 @@ impl Keys {
     /// The file.
     pub(super) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether `key` is there, be it null.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.map.contains_key(key)
     }
 
     /// Whether there is nothing in it.

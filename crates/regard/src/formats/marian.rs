@@ -194,11 +194,9 @@ fn read_marian(keys: &Keys) -> Result<ModelConfig> {
     let tying = match (shared, tied) {
         (true, true) => Tying::ThreeWay,
         (false, true) => Tying::Decoder,
-        (false, false) => Tying::None,
-        (true, false) => {
-            let message = "false with share_encoder_decoder_embeddings true is not supported yet";
-            return Err(keys.wrong("tie_word_embeddings", message));
-        }
+        // Where nothing is tied to the output, `transformers` stores what the sides share once for each of them, or once for
+        // both: two matrices here either way.
+        (_, false) => Tying::None,
     };
     let function: String = keys.get("activation_function")?.unwrap_or_else(|| "gelu".into());
     let Some((_, activation)) = ACTIVATIONS.iter().find(|(name, _)| *name == function) else {
@@ -263,8 +261,9 @@ const OUTPUT: &str = "lm_head.weight";
 fn vocabulary_matrix(ours: &str, tying: Tying) -> Option<(&'static str, &'static [&'static str])> {
     match (ours, tying) {
         ("embeddings", _) => Some((SHARED, &[SOURCE, TARGET, OUTPUT])),
+        ("encoder.embeddings", Tying::None) => Some((SOURCE, &[SHARED])),
         ("encoder.embeddings", _) => Some((SOURCE, &[])),
-        ("decoder.embeddings", Tying::None) => Some((TARGET, &[])),
+        ("decoder.embeddings", Tying::None) => Some((TARGET, &[SHARED])),
         ("decoder.embeddings", _) => Some((TARGET, &[OUTPUT])),
         ("output", _) => Some((OUTPUT, &[])),
         _ => None,

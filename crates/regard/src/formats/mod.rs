@@ -2,17 +2,27 @@
 //!
 //! A model is a MarianMT directory, which `transformers` and CTranslate2 read as well: `config.json`,
 //! `generation_config.json`, `model.safetensors`, `tokenizer.json` (and `target_tokenizer.json` if the vocabularies
-//! are separate) and `tokenizer_config.json`. A model that this format cannot express has the same files under
+//! are separate) and `tokenizer_config.json`. Weights are also read from `pytorch_model.bin`, and from several files
+//! with an index; [`resolve`] finds models by their names on the Hugging Face hub. A model that this format cannot express has the same files under
 //! `model_type: regard`; [`Model::why_not_marian`] says why.
 
 mod average;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod generation;
+mod hub;
 mod json;
 mod marian;
+mod pickle;
 mod safetensors;
+mod tensor;
+mod torch;
+mod weights;
+mod zip;
 
 pub use average::average;
 pub use generation::GenerationConfig;
+pub use hub::resolve;
 pub use safetensors::Precision;
 
 use crate::decode::{self, Engine};
@@ -21,14 +31,17 @@ use crate::text::{self, TokenizerPair};
 use crate::{Error, Isa, Result};
 use json::Keys;
 use marian::{Place, WrittenConfig};
-use safetensors::{SafeTensors, Tensor, Writable};
+use safetensors::Writable;
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
+use tensor::Tensor;
+use weights::Weights;
 
 const CONFIG: &str = "config.json";
 const GENERATION: &str = "generation_config.json";
-const WEIGHTS: &str = "model.safetensors";
+const WEIGHTS: &str = weights::SAFETENSORS;
 const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
 
 /// Everything that is needed to translate.
@@ -59,6 +72,13 @@ pub struct Languages {
     pub target: Option<String>,
 }
 
+impl Languages {
+    /// These, and where there is none, those of `other`.
+    pub fn or(self, other: Self) -> Self {
+        Languages { source: self.source.or(other.source), target: self.target.or(other.target) }
+    }
+}
+
 /// What a model folder says about itself, besides the model.
 #[derive(Clone, Debug, Serialize)]
 pub struct Description {
@@ -76,16 +96,14 @@ impl Model {
     /// Reads a model folder.
     pub fn load(folder: &Path) -> Result<Self> {
         let (keys, config) = read_config(folder)?;
-        let file = open_weights(folder)?;
+        let file = Weights::open(folder)?;
         check_sizes(&config, &file)?;
         let transformer = Transformer::new(config)?;
         let tokenizers = open_tokenizers(folder)?;
         check_tokenizers(&tokenizers, transformer.config(), marian::read_eos(&keys)?)
             .map_err(|(tokenizer, message)| Error::file(folder.join(tokenizer), message))?;
         let languages = Keys::open_if_there(&folder.join(TOKENIZER_CONFIG))?.all()?;
-        let generation = Keys::open_if_there(&folder.join(GENERATION))?;
-        // Older folders have the search in the configuration of the model.
-        let generation = if generation.is_empty() { keys.all()? } else { generation.all()? };
+        let generation = read_generation(folder, &keys)?;
         let weights = read_weights(&transformer, &file)?;
         let final_logits_bias = read_bias(transformer.config().target_vocabulary, &file)?;
         Ok(Model { transformer, weights, tokenizers, languages, generation, final_logits_bias })
@@ -105,8 +123,8 @@ impl Model {
         Ok((model, engine))
     }
 
-    /// Writes a model folder, each file beside its place and renamed. What `generation` does not say is written as
-    /// [`GenerationConfig::standard`].
+    /// Writes a model folder, each file beside its place and renamed. If `generation` says nothing at all,
+    /// [`GenerationConfig::standard`] is written.
     pub fn save(&self, folder: &Path, precision: Precision) -> Result<()> {
         let config = self.transformer.config();
         let target = self.tokenizers.target();
@@ -116,7 +134,8 @@ impl Model {
         self.tokenizers.save(folder)?;
         json::write(&folder.join(TOKENIZER_CONFIG), &self.tokenizer_config())?;
         let standard = GenerationConfig::standard(target.pad(), target.eos(), config.max_positions);
-        json::write(&folder.join(GENERATION), &self.generation.clone().or(standard))?;
+        let silent = self.generation == GenerationConfig::default();
+        json::write(&folder.join(GENERATION), if silent { &standard } else { &self.generation })?;
         json::write(&folder.join(CONFIG), &WrittenConfig::new(config, target.eos(), precision))?;
         let bias = self.final_logits_bias.as_deref();
         write_weights(&self.transformer, &self.weights, bias, &folder.join(WEIGHTS), precision)
@@ -136,6 +155,16 @@ impl Model {
         config
     }
 
+    /// The shape of a folder's model, without its weights.
+    pub fn config(folder: &Path) -> Result<ModelConfig> {
+        Ok(read_config(folder)?.1)
+    }
+
+    /// What a folder's model adds to the logits of its `words`.
+    pub(crate) fn output_bias(folder: &Path, words: usize) -> Result<Option<Vec<f32>>> {
+        read_bias(words, &Weights::open(folder)?)
+    }
+
     /// Writes a file of weights alone, beside its place and renamed.
     pub fn save_weights(
         transformer: &Transformer,
@@ -143,7 +172,7 @@ impl Model {
         file: &Path,
         precision: Precision,
     ) -> Result<()> {
-        write_weights(transformer, weights, None, file, precision)
+        write_weights(transformer, weights, transformer.output_bias(), file, precision)
     }
 
     /// Why `transformers` and CTranslate2 could not run a model of this shape; empty if they can.
@@ -154,7 +183,7 @@ impl Model {
     /// How a folder stores its model.
     pub fn describe(folder: &Path) -> Result<Description> {
         let (_, config) = read_config(folder)?;
-        let file = open_weights(folder)?;
+        let file = Weights::open(folder)?;
         let most = file.kinds().into_iter().max_by_key(|(_, numbers)| *numbers);
         let why_not_marian = marian::why_not(&config);
         Ok(Description {
@@ -181,6 +210,22 @@ fn read_config(folder: &Path) -> Result<(Keys, ModelConfig)> {
     Ok((keys, config))
 }
 
+/// How the model wants to be searched; `keys` are those of [`CONFIG`].
+fn read_generation(folder: &Path, keys: &Keys) -> Result<GenerationConfig> {
+    let file = Keys::open_if_there(&folder.join(GENERATION))?;
+    let generation: GenerationConfig = if !file.is_empty() {
+        file.all()?
+    } else {
+        // Older folders have the search in the configuration of the model, and there the end is forced unless a null says no.
+        let mut generation: GenerationConfig = keys.all()?;
+        if !keys.has("forced_eos_token_id") {
+            generation.forced_eos_token_id = marian::read_eos(keys)?;
+        }
+        generation
+    };
+    Ok(generation.or(GenerationConfig::implied()))
+}
+
 /// Which file there is instead of the one that is needed.
 fn instead(folder: &Path, needed: &str, others: &[&str]) -> Result<()> {
     if folder.join(needed).exists() {
@@ -193,11 +238,6 @@ fn instead(folder: &Path, needed: &str, others: &[&str]) -> Result<()> {
         }
         None => Ok(()),
     }
-}
-
-fn open_weights(folder: &Path) -> Result<SafeTensors> {
-    instead(folder, WEIGHTS, &["model.safetensors.index.json", "pytorch_model.bin"])?;
-    SafeTensors::open(&folder.join(WEIGHTS))
 }
 
 fn open_tokenizers(folder: &Path) -> Result<TokenizerPair> {
@@ -235,7 +275,7 @@ fn check_tokenizers(
 }
 
 /// The file has room for a model of this configuration, so that making one allocates no more than the file warrants.
-fn check_sizes(config: &ModelConfig, file: &SafeTensors) -> Result<()> {
+fn check_sizes(config: &ModelConfig, file: &Weights) -> Result<()> {
     let refuse = |message: String| Err(Error::file(file.path(), message));
     for place in marian::vocabulary_places(config) {
         find(&place, file)?;
@@ -259,7 +299,7 @@ fn check_sizes(config: &ModelConfig, file: &SafeTensors) -> Result<()> {
     let joined = if config.combine == Combine::Concatenate { 2 * d * d } else { 0 };
     let projections = [heads.keys(), heads.values(), config.d_ff].map(|rows| rows as u128 * d);
     let largest = projections.into_iter().chain([positions, joined]).max().unwrap_or(0);
-    let numbers = file.data_bytes() as u128 / 2;
+    let numbers = file.bytes() as u128 / 2;
     if largest > numbers {
         return refuse(format!(
             "{CONFIG} describes a matrix of {largest} numbers, but the file has {numbers} at most"
@@ -268,8 +308,8 @@ fn check_sizes(config: &ModelConfig, file: &SafeTensors) -> Result<()> {
     Ok(())
 }
 
-/// The tensor of a place, which must be there in the right shape.
-fn find<'a>(place: &Place, file: &'a SafeTensors) -> Result<Tensor<'a>> {
+/// The tensor of a place, which must be there in the right shape, and its name.
+fn find<'a>(place: &'a Place, file: &'a Weights) -> Result<(&'a str, Tensor<'a>)> {
     let mut names = std::iter::once(place.name.as_str()).chain(place.also.iter().copied());
     let found = names.find_map(|name| Some((name, file.tensor(name)?)));
     let Some((name, tensor)) = found else {
@@ -277,38 +317,43 @@ fn find<'a>(place: &Place, file: &'a SafeTensors) -> Result<Tensor<'a>> {
         return Err(Error::file(file.path(), message));
     };
     if tensor.shape != place.shape {
-        let message = format!(
-            "tensor {name} has the shape {:?}, but {:?} is expected from {CONFIG}",
-            tensor.shape, place.shape
-        );
-        return Err(Error::file(file.path(), message));
+        let problem =
+            format!("has the shape {:?}, but {:?} is expected from {CONFIG}", tensor.shape, place.shape);
+        return Err(file.wrong(name, problem));
     }
-    Ok(tensor)
+    Ok((name, tensor))
 }
 
-fn read_weights(model: &Transformer, file: &SafeTensors) -> Result<Vec<f32>> {
+fn read_weights(model: &Transformer, file: &Weights) -> Result<Vec<f32>> {
     let places = marian::places(model);
     // All of them are there before anything is allocated for them.
     let tensors = places.iter().map(|place| find(place, file)).collect::<Result<Vec<_>>>()?;
+    // And no more is than the files have: tensors of theirs may share their numbers, ours do not.
+    let mut counted = HashSet::new();
+    let needed = places.iter().zip(&tensors).filter(|(_, (name, _))| counted.insert(*name));
+    let needed: usize = needed.map(|(place, _)| place.range.len()).sum();
+    let most = file.bytes() / 2;
+    if needed > most {
+        let message = format!("{CONFIG} describes {needed} weights, but there are {most} at most");
+        return Err(Error::file(file.path(), message));
+    }
     let mut weights = vec![0.0; model.parameters().len()];
-    for (place, tensor) in places.iter().zip(tensors) {
-        let read = tensor.read(&mut weights[place.range.clone()]);
-        read.map_err(|problem| Error::file(file.path(), format!("tensor {} {problem}", place.name)))?;
-        file.release(&place.name);
+    for (place, (name, tensor)) in places.iter().zip(tensors) {
+        tensor.read(&mut weights[place.range.clone()]).map_err(|problem| file.wrong(name, problem))?;
+        file.release(name);
     }
     Ok(weights)
 }
 
-fn read_bias(words: usize, file: &SafeTensors) -> Result<Option<Vec<f32>>> {
+fn read_bias(words: usize, file: &Weights) -> Result<Option<Vec<f32>>> {
     let name = marian::BIAS;
     let Some(tensor) = file.tensor(name) else { return Ok(None) };
     if tensor.shape != [1, words] && tensor.shape != [words] {
-        let message = format!("tensor {name} has the shape {:?}, but [1, {words}] is expected", tensor.shape);
-        return Err(Error::file(file.path(), message));
+        let problem = format!("has the shape {:?}, but [1, {words}] is expected", tensor.shape);
+        return Err(file.wrong(name, problem));
     }
     let mut bias = vec![0.0; words];
-    let read = tensor.read(&mut bias);
-    read.map_err(|problem| Error::file(file.path(), format!("tensor {name} {problem}")))?;
+    tensor.read(&mut bias).map_err(|problem| file.wrong(name, problem))?;
     Ok(bias.iter().any(|&x| x != 0.0).then_some(bias))
 }
 

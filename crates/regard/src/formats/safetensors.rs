@@ -3,16 +3,16 @@
 //! The reader is our own because the `safetensors` crate (0.7) adds the offsets of a hostile header without a check
 //! and does not say which tensor is wrong. Nothing is allocated by a number that a file merely claims.
 
+use super::tensor::{MOST_DIMENSIONS, TYPES, width};
+use super::weights::{Entry, Tensors};
 use crate::replace::replace;
 use crate::{Error, Result};
 use half::{bf16, f16};
-use regard_kernels::mapped::Mapped;
 use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize as DeriveDeserialize, Serialize};
-use std::collections::HashMap;
 use std::fmt;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// How weights are stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, DeriveDeserialize)]
@@ -63,135 +63,10 @@ impl Precision {
     }
 }
 
-/// The names of all number formats and the bytes that each takes; what cannot be read must still be measured.
-const TYPES: [(&str, usize); 16] = [
-    ("F32", 4),
-    ("F16", 2),
-    ("BF16", 2),
-    ("F64", 8),
-    ("I64", 8),
-    ("U64", 8),
-    ("C64", 8),
-    ("I32", 4),
-    ("U32", 4),
-    ("I16", 2),
-    ("U16", 2),
-    ("I8", 1),
-    ("U8", 1),
-    ("BOOL", 1),
-    ("F8_E4M3", 1),
-    ("F8_E5M2", 1),
-];
-
 /// Headers are refused above this, as by every other reader of the format.
 const LONGEST_HEADER: u64 = 100_000_000;
-/// Dimensions that a tensor may have.
-const MOST_DIMENSIONS: usize = 8;
-
-/// One tensor in a file.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Tensor<'a> {
-    kind: &'static str,
-    pub(crate) shape: &'a [usize],
-    bytes: &'a [u8],
-}
-
-/// A safetensors file in memory, all of whose tensors have been checked to lie in it.
-#[derive(Debug)]
-pub(crate) struct SafeTensors {
-    path: PathBuf,
-    map: Mapped,
-    /// Where the numbers begin.
-    data: usize,
-    tensors: HashMap<String, Entry>,
-}
-
-#[derive(Debug)]
-struct Entry {
-    kind: &'static str,
-    shape: Vec<usize>,
-    /// In the data, checked to lie within it.
-    range: std::ops::Range<usize>,
-}
-
-impl SafeTensors {
-    /// Maps and checks a file.
-    pub(crate) fn open(path: &Path) -> Result<Self> {
-        let map = Mapped::open(path).map_err(|e| Error::io(path, e))?;
-        let (data, tensors) = read_header(map.bytes()).map_err(|message| Error::file(path, message))?;
-        Ok(SafeTensors { path: path.to_path_buf(), map, data, tensors })
-    }
-
-    /// The file.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// How many tensors there are.
-    pub(crate) fn len(&self) -> usize {
-        self.tensors.len()
-    }
-
-    /// Bytes of the file.
-    pub(crate) fn bytes(&self) -> usize {
-        self.map.bytes().len()
-    }
-
-    /// Bytes of all tensors.
-    pub(crate) fn data_bytes(&self) -> usize {
-        self.map.bytes().len() - self.data
-    }
-
-    /// The tensor of that name.
-    pub(crate) fn tensor(&self, name: &str) -> Option<Tensor<'_>> {
-        let Entry { kind, shape, range } = self.tensors.get(name)?;
-        let bytes = self.map.bytes()[self.data..].get(range.clone())?;
-        Some(Tensor { kind, shape, bytes })
-    }
-
-    /// Gives the memory of a tensor back, now that it has been read.
-    pub(crate) fn release(&self, name: &str) {
-        if let Some(Entry { range, .. }) = self.tensors.get(name) {
-            self.map.release(self.data + range.start..self.data + range.end);
-        }
-    }
-
-    /// The number formats of the tensors, and how many numbers each has.
-    pub(crate) fn kinds(&self) -> std::collections::BTreeMap<&'static str, usize> {
-        let mut kinds = std::collections::BTreeMap::new();
-        for entry in self.tensors.values() {
-            *kinds.entry(entry.kind).or_default() += entry.shape.iter().product::<usize>();
-        }
-        kinds
-    }
-}
-
-impl Tensor<'_> {
-    /// Writes the numbers to `to`, which has the tensor's size; says what is wrong with them otherwise.
-    pub(crate) fn read(&self, to: &mut [f32]) -> std::result::Result<(), String> {
-        fn convert<const N: usize>(bytes: &[u8], to: &mut [f32], f: impl Fn([u8; N]) -> f32) {
-            let (numbers, _) = bytes.as_chunks::<N>();
-            for (to, number) in to.iter_mut().zip(numbers) {
-                *to = f(*number);
-            }
-        }
-        match self.kind {
-            "F32" => convert(self.bytes, to, f32::from_le_bytes),
-            "F16" => convert(self.bytes, to, |b| f16::from_le_bytes(b).to_f32()),
-            "BF16" => convert(self.bytes, to, |b| bf16::from_le_bytes(b).to_f32()),
-            other => return Err(format!("is of type {other}; F32, F16 and BF16 can be read")),
-        }
-        match to.iter().position(|x| !x.is_finite()) {
-            Some(at) => Err(format!("holds {} at {at}: these weights are damaged", to[at])),
-            None => Ok(()),
-        }
-    }
-}
-
-type Header = HashMap<String, Entry>;
-
-/// Where the data begin, and the tensors in them.
-fn read_header(file: &[u8]) -> std::result::Result<(usize, Header), String> {
+/// The tensors of a file, all checked to lie in it.
+pub(super) fn read(file: &[u8]) -> std::result::Result<Tensors, String> {
     let size = file.len();
     let Some((length, rest)) = file.split_first_chunk::<8>() else {
         return Err(format!("{size} bytes are too few for a safetensors file"));
@@ -225,19 +100,21 @@ fn read_header(file: &[u8]) -> std::result::Result<(usize, Header), String> {
         ));
     }
     // Every offset is at most `end`, which is a length in memory.
+    let place = |offset: u64| 8 + length as usize + offset as usize;
     let entry = |info: RawInfo| Entry {
         kind: info.kind.0,
         shape: info.shape,
-        range: info.offsets[0] as usize..info.offsets[1] as usize,
+        strides: None,
+        range: place(info.offsets[0])..place(info.offsets[1]),
     };
-    let mut tensors = Header::with_capacity(raw.len());
+    let mut tensors = Tensors::with_capacity(raw.len());
     for (name, info) in raw {
         if let Some((name, _)) = tensors.get_key_value(&name) {
             return Err(format!("tensor {name} is there twice"));
         }
         tensors.insert(name, entry(info));
     }
-    Ok((8 + length as usize, tensors))
+    Ok(tensors)
 }
 
 /// The name of a number format, one of [`TYPES`].
@@ -263,8 +140,7 @@ impl RawInfo {
         if name.is_empty() {
             return Err("a tensor has no name".into());
         }
-        let width = TYPES.iter().find(|(k, _)| k == kind).map_or(1, |(_, width)| *width);
-        let needed = shape.iter().try_fold(width, |product, &n| product.checked_mul(n));
+        let needed = shape.iter().try_fold(width(kind), |product, &n| product.checked_mul(n));
         match (needed, to.checked_sub(*from)) {
             (None, _) => Err(format!("tensor {name} has the impossible shape {shape:?}")),
             (_, None) => Err(format!("tensor {name} ends at byte {to}, before it begins at {from}")),

@@ -1,0 +1,137 @@
+//! One tensor in a file of weights, whatever the file's format.
+
+use half::{bf16, f16};
+
+/// The names of all number formats and the bytes that each takes; what cannot be read must still be measured.
+pub(super) const TYPES: [(&str, usize); 16] = [
+    ("F32", 4),
+    ("F16", 2),
+    ("BF16", 2),
+    ("F64", 8),
+    ("I64", 8),
+    ("U64", 8),
+    ("C64", 8),
+    ("I32", 4),
+    ("U32", 4),
+    ("I16", 2),
+    ("U16", 2),
+    ("I8", 1),
+    ("U8", 1),
+    ("BOOL", 1),
+    ("F8_E4M3", 1),
+    ("F8_E5M2", 1),
+];
+
+/// Dimensions that a tensor may have.
+pub(super) const MOST_DIMENSIONS: usize = 8;
+
+/// The bytes of one number of a format.
+pub(super) fn width(kind: &str) -> usize {
+    TYPES.iter().find(|(known, _)| *known == kind).map_or(1, |(_, width)| *width)
+}
+
+/// A tensor: the format of its numbers, its shape, and its bytes from the first number to the last.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tensor<'a> {
+    pub(super) kind: &'static str,
+    pub(crate) shape: &'a [usize],
+    /// How many numbers apart neighbours are in each dimension; `None` if all lie end to end.
+    pub(super) strides: Option<&'a [usize]>,
+    pub(super) bytes: &'a [u8],
+}
+
+impl Tensor<'_> {
+    /// Writes the numbers to `to`, which has the tensor's size; says what is wrong with them otherwise.
+    pub(crate) fn read(&self, to: &mut [f32]) -> Result<(), String> {
+        match self.kind {
+            "F32" => self.convert(to, f32::from_le_bytes),
+            "F16" => self.convert(to, |b| f16::from_le_bytes(b).to_f32()),
+            "BF16" => self.convert(to, |b| bf16::from_le_bytes(b).to_f32()),
+            other => return Err(format!("is of type {other}; F32, F16 and BF16 can be read")),
+        }
+        match to.iter().position(|x| !x.is_finite()) {
+            Some(at) => Err(format!("holds {} at {at}: these weights are damaged", to[at])),
+            None => Ok(()),
+        }
+    }
+
+    fn convert<const N: usize>(&self, to: &mut [f32], f: impl Fn([u8; N]) -> f32) {
+        let (numbers, _) = self.bytes.as_chunks::<N>();
+        let Some(strides) = self.strides else {
+            for (to, number) in to.iter_mut().zip(numbers) {
+                *to = f(*number);
+            }
+            return;
+        };
+        let mut place = Place { shape: self.shape, strides, index: [0; MOST_DIMENSIONS], at: 0 };
+        for to in to {
+            // That every place lies in the file was seen to when it was opened.
+            *to = numbers.get(place.at).map_or(f32::NAN, |number| f(*number));
+            place.advance();
+        }
+    }
+}
+
+/// Where in the storage of a strided tensor the next number is, the last dimension running fastest.
+struct Place<'a> {
+    shape: &'a [usize],
+    strides: &'a [usize],
+    index: [usize; MOST_DIMENSIONS],
+    at: usize,
+}
+
+impl Place<'_> {
+    fn advance(&mut self) {
+        for ((index, n), stride) in self.index.iter_mut().zip(self.shape).zip(self.strides).rev() {
+            *index += 1;
+            if *index < *n {
+                self.at += stride;
+                return;
+            }
+            self.at -= (*index - 1) * stride;
+            *index = 0;
+        }
+    }
+}
+
+/// Whether numbers of these strides lie end to end. A dimension of one number may have any stride.
+pub(super) fn is_contiguous(shape: &[usize], strides: &[usize]) -> bool {
+    let mut expected = 1;
+    shape.iter().zip(strides).rev().all(|(&n, &stride)| {
+        let fits = n == 1 || stride == expected;
+        expected = expected.saturating_mul(n);
+        fits
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(shape: &[usize], strides: &[usize], numbers: usize) -> Vec<f32> {
+        let bytes: Vec<u8> = (0..numbers).flat_map(|i| (i as f32).to_le_bytes()).collect();
+        let mut to = vec![-1.0; shape.iter().product()];
+        Tensor { kind: "F32", shape, strides: Some(strides), bytes: &bytes }.read(&mut to).unwrap();
+        to
+    }
+
+    #[test]
+    fn strides_say_where_the_numbers_are() {
+        assert_eq!(read(&[2, 3], &[3, 1], 6), [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+        assert_eq!(read(&[3, 2], &[1, 3], 6), [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]);
+        assert_eq!(read(&[2, 2, 2], &[1, 4, 2], 8), [0.0, 2.0, 4.0, 6.0, 1.0, 3.0, 5.0, 7.0]);
+        assert_eq!(read(&[3], &[4], 9), [0.0, 4.0, 8.0]);
+        assert_eq!(read(&[], &[], 1), [0.0]);
+        assert!(read(&[0, 3], &[3, 1], 0).is_empty());
+    }
+
+    #[test]
+    fn rows_end_to_end_are_known() {
+        assert!(is_contiguous(&[2, 3], &[3, 1]));
+        assert!(is_contiguous(&[1, 3], &[77, 1]));
+        assert!(is_contiguous(&[], &[]));
+        assert!(!is_contiguous(&[3, 2], &[1, 3]));
+        assert!(!is_contiguous(&[3], &[2]));
+        assert!(!is_contiguous(&[2], &[0]));
+    }
+}

@@ -1,0 +1,105 @@
+//! The directory of a zip archive whose entries are stored as they are, as `torch.save` writes it: nothing is unpacked,
+//! every entry is a range of the file.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// The entries of an archive by name, all checked to lie in it.
+pub(super) fn entries(file: &[u8]) -> Result<HashMap<&str, Range<usize>>, String> {
+    let mut entries = HashMap::new();
+    let directory = directory(file).ok_or("the archive's directory is missing: the file is cut off")?;
+    let end = directory.end;
+    let mut at = directory.start;
+    while at < end {
+        let (name, range, next) = entry(file, at).ok_or("the archive's directory is damaged")?;
+        let range = range.map_err(|problem| format!("{name:?} in the archive {problem}"))?;
+        entries.insert(name, range);
+        at = next;
+    }
+    Ok(entries)
+}
+
+/// A little-endian number of `N` bytes.
+fn number<const N: usize>(file: &[u8], at: usize) -> Option<u64> {
+    let bytes = file.get(at..at.checked_add(N)?)?;
+    Some(bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
+}
+
+fn size<const N: usize>(file: &[u8], at: usize) -> Option<usize> {
+    usize::try_from(number::<N>(file, at)?).ok()
+}
+
+const END: u64 = 0x0605_4b50;
+const END_64: u64 = 0x0606_4b50;
+const LOCATOR_64: u64 = 0x0706_4b50;
+const ENTRY: u64 = 0x0201_4b50;
+const LOCAL: u64 = 0x0403_4b50;
+/// What stands in a small field whose value is in a larger one.
+const ELSEWHERE: u64 = 0xffff_ffff;
+
+/// Where the list of entries is. It is found from the end of the file, behind which a comment may stand.
+fn directory(file: &[u8]) -> Option<Range<usize>> {
+    let last = file.len().checked_sub(22)?;
+    let is_end =
+        |&at: &usize| number::<4>(file, at) == Some(END) && size::<2>(file, at + 20) == Some(last - at);
+    let end = (last.saturating_sub(0xffff)..=last).rev().find(is_end)?;
+    // Archives that may be large have a second end before the first.
+    let locator = end.checked_sub(20).filter(|&at| number::<4>(file, at) == Some(LOCATOR_64));
+    let (length, start) = match locator {
+        None => (size::<4>(file, end + 12)?, size::<4>(file, end + 16)?),
+        Some(at) => {
+            let at = size::<8>(file, at + 8)?;
+            (number::<4>(file, at)? == END_64).then_some(())?;
+            (size::<8>(file, at.checked_add(40)?)?, size::<8>(file, at.checked_add(48)?)?)
+        }
+    };
+    let range = start..start.checked_add(length)?;
+    (range.end <= file.len()).then_some(range)
+}
+
+type Found<'a> = (&'a str, Result<Range<usize>, &'static str>, usize);
+
+/// The entry described at `at`: its name, its bytes, and where the next description is.
+fn entry(file: &[u8], at: usize) -> Option<Found<'_>> {
+    (number::<4>(file, at)? == ENTRY).then_some(())?;
+    let (flags, method) = (number::<2>(file, at + 8)?, number::<2>(file, at + 10)?);
+    let [name, extra, comment] = [28, 30, 32].map(|field| size::<2>(file, at + field));
+    let name_end = at.checked_add(46)?.checked_add(name?)?;
+    let extra_end = name_end.checked_add(extra?)?;
+    let next = extra_end.checked_add(comment?)?;
+    let name = std::str::from_utf8(file.get(at + 46..name_end)?).ok()?;
+    let mut large = large_fields(file.get(name_end..extra_end)?);
+    let mut field = |at: usize| match number::<4>(file, at)? {
+        ELSEWHERE => large.next(),
+        value => Some(value),
+    };
+    // In this order they stand in the larger fields too.
+    let (unpacked, packed, local) = (field(at + 24)?, field(at + 20)?, field(at + 42)?);
+    if method != 0 || flags & 1 != 0 || packed != unpacked {
+        return Some((name, Err("is compressed or encrypted, which torch.save never does"), next));
+    }
+    let range = stored(file, local, packed).ok_or("reaches beyond the end of the file: it is cut off");
+    Some((name, range, next))
+}
+
+/// The numbers of the field for large archives, if there is one among the extra fields.
+fn large_fields(extra: &[u8]) -> impl Iterator<Item = u64> + '_ {
+    let mut at = 0;
+    let mut found: &[u8] = &[];
+    while let (Some(id), Some(length)) = (number::<2>(extra, at), size::<2>(extra, at + 2)) {
+        if id == 1 {
+            found = extra.get(at + 4..at + 4 + length).unwrap_or_default();
+        }
+        at += 4 + length;
+    }
+    found.chunks_exact(8).filter_map(|bytes| number::<8>(bytes, 0))
+}
+
+/// The bytes of an entry, behind the header of its own.
+fn stored(file: &[u8], local: u64, length: u64) -> Option<Range<usize>> {
+    let at = usize::try_from(local).ok()?;
+    (number::<4>(file, at)? == LOCAL).then_some(())?;
+    let start = at + 30 + size::<2>(file, at + 26)? + size::<2>(file, at + 28)?;
+    let end = start.checked_add(usize::try_from(length).ok()?)?;
+    (end <= file.len()).then_some(start..end)
+}
