@@ -193,20 +193,19 @@ impl Translator {
     /// The search settings of the model's `generation_config.json`, and the defaults for what that does not say.
     pub fn options(&self) -> SearchOptions {
         let generation = &self.model().generation;
-        let mut options = SearchOptions { end: self.target().eos(), ..SearchOptions::default() };
+        let eos = self.target().eos();
+        let mut options = SearchOptions { end: eos, ..SearchOptions::default() };
         if let Some(beam) = generation.num_beams {
             options.beam = beam;
         }
         if let Some(penalty) = generation.length_penalty {
             options.length_penalty = penalty;
         }
-        if let Some(n) = generation.max_length {
-            // Theirs counts the start token.
-            options.max_length = Some(n.saturating_sub(1).max(1));
-        }
-        if let Some(n) = generation.min_length {
-            options.min_length = n.saturating_sub(1);
-        }
+        // Their lengths count the start token, and those of new tokens, which win, do not.
+        let most = generation.max_length.map(|n| n.saturating_sub(1).max(1));
+        options.max_length = generation.max_new_tokens.or(most);
+        let least = generation.min_length.map(|n| n.saturating_sub(1));
+        options.min_length = least.max(generation.min_new_tokens).unwrap_or(0);
         if let Some(n) = generation.no_repeat_ngram_size {
             options.no_repeat_ngram = n;
         }
@@ -216,15 +215,21 @@ impl Translator {
         if let Some(rule) = generation.early_stopping {
             options.early_stopping = rule;
         }
+        if let Some(renormalize) = generation.renormalize_logits {
+            options.renormalize = renormalize;
+        }
+        options.forced_first = generation.forced_bos_token_id;
+        options.forced_end = generation.forced_eos_token_id == Some(eos);
         let pad = self.model().transformer.config().target_pad();
-        options.banned = generation
-            .bad_words_ids
-            .iter()
-            .flatten()
-            .filter(|w| w.len() == 1)
-            .map(|w| w[0])
-            .filter(|&id| id != pad)
-            .collect();
+        for word in generation.bad_words_ids.iter().flatten() {
+            match word[..] {
+                [] => {}
+                // Padding never comes anyway, and the end cannot be banned.
+                [id] if id == pad || id == eos => {}
+                [id] => options.banned.push(id),
+                _ => options.banned_sequences.push(word.clone()),
+            }
+        }
         options
     }
 

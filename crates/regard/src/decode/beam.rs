@@ -1,6 +1,6 @@
 //! Beam search over a batch, by the rules of `transformers`; greedy search and sampling are its one-beam forms.
 
-use super::constraints::{bans, best, constrain, draw};
+use super::constraints::{Rules, best, draw, hide};
 use super::executor::{Inference, Lists, Step};
 use super::{EarlyStopping, Engine, Hypothesis, SearchOptions, Watch};
 use crate::batch::Packed;
@@ -45,10 +45,14 @@ struct Candidate {
 pub(super) struct BatchSearch<'a> {
     members: Vec<Inference<'a>>,
     options: &'a SearchOptions,
+    rules: Rules<'a>,
     step: Step,
     cache: CacheRows,
     best: BestWords,
+    /// The words that each hypothesis must not take.
     bans: Lists,
+    /// Whether nothing more is asked of it.
+    only_bans: Vec<bool>,
     logits: Vec<f32>,
     mixed: Vec<f32>,
 }
@@ -88,6 +92,7 @@ impl CacheRows {
 
 impl<'a> BatchSearch<'a> {
     pub(super) fn new(engines: &[&'a Engine], options: &'a SearchOptions, threads: usize) -> Self {
+        let rules = Rules::new(options, engines.len(), engines[0].model().config().target_pad());
         let members = engines
             .iter()
             .map(|engine| {
@@ -101,10 +106,12 @@ impl<'a> BatchSearch<'a> {
         BatchSearch {
             members,
             options,
+            rules,
             step: Step::default(),
             cache: CacheRows::default(),
             best: BestWords::default(),
             bans: Lists::default(),
+            only_bans: Vec::new(),
             logits: Vec::new(),
             mixed: Vec::new(),
         }
@@ -166,6 +173,8 @@ impl<'a> BatchSearch<'a> {
                 break;
             }
             self.prepare(&mut sentences);
+            // No rule holds for what is given.
+            self.only_bans.clear();
             self.log_probabilities();
             let live = sentences.iter_mut().zip(batch).filter(|(s, _)| !s.done);
             for ((sentence, &i), row) in live.zip(self.logits.chunks_exact(words)) {
@@ -213,35 +222,44 @@ impl<'a> BatchSearch<'a> {
     /// One step of every running hypothesis.
     fn advance(&mut self, sentences: &mut [Sentence]) {
         self.prepare(sentences);
-        let only_bans = self.collect_bans(sentences) && self.options.sampling.is_none();
-        if only_bans && self.members.len() == 1 {
+        self.collect_bans(sentences);
+        let best_only = self.options.sampling.is_none() && self.only_bans.iter().all(|&only| only);
+        if best_only {
             self.find_best();
         } else {
             self.log_probabilities();
         }
-        let (words, wanted) = (self.words(), self.wanted());
         let mut at = 0;
         for sentence in sentences.iter_mut().filter(|s| !s.done) {
             let count = sentence.running.len();
             if self.options.attention {
                 self.note_attention(sentence, at);
             }
-            if only_bans && self.members.len() == 1 {
+            if best_only {
                 let best = (0..count).map(|i| self.best.row(at + i));
                 extend(self.options, sentence, best);
             } else {
-                let log_p = &mut self.logits[at * words..(at + count) * words];
-                for (running, row) in sentence.running.iter().zip(log_p.chunks_exact_mut(words)) {
-                    constrain(self.options, &running.tokens, sentence.limit, row);
-                }
-                if self.options.sampling.is_some() {
-                    sample(self.options, sentence, log_p, words);
-                } else {
-                    let best: Vec<_> = log_p.chunks_exact(words).map(|row| best(row, wanted)).collect();
-                    extend(self.options, sentence, best.iter().map(Vec::as_slice));
-                }
+                self.extend_by_rules(sentence, at);
             }
             at += count;
+        }
+    }
+
+    /// The same step of a sentence from the log-probabilities of all words, its first hypothesis being row `at`.
+    fn extend_by_rules(&mut self, sentence: &mut Sentence, at: usize) {
+        let (words, wanted) = (self.words(), self.wanted());
+        let log_p = &mut self.logits[at * words..][..sentence.running.len() * words];
+        for (i, (running, row)) in sentence.running.iter().zip(log_p.chunks_exact_mut(words)).enumerate() {
+            match self.only_bans[at + i] {
+                true => hide(self.bans.of(at + i), row),
+                false => self.rules.apply(&running.tokens, sentence.limit, row),
+            }
+        }
+        if self.options.sampling.is_some() {
+            sample(self.options, sentence, log_p, words);
+        } else {
+            let best: Vec<_> = log_p.chunks_exact(words).map(|row| best(row, wanted)).collect();
+            extend(self.options, sentence, best.iter().map(Vec::as_slice));
         }
     }
 
@@ -263,25 +281,26 @@ impl<'a> BatchSearch<'a> {
         step.source.fill(live().flat_map(|s| s.running.iter().map(|_| s.source.as_slice())));
     }
 
-    /// Lists the words that each hypothesis must not take; false if more is asked of one than to leave words out.
-    fn collect_bans(&mut self, sentences: &[Sentence]) -> bool {
+    /// Lists the words that each hypothesis must not take. An ensemble's probabilities are averaged before any rule.
+    fn collect_bans(&mut self, sentences: &[Sentence]) {
+        let single = self.members.len() == 1;
         let Lists { offsets, rows: words } = &mut self.bans;
         offsets.clear();
         words.clear();
         offsets.push(0);
-        let mut only_bans = true;
+        self.only_bans.clear();
         for sentence in sentences.iter().filter(|s| !s.done) {
             for running in &sentence.running {
-                only_bans &= bans(self.options, &running.tokens, sentence.limit, words);
+                let only = self.rules.only_bans(&running.tokens, sentence.limit, words);
+                self.only_bans.push(only && single);
                 offsets.push(words.len());
             }
         }
-        only_bans
     }
 
-    /// Padding, the last word, is not among those that can come.
+    /// Padding, the last word, is not among those that can come; some rules want it in the softmax all the same.
     fn words(&self) -> usize {
-        self.config().target_vocabulary - 1
+        self.config().target_vocabulary - usize::from(!self.rules.with_padding)
     }
 
     /// Twice as many candidates as beams: even if half of them end, the beam stays full.
@@ -297,11 +316,12 @@ impl<'a> BatchSearch<'a> {
         let table = engine.matrix(engine.model().output());
         let (x, scratch, team) = member.advance(&self.step);
         let x = table.rows(x, scratch);
-        let bans = Bans { offsets: &self.bans.offsets, words: &self.bans.rows, renormalise: false };
+        let bans = Bans { offsets: &self.bans.offsets, words: &self.bans.rows, renormalise: self.options.renormalize };
         self.best.find(team, table, x, words, engine.bias(), bans, wanted);
     }
 
-    /// Fills `self.logits [rows, words]` with the log-probabilities of the next token, averaged over the members.
+    /// Fills `self.logits [rows, words]` with the log-probabilities of the next token, averaged over the members; with logits, if
+    /// the rules want those. Where words are banned and nothing else, the others are those that [`Self::find_best`] finds, to the bit.
     fn log_probabilities(&mut self) {
         let (rows, words) = (self.step.ids.len(), self.words());
         let members = self.members.len();
@@ -311,14 +331,22 @@ impl<'a> BatchSearch<'a> {
             let (x, scratch, team) = member.advance(&self.step);
             let x = table.rows(x, scratch);
             let to = if n == 0 { &mut self.logits } else { &mut self.mixed };
-            to.resize(rows * (words + 1), 0.0);
-            table.product_by(team, x, engine.bias(), MatMut::new(to, rows, words + 1));
-            // The padding at the end of each row is left out.
+            let all = table.outputs();
+            to.resize(rows * all, 0.0);
+            table.product_by(team, x, engine.bias(), MatMut::new(to, rows, all));
+            // What takes no part, padding at the end of each row, is left out.
             for row in 1..rows {
-                to.copy_within(row * (words + 1)..row * (words + 1) + words, row * words);
+                to.copy_within(row * all..row * all + words, row * words);
             }
             to.truncate(rows * words);
-            log_probabilities(engine.isa(), to, words);
+            for (row, logits) in to.chunks_exact_mut(words).enumerate() {
+                if self.options.renormalize && self.only_bans.get(row) == Some(&true) {
+                    hide(self.bans.of(row), logits);
+                }
+            }
+            if !self.rules.on_logits {
+                log_probabilities(engine.isa(), to, words);
+            }
             if n > 0 {
                 for (a, b) in self.logits.iter_mut().zip(&self.mixed) {
                     let top = a.max(*b);

@@ -3,57 +3,139 @@
 use super::SearchOptions;
 use regard_kernels::Key;
 
-/// Applies bans, penalties and forced tokens to `log_p`, the log-probabilities after `tokens`, of which `limit` are allowed.
-pub(super) fn constrain(options: &SearchOptions, tokens: &[u32], limit: usize, log_p: &mut [f32]) {
-    let n = tokens.len();
-    if options.repetition_penalty != 1.0 {
+/// What the log-probabilities of a step go through, in the order of `transformers`.
+#[derive(Debug)]
+pub(super) struct Rules<'a> {
+    options: &'a SearchOptions,
+    /// What the decoder starts with: padding, the last word, which never comes.
+    start: u32,
+    /// Whether the rows are logits instead: where nothing is compared but the next tokens of one hypothesis, a repetition is
+    /// penalised before the softmax.
+    pub(super) on_logits: bool,
+    /// Whether padding takes part in the softmax, to be banned afterwards. That makes a difference only if nothing
+    /// is normalised again, or if something happens in between.
+    pub(super) with_padding: bool,
+}
+
+impl<'a> Rules<'a> {
+    /// The rules of a search with so many models.
+    pub(super) fn new(options: &'a SearchOptions, members: usize, start: u32) -> Self {
+        let penalised = options.repetition_penalty != 1.0;
+        let single = options.beam == 1 || options.sampling.is_some();
+        Rules {
+            options,
+            start,
+            on_logits: penalised && single && members == 1,
+            with_padding: penalised || !options.renormalize,
+        }
+    }
+
+    /// Applies penalties, bans and forced tokens to `log_p`, the log-probabilities after `tokens`, of which `limit` are allowed.
+    pub(super) fn apply(&self, tokens: &[u32], limit: usize, log_p: &mut [f32]) {
+        let (options, n) = (self.options, tokens.len());
+        self.penalise(tokens, log_p);
+        if self.on_logits {
+            normalise(log_p);
+        }
+        if let Some(&forced) = options.prefix.get(n) {
+            let p = log_p.get(forced as usize).copied().unwrap_or(f32::NEG_INFINITY);
+            return only(log_p, forced, p);
+        }
+        if options.forced_end && n + 1 == limit {
+            return only(log_p, options.end, 0.0);
+        }
+        if let Some(first) = options.forced_first.filter(|_| n == 0) {
+            return only(log_p, first, 0.0);
+        }
+        if self.ban(tokens, log_p) && options.renormalize {
+            normalise(log_p);
+        }
+    }
+
+    fn penalise(&self, tokens: &[u32], log_p: &mut [f32]) {
+        let penalty = self.options.repetition_penalty;
+        if penalty == 1.0 {
+            return;
+        }
         let mut seen = tokens.to_vec();
         seen.sort_unstable();
         seen.dedup();
         for id in seen {
             if let Some(p) = log_p.get_mut(id as usize) {
-                // Log-probabilities are negative: a factor above 1 makes them smaller.
-                *p = if *p < 0.0 { *p * options.repetition_penalty } else { *p / options.repetition_penalty };
+                *p = if *p < 0.0 { *p * penalty } else { *p / penalty };
             }
         }
     }
-    for_each_ban(options, tokens, |id| ban(log_p, id));
-    if let Some(&forced) = options.prefix.get(n) {
-        let p = log_p.get(forced as usize).copied().unwrap_or(f32::NEG_INFINITY);
-        only(log_p, forced, p);
-    } else if options.forced_end && n + 1 == limit {
-        only(log_p, options.end, 0.0);
+
+    /// Lists the words that may not come after `tokens`; false if more is asked than to leave them out.
+    pub(super) fn only_bans(&self, tokens: &[u32], limit: usize, banned: &mut Vec<u32>) -> bool {
+        let (options, n) = (self.options, tokens.len());
+        let forced = n < options.prefix.len()
+            || options.forced_end && n + 1 == limit
+            || options.forced_first.is_some() && n == 0;
+        self.bans(tokens, banned);
+        options.repetition_penalty == 1.0 && !forced
     }
-}
 
-/// Adds the words that must not come after `tokens` to `words`; false if more is asked than to leave them out.
-pub(super) fn bans(options: &SearchOptions, tokens: &[u32], limit: usize, words: &mut Vec<u32>) -> bool {
-    for_each_ban(options, tokens, |id| words.push(id));
-    let forced = tokens.len() < options.prefix.len() || options.forced_end && tokens.len() + 1 == limit;
-    options.repetition_penalty == 1.0 && !forced
-}
+    /// Takes out what may not come; whether there is anything.
+    fn ban(&self, tokens: &[u32], log_p: &mut [f32]) -> bool {
+        let mut banned = Vec::new();
+        self.bans(tokens, &mut banned);
+        hide(&banned, log_p);
+        !banned.is_empty()
+    }
 
-fn for_each_ban(options: &SearchOptions, tokens: &[u32], mut ban: impl FnMut(u32)) {
-    let n = tokens.len();
-    if options.no_repeat_ngram > 0 && n + 1 >= options.no_repeat_ngram {
+    fn bans(&self, tokens: &[u32], banned: &mut Vec<u32>) {
+        let (options, n) = (self.options, tokens.len());
+        banned.extend_from_slice(&options.banned);
+        if self.with_padding {
+            banned.push(self.start);
+        }
         let size = options.no_repeat_ngram;
-        let last = &tokens[n + 1 - size..];
-        for window in tokens.windows(size) {
-            if window[..size - 1] == *last {
-                ban(window[size - 1]);
+        if size > 0 && n + 1 >= size {
+            let last = &tokens[n + 1 - size..];
+            let again = tokens.windows(size).filter(|window| window[..size - 1] == *last);
+            banned.extend(again.map(|window| window[size - 1]));
+        }
+        for sequence in &options.banned_sequences {
+            if let Some((last, before)) = sequence.split_last()
+                && self.ends_with(tokens, before)
+            {
+                banned.push(*last);
             }
         }
+        if n < options.min_length {
+            banned.push(options.end);
+        }
     }
-    options.banned.iter().for_each(|&id| ban(id));
-    if n < options.min_length {
-        ban(options.end);
+
+    /// Whether start and tokens together end so.
+    fn ends_with(&self, tokens: &[u32], end: &[u32]) -> bool {
+        match end.split_first() {
+            Some((first, rest)) if end.len() == tokens.len() + 1 => *first == self.start && rest == tokens,
+            _ => tokens.ends_with(end),
+        }
     }
 }
 
-fn ban(log_p: &mut [f32], id: u32) {
-    if let Some(p) = log_p.get_mut(id as usize) {
-        *p = f32::NEG_INFINITY;
+/// What is hidden does not come.
+pub(super) fn hide(words: &[u32], row: &mut [f32]) {
+    for &id in words {
+        if let Some(p) = row.get_mut(id as usize) {
+            *p = f32::NEG_INFINITY;
+        }
     }
+}
+
+/// Makes logits, or log-probabilities some of which were banned, into log-probabilities. If nothing is left, nothing changes.
+fn normalise(row: &mut [f32]) {
+    let top = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    if !top.is_finite() {
+        return;
+    }
+    let sum: f64 = row.iter().map(|x| f64::from(x - top).exp()).sum();
+    let shift = top + sum.ln() as f32;
+    row.iter_mut().for_each(|x| *x -= shift);
 }
 
 fn only(log_p: &mut [f32], id: u32, value: f32) {
@@ -137,9 +219,11 @@ mod tests {
         assert_eq!(best(&[], 2), []);
     }
 
+    /// What is left of four words when no normalisation changes them.
     fn constrained(options: SearchOptions, tokens: &[u32], limit: usize) -> Vec<f32> {
         let mut log_p = vec![-1.0, -2.0, -3.0, -4.0];
-        constrain(&options, tokens, limit, &mut log_p);
+        let options = SearchOptions { renormalize: false, ..options };
+        Rules::new(&options, 1, 4).apply(tokens, limit, &mut log_p);
         log_p
     }
 
@@ -162,6 +246,14 @@ mod tests {
             [NONE, -2.0, NONE, NONE]
         );
         assert_eq!(
+            constrained(SearchOptions { forced_first: Some(2), ..d() }, &[], 9),
+            [NONE, NONE, 0.0, NONE]
+        );
+        assert_eq!(
+            constrained(SearchOptions { forced_first: Some(2), ..d() }, &[2], 9),
+            [-1.0, -2.0, -3.0, -4.0]
+        );
+        assert_eq!(
             constrained(SearchOptions { no_repeat_ngram: 2, ..d() }, &[1, 2, 3, 1], 9),
             [-1.0, -2.0, NONE, -4.0]
         );
@@ -173,6 +265,50 @@ mod tests {
             constrained(SearchOptions { repetition_penalty: 2.0, ..d() }, &[1, 1], 9),
             [-1.0, -4.0, -3.0, -4.0]
         );
+    }
+
+    #[test]
+    fn sequences_are_banned_at_their_last_token() {
+        let banned = |tokens: &[u32]| {
+            let banned_sequences = vec![vec![1, 2, 3], vec![4, 1], vec![9, 9, 9, 9]];
+            let found =
+                constrained(SearchOptions { banned_sequences, ..SearchOptions::default() }, tokens, 9);
+            (0..4).filter(|&i| found[i] == NONE).collect::<Vec<_>>()
+        };
+        assert_eq!(banned(&[3, 1, 2]), [3]);
+        assert_eq!(banned(&[1, 2]), [3]);
+        assert_eq!(banned(&[2]), [0; 0]);
+        // The decoder's start, 4, is a token too, but only in the beginning.
+        assert_eq!(banned(&[]), [1]);
+        assert_eq!(banned(&[3]), [0; 0]);
+    }
+
+    #[test]
+    fn what_is_left_sums_to_one_again() {
+        let options = SearchOptions { banned: vec![0], ..SearchOptions::default() };
+        let mut log_p = [0.5f32, 0.25, 0.25].map(f32::ln);
+        Rules::new(&options, 1, 3).apply(&[1], 9, &mut log_p);
+        assert_eq!(log_p[0], NONE);
+        assert!((log_p[1] - 0.5f32.ln()).abs() < 1e-6 && log_p[1] == log_p[2]);
+        // Nothing is left: nothing to make a sum of.
+        let options = SearchOptions { banned: vec![0, 1, 2], ..SearchOptions::default() };
+        Rules::new(&options, 1, 3).apply(&[1], 9, &mut log_p);
+        assert_eq!(log_p, [NONE; 3]);
+    }
+
+    #[test]
+    fn padding_takes_part_only_where_it_makes_a_difference() {
+        let rules = |options: &SearchOptions, members| {
+            let rules = Rules::new(options, members, 9);
+            (rules.with_padding, rules.on_logits)
+        };
+        let d = SearchOptions::default;
+        assert_eq!(rules(&d(), 1), (false, false));
+        assert_eq!(rules(&SearchOptions { renormalize: false, ..d() }, 1), (true, false));
+        assert_eq!(rules(&SearchOptions { repetition_penalty: 1.5, ..d() }, 1), (true, false));
+        let greedy = SearchOptions { repetition_penalty: 1.5, beam: 1, ..d() };
+        assert_eq!(rules(&greedy, 1), (true, true));
+        assert_eq!(rules(&greedy, 2), (true, false));
     }
 
     #[test]

@@ -45,6 +45,11 @@ pub(super) struct Lists {
 }
 
 impl Lists {
+    /// List `i`.
+    pub(super) fn of(&self, i: usize) -> &[u32] {
+        &self.rows[self.offsets[i]..self.offsets[i + 1]]
+    }
+
     /// Makes them anew in the same memory.
     pub(super) fn fill<'a>(&mut self, lists: impl Iterator<Item = &'a [u32]>) {
         self.offsets.clear();

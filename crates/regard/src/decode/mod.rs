@@ -198,7 +198,8 @@ fn check(engines: &[&Engine], sources: &[Vec<u32>], options: &SearchOptions) -> 
             }
         }
     }
-    for id in options.prefix.iter().chain(&options.banned) {
+    let sequences = options.banned_sequences.iter().flatten();
+    for id in options.prefix.iter().chain(&options.forced_first).chain(&options.banned).chain(sequences) {
         if *id as usize >= words {
             return refuse(format!(
                 "token {id} of the prefix or of the banned ones is not in the vocabulary of {words}"

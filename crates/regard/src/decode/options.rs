@@ -97,12 +97,19 @@ pub struct SearchOptions {
     pub forced_end: bool,
     /// No sequence of so many tokens twice; 0 allows all.
     pub no_repeat_ngram: usize,
-    /// What the log-probability of tokens already there is multiplied by; 1 changes nothing.
+    /// What the log-probability of tokens already there is multiplied by, 1 changes nothing; without a beam, what their logits are
+    /// made smaller by, as in `transformers`.
     pub repetition_penalty: f32,
     /// Tokens that every translation begins with.
     pub prefix: Vec<u32>,
+    /// The token that comes first, at no cost, unless there is a prefix.
+    pub forced_first: Option<u32>,
     /// Tokens that never come; padding is always among them.
     pub banned: Vec<u32>,
+    /// Sequences of tokens that never come: where all but the last have come, that one is banned.
+    pub banned_sequences: Vec<Vec<u32>>,
+    /// Whether the probabilities of what is left are made to sum to one again where tokens are banned.
+    pub renormalize: bool,
     /// Draw instead of search.
     pub sampling: Option<Sampling>,
     /// Whether hypotheses carry their attention over the source.
@@ -130,7 +137,10 @@ impl Default for SearchOptions {
             no_repeat_ngram: 0,
             repetition_penalty: 1.0,
             prefix: Vec::new(),
+            forced_first: None,
             banned: Vec::new(),
+            banned_sequences: Vec::new(),
+            renormalize: true,
             sampling: None,
             attention: false,
             attention_layer: None,

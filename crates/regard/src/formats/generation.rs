@@ -19,6 +19,9 @@ pub struct GenerationConfig {
     /// Fewest tokens of an output, the start token included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_length: Option<usize>,
+    /// Fewest tokens of an output, the start token not included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_new_tokens: Option<usize>,
     /// The power of the length that a score is divided by.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub length_penalty: Option<f32>,
@@ -31,7 +34,7 @@ pub struct GenerationConfig {
     /// The id that is forced to come first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forced_bos_token_id: Option<u32>,
-    /// The id that is forced to come last at the greatest length.
+    /// The id that is forced to come last at the greatest length; without one, a sentence is cut there.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "first")]
     pub forced_eos_token_id: Option<u32>,
     /// What the decoder starts with.
@@ -84,6 +87,21 @@ impl GenerationConfig {
         }
     }
 
+    /// What a model's file means where it is silent.
+    ///
+    /// A setting is the flag's, else the file's, else ours. But a file that leaves out how hypotheses are compared does
+    /// say it: its author measured with the values of `transformers`, and ours would rank other translations first. So
+    /// these are filled in when a model is read, and stay with it when it is saved again. What is left out otherwise
+    /// (beams, lengths) is a matter of effort, and there our defaults hold.
+    pub fn implied() -> Self {
+        GenerationConfig {
+            length_penalty: Some(1.0),
+            early_stopping: Some(EarlyStopping::No),
+            renormalize_logits: Some(false),
+            ..Self::default()
+        }
+    }
+
     /// These settings, and where there is none, those of `other`.
     pub fn or(self, other: Self) -> Self {
         GenerationConfig {
@@ -91,6 +109,7 @@ impl GenerationConfig {
             max_length: self.max_length.or(other.max_length),
             max_new_tokens: self.max_new_tokens.or(other.max_new_tokens),
             min_length: self.min_length.or(other.min_length),
+            min_new_tokens: self.min_new_tokens.or(other.min_new_tokens),
             length_penalty: self.length_penalty.or(other.length_penalty),
             early_stopping: self.early_stopping.or(other.early_stopping),
             bad_words_ids: self.bad_words_ids.or(other.bad_words_ids),
