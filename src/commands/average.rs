@@ -10,7 +10,7 @@ use std::path::PathBuf;
     The models must have the same shape and tokenizer, as checkpoints of one training have. Everything but the weights\n\
     is taken from the first.")]
 pub(crate) struct Arguments {
-    /// Model folders
+    /// Model folders, or names on the Hugging Face hub
     #[arg(required = true, value_name = "DIR")]
     models: Vec<PathBuf>,
     /// The folder to write
@@ -29,7 +29,8 @@ enum Precision {
 }
 
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
-    let model = formats::average(&arguments.models)?;
+    let folders = arguments.models.iter().map(formats::resolve).collect::<regard::Result<Vec<_>>>()?;
+    let model = formats::average(&folders)?;
     let precision = match arguments.precision {
         Precision::F32 => formats::Precision::F32,
         Precision::Bf16 => formats::Precision::Bf16,

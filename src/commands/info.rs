@@ -2,7 +2,7 @@
 
 use super::CommandResult;
 use clap::Args;
-use regard::formats::{Description, GenerationConfig, Languages, Model};
+use regard::formats::{Description, GenerationConfig, Languages, Model, resolve};
 use regard::model::{ModelConfig, Parts};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  regard info --model my-model\n  regard info --model my-model --json")]
 pub(crate) struct Arguments {
-    /// The model folder
+    /// The model folder, or the model's name on the Hugging Face hub
     #[arg(long, value_name = "DIR")]
     model: PathBuf,
     /// Print one line of JSON
@@ -50,9 +50,10 @@ fn grouped(n: usize) -> String {
 }
 
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
-    let model = Model::load(&arguments.model)?;
+    let folder = resolve(&arguments.model)?;
+    let model = Model::load(&folder)?;
     let report = Report {
-        description: Model::describe(&arguments.model)?,
+        description: Model::describe(&folder)?,
         languages: &model.languages,
         vocabulary: Vocabulary {
             source: model.tokenizers.source().size(),

@@ -3,13 +3,14 @@
 use super::cores;
 use clap::{Args, ValueEnum};
 use regard::decode::{EarlyStopping, LengthPenalty, Precision, Sampling, SearchOptions};
+use regard::formats::resolve;
 use regard::translator::Translator;
 use regard::{Isa, Result};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(super) struct ModelFlags {
-    /// The folder of the model; several make an ensemble
+    /// The folder of the model, or its name on the Hugging Face hub; several make an ensemble
     #[arg(long, value_name = "DIR", required = true, num_args = 1..)]
     model: Vec<PathBuf>,
     /// How many cores to use [default: all]
@@ -39,7 +40,8 @@ impl From<PrecisionFlag> for Precision {
 impl ModelFlags {
     pub(super) fn load(&self) -> std::result::Result<Translator, Box<dyn std::error::Error>> {
         let (isa, threads) = (Isa::from_env()?, self.threads.unwrap_or_else(cores));
-        Ok(Translator::load_as(&self.model, self.precision.map(Precision::from), isa, threads)?)
+        let folders = self.model.iter().map(resolve).collect::<Result<Vec<_>>>()?;
+        Ok(Translator::load_as(&folders, self.precision.map(Precision::from), isa, threads)?)
     }
 }
 

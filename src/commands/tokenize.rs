@@ -6,6 +6,7 @@ use super::input::Lines;
 use super::{CommandResult, Output, cores};
 use clap::Args;
 use regard::Error;
+use regard::formats::resolve;
 use regard::text::{Segmentation, TextSample, Tokenizer, TokenizerPair, TokenizerSettings};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use std::path::{Path, PathBuf};
     regard tokenize --model tokenizer.json --ids train.en | regard tokenize --model tokenizer.json --ids --decode\n  \
     regard tokenize --train train.en train.de.gz --vocabulary 8000 --out tokenizer.json")]
 pub(crate) struct Arguments {
-    /// Whose tokenizer: a model's folder or a tokenizer.json
+    /// Whose tokenizer: a model's folder, its name on the Hugging Face hub, or a tokenizer.json
     #[arg(long, value_name = "DIR|FILE", required_unless_present = "train")]
     model: Option<PathBuf>,
     /// Text files; none or - is standard input
@@ -68,7 +69,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
         return train(&arguments, out);
     }
     // clap has seen to it that there is a model.
-    let tokenizers = load(arguments.model.as_deref().unwrap_or(Path::new(".")))?;
+    let tokenizers = load(&resolve(arguments.model.as_deref().unwrap_or(Path::new(".")))?)?;
     let tokenizer = if arguments.target { tokenizers.target() } else { tokenizers.source() };
     let stdin = [PathBuf::from("-")];
     let files = if arguments.files.is_empty() { &stdin[..] } else { &arguments.files };
