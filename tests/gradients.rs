@@ -243,25 +243,29 @@ fn embedding(learned: bool, concatenate: bool, rate: f32) -> Case {
 }
 
 /// A vocabulary of one block, and one of several with a partial one at the end.
-fn cross_entropy(words: usize, smoothing: f32) -> Case {
+fn cross_entropy(words: usize, smoothing: f32, biased: bool) -> Case {
     let (rows, d) = (3, 2);
+    let bias: Option<Arc<[f32]>> = biased.then(|| (0..=words).map(|w| (w % 5) as f32 * 0.25).collect());
+    let bias_for_definition = bias.clone();
     let targets: Arc<[u32]> = vec![0, words as u32 - 1, words as u32 / 2].into();
     let scale = 0.25f32;
     let for_definition = targets.clone();
     Case {
-        name: format!("cross_entropy of {words} words, smoothing {smoothing}"),
+        name: format!("cross_entropy of {words} words, smoothing {smoothing}, biased {biased}"),
         inputs: vec![(rows, d)],
         // One more word, padding, which takes no part.
         parameters: vec![(words + 1) * d],
         record: Box::new(move |tape, w, g, x, p| {
-            let targets = targets.clone();
-            tape.push(w, g, CrossEntropy { x: x[0], table: p[0], words, targets, smoothing, scale })
+            let (targets, bias) = (targets.clone(), bias.clone());
+            tape.push(w, g, CrossEntropy { x: x[0], table: p[0], bias, words, targets, smoothing, scale })
         }),
         definition: Box::new(move |x, p| {
             (0..rows)
                 .map(|r| {
-                    let logits: Vec<f64> =
-                        (0..words).map(|w| (0..d).map(|c| x[0][r * d + c] * p[0][w * d + c]).sum()).collect();
+                    let bias = |w: usize| bias_for_definition.as_ref().map_or(0.0, |b| f64::from(b[w]));
+                    let logits: Vec<f64> = (0..words)
+                        .map(|w| bias(w) + (0..d).map(|c| x[0][r * d + c] * p[0][w * d + c]).sum::<f64>())
+                        .collect();
                     naive::cross_entropy(&logits, for_definition[r] as usize, f64::from(smoothing))
                 })
                 .collect()
@@ -317,8 +321,13 @@ fn table() -> Vec<Case> {
         }
     }
     cases.push(add_norm(false, 0.0));
-    cases.extend([cross_entropy(7, 0.0), cross_entropy(7, 0.1), cross_entropy(1027, 0.1)]);
-    cases.extend([agreement(0.0), agreement(5.0)]);
+    cases.extend([
+        cross_entropy(7, 0.0, false),
+        cross_entropy(7, 0.1, true),
+        cross_entropy(1027, 0.1, false),
+    ]);
+    cases.push(cross_entropy(1027, 0.1, true));
+    cases.extend([agreement(0.0, false), agreement(5.0, true)]);
     cases
 }
 

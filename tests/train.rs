@@ -1,8 +1,8 @@
 //! Training runs: resumed to the bit, killed at any moment, refused with a clear message. Models of a few thousand weights.
 
 use regard::formats::Model;
-use regard::model::Preset;
-use regard::train::config::Every;
+use regard::model::{ModelConfig, Preset};
+use regard::train::config::{DataConfig, Every};
 use regard::train::{
     End, Outcome, Progress, Record, Schedule, ScheduleKind, StepRecord, TrainConfig, ValidationRecord,
     read_log, resumed_config, train,
@@ -223,6 +223,105 @@ fn early_stopping_epochs_held_out_pairs_and_a_model_to_start_from() {
     run(&config, &second, false, u64::MAX).0.unwrap();
     assert_eq!(validations(&second).iter().filter(|v| v.1 == "step").count(), 3);
     assert_eq!(Model::load(&second).unwrap().weights, Model::load(&first).unwrap().weights);
+}
+
+/// The model of a golden folder as `transformers` saved it once: weights in a file of torch.save, a bias of the logits.
+fn foreign(folder: &Path) -> PathBuf {
+    let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens");
+    let init = folder.join("foreign");
+    fs::create_dir(&init).unwrap();
+    for file in ["config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"] {
+        fs::copy(goldens.join("marian/swish-shared").join(file), init.join(file)).unwrap();
+    }
+    fs::copy(goldens.join("torch/model-older.bin"), init.join("pytorch_model.bin")).unwrap();
+    init
+}
+
+#[test]
+fn a_foreign_model_is_trained_on_and_stays_what_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = small_config(folder.path());
+    let init = foreign(folder.path());
+    config.data.init = Some(init.clone());
+    config.model = TrainConfig::new(Preset::Tiny).model;
+    config.tokenizer.size = None;
+    config.batch.max_tokens = 1000;
+    config.steps = Some(6);
+    let out = folder.path().join("out");
+    let (outcome, heard) = run(&config, &out, false, 3);
+    assert_eq!(outcome.unwrap().end, End::Interrupted, "{heard}");
+    run(&resumed_config(&out, |_| Ok(())).unwrap(), &out, true, u64::MAX).0.unwrap();
+    let (before, after) = (Model::load(&init).unwrap(), Model::load(&out).unwrap());
+    assert_ne!(before.weights, after.weights);
+    let shape = |model: &Model| ModelConfig { dropout: 0.0, ..model.transformer.config().clone() };
+    assert_eq!(shape(&before), shape(&after));
+    assert_eq!(before.final_logits_bias, after.final_logits_bias);
+    assert_eq!(before.generation, after.generation);
+    assert_eq!(before.tokenizers.source().to_json(), after.tokenizers.source().to_json());
+}
+
+#[test]
+fn a_model_to_start_from_has_the_shape_and_vocabulary_that_are_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let small = small_config(folder.path());
+    let init = foreign(folder.path());
+    let usual = TrainConfig::new(Preset::Tiny);
+    let plain = TrainConfig {
+        data: DataConfig { init: Some(init.clone()), ..small.data.clone() },
+        model: usual.model.clone(),
+        tokenizer: usual.tokenizer.clone(),
+        ..small.clone()
+    };
+    let other = folder.path().join("other.json");
+    regard::corpus::train_tokenizers(
+        &regard::corpus::Inputs::Files { source: small.data.src.clone(), target: small.data.tgt.clone() },
+        &small.filters,
+        &small.tokenizer_settings(),
+    )
+    .unwrap()
+    .source()
+    .save(&other)
+    .unwrap();
+    let out = folder.path().join("out");
+    let refusal = |change: &dyn Fn(&mut TrainConfig)| {
+        let mut config = plain.clone();
+        change(&mut config);
+        run(&config, &out, false, u64::MAX).0.unwrap_err().to_string()
+    };
+    let has = |what: &str| {
+        format!("is asked for, but {}, to start from, has {what}; leave this out", init.display())
+    };
+    assert_eq!(refusal(&|c| c.model.d_model = 16), format!("model.d_model: 16 {}", has("8")));
+    assert_eq!(refusal(&|c| c.model.encoder_layers = 3), format!("model.encoder_layers: 3 {}", has("2")));
+    assert_eq!(
+        refusal(&|c| c.model.norm = regard::model::NormPlace::Pre),
+        format!("model.norm: \"pre\" {}", has("\"post\""))
+    );
+    assert_eq!(
+        refusal(&|c| c.tokenizer.size = Some(400)),
+        format!("tokenizer.size: a vocabulary of 400 pieces {}", has("a vocabulary of 40 pieces"))
+    );
+    assert_eq!(
+        refusal(&|c| c.tokenizer.separate = true),
+        format!("tokenizer.separate: a vocabulary for each language {}", has("a joint one"))
+    );
+    let pieces = regard::text::Tokenizer::load(&other).unwrap().size();
+    assert_eq!(
+        refusal(&|c| c.tokenizer.file = Some(other.clone())),
+        format!(
+            "tokenizer.file: {} ({pieces} pieces) {}",
+            other.display(),
+            has("another tokenizer (40 pieces)")
+        )
+    );
+    assert!(!out.exists());
+    // A preset by name is a shape; `command` asks for tiny with sizes of its own.
+    let (output, text) = finish(command(folder.path(), &out, &["--steps", "2", "--init", "foreign"]));
+    assert_eq!(output.status.code(), Some(1));
+    let want = "regard: --preset: tiny means d_model 16, heads 2, d_ff 16, 1 and 1 layers, but foreign, to start from, has \
+                d_model 8, heads 4, d_ff 12, 2 and 1 layers; leave this out\n";
+    assert_eq!(text, want);
+    assert!(!out.exists());
 }
 
 #[test]

@@ -4,7 +4,8 @@ use super::{CommandResult, cores, stop_on_signals};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use regard::Isa;
-use regard::model::Preset;
+use regard::formats::{Model, resolve};
+use regard::model::{ModelConfig, Preset};
 use regard::train::{
     End, Outcome, Progress, StepRecord, TrainConfig, ValidationRecord, has_run, resumed_config, train,
 };
@@ -59,7 +60,7 @@ pub(crate) struct Arguments {
     /// Go on with the run in DIR, bit for bit where it was
     #[arg(long)]
     resume: bool,
-    /// Start from the weights and tokenizers of this model
+    /// Start from the weights and tokenizers of this model, a folder or a name on the Hugging Face hub
     #[arg(long, value_name = "DIR")]
     init: Option<PathBuf>,
     /// The source language, stored with the model [default: the files' extension]
@@ -188,7 +189,25 @@ fn new_config(arguments: &Arguments) -> Result<TrainConfig, regard::Error> {
     };
     let mut config = TrainConfig::read(preset, choose, arguments.config.as_deref(), &[])?;
     apply(arguments, &mut config)?;
+    check_preset(arguments, &config)?;
     Ok(config)
+}
+
+/// A preset that is asked for by name is a size that is asked for: a model of another cannot be started from.
+fn check_preset(arguments: &Arguments, config: &TrainConfig) -> Result<(), regard::Error> {
+    let (Some(_), Some(init)) = (arguments.preset, &config.data.init) else { return Ok(()) };
+    let has = Model::config(&resolve(init)?)?;
+    let sizes = |c: &ModelConfig| {
+        let ModelConfig { d_model, heads, d_ff, encoder_layers, decoder_layers, .. } = c;
+        format!("d_model {d_model}, heads {heads}, d_ff {d_ff}, {encoder_layers} and {decoder_layers} layers")
+    };
+    let (wanted, has) = (sizes(&config.model), sizes(&has));
+    if wanted == has {
+        return Ok(());
+    }
+    let (preset, init) = (config.preset.name(), init.display());
+    let message = format!("{preset} means {wanted}, but {init}, to start from, has {has}; leave this out");
+    Err(regard::Error::config("--preset", message))
 }
 
 /// About how much text is in the files; compressed text is a third of it.

@@ -2,10 +2,11 @@
 
 use super::config::{Combine, ModelConfig, NormPlace, Positions, Tying};
 use super::parameters::{Initial, Parameters, RELATIVE};
-use crate::Result;
 use crate::autograd::Param;
 use crate::autograd::ops::{HeadShape, RelativePositions};
+use crate::{Error, Result};
 use regard_kernels::Mask;
+use std::sync::Arc;
 
 /// The two sides of a translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,6 +134,8 @@ pub struct Transformer {
     /// The last norm of encoder and decoder, in a pre-norm model.
     final_norms: Option<(NormLayer, NormLayer)>,
     output: Param,
+    /// What is added to the logits; not trained.
+    pub(super) output_bias: Option<Arc<[f32]>>,
 }
 
 /// Lays parameters out while the layers are made.
@@ -266,7 +269,18 @@ impl Transformer {
         let final_norms =
             (config.norm == NormPlace::Pre).then(|| (b.norm("encoder.norm"), b.norm("decoder.norm")));
         let parameters = b.parameters;
-        Ok(Transformer { config, parameters, source, target, encoder, decoder, final_norms, output })
+        let output_bias = None;
+        Ok(Transformer {
+            config,
+            parameters,
+            source,
+            target,
+            encoder,
+            decoder,
+            final_norms,
+            output,
+            output_bias,
+        })
     }
 
     /// What it looks like.
@@ -282,6 +296,22 @@ impl Transformer {
     /// The output matrix `[v, d]`.
     pub fn output(&self) -> Param {
         self.output
+    }
+
+    /// The same model with numbers to be added to the logits, one a word. They belong to models of others; training leaves them
+    /// as they are.
+    pub fn with_output_bias(self, bias: Option<Vec<f32>>) -> Result<Self> {
+        let words = self.config.target_vocabulary;
+        if let Some(bias) = bias.as_ref().filter(|bias| bias.len() != words) {
+            let message = format!("a bias of {} numbers for a vocabulary of {words}", bias.len());
+            return Err(Error::Input { operation: "model", message });
+        }
+        Ok(Transformer { output_bias: bias.map(Arc::from), ..self })
+    }
+
+    /// What is added to the logits, if anything.
+    pub fn output_bias(&self) -> Option<&[f32]> {
+        self.output_bias.as_deref()
     }
 
     /// The decoder's cross-attentions, whose keys and values can be computed once for a source sentence.

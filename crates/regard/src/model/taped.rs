@@ -213,8 +213,9 @@ impl<'a> Taped<'a> {
     fn loss(&mut self, x: Var, targets: Arc<[u32]>, settings: LossSettings) -> Var {
         // The padding token is the last word: it takes no part.
         let words = self.model.config().target_vocabulary - 1;
+        let (table, bias) = (self.model.output(), self.model.output_bias.clone());
         let LossSettings { smoothing, scale, agreement } = settings;
-        let loss = CrossEntropy { x, table: self.model.output(), words, targets, smoothing, scale };
+        let loss = CrossEntropy { x, table, bias, words, targets, smoothing, scale };
         match agreement {
             Some(weight) => self.push(Agreement { loss, weight }),
             None => self.push(loss),

@@ -10,6 +10,7 @@ use super::run::Progress;
 use crate::corpus::{CacheState, Corpus, Inputs, Pairs, Side, train_tokenizers};
 use crate::counter::Counter;
 use crate::formats::{Languages, Model};
+use crate::model::ModelConfig;
 use crate::text::{Tokenizer, TokenizerPair};
 use crate::{Error, Result};
 
@@ -260,11 +261,45 @@ fn hold_out(
 pub(super) fn load_init(config: &TrainConfig) -> Result<Option<Model>> {
     let Some(folder) = &config.data.init else { return Ok(None) };
     let model = Model::load(folder)?;
-    if config.tokenizer.file.is_some() {
-        let message = "a model to start from has tokenizers of its own; leave this out";
-        return Err(Error::config("tokenizer.file", message));
-    }
+    check_init(config, &model, folder)?;
     Ok(Some(model))
+}
+
+/// Refuses settings that ask for another shape or vocabulary than the model to start from has, naming both.
+fn check_init(config: &TrainConfig, model: &Model, folder: &Path) -> Result<()> {
+    let refuse = |field: &str, wanted: String, has: String| {
+        let folder = folder.display();
+        let message =
+            format!("{wanted} is asked for, but {folder}, to start from, has {has}; leave this out");
+        Err(Error::config(field, message))
+    };
+    // What is as the preset has it was not asked for, and these may change.
+    const FREE: [&str; 5] =
+        ["source_vocabulary", "target_vocabulary", "dropout", "attention_dropout", "activation_dropout"];
+    let fields = |config: &ModelConfig| serde_json::to_value(config).unwrap_or_default();
+    let usual = fields(&TrainConfig::new(config.preset).model);
+    let (wanted, has) = (fields(&config.model), fields(model.transformer.config()));
+    for (field, value) in wanted.as_object().into_iter().flatten() {
+        if !FREE.contains(&field.as_str()) && *value != usual[field] && *value != has[field] {
+            return refuse(&format!("model.{field}"), value.to_string(), has[field].to_string());
+        }
+    }
+    let (source, target) = (model.tokenizers.source(), model.tokenizers.target());
+    let pieces = |n: usize| format!("a vocabulary of {n} pieces");
+    if let Some(file) = &config.tokenizer.file {
+        let wanted = Tokenizer::load(file)?;
+        if [source, target].iter().any(|tokenizer| tokenizer.hash() != wanted.hash()) {
+            let wanted = format!("{} ({} pieces)", file.display(), wanted.size());
+            return refuse("tokenizer.file", wanted, format!("another tokenizer ({} pieces)", source.size()));
+        }
+    }
+    if let Some(size) = config.tokenizer.size.filter(|&size| size != source.size()) {
+        return refuse("tokenizer.size", pieces(size), pieces(source.size()));
+    }
+    if config.tokenizer.separate && model.tokenizers.is_joint() {
+        return refuse("tokenizer.separate", "a vocabulary for each language".into(), "a joint one".into());
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use super::state::{State, Store};
 use super::step::Trainer;
 use super::validate::Validator;
 use crate::counter::mix;
-use crate::formats::{GenerationConfig, Model, Precision};
+use crate::formats::{GenerationConfig, Languages, Model, Precision, resolve};
 use crate::model::{ModelConfig, Transformer, Tying};
 use crate::text::TokenizerPair;
 use crate::{Error, Isa, Result};
@@ -72,6 +72,9 @@ pub fn train(
 ) -> Result<Outcome> {
     let started = Instant::now();
     config.check()?;
+    if let Some(init) = &mut config.data.init {
+        *init = resolve(&*init)?;
+    }
     config.absolute_paths()?;
     let resume = resume && has_run(out);
     // Before there is a state, nothing of an earlier start is worth keeping.
@@ -101,7 +104,14 @@ pub fn train(
         config.model.tying = Tying::Decoder;
         progress.message("two vocabularies: target embedding and output are tied, the source's stands alone");
     }
-    let transformer = Transformer::new(config.model.clone())?;
+    let (bias, generation, known_languages) = match &init {
+        _ if going_on => {
+            (Model::output_bias(out, words.1)?, GenerationConfig::default(), Languages::default())
+        }
+        Some(model) => (model.final_logits_bias.clone(), model.generation.clone(), model.languages.clone()),
+        None => Default::default(),
+    };
+    let transformer = Transformer::new(config.model.clone())?.with_output_bias(bias.clone())?;
     let weights = match init {
         Some(model) if model.weights.len() == transformer.parameters().len() => model.weights,
         Some(model) => {
@@ -148,9 +158,9 @@ pub fn train(
                 transformer: trainer.model().clone(),
                 weights: trainer.weights().to_vec(),
                 tokenizers: data.tokenizers.clone(),
-                languages: languages(&config.data),
-                generation: GenerationConfig::default(),
-                final_logits_bias: None,
+                languages: languages(&config.data).or(known_languages),
+                generation,
+                final_logits_bias: bias,
             };
             checkpoint::write_text(&config_file(out), &config.to_toml())?;
             model.save(out, Precision::F32)?;

@@ -50,6 +50,10 @@ impl Op for Agreement {
                 pass.log_p.resize(rows * words, 0.0);
                 let to = MatMut::new(&mut pass.log_p, rows, words);
                 matmul(cx.isa, to, x.rows_from(start, rows), table.t(), Into::Overwrite, cx.threads);
+                if let Some(bias) = &self.loss.bias {
+                    let rows = pass.log_p.chunks_exact_mut(words);
+                    rows.for_each(|row| regard_kernels::add(cx.isa, row, &bias[..words]));
+                }
                 pass.p.clone_from(&pass.log_p);
                 log_softmax_rows(cx.isa, &mut pass.log_p, words);
                 softmax_rows(cx.isa, &mut pass.p, words);

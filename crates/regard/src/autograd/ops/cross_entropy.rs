@@ -13,7 +13,7 @@ const WORDS: usize = 512;
 /// memory traffic, and more cost memory. Of the sizes tried for this and [`WORDS`], the three products were fastest with these.
 const ROWS: usize = 640;
 
-/// Cross-entropy of `softmax(x·Eᵀ)` against the targets, with label smoothing; `x [m, d]`, `E [v, d]`.
+/// Cross-entropy of `softmax(x·Eᵀ + b)` against the targets, with label smoothing; `x [m, d]`, `E [v, d]`.
 ///
 /// The output is the loss of each row. The gradient is made on the way forward, because the logits are gone afterwards: it
 /// is that of `scale · Σ` of the rows, whatever slope the output is given.
@@ -23,6 +23,8 @@ pub struct CrossEntropy {
     pub x: Var,
     /// E: the rows of the words, of which only the first `words` take part; the padding token is the one behind them.
     pub table: Param,
+    /// b, which has no gradient; zero if not given.
+    pub bias: Option<Arc<[f32]>>,
     /// How many words take part in the softmax.
     pub words: usize,
     /// The word that should come, for each row.
@@ -78,6 +80,10 @@ impl Op for CrossEntropy {
                 let to = &mut logits[start * rows..][..rows * width];
                 let e = Mat::new(&table[start * d..][..width * d], width, d);
                 matmul(cx.isa, MatMut::new(to, rows, width), x, e.t(), Into::Overwrite, cx.threads);
+                if let Some(bias) = &self.bias {
+                    let bias = &bias[start..start + width];
+                    to.chunks_exact_mut(width).for_each(|row| regard_kernels::add(cx.isa, row, bias));
+                }
                 for (r, &target) in targets.iter().enumerate() {
                     if (start..start + width).contains(&(target as usize)) {
                         losses[r] = -(1.0 - self.smoothing) * to[r * width + target as usize - start];
