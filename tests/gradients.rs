@@ -274,29 +274,30 @@ fn cross_entropy(words: usize, smoothing: f32, biased: bool) -> Case {
 }
 
 /// Two passes over 70 tokens, so that their logits do not fit one group.
-fn agreement(weight: f32) -> Case {
+fn agreement(weight: f32, biased: bool) -> Case {
     let (half, d, words, smoothing) = (70, 3, 5, 0.1);
     let targets: Arc<[u32]> = (0..2 * half).map(|r| (r % half % words) as u32).collect();
-    let for_definition = targets.clone();
+    let bias: Option<Arc<[f32]>> = biased.then(|| (0..=words).map(|w| w as f32 * 0.25).collect());
+    let (for_definition, bias_for_definition) = (targets.clone(), bias.clone());
     Case {
-        name: format!("agreement {weight}"),
+        name: format!("agreement {weight}, biased {biased}"),
         inputs: vec![(2 * half, d)],
         parameters: vec![(words + 1) * d],
         record: Box::new(move |tape, w, g, x, p| {
-            let targets = targets.clone();
-            let loss = CrossEntropy { x: x[0], table: p[0], words, targets, smoothing, scale: 0.25 };
+            let (targets, bias) = (targets.clone(), bias.clone());
+            let loss = CrossEntropy { x: x[0], table: p[0], bias, words, targets, smoothing, scale: 0.25 };
             tape.push(w, g, Agreement { loss, weight })
         }),
         definition: Box::new(move |x, p| {
+            let bias = |w: usize| bias_for_definition.as_ref().map_or(0.0, |b| f64::from(b[w]));
             let logits = |r: usize| -> Vec<f64> {
-                (0..words).map(|w| (0..d).map(|c| x[0][r * d + c] * p[0][w * d + c]).sum()).collect()
+                let product = |w: usize| (0..d).map(|c| x[0][r * d + c] * p[0][w * d + c]).sum::<f64>();
+                (0..words).map(|w| bias(w) + product(w)).collect()
             };
             (0..2 * half)
                 .map(|r| {
-                    let (own, other) = (
-                        naive::log_softmax(&logits(r)),
-                        naive::log_softmax(&logits((r + half) % (2 * half))),
-                    );
+                    let other = naive::log_softmax(&logits((r + half) % (2 * half)));
+                    let own = naive::log_softmax(&logits(r));
                     let apart: f64 = own.iter().zip(&other).map(|(a, b)| (a.exp() - b.exp()) * (a - b)).sum();
                     naive::cross_entropy(&logits(r), for_definition[r] as usize, f64::from(smoothing))
                         + 0.25 * f64::from(weight) * apart

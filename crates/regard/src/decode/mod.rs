@@ -65,7 +65,7 @@ pub fn search(
     threads: usize,
 ) -> Result<Vec<Vec<Hypothesis>>> {
     check_weights(model, weights)?;
-    let engine = Engine::new(model, weights, None, Precision::F32, isa);
+    let engine = Engine::new(model, weights, model.output_bias(), Precision::F32, isa);
     search_ensemble(&[&engine], sources, options, threads)
 }
 
