@@ -3,10 +3,12 @@
 use crate::text::trained;
 use regard::Isa;
 use regard::autograd::Tape;
-use regard::batch::Packed;
-use regard::decode::score_pairs;
+use regard::batch::{Batch, Packed};
+use regard::decode::{self, Engine, score_pairs};
 use regard::formats::{GenerationConfig, Languages, Model, Precision, average};
-use regard::model::{Activation, Combine, ModelConfig, NormPlace, Positions, Taped, Transformer, Tying};
+use regard::model::{
+    Activation, Combine, ModelConfig, NormPlace, Positions, Taped, Transformer, Tying, token_losses,
+};
 use regard::text::{Segmentation, TokenizerPair};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -123,7 +125,7 @@ fn transformers_models_compute_the_same_here() {
     }
 }
 
-/// The bias of the logits counts in training too: forced decoding gives what the golden logits say.
+/// The bias of the logits counts in training and in forced decoding: both give what the golden logits say.
 #[test]
 fn a_bias_belongs_to_the_loss() {
     for case in ["swish-shared", "gelu-separate"] {
@@ -134,13 +136,24 @@ fn a_bias_belongs_to_the_loss() {
         let transformer = transformer.with_output_bias(final_logits_bias).unwrap();
         for sentence in &golden.sentences {
             let pair = (sentence.source.clone(), sentence.target[1..].to_vec());
-            let got = score_pairs(&transformer, &weights, &[pair], Isa::best(), 1).unwrap().remove(0);
-            let want = sentence.target[1..].iter().zip(sentence.logits.chunks(40)).map(|(&id, row)| {
-                // Padding, the last word, takes no part.
-                let sum: f32 = row[..39].iter().map(|x| x.exp()).sum();
-                row[id as usize] - sum.ln()
-            });
-            close(&got, &want.collect::<Vec<_>>(), case);
+            let batch = Batch::new([(&pair.0[..], &pair.1[..])], transformer.config().target_pad()).unwrap();
+            let losses =
+                token_losses(&mut Tape::new(Isa::best(), 1), &transformer, &weights, &batch).unwrap();
+            let trained: Vec<f32> = losses.iter().map(|loss| -loss).collect();
+            let bias = transformer.output_bias();
+            let engine = Engine::new(&transformer, &weights, bias, decode::Precision::F32, Isa::best());
+            let decoded = score_pairs(&[&engine], &[pair], 1).unwrap().remove(0);
+            let want: Vec<f32> = sentence.target[1..]
+                .iter()
+                .zip(sentence.logits.chunks(40))
+                .map(|(&id, row)| {
+                    // Padding, the last word, takes no part.
+                    let sum: f32 = row[..39].iter().map(|x| x.exp()).sum();
+                    row[id as usize] - sum.ln()
+                })
+                .collect();
+            close(&trained, &want, case);
+            close(&decoded, &want, case);
         }
     }
     let transformer = ours(|_| (), joint()).transformer;

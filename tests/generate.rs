@@ -1,7 +1,7 @@
 //! Our search against `transformers`' generate: the same ids, the same scores (goldens by tools/goldens/generate.py).
 
 use regard::Isa;
-use regard::decode::{Hypothesis, Member, SearchOptions, search_ensemble};
+use regard::decode::{Engine, Hypothesis, Precision, SearchOptions, search_ensemble};
 use regard::formats::{GenerationConfig, Model};
 use regard::translator::Translator;
 use serde::Deserialize;
@@ -49,15 +49,16 @@ fn options(model: &Model, settings: &HashMap<String, Value>) -> SearchOptions {
     let generation: GenerationConfig = serde_json::from_value(file).unwrap();
     let generation = generation.or(GenerationConfig::implied());
     let model = Model { generation, ..model.clone() };
-    let options = Translator::new(vec![model], Isa::best(), 1).unwrap().options();
+    let options = Translator::new(vec![model], Precision::F32, Isa::best(), 1).unwrap().options();
     let nbest = settings.get("num_return_sequences").map_or(1, |n| n.as_u64().unwrap() as usize);
     SearchOptions { extra_length: 100, nbest, ..options }
 }
 
 fn search(model: &Model, sources: &[Vec<u32>], options: &SearchOptions) -> Vec<Vec<Hypothesis>> {
     let Model { transformer, weights, final_logits_bias, .. } = model;
-    let member = Member { model: transformer, weights, bias: final_logits_bias.as_deref() };
-    search_ensemble(&[member], sources, options, Isa::best(), 2).unwrap()
+    let bias = final_logits_bias.as_deref();
+    let engine = Engine::new(transformer, weights, bias, Precision::F32, Isa::best());
+    search_ensemble(&[&engine], sources, options, 2).unwrap()
 }
 
 #[test]

@@ -144,7 +144,11 @@ fn the_hub_is_asked_for_what_is_needed() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     // It ends with the test.
-    std::thread::spawn(move || listener.incoming().flatten().for_each(|stream| drop(answer(stream))));
+    std::thread::spawn(move || {
+        listener.incoming().flatten().for_each(|stream| {
+            answer(stream);
+        })
+    });
     let home = tempfile::tempdir().unwrap();
     let output = regard(home.path(), Some(&endpoint), &["info", "--model", NAME]);
     let error = String::from_utf8_lossy(&output.stderr);

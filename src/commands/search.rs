@@ -10,8 +10,8 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 pub(super) struct ModelFlags {
-    /// The folder of the model, or its name on the Hugging Face hub; several make an ensemble
-    #[arg(long, value_name = "DIR", required = true, num_args = 1..)]
+    /// The folder of the model, or its name on the Hugging Face hub; given several times, the models make an ensemble
+    #[arg(long, value_name = "DIR", required = true)]
     model: Vec<PathBuf>,
     /// How many cores to use [default: all]
     #[arg(long, value_name = "N")]

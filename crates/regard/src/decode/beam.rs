@@ -316,7 +316,11 @@ impl<'a> BatchSearch<'a> {
         let table = engine.matrix(engine.model().output());
         let (x, scratch, team) = member.advance(&self.step);
         let x = table.rows(x, scratch);
-        let bans = Bans { offsets: &self.bans.offsets, words: &self.bans.rows, renormalise: self.options.renormalize };
+        let bans = Bans {
+            offsets: &self.bans.offsets,
+            words: &self.bans.rows,
+            renormalise: self.options.renormalize,
+        };
         self.best.find(team, table, x, words, engine.bias(), bans, wanted);
     }
 
