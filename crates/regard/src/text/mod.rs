@@ -16,11 +16,13 @@
 mod dropout;
 mod pair;
 mod pipeline;
+mod sentencepiece;
 mod tokenizer;
 mod train;
 
 pub use pair::TokenizerPair;
 pub use pipeline::{hugging_face_config, normalise};
+pub use sentencepiece::SentencePiece;
 pub use tokenizer::Tokenizer;
 pub use train::{Segmentation, TextSample, TokenizerSettings, vocabulary_size_for};
 

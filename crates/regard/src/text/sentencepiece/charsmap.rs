@@ -1,0 +1,131 @@
+//! The compiled rules of a normaliser: which sequences of characters are replaced by which.
+//!
+//! The bytes are the length of a double-array trie in bytes, the trie, and all replacements, each ended by a zero
+//! byte. The trie's units are those of the library `darts-clone`; a leaf holds the place of its replacement.
+
+use super::proto::Problem;
+
+/// The rules, ready to be looked up.
+#[derive(Debug)]
+pub(super) struct CharsMap {
+    units: Vec<u32>,
+    replacements: String,
+}
+
+/// A unit with this bit is a leaf; the rest of it is the value.
+const LEAF: u32 = 1 << 31;
+/// A replacement has at most this many bytes: one that is far longer than any real one would only fill memory.
+const LONGEST: usize = 4096;
+
+impl CharsMap {
+    /// Reads the bytes of a `precompiled_charsmap` that is not empty.
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, Problem> {
+        let Some((length, rest)) = bytes.split_first_chunk() else {
+            return Err("precompiled_charsmap is shorter than 4 bytes".into());
+        };
+        let length = u32::from_le_bytes(*length) as usize;
+        let Some((trie, replacements)) =
+            rest.split_at_checked(length).filter(|_| length > 0 && length.is_multiple_of(4))
+        else {
+            return Err(format!(
+                "precompiled_charsmap says that its trie has {length} bytes; accepted are 4 to {} in steps of 4",
+                rest.len()
+            ));
+        };
+        let units: Vec<u32> = trie.as_chunks().0.iter().map(|unit| u32::from_le_bytes(*unit)).collect();
+        let replacements = str::from_utf8(replacements)
+            .map_err(|_| "precompiled_charsmap has replacements that are not UTF-8")?
+            .to_owned();
+        if let Some(long) = replacements.split('\0').find(|text| text.len() > LONGEST) {
+            let length = long.len();
+            return Err(format!(
+                "precompiled_charsmap has a replacement of {length} bytes; {LONGEST} are allowed"
+            ));
+        }
+        let ended = replacements.ends_with('\0');
+        let inside =
+            |place: u32| ended && replacements.get(place as usize..).is_some_and(|text| !text.is_empty());
+        if let Some(leaf) = units.iter().find(|&&unit| unit & LEAF != 0 && !inside(unit & !LEAF)) {
+            let (place, all) = (leaf & !LEAF, replacements.len());
+            return Err(format!("precompiled_charsmap has a rule with replacement {place} of {all} bytes"));
+        }
+        Ok(CharsMap { units, replacements })
+    }
+
+    /// The longest rule that `text` begins with: how many bytes it replaces, and by what.
+    pub(super) fn longest(&self, text: &[u8]) -> Option<(usize, &str)> {
+        let mut found = None;
+        let mut at = offset(*self.units.first()?);
+        for (i, &byte) in text.iter().enumerate() {
+            at ^= usize::from(byte);
+            let Some(&unit) = self.units.get(at) else { break };
+            if unit & (LEAF | 0xff) != u32::from(byte) {
+                break;
+            }
+            at ^= offset(unit);
+            if unit & (1 << 8) != 0 {
+                let leaf = self.units.get(at).copied().unwrap_or_default();
+                found = Some((i + 1, leaf & !LEAF));
+            }
+        }
+        let (length, place) = found?;
+        let replacement = self.replacements.get(place as usize..)?;
+        Some((length, replacement.split('\0').next().unwrap_or_default()))
+    }
+}
+
+/// Where the children of a unit are, to be combined with its own place and theirs.
+fn offset(unit: u32) -> usize {
+    ((unit >> 10) as usize) << ((unit & (1 << 9)) >> 6)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A trie of the one rule "a" → "b": root, the unit of `a` at 0x61 ^ 1, its leaf beside.
+    fn one_rule(replacements: &[u8]) -> Vec<u8> {
+        let mut units = [0u32; 256];
+        units[0] = 1 << 10;
+        let at = 1 ^ usize::from(b'a');
+        let leaf = at ^ 2;
+        units[at] = (2 << 10) | (1 << 8) | u32::from(b'a');
+        units[leaf] = LEAF;
+        let mut bytes = 1024u32.to_le_bytes().to_vec();
+        units.iter().for_each(|unit| bytes.extend(unit.to_le_bytes()));
+        bytes.extend(replacements);
+        bytes
+    }
+
+    #[test]
+    fn a_rule_is_found() {
+        let map = CharsMap::read(&one_rule(b"b\0")).unwrap();
+        assert_eq!(map.longest(b"ab"), Some((1, "b")));
+        assert_eq!(map.longest(b"b"), None);
+        assert_eq!(map.longest(b"\0"), None);
+        assert_eq!(map.longest(b""), None);
+    }
+
+    #[test]
+    fn broken_rules_are_refused() {
+        for (bytes, want) in [
+            (b"abc".to_vec(), "precompiled_charsmap is shorter than 4 bytes"),
+            (
+                vec![8, 0, 0, 0, 1, 2, 3, 4],
+                "precompiled_charsmap says that its trie has 8 bytes; accepted are 4 to 4",
+            ),
+            (vec![3, 0, 0, 0, 1, 2, 3, 4], "precompiled_charsmap says that its trie has 3 bytes"),
+            (vec![0; 8], "precompiled_charsmap says that its trie has 0 bytes"),
+            (one_rule(b"\xff\0"), "precompiled_charsmap has replacements that are not UTF-8"),
+            (one_rule(b"b"), "precompiled_charsmap has a rule with replacement 0 of 1 bytes"),
+            (one_rule(b""), "precompiled_charsmap has a rule with replacement 0 of 0 bytes"),
+            (
+                one_rule(&[b'b'; 5000]),
+                "precompiled_charsmap has a replacement of 5000 bytes; 4096 are allowed",
+            ),
+        ] {
+            let problem = CharsMap::read(&bytes).unwrap_err();
+            assert!(problem.starts_with(want), "{problem}");
+        }
+    }
+}
