@@ -365,12 +365,13 @@ fn a_foreign_file_is_read() {
     assert_eq!(tokenizer.decode(&[5, 3, 4, 2, 3, 1, 0]), "a b a");
     let end = tokenizer.encode("</s>").unwrap();
     assert!(!end[..end.len() - 1].contains(&1), "text is not a special token: {end:?}");
-    assert_eq!(tokenizer.to_json(), foreign().to_string());
+    assert_eq!(tokenizer.to_json(), Some(foreign().to_string().as_str()));
 }
 
 #[test]
 fn broken_files_are_refused() {
-    let ours: Value = serde_json::from_str(trained(Segmentation::Bpe, false).source().to_json()).unwrap();
+    let ours: Value =
+        serde_json::from_str(trained(Segmentation::Bpe, false).source().to_json().unwrap()).unwrap();
     let change = |pointer: &str, value: Value| {
         let mut file = ours.clone();
         *file.pointer_mut(pointer).unwrap() = value;

@@ -4,6 +4,7 @@ use super::CommandResult;
 use clap::Args;
 use regard::formats::{Description, GenerationConfig, Languages, Model, resolve};
 use regard::model::{ModelConfig, Parts};
+use regard::text::TokenizerPair;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -23,6 +24,8 @@ struct Vocabulary {
     source: usize,
     target: usize,
     joint: bool,
+    /// The files that hold the source's and the target's.
+    files: (&'static str, &'static str),
 }
 
 #[derive(Debug, Serialize)]
@@ -59,6 +62,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
             source: model.tokenizers.source().size(),
             target: model.tokenizers.target().size(),
             joint: model.tokenizers.is_joint(),
+            files: model.tokenizers.vocabulary_files(),
         },
         parameters: model.transformer.parameters().parts(),
         config: model.transformer.config(),
@@ -79,8 +83,10 @@ fn describe(report: &Report<'_>) -> Result<String, serde_json::Error> {
     if description.why_not_marian.is_empty() {
         let readers = if vocabulary.joint {
             "transformers and CTranslate2 can load it too"
-        } else {
+        } else if vocabulary.files.1 == TokenizerPair::TARGET_FILE {
             "transformers can load it too; its output is decoded with target_tokenizer.json"
+        } else {
+            "transformers can load it too"
         };
         line("type", format!("{}: {readers}", description.model_type));
     } else {

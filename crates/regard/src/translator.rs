@@ -12,7 +12,7 @@
 
 use crate::decode::{Engine, Hypothesis, Precision, SearchOptions, Watch, score_pairs, search_watched};
 use crate::formats::Model;
-use crate::text::{Tokenizer, normalise};
+use crate::text::Tokenizer;
 use crate::{Error, Isa, Result};
 use std::ops::Range;
 use std::path::Path;
@@ -298,24 +298,31 @@ impl Translator {
         Ok(pairs.iter().zip(&ids).zip(scores).map(candidate).collect())
     }
 
-    /// The parts in which a line is translated: one, unless it is longer than the model can read.
+    /// The parts in which a line is translated: one, unless it is longer than the model can read. Each of them has the
+    /// language token that the line begins with.
     fn split(&self, line: &str) -> Result<Vec<Part>> {
-        let text = normalise(line);
+        let text = self.source().prepare(line);
         if text.is_empty() {
             return Ok(Vec::new());
         }
         let ids = self.source().encode(&text)?;
+        let (language, text) = self.source().split_language(&text);
+        if ids.len() <= 1 + language.iter().len() {
+            return Ok(Vec::new());
+        }
         if ids.len() <= self.longest {
             return Ok(vec![Part { ids, cut: false }]);
         }
         // Sentences are gathered as long as they fit together.
+        let language = language.unwrap_or_default();
         let mut parts: Vec<Part> = Vec::new();
         let mut open = String::new();
-        for sentence in sentences(&text) {
-            let joined = if open.is_empty() { sentence.to_owned() } else { format!("{open} {sentence}") };
+        for sentence in sentences(text) {
+            let joined =
+                if open.is_empty() { format!("{language}{sentence}") } else { format!("{open} {sentence}") };
             if !open.is_empty() && self.source().encode(&joined)?.len() > self.longest {
                 self.close(&open, &mut parts)?;
-                open = sentence.to_owned();
+                open = format!("{language}{sentence}");
             } else {
                 open = joined;
             }
@@ -326,15 +333,17 @@ impl Translator {
 
     /// Adds the text as one part, or cut into several where even a sentence is too long.
     fn close(&self, text: &str, parts: &mut Vec<Part>) -> Result<()> {
-        let ids = self.source().encode(text)?;
+        let mut ids = self.source().encode(text)?;
         if ids.len() <= self.longest {
             parts.push(Part { ids, cut: false });
             return Ok(());
         }
-        let end = self.source().eos();
-        let room = self.longest.saturating_sub(1).max(1);
-        for piece in ids[..ids.len() - 1].chunks(room) {
-            parts.push(Part { ids: piece.iter().copied().chain([end]).collect(), cut: true });
+        let end = ids.pop();
+        let (language, _) = self.source().split_language(text);
+        let (language, rest) = ids.split_at(language.iter().len());
+        let room = self.longest.saturating_sub(1 + language.len()).max(1);
+        for piece in rest.chunks(room) {
+            parts.push(Part { ids: language.iter().chain(piece).copied().chain(end).collect(), cut: true });
         }
         Ok(())
     }

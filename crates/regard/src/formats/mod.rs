@@ -2,8 +2,9 @@
 //!
 //! A model is a MarianMT directory, which `transformers` and CTranslate2 read as well: `config.json`,
 //! `generation_config.json`, `model.safetensors`, `tokenizer.json` (and `target_tokenizer.json` if the vocabularies
-//! are separate) and `tokenizer_config.json`. Weights are also read from `pytorch_model.bin`, and from several files
-//! with an index; [`resolve`] finds models by their names on the Hugging Face hub. A model that this format cannot express has the same files under
+//! are separate; or the `.spm` files and `vocab.json` of published models) and `tokenizer_config.json`. Weights are also read from
+//! `pytorch_model.bin`, and from several files with an index; [`resolve`] finds models by their names on the Hugging Face hub. A model that
+//! this format cannot express has the same files under
 //! `model_type: regard`; [`Model::why_not_marian`] says why.
 
 mod average;
@@ -99,7 +100,7 @@ impl Model {
         let file = Weights::open(folder)?;
         check_sizes(&config, &file)?;
         let transformer = Transformer::new(config)?;
-        let tokenizers = open_tokenizers(folder)?;
+        let tokenizers = TokenizerPair::load(folder)?;
         check_tokenizers(&tokenizers, transformer.config(), marian::read_eos(&keys)?)
             .map_err(|(tokenizer, message)| Error::file(folder.join(tokenizer), message))?;
         let languages = Keys::open_if_there(&folder.join(TOKENIZER_CONFIG))?.all()?;
@@ -142,15 +143,12 @@ impl Model {
     }
 
     fn tokenizer_config(&self) -> serde_json::Value {
-        let mut config = text::hugging_face_config(self.transformer.config().max_positions);
+        let mut config = self.tokenizers.hugging_face_config(self.transformer.config().max_positions);
         let languages = [("source_lang", &self.languages.source), ("target_lang", &self.languages.target)];
         for (key, language) in languages {
             if let Some(language) = language {
                 config[key] = language.as_str().into();
             }
-        }
-        if !self.tokenizers.is_joint() {
-            config["separate_vocabs"] = true.into();
         }
         config
     }
@@ -226,34 +224,15 @@ fn read_generation(folder: &Path, keys: &Keys) -> Result<GenerationConfig> {
     Ok(generation.or(GenerationConfig::implied()))
 }
 
-/// Which file there is instead of the one that is needed.
-fn instead(folder: &Path, needed: &str, others: &[&str]) -> Result<()> {
-    if folder.join(needed).exists() {
-        return Ok(());
-    }
-    match others.iter().find(|other| folder.join(other).exists()) {
-        Some(other) => {
-            let message = format!("is missing; {other} is there, but cannot be read yet");
-            Err(Error::file(folder.join(needed), message))
-        }
-        None => Ok(()),
-    }
-}
-
-fn open_tokenizers(folder: &Path) -> Result<TokenizerPair> {
-    instead(folder, TokenizerPair::FILE, &["source.spm", "vocab.json"])?;
-    TokenizerPair::load(folder)
-}
-
 /// The vocabularies have the sizes of the embeddings, and padding comes last. An error has the tokenizer's file.
 fn check_tokenizers(
     tokenizers: &TokenizerPair,
     config: &ModelConfig,
     eos: Option<u32>,
 ) -> std::result::Result<(), (&'static str, String)> {
-    let target_file = if tokenizers.is_joint() { TokenizerPair::FILE } else { TokenizerPair::TARGET_FILE };
+    let (source_file, target_file) = tokenizers.vocabulary_files();
     for (file, tokenizer, words) in [
-        (TokenizerPair::FILE, tokenizers.source(), config.source_vocabulary),
+        (source_file, tokenizers.source(), config.source_vocabulary),
         (target_file, tokenizers.target(), config.target_vocabulary),
     ] {
         let size = tokenizer.size();

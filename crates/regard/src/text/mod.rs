@@ -12,8 +12,13 @@
 //!   bytes, `<0x00>` to `<0xFF>`: nothing is ever unknown.
 //! * **Ids** follow MarianMT: `</s>` is 0, `<unk>` 1, the bytes 2 to 257, `<pad>` the last id. `<pad>` also starts
 //!   the decoder. Text that merely looks like one of them (`</s>`, `<0x41>`) is text.
+//!
+//! Published MarianMT folders have other files, which are read and kept as they are: [`SentencePiece`] models that cut
+//! text into pieces, and a `vocab.json` with the ids of pieces. A leading language token (`>>de<<`) is one piece.
 
 mod dropout;
+mod json;
+mod marian;
 mod pair;
 mod pipeline;
 mod sentencepiece;

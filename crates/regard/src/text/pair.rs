@@ -3,9 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use serde_json::Value;
+
+use super::marian;
+use super::pipeline::{hugging_face_config, marian_config};
 use super::train::learn;
 use super::{TextSample, Tokenizer, TokenizerSettings};
-use crate::Result;
+use crate::{Error, Result};
 
 /// Source and target tokenizer of a model.
 #[derive(Clone, Debug)]
@@ -44,9 +48,15 @@ impl TokenizerPair {
         Ok(Self::separate(Tokenizer::from_pieces(source)?, Tokenizer::from_pieces(target)?))
     }
 
-    /// Reads the tokenizer or tokenizers of a model folder.
+    /// Reads the tokenizer or tokenizers of a model folder: `tokenizer.json` if it is there, else `source.spm`,
+    /// `target.spm` and `vocab.json`.
     pub fn load(folder: &Path) -> Result<Self> {
-        let source = Tokenizer::load(&folder.join(Self::FILE))?;
+        let file = folder.join(Self::FILE);
+        if !file.exists() && marian::is_in(folder) {
+            let (source, target) = marian::load(folder)?;
+            return Ok(Self::separate(source.into(), target.into()));
+        }
+        let source = Tokenizer::load(&file)?;
         let target = folder.join(Self::TARGET_FILE);
         if !target.exists() {
             return Ok(Self::joint(source));
@@ -54,22 +64,46 @@ impl TokenizerPair {
         Ok(Self::separate(source, Tokenizer::load(&target)?))
     }
 
-    /// Writes into a model folder, each file beside and renamed.
+    /// Writes the files of a pair into a model folder, each beside and renamed, and removes those that would be read
+    /// instead of them. What was read from `.spm` files is written as it was.
     pub fn save(&self, folder: &Path) -> Result<()> {
-        self.source.save(&folder.join(Self::FILE))?;
-        let target = folder.join(Self::TARGET_FILE);
-        if !self.is_joint() {
-            return self.target.save(&target);
+        let (file, target) = (folder.join(Self::FILE), folder.join(Self::TARGET_FILE));
+        if let (Some(a), Some(b)) = (self.source.as_marian(), self.target.as_marian()) {
+            marian::save(a, b, folder)?;
+            remove(&file)?;
+            return remove(&target);
         }
-        match std::fs::remove_file(&target) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(crate::Error::io(target, e)),
-            _ => Ok(()),
-        }
+        self.source.save(&file)?;
+        if self.is_joint() { remove(&target) } else { self.target.save(&target) }
     }
 
     /// Whether both sides have the same vocabulary.
     pub fn is_joint(&self) -> bool {
-        Arc::ptr_eq(&self.source, &self.target) || self.source.to_json() == self.target.to_json()
+        match (self.source.as_marian(), self.target.as_marian()) {
+            (Some(a), Some(b)) => a.shares_vocabulary(b),
+            _ => Arc::ptr_eq(&self.source, &self.target) || self.source.to_json() == self.target.to_json(),
+        }
+    }
+
+    /// The files that hold the source's and the target's vocabulary.
+    pub fn vocabulary_files(&self) -> (&'static str, &'static str) {
+        let (source, target) = match self.source.as_marian() {
+            Some(_) => (marian::VOCABULARY, marian::TARGET_VOCABULARY),
+            None => (Self::FILE, Self::TARGET_FILE),
+        };
+        (source, if self.is_joint() { source } else { target })
+    }
+
+    /// What a `tokenizer_config.json` must say for `transformers` to read the files of this pair.
+    pub fn hugging_face_config(&self, max_length: usize) -> Value {
+        let mut config = match self.source.as_marian() {
+            Some(_) => marian_config(max_length),
+            None => hugging_face_config(max_length),
+        };
+        if !self.is_joint() {
+            config["separate_vocabs"] = true.into();
+        }
+        config
     }
 
     /// The source's tokenizer.
@@ -80,5 +114,13 @@ impl TokenizerPair {
     /// The target's tokenizer.
     pub fn target(&self) -> &Tokenizer {
         &self.target
+    }
+}
+
+/// Removes a file that may not be there.
+pub(super) fn remove(path: &Path) -> Result<()> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io(path, e)),
+        _ => Ok(()),
     }
 }

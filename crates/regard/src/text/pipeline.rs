@@ -87,6 +87,13 @@ pub fn hugging_face_config(max_length: usize) -> Value {
     })
 }
 
+/// The same for a tokenizer of `.spm` files.
+pub(super) fn marian_config(max_length: usize) -> Value {
+    let mut config = hugging_face_config(max_length);
+    config["tokenizer_class"] = "MarianTokenizer".into();
+    config
+}
+
 /// The text as the model sees it: composed (NFC); control characters, line breaks, byte-order marks, `▁` and white
 /// space of every kind become a space, runs of them one; none at the ends. Casing, punctuation, symbols, zero-width
 /// joiners and everything else survive. Doing it twice changes nothing.

@@ -157,14 +157,17 @@ impl Data {
             progress.message(&format!("vocabularies of {} and {} pieces", sizes.0, sizes.1));
         }
         for (side, tokenizer) in [("source", tokenizers.source()), ("target", tokenizers.target())] {
-            if tokenizer.pad() as usize + 1 != tokenizer.size() || tokenizer.eos() != 0 {
+            if tokenizer.pad() as usize + 1 != tokenizer.size() {
                 let message = format!(
-                    "of the {side} tokenizer's {} ids, </s> must be 0 and <pad> the last; they are {} and {}",
+                    "of the {side} tokenizer's {} ids, <pad> must be the last; it is {}",
                     tokenizer.size(),
-                    tokenizer.eos(),
                     tokenizer.pad()
                 );
                 return Err(Error::config("tokenizer.file", message));
+            }
+            if config.tokenizer.bpe_dropout > 0.0 {
+                // Said now, and not at the first batch.
+                tokenizer.encode_dropout("", config.tokenizer.bpe_dropout, 0)?;
             }
         }
         let corpus = Corpus::prepare(&inputs, &config.filters, &tokenizers, &folder.cache, "train", threads)?;

@@ -81,7 +81,7 @@ impl Validator {
             sources,
             batches,
             tokenizers: tokenizers.clone(),
-            search: SearchOptions { beam, ..SearchOptions::default() },
+            search: SearchOptions { beam, end: tokenizers.target().eos(), ..SearchOptions::default() },
             samples,
             tapes: (0..threads.max(1)).map(|_| Tape::new(isa, 1)).collect(),
             isa,
