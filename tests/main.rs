@@ -11,6 +11,7 @@ mod invariants;
 mod metrics;
 mod search;
 mod serve;
+mod sentencepiece;
 mod text;
 mod train;
 mod transformer;
