@@ -8,7 +8,6 @@ use regard::decode::Precision;
 use regard::translator::Translator;
 use regard_serve::{App, Batching, Keys, Limits, ModelSource, Settings};
 use std::error::Error;
-use std::io::IsTerminal;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -235,7 +234,7 @@ fn start_log(log: Log) {
         .with_writer(std::io::stderr)
         .with_max_level(level)
         .with_target(false)
-        .with_ansi(std::io::stderr().is_terminal());
+        .with_ansi(false);
     match log {
         Log::Json => subscriber.json().init(),
         Log::Text | Log::Quiet => subscriber.init(),

@@ -39,7 +39,10 @@ pub(crate) struct Spoken(pub(crate) Vec<Word>);
 impl Spoken {
     /// From what the search found.
     pub(crate) fn new(candidate: &Candidate) -> Self {
-        let mut words: Vec<Word> = candidate.text.split(' ').map(|text| Word::new(text, None)).collect();
+        // A line break inside of a sentence would make two lines of one.
+        let plain = |text: &str| text.chars().filter(|c| !c.is_control()).collect::<String>();
+        let mut words: Vec<Word> =
+            candidate.text.split(' ').map(|text| Word::new(plain(text), None)).collect();
         for &(source, target) in &candidate.alignment {
             if let Some(word) = words.get_mut(target) {
                 word.from = Some(source);

@@ -55,7 +55,6 @@ async fn the_page_is_sent_once_and_loads_nothing_foreign() {
             policy.starts_with("default-src 'none'; script-src 'self'") && !policy.contains("unsafe"),
             "{policy}"
         );
-        assert!(!page.body.contains("http://") || path == "/docs", "{path} must not name other servers");
         let mut again = request("GET", path, "", Body::empty());
         again.headers_mut().insert("if-none-match", page.headers["etag"].clone());
         let again = send(&app, again).await;

