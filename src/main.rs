@@ -26,6 +26,8 @@ struct Arguments {
 enum Command {
     /// Average the weights of several models of the same shape
     Average(commands::average::Arguments),
+    /// Store a model in 8 bits: a quarter of the size, the fastest decoding
+    Quantize(commands::quantize::Arguments),
     /// Show what a model folder holds: sizes, languages, vocabulary, search settings
     Info(commands::info::Arguments),
     /// A first translator in a minute or two, trained on a corpus built into the program
@@ -60,6 +62,7 @@ fn definitions() -> clap::Command {
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Average(arguments) => commands::average::run(arguments),
+        Command::Quantize(arguments) => commands::quantize::run(arguments),
         Command::Info(arguments) => commands::info::run(arguments),
         Command::Quickstart(arguments) => commands::quickstart::run(arguments),
         Command::Train(arguments) => commands::train::run(*arguments),

@@ -808,3 +808,64 @@ fn an_index_that_lies_is_refused() {
     let error = refusal(folder.path());
     assert!(error.starts_with("model-2-of-3.safetensors: ") && error.contains("os error 2"), "{error}");
 }
+
+/// A quantised folder: smaller, its numbers near the old ones, and the same to the bit whether it is read or packed.
+#[test]
+fn models_in_8_bits_are_saved_and_read() {
+    let model = ours(|_| (), joint());
+    let folder = TempDir::new().unwrap();
+    let (plain, small) = (folder.path().join("plain"), folder.path().join("small"));
+    model.save(&plain, Precision::F32).unwrap();
+    let run = |arguments: &[&str]| {
+        let done = std::process::Command::new(env!("CARGO_BIN_EXE_regard")).args(arguments).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (done.status.code(), text(done.stdout), text(done.stderr))
+    };
+    let [from, to] = [&plain, &small].map(|p| p.to_str().unwrap());
+    let (code, _, said) = run(&["quantize", "--model", from, "--out", to]);
+    assert_eq!(code, Some(0), "{said}");
+    let (code, _, said) = run(&["quantize", "--model", from, "--out", from]);
+    assert!(code == Some(1) && said.ends_with("that is the model itself; give another folder\n"), "{said}");
+    let description = Model::describe(&small).unwrap();
+    assert_eq!((description.precision, description.model_type), (Precision::Int8, "regard"));
+    assert_eq!(description.why_not_marian, ["weights in 8 bits: Marian has f32, bf16 and f16"]);
+    assert!(2 * description.weight_bytes < Model::describe(&plain).unwrap().weight_bytes);
+
+    let read = Model::load(&small).unwrap();
+    for parameter in model.transformer.parameters() {
+        let range = parameter.param.range();
+        let (old, new) = (&model.weights[range.clone()], &read.weights[range]);
+        for (old, new) in old.chunks(parameter.shape[1]).zip(new.chunks(parameter.shape[1])) {
+            let largest = old.iter().fold(0.0f32, |m, x| m.max(x.abs()));
+            let step = if parameter.is_matrix() { largest / 127.0 } else { 0.0 };
+            assert!(old.iter().zip(new).all(|(a, b)| (a - b).abs() <= 0.501 * step), "{}", parameter.name);
+        }
+    }
+    let (_, stored) = Model::load_engine(&small, None, Isa::best()).unwrap();
+    let (_, packed) = Model::load_engine(&plain, Some(decode::Precision::Int8), Isa::best()).unwrap();
+    assert_eq!((stored.precision(), packed.precision()), (decode::Precision::Int8, decode::Precision::Int8));
+    assert_eq!(stored.weights(), packed.weights());
+    assert_eq!(stored.weights(), read.weights);
+    let (_, widened) = Model::load_engine(&small, Some(decode::Precision::F32), Isa::best()).unwrap();
+    assert_eq!(widened.weights(), read.weights);
+
+    // Scales that are missing or too few are named.
+    let file = small.join("model.safetensors");
+    let bytes = fs::read(&file).unwrap();
+    let name = b"model.shared.weight.scale";
+    let at = bytes.windows(name.len()).position(|w| w == name).unwrap();
+    let broken: Vec<u8> = bytes[..at]
+        .iter()
+        .chain(b"model.shared.weight.scalX")
+        .chain(&bytes[at + name.len()..])
+        .copied()
+        .collect();
+    fs::write(&file, broken).unwrap();
+    let error = Model::load(&small).unwrap_err().to_string();
+    assert!(
+        error.contains(
+            "tensor model.shared.weight is in 8 bits, but there is no model.shared.weight.scale with"
+        ),
+        "{error}"
+    );
+}

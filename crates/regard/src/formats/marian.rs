@@ -104,7 +104,7 @@ pub(super) struct WrittenConfig<'a> {
 
 impl<'a> WrittenConfig<'a> {
     pub(super) fn new(config: &'a ModelConfig, eos: u32, precision: Precision) -> Self {
-        let marian = why_not(config).is_empty();
+        let marian = why_not(config).is_empty() && precision != Precision::Int8;
         let pad = config.target_pad();
         WrittenConfig {
             model_type: if marian { MARIAN } else { REGARD },
@@ -143,6 +143,7 @@ impl<'a> WrittenConfig<'a> {
                 Precision::F32 => "float32",
                 Precision::Bf16 => "bfloat16",
                 Precision::F16 => "float16",
+                Precision::Int8 => "int8",
             },
             regard: (!marian).then_some(config),
         }
@@ -291,7 +292,7 @@ pub(super) fn places(model: &Transformer) -> Vec<Place> {
 }
 
 /// One parameter of ours is up to three tensors: queries, keys and values are one matrix here.
-fn places_of(parameter: &Parameter, config: &ModelConfig) -> Vec<Place> {
+pub(super) fn places_of(parameter: &Parameter, config: &ModelConfig) -> Vec<Place> {
     let Parameter { name: ours, shape: [rows, cols], param, .. } = parameter;
     let start = param.range().start;
     if let Some((name, also)) = vocabulary_matrix(ours, config.tying) {

@@ -26,8 +26,8 @@ pub use generation::GenerationConfig;
 pub use hub::resolve;
 pub use safetensors::Precision;
 
-use crate::decode::{self, Engine};
-use crate::model::{Combine, ModelConfig, Positions, Transformer};
+use crate::decode::{self, Engine, Values};
+use crate::model::{Combine, ModelConfig, Parameter, Positions, Transformer};
 use crate::text::{self, TokenizerPair};
 use crate::{Error, Isa, Result};
 use json::Keys;
@@ -96,6 +96,40 @@ pub struct Description {
 impl Model {
     /// Reads a model folder.
     pub fn load(folder: &Path) -> Result<Self> {
+        let (model, file) = Self::open(folder)?;
+        let weights = read_weights(&model.transformer, &file)?;
+        Ok(Model { weights, ..model })
+    }
+
+    /// Reads a model folder and packs its weights, which are then not in the model; in the precision they are stored in, if none is
+    /// asked for. Never more than one matrix is held twice.
+    pub fn load_engine(
+        folder: &Path,
+        precision: Option<decode::Precision>,
+        isa: Isa,
+    ) -> Result<(Self, Engine)> {
+        let (model, file) = Self::open(folder)?;
+        let stored = match stored_precision(&file) {
+            Precision::Int8 => decode::Precision::Int8,
+            _ => decode::Precision::F32,
+        };
+        check_places(&model.transformer, &file)?;
+        let (precision, bias) = (precision.unwrap_or(stored), model.final_logits_bias.clone());
+        let config = model.transformer.config();
+        let engine = Engine::build(&model.transformer, bias, precision, isa, |parameter| {
+            let places = marian::places_of(parameter, config);
+            match precision {
+                decode::Precision::Int8 => read_values(parameter, &places, &file),
+                decode::Precision::F32 => {
+                    read_floats(parameter, &places, &file).map(|v| Values::F32(v.into()))
+                }
+            }
+        })?;
+        Ok((model, engine))
+    }
+
+    /// Everything but the weights, and these.
+    fn open(folder: &Path) -> Result<(Self, Weights)> {
         let (keys, config) = read_config(folder)?;
         let file = Weights::open(folder)?;
         check_sizes(&config, &file)?;
@@ -105,23 +139,9 @@ impl Model {
             .map_err(|(tokenizer, message)| Error::file(folder.join(tokenizer), message))?;
         let languages = Keys::open_if_there(&folder.join(TOKENIZER_CONFIG))?.all()?;
         let generation = read_generation(folder, &keys)?;
-        let weights = read_weights(&transformer, &file)?;
         let final_logits_bias = read_bias(transformer.config().target_vocabulary, &file)?;
-        Ok(Model { transformer, weights, tokenizers, languages, generation, final_logits_bias })
-    }
-
-    /// Reads a model folder and packs its weights, which are then not in the model; in the precision they are stored in, if none is
-    /// asked for.
-    pub fn load_engine(
-        folder: &Path,
-        precision: Option<decode::Precision>,
-        isa: Isa,
-    ) -> Result<(Self, Engine)> {
-        let mut model = Model::load(folder)?;
-        let weights = std::mem::take(&mut model.weights);
-        let bias = model.final_logits_bias.as_deref();
-        let engine = Engine::new(&model.transformer, &weights, bias, precision.unwrap_or_default(), isa);
-        Ok((model, engine))
+        let weights = Vec::new();
+        Ok((Model { transformer, weights, tokenizers, languages, generation, final_logits_bias }, file))
     }
 
     /// Writes a model folder, each file beside its place and renamed. If `generation` says nothing at all,
@@ -182,18 +202,26 @@ impl Model {
     pub fn describe(folder: &Path) -> Result<Description> {
         let (_, config) = read_config(folder)?;
         let file = Weights::open(folder)?;
-        let most = file.kinds().into_iter().max_by_key(|(_, numbers)| *numbers);
-        let why_not_marian = marian::why_not(&config);
+        let (mut why_not_marian, precision) = (marian::why_not(&config), stored_precision(&file));
+        if precision == Precision::Int8 {
+            why_not_marian.push("weights in 8 bits: Marian has f32, bf16 and f16".into());
+        }
         Ok(Description {
             model_type: if why_not_marian.is_empty() { marian::MARIAN } else { marian::REGARD },
             why_not_marian,
-            precision: match most {
-                Some(("BF16", _)) => Precision::Bf16,
-                Some(("F16", _)) => Precision::F16,
-                _ => Precision::F32,
-            },
+            precision,
             weight_bytes: file.bytes() as u64,
         })
+    }
+}
+
+/// The precision that most of the weights are stored in.
+fn stored_precision(file: &Weights) -> Precision {
+    match file.kinds().into_iter().max_by_key(|(_, numbers)| *numbers) {
+        Some(("BF16", _)) => Precision::Bf16,
+        Some(("F16", _)) => Precision::F16,
+        Some(("I8", _)) => Precision::Int8,
+        _ => Precision::F32,
     }
 }
 
@@ -278,7 +306,7 @@ fn check_sizes(config: &ModelConfig, file: &Weights) -> Result<()> {
     let joined = if config.combine == Combine::Concatenate { 2 * d * d } else { 0 };
     let projections = [heads.keys(), heads.values(), config.d_ff].map(|rows| rows as u128 * d);
     let largest = projections.into_iter().chain([positions, joined]).max().unwrap_or(0);
-    let numbers = file.bytes() as u128 / 2;
+    let numbers = file.most_numbers() as u128;
     if largest > numbers {
         return refuse(format!(
             "{CONFIG} describes a matrix of {largest} numbers, but the file has {numbers} at most"
@@ -303,25 +331,58 @@ fn find<'a>(place: &'a Place, file: &'a Weights) -> Result<(&'a str, Tensor<'a>)
     Ok((name, tensor))
 }
 
-fn read_weights(model: &Transformer, file: &Weights) -> Result<Vec<f32>> {
-    let places = marian::places(model);
-    // All of them are there before anything is allocated for them.
-    let tensors = places.iter().map(|place| find(place, file)).collect::<Result<Vec<_>>>()?;
-    // And no more is than the files have: tensors of theirs may share their numbers, ours do not.
-    let mut counted = HashSet::new();
-    let needed = places.iter().zip(&tensors).filter(|(_, (name, _))| counted.insert(*name));
-    let needed: usize = needed.map(|(place, _)| place.range.len()).sum();
-    let most = file.bytes() / 2;
+/// All tensors of the model are there, and no more numbers are needed than the files have: tensors of theirs may share their numbers,
+/// ours do not.
+fn check_places(model: &Transformer, file: &Weights) -> Result<()> {
+    let (mut counted, mut needed) = (HashSet::new(), 0);
+    for place in marian::places(model) {
+        let (name, _) = find(&place, file)?;
+        if counted.insert(name.to_owned()) {
+            needed += place.range.len();
+        }
+    }
+    let most = file.most_numbers();
     if needed > most {
         let message = format!("{CONFIG} describes {needed} weights, but there are {most} at most");
         return Err(Error::file(file.path(), message));
     }
+    Ok(())
+}
+
+fn read_weights(model: &Transformer, file: &Weights) -> Result<Vec<f32>> {
+    check_places(model, file)?;
     let mut weights = vec![0.0; model.parameters().len()];
-    for (place, (name, tensor)) in places.iter().zip(tensors) {
-        tensor.read(&mut weights[place.range.clone()]).map_err(|problem| file.wrong(name, problem))?;
-        file.release(name);
+    for place in marian::places(model) {
+        let (name, tensor) = find(&place, file)?;
+        file.read(name, tensor, &mut weights[place.range.clone()])?;
     }
     Ok(weights)
+}
+
+/// The numbers of one parameter from the tensors that it is made of.
+fn read_floats(parameter: &Parameter, places: &[Place], file: &Weights) -> Result<Vec<f32>> {
+    let (start, mut values) = (parameter.param.range().start, vec![0.0; parameter.param.len]);
+    for place in places {
+        let (name, tensor) = find(place, file)?;
+        file.read(name, tensor, &mut values[place.range.start - start..place.range.end - start])?;
+    }
+    Ok(values)
+}
+
+/// The same as they are stored: in 8 bits, if they are all so.
+fn read_values(parameter: &Parameter, places: &[Place], file: &Weights) -> Result<Values<'static>> {
+    let (mut values, mut scales) = (Vec::with_capacity(parameter.param.len), Vec::new());
+    for place in places {
+        let (name, tensor) = find(place, file)?;
+        match file.read_int8(name, tensor)? {
+            Some((these, of_these)) => {
+                values.extend(these);
+                scales.extend(of_these);
+            }
+            None => return Ok(Values::F32(read_floats(parameter, places, file)?.into())),
+        }
+    }
+    Ok(Values::Int8 { values: values.into(), scales })
 }
 
 fn read_bias(words: usize, file: &Weights) -> Result<Option<Vec<f32>>> {
@@ -353,9 +414,18 @@ fn write_weights(
     if bias.len() != words {
         return refuse(format!("{} has {} numbers for {words} words", marian::BIAS, bias.len()));
     }
-    let place = |Place { name, shape, range, .. }| Writable { name, shape, values: &weights[range] };
-    let mut tensors: Vec<_> = marian::places(model).into_iter().map(place).collect();
-    tensors.push(Writable { name: marian::BIAS.into(), shape: vec![1, words], values: bias });
+    let mut tensors =
+        vec![Writable { name: marian::BIAS.into(), shape: vec![1, words], values: bias, matrix: false }];
+    for parameter in model.parameters() {
+        let matrix = parameter.is_matrix();
+        let places = marian::places_of(parameter, model.config()).into_iter();
+        tensors.extend(places.map(|Place { name, shape, range, .. }| Writable {
+            name,
+            shape,
+            values: &weights[range],
+            matrix,
+        }));
+    }
     tensors.sort_by(|a, b| a.name.cmp(&b.name));
     safetensors::write(file, &tensors, precision)
 }

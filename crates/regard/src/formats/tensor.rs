@@ -47,7 +47,8 @@ impl Tensor<'_> {
             "F32" => self.convert(to, f32::from_le_bytes),
             "F16" => self.convert(to, |b| f16::from_le_bytes(b).to_f32()),
             "BF16" => self.convert(to, |b| bf16::from_le_bytes(b).to_f32()),
-            other => return Err(format!("is of type {other}; F32, F16 and BF16 can be read")),
+            "I8" => self.convert(to, |b: [u8; 1]| f32::from(i8::from_le_bytes(b))),
+            other => return Err(format!("is of type {other}; F32, F16, BF16 and I8 can be read")),
         }
         match to.iter().position(|x| !x.is_finite()) {
             Some(at) => Err(format!("holds {} at {at}: these weights are damaged", to[at])),

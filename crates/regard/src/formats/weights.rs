@@ -153,6 +153,48 @@ impl Weights {
         Some(Tensor { kind, shape, strides: strides.as_deref(), bytes })
     }
 
+    /// Numbers that the files have at most, each in two bytes or, if they are quantised, in one.
+    pub(crate) fn most_numbers(&self) -> usize {
+        if self.kinds().contains_key("I8") { self.bytes() } else { self.bytes() / 2 }
+    }
+
+    /// Writes the numbers of a tensor to `to`, which has its size; those in 8 bits times their scales.
+    pub(crate) fn read(&self, name: &str, tensor: Tensor<'_>, to: &mut [f32]) -> Result<()> {
+        tensor.read(to).map_err(|problem| self.wrong(name, problem))?;
+        if let Some(scales) = self.scales(name, tensor)? {
+            let rows = to.chunks_exact_mut(to.len().checked_div(scales.len()).unwrap_or(0).max(1));
+            rows.zip(scales).for_each(|(row, scale)| row.iter_mut().for_each(|x| *x *= scale));
+        }
+        self.release(name);
+        Ok(())
+    }
+
+    /// The numbers of a tensor in 8 bits as they are, and the scales of its rows.
+    pub(crate) fn read_int8(&self, name: &str, tensor: Tensor<'_>) -> Result<Option<(Vec<i8>, Vec<f32>)>> {
+        let Some(scales) = self.scales(name, tensor)? else { return Ok(None) };
+        let values = tensor.bytes.iter().map(|&b| i8::from_le_bytes([b])).collect();
+        self.release(name);
+        Ok(Some((values, scales)))
+    }
+
+    /// The scales of the rows of a tensor, if it is in 8 bits.
+    fn scales(&self, name: &str, tensor: Tensor<'_>) -> Result<Option<Vec<f32>>> {
+        if tensor.kind != "I8" {
+            return Ok(None);
+        }
+        let rows = tensor.shape.first().copied().unwrap_or(0);
+        let scale = format!("{name}{}", safetensors::SCALE);
+        let found = self.tensor(&scale).filter(|scales| scales.shape == [rows] && scales.kind == "F32");
+        let (Some(found), None) = (found, tensor.strides) else {
+            return Err(
+                self.wrong(name, format!("is in 8 bits, but there is no {scale} with {rows} numbers"))
+            );
+        };
+        let mut scales = vec![0.0; rows];
+        found.read(&mut scales).map_err(|problem| self.wrong(&scale, problem))?;
+        Ok(Some(scales))
+    }
+
     /// Gives the memory of a tensor back, now that it has been read.
     pub(crate) fn release(&self, name: &str) {
         if let Some(file) = self.file_of(name)

@@ -31,8 +31,8 @@ fn what_is_written_is_read() {
     let (a, b) = ([1.0, -2.5, 0.0, 1e-3, 65504.0, f32::MIN_POSITIVE], [0.1f32]);
     for (precision, tolerance) in [(Precision::F32, 0.0), (Precision::F16, 1e-3), (Precision::Bf16, 8e-3)] {
         let tensors = [
-            Writable { name: "a".into(), shape: vec![3, 2], values: &a },
-            Writable { name: "b".into(), shape: vec![1], values: &b },
+            Writable { name: "a".into(), shape: vec![3, 2], values: &a, matrix: false },
+            Writable { name: "b".into(), shape: vec![1], values: &b, matrix: false },
         ];
         write(&path, &tensors, precision).unwrap();
         let read = open(&path).unwrap();
@@ -58,7 +58,7 @@ fn damaged_numbers_are_neither_written_nor_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.safetensors");
     let save = |values: &[f32], precision| {
-        let tensors = [Writable { name: "w".into(), shape: vec![values.len()], values }];
+        let tensors = [Writable { name: "w".into(), shape: vec![values.len()], values, matrix: false }];
         write(&path, &tensors, precision).map_err(|e| e.to_string())
     };
     save(&[1.0, 70000.0], Precision::F32).unwrap();
@@ -115,8 +115,8 @@ fn a_file_cut_off_anywhere_is_refused() {
     let path = folder.path().join("model.safetensors");
     let values = [1.0; 6];
     let tensors = [
-        Writable { name: "a".into(), shape: vec![2, 2], values: &values[..4] },
-        Writable { name: "b".into(), shape: vec![2], values: &values[4..] },
+        Writable { name: "a".into(), shape: vec![2, 2], values: &values[..4], matrix: false },
+        Writable { name: "b".into(), shape: vec![2], values: &values[4..], matrix: false },
     ];
     write(&path, &tensors, Precision::F16).unwrap();
     let bytes = fs::read(&path).unwrap();
