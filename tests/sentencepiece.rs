@@ -253,7 +253,7 @@ fn damaged_models_do_no_harm() {
             }
         }
     }
-    assert!(read > 300 && refused > 300, "{read} read, {refused} refused");
+    assert!(read > 50 && refused > 1000, "{read} read, {refused} refused");
 }
 
 #[derive(Deserialize)]
@@ -452,13 +452,13 @@ fn every_command_takes_such_a_folder() {
 
         let info = regard(&["info", "--model", path], "");
         assert!(info.contains("type        marian: transformers"), "{info}");
-        let pieces = regard(&["tokenize", "--model", path], "kan kou\n");
-        assert_eq!(regard(&["tokenize", "--model", path, "--decode"], &pieces), "kan kou\n");
+        let pieces = regard(&["tokenize", "--model", path], "ba kou\n");
+        assert_eq!(regard(&["tokenize", "--model", path, "--decode"], &pieces), "ba kou\n");
         assert!(
             regard(&["tokenize", "--model", path, "--target", "--count"], "kan kou\n")
                 .contains("pieces used")
         );
-        assert!(regard(&["look", "--model", path, "--src", "kan kou", "--tgt", "ba"], "").contains("kan"));
+        assert!(regard(&["look", "--model", path, "--src", "ba kou", "--tgt", "ba"], "").contains("kou"));
 
         let texts = tempfile::tempdir().unwrap();
         let file = |name: &str, text: &str| {
