@@ -46,4 +46,4 @@ pub use rng::{Dropout, Key};
 pub use softmax::{log_softmax_rows, softmax_rows};
 pub use team::Team;
 pub use timer::Timer;
-pub use vocabulary::{Bans, BestWords, log_probabilities};
+pub use vocabulary::{Bans, BestWords, Vocabulary, log_probabilities};

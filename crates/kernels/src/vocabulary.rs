@@ -16,6 +16,17 @@ use std::sync::Mutex;
 /// Words of a chunk: with the rows of a batch, half of the second-level cache.
 const CHUNK: usize = 512;
 
+/// The words that can come: the first `words` rows of the output matrix.
+#[derive(Clone, Copy, Debug)]
+pub struct Vocabulary<'a> {
+    /// The output matrix.
+    pub table: &'a Packed,
+    /// How many of its rows take part.
+    pub words: usize,
+    /// What is added to the logits, one number for each row of the matrix.
+    pub bias: Option<&'a [f32]>,
+}
+
 /// Words that must not come, row by row.
 #[derive(Clone, Copy, Debug)]
 pub struct Bans<'a> {
@@ -51,7 +62,7 @@ struct Share {
 }
 
 impl BestWords {
-    /// Finds the best `count` words of each row, of the first `words` that the output matrix has, with their log-probabilities.
+    /// Finds the best `count` words of each row with their log-probabilities.
     /// Of equal ones the first come; −∞ and NaN never do.
     ///
     /// # Panics
@@ -59,13 +70,12 @@ impl BestWords {
     pub fn find(
         &mut self,
         team: &mut Team,
-        table: &Packed,
+        vocabulary: Vocabulary<'_>,
         x: Rows<'_>,
-        words: usize,
-        bias: Option<&[f32]>,
         bans: Bans<'_>,
         count: usize,
     ) {
+        let Vocabulary { table, words, .. } = vocabulary;
         let (rows, size) = (x.len(), team.size());
         assert!(bans.offsets.is_empty() || bans.offsets.len() == rows + 1);
         let chunk = CHUNK.next_multiple_of(table.panel());
@@ -75,7 +85,7 @@ impl BestWords {
             let mut share = members[number].lock().unwrap_or_else(|e| e.into_inner());
             share.start(rows);
             for start in (number * chunk..words).step_by(size * chunk) {
-                share.add(table, x, start..words.min(start + chunk), bias, bans, count);
+                share.add(vocabulary, x, start..words.min(start + chunk), bans, count);
             }
         });
         self.gather(rows, size, words.div_ceil(chunk), count);
@@ -143,13 +153,13 @@ impl Share {
 
     fn add(
         &mut self,
-        table: &Packed,
+        vocabulary: Vocabulary<'_>,
         x: Rows<'_>,
         columns: Range<usize>,
-        bias: Option<&[f32]>,
         bans: Bans<'_>,
         count: usize,
     ) {
+        let Vocabulary { table, bias, .. } = vocabulary;
         let (rows, width) = (x.len(), columns.len());
         self.logits.resize((rows * width).max(self.logits.len()), 0.0);
         let logits = &mut self.logits[..rows * width];
@@ -285,7 +295,8 @@ mod tests {
                             let mut best = BestWords::default();
                             for bans in [bans, Bans { offsets: &[], words: &[], renormalise }] {
                                 let want = wanted(&logits, words, bans, count);
-                                best.find(&mut Team::new(size), table, x, words, Some(&bias), bans, count);
+                                let vocabulary = Vocabulary { table, words, bias: Some(&bias) };
+                                best.find(&mut Team::new(size), vocabulary, x, bans, count);
                                 let mut whole = logits.clone();
                                 log_probabilities(isa, &mut whole, words);
                                 for (row, want) in want.iter().enumerate() {
@@ -317,7 +328,7 @@ mod tests {
             let (mut best, mut scratch) = (BestWords::default(), RowScratch::default());
             let rows = table.rows(Mat::new(&x, 1, d), &mut scratch);
             let none = Bans { offsets: &[], words: &[], renormalise: true };
-            best.find(&mut Team::new(size), &table, rows, words, None, none, 3);
+            best.find(&mut Team::new(size), Vocabulary { table: &table, words, bias: None }, rows, none, 3);
             best.row(0).to_vec()
         });
         assert_eq!(found[0].iter().map(|f| f.0).collect::<Vec<_>>(), [0, 1, 2]);
@@ -335,15 +346,8 @@ mod tests {
         let (mut best, mut scratch) = (BestWords::default(), RowScratch::default());
         let x = random(d, 6);
         let rows = table.rows(Mat::new(&x, 1, d), &mut scratch);
-        best.find(
-            &mut Team::new(1),
-            &table,
-            rows,
-            words,
-            None,
-            Bans { offsets: &[], words: &[], renormalise: true },
-            4,
-        );
+        let none = Bans { offsets: &[], words: &[], renormalise: true };
+        best.find(&mut Team::new(1), Vocabulary { table: &table, words, bias: None }, rows, none, 4);
         assert!(best.row(0).iter().all(|(w, p)| *w != 550 && p.is_nan()), "{:?}", best.row(0));
     }
 }

@@ -281,21 +281,19 @@ impl Translator {
         let ids = pairs.iter().map(encode).collect::<Result<Vec<_>>>()?;
         let engines: Vec<&Engine> = self.engines.iter().collect();
         let scores = score_pairs(&engines, &ids, self.threads)?;
-        let candidate =
-            |(((_, text), (_, target)), token_scores): ((&(T, T), &(Vec<u32>, Vec<u32>)), Vec<f32>)| {
-                let total: f32 = token_scores.iter().sum();
-                Candidate {
-                    text: text.as_ref().to_owned(),
-                    score: total / options.divisor(token_scores.len()),
-                    tokens: target[..target.len() - 1]
-                        .iter()
-                        .filter_map(|&id| self.target().piece(id))
-                        .collect(),
-                    token_scores,
-                    alignment: Vec::new(),
-                }
-            };
-        Ok(pairs.iter().zip(&ids).zip(scores).map(candidate).collect())
+        let mut candidates = Vec::with_capacity(pairs.len());
+        for (((_, text), (_, target)), token_scores) in pairs.iter().zip(&ids).zip(scores) {
+            let total: f32 = token_scores.iter().sum();
+            let words = &target[..target.len().saturating_sub(1)];
+            candidates.push(Candidate {
+                text: text.as_ref().to_owned(),
+                score: total / options.divisor(token_scores.len()),
+                tokens: words.iter().filter_map(|&id| self.target().piece(id)).collect(),
+                token_scores,
+                alignment: Vec::new(),
+            });
+        }
+        Ok(candidates)
     }
 
     /// The parts in which a line is translated: one, unless it is longer than the model can read. Each of them has the

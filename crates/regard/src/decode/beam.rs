@@ -5,7 +5,7 @@ use super::executor::{Inference, Lists, Step};
 use super::{EarlyStopping, Engine, Hypothesis, SearchOptions, Watch};
 use crate::batch::Packed;
 use crate::model::{ModelConfig, Positions};
-use regard_kernels::{Bans, BestWords, Key, MatMut, log_probabilities};
+use regard_kernels::{Bans, BestWords, Key, MatMut, Vocabulary, log_probabilities};
 
 /// A hypothesis that is still growing.
 #[derive(Clone, Debug)]
@@ -321,7 +321,8 @@ impl<'a> BatchSearch<'a> {
             words: &self.bans.rows,
             renormalise: self.options.renormalize,
         };
-        self.best.find(team, table, x, words, engine.bias(), bans, wanted);
+        let vocabulary = Vocabulary { table, words, bias: engine.bias() };
+        self.best.find(team, vocabulary, x, bans, wanted);
     }
 
     /// Fills `self.logits [rows, words]` with the log-probabilities of the next token, averaged over the members; with logits, if

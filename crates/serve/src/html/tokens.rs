@@ -69,8 +69,8 @@ pub(super) fn tokens(html: &str) -> Vec<Token<'_>> {
 /// The token that begins with the `<` at `start`, and where it ends; nothing if it is a mere character.
 fn token(html: &str, start: usize) -> Option<(Token<'_>, usize)> {
     let rest = &html[start..];
-    if rest.starts_with("<!--") {
-        let end = start + rest[4..].find("-->").map_or(rest.len(), |n| n + 7);
+    if let Some(comment) = rest.strip_prefix("<!--") {
+        let end = start + comment.find("-->").map_or(rest.len(), |n| n + 7);
         return Some((Token::Point(&html[start..end]), end));
     }
     if rest.starts_with("<!") || rest.starts_with("<?") {
