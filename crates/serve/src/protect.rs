@@ -196,7 +196,9 @@ fn put_back(span: &str, own: &[usize], spoken: &mut Spoken, settled: &mut Vec<bo
     let before = |word: &Word| word.from.is_some_and(|w| from.is_some_and(|from| w <= from));
     let nearest =
         (0..spoken.0.len()).filter(|&i| before(&spoken.0[i])).max_by_key(|&i| (spoken.0[i].from, i));
-    let at = nearest.map_or(if from == Some(0) { 0 } else { spoken.0.len() }, |i| i + 1);
+    // Everything attended to what comes later: before the first of it.
+    let next = (0..spoken.0.len()).filter(|&i| spoken.0[i].from.is_some()).min_by_key(|&i| spoken.0[i].from);
+    let at = nearest.map(|i| i + 1).or(next).unwrap_or(spoken.0.len());
     spoken.0.insert(at, Word::new(span, from));
     settled.insert(at, true);
 }
@@ -275,6 +277,7 @@ mod tests {
         // No word attended to it.
         assert_eq!(restored("Hi {name} go", &[("Salut", 0), ("va", 2)]), "Salut {name} va");
         assert_eq!(restored("{name} goes", &[("va", 1)]), "{name} va");
+        assert_eq!(restored("To {name} it goes", &[("va", 3), ("il", 2)]), "va {name} il");
         // Twice in the source, once in the translation.
         let words = [("%s", 0), ("et", 1), ("x", 2)];
         assert_eq!(restored("%s and %s", &words), "%s et %s");
