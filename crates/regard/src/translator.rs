@@ -397,7 +397,7 @@ fn words(pieces: &[String]) -> Vec<usize> {
         .collect()
 }
 
-/// For each target word, the source word that its pieces attended to most.
+/// For each target word, the source word that its pieces attended to most, as seen from both sides.
 fn align(attention: &[Vec<f32>], source: &[usize], target: &[usize]) -> Vec<(usize, usize)> {
     let (Some(&last_source), Some(&last_target)) = (source.last(), target.last()) else { return Vec::new() };
     let mut sums = vec![vec![0.0f32; last_source + 1]; last_target + 1];
@@ -405,6 +405,11 @@ fn align(attention: &[Vec<f32>], source: &[usize], target: &[usize]) -> Vec<(usi
         for (weight, &s) in row.iter().zip(source) {
             sums[t][s] += weight;
         }
+    }
+    // How much of what a source word gets comes from this target word counts as well: every word attends to the full stop.
+    let totals: Vec<f32> = (0..=last_source).map(|s| sums.iter().map(|row| row[s]).sum()).collect();
+    for row in &mut sums {
+        row.iter_mut().zip(&totals).for_each(|(x, total)| *x *= *x / total.max(f32::MIN_POSITIVE));
     }
     let best = |row: &[f32]| (0..row.len()).max_by(|&a, &b| row[a].total_cmp(&row[b]).then(b.cmp(&a)));
     let found = sums.iter().enumerate().filter_map(|(t, row)| Some((best(row)?, t)));
@@ -525,5 +530,8 @@ mod tests {
         ];
         assert_eq!(align(&attention, &source, &target), [(0, 0), (1, 1)]);
         assert_eq!(align(&[], &source, &target), []);
+        // Both attend most to the second word, which is the first one's only by habit.
+        let attention = vec![vec![0.4, 0.6], vec![0.1, 0.9]];
+        assert_eq!(align(&attention, &[0, 1], &[0, 1]), [(0, 0), (1, 1)]);
     }
 }
