@@ -72,7 +72,7 @@ def main():
         wanted = [sentences[i % len(sentences)] for i in range(arguments.requests)]
         text.write_text("\n".join(wanted) + "\n", encoding="utf-8")
         begin = time.monotonic()
-        command = [RELEASE / "regard", "translate", "--model", arguments.model, text]
+        command = [RELEASE / "regard", "translate", text, "--model", arguments.model]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         seconds = time.monotonic() - begin
     lines_per_s = arguments.requests / seconds
