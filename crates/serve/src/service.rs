@@ -115,6 +115,10 @@ impl Read {
 
     /// What became of it, as translations of the sentence.
     fn candidates(&self, line: &Line) -> Vec<Spoken> {
+        if line.candidates.is_empty() {
+            // The model before it said nothing; what must come through still does.
+            return vec![Spoken::default()];
+        }
         let spoken = line.candidates.iter().map(Spoken::new);
         match &self.0 {
             None => spoken.collect(),

@@ -120,6 +120,9 @@ async fn two_models_in_a_row_where_there_is_no_one() {
     let direct = post(&app, "/translate", direct).await.good();
     let both = json!({"q": "The dog sleeps.", "source": "en", "target": "zh-Hans"});
     assert_eq!(post(&app, "/translate", both).await.good(), direct);
+    // A first model that says nothing loses no placeholder.
+    let silent = json!({"q": "silence {name}", "source": "en", "target": "zh"});
+    assert_eq!(text(&post(&app, "/translate", silent).await.good()), "{name}");
 }
 
 #[tokio::test]
