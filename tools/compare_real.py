@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""A trained model here, in CTranslate2 and in transformers: speed, memory, BLEU, and whether the translations are the same.
+
+    cargo build --release
+    pip install ctranslate2 transformers torch sacrebleu
+    python tools/compare_real.py MODEL SOURCE REFERENCE [--repeat 10] [--rounds 3] [--precision f32|int8] [--beam 4] [--transformers]
+
+MODEL is a folder that `regard train` has left; `ct2-transformers-converter` converts it. Both programs translate SOURCE repeated so
+many times, in processes of their own, with one batch a core, the same beam, length penalty and length rules; the wall time includes
+loading. With --transformers, `generate` translates SOURCE once too, and the lines that differ are counted and shown.
+"""
+import argparse, json, os, pathlib, shutil, statistics, subprocess, sys, tempfile, time
+
+from alternate import BINARY, check_binary, cpu
+
+CT2 = """
+import json, resource, sys, time
+folder, tokens, out, precision, beam, penalty, threads = sys.argv[1:]
+start = time.perf_counter()
+import ctranslate2, transformers
+model = ctranslate2.Translator(folder, "cpu", compute_type=precision, inter_threads=int(threads), intra_threads=1)
+tokenizer = transformers.AutoTokenizer.from_pretrained(tokens)
+lines = [line.rstrip("\\n") for line in sys.stdin]
+ids = [tokenizer(line)["input_ids"] for line in lines]
+if ids and ids[0][-1] != tokenizer.eos_token_id:
+    ids = [i + [tokenizer.eos_token_id] for i in ids]
+pieces = [tokenizer.convert_ids_to_tokens(i) for i in ids]
+found = model.translate_batch(pieces, beam_size=int(beam), length_penalty=float(penalty), max_batch_size=32, max_decoding_length=256)
+with open(out, "w") as file:
+    for result in found:
+        file.write(tokenizer.decode(tokenizer.convert_tokens_to_ids(result.hypotheses[0]), skip_special_tokens=True).strip() + "\\n")
+count = sum(len(r.hypotheses[0]) for r in found)
+print(json.dumps({"seconds": time.perf_counter() - start, "tokens": count, "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024}))
+"""
+
+
+def bleu(file, reference):
+    done = subprocess.run([BINARY, "score", "--hyp", file, "--ref", reference, "--metric", "bleu,chrf", "--json"], capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    return found["bleu"]["score"], found["chrf"]["score"]
+
+
+def ours(model, source, out, precision, beam, threads):
+    start = time.perf_counter()
+    with open(source) as text, open(out, "w") as to:
+        child = subprocess.Popen([BINARY, "translate", "--model", model, "--precision", precision, "--beam", str(beam), "--threads", str(threads)], stdin=text, stdout=to)
+        _, status, usage = os.wait4(child.pid, 0)
+    if status:
+        sys.exit("regard translate failed")
+    return {"seconds": time.perf_counter() - start, "peak_rss_mb": usage.ru_maxrss // 1024}
+
+
+def theirs(converted, model, source, out, precision, beam, penalty, threads):
+    name = {"f32": "float32", "int8": "int8"}[precision]
+    done = subprocess.run([sys.executable, "-c", CT2, converted, model, out, name, str(beam), str(penalty), str(threads)], stdin=open(source), capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(done.stderr)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def differences(one, other, name):
+    a, b = (pathlib.Path(f).read_text().splitlines() for f in (one, other))
+    apart = [(i, x, y) for i, (x, y) in enumerate(zip(a, b), 1) if x != y]
+    print(f"{name}: {len(a) - len(apart)} of {len(a)} lines are the same ({100 - 100 * len(apart) / len(a):.2f} %)")
+    for i, x, y in apart[:20]:
+        print(f"  line {i}\n    regard {x}\n    {name} {y}")
+
+
+def by_transformers(model, source, out, beam):
+    import torch, transformers
+    tokenizer, net = transformers.AutoTokenizer.from_pretrained(model), transformers.AutoModelForSeq2SeqLM.from_pretrained(model)
+    lines = [line.rstrip("\n") for line in open(source)]
+    with open(out, "w") as file, torch.no_grad():
+        for start in range(0, len(lines), 50):
+            ids = [tokenizer(line)["input_ids"] for line in lines[start:start + 50]]
+            ids = [i if i and i[-1] == tokenizer.eos_token_id else i + [tokenizer.eos_token_id] for i in ids]
+            width, pad = max(map(len, ids)), net.config.pad_token_id
+            x = torch.tensor([i + [pad] * (width - len(i)) for i in ids])
+            for row in net.generate(x, attention_mask=(x != pad).long(), num_beams=beam):
+                file.write(tokenizer.decode(row, skip_special_tokens=True).strip() + "\n")
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument("model"), a.add_argument("source"), a.add_argument("reference")
+    a.add_argument("--repeat", type=int, default=10)
+    a.add_argument("--rounds", type=int, default=3)
+    a.add_argument("--precision", default="f32", choices=["f32", "int8"])
+    a.add_argument("--beam", type=int, default=4)
+    a.add_argument("--threads", type=int, default=2)
+    a.add_argument("--transformers", action="store_true")
+    a = a.parse_args()
+    check_binary()
+    penalty = json.loads((pathlib.Path(a.model) / "generation_config.json").read_text()).get("length_penalty", 1.0)
+    with tempfile.TemporaryDirectory() as folder:
+        at = lambda name: str(pathlib.Path(folder) / name)
+        converter = shutil.which("ct2-transformers-converter") or str(pathlib.Path(sys.executable).parent / "ct2-transformers-converter")
+        subprocess.run([converter, "--model", a.model, "--output_dir", at("ct2")], check=True, capture_output=True)
+        text, reference = pathlib.Path(a.source).read_text(), pathlib.Path(a.reference).read_text()
+        pathlib.Path(at("source")).write_text(text * a.repeat), pathlib.Path(at("reference")).write_text(reference * a.repeat)
+        mine, peer = [], []
+        for n in range(a.rounds):
+            peer.append(theirs(at("ct2"), a.model, at("source"), at("theirs"), a.precision, a.beam, penalty, a.threads))
+            mine.append(ours(a.model, at("source"), at("ours"), a.precision, a.beam, a.threads))
+            print(f"round {n + 1}: CTranslate2 {peer[-1]['seconds']:.1f} s, Regard {mine[-1]['seconds']:.1f} s", file=sys.stderr, flush=True)
+        tokens = peer[0]["tokens"]
+        for name, runs, file in (("CTranslate2", peer, at("theirs")), ("Regard", mine, at("ours"))):
+            seconds = statistics.median(r["seconds"] for r in runs)
+            scores = bleu(file, at("reference"))
+            print(f"{name} {a.precision} beam {a.beam}: {seconds:.1f} s with loading, {tokens / seconds:.0f} tokens/s, "
+                  f"{statistics.median(r['peak_rss_mb'] for r in runs)} MB, BLEU {scores[0]:.2f}, chrF {scores[1]:.2f}")
+        ratio = statistics.median(p["seconds"] / m["seconds"] for p, m in zip(peer, mine))
+        print(f"Regard is {ratio:.2f} times as fast; {cpu()}, {a.threads} threads")
+        differences(at("ours"), at("theirs"), "CTranslate2")
+        if a.transformers:
+            pathlib.Path(at("source")).write_text(text)
+            ours(a.model, at("source"), at("ours"), "f32", a.beam, a.threads)
+            by_transformers(a.model, at("source"), at("transformers"), a.beam)
+            differences(at("ours"), at("transformers"), "transformers")
+
+
+main()
