@@ -66,7 +66,7 @@ fn the_cache_is_found_by_every_command() {
     let text = home.path().join("text");
     fs::write(&text, "abc d\n").unwrap();
     let text = text.to_str().unwrap();
-    assert_eq!(run(&["translate", "--model", NAME, text]).lines().count(), 1);
+    assert_eq!(run(&["translate", text, "--model", NAME]).lines().count(), 1);
     assert_eq!(run(&["tokenize", "--model", NAME, text]), "▁ a b c ▁ d\n");
     assert!(run(&["evaluate", "--model", NAME, "--src", text, "--ref", text]).starts_with("BLEU"));
     assert!(run(&["look", "--model", NAME, "--src", "abc"]).starts_with("Cross attention"));
@@ -145,9 +145,9 @@ fn the_hub_is_asked_for_what_is_needed() {
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     // It ends with the test.
     std::thread::spawn(move || {
-        listener.incoming().flatten().for_each(|stream| {
-            answer(stream);
-        })
+        for stream in listener.incoming().flatten() {
+            let _ = answer(stream);
+        }
     });
     let home = tempfile::tempdir().unwrap();
     let output = regard(home.path(), Some(&endpoint), &["info", "--model", NAME]);

@@ -1,4 +1,4 @@
-//! The readers of model files on bytes of any kind, for the targets in `fuzz/`. They return or panic.
+//! The readers of model files on bytes of any kind, for the targets in `fuzz/`: a panic is a finding.
 
 use super::generation::GenerationConfig;
 use super::json::Keys;
@@ -47,5 +47,91 @@ pub fn config(text: &[u8]) {
         && let Ok(model) = Transformer::new(config)
     {
         assert!(!marian::places(&model).is_empty());
+    }
+}
+
+/// The seeds of the targets, damaged at random: a short run of what `fuzz/` does at length. REGARD_FUZZ sets the number of
+/// files that each reader gets.
+#[cfg(test)]
+mod tests {
+    use crate::counter::mix;
+    use std::fs;
+    use std::path::Path;
+
+    /// Numbers that follow from a seed.
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, n: usize) -> usize {
+            self.0 = self.0.wrapping_add(1);
+            (mix(self.0) % n.max(1) as u64) as usize
+        }
+
+        fn byte(&mut self) -> u8 {
+            const ODD: [u8; 16] = *b"\x00\x01\x7f\x80\xff(.{}[]\"9-:,";
+            if self.below(2) == 0 { ODD[self.below(16)] } else { self.below(256) as u8 }
+        }
+
+        /// A few bytes changed, taken out, put in, repeated, or taken from another seed.
+        fn damage(&mut self, seeds: &[Vec<u8>]) -> Vec<u8> {
+            let mut file = seeds[self.below(seeds.len())].clone();
+            for _ in 0..=self.below(6) {
+                let at = self.below(file.len() + 1);
+                let end = (at + self.below(24)).min(file.len());
+                match self.below(8) {
+                    0 | 1 if at < file.len() => file[at] = self.byte(),
+                    2 => drop(file.drain(at..end)),
+                    3 => file.insert(at, self.byte()),
+                    4 => file.truncate(at),
+                    5 => {
+                        let again = file[at..end].to_vec();
+                        let to = self.below(file.len() + 1);
+                        file.splice(to..to, again);
+                    }
+                    6 => {
+                        let other = &seeds[self.below(seeds.len())];
+                        let from = self.below(other.len());
+                        let part = other[from..(from + self.below(64)).min(other.len())].to_vec();
+                        file.splice(at..end, part);
+                    }
+                    _ => {
+                        let number =
+                            [0, 1, u64::MAX, 1 << 31, 1 << 32, 1 << 62, i64::MAX as u64][self.below(7)];
+                        let bytes = number.to_le_bytes();
+                        let width = [2usize, 4, 8][self.below(3)].min(file.len() - at);
+                        file[at..at + width].copy_from_slice(&bytes[..width]);
+                    }
+                }
+            }
+            file
+        }
+    }
+
+    fn run(seeds: &str, read: fn(&[u8])) {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(seeds);
+        let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+        files.sort();
+        let seeds: Vec<Vec<u8>> = files.iter().map(|file| fs::read(file).unwrap()).collect();
+        seeds.iter().for_each(|seed| read(seed));
+        let count = std::env::var("REGARD_FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(2000);
+        let mut random = Random(7);
+        for _ in 0..count {
+            read(&random.damage(&seeds));
+        }
+    }
+
+    #[test]
+    fn settings_of_any_kind() {
+        run("config", super::config);
+    }
+
+    #[test]
+    fn safetensors_of_any_kind() {
+        run("safetensors", super::safetensors);
+    }
+
+    #[test]
+    fn pytorch_files_of_any_kind() {
+        run("pickle", super::pytorch);
     }
 }

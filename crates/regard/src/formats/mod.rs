@@ -8,7 +8,7 @@
 //! `model_type: regard`; [`Model::why_not_marian`] says why.
 
 mod average;
-#[cfg(feature = "fuzzing")]
+#[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod generation;
 mod hub;
