@@ -1,6 +1,6 @@
 //! `regard quickstart`: a translator in a minute or two, without any files.
 
-use super::train::View;
+use super::train::{TrainPrecision, View};
 use super::{CommandResult, cores, stop_on_signals};
 use clap::Args;
 use regard::autograd::Tape;
@@ -33,6 +33,9 @@ pub(crate) struct Arguments {
     /// How many cores to use [default: all]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+    /// The number format of the matrix products
+    #[arg(long, value_enum, default_value = "f32")]
+    precision: TrainPrecision,
 }
 
 /// New sentences teach more than the same ones again: a run sees each of these about four times.
@@ -41,6 +44,7 @@ const PAIRS: usize = 30_000;
 const STEPS: u64 = 1400;
 
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
+    let TrainPrecision::F32 = arguments.precision;
     let isa = Isa::from_env()?;
     let threads = arguments.threads.unwrap_or_else(cores);
     let out = &arguments.out;

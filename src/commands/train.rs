@@ -88,8 +88,9 @@ enum PresetName {
     Big,
 }
 
+/// The number format of matrix products while training.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum TrainPrecision {
+pub(super) enum TrainPrecision {
     F32,
 }
 

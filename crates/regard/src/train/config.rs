@@ -411,7 +411,7 @@ mod tests {
             assert_eq!(config.step_settings(), StepSettings::default());
         }
         let tiny = TrainConfig::new(Preset::Tiny);
-        assert_eq!((tiny.model.dropout, tiny.model.attention_dropout, tiny.steps), (0.3, 0.0, Some(8000)));
+        assert_eq!((tiny.model.dropout, tiny.model.attention_dropout, tiny.steps), (0.3, 0.0, Some(5000)));
         assert_eq!((tiny.batch.max_tokens, tiny.checkpoints.average), (4096, 10));
         assert_eq!(TrainConfig::new(Preset::Big).model.dropout, 0.3);
     }

@@ -85,7 +85,7 @@ fn other_types_are_measured_and_refused() {
     let path = folder.path().join("f");
     fs::write(&path, file(header, 16)).unwrap();
     let error = open(&path).unwrap().tensor("w").unwrap().read(&mut [0.0; 2]).unwrap_err();
-    assert_eq!(error, "is of type I64; F32, F16 and BF16 can be read");
+    assert_eq!(error, "is of type I64; F32, F16, BF16 and I8 can be read");
     let error = refusal(&file(&header.replace("I64", "Q3"), 16));
     assert!(error.contains("tensor w: unknown type \"Q3\""), "{error}");
 }

@@ -42,7 +42,7 @@ fn both_forms_hold_the_same_tensors() {
         }
         for (tensor, kind) in [("ids", "I64"), ("wide", "F64")] {
             let error = file.tensor(tensor).unwrap().read(&mut [0.0; 12]).unwrap_err();
-            assert_eq!(error, format!("is of type {kind}; F32, F16 and BF16 can be read"));
+            assert_eq!(error, format!("is of type {kind}; F32, F16, BF16 and I8 can be read"));
         }
     }
 }
