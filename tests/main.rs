@@ -16,3 +16,4 @@ mod text;
 mod train;
 mod transformer;
 mod translate;
+mod weights;

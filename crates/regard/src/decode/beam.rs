@@ -129,11 +129,7 @@ impl<'a> BatchSearch<'a> {
         watch: &dyn Watch,
     ) -> Vec<Vec<Hypothesis>> {
         let packed = Packed::new(batch.iter().map(|&i| sources[i].as_slice()));
-        let mut sentences: Vec<Sentence> = batch
-            .iter()
-            .zip(packed.offsets().windows(2))
-            .map(|(&i, w)| self.start(i, (w[0] as u32..w[1] as u32).collect(), sources[i].len()))
-            .collect();
+        let mut sentences = self.sentences(batch, &packed);
         let mut begun = false;
         loop {
             for (sentence, &i) in sentences.iter_mut().zip(batch) {
@@ -158,11 +154,7 @@ impl<'a> BatchSearch<'a> {
     /// The log-probability of each token of the given translations.
     pub(super) fn force(&mut self, batch: &[usize], pairs: &[(Vec<u32>, Vec<u32>)]) -> Vec<Vec<f32>> {
         let packed = Packed::new(batch.iter().map(|&i| pairs[i].0.as_slice()));
-        let mut sentences: Vec<Sentence> = batch
-            .iter()
-            .zip(packed.offsets().windows(2))
-            .map(|(&i, w)| self.start(i, (w[0] as u32..w[1] as u32).collect(), pairs[i].0.len()))
-            .collect();
+        let mut sentences = self.sentences(batch, &packed);
         self.begin(&packed);
         let words = self.words();
         loop {
@@ -195,9 +187,15 @@ impl<'a> BatchSearch<'a> {
         self.step.position = 0;
     }
 
-    fn start(&self, index: usize, source: Vec<u32>, length: usize) -> Sentence {
+    /// The sentences of a batch before their first step.
+    fn sentences(&self, batch: &[usize], source: &Packed) -> Vec<Sentence> {
+        let rows = source.offsets().windows(2).map(|w| (w[0] as u32..w[1] as u32).collect());
+        batch.iter().zip(rows).map(|(&i, rows)| self.start(i, rows)).collect()
+    }
+
+    fn start(&self, index: usize, source: Vec<u32>) -> Sentence {
         let config = self.config();
-        let mut limit = self.options.limit(length);
+        let mut limit = self.options.limit(source.len());
         if config.positions == Positions::Learned {
             limit = limit.min(config.max_positions);
         }
