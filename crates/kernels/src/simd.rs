@@ -15,6 +15,9 @@ pub(crate) mod portable;
 
 use crate::block::{Left, Out, Right};
 
+/// Neighbouring 8-bit numbers in a lane.
+pub(crate) const GROUP: usize = 4;
+
 /// One instruction set: lanes of `f32` and `u32` and what can be done with them.
 ///
 /// A value of an implementing type is proof that the CPU has the instruction set: the types are constructed only inside
@@ -30,12 +33,12 @@ pub(crate) trait Simd: Copy {
     type M: Copy;
     /// Lanes of `i32`.
     type I: Copy;
-    /// Lanes of 8-bit weights, `GROUP` in each, widened as `dot` wants them.
+    /// Lanes of 8-bit weights, [`GROUP`] in each.
     type W: Copy;
-    /// Neighbouring products that `dot` adds into one lane.
-    const GROUP: usize;
-    /// What is added to each 8-bit activation, because the instruction wants it unsigned.
-    const ZERO_POINT: i32;
+    /// Rows of a tile of 8-bit products, six at most: as many as fit the registers with two vectors of sums each, and hide the latency.
+    const BYTE_ROWS: usize = 6;
+    /// Whether `dot_small` adds products in 16 bits.
+    const ADDS_IN_16_BITS: bool = false;
 
     fn splat(self, x: f32) -> Self::F;
     /// # Safety
@@ -91,16 +94,23 @@ pub(crate) trait Simd: Copy {
     /// `LANES` integers can be read at `p`.
     unsafe fn load_i(self, p: *const i32) -> Self::I;
     fn int_to_float(self, a: Self::I) -> Self::F;
+    /// `a − b·c`
+    fn sub_times(self, a: Self::I, b: Self::I, c: i32) -> Self::I;
     /// # Safety
     /// `LANES · GROUP` bytes can be read at `p`.
     unsafe fn load_weights(self, p: *const i8) -> Self::W;
-    /// Adds to each lane the `GROUP` products of its weights with the activations in a lane of `a`, as `quantize` has written them.
-    fn dot(self, sum: Self::I, w: Self::W, a: Self::I) -> Self::I;
-    /// Rounds `LANES · GROUP` numbers, of which the first `n` are there and the others 0, times `factor` to 8 bits, and writes
-    /// them in `LANES` words, `GROUP` in each.
+    /// Adds to each lane the products of its weights with the inputs in a lane of `a`, for two groups.
+    fn dot(self, sum: Self::I, w: [Self::W; 2], a: [Self::I; 2]) -> Self::I;
+    /// The same, where the products of both groups can be added in 16 bits.
+    #[inline(always)]
+    fn dot_small(self, sum: Self::I, w: [Self::W; 2], a: [Self::I; 2]) -> Self::I {
+        self.dot(sum, w, a)
+    }
+    /// Rounds `LANES · GROUP` numbers, of which the first `n` are there and the others 0, times `factor`, adds `zero`, brings what lies
+    /// outside of 0 to 127 there, and writes them in `LANES` words, `GROUP` in each.
     /// # Safety
     /// `n <= LANES · GROUP` floats can be read at `x`, and `LANES` words written at `to`.
-    unsafe fn quantize(self, x: *const f32, n: usize, factor: Self::F, to: *mut i32);
+    unsafe fn quantize(self, x: *const f32, n: usize, factor: f32, zero: i32, to: *mut i32);
 
     fn zero(self) -> Self::F {
         self.splat(0.0)
@@ -130,35 +140,18 @@ pub(crate) trait Simd: Copy {
     }
 }
 
-/// The constants of an instruction set, for what is laid out before a kernel runs.
-macro_rules! constant {
-    ($(#[$doc:meta])* $name:ident, $constant:ident, $type:ty) => {
-        $(#[$doc])*
-        pub(crate) fn $name(isa: crate::Isa) -> $type {
-            match isa.level() {
-                crate::isa::Level::Portable => portable::Portable::$constant,
-                #[cfg(target_arch = "x86_64")]
-                crate::isa::Level::Avx2 => avx2::Avx2::$constant,
-                #[cfg(target_arch = "x86_64")]
-                crate::isa::Level::Avx512 => avx512::Avx512::$constant,
-                #[cfg(target_arch = "aarch64")]
-                crate::isa::Level::Neon => neon::Neon::$constant,
-            }
-        }
-    };
+/// [`Simd::LANES`] of an instruction set, for what is laid out before a kernel runs.
+pub(crate) fn lanes(isa: crate::Isa) -> usize {
+    match isa.level() {
+        crate::isa::Level::Portable => portable::Portable::LANES,
+        #[cfg(target_arch = "x86_64")]
+        crate::isa::Level::Avx2 => avx2::Avx2::LANES,
+        #[cfg(target_arch = "x86_64")]
+        crate::isa::Level::Avx512 => avx512::Avx512::LANES,
+        #[cfg(target_arch = "aarch64")]
+        crate::isa::Level::Neon => neon::Neon::LANES,
+    }
 }
-constant!(
-    /// [`Simd::LANES`]
-    lanes, LANES, usize
-);
-constant!(
-    /// [`Simd::GROUP`]
-    group, GROUP, usize
-);
-constant!(
-    /// [`Simd::ZERO_POINT`]
-    zero_point, ZERO_POINT, i32
-);
 
 /// `Simd::product` and `Simd::transpose` of an instruction set, compiled once and not inlined.
 macro_rules! block_methods {

@@ -5,7 +5,7 @@ use crate::commands::search::PrecisionFlag;
 use crate::commands::{CommandResult, cores, print_line};
 use clap::{Args, ValueEnum};
 use regard::decode::{Engine, Precision, SearchOptions, Values, search_ensemble};
-use regard::model::{ModelConfig, Preset, Transformer};
+use regard::model::{Initial, ModelConfig, Parameter, Preset, Transformer};
 use regard::{Isa, Key};
 use serde::Serialize;
 use std::time::Instant;
@@ -81,7 +81,7 @@ pub(super) fn run(arguments: &Arguments) -> CommandResult {
     let mut number = 0;
     let engine = Engine::build(&model, None, precision, isa, |parameter| {
         number += 1;
-        Ok(Values::F32(parameter.initialise(Key::new(1).child(number)).into()))
+        Ok(Values::F32(like_the_peer(parameter).initialise(Key::new(1).child(number)).into()))
     })?;
     let sources = sources(words as u32, arguments.sentences.max(1));
     let options = SearchOptions {
@@ -147,6 +147,16 @@ pub(super) fn run(arguments: &Arguments) -> CommandResult {
         report.peak_gmacs,
         report.peak_rss_mb
     ))
+}
+
+/// Every matrix normal, with as much variance as keeps that of its input.
+fn like_the_peer(parameter: &Parameter) -> Parameter {
+    let mut parameter = parameter.clone();
+    if let Initial::Glorot { .. } = parameter.initial {
+        let deviation = (parameter.shape[1] as f32).powf(-0.5);
+        parameter.initial = Initial::Normal { deviation, pad: false };
+    }
+    parameter
 }
 
 /// Sentences of 10 to 29 random words.

@@ -5,8 +5,8 @@
 //! its end in one accumulator: a row of the result depends on its own input alone, whatever else is in the batch and
 //! however the columns are split over threads.
 //!
-//! **8 bits.** Each row of `W` has a scale, its largest number being ±127; each row of the input gets one at run time, in the same
-//! way. The sums are exact integers, the same on every instruction set.
+//! **8 bits.** Each row of `W` has a scale, its largest number being ±127; each row of the input gets a scale and a zero point at run
+//! time, its numbers going from 0 to 127. The sums are exact integers, the same on every instruction set.
 
 mod aligned;
 mod int8;
@@ -120,7 +120,7 @@ impl Packed {
         assert!(i < self.n && to.len() == self.k, "row {i} of a {}×{} matrix", self.n, self.k);
         match &self.data {
             Data::F32(w) => w.read_row(self.panel(), i, to),
-            Data::Int8(w) => w.read_row(self.panel(), i, to),
+            Data::Int8(w) => w.read_row(i, to),
         }
     }
 

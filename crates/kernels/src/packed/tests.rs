@@ -42,7 +42,7 @@ fn f32_agrees_with_the_naive_twin_at_every_size() {
 }
 
 /// Whole numbers with ±127 among them have the scale 1: what comes out is the sum itself.
-fn whole(rows: usize, k: usize, seed: u64) -> Vec<f32> {
+fn whole_weights(rows: usize, k: usize, seed: u64) -> Vec<f32> {
     let mut x: Vec<f32> = random(rows * k, seed).iter().map(|x| (x * 63.0).round()).collect();
     x.iter_mut()
         .step_by(k.max(1))
@@ -51,14 +51,25 @@ fn whole(rows: usize, k: usize, seed: u64) -> Vec<f32> {
     x
 }
 
+/// So have inputs that go over a range of 127, wherever it lies.
+fn whole_inputs(rows: usize, k: usize, seed: u64) -> Vec<f32> {
+    let mut x: Vec<f32> = random(rows * k, seed).iter().map(|x| (x * 25.0).round()).collect();
+    for (i, row) in x.chunks_mut(k.max(1)).enumerate() {
+        let below = if k > 1 { [63.0, 50.0, 77.0][i % 3] } else { 0.0 };
+        row[k - 1] = -below;
+        row[0] = 127.0 - below;
+    }
+    x
+}
+
 #[test]
 fn int8_gives_the_same_integers_everywhere() {
     for (n, k) in SHAPES {
-        let w = whole(n, k, 4);
+        let w = whole_weights(n, k, 4);
         let (values, scales) = quantize_rows(&w, k);
         assert!(scales.iter().all(|&s| s == 1.0) && values.iter().zip(&w).all(|(&q, &w)| f32::from(q) == w));
         for m in [0, 1, 2, 3, 4, 5, 6, 7, 13] {
-            let x = whole(m, k, 5);
+            let x = whole_inputs(m, k, 5);
             let want: Vec<f32> = wanted(&x, &w, (m, n, k), &vec![0.0; n]).iter().map(|&y| y as f32).collect();
             for isa in Isa::available() {
                 let packed = Packed::int8(isa, &values, &scales, k);
@@ -69,14 +80,32 @@ fn int8_gives_the_same_integers_everywhere() {
 }
 
 #[test]
+fn inputs_are_rounded_in_the_same_way_everywhere() {
+    let (m, n, k) = (9, 20, 77);
+    let (values, scales) = quantize_rows(&random(n * k, 15), k);
+    // Rows of one sign, too: those after a rectifier.
+    let mut x = random(m * k, 16);
+    x[..k].iter_mut().for_each(|x| *x = x.max(0.0));
+    x[k..2 * k].iter_mut().for_each(|x| *x = x.min(0.0));
+    let portable = multiply(&Packed::int8(Isa::PORTABLE, &values, &scales, k), &x, m, None);
+    for isa in Isa::available() {
+        assert_eq!(multiply(&Packed::int8(isa, &values, &scales, k), &x, m, None), portable, "{isa}");
+    }
+}
+
+#[test]
 fn the_largest_numbers_do_not_saturate() {
     let k = 2048;
-    let (values, scales) = quantize_rows(&vec![127.0; 2 * k], k);
+    // All of one sign; and both, so that some steps can be added in 16 bits and others cannot.
+    let columns: [fn(usize) -> f32; 3] =
+        [|_| 127.0, |_| -127.0, |t| if t / 16 % 2 == 0 { 127.0 } else { [64.0, -64.0][t % 2] }];
+    let w: Vec<f32> = columns.iter().flat_map(|w| (0..k).map(w)).collect();
+    let (values, scales) = quantize_rows(&w, k);
     for isa in Isa::available() {
         let packed = Packed::int8(isa, &values, &scales, k);
-        for sign in [1.0, -1.0] {
-            let y = multiply(&packed, &vec![sign * 127.0; k], 1, None);
-            assert_eq!(y, [sign * 127.0 * 127.0 * k as f32; 2], "{isa}");
+        for x in [127.0, -127.0] {
+            let want: Vec<f32> = w.chunks(k).map(|w| w.iter().sum::<f32>() * x).collect();
+            assert_eq!(multiply(&packed, &vec![x; k], 1, None), want, "{isa}");
         }
     }
 }
@@ -89,8 +118,8 @@ fn int8_is_near_the_exact_product() {
             let (values, scales) = quantize_rows(&w, k);
             let y = multiply(&Packed::int8(isa, &values, &scales, k), &x, 3, Some(&bias));
             for (i, (y, want)) in y.iter().zip(wanted(&x, &w, (3, n, k), &bias)).enumerate() {
-                // Half a step of 2/127 on either side of each product of numbers up to 2.
-                let most = k as f64 * 2.0 * 2.0 * (1.0 / 127.0 + 0.001);
+                // Half a step of 2/127 of a weight, a whole one of 4/127 of an input, times numbers up to 2.
+                let most = k as f64 * 2.0 * (5.0 / 127.0 + 0.002);
                 assert!((f64::from(*y) - want).abs() <= most, "{isa} {n}×{k}: number {i} is {y}, not {want}");
             }
         }

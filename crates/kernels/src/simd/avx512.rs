@@ -40,8 +40,6 @@ impl Simd for Avx512 {
     type M = __mmask16;
     type I = __m512i;
     type W = __m512i;
-    const GROUP: usize = 4;
-    const ZERO_POINT: i32 = 128;
 
     #[inline(always)]
     fn splat(self, x: f32) -> Self::F {
@@ -168,24 +166,28 @@ impl Simd for Avx512 {
         op!(_mm512_cvtepi32_ps(a))
     }
     #[inline(always)]
+    fn sub_times(self, a: Self::I, b: Self::I, c: i32) -> Self::I {
+        op!(_mm512_sub_epi32(a, _mm512_mullo_epi32(b, _mm512_set1_epi32(c))))
+    }
+    #[inline(always)]
     unsafe fn load_weights(self, p: *const i8) -> Self::W {
         op!(_mm512_loadu_si512(p.cast()))
     }
     #[inline(always)]
-    fn dot(self, sum: Self::I, w: Self::W, a: Self::I) -> Self::I {
-        op!(_mm512_dpbusd_epi32(sum, a, w))
+    fn dot(self, sum: Self::I, w: [Self::W; 2], a: [Self::I; 2]) -> Self::I {
+        op!(_mm512_dpbusd_epi32(_mm512_dpbusd_epi32(sum, a[0], w[0]), a[1], w[1]))
     }
     #[inline(always)]
-    unsafe fn quantize(self, x: *const f32, n: usize, factor: Self::F, to: *mut i32) {
-        let to: *mut i8 = to.cast();
-        for i in 0..Self::GROUP {
+    unsafe fn quantize(self, x: *const f32, n: usize, factor: f32, zero: i32, to: *mut i32) {
+        let (to, factor, zero): (*mut i8, _, _) = (to.cast(), self.splat(factor), self.splat_i(zero));
+        for i in 0..super::GROUP {
             let from = n.min(i * N);
             // SAFETY: the caller vouches for `n` floats at `x` and for four times sixteen bytes at `to`.
             unsafe {
                 let part = self.load_partial(x.add(from), (n - from).min(N));
-                let whole = _mm512_cvtps_epi32(self.mul(part, factor));
-                let shifted = _mm512_add_epi32(whole, _mm512_set1_epi32(Self::ZERO_POINT));
-                _mm_storeu_si128(to.add(i * N).cast(), _mm512_cvtepi32_epi8(shifted));
+                let whole = _mm512_add_epi32(_mm512_cvtps_epi32(self.mul(part, factor)), zero);
+                let inside = _mm512_min_epi32(_mm512_max_epi32(whole, self.splat_i(0)), self.splat_i(127));
+                _mm_storeu_si128(to.add(i * N).cast(), _mm512_cvtepi32_epi8(inside));
             }
         }
     }

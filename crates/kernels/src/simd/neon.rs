@@ -33,9 +33,7 @@ impl Simd for Neon {
     type U = uint32x4_t;
     type M = uint32x4_t;
     type I = int32x4_t;
-    type W = int16x8_t;
-    const GROUP: usize = 2;
-    const ZERO_POINT: i32 = 0;
+    type W = int8x16_t;
 
     #[inline(always)]
     fn splat(self, x: f32) -> Self::F {
@@ -166,27 +164,38 @@ impl Simd for Neon {
         op!(vcvtq_f32_s32(a))
     }
     #[inline(always)]
-    unsafe fn load_weights(self, p: *const i8) -> Self::W {
-        op!(vmovl_s8(vld1_s8(p)))
+    fn sub_times(self, a: Self::I, b: Self::I, c: i32) -> Self::I {
+        op!(vmlsq_n_s32(a, b, c))
     }
     #[inline(always)]
-    fn dot(self, sum: Self::I, w: Self::W, a: Self::I) -> Self::I {
+    unsafe fn load_weights(self, p: *const i8) -> Self::W {
+        op!(vld1q_s8(p))
+    }
+    /// Inputs are 127 at most, so that they can be read as signed numbers.
+    #[inline(always)]
+    fn dot(self, sum: Self::I, w: [Self::W; 2], a: [Self::I; 2]) -> Self::I {
         op!({
-            let a = vreinterpretq_s16_s32(a);
-            let low = vmull_s16(vget_low_s16(w), vget_low_s16(a));
-            vaddq_s32(sum, vpaddq_s32(low, vmull_high_s16(w, a)))
+            let group = |w: int8x16_t, a: int32x4_t| {
+                let a = vreinterpretq_s8_s32(a);
+                let low = vpaddlq_s16(vmull_s8(vget_low_s8(w), vget_low_s8(a)));
+                vpaddq_s32(low, vpaddlq_s16(vmull_high_s8(w, a)))
+            };
+            vaddq_s32(sum, vaddq_s32(group(w[0], a[0]), group(w[1], a[1])))
         })
     }
     #[inline(always)]
-    unsafe fn quantize(self, x: *const f32, n: usize, factor: Self::F, to: *mut i32) {
-        let first_half = n.min(N);
+    unsafe fn quantize(self, x: *const f32, n: usize, factor: f32, zero: i32, to: *mut i32) {
+        let (factor, zero) = (self.splat(factor), self.splat_i(zero));
         // SAFETY: the caller vouches for `n` floats at `x` and for a vector at `to`.
         unsafe {
-            let low = self.load_partial(x, first_half);
-            let high = self.load_partial(x.add(first_half), n - first_half);
-            let low = vmovn_s32(vcvtnq_s32_f32(self.mul(low, factor)));
-            let high = vmovn_s32(vcvtnq_s32_f32(self.mul(high, factor)));
-            vst1q_s16(to.cast(), vcombine_s16(low, high));
+            let part = |i: usize| {
+                let from = n.min(i * N);
+                let x = self.load_partial(x.add(from), (n - from).min(N));
+                vqmovn_s32(vqaddq_s32(vcvtnq_s32_f32(self.mul(x, factor)), zero))
+            };
+            let low = vqmovun_s16(vcombine_s16(part(0), part(1)));
+            let high = vqmovun_s16(vcombine_s16(part(2), part(3)));
+            vst1q_u8(to.cast(), vminq_u8(vcombine_u8(low, high), vdupq_n_u8(127)));
         }
     }
 

@@ -1,6 +1,6 @@
 //! The vector operations in plain Rust: eight lanes that the compiler may turn into whatever the target has.
 
-use super::{Simd, block_methods};
+use super::{GROUP, Simd, block_methods};
 use crate::block::{Left, Out, Right};
 
 /// Plain Rust.
@@ -25,9 +25,7 @@ impl Simd for Portable {
     type U = [u32; N];
     type M = [bool; N];
     type I = [i32; N];
-    type W = [i16; 2 * N];
-    const GROUP: usize = 2;
-    const ZERO_POINT: i32 = 0;
+    type W = [i8; GROUP * N];
 
     #[inline(always)]
     fn splat(self, x: f32) -> Self::F {
@@ -160,29 +158,37 @@ impl Simd for Portable {
         a.map(|a| a as f32)
     }
     #[inline(always)]
-    unsafe fn load_weights(self, p: *const i8) -> Self::W {
-        // SAFETY: the caller vouches for 2 N bytes at `p`.
-        unsafe { p.cast::<[i8; 2 * N]>().read() }.map(i16::from)
+    fn sub_times(self, a: Self::I, b: Self::I, c: i32) -> Self::I {
+        std::array::from_fn(|i| a[i] - b[i] * c)
     }
-    /// A lane of `a` has the first number in its lower half.
     #[inline(always)]
-    fn dot(self, sum: Self::I, w: Self::W, a: Self::I) -> Self::I {
-        std::array::from_fn(|i| {
-            let (low, high) = (i32::from(a[i] as i16), a[i] >> 16);
-            sum[i] + i32::from(w[2 * i]) * low + i32::from(w[2 * i + 1]) * high
+    unsafe fn load_weights(self, p: *const i8) -> Self::W {
+        // SAFETY: the caller vouches for so many bytes at `p`.
+        unsafe { p.cast::<Self::W>().read() }
+    }
+    #[inline(always)]
+    fn dot(self, sum: Self::I, w: [Self::W; 2], a: [Self::I; 2]) -> Self::I {
+        std::array::from_fn(|lane| {
+            let mut sum = sum[lane];
+            for (w, a) in w.iter().zip(a) {
+                for (w, a) in w[lane * GROUP..].iter().zip(a[lane].to_ne_bytes()) {
+                    sum += i32::from(*w) * i32::from(a);
+                }
+            }
+            sum
         })
     }
     #[inline(always)]
-    unsafe fn quantize(self, x: *const f32, n: usize, factor: Self::F, to: *mut i32) {
-        let mut q = [0i32; 2 * N];
-        // SAFETY: the caller vouches for `n <= 2 N` floats at `x`.
+    unsafe fn quantize(self, x: *const f32, n: usize, factor: f32, zero: i32, to: *mut i32) {
+        let mut q = [zero as u8; GROUP * N];
+        // SAFETY: the caller vouches for `n <= GROUP · N` floats at `x`.
         let x = unsafe { std::slice::from_raw_parts(x, n) };
         for (q, x) in q.iter_mut().zip(x) {
-            *q = (x * factor[0]).round_ties_even() as i32;
+            let whole = (x * factor).round_ties_even() as i32;
+            *q = whole.saturating_add(zero).clamp(0, 127) as u8;
         }
-        let words: [i32; N] = std::array::from_fn(|i| (q[2 * i] & 0xffff) | (q[2 * i + 1] << 16));
         // SAFETY: the caller vouches for N words at `to`.
-        unsafe { to.cast::<[i32; N]>().write(words) }
+        unsafe { to.cast::<[u8; GROUP * N]>().write(q) }
     }
 
     block_methods!(Portable);
