@@ -28,6 +28,8 @@ enum Command {
     Average(commands::average::Arguments),
     /// Store a model in 8 bits: a quarter of the size, the fastest decoding
     Quantize(commands::quantize::Arguments),
+    /// List the target words that each source word makes likely, for faster decoding
+    Shortlist(commands::shortlist::Arguments),
     /// Show what a model folder holds: sizes, languages, vocabulary, search settings
     Info(commands::info::Arguments),
     /// A first translator in a minute or two, trained on a corpus built into the program
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
     let result = match Arguments::parse().command {
         Command::Average(arguments) => commands::average::run(arguments),
         Command::Quantize(arguments) => commands::quantize::run(arguments),
+        Command::Shortlist(arguments) => commands::shortlist::run(arguments),
         Command::Info(arguments) => commands::info::run(arguments),
         Command::Quickstart(arguments) => commands::quickstart::run(arguments),
         Command::Train(arguments) => commands::train::run(*arguments),

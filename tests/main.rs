@@ -17,3 +17,6 @@ mod train;
 mod transformer;
 mod translate;
 mod weights;
+
+#[global_allocator]
+static ALLOCATOR: regard_kernels::CountingAllocator = regard_kernels::CountingAllocator;

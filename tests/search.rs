@@ -5,10 +5,12 @@ use regard::Isa;
 use regard::autograd::Tape;
 use regard::batch::Batch;
 use regard::decode::{
-    EarlyStopping, Engine, Hypothesis, LengthPenalty, Precision, Sampling, SearchOptions, score_pairs,
-    search, search_ensemble,
+    EarlyStopping, Engine, Hypothesis, LengthPenalty, Precision, Sampling, SearchOptions, Shortlist,
+    ShortlistSize, score_pairs, search, search_ensemble,
 };
 use regard::model::{ModelConfig, Positions, Transformer, token_losses};
+use regard_kernels::CountingAllocator;
+use std::sync::Arc;
 
 /// A model whose weights are large enough for its choices to be clear.
 fn model(config: ModelConfig, seed: u64) -> (Transformer, Vec<f32>) {
@@ -360,4 +362,90 @@ fn nonsense_is_refused_by_name_and_nothing_gives_nothing() {
     assert!(find(&of, &[], &d()).is_empty());
     // A source longer than the output may be: learned positions end, and so does the translation.
     assert!(find(&of, &[vec![1; 32]], &d())[0][0].token_log_probabilities.len() <= 32);
+}
+
+/// A list that lets a sentence have its own words, in the target's numbers, and some others.
+fn shortlist(sources: &[Vec<u32>], size: ShortlistSize) -> Option<Arc<Shortlist>> {
+    let pairs: Vec<_> = sources.iter().map(|s| (&s[..], &s[..])).collect();
+    Some(Arc::new(Shortlist::learn(&pairs, (WORDS, WORDS), size)))
+}
+
+#[test]
+fn a_shortlist_of_everything_changes_nothing() {
+    let of = model(small(), 21);
+    let sources = sources(7);
+    let every: Vec<Vec<u32>> = vec![(0..WORDS as u32 - 1).collect()];
+    let list = shortlist(&every, ShortlistSize { frequent: WORDS, per_word: 0 });
+    for options in [
+        options(4),
+        options(1),
+        SearchOptions { renormalize: false, banned: vec![3], ..options(3) },
+        SearchOptions { repetition_penalty: 1.3, no_repeat_ngram: 2, ..options(3) },
+        SearchOptions { sampling: Some(Sampling::default()), ..options(1) },
+    ] {
+        let all = find(&of, &sources, &options);
+        let listed = find(&of, &sources, &SearchOptions { shortlist: list.clone(), ..options });
+        for (all, listed) in all.iter().zip(&listed) {
+            assert_eq!(all[0].ids, listed[0].ids);
+            assert!((all[0].score - listed[0].score).abs() < 1e-4, "{} {}", all[0].score, listed[0].score);
+        }
+    }
+}
+
+#[test]
+fn with_a_shortlist_nothing_else_comes_and_neighbours_do_not_matter() {
+    let of = model(small(), 22);
+    let sources = sources(9);
+    let list = shortlist(&sources, ShortlistSize { frequent: 2, per_word: 1 }).unwrap();
+    for options in [options(4), SearchOptions { repetition_penalty: 1.2, ..options(2) }] {
+        let options = SearchOptions { shortlist: Some(list.clone()), prefix: vec![7], ..options };
+        let together = find(&of, &sources, &options);
+        for (source, found) in sources.iter().zip(&together) {
+            let mut words = Vec::new();
+            list.words(source, &mut words);
+            assert!(words.len() < WORDS / 2, "{words:?}");
+            let ids = &found[0].ids;
+            assert!(ids[0] == 7 && ids[1..].iter().all(|id| words.contains(id)), "{ids:?} of {words:?}");
+            // To rounding: a rule that holds for one sentence makes its whole batch go the longer way.
+            let alone = find(&of, std::slice::from_ref(source), &options);
+            assert_eq!(alone[0][0].ids, found[0].ids);
+            assert!((alone[0][0].score - found[0].score).abs() < 1e-5);
+        }
+    }
+}
+
+#[test]
+fn a_shortlist_of_another_vocabulary_is_refused() {
+    let of = model(small(), 23);
+    let list = Some(Arc::new(Shortlist::learn(&[], (3, 4), ShortlistSize::default())));
+    let options = SearchOptions { shortlist: list, ..options(2) };
+    let refused = search(&of.0, &of.1, &sources(1), &options, Isa::best(), 1).unwrap_err().to_string();
+    assert!(refused.contains("3 and 4") && refused.contains(&WORDS.to_string()), "{refused}");
+}
+
+#[test]
+fn steps_do_not_allocate() {
+    let of = model(small(), 24);
+    let list = shortlist(&sources(6), ShortlistSize { frequent: 4, per_word: 3 });
+    for (precision, shortlist) in [(Precision::F32, None), (Precision::Int8, None), (Precision::F32, list)] {
+        let engine = Engine::new(&of.0, &of.1, None, precision, Isa::best());
+        // The end never comes: so many steps are taken.
+        let allocations = |steps: usize| {
+            let options = SearchOptions {
+                max_length: Some(steps),
+                extra_length: steps,
+                banned: vec![0],
+                forced_end: false,
+                shortlist: shortlist.clone(),
+                ..options(4)
+            };
+            let before = CountingAllocator::count();
+            search_ensemble(&[&engine], &sources(6), &options, 1).unwrap();
+            CountingAllocator::count() - before
+        };
+        allocations(8);
+        let (short, long) = (allocations(40), allocations(80));
+        // Lists that grow with the length are doubled now and then.
+        assert!(long < short + 40, "{precision:?}: {short} allocations in 40 steps, {long} in 80");
+    }
 }

@@ -13,6 +13,7 @@ pub(crate) mod quickstart;
 pub(crate) mod score;
 mod search;
 pub(crate) mod serve;
+pub(crate) mod shortlist;
 pub(crate) mod tokenize;
 pub(crate) mod train;
 pub(crate) mod translate;

@@ -2,11 +2,12 @@
 
 use super::cores;
 use clap::{Args, ValueEnum};
-use regard::decode::{EarlyStopping, LengthPenalty, Precision, Sampling, SearchOptions};
+use regard::decode::{EarlyStopping, LengthPenalty, Precision, Sampling, SearchOptions, Shortlist};
 use regard::formats::resolve;
 use regard::translator::Translator;
 use regard::{Isa, Result};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 #[derive(Debug, Args)]
 pub(super) struct ModelFlags {
@@ -76,6 +77,9 @@ pub(super) struct SearchFlags {
     /// Text that every translation begins with
     #[arg(long, value_name = "TEXT")]
     prefix: Option<String>,
+    /// Only words that this file lists for the source, which is faster; `regard shortlist` makes it
+    #[arg(long, value_name = "FILE")]
+    shortlist: Option<PathBuf>,
     /// Draw from the distribution instead of searching
     #[arg(long)]
     sample: bool,
@@ -135,6 +139,9 @@ impl SearchFlags {
             let mut ids = translator.target().encode(text)?;
             ids.pop(); // its end
             options.prefix = ids;
+        }
+        if let Some(file) = &self.shortlist {
+            options.shortlist = Some(Arc::new(Shortlist::load(file)?));
         }
         if self.sample {
             let d = Sampling::default();

@@ -6,7 +6,7 @@
 use crate::simd::Simd;
 
 /// A stream of random numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Key {
     first: u32,
     second: u32,

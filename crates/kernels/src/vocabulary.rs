@@ -98,19 +98,32 @@ impl BestWords {
 
     fn gather(&mut self, rows: usize, size: usize, chunks: usize, count: usize) {
         self.found.resize_with(rows.max(self.found.len()), Vec::new);
-        let mut shares: Vec<_> =
-            self.members[..size].iter_mut().map(|m| m.get_mut().unwrap_or_else(|e| e.into_inner())).collect();
-        for (row, found) in self.found[..rows].iter_mut().enumerate() {
-            found.clear();
-            shares.iter_mut().for_each(|share| found.append(&mut share.best[row]));
-            if size > 1 {
-                found.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-                found.truncate(count);
+        let found = &mut self.found[..rows];
+        let mut shares =
+            self.members[..size].iter_mut().map(|m| m.get_mut().unwrap_or_else(|e| e.into_inner()));
+        match (size, shares.next()) {
+            // One thread is the rule, and needs no list of them.
+            (1, Some(share)) => merge(found, &mut [share], chunks, count),
+            (_, first) => {
+                merge(found, &mut first.into_iter().chain(shares).collect::<Vec<_>>(), chunks, count)
             }
-            let part = |c: usize| shares[c % size].sums[c / size * rows + row];
-            let log_sum = log_sum((0..chunks).map(part));
-            found.iter_mut().for_each(|(_, p)| *p -= log_sum);
         }
+    }
+}
+
+/// Puts together what the threads have seen of each row.
+fn merge(found: &mut [Vec<(u32, f32)>], shares: &mut [&mut Share], chunks: usize, count: usize) {
+    let (rows, size) = (found.len(), shares.len());
+    for (row, found) in found.iter_mut().enumerate() {
+        found.clear();
+        shares.iter_mut().for_each(|share| found.append(&mut share.best[row]));
+        if size > 1 {
+            found.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+            found.truncate(count);
+        }
+        let part = |c: usize| shares[c % size].sums[c / size * rows + row];
+        let log_sum = log_sum((0..chunks).map(part));
+        found.iter_mut().for_each(|(_, p)| *p -= log_sum);
     }
 }
 

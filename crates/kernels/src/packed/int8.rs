@@ -84,6 +84,18 @@ impl Bytes {
         packed
     }
 
+    /// Some rows of the matrix, packed alike.
+    pub(super) fn select(&self, rows: &[u32]) -> Self {
+        let panels = self.panels.as_slice();
+        let mut values = Vec::with_capacity(rows.len() * self.k);
+        for &row in rows {
+            let groups = (0..self.words).flat_map(|g| &panels[self.place(row as usize, g)..][..GROUP]);
+            values.extend(groups.take(self.k));
+        }
+        let scales: Vec<f32> = rows.iter().map(|&row| self.scales[row as usize]).collect();
+        Self::pack_for(self.lanes, &values, &scales, self.k)
+    }
+
     /// Where group `g` of column `i` lies.
     fn place(&self, i: usize, g: usize) -> usize {
         let (lanes, column) = (self.lanes, i % (2 * self.lanes));

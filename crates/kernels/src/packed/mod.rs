@@ -84,6 +84,19 @@ impl Packed {
         Packed { isa, n, k, data: Data::Int8(Bytes::pack(isa, values, scales, k)) }
     }
 
+    /// Some rows of the matrix, in an order of one's choice: a smaller one.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn select(&self, rows: &[u32]) -> Self {
+        assert!(rows.iter().all(|&row| (row as usize) < self.n), "rows of a matrix of {}", self.n);
+        let data = match &self.data {
+            Data::F32(w) => Data::F32(w.select(self.isa, rows)),
+            Data::Int8(w) => Data::Int8(w.select(rows)),
+        };
+        Packed { isa: self.isa, n: rows.len(), k: self.k, data }
+    }
+
     /// The instruction set it was packed for.
     pub fn isa(&self) -> Isa {
         self.isa

@@ -146,6 +146,23 @@ fn rows_are_read_back() {
 }
 
 #[test]
+fn selected_rows_give_the_same_numbers() {
+    for isa in Isa::available() {
+        let (m, n, k) = (3, 70, 45);
+        let (w, x, bias) = (random(n * k, 17), random(m * k, 18), vec![0.0; n]);
+        let (values, scales) = quantize_rows(&w, k);
+        let rows = [69, 0, 3, 3, 68, 17, 16, 15, 42, 1, 2, 4, 5, 6, 7, 8, 9, 10, 33];
+        for packed in [Packed::f32(isa, &w, n, k), Packed::int8(isa, &values, &scales, k)] {
+            let all = multiply(&packed, &x, m, Some(&bias));
+            let want: Vec<f32> =
+                all.chunks(n).flat_map(|y| rows.iter().map(|&row| y[row as usize])).collect();
+            assert_eq!(multiply(&packed.select(&rows), &x, m, None), want, "{isa}");
+            assert_eq!(packed.select(&[]).outputs(), 0);
+        }
+    }
+}
+
+#[test]
 fn a_row_does_not_depend_on_the_others_nor_a_column_on_who_computes_it() {
     for isa in Isa::available() {
         let (m, n, k) = (11, 100, 70);

@@ -1,44 +1,12 @@
 //! Beam search over a batch, by the rules of `transformers`; greedy search and sampling are its one-beam forms.
 
-use super::constraints::{Rules, best, draw, hide};
+use super::constraints::{Rules, best, hide, normalise};
 use super::executor::{Inference, Lists, Step};
-use super::{EarlyStopping, Engine, Hypothesis, SearchOptions, Watch};
+use super::hypotheses::{Candidate, Running, Sentence};
+use super::{Engine, Hypothesis, SearchOptions, Shortlist, Watch};
 use crate::batch::Packed;
 use crate::model::{ModelConfig, Positions};
-use regard_kernels::{Bans, BestWords, Key, MatMut, Vocabulary, log_probabilities};
-
-/// A hypothesis that is still growing.
-#[derive(Clone, Debug)]
-struct Running {
-    tokens: Vec<u32>,
-    log_p: Vec<f32>,
-    total: f32,
-    /// The cache rows of its tokens, in each member alike.
-    past: Vec<u32>,
-    attention: Vec<Vec<f32>>,
-    /// The stream it draws from, when sampling.
-    key: Key,
-}
-
-/// A sentence under way.
-#[derive(Debug)]
-struct Sentence {
-    /// Its rows in the encoder's output.
-    source: Vec<u32>,
-    limit: usize,
-    running: Vec<Running>,
-    finished: Vec<Hypothesis>,
-    done: bool,
-}
-
-/// One way to go on: which running hypothesis, with which token.
-#[derive(Clone, Copy, Debug)]
-struct Candidate {
-    from: usize,
-    token: u32,
-    log_p: f32,
-    total: f32,
-}
+use regard_kernels::{Bans, BestWords, Key, MatMut, Packed as Matrix, Vocabulary, log_probabilities};
 
 /// Searches batch after batch with the same memory.
 #[derive(Debug)]
@@ -49,12 +17,25 @@ pub(super) struct BatchSearch<'a> {
     step: Step,
     cache: CacheRows,
     best: BestWords,
+    /// With a shortlist: the words that this batch can come to.
+    choice: Option<Choice>,
     /// The words that each hypothesis must not take.
     bans: Lists,
     /// Whether nothing more is asked of it.
     only_bans: Vec<bool>,
     logits: Vec<f32>,
     mixed: Vec<f32>,
+    /// The best words of each hypothesis, where they are not looked for in all the vocabulary.
+    ranked: Vec<Vec<(u32, f32)>>,
+    candidates: Vec<Candidate>,
+}
+
+/// Some words, ascending, and their rows of the output matrix.
+#[derive(Debug)]
+struct Choice {
+    words: Vec<u32>,
+    table: Matrix,
+    bias: Option<Vec<f32>>,
 }
 
 /// Which rows of the cache are free: those of hypotheses that have been given up are used again.
@@ -110,10 +91,13 @@ impl<'a> BatchSearch<'a> {
             step: Step::default(),
             cache: CacheRows::default(),
             best: BestWords::default(),
+            choice: None,
             bans: Lists::default(),
             only_bans: Vec::new(),
             logits: Vec::new(),
             mixed: Vec::new(),
+            ranked: Vec::new(),
+            candidates: Vec::new(),
         }
     }
 
@@ -130,6 +114,10 @@ impl<'a> BatchSearch<'a> {
     ) -> Vec<Vec<Hypothesis>> {
         let packed = Packed::new(batch.iter().map(|&i| sources[i].as_slice()));
         let mut sentences = self.sentences(batch, &packed);
+        if let Some(list) = &self.options.shortlist {
+            let sources = batch.iter().map(|&i| sources[i].as_slice());
+            self.choice = Some(self.choose(list, sources, &mut sentences));
+        }
         let mut begun = false;
         loop {
             for (sentence, &i) in sentences.iter_mut().zip(batch) {
@@ -148,7 +136,39 @@ impl<'a> BatchSearch<'a> {
             }
             self.step.position += 1;
         }
-        sentences.into_iter().map(|s| self.ranked(s)).collect()
+        sentences.into_iter().map(|s| s.ranked(self.options)).collect()
+    }
+
+    /// The words of all sentences of the batch together; each is told which of them are its own.
+    fn choose<'s>(
+        &self,
+        list: &Shortlist,
+        sources: impl Iterator<Item = &'s [u32]>,
+        sentences: &mut [Sentence],
+    ) -> Choice {
+        let options = self.options;
+        let mut words = Vec::new();
+        for (source, sentence) in sources.zip(sentences.iter_mut()) {
+            list.words(source, &mut sentence.listed);
+            // What must be possible, and what takes part in the softmax before it is banned.
+            let padding = self.rules.with_padding.then(|| self.config().target_pad());
+            let needed =
+                options.prefix.iter().chain(&options.forced_first).chain([&options.end]).chain(&padding);
+            sentence.listed.extend(needed);
+            sentence.listed.sort_unstable();
+            sentence.listed.dedup();
+            words.extend_from_slice(&sentence.listed);
+        }
+        words.sort_unstable();
+        words.dedup();
+        for word in sentences.iter_mut().flat_map(|s| &mut s.listed) {
+            // It is there: all of them are.
+            *word = words.binary_search(word).unwrap_or_default() as u32;
+        }
+        let engine = self.members[0].engine;
+        let table = engine.matrix(engine.model().output()).select(&words);
+        let bias = engine.bias().map(|bias| words.iter().map(|&w| bias[w as usize]).collect());
+        Choice { words, table, bias }
     }
 
     /// The log-probability of each token of the given translations.
@@ -204,17 +224,7 @@ impl<'a> BatchSearch<'a> {
             Key::new(self.options.sampling.map_or(0, |s| s.seed)).child(index as u64).child(n as u64)
         };
         let count = if self.options.sampling.is_some() { self.options.nbest } else { 1 };
-        let running = (0..count)
-            .map(|n| Running {
-                tokens: Vec::new(),
-                log_p: Vec::new(),
-                total: 0.0,
-                past: Vec::new(),
-                attention: Vec::new(),
-                key: key(n),
-            })
-            .collect();
-        Sentence { source, limit, running, finished: Vec::new(), done: false }
+        Sentence::new(source, limit, (0..count).map(key))
     }
 
     /// One step of every running hypothesis.
@@ -222,10 +232,16 @@ impl<'a> BatchSearch<'a> {
         self.prepare(sentences);
         self.collect_bans(sentences);
         let best_only = self.options.sampling.is_none() && self.only_bans.iter().all(|&only| only);
-        if best_only {
-            self.find_best();
-        } else {
-            self.log_probabilities();
+        match (best_only, self.choice.take()) {
+            (true, Some(choice)) => {
+                self.find_best_of(&choice, sentences);
+                self.choice = Some(choice);
+            }
+            (true, None) => self.find_best(),
+            (false, choice) => {
+                self.choice = choice;
+                self.log_probabilities();
+            }
         }
         let mut at = 0;
         for sentence in sentences.iter_mut().filter(|s| !s.done) {
@@ -233,9 +249,12 @@ impl<'a> BatchSearch<'a> {
             if self.options.attention {
                 self.note_attention(sentence, at);
             }
-            if best_only {
-                let best = (0..count).map(|i| self.best.row(at + i));
-                extend(self.options, sentence, best);
+            if best_only && self.choice.is_none() {
+                let best = (at..at + count).map(|i| self.best.row(i));
+                sentence.extend(self.options, best, &mut self.candidates);
+            } else if best_only {
+                let best = self.ranked[at..at + count].iter().map(Vec::as_slice);
+                sentence.extend(self.options, best, &mut self.candidates);
             } else {
                 self.extend_by_rules(sentence, at);
             }
@@ -245,20 +264,27 @@ impl<'a> BatchSearch<'a> {
 
     /// The same step of a sentence from the log-probabilities of all words, its first hypothesis being row `at`.
     fn extend_by_rules(&mut self, sentence: &mut Sentence, at: usize) {
-        let (words, wanted) = (self.words(), self.wanted());
-        let log_p = &mut self.logits[at * words..][..sentence.running.len() * words];
+        let (words, wanted, count) = (self.words(), self.wanted(), sentence.running.len());
+        let log_p = &mut self.logits[at * words..][..count * words];
         for (i, (running, row)) in sentence.running.iter().zip(log_p.chunks_exact_mut(words)).enumerate() {
+            if let Some(choice) = &self.choice {
+                keep_listed(choice, &sentence.listed, row);
+                if !self.rules.on_logits {
+                    normalise(row);
+                }
+            }
             match self.only_bans[at + i] {
                 true => hide(self.bans.of(at + i), row),
                 false => self.rules.apply(&running.tokens, sentence.limit, row),
             }
         }
         if self.options.sampling.is_some() {
-            sample(self.options, sentence, log_p, words);
-        } else {
-            let best: Vec<_> = log_p.chunks_exact(words).map(|row| best(row, wanted)).collect();
-            extend(self.options, sentence, best.iter().map(Vec::as_slice));
+            return sentence.sample(self.options, log_p, words);
         }
+        self.ranked.resize_with(count.max(self.ranked.len()), Vec::new);
+        let ranked = &mut self.ranked[..count];
+        ranked.iter_mut().zip(log_p.chunks_exact(words)).for_each(|(found, row)| best(row, wanted, found));
+        sentence.extend(self.options, ranked.iter().map(Vec::as_slice), &mut self.candidates);
     }
 
     /// Gives every running hypothesis a row of the cache, and says what the step reads.
@@ -323,6 +349,39 @@ impl<'a> BatchSearch<'a> {
         self.best.find(team, vocabulary, x, bans, wanted);
     }
 
+    /// The same among the words of a shortlist: each hypothesis among those of its sentence.
+    fn find_best_of(&mut self, choice: &Choice, sentences: &[Sentence]) {
+        let (rows, wanted, isa) = (self.step.ids.len(), self.wanted(), choice.table.isa());
+        let member = &mut self.members[0];
+        let (x, scratch, team) = member.advance(&self.step);
+        let x = choice.table.rows(x, scratch);
+        let all = choice.words.len();
+        self.logits.resize(rows * all, 0.0);
+        choice.table.product_by(team, x, choice.bias.as_deref(), MatMut::new(&mut self.logits, rows, all));
+        self.ranked.resize_with(rows.max(self.ranked.len()), Vec::new);
+        let listed = sentences.iter().filter(|s| !s.done).flat_map(|s| s.running.iter().map(|_| &s.listed));
+        for ((row, listed), found) in listed.enumerate().zip(&mut self.ranked) {
+            let logits = &self.logits[row * all..][..all];
+            self.mixed.clear();
+            self.mixed.extend(listed.iter().map(|&place| logits[place as usize]));
+            let places = self.bans.of(row).iter().filter_map(|word| {
+                let place = choice.words.binary_search(word).ok()? as u32;
+                listed.binary_search(&place).ok()
+            });
+            if self.options.renormalize {
+                places.for_each(|place| self.mixed[place] = f32::NEG_INFINITY);
+                log_probabilities(isa, &mut self.mixed, listed.len());
+            } else {
+                log_probabilities(isa, &mut self.mixed, listed.len());
+                places.for_each(|place| self.mixed[place] = f32::NEG_INFINITY);
+            }
+            best(&self.mixed, wanted, found);
+            found.iter_mut().for_each(|(place, _)| {
+                *place = choice.words[listed[*place as usize] as usize];
+            });
+        }
+    }
+
     /// Fills `self.logits [rows, words]` with the log-probabilities of the next token, averaged over the members; with logits, if
     /// the rules want those. Where words are banned and nothing else, the others are those that [`Self::find_best`] finds, to the bit.
     fn log_probabilities(&mut self) {
@@ -375,121 +434,17 @@ impl<'a> BatchSearch<'a> {
         for (i, running) in sentence.running.iter_mut().enumerate() {
             let weights = &layer[(begin + i * n) * heads..][..n * heads];
             let mean = (0..n).map(|j| (0..heads).map(|h| weights[h * n + j]).sum::<f32>() / heads as f32);
-            running.attention.push(mean.collect());
+            running.attention.extend(mean);
         }
-    }
-
-    fn ranked(&self, sentence: Sentence) -> Vec<Hypothesis> {
-        let mut found = sentence.finished;
-        // If nothing came to an end, what is still running is all there is.
-        if found.is_empty() {
-            found.extend(sentence.running.into_iter().map(|r| finish(self.options, r, false)));
-        }
-        found.sort_by(|a, b| b.score.total_cmp(&a.score));
-        found.truncate(self.options.nbest);
-        found
     }
 }
 
-fn finish(options: &SearchOptions, running: Running, ended: bool) -> Hypothesis {
-    let Running { mut tokens, log_p, total, attention, .. } = running;
-    let score = total / options.divisor(tokens.len().max(1));
-    if ended {
-        tokens.pop();
-    }
-    Hypothesis {
-        ids: tokens,
-        score,
-        log_probability: total,
-        token_log_probabilities: log_p,
-        ended,
-        attention,
-    }
-}
-
-/// The hypothesis that a candidate makes.
-fn grown(running: &[Running], candidate: &Candidate) -> Running {
-    let mut next = running[candidate.from].clone();
-    next.tokens.push(candidate.token);
-    next.log_p.push(candidate.log_p);
-    next.total = candidate.total;
-    next
-}
-
-/// Takes the best ways on: those that end become finished hypotheses, the others run on.
-fn extend<'b>(
-    options: &SearchOptions,
-    sentence: &mut Sentence,
-    best: impl Iterator<Item = &'b [(u32, f32)]>,
-) {
-    let beam = options.beam;
-    let mut candidates: Vec<Candidate> = Vec::new();
-    for (from, (running, best)) in sentence.running.iter().zip(best).enumerate() {
-        let candidate = |&(token, log_p)| Candidate { from, token, log_p, total: running.total + log_p };
-        candidates.extend(best.iter().map(candidate));
-    }
-    candidates.sort_by(|a, b| b.total.total_cmp(&a.total).then((a.from, a.token).cmp(&(b.from, b.token))));
-    candidates.truncate(2 * beam);
-
-    let length = sentence.running[0].tokens.len() + 1;
-    let last = length >= sentence.limit;
-    let mut next = Vec::with_capacity(beam);
-    for (rank, candidate) in candidates.iter().enumerate() {
-        let ended = candidate.token == options.end;
-        if ended || last {
-            // An end among the lower candidates does not finish a hypothesis.
-            if rank < beam {
-                sentence.finished.push(finish(options, grown(&sentence.running, candidate), ended));
-            }
-        } else if next.len() < beam {
-            next.push(grown(&sentence.running, candidate));
-        }
-        if beam == 1 && rank == 0 && ended {
-            break;
+/// Leaves only the listed words of a row.
+fn keep_listed(choice: &Choice, listed: &[u32], row: &mut [f32]) {
+    let mut listed = listed.iter().map(|&place| choice.words[place as usize] as usize).peekable();
+    for (word, log_p) in row.iter_mut().enumerate() {
+        if listed.next_if_eq(&word).is_none() {
+            *log_p = f32::NEG_INFINITY;
         }
     }
-    sentence.finished.sort_by(|a, b| b.score.total_cmp(&a.score));
-    sentence.finished.truncate(beam);
-    sentence.done = last || next.is_empty() || is_settled(options, sentence, &next, length);
-    if !next.is_empty() {
-        sentence.running = next;
-    }
-}
-
-/// Whether nothing that runs can still matter.
-fn is_settled(options: &SearchOptions, sentence: &Sentence, next: &[Running], length: usize) -> bool {
-    if sentence.finished.len() < options.beam {
-        return false;
-    }
-    // Greedy search ends with its first end.
-    if options.early_stopping == EarlyStopping::Yes || options.beam == 1 {
-        return true;
-    }
-    let reach = match options.early_stopping {
-        // A longer sentence is divided by more: the best that a sum, which can only fall, can come to.
-        EarlyStopping::Never if options.length_penalty > 0.0 => sentence.limit,
-        _ => length,
-    };
-    let worst = sentence.finished[options.beam - 1].score;
-    next[0].total / options.divisor(reach) <= worst
-}
-
-/// Each hypothesis draws its next token.
-fn sample(options: &SearchOptions, sentence: &mut Sentence, log_p: &[f32], words: usize) {
-    let Some(sampling) = &options.sampling else { return };
-    let mut next = Vec::new();
-    for (from, row) in log_p.chunks_exact(words).enumerate() {
-        let running = &sentence.running[from];
-        let length = running.tokens.len() + 1;
-        let token = draw(sampling, running.key, length, row).unwrap_or(options.end);
-        let log_p = row[token as usize];
-        let grown = grown(&sentence.running, &Candidate { from, token, log_p, total: running.total + log_p });
-        if token == options.end || length >= sentence.limit {
-            sentence.finished.push(finish(options, grown, token == options.end));
-        } else {
-            next.push(grown);
-        }
-    }
-    sentence.done = next.is_empty();
-    sentence.running = next;
 }

@@ -128,7 +128,7 @@ pub(super) fn hide(words: &[u32], row: &mut [f32]) {
 }
 
 /// Makes logits, or log-probabilities some of which were banned, into log-probabilities. If nothing is left, nothing changes.
-fn normalise(row: &mut [f32]) {
+pub(super) fn normalise(row: &mut [f32]) {
     let top = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     if !top.is_finite() {
         return;
@@ -146,8 +146,9 @@ fn only(log_p: &mut [f32], id: u32, value: f32) {
 }
 
 /// The best `count` of `scores`, as (index, score), best first; of equal ones the lower index. −∞ and NaN never come.
-pub(super) fn best(scores: &[f32], count: usize) -> Vec<(u32, f32)> {
-    let mut found: Vec<(u32, f32)> = Vec::with_capacity(count + 1);
+pub(super) fn best(scores: &[f32], count: usize, found: &mut Vec<(u32, f32)>) {
+    found.clear();
+    found.reserve(count + 1);
     let mut least = f32::NEG_INFINITY;
     for (i, &score) in scores.iter().enumerate() {
         if score > least {
@@ -161,24 +162,18 @@ pub(super) fn best(scores: &[f32], count: usize) -> Vec<(u32, f32)> {
             }
         }
     }
-    found
 }
 
 /// Draws a token by its probability among those that temperature, top-k and top-p leave.
 pub(super) fn draw(sampling: &super::Sampling, key: Key, step: usize, log_p: &[f32]) -> Option<u32> {
     let most = if sampling.top_k == 0 { log_p.len() } else { sampling.top_k };
-    let mut words: Vec<(u32, f32)> = if most < log_p.len() {
-        best(log_p, most)
+    let mut words: Vec<(u32, f32)> = Vec::new();
+    if most < log_p.len() {
+        best(log_p, most, &mut words);
     } else {
-        let mut all: Vec<(u32, f32)> = log_p
-            .iter()
-            .enumerate()
-            .filter(|(_, p)| **p > f32::NEG_INFINITY)
-            .map(|(i, p)| (i as u32, *p))
-            .collect();
-        all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        all
-    };
+        words.extend((0..).zip(log_p.iter().copied()).filter(|(_, p)| *p > f32::NEG_INFINITY));
+        words.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    }
     let top = words.first()?.1;
     for (_, p) in &mut words {
         *p = ((*p - top) / sampling.temperature).exp();
@@ -213,6 +208,11 @@ mod tests {
 
     #[test]
     fn the_best_come_first_and_equal_ones_by_index() {
+        let best = |scores: &[f32], count| {
+            let mut found = vec![(9, 9.0)];
+            super::best(scores, count, &mut found);
+            found
+        };
         assert_eq!(best(&[0.5, 2.0, NONE, 2.0, 1.0, f32::NAN], 3), [(1, 2.0), (3, 2.0), (4, 1.0)]);
         assert_eq!(best(&[1.0, 3.0], 8), [(1, 3.0), (0, 1.0)]);
         assert_eq!(best(&[NONE, NONE], 2), []);

@@ -362,17 +362,18 @@ impl Executor for Pass<'_, '_> {
         self.on.make(tokens, cols, |e, y| {
             let mut word = std::mem::take(&mut e.scores);
             word.resize(d, 0.0);
-            let source = std::mem::replace(&mut e.source, Packed::new([]));
             let rows = y.chunks_exact_mut(cols);
             match step {
                 Some(step) => rows
                     .zip(&step.ids)
                     .for_each(|(y, &id)| e.embed_one(layer, id, step.position, y, &mut word)),
-                None => rows
-                    .zip(source.ids().iter().zip(source.positions()))
-                    .for_each(|(y, (&id, position))| e.embed_one(layer, id, position, y, &mut word)),
+                None => {
+                    let source = e.source.clone();
+                    rows.zip(source.ids().iter().zip(source.positions()))
+                        .for_each(|(y, (&id, position))| e.embed_one(layer, id, position, y, &mut word));
+                }
             }
-            (e.scores, e.source) = (word, source);
+            e.scores = word;
         })
     }
 

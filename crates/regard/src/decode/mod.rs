@@ -8,10 +8,13 @@ mod beam;
 mod constraints;
 mod engine;
 mod executor;
+mod hypotheses;
 mod options;
+mod shortlist;
 
 pub use engine::{Engine, Precision, Values, peak_speed};
 pub use options::{EarlyStopping, LengthPenalty, Sampling, SearchOptions};
+pub use shortlist::{Shortlist, ShortlistSize};
 
 use crate::model::{Positions, Transformer};
 use crate::{Error, Result};
@@ -196,6 +199,15 @@ fn check(engines: &[&Engine], sources: &[Vec<u32>], options: &SearchOptions) -> 
                     source.len()
                 ));
             }
+        }
+    }
+    if let Some(list) = &options.shortlist {
+        let (source, target) = (first.config().source_vocabulary, words);
+        if list.vocabularies() != (source, target) {
+            let (s, t) = list.vocabularies();
+            return refuse(format!(
+                "the shortlist is for vocabularies of {s} and {t} words, the model has {source} and {target}"
+            ));
         }
     }
     let sequences = options.banned_sequences.iter().flatten();

@@ -1,6 +1,8 @@
 //! Every setting of the search, with the paper's defaults.
 
+use super::Shortlist;
 use crate::{Error, Result};
+use std::sync::Arc;
 
 /// When a beam search stops looking for better hypotheses; the three values and rules of `transformers`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -110,6 +112,8 @@ pub struct SearchOptions {
     pub banned_sequences: Vec<Vec<u32>>,
     /// Whether the probabilities of what is left are made to sum to one again where tokens are banned.
     pub renormalize: bool,
+    /// The words that may come for a source sentence; all, if there is none. The softmax is over those alone.
+    pub shortlist: Option<Arc<Shortlist>>,
     /// Draw instead of search.
     pub sampling: Option<Sampling>,
     /// Whether hypotheses carry their attention over the source.
@@ -141,6 +145,7 @@ impl Default for SearchOptions {
             banned: Vec::new(),
             banned_sequences: Vec::new(),
             renormalize: true,
+            shortlist: None,
             sampling: None,
             attention: false,
             attention_layer: None,

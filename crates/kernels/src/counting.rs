@@ -1,0 +1,51 @@
+//! An allocator that counts: tests of loops that must not allocate.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+thread_local! {
+    static COUNT: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The system's allocator, with a count of what each thread has asked it for. A test binary makes it its own:
+/// `#[global_allocator] static ALLOCATOR: CountingAllocator = CountingAllocator;`
+#[derive(Clone, Copy, Debug)]
+pub struct CountingAllocator;
+
+impl CountingAllocator {
+    /// How often this thread has asked for memory, or for more of it.
+    pub fn count() -> u64 {
+        COUNT.with(Cell::get)
+    }
+
+    fn note() {
+        // A thread that is ending has no counter any more.
+        let _ = COUNT.try_with(|count| count.set(count.get() + 1));
+    }
+}
+
+// SAFETY: everything is handed on to the system's allocator.
+unsafe impl GlobalAlloc for CountingAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        Self::note();
+        // SAFETY: the caller vouches for the layout.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: the caller vouches for both.
+        unsafe { System.dealloc(at, layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        Self::note();
+        // SAFETY: the caller vouches for all of it.
+        unsafe { System.realloc(at, layout, size) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        Self::note();
+        // SAFETY: the caller vouches for the layout.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+}

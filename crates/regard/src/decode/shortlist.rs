@@ -1,0 +1,257 @@
+//! The words that a source sentence makes likely: with a shortlist, the output matrix is multiplied for those alone.
+//!
+//! The lists come from the training corpus, by the word translation probabilities of Brown and others' first model (1993). A file is a
+//! line for each source word: its number, a tab, and the numbers of target words.
+
+use crate::replace::replace;
+use crate::{Error, Result};
+use std::collections::HashMap;
+use std::io::Write;
+use std::path::Path;
+
+const HEADER: &str = "# regard shortlist";
+
+/// How often the probabilities are estimated anew.
+const ROUNDS: usize = 4;
+
+/// For each source word the target words that may come, and some that always may.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shortlist {
+    source_words: usize,
+    target_words: usize,
+    always: Vec<u32>,
+    /// By source word, as far as there are any.
+    lists: Vec<Vec<u32>>,
+}
+
+/// How long the lists are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShortlistSize {
+    /// The most frequent target words, which always may come.
+    pub frequent: usize,
+    /// The likeliest target words of each source word.
+    pub per_word: usize,
+}
+
+impl Default for ShortlistSize {
+    fn default() -> Self {
+        ShortlistSize { frequent: 200, per_word: 50 }
+    }
+}
+
+/// A target word's probability under a source word, and what it has been counted this round.
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    probability: f32,
+    count: f32,
+}
+
+impl Shortlist {
+    /// Learns the lists from pairs of sentences over vocabularies of so many source and target words.
+    pub fn learn(pairs: &[(&[u32], &[u32])], vocabularies: (usize, usize), size: ShortlistSize) -> Self {
+        let (source_words, target_words) = vocabularies;
+        let inside = |pair: &&(&[u32], &[u32])| {
+            pair.0.iter().all(|&s| (s as usize) < source_words)
+                && pair.1.iter().all(|&t| (t as usize) < target_words)
+        };
+        let pairs: Vec<_> = pairs.iter().filter(inside).collect();
+        let mut frequency = vec![0u64; target_words];
+        pairs.iter().flat_map(|pair| pair.1).for_each(|&t| frequency[t as usize] += 1);
+        let mut by_frequency: Vec<u32> =
+            (0..target_words as u32).filter(|&t| frequency[t as usize] > 0).collect();
+        by_frequency.sort_by_key(|&t| (std::cmp::Reverse(frequency[t as usize]), t));
+        let mut always: Vec<u32> = by_frequency.into_iter().take(size.frequent).collect();
+        always.sort_unstable();
+        let entries = translations(&pairs, source_words).into_iter();
+        let mut lists: Vec<_> = entries.map(|entries| likeliest(entries, size.per_word)).collect();
+        lists.truncate(lists.iter().rposition(|list| !list.is_empty()).map_or(0, |last| last + 1));
+        Shortlist { source_words, target_words, always, lists }
+    }
+
+    /// The words that may come for a source sentence, ascending, into `to`.
+    pub fn words(&self, source: &[u32], to: &mut Vec<u32>) {
+        to.clear();
+        to.extend_from_slice(&self.always);
+        for &s in source {
+            to.extend(self.lists.get(s as usize).into_iter().flatten());
+        }
+        to.sort_unstable();
+        to.dedup();
+    }
+
+    /// How many words the vocabularies have that it was made for: source, target.
+    pub fn vocabularies(&self) -> (usize, usize) {
+        (self.source_words, self.target_words)
+    }
+
+    /// Writes it; the old file stays until the new one is whole.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        replace(path, |file| {
+            writeln!(file, "{HEADER}\t{}\t{}", self.source_words, self.target_words)?;
+            write_list(file, "*", &self.always)?;
+            let mut lists = self.lists.iter().enumerate().filter(|(_, list)| !list.is_empty());
+            lists.try_for_each(|(s, list)| write_list(file, &s.to_string(), list))
+        })
+    }
+
+    /// Reads a file that [`Shortlist::save`] has written.
+    pub fn load(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
+        Self::parse(&text).map_err(|(line, message)| {
+            let message = format!("{message}; `regard shortlist` makes such a file");
+            Error::Line { path: path.to_path_buf(), line, message }
+        })
+    }
+
+    fn parse(text: &str) -> std::result::Result<Self, (usize, String)> {
+        let mut lines = text.lines().enumerate().map(|(i, line)| (i + 1, line));
+        let first = lines.next().map_or("", |(_, line)| line);
+        let sizes = first.strip_prefix(HEADER).and_then(|rest| rest.trim_start().split_once('\t'));
+        let number = |text: &str| text.parse::<u32>().ok().map(|n| n as usize);
+        let Some((Some(source_words), Some(target_words))) = sizes.map(|(s, t)| (number(s), number(t)))
+        else {
+            return Err((1, format!("not a shortlist: it does not begin with {HEADER:?} and two sizes")));
+        };
+        let mut lists: HashMap<&str, Vec<u32>> = HashMap::new();
+        for (n, line) in lines {
+            let (word, list) = line.split_once('\t').ok_or((n, "there is no tab".to_owned()))?;
+            let known = word == "*" || number(word).is_some_and(|w| w < source_words);
+            if !known {
+                return Err((n, format!("{word:?} is not one of {source_words} source words")));
+            }
+            let mut words = Vec::new();
+            for text in list.split_ascii_whitespace() {
+                match number(text).filter(|&w| w < target_words) {
+                    Some(w) => words.push(w as u32),
+                    None => return Err((n, format!("{text:?} is not one of {target_words} target words"))),
+                }
+            }
+            words.sort_unstable();
+            if lists.insert(word, words).is_some() {
+                return Err((n, format!("source word {word} comes twice")));
+            }
+        }
+        let always = lists.remove("*").unwrap_or_default();
+        // No list beyond the last that is there: a header alone must not take memory.
+        let most = lists.keys().filter_map(|w| number(w)).max().map_or(0, |w| w + 1);
+        let mut found = Shortlist { source_words, target_words, always, lists: vec![Vec::new(); most] };
+        for (word, list) in lists {
+            if let Some(place) = number(word).and_then(|w| found.lists.get_mut(w)) {
+                *place = list;
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn write_list(file: &mut impl Write, word: &str, list: &[u32]) -> std::io::Result<()> {
+    write!(file, "{word}\t")?;
+    for (i, target) in list.iter().enumerate() {
+        write!(file, "{}{target}", if i == 0 { "" } else { " " })?;
+    }
+    writeln!(file)
+}
+
+/// The probabilities of target words under each source word, by expectation and maximisation. A source word that is never seen
+/// stands behind the others: it is in every sentence, and takes what belongs to none of them.
+fn translations(pairs: &[&(&[u32], &[u32])], source_words: usize) -> Vec<HashMap<u32, Entry>> {
+    let nobody = source_words as u32;
+    let mut table: Vec<HashMap<u32, Entry>> = vec![HashMap::new(); source_words + 1];
+    for (source, target) in pairs {
+        for s in source.iter().chain([&nobody]) {
+            let start = Entry { probability: 1.0, count: 0.0 };
+            target.iter().for_each(|&t| _ = table[*s as usize].insert(t, start));
+        }
+    }
+    let mut shares = Vec::new();
+    for _ in 0..ROUNDS {
+        // Added up in the order of the pairs, so that the result is always the same.
+        let mut totals = vec![0.0f32; source_words + 1];
+        for (source, target) in pairs {
+            for t in *target {
+                shares.clear();
+                shares.extend(source.iter().chain([&nobody]).map(|&s| table[s as usize][t].probability));
+                let sum: f32 = shares.iter().sum();
+                for (&s, share) in source.iter().chain([&nobody]).zip(&shares) {
+                    let part = share / sum;
+                    totals[s as usize] += part;
+                    if let Some(entry) = table[s as usize].get_mut(t) {
+                        entry.count += part;
+                    }
+                }
+            }
+        }
+        for (entries, total) in table.iter_mut().zip(totals) {
+            for entry in entries.values_mut() {
+                // Nothing is quite impossible: a sum of zeros could not be divided by.
+                *entry = Entry { probability: (entry.count / total).max(1e-12), count: 0.0 };
+            }
+        }
+    }
+    table.truncate(source_words);
+    table
+}
+
+/// The likeliest words, ascending.
+fn likeliest(entries: HashMap<u32, Entry>, count: usize) -> Vec<u32> {
+    let mut words: Vec<(u32, f32)> = entries.into_iter().map(|(t, entry)| (t, entry.probability)).collect();
+    words.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    let mut words: Vec<u32> = words.into_iter().take(count).map(|(t, _)| t).collect();
+    words.sort_unstable();
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Word s becomes word 10 + s; 5 is everywhere.
+    fn pairs() -> Vec<(Vec<u32>, Vec<u32>)> {
+        let sentence = |a: u32, b: u32| (vec![a, b], vec![5, 10 + b, 10 + a]);
+        (0..4).flat_map(|a| (0..4).map(move |b| sentence(a, b))).collect()
+    }
+
+    fn learned(size: ShortlistSize) -> Shortlist {
+        let pairs = pairs();
+        let pairs: Vec<_> = pairs.iter().map(|(source, target)| (&source[..], &target[..])).collect();
+        Shortlist::learn(&pairs, (5, 20), size)
+    }
+
+    #[test]
+    fn a_word_brings_its_translation_and_the_frequent_always_come() {
+        let size = ShortlistSize { frequent: 1, per_word: 1 };
+        let list = learned(size);
+        let mut words = Vec::new();
+        list.words(&[2], &mut words);
+        assert_eq!(words, [5, 12]);
+        list.words(&[3, 0, 3], &mut words);
+        assert_eq!(words, [5, 10, 13]);
+        // Never seen, and not even in the vocabulary.
+        list.words(&[4, 99], &mut words);
+        assert_eq!(words, [5]);
+        assert_eq!(list, learned(size));
+    }
+
+    #[test]
+    fn files_are_read_again_and_faults_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("shortlist.txt");
+        let list = learned(ShortlistSize::default());
+        list.save(&path).unwrap();
+        assert_eq!(Shortlist::load(&path).unwrap(), list);
+        for (text, fault) in [
+            ("", "txt:1: not a shortlist"),
+            ("# regard shortlist\t5\n", "txt:1: not a shortlist"),
+            ("# regard shortlist\t5\t20\n0 1 2\n", "txt:2: there is no tab"),
+            ("# regard shortlist\t5\t20\n*\t1\n5\t1\n", "txt:3: \"5\" is not one of 5 source words"),
+            ("# regard shortlist\t5\t20\n*\t1 20\n", "txt:2: \"20\" is not one of 20 target words"),
+            ("# regard shortlist\t5\t20\n1\t1\n1\t2\n", "txt:3: source word 1 comes twice"),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let message = Shortlist::load(&path).unwrap_err().to_string();
+            assert!(message.contains(fault), "{text:?}: {message}");
+        }
+        std::fs::write(&path, "# regard shortlist\t4000000000\t20\n").unwrap();
+        assert_eq!(Shortlist::load(&path).unwrap().vocabularies(), (4_000_000_000, 20));
+    }
+}
