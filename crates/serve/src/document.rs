@@ -1,7 +1,7 @@
 //! A text as the sentences that are translated and everything between them, which is kept.
 
-use crate::html::{Markup, escape_with};
-use crate::protect::{is_translatable, protected, without_outer_emoji};
+use crate::html::{Entities, Markup, escape_with};
+use crate::protect::{is_translatable, protected, within, without_outer_emoji};
 use crate::words::Spoken;
 use regard::translator::sentence_ranges;
 use std::ops::Range;
@@ -46,6 +46,65 @@ pub(crate) struct Rendered {
     pub(crate) alignment: Vec<[usize; 4]>,
 }
 
+/// Bytes of a sentence at most: more than most models read in one go.
+const LONGEST: usize = 1_500;
+
+/// Where the sentences of a text lie. None of them begins or ends inside of what is `whole`, which is in order, and one that is too
+/// long is cut: behind a mark, else between two words, else anywhere.
+pub(crate) fn sentences(text: &str, whole: &[Range<usize>]) -> Vec<Range<usize>> {
+    let mut found: Vec<Range<usize>> = Vec::new();
+    let mut whole = whole.iter().peekable();
+    for range in joined(sentence_ranges(text), whole.clone()) {
+        let mut start = range.start;
+        while range.end - start > LONGEST {
+            let most =
+                (start..=start + LONGEST).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(range.end);
+            while whole.next_if(|span| span.end <= most).is_some() {}
+            let end = match whole.peek().filter(|span| span.start < most) {
+                Some(span) if span.start > start => span.start,
+                Some(span) => span.end.min(range.end),
+                None => start + pause(&text[start..most]),
+            };
+            found.push(trimmed(text, start..end));
+            start = end;
+        }
+        found.push(trimmed(text, start..range.end));
+    }
+    found.retain(|range| !range.is_empty());
+    found
+}
+
+/// The sentences without the bounds that lie inside of a span.
+fn joined<'a>(
+    sentences: Vec<Range<usize>>,
+    mut spans: std::iter::Peekable<impl Iterator<Item = &'a Range<usize>>>,
+) -> Vec<Range<usize>> {
+    let mut found: Vec<Range<usize>> = Vec::new();
+    for sentence in sentences {
+        while spans.next_if(|span| span.end <= sentence.start).is_some() {}
+        match found.last_mut() {
+            Some(last) if spans.peek().is_some_and(|span| span.start < last.end) => last.end = sentence.end,
+            _ => found.push(sentence),
+        }
+    }
+    found
+}
+
+/// How much of a text is read before a pause.
+fn pause(text: &str) -> usize {
+    let later = |at: &usize| *at > text.len() / 2;
+    let spaces =
+        || text.char_indices().rev().filter(|(_, c)| c.is_whitespace()).map(|(at, _)| at).filter(later);
+    let marked = spaces().find(|&at| text[..at].ends_with([',', ';', ':', '.', '!', '?', ')', '–', '—']));
+    marked.or_else(|| spaces().next()).unwrap_or(text.len())
+}
+
+fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
+    let inside = &text[range.clone()];
+    let start = range.end - inside.trim_start().len();
+    start..start + inside.trim().len()
+}
+
 impl Document {
     /// Plain text: every line by itself, its sentences one by one.
     pub(crate) fn plain(text: &str) -> Self {
@@ -60,10 +119,11 @@ impl Document {
 
     fn add_sentences(&mut self, line: &str, offset: usize) {
         let mut at = 0;
-        for range in sentence_ranges(line) {
+        let all = protected(line);
+        for range in sentences(line, &all) {
             let range = without_outer_emoji(line, range);
             let sentence = &line[range.clone()];
-            let spans = protected(sentence);
+            let spans = within(&all, &range);
             if is_translatable(sentence, &spans) {
                 self.keep(&line[at..range.start]);
                 self.translate(sentence.to_owned(), offset + range.start, spans, None);
@@ -137,7 +197,7 @@ impl Document {
             match (piece, piece.is_sentence().then(|| said.next()).flatten()) {
                 (Piece::Keep(text), _) => out.push_str(text),
                 (Piece::Sentence, Some((Some(text), sentence))) => match &sentence.markup {
-                    Some(_) => out.push_str(&escape_with(text, &[])),
+                    Some(_) => out.push_str(&escape_with(text, &Entities::default())),
                     None => out.push_str(text),
                 },
                 (Piece::Sentence, _) => break,
@@ -206,6 +266,38 @@ mod tests {
             assert!(document.sentences.is_empty(), "{text}");
             assert_eq!(document.render(text, &[]).text, text);
         }
+    }
+
+    #[test]
+    fn long_sentences_are_cut_where_it_does_no_harm() {
+        let text = |long: &str| format!("{}, {long} {}", "dog ".repeat(300), "cat ".repeat(300));
+        for long in [
+            "dog ".repeat(400),
+            "d".repeat(5_000),
+            "日本".repeat(2_000),
+            format!("https://a.example/{}", "x".repeat(4_000)),
+            "🙂\u{200d}".repeat(2_000),
+            "<x y='".to_owned() + &"z. Z ".repeat(900) + "'>",
+        ] {
+            let text = text(&long);
+            let document = Document::plain(&text);
+            let same: Vec<Spoken> = document.sentences.iter().map(|s| Spoken::same(&s.text)).collect();
+            assert_eq!(document.render(&text, &same).text, text);
+            assert!(texts(&document).iter().all(|s| s.len() <= LONGEST), "{:?}", texts(&document));
+            let spans = protected(&long).len();
+            assert!(
+                texts(&document).iter().filter(|s| s.contains("https://") || s.contains("<x")).count() == 0
+            );
+            assert!(spans <= 1);
+        }
+        let document = Document::plain(&format!("{}, {}", "dog ".repeat(300).trim_end(), "cat ".repeat(300)));
+        assert!(texts(&document)[0].ends_with("dog,"), "{:?}", texts(&document));
+    }
+
+    #[test]
+    fn a_placeholder_is_not_cut_into_sentences() {
+        let text = "Say {Hello. World} now. Then go.";
+        assert_eq!(texts(&Document::plain(text)), ["Say {Hello. World} now.", "Then go."]);
     }
 
     #[test]

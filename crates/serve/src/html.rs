@@ -8,17 +8,21 @@ mod entities;
 mod place;
 mod tokens;
 
-pub(crate) use entities::escape_with;
+pub(crate) use entities::{Entities, escape_with};
 pub(crate) use place::Markup;
 
-use crate::document::Document;
-use crate::protect::{is_translatable, protected, without_outer_emoji};
+use crate::document::{Document, sentences};
+use crate::protect::{is_translatable, protected, within, without_outer_emoji};
 use entities::decode;
 use place::Node;
-use regard::translator::sentence_ranges;
 use std::ops::Range;
 use std::sync::Arc;
 use tokens::{Token, tokens};
+
+/// Tags inside of a line at most, and how deep they may lie in each other; one more parts the text. No page has so many, and who sends
+/// them shall not pay less than we do.
+const TAGS: usize = 500;
+const DEPTH: usize = 100;
 
 /// The document of a text with markup.
 pub(crate) fn document(html: &str) -> Document {
@@ -30,7 +34,12 @@ pub(crate) fn document(html: &str) -> Document {
                 std::mem::take(&mut segment).close(&mut document);
                 document.keep(raw);
             }
-            inline => segment.add(inline),
+            inline => {
+                if segment.is_full() {
+                    std::mem::take(&mut segment).close(&mut document);
+                }
+                segment.add(inline);
+            }
         }
     }
     segment.close(&mut document);
@@ -47,11 +56,14 @@ struct Segment {
     open: Vec<(String, usize)>,
     /// Content that is not translated, as it stands in the text.
     opaque: Vec<(Range<usize>, String)>,
-    /// Characters that were written as entities.
-    entities: Vec<(char, String)>,
+    entities: Entities,
 }
 
 impl Segment {
+    fn is_full(&self) -> bool {
+        self.open.len() >= DEPTH || self.nodes.len() + self.opaque.len() >= TAGS
+    }
+
     fn add(&mut self, token: Token<'_>) {
         let at = self.text.len();
         let parent = self.open.last().map(|(_, node)| *node);
@@ -92,7 +104,7 @@ impl Segment {
             Token::Opaque { raw, text } => {
                 self.raw.push_str(raw);
                 let mut shown = String::new();
-                decode(text, &mut shown, &mut Vec::new());
+                decode(text, &mut shown, &mut Entities::default());
                 let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
                 if shown.is_empty() {
                     self.point(raw, parent);
@@ -121,9 +133,9 @@ impl Segment {
         for node in &mut self.nodes {
             node.range.end = node.range.end.min(self.text.len());
         }
-        let sentences: Vec<Range<usize>> = sentence_ranges(&self.text)
+        let sentences: Vec<Range<usize>> = sentences(&self.text, &all)
             .into_iter()
-            .map(|range| without_outer_emoji(&self.text, range))
+            .map(|range| outside(without_outer_emoji(&self.text, range), &opaque))
             .filter(|range| is_translatable(&self.text[range.clone()], &within(&all, range)))
             .collect();
         if sentences.is_empty() {
@@ -134,7 +146,7 @@ impl Segment {
         let entities = Arc::new(std::mem::take(&mut self.entities));
         let mut at = 0;
         for (i, range) in sentences.iter().enumerate() {
-            document.keep(&escape_with(&self.text[at..range.start], &entities));
+            document.keep(&self.kept(at..range.start, &entities));
             let opaque = self.opaque.iter().filter_map(|(place, raw)| {
                 let inside = range.start <= place.start && place.end <= range.end;
                 inside.then(|| (self.text[place.clone()].to_owned(), raw.clone()))
@@ -145,14 +157,27 @@ impl Segment {
             document.translate(text, 0, within(&all, range), Some(Arc::new(markup)));
             at = range.end;
         }
-        document.keep(&escape_with(&self.text[at..], &entities));
+        document.keep(&self.kept(at..self.text.len(), &entities));
+    }
+
+    /// What stands between sentences, as it was written but for its tags, which are the sentences'.
+    fn kept(&self, range: Range<usize>, entities: &Entities) -> String {
+        let (mut out, mut at) = (String::new(), range.start);
+        let inside = |place: &Range<usize>| range.start <= place.start && place.end <= range.end;
+        for (place, raw) in self.opaque.iter().filter(|(place, _)| inside(place)) {
+            out.push_str(&escape_with(&self.text[at..place.start], entities));
+            out.push_str(raw);
+            at = place.end;
+        }
+        out + &escape_with(&self.text[at..range.end], entities)
     }
 }
 
-/// The ranges inside of `outer`, counted from its start.
-fn within(ranges: &[Range<usize>], outer: &Range<usize>) -> Vec<Range<usize>> {
-    let inside = ranges.iter().filter(|r| outer.start <= r.start && r.end <= outer.end);
-    inside.map(|r| r.start - outer.start..r.end - outer.start).collect()
+/// The range with the whole of what it begins or ends in.
+fn outside(range: Range<usize>, opaque: &[Range<usize>]) -> Range<usize> {
+    let around = |at: usize| opaque.iter().find(|place| place.start < at && at < place.end);
+    let start = around(range.start).map_or(range.start, |place| place.start);
+    start..around(range.end).map_or(range.end, |place| place.end)
 }
 
 /// Both lists in order; what lies in a range of `stronger` is left out.

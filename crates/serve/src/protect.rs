@@ -52,6 +52,13 @@ pub(crate) fn protected(text: &str) -> Vec<Range<usize>> {
         .collect()
 }
 
+/// Those of `ranges`, which are in order, that lie inside of `outer`, counted from its start.
+pub(crate) fn within(ranges: &[Range<usize>], outer: &Range<usize>) -> Vec<Range<usize>> {
+    let first = ranges.partition_point(|range| range.start < outer.start);
+    let inside = ranges[first..].iter().take_while(|range| range.start < outer.end && range.end <= outer.end);
+    inside.map(|range| range.start - outer.start..range.end - outer.start).collect()
+}
+
 /// Whether there is anything to translate beside what is protected.
 pub(crate) fn is_translatable(text: &str, protected: &[Range<usize>]) -> bool {
     let mut at = 0;

@@ -1,5 +1,7 @@
 //! `&amp;` and its kind.
 
+use std::collections::HashMap;
+
 /// Entities that stand for a character which matters to a translation.
 const NAMED: [(&str, char); 69] = [
     ("amp", '&'),
@@ -73,9 +75,35 @@ const NAMED: [(&str, char); 69] = [
     ("uuml", 'ü'),
 ];
 
-/// Adds the text with its entities as characters, and notes which were written so. One that is not known becomes a character of
-/// the private use area, which comes through the translation and is written as the entity again.
-pub(super) fn decode(raw: &str, text: &mut String, written: &mut Vec<(char, String)>) {
+/// How the characters were written that stood as entities.
+#[derive(Debug, Default)]
+pub(crate) struct Entities {
+    written: HashMap<char, String>,
+    read: HashMap<String, char>,
+    /// How many stand-ins of the private use area are taken.
+    stand_ins: u32,
+}
+
+impl Entities {
+    /// The character of an entity. One that is not known becomes a character of the private use area, which comes through the
+    /// translation and is written as the entity again; nothing, if there is none left.
+    fn character(&mut self, entity: &str) -> Option<char> {
+        if let Some(&c) = self.read.get(entity) {
+            return Some(c);
+        }
+        let c = character(&entity[1..entity.len() - 1]).or_else(|| {
+            let c = char::from_u32(0xe000 + self.stand_ins).filter(|c| *c <= '\u{f8ff}')?;
+            self.stand_ins += 1;
+            Some(c)
+        })?;
+        self.read.insert(entity.to_owned(), c);
+        self.written.entry(c).or_insert_with(|| entity.to_owned());
+        Some(c)
+    }
+}
+
+/// Adds the text with its entities as characters, and notes which were written so.
+pub(super) fn decode(raw: &str, text: &mut String, entities: &mut Entities) {
     let mut rest = raw;
     while let Some(at) = rest.find('&') {
         text.push_str(&rest[..at]);
@@ -85,16 +113,8 @@ pub(super) fn decode(raw: &str, text: &mut String, written: &mut Vec<(char, Stri
             rest = &rest[1..];
             continue;
         };
-        let known = character(&entity[1..entity.len() - 1]);
-        let noted = written.iter().find(|(_, name)| name == entity).map(|(c, _)| *c);
-        let unused = || ('\u{e000}'..='\u{f8ff}').find(|c| written.iter().all(|(other, _)| other != c));
-        match noted.or(known).or_else(unused) {
-            Some(c) => {
-                text.push(c);
-                if noted.is_none() {
-                    written.push((c, entity.to_owned()));
-                }
-            }
+        match entities.character(entity) {
+            Some(c) => text.push(c),
             None => text.push_str(entity),
         }
         rest = &rest[entity.len()..];
@@ -122,11 +142,11 @@ fn character(name: &str) -> Option<char> {
 }
 
 /// The text as HTML: characters that were written as entities are written so again, and none can be taken for markup.
-pub(crate) fn escape_with(text: &str, written: &[(char, String)]) -> String {
+pub(crate) fn escape_with(text: &str, entities: &Entities) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        match (written.iter().find(|(known, _)| *known == c), c) {
-            (Some((_, entity)), _) => out.push_str(entity),
+        match (entities.written.get(&c), c) {
+            (Some(entity), _) => out.push_str(entity),
             (None, '&') => out.push_str("&amp;"),
             (None, '<') => out.push_str("&lt;"),
             (None, '>') => out.push_str("&gt;"),

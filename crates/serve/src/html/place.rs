@@ -1,6 +1,6 @@
 //! Where the tags of a sentence go in its translation: around the words that attended to the words they were around.
 
-use super::escape_with;
+use super::{Entities, escape_with};
 use crate::words::{Spoken, Word, word_ranges};
 use std::ops::Range;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ pub(crate) struct Markup {
     elements: Vec<Element>,
     /// Text that is not translated, and the element that it is shown for.
     opaque: Vec<(String, String)>,
-    entities: Arc<Vec<(char, String)>>,
+    entities: Arc<Entities>,
 }
 
 /// What an element is around: the target words from..to that it may take, and the source words it covers.
@@ -68,7 +68,7 @@ impl Markup {
         homes: &[Home],
         (number, range): (usize, &Range<usize>),
         opaque: Vec<(String, String)>,
-        entities: Arc<Vec<(char, String)>>,
+        entities: Arc<Entities>,
     ) -> Self {
         let mut elements = Vec::new();
         let mut places: Vec<Option<usize>> = Vec::with_capacity(nodes.len());

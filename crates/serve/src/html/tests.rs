@@ -27,7 +27,11 @@ fn unchanged(html: &str) -> String {
     let spoken: Vec<Spoken> = document
         .sentences
         .iter()
-        .map(|s| Spoken::same(&s.text.split_whitespace().collect::<Vec<_>>().join(" ")))
+        .map(|s| {
+            let mut spoken = Spoken::same(&s.text.split_whitespace().collect::<Vec<_>>().join(" "));
+            crate::service::mend(s, &mut spoken);
+            spoken
+        })
         .collect();
     document.render(html, &spoken).text
 }
@@ -130,4 +134,38 @@ fn entities_come_back_as_they_were() {
     }
     assert_eq!(unchanged("AT&T <b>is</b> it"), "AT&amp;T <b>is</b> it");
     assert_eq!(backwards("<p>x &lt;b&gt; y</p>"), "<p>Y &lt;B&gt; X</p>");
+}
+
+#[test]
+fn what_is_not_translated_keeps_its_tags_wherever_it_stands() {
+    for html in [
+        "Run. <code>foo()</code>. Then go.",
+        "Call <code>a. B</code> now. Go.",
+        "<code>🙂 x</code> is nice <code>🙂</code>",
+        "<code>1</code>",
+    ] {
+        assert_eq!(unchanged(html), html);
+    }
+    let long = format!("See <code>{}</code> now", "x y. Z ".repeat(800).trim_end());
+    assert_eq!(unchanged(&long), long);
+}
+
+#[test]
+fn however_many_tags_there_are_they_are_all_there() {
+    let deep = |n: usize| "<b>".repeat(n) + "A dog." + &"</b>".repeat(n) + " Two <i>cats</i>.";
+    let wide = "<b>A</b> <i>".repeat(5_000) + "dog" + &"</u>".repeat(5_000);
+    for html in [deep(3), deep(DEPTH), deep(20_000), wide, "<b>".repeat(30_000) + "A dog"] {
+        let out = backwards(&html);
+        for tag in ["<b>", "</b>", "<i>", "</i>", "</u>"] {
+            assert_eq!(out.matches(tag).count(), html.matches(tag).count(), "{tag}");
+        }
+        assert!(out.contains("DOG"));
+    }
+}
+
+#[test]
+fn however_many_entities_there_are_they_are_all_there() {
+    let html: String = (0..20_000).map(|i| format!("&a{i:x};")).collect::<String>() + " a dog";
+    let out = backwards(&html);
+    assert!(out.contains("&a0;") && out.contains("&a1234;") && out.contains("DOG"), "{}", &out[..100]);
 }
