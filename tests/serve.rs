@@ -31,8 +31,10 @@ impl Server {
     fn ask(&self, head: &str, body: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let length = body.len();
+        let kind =
+            if body.starts_with('{') { "application/json" } else { "application/x-www-form-urlencoded" };
         let request = format!(
-            "{head} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+            "{head} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n{body}"
         );
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
@@ -74,6 +76,43 @@ fn a_server_answers_and_ends_with_a_signal() {
 }
 
 #[test]
+fn every_limit_is_a_flag() {
+    let flags = "--char-limit 40 --batch-limit 2 --alternatives-limit 1 --max-body-bytes 300 --attention-limit 3 --idle-timeout 20 \
+                 --max-connections 5 --timeout 30 --queue 9 --max-batch 3 --batch-wait-ms 1 --cors none --requests-per-minute 6";
+    let server = Server::start(&flags.split_whitespace().collect::<Vec<_>>());
+    let answer = server.ask("GET /languages", "");
+    assert!(!answer.contains("access-control"), "{answer}");
+    let of = |q: &str, more: &str| format!("{{\"q\": {q}, \"source\": \"en\", \"target\": \"fr\"{more}}}");
+    let long = format!("\"{}\"", "x".repeat(41));
+    for (path, body, message) in [
+        ("/translate", of(&long, ""), "Invalid request: request (41) exceeds text limit (40)"),
+        (
+            "/translate",
+            of("[\"a\", \"b\", \"c\"]", ""),
+            "Invalid request: request (3) exceeds text limit (2)",
+        ),
+        (
+            "/translate",
+            of("\"a\"", ", \"alternatives\": 2"),
+            "Invalid request: alternatives parameter must be <= 1",
+        ),
+        (
+            "/v1/attention",
+            of("\"a b c d\"", ""),
+            "exceeds text limit (3): attention is shown for so many tokens",
+        ),
+        ("/translate", " ".repeat(301), "Invalid request: the body has more than 300 bytes"),
+        ("/translate", of("\"1\"", ""), "{\"translatedText\":\"1\"}"),
+        ("/translate", of("\"1\"", ""), "{\"translatedText\":\"1\"}"),
+        ("/translate", of("\"1\"", ""), "Slowdown: 6 per 1 minute"),
+    ] {
+        let answer = server.ask(&format!("POST {path}"), &body);
+        assert!(answer.contains(message), "{message} is not in {answer}");
+    }
+    server.stop("-TERM");
+}
+
+#[test]
 fn the_log_can_be_json() {
     let server = Server::start(&["--log", "json"]);
     server.ask("GET /nothing?q=secret", "");
@@ -95,6 +134,7 @@ fn what_cannot_be_served_is_refused_with_one_message() {
         (vec!["--model", model, "--port", &port], "choose another --host or --port"),
         (vec!["--model", model, "--api-keys", "no-such-file"], "no-such-file: "),
         (vec!["--model", model, "--timeout=-1"], "--timeout -1: a number from 0 on is needed"),
+        (vec!["--model", model, "--idle-timeout=0"], "--idle-timeout 0: leaves no time for a request"),
         (
             vec!["--model", model, "--batch-wait-ms", "nan"],
             "--batch-wait-ms NaN: a number from 0 on is needed",

@@ -117,6 +117,12 @@ struct LimitFlags {
     /// Seconds until it is given up
     #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
     timeout: f64,
+    /// Seconds that a client may take to begin a request; an idle connection is closed
+    #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
+    idle_timeout: f64,
+    /// Connections at a time; more wait
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = at_least_one)]
+    max_connections: usize,
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {
@@ -142,6 +148,10 @@ impl Arguments {
         if timeout.is_zero() {
             return Err("--timeout 0: leaves no time for a translation".into());
         }
+        let idle = time("--idle-timeout", limits.idle_timeout, 1.0)?;
+        if idle.is_zero() {
+            return Err("--idle-timeout 0: leaves no time for a request".into());
+        }
         Ok(Settings {
             limits: Limits {
                 body_bytes: limits.max_body_bytes,
@@ -150,6 +160,8 @@ impl Arguments {
                 alternatives: limits.alternatives_limit,
                 attention_tokens: limits.attention_limit,
                 timeout,
+                idle,
+                connections: limits.max_connections,
                 requests_per_minute: self.access.requests_per_minute,
             },
             batching: Batching {
@@ -191,6 +203,7 @@ fn languages(argument: &str) -> (Option<(String, String)>, &Path) {
 
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
     start_log(arguments.log);
+    regard_serve::hide_panic_messages();
     let app = App::new(arguments.models()?, arguments.settings()?)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let address = (arguments.host, arguments.port);

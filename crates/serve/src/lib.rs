@@ -11,6 +11,7 @@ mod error;
 mod html;
 mod languages;
 mod limits;
+mod listen;
 mod metrics;
 mod models;
 mod page;
@@ -22,6 +23,7 @@ mod words;
 
 pub use batcher::Batching;
 pub use limits::{Keys, Limits};
+pub use listen::run;
 pub use models::ModelSource;
 
 use api::files::Files;
@@ -32,13 +34,15 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use error::ApiError;
 use languages::Languages;
-use limits::Gate;
+use limits::{Bodies, Gate};
 use metrics::Metrics;
 use models::Served;
-use std::net::SocketAddr;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Instant;
-use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
 /// How the server behaves.
@@ -73,6 +77,7 @@ pub struct App {
     pub(crate) gate: Gate,
     pub(crate) metrics: Metrics,
     pub(crate) files: Files,
+    pub(crate) bodies: Arc<Bodies>,
     /// Looking inside a model is done one at a time: it is not gathered into batches.
     pub(crate) inside: Arc<Semaphore>,
     cors: Option<HeaderValue>,
@@ -96,6 +101,7 @@ impl App {
             gate: Gate::new(settings.keys.clone(), settings.limits.requests_per_minute),
             metrics: Metrics::default(),
             files: Files::default(),
+            bodies: Arc::new(Bodies::new(&settings.limits)),
             inside: Arc::new(Semaphore::new(1)),
             cors,
             settings,
@@ -128,18 +134,6 @@ async fn wrong_method() -> ApiError {
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "The method is not allowed for this address")
 }
 
-/// Answers requests until `stop` comes, then finishes those that are under way.
-pub async fn run(
-    listener: TcpListener,
-    app: Arc<App>,
-    stop: impl Future<Output = ()> + Send + 'static,
-) -> std::io::Result<()> {
-    let service = router(Arc::clone(&app)).into_make_service_with_connect_info::<SocketAddr>();
-    axum::serve(listener, service).with_graceful_shutdown(stop).await?;
-    app.close();
-    Ok(())
-}
-
 /// What happens to every request: it is counted, timed, logged without its text, and its answer gets the headers that all have.
 async fn around(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let start = Instant::now();
@@ -149,13 +143,35 @@ async fn around(State(app): State<Arc<App>>, request: Request, next: Next) -> Re
     let preflight = request.method() == Method::OPTIONS && app.cors.is_some();
     let mut response = match preflight {
         true => StatusCode::NO_CONTENT.into_response(),
-        false => next.run(request).await,
+        false => caught(next.run(request)).await.unwrap_or_else(|| {
+            ApiError::internal("the request could not be answered; the log says why").into_response()
+        }),
     };
     add_headers(response.headers_mut(), app.cors.as_ref());
     let (status, time) = (response.status().as_u16(), start.elapsed());
     app.metrics.answered(&route, method, status, time);
     tracing::info!(method, route, status, ms = time.as_secs_f64() * 1e3, "answered");
     response
+}
+
+/// What a future becomes, or nothing if it panics: that costs one request, not its connection.
+async fn caught<T>(work: impl Future<Output = T>) -> Option<T> {
+    let mut work = pin!(work);
+    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
+        Ok(Poll::Ready(outcome)) => Poll::Ready(Some(outcome)),
+        Ok(Poll::Pending) => Poll::Pending,
+        Err(_) => Poll::Ready(None),
+    })
+    .await
+}
+
+/// Makes the program's panics say where they happened and nothing else: their messages may have the users' text in them.
+pub fn hide_panic_messages() {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map_or_else(String::new, ToString::to_string);
+        let thread = std::thread::current().name().unwrap_or_default().to_owned();
+        tracing::error!(place, thread, "panicked");
+    }));
 }
 
 /// A name that a client cannot make up.

@@ -5,7 +5,8 @@ use axum::http::StatusCode;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The limits of a request. The defaults are those of `regard serve`.
@@ -23,6 +24,10 @@ pub struct Limits {
     pub attention_tokens: usize,
     /// How long a request may take, reading it and translating it each.
     pub timeout: Duration,
+    /// How long a client may take to send the head of a request, and how long a connection may do nothing.
+    pub idle: Duration,
+    /// Connections at a time; more wait until one ends.
+    pub connections: usize,
     /// Requests a minute of a client, if there is a limit.
     pub requests_per_minute: Option<u32>,
 }
@@ -36,8 +41,55 @@ impl Default for Limits {
             alternatives: 5,
             attention_tokens: 100,
             timeout: Duration::from_secs(60),
+            idle: Duration::from_secs(30),
+            connections: 1_000,
             requests_per_minute: None,
         }
+    }
+}
+
+/// How many bodies of the largest size are held at once; smaller ones can be more.
+const BODIES: usize = 16;
+
+/// The bodies of all requests that are under way.
+#[derive(Debug)]
+pub(crate) struct Bodies {
+    bytes: AtomicUsize,
+    most: usize,
+}
+
+impl Bodies {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Bodies { bytes: AtomicUsize::new(0), most: limits.body_bytes.saturating_mul(BODIES) }
+    }
+}
+
+/// Bytes that are held until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Held {
+    bodies: Arc<Bodies>,
+    bytes: usize,
+}
+
+impl Held {
+    pub(crate) fn new(bodies: &Arc<Bodies>) -> Self {
+        Held { bodies: Arc::clone(bodies), bytes: 0 }
+    }
+
+    /// Some more, if there is room for them.
+    pub(crate) fn add(&mut self, bytes: usize) -> ApiResult<()> {
+        self.bytes += bytes;
+        let all = self.bodies.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if all > self.bodies.most {
+            return Err(ApiError::busy("too many large requests at once, try again"));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.bodies.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -157,6 +209,19 @@ mod tests {
             gate.count(Client::Address(Some(IpAddr::from(n.to_be_bytes()))), now).unwrap();
         }
         assert!(gate.windows.lock().unwrap().len() <= CLIENTS);
+    }
+
+    #[test]
+    fn bodies_share_what_there_is() {
+        let bodies = Arc::new(Bodies::new(&Limits { body_bytes: 10, ..Limits::default() }));
+        let (mut first, mut second) = (Held::new(&bodies), Held::new(&bodies));
+        assert!(first.add(100).is_ok() && second.add(60).is_ok());
+        let refused = second.add(1).unwrap_err();
+        assert_eq!((refused.status.as_u16(), refused.retry_after), (503, Some(Duration::from_secs(1))));
+        drop(second);
+        assert!(first.add(60).is_ok());
+        drop(first);
+        assert_eq!(bodies.bytes.load(Ordering::Relaxed), 0);
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 use crate::App;
 use crate::error::{ApiError, ApiResult};
-use axum::body::{Body, Bytes};
+use crate::limits::Held;
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequest, Multipart, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
-use http_body_util::LengthLimitError;
+use http_body_util::BodyExt;
 use serde_json::{Map, Value};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,6 +25,8 @@ pub(crate) struct Call {
     values: Map<String, Value>,
     pub(crate) file: Option<Upload>,
     pub(crate) headers: HeaderMap,
+    /// Frees the room of its body.
+    _held: Option<Held>,
 }
 
 /// What `q` holds.
@@ -48,11 +51,11 @@ impl FromRequest<Arc<App>> for Call {
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, ApiError> {
         let (parts, body) = request.into_parts();
         let limits = &app.settings.limits;
-        let reading = tokio::time::timeout(limits.timeout, read(body, limits.body_bytes));
+        let reading = tokio::time::timeout(limits.timeout, read(body, app));
         let late =
             |_| ApiError::new(StatusCode::REQUEST_TIMEOUT, "Invalid request: the body came too slowly");
-        let body = reading.await.map_err(late)??;
-        let mut call = Call { headers: parts.headers.clone(), ..Call::default() };
+        let (body, held) = reading.await.map_err(late)??;
+        let mut call = Call { headers: parts.headers.clone(), _held: Some(held), ..Call::default() };
         call.add_form(parts.uri.query().unwrap_or_default().as_bytes(), false);
         call.add_body(&parts, body).await?;
         let client = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|c| c.0.ip());
@@ -61,15 +64,28 @@ impl FromRequest<Arc<App>> for Call {
     }
 }
 
-async fn read(body: Body, limit: usize) -> ApiResult<Bytes> {
-    axum::body::to_bytes(body, limit).await.map_err(|error| {
-        let too_large = std::error::Error::source(&error).is_some_and(|e| e.is::<LengthLimitError>());
-        if too_large {
-            let message = format!("Invalid request: the body has more than {limit} bytes");
-            return ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, message);
+async fn read(mut body: Body, app: &Arc<App>) -> ApiResult<(Bytes, Held)> {
+    let limit = app.settings.limits.body_bytes;
+    let too_large = || {
+        let message = format!("Invalid request: the body has more than {limit} bytes");
+        ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+    };
+    if body.size_hint().lower() > limit as u64 {
+        return Err(too_large());
+    }
+    let mut held = Held::new(&app.bodies);
+    let mut bytes = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let broken = |_| ApiError::bad("Invalid request: the body could not be read");
+        if let Ok(data) = frame.map_err(broken)?.into_data() {
+            if bytes.len() + data.len() > limit {
+                return Err(too_large());
+            }
+            held.add(data.len())?;
+            bytes.extend_from_slice(&data);
         }
-        ApiError::bad("Invalid request: the body could not be read")
-    })
+    }
+    Ok((bytes.into(), held))
 }
 
 impl Call {

@@ -1,5 +1,6 @@
 //! The API against the router, without a socket, with small models of random weights.
 
+mod connections;
 mod errors;
 mod inside;
 mod pages;
@@ -233,33 +234,4 @@ fn models_must_say_their_languages_and_differ() {
     let bad = Settings { cors: Some("a\nb".into()), ..settings() };
     let error = App::new(vec![model("en", "fr", Positions::None)], bad).err().unwrap().to_string();
     assert!(error.starts_with("cors: \"a\\nb\" is no origin"), "{error}");
-}
-
-#[tokio::test]
-async fn a_listener_answers_until_it_is_stopped() {
-    use std::io::{Read, Write};
-    let (app, stand_in) = with_stand_in(settings());
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let server = tokio::spawn(run(listener, app, async {
-        let _ = stopped.await;
-    }));
-    let client = tokio::task::spawn_blocking(move || {
-        let mut stream = std::net::TcpStream::connect(address).unwrap();
-        let body = "q=slow+one&source=en&target=fr";
-        let head = "POST /translate HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 30\r\n\r\n";
-        stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
-    });
-    // The request is under way when the server is told to stop, and is finished all the same.
-    until(|| stand_in.begun.load(Ordering::SeqCst) == 1).await;
-    stop.send(()).unwrap();
-    tokio::task::yield_now().await;
-    *stand_in.open.lock().unwrap() = true;
-    let answer = client.await.unwrap();
-    assert!(answer.ends_with(r#"{"translatedText":"SLOW ONE"}"#), "{answer}");
-    server.await.unwrap().unwrap();
 }
