@@ -130,8 +130,8 @@ pub(crate) type Route = Vec<usize>;
 pub(crate) struct Languages {
     /// From each language, the routes to its targets.
     routes: BTreeMap<String, BTreeMap<String, Route>>,
-    sources: Detector,
-    codes: BTreeMap<&'static str, String>,
+    /// The languages that can be found out, each with its code.
+    codes: Vec<(Lang, String)>,
 }
 
 impl Languages {
@@ -153,21 +153,20 @@ impl Languages {
                 }
             }
         }
-        let mut allowed = Vec::new();
-        let mut codes = BTreeMap::new();
-        for code in pairs.iter().map(|(source, _)| source) {
+        let mut codes: Vec<(Lang, String)> = Vec::new();
+        // Two spellings of a language are told apart by what is read.
+        for code in pairs.iter().map(|(source, _)| source).chain(pairs.iter().map(|(_, target)| target)) {
             let three = NAMES.iter().find(|(c, _, _)| c == code).map_or("", |(_, three, _)| three);
             let three = match code.as_str() {
                 "pt-BR" => "por",
                 "zh-Hant" => "cmn",
                 _ => three,
             };
-            if let Some(lang) = Lang::from_code(three) {
-                allowed.push(lang);
-                codes.entry(lang.code()).or_insert_with(|| code.clone());
+            if let Some(lang) = Lang::from_code(three).filter(|lang| codes.iter().all(|(l, _)| l != lang)) {
+                codes.push((lang, code.clone()));
             }
         }
-        Languages { routes, sources: Detector::with_allowlist(allowed), codes }
+        Languages { routes, codes }
     }
 
     /// Every language that a text can be in, with its targets.
@@ -196,23 +195,45 @@ impl Languages {
         })
     }
 
-    /// The likeliest language of a text among those that models read, and how sure that is, from 0 to 100.
+    /// The likeliest language of a text among those of the models, and how sure that is, from 0 to 100.
     pub(crate) fn detect(&self, text: &str) -> (String, f64) {
-        let of = |lang: Lang| self.codes.get(lang.code());
-        // Without a choice the detector is always sure; all languages together say how sure it may be.
-        let found = match self.codes.len() {
-            0 | 1 => whatlang::detect(text),
-            _ => self.sources.detect(text),
+        self.likeliest(text, |_| true).unwrap_or_else(|| (self.first(|_| true), 0.0))
+    }
+
+    /// The same for a text that is to be translated: in doubt it is in a language from which there is a way.
+    pub(crate) fn detect_for(&self, text: &str, target: &str) -> (String, f64) {
+        let found = self.detect(text);
+        let leads = |code: &str| {
+            self.routes.get(code).and_then(|ways| ways.get(target)).is_some_and(|route| !route.is_empty())
         };
-        // Nothing to go by: English, as LibreTranslate has it, or whatever is read.
-        let known = || self.codes.values().chain(self.routes.keys());
-        let first = || known().find(|code| *code == "en").or_else(|| known().next()).cloned();
-        match found.and_then(|info| Some((of(info.lang())?, info.confidence()))) {
-            Some((code, confidence)) => (code.clone(), (1000.0 * confidence).round() / 10.0),
-            None => (first().unwrap_or_default(), 0.0),
+        if found.1 >= SURE || leads(&found.0) || !self.routes.keys().any(|code| leads(code)) {
+            return found;
         }
+        let code = self.likeliest(text, leads).map(|(code, _)| code);
+        (code.unwrap_or_else(|| self.first(leads)), 0.0)
+    }
+
+    fn likeliest(&self, text: &str, allowed: impl Fn(&str) -> bool) -> Option<(String, f64)> {
+        let codes: Vec<_> = self.codes.iter().filter(|(_, code)| allowed(code)).collect();
+        // Without a choice the detector is always sure; all languages together say how sure it may be.
+        let found = match codes.len() {
+            0 | 1 => whatlang::detect(text),
+            _ => Detector::with_allowlist(codes.iter().map(|(lang, _)| *lang).collect()).detect(text),
+        }?;
+        let (_, code) = codes.iter().find(|(lang, _)| *lang == found.lang())?;
+        Some((code.clone(), (1000.0 * found.confidence()).round() / 10.0))
+    }
+
+    /// Where there is nothing to go by: English, as LibreTranslate has it, or the first.
+    fn first(&self, allowed: impl Fn(&str) -> bool) -> String {
+        let known =
+            || self.codes.iter().map(|(_, code)| code).chain(self.routes.keys()).filter(|c| allowed(c));
+        known().find(|code| *code == "en").or_else(|| known().next()).cloned().unwrap_or_default()
     }
 }
+
+/// From here on the detector is believed, whatever the text is to become.
+const SURE: f64 = 90.0;
 
 #[cfg(test)]
 mod tests {
@@ -266,6 +287,14 @@ mod tests {
         let (code, sure) = one.detect(text);
         assert!(code == "en" && sure > 0.0, "{code} {sure}");
         assert_eq!(one.detect("Это обычное русское предложение."), ("en".to_owned(), 0.0));
+        // What is only written is found out, too; a few words are taken for what can be translated.
+        let german =
+            "Das Wetter war schön, als sie nach Hause kamen, und so gingen sie mit den Kindern hinaus.";
+        assert_eq!((one.detect(german).0.as_str(), one.detect_for(german, "de").0.as_str()), ("de", "de"));
+        for text in ["Hand", "Land in warm", "so", "12"] {
+            assert_eq!(one.detect_for(text, "de").0, "en", "{text} is {:?}", one.detect(text));
+        }
+        assert!(one.detect("Good morning, how are you doing today?").1 > 0.0);
     }
 
     #[test]

@@ -87,7 +87,7 @@ pub(super) fn way(app: &App, text: &str, source: &str, target: &str) -> ApiResul
     let languages = &app.languages;
     let (source, detected) = match source.eq_ignore_ascii_case("auto") {
         true => {
-            let (language, confidence) = languages.detect(text);
+            let (language, confidence) = languages.detect_for(text, &languages.known(target)?);
             (language.clone(), Some(Detected { confidence, language }))
         }
         false => (languages.known(source)?, None),
