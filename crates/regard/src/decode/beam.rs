@@ -422,19 +422,34 @@ impl<'a> BatchSearch<'a> {
         }
     }
 
-    /// Adds the attention of this step to each hypothesis: all heads of one layer of the first member, on average.
+    /// Adds the attention of this step to each hypothesis: of the first member, all heads on average.
+    ///
+    /// The upper layers look at what the next token translates, the lower ones at what the last token did, which is what they read. So
+    /// a token's row is its own step's of the upper half of the layers, and the next step's of the lower half.
     fn note_attention(&self, sentence: &mut Sentence, at: usize) {
-        let Some(layers) = &self.members[0].cross_weights else { return };
-        let last = layers.len() - 1;
-        let layer = &layers[self.options.attention_layer.unwrap_or(last.saturating_sub(1)).min(last)];
+        let Some(layers) = self.members[0].cross_weights.as_ref().filter(|l| !l.is_empty()) else { return };
+        let (lower, upper) = match self.options.attention_layer {
+            Some(layer) => (&layers[..0], &layers[layer.min(layers.len() - 1)..][..1]),
+            None => layers.split_at(layers.len() / 2),
+        };
         let heads = self.config().heads;
         // Before this sentence's rows come those of the others, each as long as its source.
         let n = sentence.source.len();
         let begin = self.step.source.offsets[at];
         for (i, running) in sentence.running.iter_mut().enumerate() {
-            let weights = &layer[(begin + i * n) * heads..][..n * heads];
-            let mean = (0..n).map(|j| (0..heads).map(|h| weights[h * n + j]).sum::<f32>() / heads as f32);
-            running.attention.extend(mean);
+            let add = |layers: &[Vec<f32>], row: &mut [f32]| {
+                let weights = layers.iter().map(|layer| &layer[(begin + i * n) * heads..][..n * heads]);
+                for head in weights.flat_map(|weights| weights.chunks_exact(n)) {
+                    row.iter_mut().zip(head).for_each(|(x, weight)| *x += weight);
+                }
+            };
+            let at = running.attention.len();
+            running.attention.resize(at + n, 0.0);
+            let (before, row) = running.attention.split_at_mut(at);
+            add(upper, row);
+            if let Some(start) = before.len().checked_sub(n) {
+                add(lower, &mut before[start..]);
+            }
         }
     }
 }

@@ -209,6 +209,12 @@ fn hypothesis(options: &SearchOptions, running: &Running, ended: bool, source: u
         log_probability: *total,
         token_log_probabilities: log_p.clone(),
         ended,
-        attention: attention.chunks_exact(source.max(1)).map(<[f32]>::to_vec).collect(),
+        attention: attention.chunks_exact(source.max(1)).map(shares).collect(),
     }
+}
+
+/// The row with a sum of one.
+fn shares(row: &[f32]) -> Vec<f32> {
+    let sum: f32 = row.iter().sum();
+    row.iter().map(|x| x / sum).collect()
 }

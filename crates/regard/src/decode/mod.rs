@@ -36,7 +36,7 @@ pub struct Hypothesis {
     pub token_log_probabilities: Vec<f32>,
     /// Whether it came to its end, rather than to the length limit.
     pub ended: bool,
-    /// If asked for: how each token of `token_log_probabilities` attended to the source tokens, all heads of one layer on average.
+    /// If asked for: how each token of `token_log_probabilities` attended to the source tokens, all heads on average.
     pub attention: Vec<Vec<f32>>,
 }
 
@@ -112,7 +112,7 @@ fn in_batches<T: Send>(
     let mut order: Vec<usize> = (0..lengths.len()).collect();
     order.sort_by_key(|&i| (std::cmp::Reverse(lengths[i]), i));
     let per_batch = options.batch.min(lengths.len().div_ceil(threads.max(1))).max(1);
-    let batches: Vec<&[usize]> = order.chunks(per_batch).collect();
+    let batches = batches(&order, lengths, per_batch);
     let workers = threads.clamp(1, batches.len().max(1));
     // With fewer batches than cores, the others help inside the matrix products.
     let inside = (threads / workers).max(1);
@@ -134,6 +134,27 @@ fn in_batches<T: Send>(
         }
         take();
     });
+}
+
+/// Tokens of a batch at most: what it needs of memory does not depend on how long sentences are.
+const TOKENS: usize = 4_096;
+
+/// Batches of at most so many sentences; one that is too long by itself is alone.
+fn batches<'a>(order: &'a [usize], lengths: &[usize], most: usize) -> Vec<&'a [usize]> {
+    let mut found = Vec::new();
+    let mut rest = order;
+    while !rest.is_empty() {
+        let mut tokens = 0;
+        let fits = |&&i: &&usize| {
+            tokens += lengths[i];
+            tokens <= TOKENS
+        };
+        let count = rest.iter().take(most).take_while(fits).count().max(1);
+        let (batch, others) = rest.split_at(count);
+        found.push(batch);
+        rest = others;
+    }
+    found
 }
 
 /// The log-probability of each token of the given translations, their ends included: forced decoding.
@@ -219,4 +240,18 @@ fn check(engines: &[&Engine], sources: &[Vec<u32>], options: &SearchOptions) -> 
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_have_few_sentences_and_few_tokens() {
+        let lengths = [5_000, 4_000, 90, 6, 5, 4, 3];
+        let order: Vec<usize> = (0..lengths.len()).collect();
+        assert_eq!(batches(&order, &lengths, 3), [&[0][..], &[1, 2, 3], &[4, 5, 6]]);
+        assert_eq!(batches(&order[..2], &lengths, 3), [&[0][..], &[1]]);
+        assert!(batches(&[], &lengths, 3).is_empty());
+    }
 }

@@ -118,7 +118,7 @@ pub struct SearchOptions {
     pub sampling: Option<Sampling>,
     /// Whether hypotheses carry their attention over the source.
     pub attention: bool,
-    /// The decoder layer whose attention that is; the last but one if not given.
+    /// The decoder layer whose attention that is; all of them if not given, each as of the step that fits it.
     pub attention_layer: Option<usize>,
     /// Sentences that take their steps together.
     pub batch: usize,
