@@ -3,57 +3,96 @@
 
     cargo build --release && cargo build --release -p regard-serve --example load
     python3 tools/load_test.py --model DIR --text sentences.en [--source en --target de] [--clients 64] [--requests 2000]
+    python3 tools/load_test.py --model DIR --text sentences.en --memory 50000
 
-Three runs of the same sentences: `regard translate` on a file, the server with batches, the server without. Prints one line
-of JSON a run; exit 1 when a request failed. `share_of_translate` is requests/s over the file's lines/s.
+The first form runs the same sentences through `regard translate` on a file, the server with batches and the server without, one after
+the other and as often as `--rounds` says. It prints a line of JSON a run and the medians; `share_of_translate` is requests/s over
+the file's lines/s. Exit 1 when a request failed, when batches reach less than 0.8 of the file's speed, or when the 99th of a hundred
+requests takes four times as long as the 50th. The second form sends so many requests and prints the server's memory on the way; exit 1
+when the median of the second half is a tenth above that of the first.
 """
 
 import argparse
 import json
 import pathlib
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
+from serving import serving
+
 RELEASE = pathlib.Path(__file__).resolve().parent.parent / "target" / "release"
-
-
-def start(arguments, flags):
-    """A server on a free port, and its address."""
-    command = [RELEASE / "regard", "serve", "--model", arguments.model, "--port", "0", "--log", "quiet", *flags]
-    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    for line in server.stderr:
-        found = re.search(r"serving on http://(\S+)", line)
-        if found:
-            return server, found.group(1)
-    sys.exit("the server did not start")
+SERVERS = {"serve": [], "serve --max-batch 1": ["--max-batch", "1"]}
 
 
 def memory_mb(server):
     status = pathlib.Path(f"/proc/{server.pid}/status").read_text()
-    return int(re.search(r"VmRSS:\s+(\d+)", status).group(1)) / 1024
+    return round(int(re.search(r"VmRSS:\s+(\d+)", status).group(1)) / 1024)
 
 
-def load(arguments, flags, lines_per_s):
-    server, address = start(arguments, flags)
+def load(arguments, address, requests):
+    """What the native load generator says."""
     command = [RELEASE / "examples" / "load", address, arguments.text, arguments.source, arguments.target]
-    try:
-        # Once to warm up, so that no run pays for the first touch of the weights.
-        subprocess.run([*command, str(arguments.clients), str(arguments.clients)], check=True, capture_output=True)
-        before = memory_mb(server)
-        run = subprocess.run(
-            [*command, str(arguments.clients), str(arguments.requests)], capture_output=True, text=True
-        )
-        report = json.loads(run.stdout)
-        report["memory_mb"] = [round(before), round(memory_mb(server))]
-    finally:
-        server.terminate()
-        server.communicate()
-    report["share_of_translate"] = round(report["requests_per_s"] / lines_per_s, 3)
-    print(json.dumps({"run": " ".join(["serve", *flags]), **report}), flush=True)
-    return report["errors"] == 0 and server.returncode == 0
+    run = subprocess.run([*command, str(arguments.clients), str(requests)], capture_output=True, text=True)
+    if not run.stdout:
+        sys.exit(run.stderr)
+    return json.loads(run.stdout)
+
+
+def translate(arguments, text):
+    begin = time.monotonic()
+    command = [RELEASE / "regard", "translate", text, "--model", arguments.model]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return arguments.requests / (time.monotonic() - begin)
+
+
+def one_round(arguments, text):
+    """A file and both servers, by name."""
+    speed = translate(arguments, text)
+    reports = {"translate": {"lines_per_s": round(speed, 1)}}
+    for name, flags in SERVERS.items():
+        with serving(RELEASE / "regard", arguments.model, *flags) as (_, address):
+            # Once to warm up, so that no run pays for the first touch of the weights.
+            load(arguments, address, arguments.clients)
+            report = load(arguments, address, arguments.requests)
+        reports[name] = report | {"share_of_translate": round(report["requests_per_s"] / speed, 3)}
+    for name, report in reports.items():
+        print(json.dumps({"run": name, **report}), flush=True)
+    return reports
+
+
+def throughput(arguments):
+    sentences = [line for line in open(arguments.text, encoding="utf-8").read().split("\n") if line.strip()]
+    with tempfile.TemporaryDirectory() as folder:
+        text = pathlib.Path(folder) / "text"
+        wanted = [sentences[i % len(sentences)] for i in range(arguments.requests)]
+        text.write_text("\n".join(wanted) + "\n", encoding="utf-8")
+        rounds = [one_round(arguments, text) for _ in range(arguments.rounds)]
+    good = True
+    for name in SERVERS:
+        runs = [reports[name] for reports in rounds]
+        keys = ["requests_per_s", "share_of_translate", "p50_ms", "p99_ms"]
+        median = {key: round(statistics.median(run[key] for run in runs), 3) for key in keys}
+        errors = sum(run["errors"] for run in runs)
+        print(json.dumps({"median of": name, **median, "errors": errors}), flush=True)
+        good &= errors == 0
+        if name == "serve":
+            good &= median["share_of_translate"] >= 0.8 and median["p99_ms"] < 4 * median["p50_ms"]
+    return good
+
+
+def memory(arguments):
+    pieces, errors = [], 0
+    with serving(RELEASE / "regard", arguments.model) as (server, address):
+        load(arguments, address, arguments.clients)
+        for _ in range(20):
+            errors += load(arguments, address, arguments.memory // 20)["errors"]
+            pieces.append(memory_mb(server))
+    print(json.dumps({"requests": arguments.memory, "memory_mb": pieces, "errors": errors}), flush=True)
+    return errors == 0 and statistics.median(pieces[10:]) < 1.1 * statistics.median(pieces[:10])
 
 
 def main():
@@ -64,21 +103,10 @@ def main():
     parser.add_argument("--target", default="de")
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--requests", type=int, default=2000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--memory", type=int, help="send so many requests and watch the memory instead")
     arguments = parser.parse_args()
-
-    sentences = [line for line in open(arguments.text, encoding="utf-8").read().split("\n") if line.strip()]
-    with tempfile.TemporaryDirectory() as folder:
-        text = pathlib.Path(folder) / "text"
-        wanted = [sentences[i % len(sentences)] for i in range(arguments.requests)]
-        text.write_text("\n".join(wanted) + "\n", encoding="utf-8")
-        begin = time.monotonic()
-        command = [RELEASE / "regard", "translate", text, "--model", arguments.model]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        seconds = time.monotonic() - begin
-    lines_per_s = arguments.requests / seconds
-    print(json.dumps({"run": "translate", "lines_per_s": round(lines_per_s, 1)}), flush=True)
-    good = [load(arguments, flags, lines_per_s) for flags in ([], ["--max-batch", "1"])]
-    sys.exit(0 if all(good) else 1)
+    sys.exit(0 if (memory if arguments.memory else throughput)(arguments) else 1)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Tests of the page in a real Chromium.
 
-    python3 tests/browser/run.py [--url http://127.0.0.1:5000/] [--shots FOLDER] [NAME…]
+    python3 tests/browser/run.py [--url http://127.0.0.1:5000/ | --serve REGARD MODEL] [--shots FOLDER] [NAME…]
 
-Without an address a mock server is started. With one, tests that need the mock's made-up data are left out.
+A mock server is started, unless there is an address or a program and a model to serve. Without the mock, tests that need its made-up
+data are left out.
 Needs `chromium` and `chromedriver` on the path (Debian: chromium, chromium-driver) and nothing else.
 """
 
 import argparse
+import contextlib
 import json
 import sys
 import time
@@ -16,7 +18,10 @@ import urllib.request
 from pathlib import Path
 from urllib.parse import urlsplit
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+
 import mock_server
+from serving import serving
 from webdriver import ELEMENT, Browser, Failure
 
 VIEWS = ["translate", "attention", "positions", "model"]
@@ -35,6 +40,11 @@ class Page:
 
     def get(self, path):
         with urllib.request.urlopen(self.url + path, timeout=30) as response:
+            return json.load(response)
+
+    def ask(self, path, **body):
+        request = urllib.request.Request(self.url + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=30) as response:
             return json.load(response)
 
     def go(self, view="translate"):
@@ -94,11 +104,17 @@ def holds(condition, what):
 def test_translates_while_typing(page):
     page.go()
     offered = page.js("return [...document.querySelectorAll('#from option')].map(o => o.value)")
-    same(offered, ["auto", *(language["code"] for language in page.get("languages"))], "languages")
+    read = [language["code"] for language in page.get("languages") if set(language["targets"]) - {language["code"]}]
+    same(offered, ["auto", *read], "languages")
     text = page.sample()
     page.type("#source", text)
     translation = page.translation()
     holds(translation.strip(), "the translation is empty")
+    pair = page.js("return { source: document.querySelector('#from').value, target: document.querySelector('#to').value }")
+    answer = page.ask("translate", q=text, alternatives=3, **pair)
+    same(translation, answer["translatedText"], "the translation")
+    alternatives = page.js("return [...document.querySelectorAll('#alternatives li span')].map(s => s.textContent)")
+    same(alternatives, answer["alternatives"], "alternatives")
     key = page.get("frontend/settings")
     asked = page.js("return !document.querySelector('#key-field').hidden")
     same(asked, bool(key.get("apiKeys") or key.get("keyRequired")), "a key is asked for")
@@ -139,6 +155,28 @@ def test_pointer_lights_up_words(page):
     same(page.js(lit, "#output .linked"), ["schläft"], "its partner")
     page.hover(5, 5)
     page.wait(lambda: page.js(lit, ".own, .linked") == [], "nothing lit")
+
+
+def test_words_light_up_as_they_are_aligned(page):
+    page.go()
+    text = page.sample()
+    page.type("#source", text)
+    translation = page.translation()
+    pair = page.js("return { source: document.querySelector('#from').value, target: document.querySelector('#to').value }")
+    pairs = page.ask("translate", q=text, alignment=True, **pair)["alignment"]
+    holds(pairs and pairs[0], "the server aligned nothing")
+    # A single text may come back as a list of one.
+    pairs = pairs[0] if isinstance(pairs[0][0], list) else pairs
+    lit = "return [...document.querySelectorAll(arguments[0])].map(w => w.textContent)"
+    place = 0
+    for i, word in enumerate(page.js(lit, "#output .word")):
+        place = translation.index(word, place)
+        page.hover_over("#output .word", i)
+        page.wait(lambda: page.js(lit, "#output .own") == [word], f"{word} is lit")
+        wanted = {text[a:b] for a, b, start, end in pairs if start <= place < end}
+        found = page.js(lit, "#mirror .linked")
+        holds(found and all(any(w in part for part in wanted) for w in found), f"{word} lights {found}, and not {wanted}")
+        place += len(word)
 
 
 def test_keyboard_lights_up_words(page):
@@ -608,10 +646,19 @@ def run(page, test):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--url", help="the server to test; a mock is started without it")
+    server = parser.add_mutually_exclusive_group()
+    server.add_argument("--url", help="the server to test; a mock is started without it")
+    server.add_argument("--serve", nargs=2, metavar=("REGARD", "MODEL"), help="the program to start, and its model")
     parser.add_argument("--shots", type=Path, help="a folder for screenshots")
     parser.add_argument("names", nargs="*", help="only tests whose names contain one of these")
     options = parser.parse_args()
+    with contextlib.ExitStack() as stack:
+        if options.serve:
+            options.url = f"http://{stack.enter_context(serving(*options.serve))[1]}"
+        return run_all(options)
+
+
+def run_all(options):
     mocked = options.url is None
     url = mock_server.start()[1] if mocked else options.url.rstrip("/") + "/"
     tests = [(name.removeprefix("test_"), test) for name, test in globals().items() if name.startswith("test_")]

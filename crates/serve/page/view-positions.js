@@ -115,7 +115,7 @@ function controls(most, count, d) {
       ? segmented(
           "positions-width",
           "Width d",
-          [["small", `${SMALL}, as in textbooks`], ["full", `${ownWidth ?? "–"}, this model's`, !ownWidth]],
+          [["small", `${SMALL}, textbook`], ["full", `${ownWidth ?? "–"}, the model`, !ownWidth]],
           state.width,
           (width) => change({ width }, "[name=positions-width]:checked"),
         )

@@ -2,6 +2,7 @@
 import * as api from "./api.js";
 import { byId, h, notice, wordsOf } from "./dom.js";
 import { debounce, Latest } from "./latest.js";
+import { grouped } from "./scale.js";
 import { keep, recall } from "./store.js";
 import { codePoints } from "./text.js";
 import { forgetLinks, setLinks, showSource, showTarget, startWords } from "./word-links.js";
@@ -79,10 +80,10 @@ function bind() {
 
 function chooseLanguages(defaults) {
   const [from, to] = (recall("regard.pair") ?? "").split(" ");
-  const known = (code) => languages.some((l) => l.code === code);
-  const first = languages.find((l) => l.targets.some((t) => t !== l.code)) ?? languages[0];
-  const fallback = known(defaults?.source?.code) ? defaults.source.code : first.code;
-  fillSelect(byId("from"), [["auto", "Detect language"], ...languages.map((l) => [l.code, l.name])]);
+  const read = languages.filter((l) => targetsOf(l.code).length > 0);
+  const known = (code) => read.some((l) => l.code === code);
+  const fallback = known(defaults?.source?.code) ? defaults.source.code : (read[0]?.code ?? "auto");
+  fillSelect(byId("from"), [["auto", "Detect language"], ...read.map((l) => [l.code, l.name])]);
   byId("from").value = from === "auto" || known(from) ? from : fallback;
   offerTargets(to ?? defaults?.target?.code);
 }
@@ -243,7 +244,7 @@ function setSource(text) {
 
 function countCharacters() {
   const count = codePoints(source().value);
-  byId("count").textContent = limit > 0 ? `${count} / ${limit}` : `${count} ${count === 1 ? "character" : "characters"}`;
+  byId("count").textContent = limit > 0 ? `${count} / ${grouped(limit)}` : `${count} ${count === 1 ? "character" : "characters"}`;
   byId("count").classList.toggle("over", limit > 0 && count > limit);
   byId("clear").hidden = count === 0;
   byId("examples").hidden = count > 0;
