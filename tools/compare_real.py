@@ -8,6 +8,10 @@
 MODEL is a folder that `regard train` has left; `ct2-transformers-converter` converts it. Both programs translate SOURCE repeated so
 many times, in processes of their own, with one batch a core, the same beam, length penalty and length rules; the wall time includes
 loading. With --transformers, `generate` translates SOURCE once too, and the lines that differ are counted and shown.
+
+CTranslate2 ends a search with the first finished hypotheses, as many as the beam is wide; Regard and transformers go on while a running one could still
+become better. Where the two differ, both programs score both translations, and CTranslate2 translates once more with a patience of 2 (twice
+as many finished hypotheses): the scores are the same, ours is the better one, and with more patience CTranslate2 finds it too.
 """
 import argparse, json, os, pathlib, shutil, statistics, subprocess, sys, tempfile, time
 
@@ -15,7 +19,7 @@ from alternate import BINARY, check_binary, cpu
 
 CT2 = """
 import json, resource, sys, time
-folder, tokens, out, precision, beam, penalty, threads = sys.argv[1:]
+folder, tokens, out, precision, beam, penalty, threads, patience = sys.argv[1:]
 start = time.perf_counter()
 import ctranslate2, transformers
 model = ctranslate2.Translator(folder, "cpu", compute_type=precision, inter_threads=int(threads), intra_threads=1)
@@ -25,13 +29,29 @@ ids = [tokenizer(line)["input_ids"] for line in lines]
 if ids and ids[0][-1] != tokenizer.eos_token_id:
     ids = [i + [tokenizer.eos_token_id] for i in ids]
 pieces = [tokenizer.convert_ids_to_tokens(i) for i in ids]
-found = model.translate_batch(pieces, beam_size=int(beam), length_penalty=float(penalty), max_batch_size=32, max_decoding_length=256)
+found = model.translate_batch(pieces, beam_size=int(beam), length_penalty=float(penalty), max_batch_size=32, max_decoding_length=256,
+    patience=float(patience))
 with open(out, "w") as file:
     for result in found:
         file.write(tokenizer.decode(tokenizer.convert_tokens_to_ids(result.hypotheses[0]), skip_special_tokens=True).strip() + "\\n")
 count = sum(len(r.hypotheses[0]) for r in found)
 print(json.dumps({"seconds": time.perf_counter() - start, "tokens": count, "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024}))
 """
+
+SCORE = """
+import sys
+folder, tokens, precision, penalty = sys.argv[1:]
+import ctranslate2, transformers
+model = ctranslate2.Translator(folder, "cpu", compute_type=precision)
+tokenizer = transformers.AutoTokenizer.from_pretrained(tokens)
+def pieces(line):
+    ids = tokenizer(line)["input_ids"]
+    return tokenizer.convert_ids_to_tokens([i for i in ids if i != tokenizer.eos_token_id])
+pairs = [line.rstrip("\\n").split("\\t") for line in sys.stdin]
+for result in model.score_batch([pieces(s) + [tokenizer.eos_token] for s, _ in pairs], [pieces(t) for _, t in pairs]):
+    print(sum(result.log_probs) / len(result.log_probs) ** float(penalty))
+"""
+NAMES = {"f32": "float32", "int8": "int8"}
 
 
 def bleu(file, reference):
@@ -50,20 +70,46 @@ def ours(model, source, out, precision, beam, threads):
     return {"seconds": time.perf_counter() - start, "peak_rss_mb": usage.ru_maxrss // 1024}
 
 
-def theirs(converted, model, source, out, precision, beam, penalty, threads):
-    name = {"f32": "float32", "int8": "int8"}[precision]
-    done = subprocess.run([sys.executable, "-c", CT2, converted, model, out, name, str(beam), str(penalty), str(threads)], stdin=open(source), capture_output=True, text=True)
+def python(script, *arguments, **more):
+    done = subprocess.run([sys.executable, "-c", script, *map(str, arguments)], capture_output=True, text=True, **more)
     if done.returncode:
         sys.exit(done.stderr)
-    return json.loads(done.stdout.splitlines()[-1])
+    return done.stdout.splitlines()
 
 
-def differences(one, other, name):
-    a, b = (pathlib.Path(f).read_text().splitlines() for f in (one, other))
+def theirs(converted, model, source, out, precision, beam, penalty, threads, patience=1):
+    lines = python(CT2, converted, model, out, NAMES[precision], beam, penalty, threads, patience, stdin=open(source))
+    return json.loads(lines[-1])
+
+
+def differences(one, other, name, lines=None):
+    a, b = (pathlib.Path(f).read_text().splitlines()[:lines] for f in (one, other))
     apart = [(i, x, y) for i, (x, y) in enumerate(zip(a, b), 1) if x != y]
     print(f"{name}: {len(a) - len(apart)} of {len(a)} lines are the same ({100 - 100 * len(apart) / len(a):.2f} %)")
+    return apart
+
+
+def show(apart, name):
     for i, x, y in apart[:20]:
         print(f"  line {i}\n    regard {x}\n    {name} {y}")
+
+
+def explain(apart, source, folder, converted, model, precision, penalty):
+    """Both programs' scores of both translations of each line that differs."""
+    pairs = [(source[i - 1], text) for i, *both in apart for text in both]
+    files = [folder / "score.source", folder / "score.target"]
+    for file, side in zip(files, zip(*pairs)):
+        file.write_text("".join(line + "\n" for line in side))
+    run = [BINARY, "translate", "--model", model, "--precision", precision, "--score-target", files[1], files[0]]
+    ours = [float(line.split("\t")[0]) for line in subprocess.run(run, capture_output=True, text=True, check=True).stdout.splitlines()]
+    peer = [float(x) for x in python(SCORE, converted, model, NAMES[precision], penalty, input="".join("\t".join(p) + "\n" for p in pairs))]
+    for n, (i, x, y) in enumerate(apart):
+        print(f"  line {i}")
+        for who, text, at in (("Regard", x, 2 * n), ("CTranslate2", y, 2 * n + 1)):
+            print(f"    found by {who}, Regard's score {ours[at]:.4f}, CTranslate2's {peer[at]:.4f}: {text}")
+    apart_most = max(abs(a - b) for a, b in zip(ours, peer))
+    better = sum(ours[2 * n] > ours[2 * n + 1] for n in range(len(apart)))
+    print(f"  the two programs' scores of the same text are at most {apart_most:.4f} apart; ours is the better one in {better} of {len(apart)} lines")
 
 
 def by_transformers(model, source, out, beam):
@@ -111,12 +157,17 @@ def main():
                   f"{statistics.median(r['peak_rss_mb'] for r in runs)} MB, BLEU {scores[0]:.2f}, chrF {scores[1]:.2f}")
         ratio = statistics.median(p["seconds"] / m["seconds"] for p, m in zip(peer, mine))
         print(f"Regard is {ratio:.2f} times as fast; {cpu()}, {a.threads} threads")
-        differences(at("ours"), at("theirs"), "CTranslate2")
+        source = text.splitlines()
+        apart = differences(at("ours"), at("theirs"), "CTranslate2", len(source))
+        pathlib.Path(at("source")).write_text(text)
+        if apart:
+            explain(apart, source, pathlib.Path(folder), at("ct2"), a.model, a.precision, penalty)
+            theirs(at("ct2"), a.model, at("source"), at("patient"), a.precision, a.beam, penalty, a.threads, patience=2)
+            show(differences(at("ours"), at("patient"), "CTranslate2 with patience 2", len(source)), "CTranslate2")
         if a.transformers:
-            pathlib.Path(at("source")).write_text(text)
             ours(a.model, at("source"), at("ours"), "f32", a.beam, a.threads)
             by_transformers(a.model, at("source"), at("transformers"), a.beam)
-            differences(at("ours"), at("transformers"), "transformers")
+            show(differences(at("ours"), at("transformers"), "transformers"), "transformers")
 
 
 main()
