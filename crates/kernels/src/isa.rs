@@ -114,6 +114,15 @@ impl Isa {
         }
     }
 
+    /// Whether the CPU multiplies bf16 numbers in one instruction (AVX-512 BF16: Cooper Lake, Zen 4 and later).
+    pub fn has_bf16(self) -> bool {
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            Level::Avx512 => is_x86_feature_detected!("avx512bf16"),
+            _ => false,
+        }
+    }
+
     pub(crate) fn level(self) -> Level {
         self.0
     }

@@ -10,6 +10,7 @@
 mod activation;
 mod adam;
 mod attention;
+mod bf16;
 mod block;
 mod counting;
 mod cross_entropy;
@@ -35,6 +36,7 @@ mod vocabulary;
 pub use activation::{Activation, activate, activate_backward};
 pub use adam::{Adam, adam_step};
 pub use attention::{Attention, Mask, Relative, Scratch, attention_backward, attention_forward};
+pub use bf16::Products;
 pub use counting::CountingAllocator;
 pub use cross_entropy::{BlockStatistics, logits_to_exponentials, logits_to_gradient};
 pub use elementwise::{add, add_scaled, dropout, dropout_in_place, sum_of_squares};

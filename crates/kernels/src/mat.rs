@@ -144,6 +144,16 @@ impl<'a> MatMut<'a> {
         (MatMut { cols: at, ..self }, right)
     }
 
+    /// The first `at` rows, and the others.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub fn split_rows(self, at: usize) -> (MatMut<'a>, MatMut<'a>) {
+        assert!(at <= self.rows, "row {at} of {}", self.rows);
+        let below = MatMut { ptr: self.ptr.wrapping_add(at * self.stride), rows: self.rows - at, ..self };
+        (MatMut { rows: at, ..self }, below)
+    }
+
     /// The rows `from .. from + rows`.
     ///
     /// # Panics

@@ -1,0 +1,89 @@
+//! Products of matrices in bf16, the upper half of an f32: operands rounded to 8 bits of mantissa, sums in f32.
+//!
+//! The operands are f32 matrices. They are rounded while they are packed, so that no copy in bf16 has to be kept. What the numbers
+//! are is said at [`Products`], which chooses between this and f32.
+
+mod pack;
+mod product;
+
+use crate::mat::{Mat, MatMut};
+use crate::matmul::{Into, matmul};
+use crate::{Isa, Timer};
+
+/// How matrix products are made: on which instruction set, and with operands in f32 or in bf16.
+///
+/// **In bf16** the operands are rounded to the nearest bf16, ties to even. The sum over `k` runs in f32, from its beginning to its
+/// end in blocks of 512, and in each block in the order of `vdpbf16ps`: of two neighbours the second is added first. A number of the
+/// result therefore depends on its own row and column alone, whatever the size of the matrices and however the work is split over
+/// threads.
+///
+/// **What is not finite.** A NaN stays one when it is rounded, an infinity too; f32 numbers from 3.3961·10³⁸ on become infinite. They
+/// spread through their row or column as the sum of products says. **Denormals:** the instruction takes them for zero in its operands
+/// and writes zero for them in its sums, whatever the state of the CPU; adding a block to the output is ordinary f32.
+///
+/// **In software** the operands are rounded in the same way and multiplied by the f32 product: the same rounding of the operands,
+/// the same precision of the sums, but another order, and denormals are kept. It is for tests on other CPUs, not for speed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Products {
+    isa: Isa,
+    format: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Format {
+    F32,
+    /// Exists only where the CPU has the instruction.
+    Bf16,
+    Bf16InSoftware,
+}
+
+impl Products {
+    /// Operands as they are.
+    pub fn f32(isa: Isa) -> Self {
+        Products { isa, format: Format::F32 }
+    }
+
+    /// Operands rounded to bf16, if the CPU has products of them.
+    pub fn bf16(isa: Isa) -> Option<Self> {
+        isa.has_bf16().then_some(Products { isa, format: Format::Bf16 })
+    }
+
+    /// Operands rounded to bf16, then multiplied as f32: on every machine, and slower than f32.
+    pub fn bf16_in_software(isa: Isa) -> Self {
+        Products { isa, format: Format::Bf16InSoftware }
+    }
+
+    /// The instruction set.
+    pub fn isa(self) -> Isa {
+        self.isa
+    }
+
+    /// What it is called in messages.
+    pub fn name(self) -> &'static str {
+        match self.format {
+            Format::F32 => "f32",
+            Format::Bf16 => "bf16",
+            Format::Bf16InSoftware => "bf16 in software",
+        }
+    }
+
+    /// `C = A·B` or `C += A·B`, as [`matmul`], on up to `threads` cores.
+    ///
+    /// # Panics
+    /// If the shapes do not fit.
+    pub fn matmul(self, c: MatMut<'_>, a: Mat<'_>, b: Mat<'_>, into: Into, threads: usize) {
+        match self.format {
+            Format::F32 => matmul(self.isa, c, a, b, into, threads),
+            Format::Bf16 => product::in_hardware(self.isa, c, a, b, into, threads),
+            Format::Bf16InSoftware => {
+                let timer = Timer::start();
+                let (left, right) = (pack::rounded(a), pack::rounded(b));
+                drop(timer);
+                matmul(self.isa, c, Mat { data: &left, ..a }, Mat { data: &right, ..b }, into, threads);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

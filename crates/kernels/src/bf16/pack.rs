@@ -1,0 +1,121 @@
+//! Rounding to bf16, and the order in which the kernel reads its operands.
+
+use crate::mat::Mat;
+
+/// Pairs of a row that are rounded before they are brought into their places: a cache line of them.
+const STRETCH: usize = 16;
+
+/// The nearest bf16, ties to even, in the upper half of the result; a NaN stays one. What the lower half holds is arbitrary.
+#[inline(always)]
+fn upper(x: f32) -> u32 {
+    let bits = x.to_bits();
+    let nearest = bits.wrapping_add(0x7fff + (bits >> 16 & 1));
+    // A NaN whose bits are all in the lower half would become an infinity: set the one that makes it quiet.
+    if bits & 0x7fff_ffff > 0x7f80_0000 { bits | 0x0040_0000 } else { nearest }
+}
+
+/// Two neighbours as the instruction wants them: the first in the lower half.
+#[inline(always)]
+fn pair(first: f32, second: f32) -> u32 {
+    upper(first) >> 16 | upper(second) & 0xffff_0000
+}
+
+/// The nearest bf16 as an f32.
+#[inline(always)]
+pub(super) fn round(x: f32) -> f32 {
+    f32::from_bits(upper(x) & 0xffff_0000)
+}
+
+/// The numbers of a matrix, each rounded, at the places where they were.
+pub(super) fn rounded(x: Mat<'_>) -> Vec<f32> {
+    assert!(x.is_within());
+    let extent = match (x.rows, x.cols) {
+        (0, _) | (_, 0) => 0,
+        (rows, cols) => (rows - 1) * x.row_stride + (cols - 1) * x.col_stride + 1,
+    };
+    x.data[..extent].iter().map(|&x| round(x)).collect()
+}
+
+/// How many words the panels of a matrix take.
+pub(super) fn words(rows: usize, cols: usize, width: usize) -> usize {
+    rows.next_multiple_of(width) * cols.div_ceil(2)
+}
+
+/// `[rows, cols]` as `[panel][pair of columns][W rows]`, with zeros where the last panel and the last pair have nothing.
+#[inline(always)]
+pub(super) fn pack<const W: usize>(x: Mat<'_>, to: &mut [u32]) {
+    assert!(to.len() == words(x.rows, x.cols, W) && x.is_within());
+    if to.is_empty() {
+        return;
+    }
+    let size = x.cols.div_ceil(2) * W;
+    for (panel, to) in to.chunks_exact_mut(size).enumerate() {
+        let rows = W.min(x.rows - panel * W);
+        let x = x.rows_from(panel * W, rows);
+        if x.col_stride == 1 {
+            along::<W>(x, to);
+        } else if x.row_stride == 1 {
+            across::<W>(x, to);
+        } else {
+            scattered::<W>(x, to);
+        }
+    }
+}
+
+/// A panel whose rows lie one behind the other: stretches of each are rounded, then transposed.
+#[inline(always)]
+fn along<const W: usize>(x: Mat<'_>, to: &mut [u32]) {
+    let mut stretch = [[0; STRETCH]; W];
+    for (s, to) in to.chunks_mut(STRETCH * W).enumerate() {
+        for (r, pairs) in stretch.iter_mut().enumerate().take(x.rows) {
+            let from = &x.row(r)[s * 2 * STRETCH..];
+            if let Some(whole) = from.first_chunk::<{ 2 * STRETCH }>() {
+                for (q, pair_of) in pairs.iter_mut().enumerate() {
+                    *pair_of = pair(whole[2 * q], whole[2 * q + 1]);
+                }
+            } else {
+                for (pair_of, two) in pairs.iter_mut().zip(from.chunks(2)) {
+                    *pair_of = pair(two[0], two.get(1).copied().unwrap_or(0.0));
+                }
+            }
+        }
+        for (q, to) in to.chunks_exact_mut(W).enumerate() {
+            for (to, pairs) in to.iter_mut().zip(&stretch) {
+                *to = pairs[q];
+            }
+        }
+    }
+}
+
+/// A panel whose columns lie one behind the other: two of them are woven together.
+#[inline(always)]
+fn across<const W: usize>(x: Mat<'_>, to: &mut [u32]) {
+    let column = |c: usize| -> [f32; W] {
+        let mut column = [0.0; W];
+        if c < x.cols {
+            let from = &x.data[c * x.col_stride..][..x.rows];
+            match from.first_chunk::<W>() {
+                Some(whole) => column = *whole,
+                None => column[..x.rows].copy_from_slice(from),
+            }
+        }
+        column
+    };
+    for (p, to) in to.chunks_exact_mut(W).enumerate() {
+        let (first, second) = (column(2 * p), column(2 * p + 1));
+        for r in 0..W {
+            to[r] = pair(first[r], second[r]);
+        }
+    }
+}
+
+/// A panel that lies in neither way.
+fn scattered<const W: usize>(x: Mat<'_>, to: &mut [u32]) {
+    let at = |r: usize, c: usize| {
+        if r < x.rows && c < x.cols { x.data[r * x.row_stride + c * x.col_stride] } else { 0.0 }
+    };
+    for (i, to) in to.iter_mut().enumerate() {
+        let (r, c) = (i % W, i / W * 2);
+        *to = pair(at(r, c), at(r, c + 1));
+    }
+}

@@ -1,0 +1,231 @@
+//! The product of packed bf16 operands: tiles of the output in registers, blocks of the operands in cache.
+
+use super::pack::{pack, words};
+use crate::mat::{Mat, MatMut};
+use crate::matmul::Into;
+use crate::{Isa, Timer};
+
+/// How much of `k` is summed in registers before it is added to the output. Even, so that no pair is torn.
+pub(crate) const DEPTH: usize = 512;
+
+/// Rows of a tile: with two vectors each, 24 sums and their operands fit 32 registers, and hide the latency of the instruction.
+const ROWS: usize = 12;
+
+/// Numbers of f32 in a vector.
+const LANES: usize = 16;
+
+/// Columns of a tile.
+const COLUMNS: usize = 2 * LANES;
+
+/// Columns of the right operand that are packed at a time: with `DEPTH`, half a megabyte, which second-level caches hold.
+const WIDE: usize = 512;
+
+/// A piece of the left operand that fewer rows would not be worth a thread for.
+const LEAST: usize = 8 * ROWS;
+
+/// A cache line of pairs, so that no vector of them lies across two.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(super) struct Line([u32; LANES]);
+
+/// Where a tile of the output is, and how much of it there is.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) to: *mut f32,
+    pub(super) stride: usize,
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+    /// Whether to add to what is there.
+    pub(super) add: bool,
+}
+
+/// The two things that instruction sets do in their own way.
+pub(super) trait Kernel: Copy + Send + Sync {
+    /// [`pack`]
+    fn pack<const W: usize>(self, x: Mat<'_>, to: &mut [u32]);
+
+    /// A tile: the sum over `pairs` pairs of [`ROWS`] rows at `left` by `V` vectors of columns at `right`.
+    ///
+    /// # Safety
+    /// `left` has `pairs · ROWS` words, `right` `pairs · 2` lines; `place` can be written, and no other thread touches it. It has
+    /// at most `ROWS` rows and `V · LANES` columns.
+    unsafe fn tile<const V: usize>(self, pairs: usize, left: *const u32, right: *const Line, place: Place);
+}
+
+/// The product with `vdpbf16ps`.
+pub(super) fn in_hardware(isa: Isa, c: MatMut<'_>, a: Mat<'_>, b: Mat<'_>, into: Into, threads: usize) {
+    assert!(isa.has_bf16());
+    #[cfg(target_arch = "x86_64")]
+    product(x86::Avx512Bf16::new(isa), c, a, b, into, threads);
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (c, a, b, into, threads);
+}
+
+/// The product by any kernel, split over threads.
+pub(super) fn product<K: Kernel>(
+    kernel: K,
+    mut c: MatMut<'_>,
+    a: Mat<'_>,
+    b: Mat<'_>,
+    into: Into,
+    threads: usize,
+) {
+    let (m, n, k) = (a.rows, b.cols, a.cols);
+    assert!(
+        b.rows == k && c.rows == m && c.cols == n,
+        "product of {m}×{k} and {}×{n} into {}×{}",
+        b.rows,
+        c.rows,
+        c.cols
+    );
+    if m == 0 || n == 0 {
+        return;
+    }
+    if k == 0 {
+        if into == Into::Overwrite {
+            c.fill(0.0);
+        }
+        return;
+    }
+    let _timer = Timer::start();
+    let share = m.div_ceil(threads.max(1)).next_multiple_of(ROWS).max(LEAST);
+    if share >= m {
+        return blocks(kernel, c, a, b, into);
+    }
+    rayon::scope(|scope| {
+        let mut rest = c;
+        for start in (0..m).step_by(share) {
+            let rows = share.min(m - start);
+            let (part, others) = rest.split_rows(rows);
+            rest = others;
+            scope.spawn(move |_| blocks(kernel, part, a.rows_from(start, rows), b, into));
+        }
+    });
+}
+
+/// The product by one thread. Every number of the operands is rounded and packed once.
+fn blocks<K: Kernel>(kernel: K, mut c: MatMut<'_>, a: Mat<'_>, b: Mat<'_>, into: Into) {
+    let (m, n, k) = (a.rows, b.cols, a.cols);
+    let mut left = vec![0; words(m, k.min(DEPTH), ROWS)];
+    let mut right = vec![Line([0; LANES]); words(n.min(WIDE), k.min(DEPTH), COLUMNS) / LANES];
+    for start in (0..k).step_by(DEPTH) {
+        let depth = DEPTH.min(k - start);
+        let pairs = depth.div_ceil(2);
+        let left = &mut left[..words(m, depth, ROWS)];
+        kernel.pack::<ROWS>(a.columns(start, depth), left);
+        for first in (0..n).step_by(WIDE) {
+            let wide = WIDE.min(n - first);
+            let lines = &mut right[..words(wide, depth, COLUMNS) / LANES];
+            kernel.pack::<COLUMNS>(b.rows_from(start, depth).columns(first, wide).t(), flat(lines));
+            for (row, left) in (0..m).step_by(ROWS).zip(left.chunks_exact(pairs * ROWS)) {
+                for (column, right) in (0..wide).step_by(COLUMNS).zip(lines.chunks_exact(pairs * 2)) {
+                    let place = Place {
+                        // Not followed here; `wrapping_add` asks for nothing.
+                        to: c.as_ptr().wrapping_add(row * c.stride + first + column),
+                        stride: c.stride,
+                        rows: ROWS.min(m - row),
+                        columns: COLUMNS.min(wide - column),
+                        add: into == Into::Add || start > 0,
+                    };
+                    let (left, right) = (left.as_ptr(), right.as_ptr());
+                    // SAFETY: the panels are whole ones, and the place is inside C, a `&mut` view.
+                    unsafe {
+                        if place.columns > LANES {
+                            kernel.tile::<2>(pairs, left, right, place);
+                        } else {
+                            kernel.tile::<1>(pairs, left, right, place);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The pairs of the lines.
+fn flat(lines: &mut [Line]) -> &mut [u32] {
+    // SAFETY: a line is sixteen words and nothing else.
+    unsafe { std::slice::from_raw_parts_mut(lines.as_mut_ptr().cast(), lines.len() * LANES) }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::{COLUMNS, Isa, Kernel, LANES, Line, Mat, Place, ROWS, pack};
+    use std::arch::x86_64::*;
+
+    /// Exists only where the CPU has the instruction.
+    #[derive(Clone, Copy)]
+    pub(super) struct Avx512Bf16(());
+
+    impl Avx512Bf16 {
+        pub(super) fn new(isa: Isa) -> Self {
+            assert!(isa.has_bf16());
+            Avx512Bf16(())
+        }
+    }
+
+    impl Kernel for Avx512Bf16 {
+        fn pack<const W: usize>(self, x: Mat<'_>, to: &mut [u32]) {
+            #[target_feature(enable = "avx512f,avx512bw,avx2,fma")]
+            fn compiled<const W: usize>(x: Mat<'_>, to: &mut [u32]) {
+                pack::<W>(x, to);
+            }
+            // SAFETY: a value of this type is proof of the features.
+            unsafe { compiled::<W>(x, to) }
+        }
+
+        unsafe fn tile<const V: usize>(
+            self,
+            pairs: usize,
+            left: *const u32,
+            right: *const Line,
+            place: Place,
+        ) {
+            // SAFETY: a value of this type is proof of the features; the caller vouches for the memory.
+            unsafe { tile::<V>(pairs, left, right, place) }
+        }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512bf16,avx2,fma")]
+    unsafe fn tile<const V: usize>(pairs: usize, left: *const u32, right: *const Line, place: Place) {
+        const { assert!(V * LANES <= COLUMNS) }
+        let mut sums = [[_mm512_setzero_ps(); V]; ROWS];
+        for p in 0..pairs {
+            let mut w = [_mm512_setzero_si512(); V];
+            for (v, w) in w.iter_mut().enumerate() {
+                // SAFETY: the caller vouches for two lines of each pair.
+                *w = unsafe { _mm512_load_si512(right.add(2 * p + v).cast()) };
+            }
+            for (i, sums) in sums.iter_mut().enumerate() {
+                // SAFETY: the caller vouches for `ROWS` words of each pair.
+                let x = unsafe { *left.add(p * ROWS + i) };
+                let x = as_bf16(_mm512_set1_epi32(x as i32));
+                for (sum, &w) in sums.iter_mut().zip(&w) {
+                    *sum = _mm512_dpbf16_ps(*sum, x, as_bf16(w));
+                }
+            }
+        }
+        for (i, sums) in sums.iter().enumerate() {
+            if i < place.rows {
+                for (v, &sum) in sums.iter().enumerate() {
+                    let there = place.columns.saturating_sub(v * LANES).min(LANES);
+                    let mask = ((1u32 << there) - 1) as __mmask16;
+                    // SAFETY: row `i` of the place is there, and the mask leaves out what is behind its columns.
+                    unsafe {
+                        let to = place.to.add(i * place.stride + v * LANES);
+                        let old =
+                            if place.add { _mm512_maskz_loadu_ps(mask, to) } else { _mm512_setzero_ps() };
+                        _mm512_mask_storeu_ps(to, mask, _mm512_add_ps(old, sum));
+                    }
+                }
+            }
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn as_bf16(x: __m512i) -> __m512bh {
+        // SAFETY: both are 64 bytes of which every pattern is a value.
+        unsafe { std::mem::transmute(x) }
+    }
+}

@@ -1,0 +1,266 @@
+use super::product::{DEPTH, Kernel, Line, Place, product};
+use super::*;
+use crate::naive;
+use crate::testing::{SIZES, assert_close, random, widen};
+
+/// `vdpbf16ps` in plain Rust: what the documentation of the instruction says of one lane.
+fn model(sum: f32, x: u32, y: u32) -> f32 {
+    let flush = |x: f32| if x.is_subnormal() { 0.0 * x } else { x };
+    let halves = |x: u32| [x & 0xffff_0000, x << 16].map(|half| flush(f32::from_bits(half)));
+    let add = |sum: f32, (x, y): (f32, f32)| flush(x.mul_add(y, flush(sum)));
+    halves(x).into_iter().zip(halves(y)).fold(sum, add)
+}
+
+/// The kernel made of that: it runs everywhere, through the same packing and the same blocks.
+#[derive(Clone, Copy)]
+struct Model;
+
+impl Kernel for Model {
+    fn pack<const W: usize>(self, x: Mat<'_>, to: &mut [u32]) {
+        pack::pack::<W>(x, to);
+    }
+
+    unsafe fn tile<const V: usize>(self, pairs: usize, left: *const u32, right: *const Line, place: Place) {
+        for i in 0..place.rows {
+            for j in 0..place.columns.min(16 * V) {
+                let sum = (0..pairs).fold(0.0, |sum, p| {
+                    // SAFETY: the caller vouches for twelve words and two lines of each pair.
+                    let (x, y) = unsafe { (*left.add(p * 12 + i), *right.cast::<u32>().add(p * 32 + j)) };
+                    model(sum, x, y)
+                });
+                // SAFETY: the caller vouches for the place.
+                unsafe {
+                    let to = place.to.add(i * place.stride + j);
+                    *to = if place.add { *to } else { 0.0 } + sum;
+                }
+            }
+        }
+    }
+}
+
+type Product = fn(MatMut<'_>, Mat<'_>, Mat<'_>, Into, usize);
+
+/// Everything that multiplies in the order of the instruction: the model, and the instruction where there is one.
+fn kernels() -> Vec<(&'static str, Product)> {
+    let mut all: Vec<(&'static str, Product)> =
+        vec![("model", |c, a, b, into, threads| product(Model, c, a, b, into, threads))];
+    if Isa::best().has_bf16() {
+        all.push(("instruction", |c, a, b, into, threads| {
+            product::in_hardware(Isa::best(), c, a, b, into, threads)
+        }));
+    }
+    all
+}
+
+/// The same, and the way through f32.
+fn every_way() -> Vec<(&'static str, Product)> {
+    let software: Product = |c, a, b, into, threads| {
+        Products::bf16_in_software(Isa::best()).matmul(c, a, b, into, threads);
+    };
+    kernels().into_iter().chain([("software", software)]).collect()
+}
+
+fn transposed(x: &[f32], rows: usize, cols: usize) -> Vec<f32> {
+    (0..rows * cols).map(|i| x[i % rows * cols + i / rows]).collect()
+}
+
+fn rounded(x: &[f32]) -> Vec<f32> {
+    x.iter().map(|&x| pack::round(x)).collect()
+}
+
+/// The four ways in which two operands can lie, for operands that are given row by row.
+fn in_every_form(
+    (m, n, k): (usize, usize, usize),
+    a: &[f32],
+    b: &[f32],
+    mut check: impl FnMut(&str, Mat<'_>, Mat<'_>),
+) {
+    let (at, bt) = (transposed(a, m, k), transposed(b, k, n));
+    let (a, at) = (Mat::new(a, m, k), Mat::new(&at, k, m).t());
+    let (b, bt) = (Mat::new(b, k, n), Mat::new(&bt, n, k).t());
+    for (a, b, form) in [(a, b, "nn"), (a, bt, "nt"), (at, b, "tn"), (at, bt, "tt")] {
+        check(form, a, b);
+    }
+}
+
+#[test]
+fn rounding_is_to_the_nearest_and_ties_go_to_even() {
+    let round = |bits: u32| pack::round(f32::from_bits(bits)).to_bits();
+    assert_eq!(round(0x3f80_0000), 0x3f80_0000, "1 stays");
+    assert_eq!(round(0x3f80_7fff), 0x3f80_0000, "below the middle");
+    assert_eq!(round(0x3f80_8000), 0x3f80_0000, "the middle above an even one");
+    assert_eq!(round(0x3f81_8000), 0x3f82_0000, "the middle above an odd one");
+    assert_eq!(round(0xbf80_8001), 0xbf81_0000, "above the middle, negative");
+    assert_eq!(round(0x7f7f_7fff), 0x7f7f_0000, "the largest that stays finite");
+    assert_eq!(round(0x7f7f_8000), 0x7f80_0000, "and the first that does not");
+    assert_eq!(round(0xff80_0000), 0xff80_0000, "an infinity");
+    assert_eq!(round(0x8000_0000), 0x8000_0000, "a negative zero");
+    assert_eq!(round(0x0000_8001), 0x0001_0000, "a denormal");
+    for nan in [0x7f80_0001, 0x7fff_ffff, 0xffc0_0000, 0xff80_8000] {
+        assert!(f32::from_bits(round(nan)).is_nan(), "{nan:x}");
+    }
+    for x in random(2000, 7) {
+        let step = f64::from(x).abs().log2().floor().exp2() / 128.0;
+        assert!((f64::from(pack::round(x)) - f64::from(x)).abs() <= step / 2.0, "{x}");
+    }
+}
+
+#[test]
+fn every_transposition_agrees_with_the_naive_twin() {
+    for (name, product) in every_way() {
+        for &m in &[0, 1, 11, 13, 25] {
+            for &n in SIZES {
+                for &k in &[0, 1, 2, 33] {
+                    let (a, b, old) = (random(m * k, 1), random(k * n, 2), random(m * n, 3));
+                    let want = naive::product(&widen(&rounded(&a)), &widen(&rounded(&b)), m, n, k);
+                    let plus: Vec<f64> = want.iter().zip(&old).map(|(w, o)| w + f64::from(*o)).collect();
+                    in_every_form((m, n, k), &a, &b, |form, a, b| {
+                        for (into, want) in [(Into::Overwrite, &want), (Into::Add, &plus)] {
+                            let mut c = old.clone();
+                            product(MatMut::new(&mut c, m, n), a, b, into, 1);
+                            // No more than 33 products of at most 4, each rounded to 24 bits when it is added.
+                            assert_close(&c, want, 2e-5, &format!("{name} {form} {m}×{n}×{k} {into:?}"));
+                        }
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Whole numbers whose sums f32 holds exactly leave nothing to rounding: every order gives the same bits.
+#[test]
+fn sums_beyond_a_block_are_exact_where_they_can_be() {
+    let whole = |count: usize, seed: u64| -> Vec<f32> {
+        random(count, seed).iter().map(|x| (x * 8.0).round()).collect()
+    };
+    for (m, n, k) in [(13, 40, DEPTH + 1), (7, 530, 9), (3, 17, 2 * DEPTH - 1), (12, 32, DEPTH)] {
+        let (a, b) = (whole(m * k, 4), whole(k * n, 5));
+        let want: Vec<f32> =
+            naive::product(&widen(&a), &widen(&b), m, n, k).iter().map(|&x| x as f32).collect();
+        for (name, product) in every_way() {
+            in_every_form((m, n, k), &a, &b, |form, a, b| {
+                let mut c = vec![f32::NAN; m * n];
+                product(MatMut::new(&mut c, m, n), a, b, Into::Overwrite, 1);
+                assert_eq!(c, want, "{name} {form} {m}×{n}×{k}");
+                product(MatMut::new(&mut c, m, n), a, b, Into::Add, 1);
+                assert!(c.iter().zip(&want).all(|(c, w)| *c == 2.0 * w), "{name} {form} {m}×{n}×{k} added");
+            });
+        }
+    }
+}
+
+#[test]
+fn parts_of_matrices_are_multiplied_and_written_in_place() {
+    let (whole, right) = (random(6 * 50, 1), random(20 * 7, 2));
+    let (x, w) = (Mat::new(&whole, 6, 50).columns(13, 20).rows_from(1, 4), Mat::new(&right, 20, 7));
+    let packed: Vec<f32> = (0..4).flat_map(|r| x.row(r).to_vec()).collect();
+    for (name, product) in every_way() {
+        let mut want = vec![0.0; 4 * 7];
+        product(MatMut::new(&mut want, 4, 7), Mat::new(&packed, 4, 20), w, Into::Overwrite, 1);
+        let mut got = vec![9.0; 4 * 10];
+        let (_, to) = MatMut::new(&mut got, 4, 10).split_columns(2);
+        let (to, _) = to.split_columns(7);
+        product(to, x, w, Into::Overwrite, 1);
+        for (r, row) in got.chunks(10).enumerate() {
+            assert_eq!(row[2..9], want[r * 7..][..7], "{name}");
+            assert_eq!((row[0], row[1], row[9]), (9.0, 9.0, 9.0), "{name}: beside the part");
+        }
+    }
+}
+
+#[test]
+fn a_row_does_not_depend_on_the_others_nor_on_the_threads() {
+    let (m, n, k) = (200, 33, DEPTH + 20);
+    let (a, b) = (random(m * k, 1), random(k * n, 2));
+    for (name, product) in kernels() {
+        let run = |rows: std::ops::Range<usize>, threads| {
+            let mut c = vec![0.0; rows.len() * n];
+            let a = Mat::new(&a, m, k).rows_from(rows.start, rows.len());
+            product(MatMut::new(&mut c, rows.len(), n), a, Mat::new(&b, k, n), Into::Overwrite, threads);
+            c
+        };
+        let all = run(0..m, 1);
+        assert_eq!(run(0..m, 2), all, "{name}: two threads");
+        assert_eq!(run(0..m, 3), all, "{name}: three threads");
+        assert_eq!(run(37..38, 1), all[37 * n..38 * n], "{name}: one row");
+    }
+}
+
+#[test]
+fn what_is_not_finite_stays_in_its_row_and_column_and_denormals_are_zero() {
+    let (m, n, k) = (14, 35, 40);
+    for (name, product) in every_way() {
+        for bad in [f32::NAN, f32::INFINITY, f32::MAX] {
+            let (mut a, mut b) = (vec![1.0; m * k], vec![1.0; k * n]);
+            a[12 * k + 39] = bad;
+            b[3 * n + 33] = bad;
+            let mut c = vec![0.0; m * n];
+            product(MatMut::new(&mut c, m, n), Mat::new(&a, m, k), Mat::new(&b, k, n), Into::Overwrite, 1);
+            for (i, x) in c.iter().enumerate() {
+                let touched = i / n == 12 || i % n == 33;
+                assert!(
+                    if touched { x.is_nan() || *x == f32::INFINITY } else { *x == 40.0 },
+                    "{name} {bad} {i}: {x}"
+                );
+                assert!(!touched || x.is_nan() == bad.is_nan(), "{name} {bad} {i}: {x}");
+            }
+        }
+    }
+    // 2⁻¹³⁰ is a denormal, and so is 2⁻⁷⁰ · 2⁻⁷⁰.
+    let tiny = [2f32.powi(-130), 1.0, 2f32.powi(-70), 2f32.powi(-70)];
+    for (name, product) in kernels() {
+        for (x, y) in [(tiny[0], 2f32.powi(100)), (tiny[0], 1.0), (tiny[2], tiny[3])] {
+            let mut c = [7.0];
+            product(
+                MatMut::new(&mut c, 1, 1),
+                Mat::new(&[x], 1, 1),
+                Mat::new(&[y], 1, 1),
+                Into::Overwrite,
+                1,
+            );
+            assert_eq!(c, [0.0], "{name} {x:e} {y:e}");
+        }
+    }
+}
+
+/// Holds where the instruction is as Intel documents it. A CPU that sums a pair in another order would fail here and nowhere else,
+/// so that this is asked for by name.
+#[test]
+#[ignore = "for emulators: another maker's instruction may round differently"]
+fn the_instruction_and_its_model_give_the_same_bits() {
+    assert!(Isa::best().has_bf16(), "this CPU has no vdpbf16ps");
+    for (m, n, k) in [(1, 1, 2), (13, 33, 75), (24, 64, DEPTH + 3)] {
+        let (a, b) = (random(m * k, 8), random(k * n, 9));
+        let [want, got] = [0, 1].map(|which| {
+            let mut c = vec![0.0; m * n];
+            kernels()[which].1(
+                MatMut::new(&mut c, m, n),
+                Mat::new(&a, m, k),
+                Mat::new(&b, k, n),
+                Into::Overwrite,
+                1,
+            );
+            c
+        });
+        assert_eq!(got, want, "{m}×{n}×{k}");
+    }
+}
+
+#[test]
+fn bf16_exists_only_where_the_cpu_has_it() {
+    for isa in Isa::available() {
+        assert_eq!(Products::bf16(isa).is_some(), isa.has_bf16());
+        assert_eq!(Products::bf16_in_software(isa).isa(), isa);
+    }
+    assert_eq!(Products::bf16(Isa::PORTABLE), None);
+    assert_eq!(Products::f32(Isa::best()).name(), "f32");
+}
+
+#[test]
+#[should_panic(expected = "product of 2×3 and 2×3 into 2×3")]
+fn shapes_that_do_not_fit_are_named() {
+    let x = [0.0; 6];
+    let mut c = [0.0; 6];
+    product(Model, MatMut::new(&mut c, 2, 3), Mat::new(&x, 2, 3), Mat::new(&x, 2, 3), Into::Add, 1);
+}
