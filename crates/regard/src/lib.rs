@@ -22,6 +22,8 @@ pub mod metrics;
 pub mod formats;
 // Text in, text out.
 pub mod translator;
+// Smooth maxima: what softmax is the gradient of.
+pub mod smooth;
 // Charts, heat maps and pages.
 pub mod plot;
 mod counter;
@@ -30,3 +32,4 @@ mod replace;
 
 pub use error::{Error, Result};
 pub use regard_kernels::{Isa, IsaError, Key};
+pub use replace::replace;

@@ -116,7 +116,7 @@ pub trait Executor {
     fn norm(&mut self, x: Self::Tensor, norm: &NormLayer) -> Self::Tensor;
     /// `x + f`
     fn add(&mut self, x: Self::Tensor, branch: Self::Tensor) -> Self::Tensor;
-    /// A layer is over: of all that this pass has made, only `x` is needed from here on.
+    /// An embedding or a layer is over: of all that this pass has made, only `x` is needed from here on.
     fn settle(&mut self, x: Self::Tensor) -> Self::Tensor {
         x
     }
@@ -350,10 +350,11 @@ impl Transformer {
 
     fn embed<E: Executor>(&self, e: &mut E, layer: &EmbeddingLayer) -> E::Tensor {
         let x = e.embed(layer);
-        match &layer.joined {
+        let x = match &layer.joined {
             Some(joined) => e.linear(x, joined),
             None => x,
-        }
+        };
+        e.settle(x)
     }
 
     /// A sub-layer with its residual connection and its norm, before or behind.

@@ -18,5 +18,6 @@ pub use layers::{
 pub use parameters::{Initial, Parameter, Parameters, Parts};
 pub use regard_kernels::Activation;
 pub use taped::{
-    AttentionKind, AttentionMap, Dropouts, LossSettings, Taped, attention_maps, loss, token_losses,
+    AttentionKind, AttentionMap, Dropouts, LayerOutputs, LossSettings, Taped, attention_maps, layer_outputs,
+    loss, token_losses,
 };

@@ -34,6 +34,39 @@ pub fn interleaved(n: usize, d: usize) -> Vec<f32> {
     table
 }
 
+/// The matrix `M(δ)` `[d, d]` with `PE(p + δ) = M(δ)·PE(p)` for every position `p`, the columns ordered as in [`sinusoidal`].
+///
+/// It turns the sine and cosine of each frequency `ω` by the angle `δω`: a rotation that depends on the distance alone, so that
+/// "so many tokens further on" is the same linear map everywhere.
+///
+/// ```
+/// use regard::model::positions::{linear_map, sinusoidal};
+/// let (table, map) = (sinusoidal(10, 4), linear_map(3, 4));
+/// let moved: f32 = map[..4].iter().zip(&table[5 * 4..]).map(|(m, x)| m * x).sum();
+/// assert!((moved - table[8 * 4]).abs() < 1e-6);
+/// ```
+pub fn linear_map(delta: isize, d: usize) -> Vec<f32> {
+    let half = d / 2;
+    let mut map = vec![0.0; d * d];
+    for i in 0..half {
+        let (sin, cos) = (delta as f64 * frequency(i, d)).sin_cos();
+        let (sin, cos) = (sin as f32, cos as f32);
+        (map[i * d + i], map[i * d + half + i]) = (cos, sin);
+        (map[(half + i) * d + i], map[(half + i) * d + half + i]) = (-sin, cos);
+    }
+    map
+}
+
+/// `PE(p)·PE(p + δ)`, which is `Σ cos(δω)` over the frequencies: it depends on the distance alone, and is `d / 2` at distance 0.
+pub fn similarity(delta: isize, d: usize) -> f64 {
+    (0..d / 2).map(|i| (delta as f64 * frequency(i, d)).cos()).sum()
+}
+
+/// `10000^(−2i/d)`
+fn frequency(i: usize, d: usize) -> f64 {
+    10_000f64.powf(-2.0 * i as f64 / d as f64)
+}
+
 /// `p / 10000^(2i/d)`
 fn angle(position: usize, i: usize, d: usize) -> f64 {
     position as f64 / 10_000f64.powf(2.0 * i as f64 / d as f64)
@@ -53,6 +86,43 @@ mod tests {
                 assert_eq!(halves[p * d + d / 2 + i], pairs[p * d + 2 * i + 1]);
             }
         }
+    }
+
+    fn product(map: &[f32], x: &[f32]) -> Vec<f32> {
+        map.chunks_exact(x.len()).map(|row| row.iter().zip(x).map(|(m, x)| m * x).sum()).collect()
+    }
+
+    #[test]
+    fn one_linear_map_moves_every_position() {
+        let (n, d) = (60, 32);
+        let table = sinusoidal(n, d);
+        let row = |p: usize| &table[p * d..(p + 1) * d];
+        for delta in [-20isize, -1, 0, 1, 7, 20] {
+            let map = linear_map(delta, d);
+            for p in 20..40 {
+                let want = row(p.checked_add_signed(delta).unwrap());
+                for (got, want) in product(&map, row(p)).iter().zip(want) {
+                    assert!((got - want).abs() < 2e-6, "{delta}, {p}: {got} for {want}");
+                }
+            }
+        }
+        // There and back again is nothing; the map of a wrong distance is another one.
+        let back = product(&linear_map(-7, d), &product(&linear_map(7, d), row(9)));
+        assert!(back.iter().zip(row(9)).all(|(a, b)| (a - b).abs() < 1e-6));
+        let wrong = product(&linear_map(6, d), row(20));
+        assert!(wrong.iter().zip(row(27)).any(|(a, b)| (a - b).abs() > 0.1));
+    }
+
+    #[test]
+    fn similarity_is_the_dot_product_of_two_rows() {
+        let (n, d) = (40, 24);
+        let table = sinusoidal(n, d);
+        let row = |p: usize| &table[p * d..(p + 1) * d];
+        for (p, q) in [(0usize, 0usize), (3, 10), (39, 2)] {
+            let dot: f32 = row(p).iter().zip(row(q)).map(|(a, b)| a * b).sum();
+            assert!((f64::from(dot) - similarity(q as isize - p as isize, d)).abs() < 1e-5);
+        }
+        assert_eq!(similarity(0, d), 12.0);
     }
 
     #[test]

@@ -80,6 +80,36 @@ pub fn attention_maps(
     Ok(e.maps.unwrap_or_default())
 }
 
+/// What the two halves of a model hold after their embedding and after each of their layers, `[tokens, d]` each. In a pre-norm
+/// model the last norm is not included.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LayerOutputs {
+    /// Of the source tokens: `encoder_layers + 1` matrices.
+    pub encoder: Vec<Vec<f32>>,
+    /// Of the target tokens: `decoder_layers + 1` matrices.
+    pub decoder: Vec<Vec<f32>>,
+}
+
+/// The vectors between the layers while the model reads a batch, without dropout.
+pub fn layer_outputs(
+    tape: &mut Tape,
+    model: &Transformer,
+    weights: &[f32],
+    batch: &Batch,
+) -> Result<LayerOutputs> {
+    tape.clear();
+    let mut e = Taped::new(tape, model, weights, None, (&batch.source, &batch.input), None)?;
+    let memory = model.encode(&mut e);
+    let of_encoder = e.settled.len();
+    model.decode(&mut e, memory);
+    let value = |x: &Var| e.value(*x).to_vec();
+    let (encoder, decoder) = e.settled.split_at(of_encoder);
+    Ok(LayerOutputs {
+        encoder: encoder.iter().map(value).collect(),
+        decoder: decoder.iter().map(value).collect(),
+    })
+}
+
 /// Dropout while training: the stream of random numbers of this step.
 #[derive(Clone, Copy, Debug)]
 pub struct Dropouts {
@@ -104,6 +134,8 @@ pub struct Taped<'a> {
     streams: u64,
     /// The attention weights seen, if they are wanted.
     maps: Option<Vec<AttentionMap>>,
+    /// What came out of the embeddings and the layers.
+    settled: Vec<Var>,
 }
 
 impl<'a> Taped<'a> {
@@ -140,6 +172,7 @@ impl<'a> Taped<'a> {
             side: Side::Source,
             streams: 0,
             maps: None,
+            settled: Vec::new(),
         })
     }
 
@@ -352,6 +385,11 @@ impl Executor for Taped<'_> {
     fn add(&mut self, x: Var, branch: Var) -> Var {
         let dropout = self.dropout(self.model.config().dropout);
         self.push(Residual { x, branch, dropout })
+    }
+
+    fn settle(&mut self, x: Var) -> Var {
+        self.settled.push(x);
+        x
     }
 }
 
