@@ -50,6 +50,8 @@ enum Command {
     Score(commands::score::Arguments),
     /// Show and count the pieces of text, decode them, or train a tokenizer alone
     Tokenize(commands::tokenize::Arguments),
+    /// Run a comparison: encoders, positions, scale, heads, … with tables, pictures and a page
+    Study(commands::study::Arguments),
     /// Print the completions of a shell
     Completions(commands::completions::Arguments),
     /// Print the manual page, or write one for each command
@@ -76,6 +78,7 @@ fn main() -> ExitCode {
         Command::Look(arguments) => commands::look::run(arguments),
         Command::Score(arguments) => commands::score::run(arguments),
         Command::Tokenize(arguments) => commands::tokenize::run(arguments),
+        Command::Study(arguments) => commands::study::run(arguments),
         Command::Completions(arguments) => commands::completions::run(arguments),
         Command::Man(arguments) => commands::man::run(arguments),
     };

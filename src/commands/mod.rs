@@ -14,6 +14,7 @@ pub(crate) mod score;
 mod search;
 pub(crate) mod serve;
 pub(crate) mod shortlist;
+pub(crate) mod study;
 pub(crate) mod tokenize;
 pub(crate) mod train;
 pub(crate) mod translate;

@@ -1,0 +1,172 @@
+//! What a study has found: sentences, tables and pictures in the order in which they are read.
+
+mod table;
+mod write;
+
+pub use table::{Cell, Column, Table};
+pub use write::write_index;
+
+use regard::Result;
+use regard::plot::{Grid, HeatMap, LineChart};
+
+/// Something that can be drawn.
+#[derive(Clone, Debug)]
+pub enum Drawing {
+    /// Curves.
+    Chart(LineChart),
+    /// A matrix in colours.
+    Map(HeatMap),
+    /// Several matrices side by side.
+    Grid(Grid),
+}
+
+impl From<LineChart> for Drawing {
+    fn from(chart: LineChart) -> Self {
+        Drawing::Chart(chart)
+    }
+}
+
+impl From<HeatMap> for Drawing {
+    fn from(map: HeatMap) -> Self {
+        Drawing::Map(map)
+    }
+}
+
+impl From<Grid> for Drawing {
+    fn from(grid: Grid) -> Self {
+        Drawing::Grid(grid)
+    }
+}
+
+impl Drawing {
+    /// As SVG.
+    pub fn to_svg(&self) -> String {
+        match self {
+            Drawing::Chart(chart) => chart.to_svg(),
+            Drawing::Map(map) => map.to_svg(),
+            Drawing::Grid(grid) => grid.to_svg(),
+        }
+    }
+
+    /// As PNG, `scale` pixels to a unit.
+    pub fn to_png(&self, scale: f64) -> Result<Vec<u8>> {
+        match self {
+            Drawing::Chart(chart) => chart.to_png(scale),
+            Drawing::Map(map) => map.to_png(scale),
+            Drawing::Grid(grid) => grid.to_png(scale),
+        }
+    }
+}
+
+/// A drawing with a name and words below it.
+#[derive(Clone, Debug)]
+pub struct Picture {
+    /// The name of its file, without the ending: small letters, digits and hyphens.
+    pub name: String,
+    /// Stands below it.
+    pub caption: String,
+    /// What is drawn.
+    pub drawing: Drawing,
+}
+
+/// One piece of a report.
+#[derive(Clone, Debug)]
+pub enum Part {
+    /// A line above what follows.
+    Heading(String),
+    /// A paragraph.
+    Text(String),
+    /// Rows of numbers.
+    Table(Table),
+    /// A drawing.
+    Picture(Picture),
+}
+
+/// What a study has found.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    title: String,
+    summary: String,
+    parts: Vec<Part>,
+}
+
+impl Report {
+    /// A report with nothing in it yet.
+    pub fn new(title: impl Into<String>) -> Self {
+        Report { title: title.into(), ..Report::default() }
+    }
+
+    /// Sets the paragraph that says what was found; it also stands in the index of all studies.
+    pub fn summary(&mut self, text: impl Into<String>) {
+        self.summary = text.into();
+    }
+
+    /// Adds a heading.
+    pub fn heading(&mut self, text: impl Into<String>) {
+        self.parts.push(Part::Heading(text.into()));
+    }
+
+    /// Adds a paragraph.
+    pub fn text(&mut self, text: impl Into<String>) {
+        self.parts.push(Part::Text(text.into()));
+    }
+
+    /// Adds a table.
+    pub fn table(&mut self, table: Table) {
+        self.parts.push(Part::Table(table));
+    }
+
+    /// Adds a picture; `name` becomes the name of its file.
+    pub fn picture(
+        &mut self,
+        name: impl Into<String>,
+        caption: impl Into<String>,
+        drawing: impl Into<Drawing>,
+    ) {
+        let picture = Picture { name: name.into(), caption: caption.into(), drawing: drawing.into() };
+        self.parts.push(Part::Picture(picture));
+    }
+
+    /// What stands above it.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// What was found, in a paragraph.
+    pub fn found(&self) -> &str {
+        &self.summary
+    }
+
+    /// Its pieces in their order.
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// Its tables.
+    pub fn tables(&self) -> impl Iterator<Item = &Table> {
+        self.parts.iter().filter_map(|part| if let Part::Table(table) = part { Some(table) } else { None })
+    }
+
+    /// Its pictures.
+    pub fn pictures(&self) -> impl Iterator<Item = &Picture> {
+        self.parts.iter().filter_map(|part| if let Part::Picture(p) = part { Some(p) } else { None })
+    }
+
+    /// The table of that name.
+    pub fn find_table(&self, name: &str) -> Option<&Table> {
+        self.tables().find(|table| table.name == name)
+    }
+
+    /// The title, the tables as aligned text, and what was found.
+    pub fn tables_as_text(&self) -> String {
+        let mut text = format!("{}\n", self.title);
+        for table in self.tables() {
+            text.push('\n');
+            text.push_str(&table.to_text());
+        }
+        if !self.summary.is_empty() {
+            text.push_str(&format!("\n{}\n", write::wrapped(&self.summary, 110)));
+        }
+        text
+    }
+}

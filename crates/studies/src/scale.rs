@@ -1,0 +1,251 @@
+//! Why the scores of attention are divided by √d_k.
+
+use crate::report::significant;
+use crate::{Column, Report, Setup, Study, Table};
+use regard::plot::{LineChart, Series};
+use regard::{Key, Result};
+
+/// See [`crate::studies`].
+pub(crate) const STUDY: Study = Study {
+    name: "scale",
+    title: "Why attention divides by √d_k",
+    about: "variance of q·k, entropy of the weights and size of the gradient against d_k, with and without 1/√d_k",
+    body: run,
+};
+
+/// How many keys a query looks at.
+const KEYS: usize = 64;
+
+/// What was measured of the softmax of one query's scores.
+#[derive(Clone, Copy, Default)]
+struct Softmax {
+    /// In nats.
+    entropy: f64,
+    /// The Frobenius norm of the matrix of slopes of the weights by the scores, `diag(p) − p·pᵀ`.
+    slope: f64,
+    largest: f64,
+}
+
+/// All queries at one d_k, with one scale.
+#[derive(Clone, Copy)]
+struct Measured {
+    /// Of the scores.
+    variance: f64,
+    entropy: f64,
+    /// That of the middle query.
+    slope: f64,
+    /// The part of the queries that give one key more than 0.99.
+    saturated: f64,
+}
+
+struct Point {
+    d_k: usize,
+    plain: Measured,
+    scaled: Measured,
+}
+
+fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
+    let largest = setup.choose(6, 10, 12);
+    let queries = setup.choose(300, 2000, 8000);
+    let mut points = Vec::new();
+    for d_k in (0..=largest).map(|power| 1usize << power) {
+        setup.progress(format!("d_k = {d_k}"));
+        points.push(measure(Key::new(setup.seed).child(d_k as u64), d_k, queries));
+    }
+    explain(report, &points, queries);
+    report.table(table(&points));
+    pictures(report, &points);
+    Ok(())
+}
+
+/// Scores of random queries and keys whose numbers are independent, of mean 0 and variance 1.
+fn measure(key: Key, d_k: usize, queries: usize) -> Point {
+    let scale = (d_k as f64).sqrt().recip();
+    let (mut scores, mut softmaxes) = (Vec::new(), [Vec::new(), Vec::new()]);
+    for query in 0..queries {
+        let stream = key.child(query as u64);
+        let normals = |from: usize| (from * d_k..(from + 1) * d_k).map(move |i| stream.normal(i as u32));
+        let q: Vec<f32> = normals(0).collect();
+        let dot = |j: usize| q.iter().zip(normals(j)).map(|(a, b)| f64::from(a * b)).sum::<f64>();
+        let row: Vec<f64> = (1..=KEYS).map(dot).collect();
+        softmaxes[0].push(softmax(&row));
+        softmaxes[1].push(softmax(&row.iter().map(|s| s * scale).collect::<Vec<_>>()));
+        scores.extend(row);
+    }
+    let variance = scores.iter().map(|s| s * s).sum::<f64>() / scores.len() as f64;
+    let [plain, scaled] = &softmaxes;
+    Point { d_k, plain: summarise(plain, variance), scaled: summarise(scaled, variance * scale * scale) }
+}
+
+fn softmax(scores: &[f64]) -> Softmax {
+    let top = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let powers: Vec<f64> = scores.iter().map(|s| (s - top).exp()).collect();
+    let sum: f64 = powers.iter().sum();
+    let p: Vec<f64> = powers.iter().map(|x| x / sum).collect();
+    let entropy = -p.iter().filter(|p| **p > 0.0).map(|p| p * p.ln()).sum::<f64>();
+    let squares: f64 = p.iter().map(|p| p * p).sum();
+    // Σ p_i²(1−p_i)² on the diagonal and Σ p_i²p_j² off it.
+    let diagonal: f64 = p.iter().map(|p| (p * (1.0 - p)).powi(2)).sum();
+    let off = (squares * squares - p.iter().map(|p| p.powi(4)).sum::<f64>()).max(0.0);
+    Softmax { entropy, slope: (diagonal + off).sqrt(), largest: 1.0 / sum }
+}
+
+fn summarise(all: &[Softmax], variance: f64) -> Measured {
+    let n = all.len() as f64;
+    let mut slopes: Vec<f64> = all.iter().map(|s| s.slope).collect();
+    slopes.sort_by(f64::total_cmp);
+    Measured {
+        variance,
+        entropy: all.iter().map(|s| s.entropy).sum::<f64>() / n,
+        slope: slopes[slopes.len() / 2],
+        saturated: all.iter().filter(|s| s.largest > 0.99).count() as f64 / n,
+    }
+}
+
+/// The entropy of the softmax of many normal scores of this variance: `ln n − σ²/2` as long as that is positive enough, up to
+/// σ² = 2 ln n, from where a few keys take everything (the random energy model of physics).
+fn theory(variance: f64) -> f64 {
+    let n = KEYS as f64;
+    if variance < 2.0 * n.ln() { n.ln() - variance / 2.0 } else { 0.0 }
+}
+
+fn explain(report: &mut Report, points: &[Point], queries: usize) {
+    let Some(last) = points.last() else { return };
+    let d_k = last.d_k;
+    report.summary(format!(
+        "At d_k = {d_k} the variance of q·k is {}, and softmax gives one of {KEYS} keys more than 0.99 in {:.0} % of the queries: the \
+         slope of the middle query is {}. Divided by √d_k the variance is {}, the entropy of the weights stays at {:.2} of at most \
+         {:.2} nats, and the slope is {}.",
+        significant(last.plain.variance),
+        100.0 * last.plain.saturated,
+        significant(last.plain.slope),
+        significant(last.scaled.variance),
+        last.scaled.entropy,
+        (KEYS as f64).ln(),
+        significant(last.scaled.slope),
+    ));
+    report.text(format!(
+        "The numbers of q and k are independent, with mean 0 and variance 1. Then q·k, a sum of d_k products, has mean 0 and variance \
+         d_k (section 3.2.1 of the paper). Here {queries} random queries look at {KEYS} random keys each, for every d_k."
+    ));
+    report.text(
+        "Softmax of scores that lie far apart gives nearly everything to the largest. Its slopes, the matrix diag(p) − p·pᵀ, are then \
+         nearly zero, and so is the gradient that reaches queries and keys. Dividing the scores by √d_k brings their variance back to 1, \
+         whatever d_k is.",
+    );
+    let freezing = 2.0 * (KEYS as f64).ln();
+    report.text(format!(
+        "For many keys with normal scores of variance σ² theory expects the entropy ln n − σ²/2, up to σ² = 2 ln n = {freezing:.1}. \
+         Beyond that a handful of keys takes everything. Without the scale σ² = d_k, so that heads wider than that begin saturated; the \
+         dashed line shows this. The slopes are those of the middle query (the median), because a few queries whose two best keys \
+         happen to be close keep large ones."
+    ));
+}
+
+fn table(points: &[Point]) -> Table {
+    let mut table = Table::new(
+        "scale",
+        format!("Scores of {KEYS} keys with and without 1/√d_k"),
+        [
+            Column::new("d_k"),
+            Column::new("variance"),
+            Column::new("variance, scaled"),
+            Column::new("entropy").unit("nats").decimals(3),
+            Column::new("entropy, scaled").unit("nats").decimals(3),
+            Column::new("slope"),
+            Column::new("slope, scaled"),
+            Column::new("saturated").unit("%").decimals(1),
+            Column::new("saturated, scaled").unit("%").decimals(1),
+        ],
+    );
+    for Point { d_k, plain, scaled } in points {
+        table.row([
+            (*d_k).into(),
+            plain.variance.into(),
+            scaled.variance.into(),
+            plain.entropy.into(),
+            scaled.entropy.into(),
+            plain.slope.into(),
+            scaled.slope.into(),
+            (100.0 * plain.saturated).into(),
+            (100.0 * scaled.saturated).into(),
+        ]);
+    }
+    table
+}
+
+fn pictures(report: &mut Report, points: &[Point]) {
+    let series = |name: &str, of: &dyn Fn(&Point) -> f64| {
+        Series::new(name, points.iter().map(|p| (p.d_k as f64, of(p))).collect())
+    };
+    let variance = LineChart::new("Variance of the scores", "d_k", "variance")
+        .series(series("q·k", &|p| p.plain.variance).markers())
+        .series(series("q·k / √d_k", &|p| p.scaled.variance).markers())
+        .series(series("theory: d_k", &|p| p.d_k as f64).dashed().colour(0))
+        .series(series("theory: 1", &|_| 1.0).dashed().colour(1))
+        .log_x()
+        .log_y();
+    report.picture(
+        "variance",
+        "The variance of q·k grows with d_k; divided by √d_k it stays at 1.",
+        variance,
+    );
+    let entropy = LineChart::new("Entropy of the attention weights", "d_k", "entropy (nats)")
+        .series(series("softmax(q·k)", &|p| p.plain.entropy).markers())
+        .series(series("softmax(q·k / √d_k)", &|p| p.scaled.entropy).markers())
+        .series(series("theory for many keys", &|p| theory(p.d_k as f64)).dashed().colour(0))
+        .series(series("uniform weights", &|_| (KEYS as f64).ln()).dashed().colour(2))
+        .log_x();
+    report.picture("entropy", "Without the scale the weights of wide heads fall on one key.", entropy);
+    let slope = LineChart::new("Slope of softmax, middle query", "d_k", "‖∂p/∂s‖")
+        .series(series("without 1/√d_k", &|p| p.plain.slope).markers())
+        .series(series("with 1/√d_k", &|p| p.scaled.slope).markers())
+        .log_x()
+        .log_y();
+    report.picture("slope", "How much of a gradient softmax lets through to its scores.", slope);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::smoke;
+
+    #[test]
+    fn the_variance_is_d_k_and_softmax_saturates_without_the_scale() {
+        let report = smoke(&STUDY);
+        let table = report.find_table("scale").unwrap();
+        let last = table.rows.len() - 1;
+        let get = |row, column: &str| table.number(row, column).unwrap();
+        for row in 0..=last {
+            let d_k = get(row, "d_k");
+            assert!((get(row, "variance") / d_k - 1.0).abs() < 0.15, "{d_k}: {}", get(row, "variance"));
+        }
+        assert!(get(last, "entropy") < 0.5 && get(last, "entropy, scaled") > 3.0);
+        assert!(get(last, "slope") < 0.2 * get(0, "slope"));
+        assert!(get(last, "slope, scaled") > 0.5 * get(1, "slope, scaled"));
+        assert!(get(last, "saturated") > 30.0 && get(last, "saturated, scaled") == 0.0);
+    }
+
+    #[test]
+    fn slopes_are_those_of_finite_differences() {
+        let scores = [0.3, -1.2, 2.0, 0.0];
+        let p = |s: &[f64]| {
+            let sum: f64 = s.iter().map(|x| x.exp()).sum();
+            s.iter().map(|x| x.exp() / sum).collect::<Vec<f64>>()
+        };
+        let mut squares = 0.0;
+        for j in 0..4 {
+            let step = |h: f64| {
+                let mut moved = scores;
+                moved[j] += h;
+                p(&moved)
+            };
+            squares += step(1e-5).iter().zip(step(-1e-5)).map(|(a, b)| ((a - b) / 2e-5).powi(2)).sum::<f64>();
+        }
+        let got = softmax(&scores);
+        assert!((got.slope - squares.sqrt()).abs() < 1e-8);
+        let want = p(&scores);
+        assert!((got.largest - want[2]).abs() < 1e-12);
+        assert!((got.entropy + want.iter().map(|p| p * p.ln()).sum::<f64>()).abs() < 1e-12);
+    }
+}

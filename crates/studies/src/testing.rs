@@ -1,0 +1,43 @@
+//! What every study must hold to, checked on a run at smoke scale.
+
+use crate::{Report, Scale, Setup, Study};
+use std::collections::HashSet;
+
+/// Runs the study at smoke scale and checks what its report is made of; the report, for what the study itself claims.
+pub(crate) fn smoke(study: &Study) -> Report {
+    let report = study.run(&Setup::new(Scale::Smoke)).unwrap();
+    assert_eq!(report.title(), study.title);
+    assert!(!report.found().is_empty(), "a summary is missing");
+    assert!(report.tables().next().is_some() && report.pictures().next().is_some());
+    let names = report.tables().map(|t| &t.name).chain(report.pictures().map(|p| &p.name));
+    let mut seen = HashSet::new();
+    for name in names {
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        assert!(!name.is_empty() && name.chars().all(plain), "{name}: not a name of a file");
+        assert!(seen.insert(name), "{name}: twice");
+    }
+    for table in report.tables() {
+        assert!(!table.caption.is_empty() && !table.rows.is_empty(), "{}: empty", table.name);
+        for row in &table.rows {
+            assert_eq!(row.len(), table.columns.len(), "{}: {row:?}", table.name);
+        }
+    }
+    for picture in report.pictures() {
+        let svg = picture.drawing.to_svg();
+        assert!(!picture.caption.is_empty(), "{}: no caption", picture.name);
+        assert!(!svg.contains("no data"), "{}: nothing is drawn", picture.name);
+        roxmltree::Document::parse(&svg).unwrap();
+    }
+    report
+}
+
+#[test]
+fn names_are_unique_and_found() {
+    let mut seen = HashSet::new();
+    for study in crate::studies() {
+        assert!(seen.insert(study.name), "{}", study.name);
+        assert_eq!(crate::find(study.name).unwrap().title, study.title);
+        assert!(!study.about.is_empty() && study.about.chars().count() <= 110, "{}", study.about);
+    }
+    assert!(crate::find("all").is_none(), "all is not a name: it means every study");
+}

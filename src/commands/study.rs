@@ -1,0 +1,122 @@
+//! `regard study`: comparisons around the Transformer, measured.
+
+use super::{CommandResult, Output, Usage, cores, print_line};
+use clap::Args;
+use regard::Isa;
+use regard_studies::{Report, Scale, Setup, Study, find, studies, write_index};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    regard study\n  \
+    regard study smooth-maximum\n  \
+    regard study positions --out positions\n  \
+    regard study all --out studies\n\n\
+    Without a name the studies are listed. Each takes at most about five minutes on two cores. Tables go to standard output;\n\
+    --out also writes a page (index.html) with text, tables and pictures, a CSV file for each table and an SVG for each picture.")]
+pub(crate) struct Arguments {
+    /// Which study to run, or `all`
+    name: Option<String>,
+    /// Write the report into this folder
+    #[arg(long, value_name = "DIR", requires = "name")]
+    out: Option<PathBuf>,
+    /// Take as long as the question deserves instead of five minutes
+    #[arg(long, requires = "name")]
+    full: bool,
+    /// A second of each, to see that everything runs
+    #[arg(long, hide = true, requires = "name", conflicts_with = "full")]
+    smoke: bool,
+    /// All random numbers follow from it
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// How many cores to use [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+}
+
+pub(crate) fn run(arguments: Arguments) -> CommandResult {
+    let Some(name) = &arguments.name else { return list() };
+    let listener = |text: &str| eprintln!("{text}");
+    let setup = Setup {
+        scale: match (arguments.smoke, arguments.full) {
+            (true, _) => Scale::Smoke,
+            (_, true) => Scale::Full,
+            _ => Scale::Quick,
+        },
+        seed: arguments.seed,
+        threads: arguments.threads.map_or_else(cores, usize::from),
+        isa: Isa::from_env()?,
+        listener: &listener,
+    };
+    let out = arguments.out.as_deref();
+    if name == "all" {
+        return run_all(&setup, out);
+    }
+    let study = find(name).ok_or_else(|| {
+        let known: Vec<&str> = studies().iter().map(|study| study.name).collect();
+        Usage(format!("{name}: no such study; accepted: {}, all", known.join(", ")))
+    })?;
+    run_one(study, &setup, out).map(|_| ())
+}
+
+fn list() -> CommandResult {
+    let width = studies().iter().map(|study| study.name.len()).max().unwrap_or(0);
+    let mut output = Output::new();
+    for study in studies() {
+        output.line(format_args!("{:width$}  {}", study.name, study.about))?;
+    }
+    output
+        .line(format_args!("{:width$}  every one of them, and a page that links to their reports", "all"))?;
+    output.flush()
+}
+
+fn run_all(setup: &Setup<'_>, out: Option<&Path>) -> CommandResult {
+    let mut reports = Vec::new();
+    for (i, study) in studies().iter().enumerate() {
+        eprintln!("study {} of {}: {}", i + 1, studies().len(), study.name);
+        if i > 0 {
+            print_line("")?;
+        }
+        reports.push((study, run_one(study, setup, out.map(|out| out.join(study.name)).as_deref())?));
+    }
+    let Some(out) = out else { return Ok(()) };
+    write_index(out, &reports)?;
+    eprintln!("the reports are in {}", out.join("index.html").display());
+    Ok(())
+}
+
+/// Runs a study, prints its tables and writes its report.
+fn run_one(
+    study: &Study,
+    setup: &Setup<'_>,
+    out: Option<&Path>,
+) -> Result<Report, Box<dyn std::error::Error>> {
+    let start = Instant::now();
+    let report = study.run(setup)?;
+    let mut output = Output::new();
+    output.bytes(report.tables_as_text().as_bytes())?;
+    output.flush()?;
+    if let Some(folder) = out {
+        report.write(folder, &made(study, setup, start.elapsed().as_secs_f64()))?;
+        eprintln!("the report is in {}", folder.join("index.html").display());
+    }
+    Ok(report)
+}
+
+/// How a report came about.
+fn made(study: &Study, setup: &Setup<'_>, seconds: f64) -> String {
+    let scale = match setup.scale {
+        Scale::Smoke => " --smoke",
+        Scale::Quick => "",
+        Scale::Full => " --full",
+    };
+    format!(
+        "Made by `regard study {}{scale} --seed {} --threads {}` of Regard {} in {seconds:.0} s, with the instruction set {}.",
+        study.name,
+        setup.seed,
+        setup.threads,
+        env!("CARGO_PKG_VERSION"),
+        setup.isa
+    )
+}
