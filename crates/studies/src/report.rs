@@ -3,6 +3,7 @@
 mod table;
 mod write;
 
+pub(crate) use table::significant;
 pub use table::{Cell, Column, Table};
 pub use write::write_index;
 
