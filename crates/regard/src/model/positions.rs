@@ -99,7 +99,7 @@ mod tests {
         let row = |p: usize| &table[p * d..(p + 1) * d];
         for delta in [-20isize, -1, 0, 1, 7, 20] {
             let map = linear_map(delta, d);
-            for p in 20..40 {
+            for p in 20..40usize {
                 let want = row(p.checked_add_signed(delta).unwrap());
                 for (got, want) in product(&map, row(p)).iter().zip(want) {
                     assert!((got - want).abs() < 2e-6, "{delta}, {p}: {got} for {want}");
