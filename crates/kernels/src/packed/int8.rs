@@ -5,6 +5,7 @@
 
 use super::aligned::Aligned;
 use super::single::Place;
+use super::with_rows;
 use crate::Isa;
 use crate::mat::{Mat, MatMut};
 use crate::simd::loops::{Place as _, vectors};
@@ -240,14 +241,7 @@ fn body<S: Simd>(
                     stride: to.stride,
                     valid,
                 };
-                match rows {
-                    6 => tile::<S, 6>(s, input, panel, place),
-                    5 => tile::<S, 5>(s, input, panel, place),
-                    4 => tile::<S, 4>(s, input, panel, place),
-                    3 => tile::<S, 3>(s, input, panel, place),
-                    2 => tile::<S, 2>(s, input, panel, place),
-                    _ => tile::<S, 1>(s, input, panel, place),
-                }
+                with_rows!(rows, R => tile::<S, R>(s, input, panel, place))
             }
             i += rows;
         }

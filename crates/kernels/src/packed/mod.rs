@@ -199,6 +199,23 @@ impl Packed {
     }
 }
 
+/// Calls `$tile` with the number of rows, from 1 to 6, as the constant `$R`.
+macro_rules! with_rows {
+    ($rows:expr, $R:ident => $tile:expr) => {
+        with_rows!(@each $rows, $R => $tile, 6 5 4 3 2 1)
+    };
+    (@each $rows:expr, $R:ident => $tile:expr, $($count:literal)*) => {
+        match $rows {
+            $($count => {
+                const $R: usize = $count;
+                $tile
+            })*
+            rows => unreachable!("a tile of {rows} rows"),
+        }
+    };
+}
+use with_rows;
+
 fn panel_width(isa: Isa) -> usize {
     crate::simd::lanes(isa) * 2
 }

@@ -1,7 +1,7 @@
 //! Packed weights in f32.
 
 use super::aligned::Aligned;
-use super::panel_width;
+use super::{panel_width, with_rows};
 use crate::Isa;
 use crate::mat::{Mat, MatMut};
 use crate::simd::{Simd, simd_kernel};
@@ -101,14 +101,7 @@ fn body<S: Simd>(
                     stride: to.stride,
                     valid,
                 };
-                match rows {
-                    6 => tile::<S, 6>(s, k, (from, x.row_stride), panel, &offset, place),
-                    5 => tile::<S, 5>(s, k, (from, x.row_stride), panel, &offset, place),
-                    4 => tile::<S, 4>(s, k, (from, x.row_stride), panel, &offset, place),
-                    3 => tile::<S, 3>(s, k, (from, x.row_stride), panel, &offset, place),
-                    2 => tile::<S, 2>(s, k, (from, x.row_stride), panel, &offset, place),
-                    _ => tile::<S, 1>(s, k, (from, x.row_stride), panel, &offset, place),
-                }
+                with_rows!(rows, R => tile::<S, R>(s, k, (from, x.row_stride), panel, &offset, place))
             }
             i += rows;
         }
