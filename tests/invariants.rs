@@ -3,7 +3,8 @@
 use regard::autograd::Tape;
 use regard::batch::{Batch, Packed};
 use regard::model::{
-    Activation, Combine, ModelConfig, NormPlace, Positions, Taped, Transformer, Tying, positions,
+    Activation, Combine, ModelConfig, NormPlace, Positions, Taped, Transformer, Tying, layer_outputs,
+    positions,
 };
 use regard::train::{StepReport, StepSettings, Trainer};
 use regard::{Isa, Key};
@@ -159,6 +160,26 @@ fn a_sentence_does_not_depend_on_its_batch() {
             let difference = largest_difference(&alone, &together[at..at + alone.len()]);
             assert!(difference <= 1e-6, "{name}: sentence {i} differs by {difference}");
             at += alone.len();
+        }
+    }
+}
+
+#[test]
+fn the_vectors_between_layers_are_those_that_encoder_and_decoder_make() {
+    for positions in [Positions::Sinusoidal, Positions::None] {
+        for combine in [Combine::Add, Combine::Concatenate] {
+            let config = ModelConfig { positions, combine, ..small() };
+            let Ok(model) = Transformer::new(config) else { continue };
+            let weights = model.parameters().initialise(5);
+            let (source, target) = ([3u32, 1, 4, 0], [1u32, 5, 9, 0]);
+            let pair = Batch::new([(&source[..], &target[..])], WORDS as u32 - 1).unwrap();
+            let seen = layer_outputs(&mut Tape::new(Isa::best(), 1), &model, &weights, &pair).unwrap();
+            assert_eq!((seen.encoder.len(), seen.decoder.len()), (3, 3));
+            assert!(seen.encoder.iter().chain(&seen.decoder).all(|x| x.len() == 4 * D));
+            assert_eq!(seen.encoder[2], encode(&model, &weights, &[&source]));
+            let read = [WORDS as u32 - 1, 1, 5, 9];
+            assert_eq!(seen.decoder[2], decode(&model, &weights, &[&source], &[&read]));
+            assert_ne!(seen.encoder[0], seen.encoder[1]);
         }
     }
 }

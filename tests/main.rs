@@ -12,6 +12,7 @@ mod metrics;
 mod search;
 mod serve;
 mod sentencepiece;
+mod study;
 mod text;
 mod train;
 mod transformer;

@@ -14,18 +14,20 @@ use std::time::Instant;
     regard study positions --out positions\n  \
     regard study all --out studies\n\n\
     Without a name the studies are listed. Each takes at most about five minutes on two cores. Tables go to standard output;\n\
-    --out also writes a page (index.html) with text, tables and pictures, a CSV file for each table and an SVG for each picture.")]
+    --out also writes a page (index.html) with text, tables and pictures, a CSV file for each table and an SVG for each picture.\n\
+    Several studies get a folder each, and a page that links to them.")]
 pub(crate) struct Arguments {
-    /// Which study to run, or `all`
-    name: Option<String>,
+    /// Which studies to run, or `all`
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
     /// Write the report into this folder
-    #[arg(long, value_name = "DIR", requires = "name")]
+    #[arg(long, value_name = "DIR", requires = "names")]
     out: Option<PathBuf>,
     /// Take as long as the question deserves instead of five minutes
-    #[arg(long, requires = "name")]
+    #[arg(long, requires = "names")]
     full: bool,
     /// A second of each, to see that everything runs
-    #[arg(long, hide = true, requires = "name", conflicts_with = "full")]
+    #[arg(long, hide = true, requires = "names", conflicts_with = "full")]
     smoke: bool,
     /// All random numbers follow from it
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -36,7 +38,10 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
-    let Some(name) = &arguments.name else { return list() };
+    if arguments.names.is_empty() {
+        return list();
+    }
+    let chosen = choose(&arguments.names)?;
     let listener = |text: &str| eprintln!("{text}");
     let setup = Setup {
         scale: match (arguments.smoke, arguments.full) {
@@ -50,14 +55,24 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
         listener: &listener,
     };
     let out = arguments.out.as_deref();
-    if name == "all" {
-        return run_all(&setup, out);
+    match &chosen[..] {
+        [study] => run_one(study, &setup, out).map(|_| ()),
+        studies => run_several(studies, &setup, out),
     }
-    let study = find(name).ok_or_else(|| {
-        let known: Vec<&str> = studies().iter().map(|study| study.name).collect();
-        Usage(format!("{name}: no such study; accepted: {}, all", known.join(", ")))
-    })?;
-    run_one(study, &setup, out).map(|_| ())
+}
+
+/// The studies of these names, in their order.
+fn choose(names: &[String]) -> Result<Vec<&'static Study>, Usage> {
+    if names.iter().any(|name| name == "all") {
+        return Ok(studies().iter().collect());
+    }
+    let find = |name: &String| {
+        find(name).ok_or_else(|| {
+            let known: Vec<&str> = studies().iter().map(|study| study.name).collect();
+            Usage(format!("{name}: no such study; accepted: {}, all", known.join(", ")))
+        })
+    };
+    names.iter().map(find).collect()
 }
 
 fn list() -> CommandResult {
@@ -71,18 +86,19 @@ fn list() -> CommandResult {
     output.flush()
 }
 
-fn run_all(setup: &Setup<'_>, out: Option<&Path>) -> CommandResult {
+fn run_several(studies: &[&Study], setup: &Setup<'_>, out: Option<&Path>) -> CommandResult {
     let mut reports = Vec::new();
-    for (i, study) in studies().iter().enumerate() {
-        eprintln!("study {} of {}: {}", i + 1, studies().len(), study.name);
+    for (i, study) in studies.iter().enumerate() {
+        eprintln!("study {} of {}: {}", i + 1, studies.len(), study.name);
         if i > 0 {
             print_line("")?;
         }
-        reports.push((study, run_one(study, setup, out.map(|out| out.join(study.name)).as_deref())?));
+        let folder = out.map(|out| out.join(study.name));
+        reports.push((*study, run_one(study, setup, folder.as_deref())?));
     }
     let Some(out) = out else { return Ok(()) };
     write_index(out, &reports)?;
-    eprintln!("the reports are in {}", out.join("index.html").display());
+    eprintln!("all reports are in {}", out.join("index.html").display());
     Ok(())
 }
 

@@ -21,9 +21,15 @@ pub mod small;
 // What encodes a sequence.
 
 // How a model knows the order of its tokens.
+mod kinds;
+mod order;
+mod positions;
+mod ridge;
 
 // The numbers inside attention.
+mod normalisation;
 mod scale;
+mod smooth_maximum;
 
 // What a model is built of, and what else it reads.
 
@@ -39,8 +45,12 @@ pub fn studies() -> &'static [Study] {
         // What encodes a sequence.
 
         // How a model knows the order of its tokens.
+        positions::STUDY,
+        order::STUDY,
         // The numbers inside attention.
         scale::STUDY,
+        smooth_maximum::STUDY,
+        normalisation::STUDY,
         // What a model is built of, and what else it reads.
     ]
 }

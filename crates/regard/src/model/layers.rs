@@ -31,6 +31,18 @@ pub struct NormLayer {
     pub(crate) beta: Param,
 }
 
+impl NormLayer {
+    /// Where γ lies.
+    pub fn gamma(&self) -> Param {
+        self.gamma
+    }
+
+    /// Where β lies.
+    pub fn beta(&self) -> Param {
+        self.beta
+    }
+}
+
 /// The embedding of one side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EmbeddingLayer {

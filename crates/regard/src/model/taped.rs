@@ -233,7 +233,8 @@ impl<'a> Taped<'a> {
         (x.data().to_vec(), x.rows(), x.cols())
     }
 
-    fn push(&mut self, op: impl Op + 'static) -> Var {
+    /// Runs an operation and records it: for what an [`Executor`] around this one does in another way.
+    pub fn push(&mut self, op: impl Op + 'static) -> Var {
         self.tape.push(self.weights, self.gradients.as_deref_mut(), op)
     }
 
@@ -243,7 +244,7 @@ impl<'a> Taped<'a> {
     }
 
     /// The loss of each target token against what should have come, and on the way the gradient of `scale` times their sum.
-    fn loss(&mut self, x: Var, targets: Arc<[u32]>, settings: LossSettings) -> Var {
+    pub fn loss(&mut self, x: Var, targets: Arc<[u32]>, settings: LossSettings) -> Var {
         // The padding token is the last word: it takes no part.
         let words = self.model.config().target_vocabulary - 1;
         let (table, bias) = (self.model.output(), self.model.output_bias.clone());

@@ -1,0 +1,46 @@
+//! The ways in which a model can know the order of its tokens.
+
+use regard::model::{Combine, ModelConfig, Positions};
+
+/// One way to know the order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The paper's sines and cosines, added.
+    Sinusoidal,
+    /// A learned vector for each position, added.
+    Learned,
+    /// A learned vector for each distance, in every self-attention.
+    Relative,
+    /// Sines and cosines beside the token's vector instead of added to it.
+    Concatenated,
+    /// None.
+    None,
+}
+
+/// All of them.
+pub(crate) const ALL: [Kind; 5] =
+    [Kind::Sinusoidal, Kind::Learned, Kind::Relative, Kind::Concatenated, Kind::None];
+
+impl Kind {
+    /// Its name in tables.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Kind::Sinusoidal => "sinusoidal",
+            Kind::Learned => "learned",
+            Kind::Relative => "relative",
+            Kind::Concatenated => "concatenated",
+            Kind::None => "none",
+        }
+    }
+
+    /// Makes it the model's.
+    pub(crate) fn apply(self, config: &mut ModelConfig) {
+        (config.positions, config.combine) = match self {
+            Kind::Sinusoidal => (Positions::Sinusoidal, Combine::Add),
+            Kind::Learned => (Positions::Learned, Combine::Add),
+            Kind::Relative => (Positions::Relative, Combine::Add),
+            Kind::Concatenated => (Positions::Sinusoidal, Combine::Concatenate),
+            Kind::None => (Positions::None, Combine::Add),
+        };
+    }
+}

@@ -1,0 +1,334 @@
+//! The Transformer with another normalisation in place of its layer norms: an executor around the tape's.
+
+use super::batch_norm::{BatchNorm, Source, Statistics};
+use crate::Setup;
+use crate::small::Pairs;
+use regard::autograd::{Tape, Var};
+use regard::batch::{Batch, Packed};
+use regard::model::{
+    CrossAttentionLayer, Dropouts, EmbeddingLayer, Executor, LinearLayer, LossSettings, ModelConfig,
+    NormLayer, SelfAttentionLayer, Taped, Transformer,
+};
+use regard::train::{Schedule, ScheduleKind, StepSettings};
+use regard::{Key, Result};
+use regard_kernels::{Adam, adam_step};
+use std::sync::Arc;
+
+/// What is normalised over what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Norm {
+    /// Each token over its own numbers.
+    Layer,
+    /// Each column over the tokens of the batch.
+    Batch,
+    /// Each column over the tokens of the batch and the padding that makes all sentences equally long.
+    Padded,
+}
+
+impl Norm {
+    /// All of them.
+    pub(super) const ALL: [Norm; 3] = [Norm::Layer, Norm::Batch, Norm::Padded];
+
+    /// Its name in tables.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Norm::Layer => "layer norm",
+            Norm::Batch => "batch norm",
+            Norm::Padded => "batch norm, padding counted",
+        }
+    }
+}
+
+/// Which statistics a batch norm uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Use {
+    /// Those of the batch, as in training.
+    Batch,
+    /// Those kept from training, as in inference.
+    Kept,
+}
+
+/// How much of a new batch goes into the kept statistics.
+const MOMENTUM: f32 = 0.1;
+
+/// The tape with batch norms.
+struct Normed<'a> {
+    inner: Taped<'a>,
+    norm: Norm,
+    epsilon: f32,
+    width: usize,
+    /// Rows of padding of the source and of the target.
+    zeros: [usize; 2],
+    /// How many sides have been embedded.
+    sides: usize,
+    /// In inference: what each norm, in the order in which they come, has kept.
+    kept: Option<&'a [Arc<Statistics>]>,
+    /// What each norm has seen.
+    seen: Vec<Statistics>,
+}
+
+/// Rows that a padded batch would have besides its tokens.
+fn padding(tokens: &Packed) -> usize {
+    let longest = (0..tokens.sentences()).map(|i| tokens.length(i)).max().unwrap_or(0);
+    longest * tokens.sentences() - tokens.tokens()
+}
+
+/// The part of a padded batch that is padding.
+pub(super) fn padding_share(tokens: &Packed) -> f64 {
+    let zeros = padding(tokens);
+    zeros as f64 / (zeros + tokens.tokens()).max(1) as f64
+}
+
+impl Normed<'_> {
+    fn batch_norm(&mut self, x: Var, norm: &NormLayer) -> Var {
+        let zeros = match self.norm {
+            Norm::Padded => self.zeros[self.sides.clamp(1, 2) - 1],
+            _ => 0,
+        };
+        let source = match self.kept.and_then(|kept| kept.get(self.seen.len())) {
+            Some(kept) => Source::Kept(kept.clone()),
+            None => Source::Batch { zeros },
+        };
+        self.seen.push(Statistics::of(self.inner.value(x), self.width, zeros));
+        let (gamma, beta, epsilon) = (norm.gamma(), norm.beta(), self.epsilon);
+        self.inner.push(BatchNorm { x, gamma, beta, epsilon, source })
+    }
+}
+
+impl Executor for Normed<'_> {
+    type Tensor = Var;
+
+    fn embed(&mut self, layer: &EmbeddingLayer) -> Var {
+        self.sides += 1;
+        self.inner.embed(layer)
+    }
+
+    fn linear(&mut self, x: Var, layer: &LinearLayer) -> Var {
+        self.inner.linear(x, layer)
+    }
+
+    fn activated(&mut self, x: Var, layer: &LinearLayer) -> Var {
+        self.inner.activated(x, layer)
+    }
+
+    fn self_attention(&mut self, qkv: Var, layer: &SelfAttentionLayer) -> Var {
+        self.inner.self_attention(qkv, layer)
+    }
+
+    fn memory(&mut self, memory: Var, layer: &CrossAttentionLayer) -> Var {
+        self.inner.memory(memory, layer)
+    }
+
+    fn cross_attention(&mut self, q: Var, kv: Var, layer: &CrossAttentionLayer) -> Var {
+        self.inner.cross_attention(q, kv, layer)
+    }
+
+    fn add_norm(&mut self, x: Var, branch: Var, norm: &NormLayer) -> Var {
+        if self.norm == Norm::Layer {
+            return self.inner.add_norm(x, branch, norm);
+        }
+        let sum = self.inner.add(x, branch);
+        self.batch_norm(sum, norm)
+    }
+
+    fn norm(&mut self, x: Var, norm: &NormLayer) -> Var {
+        if self.norm == Norm::Layer {
+            return self.inner.norm(x, norm);
+        }
+        self.batch_norm(x, norm)
+    }
+
+    fn add(&mut self, x: Var, branch: Var) -> Var {
+        self.inner.add(x, branch)
+    }
+}
+
+/// A model with one of the norms.
+pub(super) struct Model {
+    pub(super) norm: Norm,
+    transformer: Transformer,
+    weights: Vec<f32>,
+    kept: Vec<Arc<Statistics>>,
+    /// The loss of a target token at each step of the training.
+    pub(super) losses: Vec<f64>,
+}
+
+/// What a pass over a batch gives.
+struct Pass {
+    /// The decoder's output `[m, d]`.
+    out: Vec<f32>,
+    /// The loss of each target token.
+    losses: Vec<f32>,
+    seen: Vec<Statistics>,
+}
+
+/// What makes a pass one of training: gradients, and the random numbers of its dropout.
+struct Training<'a> {
+    gradients: &'a mut [f32],
+    key: Key,
+}
+
+impl Model {
+    fn new(setup: &Setup<'_>, norm: Norm, config: ModelConfig) -> Result<Self> {
+        let transformer = Transformer::new(config)?;
+        let weights = transformer.parameters().initialise(setup.seed);
+        Ok(Model { norm, transformer, weights, kept: Vec::new(), losses: Vec::new() })
+    }
+
+    fn pass(&self, tape: &mut Tape, batch: &Batch, by: Use, training: Option<Training<'_>>) -> Result<Pass> {
+        let settings = match &training {
+            Some(_) => {
+                let smoothing = StepSettings::default().label_smoothing;
+                LossSettings { smoothing, scale: 1.0 / batch.target_tokens() as f32, agreement: None }
+            }
+            None => LossSettings::PLAIN,
+        };
+        let dropouts = training.as_ref().map(|t| Dropouts { key: t.key });
+        let mut gradients = training.map(|t| t.gradients);
+        tape.clear();
+        let sides = (&batch.source, &batch.input);
+        let weights = &self.weights[..];
+        let inner = Taped::new(tape, &self.transformer, weights, gradients.as_deref_mut(), sides, dropouts)?;
+        let config = self.transformer.config();
+        let mut e = Normed {
+            inner,
+            norm: self.norm,
+            epsilon: config.norm_epsilon,
+            width: config.d_model,
+            zeros: [padding(&batch.source), padding(&batch.input)],
+            sides: 0,
+            kept: (by == Use::Kept).then_some(&self.kept),
+            seen: Vec::new(),
+        };
+        let memory = self.transformer.encode(&mut e);
+        let x = self.transformer.decode(&mut e, memory);
+        let out = e.inner.value(x).to_vec();
+        let losses = e.inner.loss(x, batch.output.clone(), settings);
+        let seen = e.seen;
+        let pass = Pass { out, losses: tape.value(losses).data().to_vec(), seen };
+        if let Some(gradients) = gradients {
+            tape.backward(weights, gradients, losses, &[]);
+            tape.clear_slopes();
+        }
+        Ok(pass)
+    }
+
+    /// The loss of each target token of a batch.
+    pub(super) fn token_losses(&self, setup: &Setup<'_>, batch: &Batch, by: Use) -> Result<Vec<f32>> {
+        Ok(self.pass(&mut Tape::new(setup.isa, setup.threads), batch, by, None)?.losses)
+    }
+
+    /// What each batch norm sees in a batch, in the order in which they come.
+    pub(super) fn seen(&self, setup: &Setup<'_>, batch: &Batch) -> Result<Vec<Statistics>> {
+        Ok(self.pass(&mut Tape::new(setup.isa, setup.threads), batch, Use::Batch, None)?.seen)
+    }
+
+    /// Layers of its encoder.
+    pub(super) fn encoder_layers(&self) -> usize {
+        self.transformer.config().encoder_layers
+    }
+
+    /// What each batch norm has kept.
+    pub(super) fn kept(&self) -> &[Arc<Statistics>] {
+        &self.kept
+    }
+
+    fn keep(&mut self, seen: Vec<Statistics>) {
+        if self.kept.is_empty() {
+            self.kept = seen.into_iter().map(Arc::new).collect();
+            return;
+        }
+        let mix = |old: &[f32], new: &[f32]| -> Vec<f32> {
+            old.iter().zip(new).map(|(old, new)| old + MOMENTUM * (new - old)).collect()
+        };
+        for (kept, seen) in self.kept.iter_mut().zip(&seen) {
+            let mean = mix(&kept.mean, &seen.mean);
+            *kept = Arc::new(Statistics { mean, variance: mix(&kept.variance, &seen.variance) });
+        }
+    }
+
+    /// Trains a model of this norm on batches of `sentences` random pairs.
+    pub(super) fn train(
+        setup: &Setup<'_>,
+        norm: Norm,
+        config: ModelConfig,
+        pairs: &Pairs,
+        (steps, sentences): (u64, usize),
+    ) -> Result<Self> {
+        let mut model = Model::new(setup, norm, config)?;
+        let n = model.weights.len();
+        let (mut m, mut v, mut gradients) = (vec![0.0; n], vec![0.0; n], vec![0.0; n]);
+        let mut tape = Tape::new(setup.isa, setup.threads);
+        let schedule = Schedule { kind: ScheduleKind::Linear, peak: Some(0.002), warmup: (steps / 8).max(1) };
+        let d_model = model.transformer.config().d_model;
+        let StepSettings { betas, epsilon, .. } = StepSettings::default();
+        for step in 1..=steps {
+            let key = Key::new(setup.seed).child(step);
+            let batch = ragged(key, pairs, sentences, model.transformer.config().target_pad())?;
+            gradients.fill(0.0);
+            let training = Training { gradients: &mut gradients, key: key.child(1) };
+            let pass = model.pass(&mut tape, &batch, Use::Batch, Some(training))?;
+            model.keep(pass.seen);
+            let rate = schedule.rate(step, d_model, Some(steps)) as f32;
+            let adam = Adam { rate, betas, epsilon, step, gradient_scale: 1.0 };
+            adam_step(setup.isa, adam, &mut model.weights, &mut m, &mut v, &gradients);
+            model.losses.push(mean(&pass.losses));
+            if step % (steps / 4).max(1) == 0 {
+                setup.progress(format!("{}: step {step} of {steps}", norm.name()));
+            }
+        }
+        Ok(model)
+    }
+
+    /// The most probable next token, again and again, with the statistics of inference; ids without their end.
+    pub(super) fn greedy(&self, setup: &Setup<'_>, sources: &[Vec<u32>], end: u32) -> Result<Vec<Vec<u32>>> {
+        let mut tape = Tape::new(setup.isa, setup.threads);
+        let start = self.transformer.config().target_pad();
+        let mut found: Vec<Vec<u32>> = vec![Vec::new(); sources.len()];
+        let mut open: Vec<usize> = (0..sources.len()).collect();
+        let longest = sources.iter().map(Vec::len).max().unwrap_or(0) * 2 + 10;
+        for _ in 0..longest {
+            if open.is_empty() {
+                break;
+            }
+            // The last token, not said yet, is any: the decoder does not read it.
+            let targets: Vec<Vec<u32>> = open.iter().map(|&i| [&found[i][..], &[end]].concat()).collect();
+            let pairs = open.iter().zip(&targets).map(|(&i, target)| (&sources[i][..], &target[..]));
+            let batch = Batch::new(pairs, start)?;
+            let out = self.pass(&mut tape, &batch, Use::Kept, None)?.out;
+            let said: Vec<u32> =
+                batch.input.offsets()[1..].iter().map(|end| self.best_word(&out, end - 1)).collect();
+            for (&i, &word) in open.iter().zip(&said) {
+                if word != end {
+                    found[i].push(word);
+                }
+            }
+            let mut said = said.iter();
+            open.retain(|_| said.next() != Some(&end));
+        }
+        Ok(found)
+    }
+
+    /// The word whose row of the output matrix fits a row of the decoder's output best; padding is none.
+    fn best_word(&self, out: &[f32], row: usize) -> u32 {
+        let d = self.transformer.config().d_model;
+        let x = &out[row * d..(row + 1) * d];
+        let table = &self.weights[self.transformer.output().range()];
+        let score = |word: &[f32]| word.iter().zip(x).map(|(a, b)| a * b).sum::<f32>();
+        let words = table.chunks_exact(d).take(self.transformer.config().target_vocabulary - 1);
+        let scores: Vec<f32> = words.map(score).collect();
+        (0..scores.len()).max_by(|a, b| scores[*a].total_cmp(&scores[*b])).unwrap_or(0) as u32
+    }
+}
+
+/// The mean of losses.
+pub(super) fn mean(losses: &[f32]) -> f64 {
+    losses.iter().map(|x| f64::from(*x)).sum::<f64>() / losses.len().max(1) as f64
+}
+
+/// A batch of random pairs, whatever their lengths.
+pub(super) fn ragged(key: Key, pairs: &Pairs, sentences: usize, start: u32) -> Result<Batch> {
+    let pick = |i: usize| (key.uniform(i as u32) * pairs.len() as f32) as usize % pairs.len().max(1);
+    let picked = (0..sentences).filter_map(|i| pairs.get(pick(i)));
+    Batch::new(picked.map(|(s, t)| (&s[..], &t[..])), start)
+}

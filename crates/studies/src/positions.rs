@@ -1,0 +1,68 @@
+//! Positions: what the sinusoids look like, what they are good for, and whether they survive the layers.
+
+mod columns;
+mod probe;
+mod quality;
+mod sinusoids;
+
+use crate::small::Task;
+use crate::{Report, Setup, Study};
+use regard::Result;
+
+/// See [`crate::studies`].
+pub(crate) const STUDY: Study = Study {
+    name: "positions",
+    title: "How a model knows where a token is",
+    about: "sinusoids and their linear map; five kinds of positions trained and tested beyond their lengths; a probe",
+    body: run,
+};
+
+fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
+    let map = sinusoids::study(setup, report)?;
+    let task = Task::new(setup)?;
+    let models = quality::study(setup, report, &task)?;
+    let order = columns::study(setup, report, &task, models.sinusoidal())?;
+    let probe = probe::study(setup, report, &task, &models)?;
+    report.summary(format!(
+        "One matrix M(δ) moves every position by δ, within {map}. {} {order} {probe}",
+        models.summary()
+    ));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kinds;
+    use crate::testing::smoke;
+
+    #[test]
+    fn maps_are_exact_columns_do_not_matter_and_positions_can_be_read() {
+        let report = smoke(&STUDY);
+        let map = report.find_table("linear-map").unwrap();
+        for row in 0..map.rows.len() {
+            assert!(map.number(row, "error").unwrap() < 1e-4);
+            assert!(map.number(row, "error of M(δ + 1)").unwrap() > 0.1);
+        }
+        let counter = report.find_table("counter").unwrap();
+        assert!((0..counter.rows.len()).all(|row| counter.number(row, "correlation").unwrap() > 0.8));
+        let quality = report.find_table("quality").unwrap();
+        assert_eq!(quality.rows.len(), kinds::ALL.len());
+        let columns = report.find_table("columns").unwrap();
+        let loss = |row| columns.number(row, "loss").unwrap();
+        assert!((loss(0) - loss(1)).abs() < 1e-4, "{} and {}", loss(0), loss(1));
+        assert!((loss(0) - loss(2)).abs() > 1e-3, "{} and {}", loss(0), loss(2));
+        // Before any layer, sinusoids can be read and a model without positions has nothing to read.
+        let probe = report.find_table("probe").unwrap();
+        let accuracy = |kind: &str| {
+            let row = probe.rows.iter().position(|row| row[0] == kind.into() && row[1] == "encoder".into());
+            probe.number(row.unwrap(), "embedding").unwrap()
+        };
+        assert!(
+            accuracy("sinusoidal") > accuracy("none") + 10.0,
+            "{} {}",
+            accuracy("sinusoidal"),
+            accuracy("none")
+        );
+    }
+}
