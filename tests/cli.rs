@@ -17,20 +17,14 @@ pub(crate) struct Run {
 }
 
 fn command(folder: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regard"));
+    let mut command = crate::command::regard();
     command.args(arguments).current_dir(folder).env_remove("REGARD_ISA").env_remove("SACREBLEU_SEED");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
 
-fn finish(mut command: Command, input: &[u8]) -> Run {
-    let mut child = command.spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let input = input.to_vec();
-    // A thread of its own: the command may answer before it has read everything, or not read at all.
-    let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
-    let output = child.wait_with_output().unwrap();
-    writer.join().unwrap();
+fn finish(command: Command, input: &[u8]) -> Run {
+    let output = crate::command::output(command, input);
     Run {
         code: output.status.code().expect("no signal ended it"),
         out: String::from_utf8(output.stdout).unwrap(),

@@ -578,7 +578,7 @@ fn the_average_of_models_is_that_of_their_weights() {
 
 /// Exit status, stdout and stderr of a command.
 pub(crate) fn regard(arguments: &[&str]) -> (Option<i32>, String, String) {
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_regard")).args(arguments).output().unwrap();
+    let output = crate::command::regard().args(arguments).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code(), text(output.stdout), text(output.stderr))
 }

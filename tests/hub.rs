@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 #[cfg(feature = "hub")]
 use std::{
     io::{BufRead, BufReader, Write},
@@ -19,7 +19,7 @@ fn golden() -> PathBuf {
 
 /// A command whose cache is under `home`; no other setting of the machine counts.
 fn regard(home: &Path, endpoint: Option<&str>, arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regard"));
+    let mut command = crate::command::regard();
     for name in ["HF_HUB_CACHE", "HF_HUB_OFFLINE", "HF_ENDPOINT", "XDG_CACHE_HOME"] {
         command.env_remove(name);
     }

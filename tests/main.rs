@@ -1,6 +1,7 @@
 //! The integration tests, one binary: goldens, gradients, invariants, the command line, faults.
 
 mod cli;
+mod command;
 mod corpus;
 mod docs;
 mod formats;

@@ -9,9 +9,8 @@ use regard::text::{SentencePiece, TokenizerPair};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 #[derive(Deserialize)]
@@ -418,15 +417,9 @@ fn model_folder(name: &str) -> TempDir {
 
 /// Stdout of a command that must succeed.
 fn regard(arguments: &[&str], input: &str) -> String {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_regard"))
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-    let output = child.wait_with_output().unwrap();
+    let mut command = crate::command::regard();
+    command.args(arguments);
+    let output = crate::command::output(command, input.as_bytes());
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
@@ -510,7 +503,7 @@ fn dropout_is_refused_before_anything_is_trained() {
     fs::write(&file, "kan kou\nba\nder\n").unwrap();
     let file = file.to_str().unwrap();
     let out = folder.path().join("out");
-    let output = Command::new(env!("CARGO_BIN_EXE_regard"))
+    let output = crate::command::regard()
         .args([
             "train",
             "--init",

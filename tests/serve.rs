@@ -14,7 +14,7 @@ struct Server {
 
 impl Server {
     fn start(flags: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_regard"))
+        let mut child = crate::command::regard()
             .args(["serve", "--port", "0", "--max-length", "9", "--model", folder().to_str().unwrap()])
             .args(flags)
             .stderr(Stdio::piped())
@@ -141,7 +141,7 @@ fn what_cannot_be_served_is_refused_with_one_message() {
         ),
         (vec!["--model", model, "--beam", "0"], "beam: 0 is too few"),
     ] {
-        let output = Command::new(env!("CARGO_BIN_EXE_regard")).arg("serve").args(&flags).output().unwrap();
+        let output = crate::command::regard().arg("serve").args(&flags).output().unwrap();
         let error = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success() && error.contains(message), "{flags:?}: {error}");
         assert_eq!(error.lines().count(), 1, "{error}");

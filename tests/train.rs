@@ -366,7 +366,7 @@ fn a_time_limit_becomes_a_plan_that_stays() {
 
 /// The command line of a small run.
 fn command(folder: &Path, out: &Path, more: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regard"));
+    let mut command = crate::command::regard();
     command.current_dir(folder).args(["train", "--src", "train.en", "--tgt", "train.fr"]);
     command.args([
         "--valid-src",
@@ -468,7 +468,7 @@ fn a_signal_saves_and_says_how_to_go_on() {
         assert!(text.contains("tokens/s") && text.contains("validation loss"), "{text}");
         // What it says is enough.
         let steps = (losses(&out).len() + 2).to_string();
-        let mut again = Command::new(env!("CARGO_BIN_EXE_regard"));
+        let mut again = crate::command::regard();
         again.current_dir(folder.path()).args(["train", "--resume", "--steps", &steps, "--out"]).arg(&out);
         let (output, text) = finish(again);
         assert!(output.status.success(), "{text}");
@@ -519,13 +519,13 @@ fn wrong_usage_is_told_and_nothing_is_destroyed() {
     assert_eq!(fs::read(out.join("model.safetensors")).unwrap(), before);
 
     let (_, text) = {
-        let mut nothing = Command::new(env!("CARGO_BIN_EXE_regard"));
+        let mut nothing = crate::command::regard();
         nothing.current_dir(folder.path()).args(["train", "--resume", "--out", "nowhere"]);
         finish(nothing)
     };
     assert_eq!(text, "regard: nowhere: there is no run to resume; --src and --tgt start one\n");
     let (output, _) = {
-        let mut usage = Command::new(env!("CARGO_BIN_EXE_regard"));
+        let mut usage = crate::command::regard();
         usage.args(["train", "--src", "a"]);
         finish(usage)
     };
@@ -535,7 +535,7 @@ fn wrong_usage_is_told_and_nothing_is_destroyed() {
 #[test]
 fn the_quickstart_runs_through() {
     let folder = tempfile::tempdir().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_regard"));
+    let mut command = crate::command::regard();
     command.current_dir(folder.path()).args(["quickstart", "--out", "q", "--pairs", "240", "--steps", "3"]);
     let (output, text) = finish(command);
     assert!(output.status.success(), "{text}");

@@ -59,16 +59,9 @@ fn model(seed: u64) -> Result<Model> {
 }
 
 fn regard(arguments: &[&str], input: &[u8]) -> Output {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_regard"))
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    // A command that refuses its arguments does not read its input.
-    let _ = child.stdin.take().unwrap().write_all(input);
-    child.wait_with_output().unwrap()
+    let mut command = crate::command::regard();
+    command.args(arguments);
+    crate::command::output(command, input)
 }
 
 fn translate(flags: &[&str], input: &[u8]) -> (String, String) {
@@ -242,7 +235,7 @@ fn a_beam_larger_than_the_vocabulary_works() {
 #[cfg(unix)]
 fn start(flags: &[&str]) -> (std::process::Child, std::io::BufReader<std::process::ChildStdout>) {
     let model = folder().to_str().unwrap();
-    let mut child = Command::new(env!("CARGO_BIN_EXE_regard"))
+    let mut child = crate::command::regard()
         .args([&["translate", "--model", model, "--max-length", "9"], flags].concat())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

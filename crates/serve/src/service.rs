@@ -110,7 +110,7 @@ impl Read {
     pub(crate) fn queued(&self, sentence: &Sentence, nbest: usize, alignment: bool) -> Queued {
         let text = self.0.as_ref().map_or_else(|| sentence.text.clone(), Spoken::text);
         let attention = alignment || sentence.needs_alignment();
-        Queued { text, search: Search { nbest, attention }, progress: None }
+        Queued::new(text, Search { nbest, attention })
     }
 
     /// What became of it, as translations of the sentence.

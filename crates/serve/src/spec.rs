@@ -67,6 +67,7 @@ const FORMAT: Parameter =
 const USUAL: &[(u16, &str)] = &[
     (400, "A parameter is missing or cannot be used"),
     (403, "The key is wrong"),
+    (408, "The body came too slowly"),
     (413, "The body is too large"),
     (429, "Too many requests a minute; see Retry-After"),
     (500, "The translation failed"),
@@ -110,7 +111,7 @@ const ENDPOINTS: [Endpoint; 14] = [
     Endpoint {
         method: "post",
         path: "/detect",
-        about: "The language of a text, among those that are read",
+        about: "The language of a text, among those that are served",
         input: Input::Body,
         parameters: &[ONE_TEXT, KEY],
         answer: r#"[{"confidence": 90.0, "language": "en"}]"#,

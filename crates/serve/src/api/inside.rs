@@ -76,8 +76,7 @@ pub(super) async fn attention(State(app): State<Arc<App>>, call: Call) -> ApiRes
         Some(translation) => translation.to_owned(),
         None => {
             let search = Search { nbest: 1, attention: false };
-            let sentence = Sentence { text, search, progress: None };
-            let ticket = app.submit(number, vec![sentence])?;
+            let ticket = app.submit(number, vec![Sentence::new(text, search)])?;
             let mut lines = app.in_time(async { Ok(ticket.wait().await?) }).await?;
             lines.pop().map(|line| line.best().text).unwrap_or_default()
         }
