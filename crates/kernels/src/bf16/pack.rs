@@ -3,7 +3,7 @@
 use crate::mat::Mat;
 
 /// Pairs of a row that are rounded before they are brought into their places: a cache line of them.
-const STRETCH: usize = 16;
+pub(super) const STRETCH: usize = 16;
 
 /// The nearest bf16, ties to even, in the upper half of the result; a NaN stays one. What the lower half holds is arbitrary.
 #[inline(always)]
@@ -41,9 +41,59 @@ pub(super) fn words(rows: usize, cols: usize, width: usize) -> usize {
     rows.next_multiple_of(width) * cols.div_ceil(2)
 }
 
+/// A stretch of `W` rows, each of them in one array.
+pub(super) type Stretch<const W: usize> = [[u32; STRETCH]; W];
+
+/// How a stretch is transposed.
+pub(super) trait Turn: Copy {
+    /// `to` gets, for each pair of the stretch, those of its `W` rows; it may end before the stretch does.
+    fn turn<const W: usize>(self, from: &Stretch<W>, to: &mut [u32]);
+}
+
+/// In plain Rust.
+#[derive(Clone, Copy)]
+pub(super) struct Plain;
+
+impl Turn for Plain {
+    #[inline(always)]
+    fn turn<const W: usize>(self, from: &Stretch<W>, to: &mut [u32]) {
+        for (q, to) in to.chunks_exact_mut(W).enumerate() {
+            for (to, pairs) in to.iter_mut().zip(from) {
+                *to = pairs[q];
+            }
+        }
+    }
+}
+
+/// Rounds the pairs at the beginning of `from` to `to`, with a zero where the last one is not whole.
+#[inline(always)]
+fn pairs(from: &[f32], to: &mut [u32; STRETCH]) {
+    if let Some(whole) = from.first_chunk::<{ 2 * STRETCH }>() {
+        for (q, to) in to.iter_mut().enumerate() {
+            *to = pair(whole[2 * q], whole[2 * q + 1]);
+        }
+    } else {
+        for (to, two) in to.iter_mut().zip(from.chunks(2)) {
+            *to = pair(two[0], two.get(1).copied().unwrap_or(0.0));
+        }
+    }
+}
+
+/// The rows of a matrix that lie one behind the other, each rounded, `stride` words apart.
+#[inline(always)]
+pub(super) fn pack_rows(x: Mat<'_>, to: &mut [u32], stride: usize) {
+    assert!(stride.is_multiple_of(STRETCH) && stride >= x.cols.div_ceil(2) && to.len() >= x.rows * stride);
+    for (r, to) in to.chunks_exact_mut(stride).enumerate().take(x.rows) {
+        let (stretches, _) = to.as_chunks_mut::<STRETCH>();
+        for (from, to) in x.row(r).chunks(2 * STRETCH).zip(stretches) {
+            pairs(from, to);
+        }
+    }
+}
+
 /// `[rows, cols]` as `[panel][pair of columns][W rows]`, with zeros where the last panel and the last pair have nothing.
 #[inline(always)]
-pub(super) fn pack<const W: usize>(x: Mat<'_>, to: &mut [u32]) {
+pub(super) fn pack<const W: usize>(turn: impl Turn, x: Mat<'_>, to: &mut [u32]) {
     assert!(to.len() == words(x.rows, x.cols, W) && x.is_within());
     if to.is_empty() {
         return;
@@ -53,7 +103,7 @@ pub(super) fn pack<const W: usize>(x: Mat<'_>, to: &mut [u32]) {
         let rows = W.min(x.rows - panel * W);
         let x = x.rows_from(panel * W, rows);
         if x.col_stride == 1 {
-            along::<W>(x, to);
+            along::<W>(turn, x, to);
         } else if x.row_stride == 1 {
             across::<W>(x, to);
         } else {
@@ -64,26 +114,13 @@ pub(super) fn pack<const W: usize>(x: Mat<'_>, to: &mut [u32]) {
 
 /// A panel whose rows lie one behind the other: stretches of each are rounded, then transposed.
 #[inline(always)]
-fn along<const W: usize>(x: Mat<'_>, to: &mut [u32]) {
+fn along<const W: usize>(turn: impl Turn, x: Mat<'_>, to: &mut [u32]) {
     let mut stretch = [[0; STRETCH]; W];
     for (s, to) in to.chunks_mut(STRETCH * W).enumerate() {
-        for (r, pairs) in stretch.iter_mut().enumerate().take(x.rows) {
-            let from = &x.row(r)[s * 2 * STRETCH..];
-            if let Some(whole) = from.first_chunk::<{ 2 * STRETCH }>() {
-                for (q, pair_of) in pairs.iter_mut().enumerate() {
-                    *pair_of = pair(whole[2 * q], whole[2 * q + 1]);
-                }
-            } else {
-                for (pair_of, two) in pairs.iter_mut().zip(from.chunks(2)) {
-                    *pair_of = pair(two[0], two.get(1).copied().unwrap_or(0.0));
-                }
-            }
+        for (r, to) in stretch.iter_mut().enumerate().take(x.rows) {
+            pairs(&x.row(r)[s * 2 * STRETCH..], to);
         }
-        for (q, to) in to.chunks_exact_mut(W).enumerate() {
-            for (to, pairs) in to.iter_mut().zip(&stretch) {
-                *to = pairs[q];
-            }
-        }
+        turn.turn(&stretch, to);
     }
 }
 

@@ -1,12 +1,15 @@
 //! The product of packed bf16 operands: tiles of the output in registers, blocks of the operands in cache.
 
-use super::pack::{pack, words};
+use super::pack::{pack, pack_rows, words};
 use crate::mat::{Mat, MatMut};
 use crate::matmul::Into;
 use crate::{Isa, Timer};
 
 /// How much of `k` is summed in registers before it is added to the output. Even, so that no pair is torn.
 pub(crate) const DEPTH: usize = 512;
+
+/// Words from one row of the left operand to the next, where it is packed by rows: the pairs of a block.
+pub(super) const BLOCK: usize = DEPTH / 2;
 
 /// Rows of a tile: with two vectors each, 24 sums and their operands fit 32 registers, and hide the latency of the instruction.
 const ROWS: usize = 12;
@@ -39,17 +42,27 @@ pub(super) struct Place {
     pub(super) add: bool,
 }
 
-/// The two things that instruction sets do in their own way.
+/// What instruction sets do in their own way.
 pub(super) trait Kernel: Copy + Send + Sync {
+    /// [`pack_rows`]
+    fn pack_rows(self, x: Mat<'_>, to: &mut [u32]);
+
     /// [`pack`]
     fn pack<const W: usize>(self, x: Mat<'_>, to: &mut [u32]);
 
-    /// A tile: the sum over `pairs` pairs of [`ROWS`] rows at `left` by `V` vectors of columns at `right`.
+    /// A tile: the sum over `pairs` pairs of [`ROWS`] rows at `left` by `V` vectors of columns at `right`. The rows of `left` lie
+    /// `BLOCK` words apart, `BY_ROWS`, or are woven together.
     ///
     /// # Safety
-    /// `left` has `pairs · ROWS` words, `right` `pairs · 2` lines; `place` can be written, and no other thread touches it. It has
-    /// at most `ROWS` rows and `V · LANES` columns.
-    unsafe fn tile<const V: usize>(self, pairs: usize, left: *const u32, right: *const Line, place: Place);
+    /// `left` has `ROWS · BLOCK` words, or `pairs · ROWS`; `right` has `pairs · 2` lines; `place` can be written, and no other thread
+    /// touches it. It has at most `ROWS` rows and `V · LANES` columns.
+    unsafe fn tile<const V: usize, const BY_ROWS: bool>(
+        self,
+        pairs: usize,
+        left: *const u32,
+        right: *const Line,
+        place: Place,
+    );
 }
 
 /// The product with `vdpbf16ps`.
@@ -89,8 +102,10 @@ pub(super) fn product<K: Kernel>(
     }
     let _timer = Timer::start();
     let share = m.div_ceil(threads.max(1)).next_multiple_of(ROWS).max(LEAST);
+    // Numbers of the left operand are broadcast one by one: rows can stay rows.
+    let run = if a.col_stride == 1 { blocks::<K, true> } else { blocks::<K, false> };
     if share >= m {
-        return blocks(kernel, c, a, b, into);
+        return run(kernel, c, a, b, into);
     }
     rayon::scope(|scope| {
         let mut rest = c;
@@ -98,26 +113,31 @@ pub(super) fn product<K: Kernel>(
             let rows = share.min(m - start);
             let (part, others) = rest.split_rows(rows);
             rest = others;
-            scope.spawn(move |_| blocks(kernel, part, a.rows_from(start, rows), b, into));
+            scope.spawn(move |_| run(kernel, part, a.rows_from(start, rows), b, into));
         }
     });
 }
 
 /// The product by one thread. Every number of the operands is rounded and packed once.
-fn blocks<K: Kernel>(kernel: K, mut c: MatMut<'_>, a: Mat<'_>, b: Mat<'_>, into: Into) {
+fn blocks<K: Kernel, const BY_ROWS: bool>(kernel: K, mut c: MatMut<'_>, a: Mat<'_>, b: Mat<'_>, into: Into) {
     let (m, n, k) = (a.rows, b.cols, a.cols);
-    let mut left = vec![0; words(m, k.min(DEPTH), ROWS)];
+    let size = |depth: usize| ROWS * if BY_ROWS { BLOCK } else { depth.div_ceil(2) };
+    let mut left = vec![0; m.div_ceil(ROWS) * size(k.min(DEPTH))];
     let mut right = vec![Line([0; LANES]); words(n.min(WIDE), k.min(DEPTH), COLUMNS) / LANES];
     for start in (0..k).step_by(DEPTH) {
         let depth = DEPTH.min(k - start);
         let pairs = depth.div_ceil(2);
-        let left = &mut left[..words(m, depth, ROWS)];
-        kernel.pack::<ROWS>(a.columns(start, depth), left);
+        let left = &mut left[..m.div_ceil(ROWS) * size(depth)];
+        if BY_ROWS {
+            kernel.pack_rows(a.columns(start, depth), left);
+        } else {
+            kernel.pack::<ROWS>(a.columns(start, depth), left);
+        }
         for first in (0..n).step_by(WIDE) {
             let wide = WIDE.min(n - first);
             let lines = &mut right[..words(wide, depth, COLUMNS) / LANES];
             kernel.pack::<COLUMNS>(b.rows_from(start, depth).columns(first, wide).t(), flat(lines));
-            for (row, left) in (0..m).step_by(ROWS).zip(left.chunks_exact(pairs * ROWS)) {
+            for (row, left) in (0..m).step_by(ROWS).zip(left.chunks_exact(size(depth))) {
                 for (column, right) in (0..wide).step_by(COLUMNS).zip(lines.chunks_exact(pairs * 2)) {
                     let place = Place {
                         // Not followed here; `wrapping_add` asks for nothing.
@@ -131,9 +151,9 @@ fn blocks<K: Kernel>(kernel: K, mut c: MatMut<'_>, a: Mat<'_>, b: Mat<'_>, into:
                     // SAFETY: the panels are whole ones, and the place is inside C, a `&mut` view.
                     unsafe {
                         if place.columns > LANES {
-                            kernel.tile::<2>(pairs, left, right, place);
+                            kernel.tile::<2, BY_ROWS>(pairs, left, right, place);
                         } else {
-                            kernel.tile::<1>(pairs, left, right, place);
+                            kernel.tile::<1, BY_ROWS>(pairs, left, right, place);
                         }
                     }
                 }
@@ -150,7 +170,9 @@ fn flat(lines: &mut [Line]) -> &mut [u32] {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{COLUMNS, Isa, Kernel, LANES, Line, Mat, Place, ROWS, pack};
+    use super::super::pack::{Plain, STRETCH, Stretch, Turn};
+    use super::{BLOCK, COLUMNS, Isa, Kernel, LANES, Line, Mat, Place, ROWS, pack, pack_rows};
+    use crate::simd::avx2::transpose_8x8;
     use std::arch::x86_64::*;
 
     /// Exists only where the CPU has the instruction.
@@ -164,17 +186,45 @@ mod x86 {
         }
     }
 
+    impl Turn for Avx512Bf16 {
+        #[inline(always)]
+        fn turn<const W: usize>(self, from: &Stretch<W>, to: &mut [u32]) {
+            if !W.is_multiple_of(8) || to.len() != W * STRETCH {
+                return Plain.turn(from, to);
+            }
+            for row in (0..W).step_by(8) {
+                for column in (0..STRETCH).step_by(8) {
+                    // SAFETY: a value of this type is proof of AVX2; a block of 8 × 8 words lies inside both, and words are only moved.
+                    unsafe {
+                        let from = from.as_ptr().cast::<u32>().add(row * STRETCH + column);
+                        let to = to.as_mut_ptr().add(column * W + row);
+                        transpose_8x8(from.cast(), STRETCH, to.cast(), W);
+                    }
+                }
+            }
+        }
+    }
+
     impl Kernel for Avx512Bf16 {
-        fn pack<const W: usize>(self, x: Mat<'_>, to: &mut [u32]) {
+        fn pack_rows(self, x: Mat<'_>, to: &mut [u32]) {
             #[target_feature(enable = "avx512f,avx512bw,avx2,fma")]
-            fn compiled<const W: usize>(x: Mat<'_>, to: &mut [u32]) {
-                pack::<W>(x, to);
+            fn compiled(x: Mat<'_>, to: &mut [u32]) {
+                pack_rows(x, to, BLOCK);
             }
             // SAFETY: a value of this type is proof of the features.
-            unsafe { compiled::<W>(x, to) }
+            unsafe { compiled(x, to) }
         }
 
-        unsafe fn tile<const V: usize>(
+        fn pack<const W: usize>(self, x: Mat<'_>, to: &mut [u32]) {
+            #[target_feature(enable = "avx512f,avx512bw,avx2,fma")]
+            fn compiled<const W: usize>(proof: Avx512Bf16, x: Mat<'_>, to: &mut [u32]) {
+                pack::<W>(proof, x, to);
+            }
+            // SAFETY: a value of this type is proof of the features.
+            unsafe { compiled::<W>(self, x, to) }
+        }
+
+        unsafe fn tile<const V: usize, const BY_ROWS: bool>(
             self,
             pairs: usize,
             left: *const u32,
@@ -182,12 +232,17 @@ mod x86 {
             place: Place,
         ) {
             // SAFETY: a value of this type is proof of the features; the caller vouches for the memory.
-            unsafe { tile::<V>(pairs, left, right, place) }
+            unsafe { tile::<V, BY_ROWS>(pairs, left, right, place) }
         }
     }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512bf16,avx2,fma")]
-    unsafe fn tile<const V: usize>(pairs: usize, left: *const u32, right: *const Line, place: Place) {
+    unsafe fn tile<const V: usize, const BY_ROWS: bool>(
+        pairs: usize,
+        left: *const u32,
+        right: *const Line,
+        place: Place,
+    ) {
         const { assert!(V * LANES <= COLUMNS) }
         let mut sums = [[_mm512_setzero_ps(); V]; ROWS];
         for p in 0..pairs {
@@ -197,8 +252,9 @@ mod x86 {
                 *w = unsafe { _mm512_load_si512(right.add(2 * p + v).cast()) };
             }
             for (i, sums) in sums.iter_mut().enumerate() {
+                let at = if BY_ROWS { i * BLOCK + p } else { p * ROWS + i };
                 // SAFETY: the caller vouches for `ROWS` words of each pair.
-                let x = unsafe { *left.add(p * ROWS + i) };
+                let x = unsafe { *left.add(at) };
                 let x = as_bf16(_mm512_set1_epi32(x as i32));
                 for (sum, &w) in sums.iter_mut().zip(&w) {
                     *sum = _mm512_dpbf16_ps(*sum, x, as_bf16(w));

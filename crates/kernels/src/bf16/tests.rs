@@ -1,4 +1,4 @@
-use super::product::{DEPTH, Kernel, Line, Place, product};
+use super::product::{BLOCK, DEPTH, Kernel, Line, Place, product};
 use super::*;
 use crate::naive;
 use crate::testing::{SIZES, assert_close, random, widen};
@@ -17,15 +17,30 @@ struct Model;
 
 impl Kernel for Model {
     fn pack<const W: usize>(self, x: Mat<'_>, to: &mut [u32]) {
-        pack::pack::<W>(x, to);
+        pack::pack::<W>(pack::Plain, x, to);
     }
 
-    unsafe fn tile<const V: usize>(self, pairs: usize, left: *const u32, right: *const Line, place: Place) {
+    fn pack_rows(self, x: Mat<'_>, to: &mut [u32]) {
+        pack::pack_rows(x, to, BLOCK);
+    }
+
+    unsafe fn tile<const V: usize, const BY_ROWS: bool>(
+        self,
+        pairs: usize,
+        left: *const u32,
+        right: *const Line,
+        place: Place,
+    ) {
         for i in 0..place.rows {
             for j in 0..place.columns.min(16 * V) {
                 let sum = (0..pairs).fold(0.0, |sum, p| {
                     // SAFETY: the caller vouches for twelve words and two lines of each pair.
-                    let (x, y) = unsafe { (*left.add(p * 12 + i), *right.cast::<u32>().add(p * 32 + j)) };
+                    let (x, y) = unsafe {
+                        (
+                            *left.add(if BY_ROWS { i * BLOCK + p } else { p * 12 + i }),
+                            *right.cast::<u32>().add(p * 32 + j),
+                        )
+                    };
                     model(sum, x, y)
                 });
                 // SAFETY: the caller vouches for the place.
