@@ -60,6 +60,21 @@ pub fn erf(x: f64) -> f64 {
     total * 2.0 / std::f64::consts::PI.sqrt()
 }
 
+/// One step of a gated recurrent unit: `x [3·h]` from the token and `u [3·h]` from the state `before [h]`, each as reset, update and
+/// candidate. Returns the new state.
+pub fn gru_step(x: &[f64], u: &[f64], before: &[f64]) -> Vec<f64> {
+    let h = before.len();
+    let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+    (0..h)
+        .map(|i| {
+            let reset = sigmoid(x[i] + u[i]);
+            let update = sigmoid(x[h + i] + u[h + i]);
+            let candidate = (x[2 * h + i] + reset * u[2 * h + i]).tanh();
+            (1.0 - update) * candidate + update * before[i]
+        })
+        .collect()
+}
+
 /// What [`attention`] attends with.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
