@@ -7,7 +7,8 @@ use regard::batch::{Batch, Packed};
 use regard::decode::{self, Engine, score_pairs};
 use regard::formats::{GenerationConfig, Languages, Model, Precision, average};
 use regard::model::{
-    Activation, Combine, ModelConfig, NormPlace, Positions, Taped, Transformer, Tying, token_losses,
+    Activation, Combine, Direction, EncoderKind, ModelConfig, NormPlace, Positions, Taped, Transformer,
+    Tying, token_losses,
 };
 use regard::text::{Segmentation, TokenizerPair};
 use serde::Deserialize;
@@ -195,7 +196,7 @@ pub(crate) fn joint() -> TokenizerPair {
 #[test]
 fn every_model_of_ours_comes_back_bit_by_bit() {
     type Change = (&'static str, fn(&mut ModelConfig), &'static str);
-    let changes: [Change; 11] = [
+    let changes: [Change; 15] = [
         ("plain", |_| (), ""),
         ("gelu", |c| (c.activation, c.dropout, c.attention_dropout) = (Activation::Gelu, 0.3, 0.05), ""),
         ("silu", |c| (c.activation, c.scale_embeddings) = (Activation::Silu, false), ""),
@@ -213,6 +214,22 @@ fn every_model_of_ours_comes_back_bit_by_bit() {
             "positions: Marian has sinusoidal ones, not relative",
         ),
         ("window", |c| c.window = Some(4), "window: Marian attends to whole sentences"),
+        ("window encoder", |c| c.encoder = EncoderKind::Window, "encoder: Marian's is attention, not window"),
+        (
+            "recurrent",
+            |c| c.encoder = EncoderKind::Recurrent,
+            "encoder: Marian's is attention, not recurrent",
+        ),
+        (
+            "recurrent forward",
+            |c| (c.encoder, c.encoder_direction) = (EncoderKind::Recurrent, Direction::Forward),
+            "encoder: Marian's is attention, not recurrent",
+        ),
+        (
+            "dilated",
+            |c| (c.encoder, c.kernel_width, c.dilated) = (EncoderKind::Convolutional, 5, true),
+            "encoder: Marian's is attention, not convolutional",
+        ),
         (
             "heads",
             |c| (c.heads, c.d_k, c.d_v) = (3, Some(2), Some(5)),

@@ -3,8 +3,8 @@
 
 use regard::Isa;
 use regard::autograd::ops::{
-    AddNorm, Agreement, CrossAttention, CrossEntropy, Embedding, HeadShape, Linear, PositionVectors,
-    RelativePositions, Residual, SelfAttention,
+    AddNorm, Agreement, CrossAttention, CrossEntropy, Embedding, HeadShape, Linear, Neighbours, Pick,
+    PositionVectors, Recurrent, RecurrentCell, RelativePositions, Residual, SelfAttention,
 };
 use regard::autograd::{Param, Tape, Var};
 use regard::batch::Packed;
@@ -193,6 +193,76 @@ fn cross_attention(rate: f32) -> Case {
     }
 }
 
+/// Sentences of several lengths, one of them empty, in another order than that of their lengths.
+const RAGGED: [usize; 5] = [0, 2, 6, 6, 9];
+
+/// The states of each sentence by the naive twin, one direction after the other.
+fn recurrent(both: bool) -> Case {
+    let (h, rows, directions) = (3, 9, if both { 2 } else { 1 });
+    Case {
+        name: format!("recurrent both {both}"),
+        inputs: vec![(rows, directions * 3 * h)],
+        parameters: [3 * h * h, 3 * h].repeat(directions),
+        record: Box::new(move |tape, w, g, x, p| {
+            let cell = |i: usize| RecurrentCell { weight: p[2 * i], bias: p[2 * i + 1] };
+            let (forward, backward) = (cell(0), both.then(|| cell(1)));
+            tape.push(w, g, Recurrent { x: x[0], forward, backward, offsets: RAGGED.into() })
+        }),
+        definition: Box::new(move |x, p| {
+            let width = directions * h;
+            let mut y = vec![0.0; rows * width];
+            for (i, sentence) in (0..directions).flat_map(|i| RAGGED.windows(2).map(move |w| (i, w))) {
+                let mut state = vec![0.0; h];
+                for t in 0..sentence[1] - sentence[0] {
+                    let row = if i == 0 { sentence[0] + t } else { sentence[1] - 1 - t };
+                    let u: Vec<f64> = (0..3 * h)
+                        .map(|o| {
+                            p[2 * i + 1][o] + (0..h).map(|c| p[2 * i][o * h + c] * state[c]).sum::<f64>()
+                        })
+                        .collect();
+                    state = naive::gru_step(&x[0][(row * directions + i) * 3 * h..][..3 * h], &u, &state);
+                    y[row * width + i * h..][..h].copy_from_slice(&state);
+                }
+            }
+            y
+        }),
+    }
+}
+
+fn neighbours(width: usize, dilation: usize) -> Case {
+    let (d, rows) = (3, 9);
+    Case {
+        name: format!("neighbours {width}, {dilation} apart"),
+        inputs: vec![(rows, d)],
+        parameters: vec![],
+        record: Box::new(move |tape, w, g, x, _| {
+            tape.push(w, g, Neighbours { x: x[0], width, dilation, offsets: RAGGED.into() })
+        }),
+        definition: Box::new(move |x, _| {
+            let sentence = |row: usize| RAGGED.windows(2).find(|w| (w[0]..w[1]).contains(&row)).unwrap();
+            (0..rows * width * d)
+                .map(|i| {
+                    let (row, tap, c) = (i / (width * d), i / d % width, i % d);
+                    let there = row as isize + (tap as isize - width as isize / 2) * dilation as isize;
+                    let inside = |w: &[usize]| (w[0] as isize..w[1] as isize).contains(&there);
+                    if inside(sentence(row)) { x[0][there as usize * d + c] } else { 0.0 }
+                })
+                .collect()
+        }),
+    }
+}
+
+fn pick() -> Case {
+    let (d, rows) = (3, [4usize, 0, 4]);
+    Case {
+        name: "pick".into(),
+        inputs: vec![(5, d)],
+        parameters: vec![],
+        record: Box::new(move |tape, w, g, x, _| tape.push(w, g, Pick { x: x[0], rows: rows.into() })),
+        definition: Box::new(move |x, _| rows.iter().flat_map(|row| x[0][row * d..][..d].to_vec()).collect()),
+    }
+}
+
 fn embedding(learned: bool, concatenate: bool, rate: f32) -> Case {
     let (words, d, scale) = (6usize, 4usize, 2.0f32);
     let pad = words as u32 - 1;
@@ -322,6 +392,8 @@ fn table() -> Vec<Case> {
         }
     }
     cases.push(add_norm(false, 0.0));
+    cases.extend([recurrent(false), recurrent(true), pick()]);
+    cases.extend([neighbours(3, 1), neighbours(3, 2), neighbours(5, 1), neighbours(3, 100)]);
     cases.extend([
         cross_entropy(7, 0.0, false),
         cross_entropy(7, 0.1, true),

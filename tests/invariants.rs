@@ -3,8 +3,8 @@
 use regard::autograd::Tape;
 use regard::batch::{Batch, Packed};
 use regard::model::{
-    Activation, Combine, ModelConfig, NormPlace, Positions, Taped, Transformer, Tying, layer_outputs,
-    positions,
+    Activation, Combine, Direction, EncoderKind, ModelConfig, NormPlace, Positions, Taped, Transformer,
+    Tying, layer_outputs, positions,
 };
 use regard::train::{StepReport, StepSettings, Trainer};
 use regard::{Isa, Key};
@@ -53,7 +53,29 @@ pub(crate) fn variants() -> Vec<(String, ModelConfig)> {
         let config = ModelConfig { activation, d_k: Some(3), d_v: Some(5), heads: 3, ..small() };
         all.push((format!("{activation:?} with heads of their own width"), config));
     }
+    for (name, encoder) in encoders() {
+        for norm in [NormPlace::Post, NormPlace::Pre] {
+            for positions in [Positions::Sinusoidal, Positions::None] {
+                let config = ModelConfig { norm, positions, ..encoder.clone() };
+                all.push((format!("{name} {norm:?} {positions:?}"), config));
+            }
+        }
+    }
     all
+}
+
+/// Every kind of encoder but the paper's.
+pub(crate) fn encoders() -> [(&'static str, ModelConfig); 6] {
+    let of = |encoder| ModelConfig { encoder, ..small() };
+    let (recurrent, convolutional) = (of(EncoderKind::Recurrent), of(EncoderKind::Convolutional));
+    [
+        ("window", ModelConfig { window: Some(2), ..of(EncoderKind::Window) }),
+        ("recurrent, both directions", recurrent.clone()),
+        ("recurrent", ModelConfig { encoder_direction: Direction::Forward, ..recurrent }),
+        ("convolutional", convolutional.clone()),
+        ("wide", ModelConfig { kernel_width: 5, ..convolutional.clone() }),
+        ("dilated", ModelConfig { dilated: true, ..convolutional }),
+    ]
 }
 
 pub(crate) fn sentences(count: usize, seed: u64) -> Vec<Vec<u32>> {
@@ -127,6 +149,31 @@ fn without_positions_shuffled_words_give_shuffled_vectors() {
         let back: Vec<f32> = order.iter().flat_map(|&i| plain[i * D..(i + 1) * D].to_vec()).collect();
         let difference = largest_difference(&back, &other);
         assert_eq!(difference < 1e-5, same, "{positions:?}: {difference}");
+    }
+}
+
+#[test]
+fn an_encoder_reaches_as_far_as_its_kind_says() {
+    // Two layers over 12 tokens: which outputs change when token 4 does.
+    let reached: [&[usize]; 6] = [
+        &[0, 1, 2, 3, 4, 5, 6, 7, 8],
+        &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
+        &[4, 5, 6, 7, 8, 9, 10, 11],
+        &[2, 3, 4, 5, 6],
+        &[0, 1, 2, 3, 4, 5, 6, 7, 8],
+        &[0, 1, 2, 3, 4, 5, 6, 7, 8],
+    ];
+    let mut sentence: Vec<u32> = (0..12).collect();
+    for ((name, config), reached) in encoders().into_iter().zip(reached) {
+        let model = Transformer::new(config).unwrap();
+        let weights = model.parameters().initialise(5);
+        sentence[4] = 4;
+        let before = encode(&model, &weights, &[&sentence]);
+        sentence[4] = 20;
+        let after = encode(&model, &weights, &[&sentence]);
+        let changed: Vec<usize> =
+            (0..12).filter(|i| before[i * D..(i + 1) * D] != after[i * D..(i + 1) * D]).collect();
+        assert_eq!(changed, reached, "{name}");
     }
 }
 
@@ -284,6 +331,19 @@ fn two_passes_that_agree_add_nothing_and_two_that_drop_differently_do() {
 }
 
 #[test]
+fn every_encoder_learns_the_same_on_one_thread_as_on_three() {
+    for (name, config) in encoders() {
+        let step = |threads: usize| {
+            let mut trainer = trainer(ModelConfig { dropout: 0.2, ..config.clone() }, threads);
+            trainer.step(&[batch(30, 2)], 0.01).unwrap();
+            trainer.gradient().to_vec()
+        };
+        let difference = largest_difference(&step(1), &step(3));
+        assert!(difference < 1e-6, "{name}: {difference}");
+    }
+}
+
+#[test]
 fn threads_and_splits_change_only_the_rounding() {
     // Dropout is on: its random numbers must be the same for every split.
     let batches: Vec<Vec<Batch>> = (0..3).map(|i| vec![batch(30, 10 * i)]).collect();
@@ -331,17 +391,19 @@ fn the_padding_row_stays_zero() {
 
 #[test]
 fn memory_stops_growing_after_the_first_steps() {
-    let mut trainer = trainer(small(), 2);
-    let longest = batch(50, 3);
-    for _ in 0..2 {
-        trainer.step(std::slice::from_ref(&longest), 1e-3).unwrap();
+    for (name, config) in encoders().into_iter().chain([("attention", small())]) {
+        let mut trainer = trainer(config, 2);
+        let longest = batch(50, 3);
+        for _ in 0..2 {
+            trainer.step(std::slice::from_ref(&longest), 1e-3).unwrap();
+        }
+        let before = trainer.tape_capacity();
+        for i in 0..20 {
+            trainer.step(&[longest.part(0..10 + i)], 1e-3).unwrap();
+        }
+        trainer.step(&[longest], 1e-3).unwrap();
+        assert_eq!(trainer.tape_capacity(), before, "{name}");
     }
-    let before = trainer.tape_capacity();
-    for i in 0..20 {
-        trainer.step(&[longest.part(0..10 + i)], 1e-3).unwrap();
-    }
-    trainer.step(&[longest], 1e-3).unwrap();
-    assert_eq!(trainer.tape_capacity(), before);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Search: caches, beams, limits, sampling, ensembles.
 
-use crate::invariants::{WORDS, sentences, small, variants};
+use crate::invariants::{WORDS, encoders, sentences, small, variants};
 use regard::Isa;
 use regard::autograd::Tape;
 use regard::batch::Batch;
@@ -284,19 +284,25 @@ fn forced_decoding_gives_the_probabilities_of_the_tape() {
 
 #[test]
 fn eight_bits_find_nearly_the_same() {
-    let of = model(small(), 3);
+    for (name, config) in encoders().into_iter().chain([("attention", small())]) {
+        nearly_the_same(name, config);
+    }
+}
+
+fn nearly_the_same(name: &str, config: ModelConfig) {
+    let of = model(config, 3);
     let (f32, int8) = (engine(&of, None), Engine::new(&of.0, &of.1, None, Precision::Int8, Isa::best()));
     assert!(int8.bytes() < f32.bytes());
     let pairs: Vec<(Vec<u32>, Vec<u32>)> = sources(30).into_iter().zip(sentences(30, 5)).collect();
     let [a, b] = [&f32, &int8].map(|e| score_pairs(&[e], &pairs, 2).unwrap().concat());
     let mean = a.iter().zip(&b).map(|(a, b)| (a - b).abs()).sum::<f32>() / a.len() as f32;
-    assert!(mean > 0.0 && mean < 0.1, "{mean}");
+    assert!(mean > 0.0 && mean < 0.1, "{name}: {mean}");
     // The number of threads, the batch and the order change nothing in 8 bits either.
     let sources = sources(20);
     let want = search_ensemble(&[&int8], &sources, &options(3), 1).unwrap();
     for (batch, threads) in [(1, 1), (1, 2), (5, 3)] {
         let options = SearchOptions { batch, ..options(3) };
-        assert_eq!(search_ensemble(&[&int8], &sources, &options, threads).unwrap(), want);
+        assert_eq!(search_ensemble(&[&int8], &sources, &options, threads).unwrap(), want, "{name}");
     }
 }
 

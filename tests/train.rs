@@ -37,7 +37,7 @@ impl Progress for Watch<'_> {
 }
 
 /// Runs until `after`, if that comes before the end.
-fn run(
+pub(crate) fn run(
     config: &TrainConfig,
     out: &Path,
     resume: bool,
@@ -62,7 +62,7 @@ fn write_corpus(folder: &Path, pairs: usize) {
     }
 }
 
-fn small_config(folder: &Path) -> TrainConfig {
+pub(crate) fn small_config(folder: &Path) -> TrainConfig {
     write_corpus(folder, 60);
     let mut config = TrainConfig::new(Preset::Tiny);
     config.data.src = vec![folder.join("train.en")];
@@ -84,7 +84,7 @@ fn small_config(folder: &Path) -> TrainConfig {
 }
 
 /// Loss by step, exact.
-fn losses(out: &Path) -> Vec<(u64, f64)> {
+pub(crate) fn losses(out: &Path) -> Vec<(u64, f64)> {
     let records = read_log(&out.join("logs/log.jsonl")).unwrap();
     let of = |r: &Record| match r {
         Record::Step(r) => Some((r.step, r.loss)),

@@ -1,5 +1,6 @@
 //! The record of a forward pass and the walk back over it.
 
+use super::ops::RecurrentScratch;
 use regard_kernels::{Into, Isa, Mat, Scratch};
 use std::ops::Range;
 
@@ -102,6 +103,8 @@ pub struct Workspace {
     pub attention: Scratch,
     /// Logits of a block.
     pub logits: Vec<f32>,
+    /// The recurrent operation's.
+    pub recurrent: RecurrentScratch,
 }
 
 /// What an operation sees on the way back.
@@ -328,6 +331,8 @@ impl Tape {
     /// How many numbers of memory it holds: what must stop growing after the first steps.
     pub fn capacity(&self) -> usize {
         let values: usize = self.values.iter().map(|s| s.data.capacity()).sum();
-        values + self.pool.0.iter().map(Vec::capacity).sum::<usize>() + self.workspace.logits.capacity()
+        let Workspace { logits, recurrent, .. } = &self.workspace;
+        let pool: usize = self.pool.0.iter().map(Vec::capacity).sum();
+        values + pool + logits.capacity() + recurrent.capacity()
     }
 }

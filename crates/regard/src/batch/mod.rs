@@ -2,6 +2,8 @@
 
 mod packed;
 mod plan;
+mod steps;
 
 pub use packed::{Batch, Packed};
 pub use plan::{BatchSettings, plan_epoch};
+pub(crate) use steps::TimeSteps;

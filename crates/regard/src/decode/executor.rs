@@ -4,8 +4,8 @@ use super::Engine;
 use crate::autograd::ops::HeadShape;
 use crate::batch::Packed;
 use crate::model::{
-    Combine, CrossAttentionLayer, EmbeddingLayer, Executor, LinearLayer, NormLayer, Positions,
-    SelfAttentionLayer, Side, positions,
+    Combine, ConvolutionLayer, CrossAttentionLayer, EmbeddingLayer, Executor, LinearLayer, NormLayer,
+    Positions, RecurrentLayer, SelfAttentionLayer, Side, positions,
 };
 use regard_kernels::{
     Activation, Attention, Gathered, Mat, MatMut, Norm, NormSaved, Relative, RowScratch, Scratch, Team,
@@ -83,10 +83,12 @@ pub(super) struct Inference<'a> {
     slots: Vec<Slot>,
     used: usize,
     caches: Caches,
-    source: Packed,
+    pub(super) source: Packed,
     sinusoids: Vec<f32>,
     attention: Scratch,
     scores: Vec<f32>,
+    /// Of recurrent layers: the states, and for each step what it leaves behind.
+    pub(super) states: (Vec<f32>, Vec<f32>),
     quantized: RowScratch,
     windowed: Lists,
     /// Where cross-attention weights go, if they are wanted: `[h, n]` a hypothesis, layer by layer.
@@ -111,6 +113,7 @@ impl<'a> Inference<'a> {
             sinusoids: Vec::new(),
             attention: Scratch::default(),
             scores: Vec::new(),
+            states: (Vec::new(), Vec::new()),
             quantized: RowScratch::default(),
             windowed: Lists::default(),
             cross_weights: None,
@@ -150,26 +153,28 @@ impl<'a> Inference<'a> {
         (values, &mut self.quantized, &mut self.team)
     }
 
-    fn get(&self, x: Tensor) -> (&[f32], usize, usize) {
-        match x {
-            Tensor::Slot(i) => {
-                let slot = &self.slots[i];
-                (&slot.data[..slot.rows * slot.cols], slot.rows, slot.cols)
-            }
-            Tensor::Memory(layer) => {
-                let data = &self.caches.memory[layer];
-                (data, self.caches.memory_rows, data.len() / self.caches.memory_rows.max(1))
-            }
-        }
+    pub(super) fn get(&self, x: Tensor) -> (&[f32], usize, usize) {
+        value(&self.slots, &self.caches, x)
     }
 
-    fn mat(&self, x: Tensor) -> Mat<'_> {
+    /// A value beside what products with it need.
+    pub(super) fn with_tools(&mut self, x: Tensor) -> (Mat<'_>, &mut Team, &mut RowScratch) {
+        let (data, rows, cols) = value(&self.slots, &self.caches, x);
+        (Mat::new(data, rows, cols), &mut self.team, &mut self.quantized)
+    }
+
+    pub(super) fn mat(&self, x: Tensor) -> Mat<'_> {
         let (data, rows, cols) = self.get(x);
         Mat::new(data, rows, cols)
     }
 
     /// A new value, filled by `fill`, which sees the others.
-    fn make(&mut self, rows: usize, cols: usize, fill: impl FnOnce(&mut Self, &mut [f32])) -> Tensor {
+    pub(super) fn make(
+        &mut self,
+        rows: usize,
+        cols: usize,
+        fill: impl FnOnce(&mut Self, &mut [f32]),
+    ) -> Tensor {
         if self.slots.len() == self.used {
             self.slots.push(Slot::default());
         }
@@ -189,20 +194,13 @@ impl<'a> Inference<'a> {
     fn project(&mut self, x: Tensor, layer: &LinearLayer, activation: Activation, y: &mut [f32]) {
         let engine = self.engine;
         let (matrix, bias) = (engine.matrix(layer.weight), engine.vector(layer.bias));
-        let mut quantized = std::mem::take(&mut self.quantized);
-        let (_, rows, _) = self.get(x);
-        let slot = match x {
-            Tensor::Slot(i) => &self.slots[i].data[..rows * matrix.inputs()],
-            Tensor::Memory(layer) => &self.caches.memory[layer],
-        };
-        let input = matrix.rows(Mat::new(slot, rows, matrix.inputs()), &mut quantized);
+        let (x, team, quantized) = self.with_tools(x);
         let identity = activation == Activation::Identity;
-        let to = MatMut::new(y, rows, matrix.outputs());
-        matrix.product_by(&mut self.team, input, identity.then_some(bias), to);
+        let to = MatMut::new(y, x.rows(), matrix.outputs());
+        matrix.product_by(team, matrix.rows(x, quantized), identity.then_some(bias), to);
         if !identity {
             activate(engine.isa(), y, bias, activation, None, None);
         }
-        self.quantized = quantized;
     }
 
     fn affine(&mut self, x: Tensor, layer: &LinearLayer, activation: Activation) -> Tensor {
@@ -394,6 +392,14 @@ impl Executor for Pass<'_, '_> {
         }
     }
 
+    fn recurrent(&mut self, gates: Tensor, layer: &RecurrentLayer) -> Tensor {
+        self.on.states(gates, layer)
+    }
+
+    fn neighbours(&mut self, x: Tensor, layer: &ConvolutionLayer) -> Tensor {
+        self.on.around(x, layer)
+    }
+
     fn memory(&mut self, _: Tensor, layer: &CrossAttentionLayer) -> Tensor {
         Tensor::Memory(layer.layer)
     }
@@ -447,6 +453,20 @@ impl Executor for Pass<'_, '_> {
         self.on.slots.swap(0, i);
         self.on.used = 1;
         Tensor::Slot(0)
+    }
+}
+
+/// The numbers of a value, its rows and its columns.
+fn value<'a>(slots: &'a [Slot], caches: &'a Caches, x: Tensor) -> (&'a [f32], usize, usize) {
+    match x {
+        Tensor::Slot(i) => {
+            let slot = &slots[i];
+            (&slot.data[..slot.rows * slot.cols], slot.rows, slot.cols)
+        }
+        Tensor::Memory(layer) => {
+            let data = &caches.memory[layer];
+            (data, caches.memory_rows, data.len() / caches.memory_rows.max(1))
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod beam;
 mod constraints;
+mod encoders;
 mod engine;
 mod executor;
 mod hypotheses;

@@ -6,7 +6,9 @@
 use super::Precision;
 use super::generation::first;
 use super::json::Keys;
-use crate::model::{Activation, Combine, ModelConfig, NormPlace, Parameter, Positions, Transformer, Tying};
+use crate::model::{
+    Activation, Combine, EncoderKind, ModelConfig, NormPlace, Parameter, Positions, Transformer, Tying,
+};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -39,6 +41,10 @@ pub(super) fn why_not(config: &ModelConfig) -> Vec<String> {
         format!("positions: Marian has sinusoidal ones, not {}", name(&config.positions)),
     );
     unless(config.combine == Combine::Add, "combine: Marian adds positions".into());
+    unless(
+        config.encoder == EncoderKind::Attention,
+        format!("encoder: Marian's is attention, not {}", config.encoder.name()),
+    );
     unless(config.window.is_none(), "window: Marian attends to whole sentences".into());
     for (field, width) in [("d_k", config.d_k), ("d_v", config.d_v)] {
         unless(
@@ -345,6 +351,6 @@ pub(super) fn places_of(parameter: &Parameter, config: &ModelConfig) -> Vec<Plac
             return vec![named(format!("model.{stem}{theirs}.{kind}"), 0, *rows, *cols)];
         }
     }
-    // Learned, relative and concatenated positions keep our names.
+    // Learned, relative and concatenated positions keep our names, as do encoders that do not attend.
     vec![named(format!("model.{ours}"), 0, *rows, *cols)]
 }

@@ -27,7 +27,7 @@ pub use hub::resolve;
 pub use safetensors::Precision;
 
 use crate::decode::{self, Engine, Values};
-use crate::model::{Combine, ModelConfig, Parameter, Positions, Transformer};
+use crate::model::{Combine, EncoderKind, ModelConfig, Parameter, Positions, Transformer};
 use crate::text::{self, TokenizerPair};
 use crate::{Error, Isa, Result};
 use json::Keys;
@@ -304,8 +304,13 @@ fn check_sizes(config: &ModelConfig, file: &Weights) -> Result<()> {
         Positions::Sinusoidal | Positions::None => 0,
     };
     let joined = if config.combine == Combine::Concatenate { 2 * d * d } else { 0 };
+    let mixing = match config.encoder {
+        EncoderKind::Attention | EncoderKind::Window => 0,
+        EncoderKind::Recurrent => 3 * d * d,
+        EncoderKind::Convolutional => config.kernel_width as u128 * d * d,
+    };
     let projections = [heads.keys(), heads.values(), config.d_ff].map(|rows| rows as u128 * d);
-    let largest = projections.into_iter().chain([positions, joined]).max().unwrap_or(0);
+    let largest = projections.into_iter().chain([positions, joined, mixing]).max().unwrap_or(0);
     let numbers = file.most_numbers() as u128;
     if largest > numbers {
         return refuse(format!(

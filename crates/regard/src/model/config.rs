@@ -42,6 +42,44 @@ pub enum Combine {
     Concatenate,
 }
 
+/// How the tokens of the source get to know each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EncoderKind {
+    /// Self-attention, the paper's: `y_t = f(x_t, X, X)`.
+    #[default]
+    Attention,
+    /// Self-attention within a window; the decoder's is not restricted.
+    Window,
+    /// A gated recurrent unit: `y_t = f(y_{t-1}, x_t)`.
+    Recurrent,
+    /// A convolution over neighbouring tokens: `y_t = f(x_{t-1}, x_t, x_{t+1})`.
+    Convolutional,
+}
+
+impl EncoderKind {
+    /// Its name in settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            EncoderKind::Attention => "attention",
+            EncoderKind::Window => "window",
+            EncoderKind::Recurrent => "recurrent",
+            EncoderKind::Convolutional => "convolutional",
+        }
+    }
+}
+
+/// Which way a recurrent encoder reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// From the beginning and from the end, each with half of the width.
+    #[default]
+    Both,
+    /// From the beginning alone.
+    Forward,
+}
+
 /// Which of the three vocabulary matrices (source, target, output) are one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -116,8 +154,17 @@ pub struct ModelConfig {
     pub max_positions: usize,
     /// The longest distance that relative positions tell apart.
     pub relative_reach: usize,
-    /// Self-attention reaches only so many tokens to each side; all of them if not given.
+    /// Self-attention reaches only so many tokens to each side; all of them if not given. With `encoder = window` it is the
+    /// encoder's reach alone, 4 if not given.
     pub window: Option<usize>,
+    /// What mixes the tokens in the encoder's layers.
+    pub encoder: EncoderKind,
+    /// Which way a recurrent encoder reads.
+    pub encoder_direction: Direction,
+    /// Tokens that a convolutional encoder sees at once, its own in their middle.
+    pub kernel_width: usize,
+    /// Whether a convolutional encoder's tokens lie 1, k, k², … apart, more from layer to layer, so that log_k n layers reach all.
+    pub dilated: bool,
 }
 
 impl Default for ModelConfig {
@@ -145,6 +192,10 @@ impl Default for ModelConfig {
             max_positions: 512,
             relative_reach: 16,
             window: None,
+            encoder: EncoderKind::Attention,
+            encoder_direction: Direction::Both,
+            kernel_width: KERNEL_WIDTH,
+            dilated: false,
         }
     }
 }
@@ -207,6 +258,25 @@ impl ModelConfig {
         if self.scale_embeddings { (self.d_model as f32).sqrt() } else { 1.0 }
     }
 
+    /// How far the encoder's self-attention reaches, if that is restricted.
+    pub(crate) fn encoder_window(&self) -> Option<usize> {
+        match self.encoder {
+            EncoderKind::Window => Some(self.window.unwrap_or(WINDOW)),
+            _ => self.window,
+        }
+    }
+
+    /// How far the decoder's reaches.
+    pub(crate) fn decoder_window(&self) -> Option<usize> {
+        self.window.filter(|_| self.encoder != EncoderKind::Window)
+    }
+
+    /// How far apart the tokens are that layer `layer` of a convolutional encoder sees at once.
+    pub(crate) fn dilation(&self, layer: usize) -> usize {
+        let times = if self.dilated { u32::try_from(layer).unwrap_or(u32::MAX) } else { 0 };
+        self.kernel_width.saturating_pow(times).min(MOST)
+    }
+
     /// Refuses what makes no sense, by the name of the field.
     pub fn validate(&self) -> Result<()> {
         let refuse = |field: &str, message: String| Err(Error::config(field, message));
@@ -223,6 +293,7 @@ impl ModelConfig {
             ("max_positions", self.max_positions, 1),
             ("relative_reach", self.relative_reach, 1),
             ("window", self.window.unwrap_or(1), 1),
+            ("kernel_width", self.kernel_width, 3),
         ] {
             if value < least {
                 return refuse(field, format!("{value} is too few, at least {least} is needed"));
@@ -275,6 +346,47 @@ impl ModelConfig {
             let message = "concatenate needs position vectors; use positions = sinusoidal or learned".into();
             return refuse("combine", message);
         }
+        self.validate_encoder()
+    }
+
+    /// Refuses settings that the kind of encoder has no use for.
+    fn validate_encoder(&self) -> Result<()> {
+        let refuse = |field: &str, message: String| Err(Error::config(field, message));
+        let kind = self.encoder.name();
+        let attends = matches!(self.encoder, EncoderKind::Attention | EncoderKind::Window);
+        if !attends && self.positions == Positions::Relative {
+            let message = format!(
+                "relative ones belong to self-attention, which a {kind} encoder has not; use sinusoidal, learned or none"
+            );
+            return refuse("positions", message);
+        }
+        if let Some(window) = self.window.filter(|_| !attends) {
+            let message = format!(
+                "{window} restricts self-attention, which a {kind} encoder has not; use encoder = window or attention"
+            );
+            return refuse("window", message);
+        }
+        let (both, recurrent) =
+            (self.encoder_direction == Direction::Both, self.encoder == EncoderKind::Recurrent);
+        if !recurrent && !both {
+            return refuse("encoder_direction", format!("only encoder = recurrent has one, not {kind}"));
+        }
+        if recurrent && both && !self.d_model.is_multiple_of(2) {
+            let message = format!("{} is odd; each direction gets half, so it must be even", self.d_model);
+            return refuse("d_model", message);
+        }
+        if self.encoder != EncoderKind::Convolutional {
+            if self.kernel_width != KERNEL_WIDTH {
+                return refuse("kernel_width", format!("only encoder = convolutional has one, not {kind}"));
+            }
+            if self.dilated {
+                return refuse("dilated", format!("only encoder = convolutional can be, not {kind}"));
+            }
+        }
+        if self.kernel_width.is_multiple_of(2) {
+            let message = format!("{} is even; a token in the middle needs 3, 5, 7, …", self.kernel_width);
+            return refuse("kernel_width", message);
+        }
         Ok(())
     }
 
@@ -286,14 +398,29 @@ impl ModelConfig {
         let ff = 2.0 * d * self.d_ff as f64;
         let scores = (heads * (d_k + d_v)) as f64;
         let cross = scores * d;
-        let reach = |n: f64| self.window.map_or(n, |w| n.min(2.0 * w as f64 + 1.0));
-        let encoder = n * (attention + ff + scores * reach(n));
-        let decoder = m * (attention + cross + ff + scores * (reach(m) + n)) + n * cross;
+        let reach = |n: f64, window: Option<usize>| window.map_or(n, |w| n.min(2.0 * w as f64 + 1.0));
+        let mixing = match (self.encoder, self.encoder_direction) {
+            (EncoderKind::Attention | EncoderKind::Window, _) => {
+                attention + scores * reach(n, self.encoder_window())
+            }
+            (EncoderKind::Recurrent, Direction::Both) => 5.5 * d * d,
+            (EncoderKind::Recurrent, Direction::Forward) => 7.0 * d * d,
+            (EncoderKind::Convolutional, _) => (self.kernel_width as f64 + 1.0) * d * d,
+        };
+        let encoder = n * (mixing + ff);
+        let decoder =
+            m * (attention + cross + ff + scores * (reach(m, self.decoder_window()) + n)) + n * cross;
         self.encoder_layers as f64 * encoder
             + self.decoder_layers as f64 * decoder
             + m * d * self.target_vocabulary as f64
     }
 }
+
+/// Tokens that a convolution sees at once, if nothing is said.
+const KERNEL_WIDTH: usize = 3;
+
+/// The reach of `encoder = window`, if nothing is said.
+const WINDOW: usize = 4;
 
 /// No dimension is larger: products of a few of them stay far from overflow.
 const MOST: usize = 1 << 24;
@@ -323,60 +450,4 @@ mod activation_name {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn refusal(change: impl Fn(&mut ModelConfig)) -> String {
-        let mut config = Preset::Tiny.config(100);
-        assert!(config.validate().is_ok());
-        change(&mut config);
-        config.validate().unwrap_err().to_string()
-    }
-
-    #[test]
-    fn nonsense_is_refused_by_the_name_of_the_field() {
-        assert_eq!(
-            refusal(|c| c.heads = 3),
-            "heads: 3 does not divide d_model = 128; use one of 1, 2, 4, 8, 16, 32, 64, or set d_k and d_v"
-        );
-        assert_eq!(refusal(|c| c.encoder_layers = 0), "encoder_layers: 0 is too few, at least 1 is needed");
-        assert_eq!(refusal(|c| c.decoder_layers = 0), "decoder_layers: 0 is too few, at least 1 is needed");
-        assert_eq!(refusal(|c| c.heads = 0), "heads: 0 is too few, at least 1 is needed");
-        assert_eq!(
-            refusal(|c| c.d_ff = usize::MAX).split(',').next_back(),
-            Some(" at most 16777216 is possible")
-        );
-        assert_eq!(
-            refusal(|c| c.dropout = 1.0),
-            "dropout: 1 is not a rate from 0 up to, but not including, 1"
-        );
-        assert!(refusal(|c| c.attention_dropout = f32::NAN).starts_with("attention_dropout: NaN"));
-        assert!(refusal(|c| c.source_vocabulary = 99).starts_with("tying: three-way needs one vocabulary"));
-        assert!(refusal(|c| (c.d_model, c.heads) = (7, 7)).starts_with("d_model: 7 is odd"));
-        assert!(
-            refusal(|c| (c.combine, c.positions) = (Combine::Concatenate, Positions::None))
-                .starts_with("combine:")
-        );
-        assert!(refusal(|c| c.window = Some(0)).starts_with("window: 0 is too few"));
-        assert!(refusal(|c| c.norm_epsilon = 0.0).starts_with("norm_epsilon: 0 is not"));
-    }
-
-    #[test]
-    fn heads_need_not_divide_the_width_when_their_own_is_given() {
-        let mut config = Preset::Tiny.config(100);
-        (config.heads, config.d_k, config.d_v) = (3, Some(8), Some(16));
-        assert!(config.validate().is_ok());
-        assert_eq!(config.head_shape(), HeadShape { heads: 3, d_k: 8, d_v: 16 });
-    }
-
-    #[test]
-    fn a_config_survives_json_and_unknown_keys_do_not() {
-        let config = ModelConfig { activation: Activation::Silu, window: Some(4), ..Preset::Base.config(50) };
-        let text = serde_json::to_string(&config).unwrap();
-        assert_eq!(serde_json::from_str::<ModelConfig>(&text).unwrap(), config);
-        let error = serde_json::from_str::<ModelConfig>(r#"{"d_modle": 3}"#).unwrap_err().to_string();
-        assert!(error.starts_with("unknown field `d_modle`"), "{error}");
-        let error = serde_json::from_str::<ModelConfig>(r#"{"activation": "tanh"}"#).unwrap_err().to_string();
-        assert!(error.starts_with("unknown activation \"tanh\", use relu"), "{error}");
-    }
-}
+mod tests;

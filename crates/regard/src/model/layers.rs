@@ -1,9 +1,10 @@
 //! The wiring of encoder and decoder, once, over whatever executes it.
 
-use super::config::{Combine, ModelConfig, NormPlace, Positions, Tying};
-use super::parameters::{Initial, Parameters, RELATIVE};
+use super::builder::Builder;
+use super::config::{ModelConfig, NormPlace, Tying};
+use super::parameters::Parameters;
 use crate::autograd::Param;
-use crate::autograd::ops::{HeadShape, RelativePositions};
+use crate::autograd::ops::RelativePositions;
 use crate::{Error, Result};
 use regard_kernels::Mask;
 use std::sync::Arc;
@@ -66,6 +67,32 @@ pub struct SelfAttentionLayer {
     pub(crate) relative: Option<RelativePositions>,
 }
 
+/// A gated recurrent unit with its projections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecurrentLayer {
+    /// What the tokens give to the gates, of all directions side by side.
+    pub(crate) input: LinearLayer,
+    /// What the state gives to them, read from the beginning: `[3·h, h]`.
+    pub(crate) forward: LinearLayer,
+    /// The same, read from the end.
+    pub(crate) backward: Option<LinearLayer>,
+    pub(crate) out: LinearLayer,
+    pub(crate) norm: NormLayer,
+}
+
+/// A convolution over neighbouring tokens, with its activation and projection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConvolutionLayer {
+    /// How many tokens it sees at once, its own in their middle.
+    pub(crate) width: usize,
+    /// How far they are apart.
+    pub(crate) dilation: usize,
+    /// Over all of them side by side.
+    pub(crate) kernel: LinearLayer,
+    pub(crate) out: LinearLayer,
+    pub(crate) norm: NormLayer,
+}
+
 /// Cross-attention with its projections: queries of the decoder, keys and values of the encoder's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrossAttentionLayer {
@@ -79,15 +106,23 @@ pub struct CrossAttentionLayer {
 
 /// The position-wise feed-forward layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct FeedForwardLayer {
-    up: LinearLayer,
-    down: LinearLayer,
-    norm: NormLayer,
+pub(super) struct FeedForwardLayer {
+    pub(super) up: LinearLayer,
+    pub(super) down: LinearLayer,
+    pub(super) norm: NormLayer,
+}
+
+/// How the tokens of the source get to know each other: the one thing in which encoders differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mixing {
+    Attention(SelfAttentionLayer),
+    Recurrent(RecurrentLayer),
+    Convolution(ConvolutionLayer),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct EncoderLayer {
-    self_attention: SelfAttentionLayer,
+    mixing: Mixing,
     feed_forward: FeedForwardLayer,
 }
 
@@ -113,6 +148,10 @@ pub trait Executor {
     fn activated(&mut self, x: Self::Tensor, layer: &LinearLayer) -> Self::Tensor;
     /// Attention of tokens over tokens of the same side; `qkv` side by side.
     fn self_attention(&mut self, qkv: Self::Tensor, layer: &SelfAttentionLayer) -> Self::Tensor;
+    /// The states of a recurrent layer, given what the tokens add to its gates.
+    fn recurrent(&mut self, gates: Self::Tensor, layer: &RecurrentLayer) -> Self::Tensor;
+    /// The tokens around each token of the same sentence side by side, zeros where there are none.
+    fn neighbours(&mut self, x: Self::Tensor, layer: &ConvolutionLayer) -> Self::Tensor;
     /// The keys and values of the encoder's output for one decoder layer, which a cache may hold already.
     fn memory(&mut self, memory: Self::Tensor, layer: &CrossAttentionLayer) -> Self::Tensor;
     /// Attention of target tokens over source tokens.
@@ -150,103 +189,11 @@ pub struct Transformer {
     pub(super) output_bias: Option<Arc<[f32]>>,
 }
 
-/// Lays parameters out while the layers are made.
-struct Builder<'a> {
-    config: &'a ModelConfig,
-    parameters: Parameters,
-}
-
-impl Builder<'_> {
-    fn linear(&mut self, name: &str, rows: usize, input: usize) -> LinearLayer {
-        self.linear_like(name, rows, input, rows)
-    }
-
-    /// A linear layer that begins as if it were a part of one with `fan_out` rows.
-    fn linear_like(&mut self, name: &str, rows: usize, input: usize, fan_out: usize) -> LinearLayer {
-        let initial = Initial::Glorot { fan_out };
-        LinearLayer {
-            weight: self.parameters.add(format!("{name}.weight"), [rows, input], initial),
-            bias: self.parameters.add(format!("{name}.bias"), [1, rows], Initial::Zero),
-        }
-    }
-
-    fn norm(&mut self, name: &str) -> NormLayer {
-        let d = self.config.d_model;
-        NormLayer {
-            gamma: self.parameters.add(format!("{name}.weight"), [1, d], Initial::One),
-            beta: self.parameters.add(format!("{name}.bias"), [1, d], Initial::Zero),
-        }
-    }
-
-    fn words(&mut self, name: &str, words: usize) -> Param {
-        let d = self.config.d_model;
-        let deviation = if self.config.scale_embeddings { (d as f32).powf(-0.5) } else { 1.0 };
-        self.parameters.add(name, [words, d], Initial::Normal { deviation, pad: true })
-    }
-
-    fn embedding(&mut self, side: Side, table: Param) -> EmbeddingLayer {
-        let d = self.config.d_model;
-        let name = match side {
-            Side::Source => "encoder",
-            Side::Target => "decoder",
-        };
-        let positions = (self.config.positions == Positions::Learned).then(|| {
-            let initial = Initial::Normal { deviation: 0.02, pad: false };
-            self.parameters.add(format!("{name}.positions"), [self.config.max_positions, d], initial)
-        });
-        let joined = (self.config.combine == Combine::Concatenate)
-            .then(|| self.linear(&format!("{name}.joined"), d, 2 * d));
-        EmbeddingLayer { side, table, positions, joined }
-    }
-
-    fn self_attention(&mut self, name: &str, layer: usize, causal: bool) -> SelfAttentionLayer {
-        let (d, heads) = (self.config.d_model, self.config.head_shape());
-        let HeadShape { d_k, .. } = heads;
-        let reach = self.config.relative_reach;
-        SelfAttentionLayer {
-            layer,
-            qkv: self.linear(&format!("{name}.qkv"), 2 * heads.keys() + heads.values(), d),
-            out: self.linear(&format!("{name}.out"), d, heads.values()),
-            norm: self.norm(&format!("{name}_norm")),
-            mask: Mask { causal, window: self.config.window },
-            relative: (self.config.positions == Positions::Relative).then(|| RelativePositions {
-                table: self.parameters.add(
-                    format!("{name}{RELATIVE}"),
-                    [2 * reach + 1, d_k],
-                    Initial::Glorot { fan_out: 2 * reach + 1 },
-                ),
-                reach,
-            }),
-        }
-    }
-
-    fn cross_attention(&mut self, name: &str, layer: usize) -> CrossAttentionLayer {
-        let (d, heads) = (self.config.d_model, self.config.head_shape());
-        let all = 2 * heads.keys() + heads.values();
-        CrossAttentionLayer {
-            layer,
-            q: self.linear_like(&format!("{name}.q"), heads.keys(), d, all),
-            kv: self.linear_like(&format!("{name}.kv"), heads.keys() + heads.values(), d, all),
-            out: self.linear(&format!("{name}.out"), d, heads.values()),
-            norm: self.norm(&format!("{name}_norm")),
-        }
-    }
-
-    fn feed_forward(&mut self, name: &str) -> FeedForwardLayer {
-        let (d, d_ff) = (self.config.d_model, self.config.d_ff);
-        FeedForwardLayer {
-            up: self.linear(&format!("{name}.up"), d_ff, d),
-            down: self.linear(&format!("{name}.down"), d, d_ff),
-            norm: self.norm(&format!("{name}_norm")),
-        }
-    }
-}
-
 impl Transformer {
     /// The model of a configuration, if that makes sense.
     pub fn new(config: ModelConfig) -> Result<Self> {
         config.validate()?;
-        let mut b = Builder { config: &config, parameters: Parameters::default() };
+        let mut b = Builder::new(&config);
         let (source_table, target_table, output) = match config.tying {
             Tying::ThreeWay => {
                 let shared = b.words("embeddings", config.target_vocabulary);
@@ -267,20 +214,21 @@ impl Transformer {
         let target = b.embedding(Side::Target, target_table);
         let encoder = (0..config.encoder_layers)
             .map(|i| EncoderLayer {
-                self_attention: b.self_attention(&format!("encoder.layers.{i}.self_attn"), i, false),
+                mixing: b.mixing(i),
                 feed_forward: b.feed_forward(&format!("encoder.layers.{i}.ffn")),
             })
             .collect();
+        let causal = Mask { causal: true, window: config.decoder_window() };
         let decoder = (0..config.decoder_layers)
             .map(|i| DecoderLayer {
-                self_attention: b.self_attention(&format!("decoder.layers.{i}.self_attn"), i, true),
+                self_attention: b.self_attention(&format!("decoder.layers.{i}.self_attn"), i, causal),
                 cross_attention: b.cross_attention(&format!("decoder.layers.{i}.cross_attn"), i),
                 feed_forward: b.feed_forward(&format!("decoder.layers.{i}.ffn")),
             })
             .collect();
         let final_norms =
             (config.norm == NormPlace::Pre).then(|| (b.norm("encoder.norm"), b.norm("decoder.norm")));
-        let parameters = b.parameters;
+        let parameters = b.into_parameters();
         let output_bias = None;
         Ok(Transformer {
             config,
@@ -335,7 +283,11 @@ impl Transformer {
     pub fn encode<E: Executor>(&self, e: &mut E) -> E::Tensor {
         let mut x = self.embed(e, &self.source);
         for layer in &self.encoder {
-            x = self.self_attention(e, x, &layer.self_attention);
+            x = match &layer.mixing {
+                Mixing::Attention(layer) => self.self_attention(e, x, layer),
+                Mixing::Recurrent(layer) => self.recurrent(e, x, layer),
+                Mixing::Convolution(layer) => self.convolution(e, x, layer),
+            };
             x = self.feed_forward(e, x, &layer.feed_forward);
             x = e.settle(x);
         }
@@ -395,6 +347,22 @@ impl Transformer {
             let qkv = e.linear(x, &layer.qkv);
             let heads = e.self_attention(qkv, layer);
             e.linear(heads, &layer.out)
+        })
+    }
+
+    fn recurrent<E: Executor>(&self, e: &mut E, x: E::Tensor, layer: &RecurrentLayer) -> E::Tensor {
+        self.sub_layer(e, x, &layer.norm, |e, x| {
+            let gates = e.linear(x, &layer.input);
+            let states = e.recurrent(gates, layer);
+            e.linear(states, &layer.out)
+        })
+    }
+
+    fn convolution<E: Executor>(&self, e: &mut E, x: E::Tensor, layer: &ConvolutionLayer) -> E::Tensor {
+        self.sub_layer(e, x, &layer.norm, |e, x| {
+            let around = e.neighbours(x, layer);
+            let hidden = e.activated(around, &layer.kernel);
+            e.linear(hidden, &layer.out)
         })
     }
 

@@ -4,16 +4,17 @@
 //! [`Executor`] carries them out: the training tape here, cached kernels in decoding. So there is one definition of
 //! encoder and decoder.
 
+mod builder;
 mod config;
 mod layers;
 mod parameters;
 pub mod positions;
 mod taped;
 
-pub use config::{Combine, ModelConfig, NormPlace, Positions, Preset, Tying};
+pub use config::{Combine, Direction, EncoderKind, ModelConfig, NormPlace, Positions, Preset, Tying};
 pub use layers::{
-    CrossAttentionLayer, EmbeddingLayer, Executor, LinearLayer, NormLayer, SelfAttentionLayer, Side,
-    Transformer,
+    ConvolutionLayer, CrossAttentionLayer, EmbeddingLayer, Executor, LinearLayer, NormLayer, RecurrentLayer,
+    SelfAttentionLayer, Side, Transformer,
 };
 pub use parameters::{Initial, Parameter, Parameters, Parts};
 pub use regard_kernels::Activation;

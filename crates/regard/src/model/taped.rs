@@ -2,12 +2,13 @@
 
 use super::config::{Combine, ModelConfig, Positions};
 use super::layers::{
-    CrossAttentionLayer, EmbeddingLayer, Executor, LinearLayer, NormLayer, SelfAttentionLayer, Side,
+    ConvolutionLayer, CrossAttentionLayer, EmbeddingLayer, Executor, LinearLayer, NormLayer, RecurrentLayer,
+    SelfAttentionLayer, Side,
 };
 use super::{Transformer, positions};
 use crate::autograd::ops::{
-    AddNorm, Agreement, CrossAttention, CrossEntropy, Embedding, HeadShape, Linear, PositionVectors,
-    RelativePositions, Residual, SelfAttention,
+    AddNorm, Agreement, CrossAttention, CrossEntropy, Embedding, HeadShape, Linear, Neighbours,
+    PositionVectors, Recurrent, RecurrentCell, RelativePositions, Residual, SelfAttention,
 };
 use crate::autograd::{Op, Tape, Var};
 use crate::batch::{Batch, Packed};
@@ -351,6 +352,19 @@ impl Executor for Taped<'_> {
             self.observe(kind, layer.layer, parts, mask, relative);
         }
         self.push(SelfAttention { qkv, shape: config.head_shape(), mask, offsets, dropout, relative })
+    }
+
+    fn recurrent(&mut self, gates: Var, layer: &RecurrentLayer) -> Var {
+        let cell = |layer: LinearLayer| RecurrentCell { weight: layer.weight, bias: layer.bias };
+        let (forward, backward) = (cell(layer.forward), layer.backward.map(cell));
+        let offsets = self.packed(self.side).offsets().clone();
+        self.push(Recurrent { x: gates, forward, backward, offsets })
+    }
+
+    fn neighbours(&mut self, x: Var, layer: &ConvolutionLayer) -> Var {
+        let ConvolutionLayer { width, dilation, .. } = *layer;
+        let offsets = self.packed(self.side).offsets().clone();
+        self.push(Neighbours { x, width, dilation, offsets })
     }
 
     fn memory(&mut self, memory: Var, layer: &CrossAttentionLayer) -> Var {

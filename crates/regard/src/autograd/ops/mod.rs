@@ -8,7 +8,10 @@ mod attention;
 mod cross_entropy;
 mod embedding;
 mod linear;
+mod neighbours;
 mod norm;
+mod pick;
+mod recurrent;
 mod residual;
 
 pub use agreement::Agreement;
@@ -16,5 +19,10 @@ pub use attention::{CrossAttention, HeadShape, RelativePositions, SelfAttention}
 pub use cross_entropy::CrossEntropy;
 pub use embedding::{Embedding, PositionVectors};
 pub use linear::Linear;
+pub use neighbours::Neighbours;
+pub(crate) use neighbours::gather;
 pub use norm::AddNorm;
+pub use pick::Pick;
+pub(crate) use recurrent::walk;
+pub use recurrent::{Recurrent, RecurrentCell, RecurrentScratch};
 pub use residual::Residual;

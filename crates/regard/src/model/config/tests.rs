@@ -1,0 +1,116 @@
+use super::*;
+
+fn refusal(change: impl Fn(&mut ModelConfig)) -> String {
+    let mut config = Preset::Tiny.config(100);
+    assert!(config.validate().is_ok());
+    change(&mut config);
+    config.validate().unwrap_err().to_string()
+}
+
+#[test]
+fn nonsense_is_refused_by_the_name_of_the_field() {
+    assert_eq!(
+        refusal(|c| c.heads = 3),
+        "heads: 3 does not divide d_model = 128; use one of 1, 2, 4, 8, 16, 32, 64, or set d_k and d_v"
+    );
+    assert_eq!(refusal(|c| c.encoder_layers = 0), "encoder_layers: 0 is too few, at least 1 is needed");
+    assert_eq!(refusal(|c| c.decoder_layers = 0), "decoder_layers: 0 is too few, at least 1 is needed");
+    assert_eq!(refusal(|c| c.heads = 0), "heads: 0 is too few, at least 1 is needed");
+    assert_eq!(
+        refusal(|c| c.d_ff = usize::MAX).split(',').next_back(),
+        Some(" at most 16777216 is possible")
+    );
+    assert_eq!(refusal(|c| c.dropout = 1.0), "dropout: 1 is not a rate from 0 up to, but not including, 1");
+    assert!(refusal(|c| c.attention_dropout = f32::NAN).starts_with("attention_dropout: NaN"));
+    assert!(refusal(|c| c.source_vocabulary = 99).starts_with("tying: three-way needs one vocabulary"));
+    assert!(refusal(|c| (c.d_model, c.heads) = (7, 7)).starts_with("d_model: 7 is odd"));
+    assert!(
+        refusal(|c| (c.combine, c.positions) = (Combine::Concatenate, Positions::None))
+            .starts_with("combine:")
+    );
+    assert!(refusal(|c| c.window = Some(0)).starts_with("window: 0 is too few"));
+    assert!(refusal(|c| c.norm_epsilon = 0.0).starts_with("norm_epsilon: 0 is not"));
+}
+
+#[test]
+fn an_encoder_has_no_settings_of_another_kind() {
+    let recurrent = |c: &mut ModelConfig| c.encoder = EncoderKind::Recurrent;
+    let convolutional = |c: &mut ModelConfig| c.encoder = EncoderKind::Convolutional;
+    assert_eq!(
+        refusal(|c| {
+            recurrent(c);
+            c.positions = Positions::Relative;
+        }),
+        "positions: relative ones belong to self-attention, which a recurrent encoder has not; use sinusoidal, learned or none"
+    );
+    assert_eq!(
+        refusal(|c| {
+            convolutional(c);
+            c.window = Some(3);
+        }),
+        "window: 3 restricts self-attention, which a convolutional encoder has not; use encoder = window or attention"
+    );
+    assert_eq!(
+        refusal(|c| c.encoder_direction = Direction::Forward),
+        "encoder_direction: only encoder = recurrent has one, not attention"
+    );
+    assert_eq!(
+        refusal(|c| c.kernel_width = 5),
+        "kernel_width: only encoder = convolutional has one, not attention"
+    );
+    assert_eq!(
+        refusal(|c| {
+            recurrent(c);
+            c.dilated = true;
+        }),
+        "dilated: only encoder = convolutional can be, not recurrent"
+    );
+    assert_eq!(
+        refusal(|c| {
+            convolutional(c);
+            c.kernel_width = 4;
+        }),
+        "kernel_width: 4 is even; a token in the middle needs 3, 5, 7, …"
+    );
+    assert_eq!(
+        refusal(|c| {
+            recurrent(c);
+            (c.d_model, c.heads, c.positions) = (7, 7, Positions::None);
+        }),
+        "d_model: 7 is odd; each direction gets half, so it must be even"
+    );
+}
+
+#[test]
+fn reach_and_dilation() {
+    let mut config = Preset::Tiny.config(100);
+    config.encoder = EncoderKind::Window;
+    assert!(config.validate().is_ok());
+    assert_eq!((config.encoder_window(), config.decoder_window()), (Some(WINDOW), None));
+    config.window = Some(9);
+    assert_eq!((config.encoder_window(), config.decoder_window()), (Some(9), None));
+    config.encoder = EncoderKind::Attention;
+    assert_eq!((config.encoder_window(), config.decoder_window()), (Some(9), Some(9)));
+    assert_eq!([0, 1, 2].map(|i| config.dilation(i)), [1, 1, 1]);
+    config.dilated = true;
+    assert_eq!([0, 1, 2, 999].map(|i| config.dilation(i)), [1, 3, 9, MOST]);
+}
+
+#[test]
+fn heads_need_not_divide_the_width_when_their_own_is_given() {
+    let mut config = Preset::Tiny.config(100);
+    (config.heads, config.d_k, config.d_v) = (3, Some(8), Some(16));
+    assert!(config.validate().is_ok());
+    assert_eq!(config.head_shape(), HeadShape { heads: 3, d_k: 8, d_v: 16 });
+}
+
+#[test]
+fn a_config_survives_json_and_unknown_keys_do_not() {
+    let config = ModelConfig { activation: Activation::Silu, window: Some(4), ..Preset::Base.config(50) };
+    let text = serde_json::to_string(&config).unwrap();
+    assert_eq!(serde_json::from_str::<ModelConfig>(&text).unwrap(), config);
+    let error = serde_json::from_str::<ModelConfig>(r#"{"d_modle": 3}"#).unwrap_err().to_string();
+    assert!(error.starts_with("unknown field `d_modle`"), "{error}");
+    let error = serde_json::from_str::<ModelConfig>(r#"{"activation": "tanh"}"#).unwrap_err().to_string();
+    assert!(error.starts_with("unknown activation \"tanh\", use relu"), "{error}");
+}
