@@ -4,7 +4,7 @@
 use regard::Isa;
 use regard::autograd::ops::{
     AddNorm, Agreement, CrossAttention, CrossEntropy, Embedding, HeadShape, Linear, Neighbours, Pick,
-    PositionVectors, Recurrent, RecurrentCell, RelativePositions, Residual, SelfAttention,
+    Pointer, Pointing, PositionVectors, Recurrent, RecurrentCell, RelativePositions, Residual, SelfAttention,
 };
 use regard::autograd::{Param, Tape, Var};
 use regard::batch::Packed;
@@ -377,6 +377,34 @@ fn agreement(weight: f32, biased: bool) -> Case {
     }
 }
 
+/// Rows that point twice and not at all, ranges that overlap, and one of a single choice.
+fn pointer() -> Case {
+    let (m, n, d) = (3, 7, 4);
+    let pointing = |row, among, target| Pointing { row, among, target };
+    let pointers: Arc<[Pointing]> =
+        [pointing(0, 0..4, 1), pointing(2, 3..7, 0), pointing(0, 2..7, 4), pointing(2, 6..7, 0)].into();
+    let for_definition = pointers.clone();
+    Case {
+        name: "pointer".into(),
+        inputs: vec![(m, d), (n, d)],
+        parameters: vec![],
+        record: Box::new(move |tape, w, g, x, _| {
+            tape.push(w, g, Pointer { q: x[0], k: x[1], pointers: pointers.clone() })
+        }),
+        definition: Box::new(move |x, _| {
+            let score = |row: usize, j: usize| {
+                let product: f64 = (0..d).map(|c| x[0][row * d + c] * x[1][j * d + c]).sum();
+                product / (d as f64).sqrt()
+            };
+            let loss = |p: &Pointing| {
+                let scores: Vec<f64> = p.among.clone().map(|j| score(p.row, j)).collect();
+                naive::cross_entropy(&scores, p.target, 0.0)
+            };
+            for_definition.iter().map(loss).collect()
+        }),
+    }
+}
+
 fn table() -> Vec<Case> {
     let mut cases = Vec::new();
     for rate in [0.0, 0.4] {
@@ -401,6 +429,7 @@ fn table() -> Vec<Case> {
     ]);
     cases.push(cross_entropy(1027, 0.1, true));
     cases.extend([agreement(0.0, false), agreement(5.0, true)]);
+    cases.push(pointer());
     cases
 }
 

@@ -6,12 +6,14 @@
 
 mod builder;
 mod config;
+mod heads;
 mod layers;
 mod parameters;
 pub mod positions;
 mod taped;
 
 pub use config::{Combine, Direction, EncoderKind, ModelConfig, NormPlace, Positions, Preset, Tying};
+pub use heads::{HeadHint, HeadPattern, describe_head, remove_head};
 pub use layers::{
     ConvolutionLayer, CrossAttentionLayer, EmbeddingLayer, Executor, LinearLayer, NormLayer, RecurrentLayer,
     SelfAttentionLayer, Side, Transformer,

@@ -101,8 +101,8 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// Adds one at the end.
-    pub(crate) fn add(&mut self, name: impl Into<String>, shape: [usize; 2], initial: Initial) -> Param {
+    /// Adds one at the end; where it lies.
+    pub fn add(&mut self, name: impl Into<String>, shape: [usize; 2], initial: Initial) -> Param {
         let param = Param { offset: self.len, len: shape[0] * shape[1] };
         self.list.push(Parameter { name: name.into(), shape, param, initial });
         self.len += param.len;

@@ -67,6 +67,27 @@ fn frequency(i: usize, d: usize) -> f64 {
     10_000f64.powf(-2.0 * i as f64 / d as f64)
 }
 
+/// `[rows · columns, d]` sinusoids of places on a grid, row by row: the first half of a vector is that of the row, the second
+/// that of the column, each as in [`sinusoidal`]. `d` must divide by 4; what is left over stays zero.
+///
+/// ```
+/// let table = regard::model::positions::sinusoidal_2d(2, 3, 8);
+/// // The last of six places is row 1, column 2.
+/// assert_eq!(table[5 * 8..5 * 8 + 4], regard::model::positions::sinusoidal(2, 4)[4..]);
+/// assert_eq!(table[5 * 8 + 4..], regard::model::positions::sinusoidal(3, 4)[8..]);
+/// ```
+pub fn sinusoidal_2d(rows: usize, columns: usize, d: usize) -> Vec<f32> {
+    let half = d / 4 * 2;
+    let (of_row, of_column) = (sinusoidal(rows, half), sinusoidal(columns, half));
+    let mut table = vec![0.0; rows * columns * d];
+    for (place, vector) in table.chunks_exact_mut(d.max(1)).enumerate() {
+        let (row, column) = (place / columns, place % columns);
+        vector[..half].copy_from_slice(&of_row[row * half..][..half]);
+        vector[half..2 * half].copy_from_slice(&of_column[column * half..][..half]);
+    }
+    table
+}
+
 /// `p / 10000^(2i/d)`
 fn angle(position: usize, i: usize, d: usize) -> f64 {
     position as f64 / 10_000f64.powf(2.0 * i as f64 / d as f64)
@@ -123,6 +144,22 @@ mod tests {
             assert!((f64::from(dot) - similarity(q as isize - p as isize, d)).abs() < 1e-5);
         }
         assert_eq!(similarity(0, d), 12.0);
+    }
+
+    #[test]
+    fn places_on_a_grid_differ_and_share_what_they_share() {
+        let (rows, columns, d) = (3, 5, 16);
+        let table = sinusoidal_2d(rows, columns, d);
+        let vector = |place: usize| &table[place * d..][..d];
+        for a in 0..rows * columns {
+            for b in 0..a {
+                assert_eq!(vector(a)[..8] == vector(b)[..8], a / columns == b / columns, "{a} {b}");
+                assert_eq!(vector(a)[8..] == vector(b)[8..], a % columns == b % columns, "{a} {b}");
+            }
+        }
+        // A width that 4 does not divide has columns of zero at its end, and no width no numbers.
+        assert_eq!(sinusoidal_2d(2, 2, 6)[4..6], [0.0, 0.0]);
+        assert!(sinusoidal_2d(2, 2, 0).is_empty() && sinusoidal_2d(0, 3, 8).is_empty());
     }
 
     #[test]

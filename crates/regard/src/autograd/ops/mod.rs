@@ -12,6 +12,7 @@ mod neighbours;
 mod norm;
 mod pick;
 mod recurrent;
+mod pointer;
 mod residual;
 
 pub use agreement::Agreement;
@@ -23,6 +24,7 @@ pub use neighbours::Neighbours;
 pub(crate) use neighbours::gather;
 pub use norm::AddNorm;
 pub use pick::Pick;
+pub use pointer::{Pointer, Pointing};
 pub(crate) use recurrent::walk;
 pub use recurrent::{Recurrent, RecurrentCell, RecurrentScratch};
 pub use residual::Residual;

@@ -1,0 +1,84 @@
+//! The loss of pointing at a token: which of the tokens of a text is meant.
+
+use crate::autograd::{Backward, Forward, Op, Var};
+use regard_kernels::{Into, MatMut, add_scaled, log_softmax_rows, matmul};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// One pointer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pointing {
+    /// The row of `q` that points.
+    pub row: usize,
+    /// The rows of `k` that it chooses from.
+    pub among: Range<usize>,
+    /// The one it should point at, counted from the first of them.
+    pub target: usize,
+}
+
+/// Cross-entropy of `softmax(q·kᵀ / √d)`, over the rows that each pointer chooses from, against the one it should point at;
+/// `q [m, d]`, `k [n, d]`. The output is the loss of each pointer.
+///
+/// It is attention whose weights are the answer (Vinyals, Fortunato and Jaitly, 2015).
+#[derive(Debug)]
+pub struct Pointer {
+    /// What points.
+    pub q: Var,
+    /// What is pointed at.
+    pub k: Var,
+    /// Which row points among which, and at what it should.
+    pub pointers: Arc<[Pointing]>,
+}
+
+impl Op for Pointer {
+    fn name(&self) -> &'static str {
+        "pointer"
+    }
+
+    fn shape(&self, _: &Forward<'_>) -> (usize, usize) {
+        (self.pointers.len(), 1)
+    }
+
+    /// The log-probabilities of all choices.
+    fn saves(&self, _: &Forward<'_>) -> usize {
+        self.pointers.iter().map(|p| p.among.len()).sum()
+    }
+
+    fn forward(&mut self, cx: &mut Forward<'_>, y: &mut [f32], saved: &mut [f32]) {
+        let (q, k) = (cx.value(self.q), cx.value(self.k));
+        let scale = (q.cols() as f32).sqrt().recip();
+        let mut rest = saved;
+        for (Pointing { row, among, target }, loss) in self.pointers.iter().zip(y) {
+            let (scores, others) = rest.split_at_mut(among.len());
+            rest = others;
+            let choices = k.rows_from(among.start, among.len());
+            let to = MatMut::new(scores, 1, among.len());
+            matmul(cx.isa, to, q.rows_from(*row, 1), choices.t(), Into::Overwrite, cx.threads);
+            scores.iter_mut().for_each(|score| *score *= scale);
+            log_softmax_rows(cx.isa, scores, among.len());
+            *loss = -scores[*target];
+        }
+    }
+
+    fn backward(&self, cx: &mut Backward<'_>, _: &[f32], saved: &[f32], dy: &mut [f32]) {
+        let (q, k) = (cx.value(self.q), cx.value(self.k));
+        let d = q.cols();
+        let scale = (d as f32).sqrt().recip();
+        let (mut dq, mut dk) = (cx.take_zeroed(self.q), cx.take_zeroed(self.k));
+        let mut rest = saved;
+        for (Pointing { row, among, target }, slope) in self.pointers.iter().zip(dy) {
+            let (log_p, others) = rest.split_at(among.len());
+            rest = others;
+            let from = &q.data()[row * d..][..d];
+            for (j, log_p) in log_p.iter().enumerate() {
+                let right = if j == *target { 1.0 } else { 0.0 };
+                let by_score = *slope * scale * (log_p.exp() - right);
+                let at = (among.start + j) * d;
+                add_scaled(cx.isa, &mut dq[row * d..][..d], &k.data()[at..][..d], by_score);
+                add_scaled(cx.isa, &mut dk[at..][..d], from, by_score);
+            }
+        }
+        cx.put(self.q, dq);
+        cx.put(self.k, dk);
+    }
+}
