@@ -48,6 +48,9 @@ pub enum Error {
         /// What does not fit, with the values.
         message: String,
     },
+    /// Ranks that cannot work together; every one of them has this same error.
+    #[error("{0}")]
+    Apart(String),
 }
 
 /// A result of this library.

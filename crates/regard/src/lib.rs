@@ -26,6 +26,8 @@ pub mod translator;
 pub mod smooth;
 // Charts, heat maps and pages.
 pub mod plot;
+// Processes that work together: one, or the ranks of an MPI job.
+pub mod group;
 mod counter;
 mod error;
 mod replace;

@@ -69,6 +69,18 @@ impl Corpus {
         }
     }
 
+    /// Opens the cache `folder/name.ids` if it is there and of these inputs, filters and tokenizers.
+    pub fn reuse(
+        inputs: &Inputs,
+        filters: &Filters,
+        tokenizers: &TokenizerPair,
+        folder: &Path,
+        name: &str,
+    ) -> Result<Option<Self>> {
+        let path = folder.join(format!("{name}.ids"));
+        Ok(Self::open(&path, fingerprint(inputs, filters, tokenizers)?).ok())
+    }
+
     fn open(path: &Path, fingerprint: u128) -> std::result::Result<Self, Unusable> {
         let map = match Mapped::open(path) {
             Ok(map) => map,
@@ -120,6 +132,11 @@ impl Corpus {
         let length = |from: u64, to: u64| u32::try_from(to - from).unwrap_or(u32::MAX);
         let starts = self.offsets().windows(3).step_by(2);
         starts.map(|w| (length(w[0], w[1]), length(w[1], w[2]))).collect()
+    }
+
+    /// A hash of all ids and of where sentences begin: equal for equal text and tokenizers, wherever the files lie.
+    pub fn content_hash(&self) -> u64 {
+        xxh3_64(&self.map.bytes()[HEADER..self.layout.offsets_end()])
     }
 
     /// What became of the pairs of the inputs.

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::StepSettings;
 use super::schedule::{Schedule, ScheduleKind};
+use super::{StepSettings, Wire};
 use crate::batch::BatchSettings;
 use crate::corpus::Filters;
 use crate::model::{ModelConfig, Preset};
@@ -119,6 +119,8 @@ pub struct OptimizerConfig {
     /// R-Drop: every pair goes through the model twice with different dropout, and this times the divergence of the two is added
     /// to the loss; 5 is usual. A step then takes twice the time.
     pub r_drop: Option<f32>,
+    /// The format of gradients and weights between the ranks of an MPI job: f32 or bf16.
+    pub wire: Wire,
     /// Decay of a moving average of the weights, which then is what is validated and saved; 0.999 is usual.
     pub ema: Option<f32>,
 }
@@ -259,6 +261,7 @@ impl TrainConfig {
                 clip: None,
                 label_smoothing: 0.1,
                 r_drop: None,
+                wire: Wire::F32,
                 ema: None,
             },
             // On Multi30k, falling to 0 in a straight line reaches in 5,000 steps what the inverse square root needs far more for.

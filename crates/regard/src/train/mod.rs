@@ -2,6 +2,8 @@
 
 mod checkpoint;
 pub mod config;
+mod exchange;
+mod follow;
 mod log;
 mod plan;
 mod prepare;
@@ -16,10 +18,12 @@ pub mod tensorboard;
 mod validate;
 
 pub use config::TrainConfig;
+pub use exchange::Wire;
+pub use follow::follow;
 pub use log::{Record, StepRecord, ValidationRecord, read_log};
 pub use prepare::has_run;
 pub use report::render as render_report;
 pub use run::{End, Outcome, Progress};
 pub use schedule::{Schedule, ScheduleKind};
-pub use start::{resumed_config, train};
+pub use start::{lead, resumed_config, train};
 pub use step::{StepReport, StepSettings, Trainer};

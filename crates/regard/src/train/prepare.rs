@@ -6,10 +6,13 @@ use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::config::{DataConfig, TrainConfig};
+use super::log::{StepRecord, ValidationRecord};
 use super::run::Progress;
+use crate::batch::Batch;
 use crate::corpus::{CacheState, Corpus, Inputs, Pairs, Side, train_tokenizers};
-use crate::counter::Counter;
+use crate::counter::{Counter, mix};
 use crate::formats::{Languages, Model};
+use crate::group::Facts;
 use crate::model::ModelConfig;
 use crate::text::{Tokenizer, TokenizerPair};
 use crate::{Error, Result};
@@ -104,6 +107,18 @@ pub(super) struct Data {
     pub(super) hash: u64,
 }
 
+/// What the cache of the corpus is called.
+const CACHE: &str = "train";
+
+/// Says nothing.
+struct Silent;
+
+impl Progress for Silent {
+    fn message(&mut self, _: &str) {}
+    fn step(&mut self, _: &StepRecord, _: Option<u64>) {}
+    fn validated(&mut self, _: &ValidationRecord, _: bool) {}
+}
+
 /// Where the text of a configuration is.
 pub(super) fn inputs(data: &DataConfig) -> Result<Inputs> {
     match &data.tsv {
@@ -170,11 +185,45 @@ impl Data {
                 tokenizer.encode_dropout("", config.tokenizer.bpe_dropout, 0)?;
             }
         }
-        let corpus = Corpus::prepare(&inputs, &config.filters, &tokenizers, &folder.cache, "train", threads)?;
+        let corpus = Corpus::prepare(&inputs, &config.filters, &tokenizers, &folder.cache, CACHE, threads)?;
         progress.message(&corpus.summary().to_string());
         if let CacheState::Rebuilt(why) = corpus.state() {
             progress.message(&format!("the cache was built again: {why}"));
         }
+        Self::new(tokenizers, corpus, |corpus, tokenizers, pairs| match validation_files(&config.data)? {
+            Some(files) => read_valid(&files, config, progress),
+            None => hold_out(config, corpus, tokenizers, pairs, progress),
+        })
+    }
+
+    /// The same on another rank, which has the tokenizers from rank 0 and validates nothing. Its cache is that of rank 0 where it sees
+    /// that and has the same files, else one of its own.
+    pub(super) fn prepare_on_rank(
+        config: &TrainConfig,
+        (cache, rank): (&Path, usize),
+        tokenizers: TokenizerPair,
+        threads: usize,
+    ) -> Result<Self> {
+        let inputs = inputs(&config.data)?;
+        let corpus = match Corpus::reuse(&inputs, &config.filters, &tokenizers, cache, CACHE)? {
+            Some(corpus) => corpus,
+            None => {
+                let name = format!("{CACHE}-{rank}");
+                Corpus::prepare(&inputs, &config.filters, &tokenizers, cache, &name, threads)?
+            }
+        };
+        Self::new(tokenizers, corpus, |corpus, tokenizers, pairs| match validation_files(&config.data)? {
+            Some(_) => Ok(Vec::new()),
+            None => hold_out(config, corpus, tokenizers, pairs, &mut Silent),
+        })
+    }
+
+    /// `valid` finds the pairs to validate on, and may take them out of those to train on.
+    fn new(
+        tokenizers: TokenizerPair,
+        corpus: Corpus,
+        valid: impl FnOnce(&Corpus, &TokenizerPair, &mut Vec<u32>) -> Result<Vec<(String, String)>>,
+    ) -> Result<Self> {
         let all = corpus.lengths();
         let mut hash = Xxh3::new();
         for (source, target) in &all {
@@ -183,12 +232,40 @@ impl Data {
         }
         hash.update(&tokenizers.source().hash().to_le_bytes());
         let mut pairs: Vec<u32> = (0..all.len() as u32).collect();
-        let valid = match validation_files(&config.data)? {
-            Some(files) => read_valid(&files, config, progress)?,
-            None => hold_out(config, &corpus, &tokenizers, &mut pairs, progress)?,
-        };
+        let valid = valid(&corpus, &tokenizers, &mut pairs)?;
         let lengths = pairs.iter().map(|&i| all[i as usize]).collect();
         Ok(Data { tokenizers, corpus, pairs, lengths, valid, hash: hash.digest() })
+    }
+
+    /// The pairs of one entry of an epoch's plan.
+    pub(super) fn batch(&self, config: &TrainConfig, epoch: u64, pairs: &[u32]) -> Result<Batch> {
+        let corpus = &self.corpus;
+        let pairs = pairs.iter().map(|&i| self.pairs[i as usize] as usize);
+        let start = config.model.target_pad();
+        let dropout = config.tokenizer.bpe_dropout;
+        if dropout == 0.0 {
+            return Batch::new(pairs.map(|i| (corpus.source(i), corpus.target(i))), start);
+        }
+        let (source, target) = (self.tokenizers.source(), self.tokenizers.target());
+        let most = config.filters.max_tokens;
+        let mut both = Vec::new();
+        for i in pairs {
+            // Another segmentation each epoch, the same in a resumed one.
+            let seed = mix(mix(config.seed ^ epoch) ^ i as u64);
+            let again = |tokenizer: &Tokenizer, ids: &[u32], seed| {
+                let drawn = tokenizer.encode_dropout(&tokenizer.decode(ids), dropout, seed)?;
+                Ok::<_, Error>(if drawn.len() > most { ids.to_vec() } else { drawn })
+            };
+            both.push((again(source, corpus.source(i), seed)?, again(target, corpus.target(i), !seed)?));
+        }
+        Batch::new(both.iter().map(|(s, t)| (&s[..], &t[..])), start)
+    }
+
+    /// What all ranks must have the same of.
+    pub(super) fn facts(&self) -> Facts {
+        let tokens: u64 = self.lengths.iter().map(|l| u64::from(l.0) + u64::from(l.1)).sum();
+        let (pairs, content) = (self.corpus.len(), self.corpus.content_hash());
+        vec![("the corpus".into(), format!("{pairs} pairs of {tokens} tokens ({content:016x})"))]
     }
 }
 

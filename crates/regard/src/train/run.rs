@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use super::config::{TrainConfig, ValidationMetric};
+use super::follow::Order;
 use super::log::{Log, Record, StepRecord, ValidationRecord};
 use super::plan::Plan;
 use super::prepare::{Data, Folder};
@@ -11,8 +12,7 @@ use super::schedule::{Schedule, ScheduleKind};
 use super::state::{self, Best, Snapshot, State, Store};
 use super::validate::Validator;
 use super::{Trainer, report};
-use crate::batch::{Batch, plan_epoch};
-use crate::counter::mix;
+use crate::batch::plan_epoch;
 use crate::formats::{Model, Precision};
 use crate::{Error, Result};
 
@@ -79,6 +79,8 @@ pub(super) struct Run<'a> {
     pub(super) started: Instant,
     /// All seconds of earlier parts of the run.
     pub(super) before: f64,
+    /// Another rank was asked to.
+    pub(super) asked_to_stop: bool,
 }
 
 /// Everything that the run needs to go on, to the last bit.
@@ -110,7 +112,7 @@ impl Run<'_> {
             let epoch = self.state.epoch;
             let plan = plan_epoch(&self.data.lengths, &self.config.batches(), self.config.seed, epoch);
             while self.state.epoch == epoch && !self.is_over() {
-                if self.stop.load(Ordering::Relaxed) {
+                if self.asked_to_stop || self.stop.load(Ordering::Relaxed) {
                     return self.interrupted();
                 }
                 let rest = &plan[(self.state.position as usize).min(plan.len() - 1)..];
@@ -162,10 +164,13 @@ impl Run<'_> {
     /// One step on a few batches of the epoch's plan, and whatever is due after it.
     fn step(&mut self, group: &[Vec<u32>], in_epoch: usize) -> Result<()> {
         let start = Instant::now();
-        let batches = group.iter().map(|pairs| self.batch(pairs)).collect::<Result<Vec<_>>>()?;
         let number = self.state.step + 1;
         let rate = self.schedule().rate(number, self.config.model.d_model, self.last_step());
+        Order::step(&self.state, group.len(), rate as f32).tell(&**self.trainer.group());
+        let batch = |pairs: &Vec<u32>| self.data.batch(&self.config, self.state.epoch, pairs);
+        let batches = group.iter().map(batch).collect::<Result<Vec<_>>>()?;
         let report = self.trainer.step(&batches, rate as f32)?;
+        self.asked_to_stop |= report.stop;
         self.watch(number, report.loss, report.applied)?;
         if let (Some(ema), Some(decay)) = (&mut self.ema, self.config.optimizer.ema) {
             // In the beginning a young average follows faster.
@@ -229,29 +234,6 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn batch(&self, pairs: &[u32]) -> Result<Batch> {
-        let corpus = &self.data.corpus;
-        let pairs = pairs.iter().map(|&i| self.data.pairs[i as usize] as usize);
-        let start = self.config.model.target_pad();
-        let dropout = self.config.tokenizer.bpe_dropout;
-        if dropout == 0.0 {
-            return Batch::new(pairs.map(|i| (corpus.source(i), corpus.target(i))), start);
-        }
-        let (source, target) = (self.data.tokenizers.source(), self.data.tokenizers.target());
-        let most = self.config.filters.max_tokens;
-        let mut both = Vec::new();
-        for i in pairs {
-            // Another segmentation each epoch, the same in a resumed one.
-            let seed = mix(mix(self.config.seed ^ self.state.epoch) ^ i as u64);
-            let again = |tokenizer: &crate::text::Tokenizer, ids: &[u32], seed| {
-                let drawn = tokenizer.encode_dropout(&tokenizer.decode(ids), dropout, seed)?;
-                Ok::<_, Error>(if drawn.len() > most { ids.to_vec() } else { drawn })
-            };
-            both.push((again(source, corpus.source(i), seed)?, again(target, corpus.target(i), !seed)?));
-        }
-        Batch::new(both.iter().map(|(s, t)| (&s[..], &t[..])), start)
-    }
-
     /// Stops a run that has gone wrong, before anything of it is saved.
     fn watch(&mut self, step: u64, loss: f64, applied: bool) -> Result<()> {
         let why = if applied {
@@ -310,6 +292,8 @@ impl Run<'_> {
 
     fn save(&mut self) -> Result<()> {
         self.state.all_seconds = self.elapsed();
+        Order::Moments.tell(&**self.trainer.group());
+        self.trainer.collect_moments();
         save_state(&mut self.store, &mut self.log, &mut self.state, &self.trainer, self.ema.as_deref())
     }
 

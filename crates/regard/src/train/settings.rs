@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::config::TrainConfig;
+use crate::group::Facts;
 use crate::model::Preset;
 use crate::{Error, Result};
 
@@ -75,6 +76,26 @@ impl TrainConfig {
         let others = other.leaves();
         let differs = |(key, value): &(String, Value)| !others.iter().any(|(k, v)| k == key && v == value);
         self.leaves().into_iter().filter(differs).map(|(key, _)| key).collect()
+    }
+
+    /// The settings that all ranks of a job must have the same of. Where files lie may differ, and how many cores there are.
+    pub fn facts(&self) -> Facts {
+        const OWN: [&str; 8] = [
+            "threads",
+            "data.src",
+            "data.tgt",
+            "data.tsv",
+            "data.valid_src",
+            "data.valid_tgt",
+            "data.init",
+            "tokenizer.file",
+        ];
+        let own = |key: &str| OWN.contains(&key);
+        self.leaves()
+            .into_iter()
+            .filter(|(key, _)| !own(key))
+            .map(|(key, value)| (key, shown(&value)))
+            .collect()
     }
 
     fn leaves(&self) -> Vec<(String, Value)> {

@@ -1,11 +1,13 @@
 //! The start of a run: everything that is looked at, read and made before the loop.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use super::checkpoint;
 use super::config::TrainConfig;
+use super::follow::{self, Order};
 use super::log::Log;
 use super::prepare::{Data, Folder, config_file, has_run, inputs, languages, load_init};
 use super::run::{Outcome, Progress, Run, save_state};
@@ -14,6 +16,7 @@ use super::step::Trainer;
 use super::validate::Validator;
 use crate::counter::mix;
 use crate::formats::{GenerationConfig, Languages, Model, Precision, resolve};
+use crate::group::{Alone, Group};
 use crate::model::{ModelConfig, Transformer, Tying};
 use crate::text::TokenizerPair;
 use crate::{Error, Isa, Result};
@@ -61,8 +64,26 @@ pub fn resumed_config(
     Ok(config)
 }
 
+/// Dropout draws from another stream than the first weights.
+pub(super) fn dropout_seed(config: &TrainConfig) -> u64 {
+    mix(config.seed ^ 0x6472_6f70)
+}
+
 /// Trains as `config` says into `out`, until it is done or `stop` turns true. With `resume`, goes on where the run in `out` was.
 pub fn train(
+    config: TrainConfig,
+    out: &Path,
+    resume: bool,
+    isa: Isa,
+    stop: &AtomicBool,
+    progress: &mut dyn Progress,
+) -> Result<Outcome> {
+    lead(Arc::new(Alone), config, out, resume, isa, stop, progress)
+}
+
+/// The same on rank 0 of a group, while all others [`follow`](super::follow()). It alone decides, validates, logs and saves.
+pub fn lead(
+    group: Arc<dyn Group>,
     mut config: TrainConfig,
     out: &Path,
     resume: bool,
@@ -81,7 +102,7 @@ pub fn train(
     let going_on = resume && Store::any(&out.join("checkpoints"));
     let threads =
         config.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    config.threads = Some(threads);
+    let asked_threads = config.threads.replace(threads);
     let init = if going_on { None } else { load_init(&config)? };
     if let Some(model) = &init {
         let ModelConfig { dropout, attention_dropout, activation_dropout, .. } = config.model;
@@ -111,6 +132,8 @@ pub fn train(
         Some(model) => (model.final_logits_bias.clone(), model.generation.clone(), model.languages.clone()),
         None => Default::default(),
     };
+    let told = TrainConfig { threads: asked_threads, ..config.clone() };
+    follow::open(&*group, told, &data, &folder, &bias)?;
     let transformer = Transformer::new(config.model.clone())?.with_output_bias(bias.clone())?;
     let weights = match init {
         Some(model) if model.weights.len() == transformer.parameters().len() => model.weights,
@@ -128,8 +151,7 @@ pub fn train(
         if threads == 1 { "" } else { "s" },
         isa.name()
     ));
-    // Dropout draws from another stream than the first weights.
-    let seed = mix(config.seed ^ 0x6472_6f70);
+    let seed = dropout_seed(&config);
     let mut trainer = Trainer::new(transformer, weights, config.step_settings(), isa, threads, seed)?;
     let (mut store, found) = Store::open(&folder.checkpoints, length, &mut |text| progress.message(text))?;
     let mut ema = config.optimizer.ema.map(|_| trainer.weights().to_vec());
@@ -167,6 +189,11 @@ pub fn train(
         }
     }
     checkpoint::write_text(&config_file(out), &config.to_toml())?;
+    trainer.join(group, config.optimizer.wire)?;
+    let (ranks, replicas) = (trainer.group().size(), trainer.replicas());
+    if ranks > 1 {
+        progress.message(&format!("{ranks} ranks, which split each batch into {replicas} parts"));
+    }
     let (validator, dropped) = Validator::new(
         data.valid.clone(),
         &data.tokenizers,
@@ -201,6 +228,9 @@ pub fn train(
         progress,
         started,
         before,
+        asked_to_stop: false,
     };
-    run.go()
+    let outcome = run.go()?;
+    Order::End.tell(&**run.trainer.group());
+    Ok(outcome)
 }

@@ -1,17 +1,21 @@
-//! One training step: the batch is split over replicas, each core being one; their gradients are summed in a fixed order; Adam.
+//! One training step: the batch is split over the replicas of all ranks, each core being one; their gradients are summed in a fixed
+//! order; Adam.
 
+use super::exchange::{Exchange, Wire};
 use crate::autograd::Tape;
 use crate::batch::Batch;
+use crate::group::Group;
 use crate::model::{Dropouts, LossSettings, Transformer, loss};
 use crate::{Error, Result};
 use regard_kernels::{Adam, Isa, Key, Timer, adam_step, add, sum_of_squares};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Replicas have a gradient buffer each: with more cores than this, a replica spans several.
 const MOST_REPLICAS: usize = 8;
 
 /// Numbers that one thread sums and updates at a time: four of such pieces fit the second-level cache.
-const PIECE: usize = 1 << 15;
+pub(super) const PIECE: usize = 1 << 15;
 
 /// The settings of a step that do not change from step to step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,6 +54,10 @@ pub struct StepReport {
     pub busy: Duration,
     /// The part of it in matrix products.
     pub products: Duration,
+    /// Time that this rank spent on sums with the other ranks, and on their weights.
+    pub exchange: Duration,
+    /// Whether a rank was asked to stop.
+    pub stop: bool,
 }
 
 /// One core's copy of what changes during a step.
@@ -71,6 +79,20 @@ pub struct Trainer {
     first_moments: Vec<f32>,
     second_moments: Vec<f32>,
     replicas: Vec<Replica>,
+    exchange: Exchange,
+    /// The number of this rank's first replica, and how many all ranks have.
+    first_replica: usize,
+    all_replicas: usize,
+    stopping: bool,
+}
+
+/// What a step adds up: over replicas, then over ranks.
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    loss: f64,
+    busy: Duration,
+    products: Duration,
+    stop: bool,
 }
 
 impl Trainer {
@@ -106,7 +128,58 @@ impl Trainer {
                 .collect(),
             weights,
             model,
+            exchange: Exchange::alone(n),
+            first_replica: 0,
+            all_replicas: replicas,
+            stopping: false,
         })
+    }
+
+    /// Trains together with the other ranks of a group: a step is over the replicas of all. Every rank must have made its trainer with
+    /// the same model and settings, and gets the steps, weights and moments of rank 0.
+    pub fn join(&mut self, group: Arc<dyn Group>, wire: Wire) -> Result<()> {
+        let rank = group.rank();
+        self.exchange = Exchange::new(group, wire, self.weights.len());
+        let of_ranks = self.exchange.gather(&[self.replicas.len() as f64, self.step as f64]);
+        let replicas: Vec<usize> = of_ranks.iter().map(|x| x[0] as usize).collect();
+        self.first_replica = replicas[..rank].iter().sum();
+        self.all_replicas = replicas.iter().sum();
+        self.step = of_ranks[0][1] as u64;
+        let group = &self.exchange.group;
+        group.broadcast_f32(&mut self.weights);
+        if self.step > 0 {
+            group.broadcast_f32(&mut self.first_moments);
+            group.broadcast_f32(&mut self.second_moments);
+        }
+        Ok(())
+    }
+
+    /// The group that it trains in.
+    pub fn group(&self) -> &Arc<dyn Group> {
+        &self.exchange.group
+    }
+
+    /// How many replicas all ranks have.
+    pub fn replicas(&self) -> usize {
+        self.all_replicas
+    }
+
+    /// Bytes that this rank sends in a step.
+    pub fn wire_bytes(&self) -> usize {
+        if self.exchange.is_alone() { 0 } else { self.exchange.bytes() }
+    }
+
+    /// Lets the next step's report tell all ranks that this one was asked to stop.
+    pub fn ask_to_stop(&mut self) {
+        self.stopping = true;
+    }
+
+    /// Makes [`moments`](Self::moments) whole, of which each rank keeps up its own part only. All ranks must call it.
+    pub fn collect_moments(&mut self) {
+        if !self.exchange.is_alone() {
+            self.exchange.share(&mut self.first_moments);
+            self.exchange.share(&mut self.second_moments);
+        }
     }
 
     /// The model.
@@ -167,8 +240,9 @@ impl Trainer {
         }
         // What is seen twice counts half.
         let seen = if self.settings.r_drop.is_some() { 2 * tokens } else { tokens };
-        let (total, busy, products) = self.accumulate(batches, 1.0 / seen as f32)?;
-        let loss = total / seen as f64;
+        let mine = self.accumulate(batches, 1.0 / seen as f32)?;
+        let Sums { loss, busy, products, stop } = self.sum_over_ranks(mine);
+        let loss = loss / seen as f64;
         let gradient_norm = self.sum_gradients().sqrt();
         let applied = loss.is_finite() && gradient_norm.is_finite();
         self.step += 1;
@@ -179,11 +253,37 @@ impl Trainer {
             };
             self.update(rate, gradient_scale);
         }
-        Ok(StepReport { loss, target_tokens: tokens, gradient_norm, applied, busy, products })
+        Ok(StepReport {
+            loss,
+            target_tokens: tokens,
+            gradient_norm,
+            applied,
+            busy,
+            products,
+            exchange: self.exchange.take_time(),
+            stop,
+        })
     }
 
-    /// Forward and backward of all batches on all replicas; returns the summed loss.
-    fn accumulate(&mut self, batches: &[Batch], scale: f32) -> Result<(f64, Duration, Duration)> {
+    fn sum_over_ranks(&self, mine: Sums) -> Sums {
+        if self.exchange.is_alone() {
+            return mine;
+        }
+        let stop = f64::from(u8::from(self.stopping));
+        let numbers = [mine.loss, mine.busy.as_secs_f64(), mine.products.as_secs_f64(), stop];
+        let mut all = Sums::default();
+        for numbers in self.exchange.gather(&numbers) {
+            let [loss, busy, products, stop] = numbers[..] else { continue };
+            all.loss += loss;
+            all.busy += Duration::from_secs_f64(busy);
+            all.products += Duration::from_secs_f64(products);
+            all.stop |= stop > 0.0;
+        }
+        all
+    }
+
+    /// Forward and backward of all batches on the replicas of this rank.
+    fn accumulate(&mut self, batches: &[Batch], scale: f32) -> Result<Sums> {
         let key = Key::new(self.seed).child(self.step);
         let config = self.model.config();
         let StepSettings { label_smoothing: smoothing, r_drop: agreement, .. } = self.settings;
@@ -191,19 +291,20 @@ impl Trainer {
         let parts: Vec<Vec<Batch>> = batches
             .iter()
             .map(|b| {
-                let ranges = b.split_by_cost(self.replicas.len(), |s, t| config.cost(s, t));
+                let ranges = b.split_by_cost(self.all_replicas, |s, t| config.cost(s, t));
                 let part = |r| if twice { b.part(r).twice() } else { b.part(r) };
                 ranges.into_iter().map(part).collect()
             })
             .collect();
         let (model, weights) = (&self.model, &self.weights[..]);
+        let first = self.first_replica;
         let run = |number: usize, replica: &mut Replica| -> Result<(f64, Duration, Duration)> {
             let start = Instant::now();
             Timer::take();
             replica.gradients.fill(0.0);
             let mut total = 0.0;
             for (n, parts) in parts.iter().enumerate() {
-                let Some(part) = parts.get(number) else { continue };
+                let Some(part) = parts.get(first + number) else { continue };
                 let dropouts = Some(Dropouts { key: key.child(n as u64) });
                 let gradients = Some(&mut replica.gradients[..]);
                 total += loss(&mut replica.tape, model, weights, gradients, part, settings, dropouts)?;
@@ -225,17 +326,19 @@ impl Trainer {
                 .chain(handles.into_iter().map(|h| h.join().unwrap_or_else(|e| std::panic::resume_unwind(e))))
                 .collect()
         });
-        let mut sum = (0.0, Duration::ZERO, Duration::ZERO);
+        let mut sums = Sums { stop: self.stopping, ..Sums::default() };
         for result in results {
-            let (total, busy, products) = result?;
-            sum = (sum.0 + total, sum.1 + busy, sum.2 + products);
+            let (loss, busy, products) = result?;
+            sums.loss += loss;
+            sums.busy += busy;
+            sums.products += products;
         }
-        Ok(sum)
+        Ok(sums)
     }
 
-    /// Adds the replicas' gradients to the first one's, always in the same order, and returns `Σ g²`.
+    /// Adds the replicas' gradients to the first one's, always in the same order, then those of the other ranks, and returns `Σ g²`.
     fn sum_gradients(&mut self) -> f64 {
-        let (isa, threads) = (self.isa, self.replicas.len());
+        let (isa, threads, alone) = (self.isa, self.replicas.len(), self.exchange.is_alone());
         let (first, others) = self.replicas.split_at_mut(1);
         let others: Vec<&[f32]> = others.iter().map(|r| &r.gradients[..]).collect();
         let work = first[0].gradients.chunks_mut(PIECE).enumerate();
@@ -243,26 +346,34 @@ impl Trainer {
             for other in &others {
                 add(isa, piece, &other[i * PIECE..][..piece.len()]);
             }
-            sum_of_squares(isa, piece)
+            if alone { sum_of_squares(isa, piece) } else { 0.0 }
         });
-        sums.iter().sum()
+        if alone {
+            return sums.iter().sum();
+        }
+        self.exchange.sum(isa, threads, &mut first[0].gradients)
     }
 
+    /// Adam, on the part of the weights that this rank owns; the other parts come from their owners.
     fn update(&mut self, rate: f32, gradient_scale: f32) {
         let StepSettings { betas, epsilon, .. } = self.settings;
         let adam = Adam { rate, betas, epsilon, step: self.step, gradient_scale };
         let (isa, threads) = (self.isa, self.replicas.len());
+        self.exchange.before_update(&self.weights);
         let work = self
             .weights
             .chunks_mut(PIECE)
             .zip(self.first_moments.chunks_mut(PIECE).zip(self.second_moments.chunks_mut(PIECE)))
-            .zip(self.replicas[0].gradients.chunks(PIECE));
+            .zip(self.replicas[0].gradients.chunks(PIECE))
+            .zip(self.exchange.owns())
+            .filter_map(|(work, own)| own.then_some(work));
         over_threads(threads, work, |((w, (m, v)), g)| adam_step(isa, adam, w, m, v, g));
+        self.exchange.share_weights(&mut self.weights);
     }
 }
 
 /// Does the pieces of work on so many threads, each taking its share in turn; results in the order of the pieces.
-fn over_threads<T: Send, R: Send>(
+pub(super) fn over_threads<T: Send, R: Send>(
     threads: usize,
     work: impl Iterator<Item = T>,
     f: impl Fn(T) -> R + Sync,

@@ -1,0 +1,240 @@
+//! The gradients of all ranks, summed, and the weights that come of them.
+//!
+//! The vector of weights is cut into pieces, and every piece has an owner among the ranks. The owner gets everyone's gradient of its
+//! piece and adds them up in the order of the ranks, whatever the network does, so that equal runs are equal bit by bit. It alone
+//! carries out Adam there, and then everyone gets the new weights. That moves as many bytes as the usual all-reduce, and no rank
+//! repeats the work of another.
+//!
+//! In `bf16` the gradients and then the changes of the weights are rounded on their way; sums, moments and weights stay `f32`, and
+//! everyone, the owner too, adds the rounded change, so that all ranks hold the same weights.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use regard_kernels::{Isa, add, sum_of_squares};
+use serde::{Deserialize, Serialize};
+
+use super::step::{PIECE, over_threads};
+use crate::group::{Alone, Group};
+
+/// The format of gradients and weights between ranks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Wire {
+    /// As they are.
+    #[default]
+    F32,
+    /// Half the bytes, eight bits of the fraction.
+    Bf16,
+}
+
+/// Pieces that are sent together at least: 16 MB.
+const BUCKET: usize = 128;
+
+/// The part of this rank in a step.
+#[derive(Debug)]
+pub(super) struct Exchange {
+    pub(super) group: Arc<dyn Group>,
+    wire: Wire,
+    /// The weights of the model.
+    length: usize,
+    /// Numbers in a bucket: every rank owns a part of it.
+    bucket: usize,
+    received: Vec<f32>,
+    narrow: (Vec<u16>, Vec<u16>),
+    /// This rank's weights before the update, in `bf16`.
+    before: Vec<f32>,
+    spent: Duration,
+}
+
+/// A bucket, and how many numbers of it each rank owns, one rank behind the other.
+struct Bucket {
+    range: Range<usize>,
+    counts: Vec<usize>,
+    own: Range<usize>,
+}
+
+impl Exchange {
+    pub(super) fn alone(length: usize) -> Self {
+        Self::new(Arc::new(Alone), Wire::F32, length)
+    }
+
+    pub(super) fn new(group: Arc<dyn Group>, wire: Wire, length: usize) -> Self {
+        let bucket = PIECE * BUCKET.next_multiple_of(group.size());
+        let (received, narrow, before, spent) = Default::default();
+        Exchange { group, wire, length, bucket, received, narrow, before, spent }
+    }
+
+    pub(super) fn is_alone(&self) -> bool {
+        self.group.size() == 1
+    }
+
+    /// How long [`sum`](Self::sum) and [`share_weights`](Self::share_weights) have taken since this was last asked.
+    pub(super) fn take_time(&mut self) -> Duration {
+        std::mem::take(&mut self.spent)
+    }
+
+    fn buckets(&self) -> impl Iterator<Item = Bucket> + use<> {
+        let (length, bucket) = (self.length, self.bucket);
+        let (rank, ranks) = (self.group.rank(), self.group.size());
+        (0..length.div_ceil(bucket)).map(move |i| {
+            let range = i * bucket..length.min((i + 1) * bucket);
+            let pieces = range.len().div_ceil(PIECE);
+            // Whole pieces, as even as can be.
+            let start = |r: usize| (range.start + pieces * r / ranks * PIECE).min(range.end);
+            let counts = (0..ranks).map(|r| start(r + 1) - start(r)).collect();
+            let own = start(rank)..start(rank + 1);
+            Bucket { range, counts, own }
+        })
+    }
+
+    /// Whether this rank owns a piece.
+    pub(super) fn owns(&self) -> Vec<bool> {
+        let mut owns = vec![false; self.length.div_ceil(PIECE)];
+        for bucket in self.buckets() {
+            owns[bucket.own.start / PIECE..bucket.own.end.div_ceil(PIECE)].fill(true);
+        }
+        owns
+    }
+
+    /// Bytes that this rank sends in a step.
+    pub(super) fn bytes(&self) -> usize {
+        let own: usize = self.buckets().map(|b| b.own.len()).sum();
+        let gradients = self.length - own;
+        let weights = own * (self.group.size() - 1);
+        (gradients + weights) * if self.wire == Wire::F32 { 4 } else { 2 }
+    }
+
+    /// What this rank has, of everyone, in the order of the ranks. All have equally many.
+    pub(super) fn gather(&self, mine: &[f64]) -> Vec<Vec<f64>> {
+        let bytes: Vec<u8> = mine.iter().flat_map(|x| x.to_le_bytes()).collect();
+        let numbers =
+            |bytes: Vec<u8>| bytes.as_chunks::<8>().0.iter().map(|x| f64::from_le_bytes(*x)).collect();
+        self.group.gather(&bytes).into_iter().map(numbers).collect()
+    }
+
+    /// Turns the gradient of this rank into that of all in the pieces that it owns, and returns `Σ g²` of all pieces.
+    pub(super) fn sum(&mut self, isa: Isa, threads: usize, gradients: &mut [f32]) -> f64 {
+        let start = Instant::now();
+        let mut squares = Vec::new();
+        for bucket in self.buckets() {
+            self.swap(&bucket, threads, &gradients[bucket.range.clone()]);
+            let (length, received) = (bucket.own.len(), &self.received);
+            let work = gradients[bucket.own].chunks_mut(PIECE).enumerate();
+            squares.extend(over_threads(threads, work, |(i, piece)| {
+                let n = piece.len();
+                let part = |rank: usize| &received[rank * length + i * PIECE..][..n];
+                piece.copy_from_slice(part(0));
+                for rank in 1..received.len() / length {
+                    add(isa, piece, part(rank));
+                }
+                sum_of_squares(isa, piece)
+            }));
+        }
+        let sum = self.sum_squares(&squares);
+        self.spent += start.elapsed();
+        sum
+    }
+
+    /// Adds the squares of all ranks in the order of the pieces.
+    fn sum_squares(&self, mine: &[f64]) -> f64 {
+        let all = self.gather(mine);
+        let mut of_ranks: Vec<_> = all.iter().map(|squares| squares.iter()).collect();
+        let mut sum = 0.0;
+        for bucket in self.buckets() {
+            for (rank, count) in bucket.counts.iter().enumerate() {
+                // One by one, as a rank alone does.
+                of_ranks[rank].by_ref().take(count.div_ceil(PIECE)).for_each(|x| sum += x);
+            }
+        }
+        sum
+    }
+
+    /// Fills `received` with everyone's gradient of what this rank owns of a bucket.
+    fn swap(&mut self, bucket: &Bucket, threads: usize, gradients: &[f32]) {
+        self.received.resize(bucket.own.len() * bucket.counts.len(), 0.0);
+        match self.wire {
+            Wire::F32 => self.group.swap_f32(gradients, &bucket.counts, &mut self.received),
+            Wire::Bf16 => {
+                let (out, into) = &mut self.narrow;
+                out.resize(gradients.len(), 0);
+                into.resize(self.received.len(), 0);
+                let work = out.chunks_mut(PIECE).zip(gradients.chunks(PIECE));
+                over_threads(threads, work, |(out, x)| narrow(out, x.iter().copied()));
+                self.group.swap_u16(out, &bucket.counts, into);
+                let work = self.received.chunks_mut(PIECE).zip(into.chunks(PIECE));
+                over_threads(threads, work, |(x, from)| widen(x, from));
+            }
+        }
+    }
+
+    /// Remembers what [`share`](Self::share) needs to know of the weights before they change.
+    pub(super) fn before_update(&mut self, weights: &[f32]) {
+        self.before.clear();
+        if self.wire == Wire::Bf16 && !self.is_alone() {
+            for bucket in self.buckets() {
+                self.before.extend_from_slice(&weights[bucket.own]);
+            }
+        }
+    }
+
+    /// Gives everyone the weights that their owners have changed.
+    pub(super) fn share_weights(&mut self, weights: &mut [f32]) {
+        let start = Instant::now();
+        match self.wire {
+            _ if self.is_alone() => {}
+            Wire::F32 => self.share(weights),
+            Wire::Bf16 => self.share_changes(weights),
+        }
+        self.spent += start.elapsed();
+    }
+
+    fn share_changes(&mut self, weights: &mut [f32]) {
+        let mut before = std::mem::take(&mut self.before);
+        let mut rest = &before[..];
+        for bucket in self.buckets() {
+            let (old, after) = rest.split_at(bucket.own.len());
+            rest = after;
+            let (mine, all) = &mut self.narrow;
+            mine.resize(old.len(), 0);
+            all.resize(bucket.range.len(), 0);
+            let own = &mut weights[bucket.own];
+            narrow(mine, own.iter().zip(old).map(|(new, old)| new - old));
+            own.copy_from_slice(old);
+            self.group.share_u16(mine, &bucket.counts, all);
+            weights[bucket.range].iter_mut().zip(all.iter()).for_each(|(w, change)| *w += wide(*change));
+        }
+        before.clear();
+        self.before = before;
+    }
+
+    /// Gives everyone what its owners have of a vector.
+    pub(super) fn share(&mut self, vector: &mut [f32]) {
+        for bucket in self.buckets() {
+            self.received.clear();
+            self.received.extend_from_slice(&vector[bucket.own]);
+            self.group.share_f32(&self.received, &bucket.counts, &mut vector[bucket.range]);
+        }
+    }
+}
+
+/// Rounds to the nearest, to even where there are two; what is not a number stays so.
+fn narrow(to: &mut [u16], from: impl Iterator<Item = f32>) {
+    for (to, x) in to.iter_mut().zip(from) {
+        let bits = x.to_bits();
+        let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
+        *to = if x.is_nan() { 0x7fc0 } else { rounded as u16 };
+    }
+}
+
+fn widen(to: &mut [f32], from: &[u16]) {
+    to.iter_mut().zip(from).for_each(|(to, x)| *to = wide(*x));
+}
+
+fn wide(x: u16) -> f32 {
+    f32::from_bits(u32::from(x) << 16)
+}
+
+#[cfg(test)]
+mod tests;
