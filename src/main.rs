@@ -3,7 +3,8 @@
 mod commands;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use commands::{ClosedPipe, Usage};
+use commands::{ClosedPipe, SaidElsewhere, Usage};
+use regard::group::refuse_copies;
 use std::process::ExitCode;
 
 /// The `gemm` crate asks for its packing buffers anew at each product; the system's allocator gives such large ones back to the
@@ -63,8 +64,28 @@ fn definitions() -> clap::Command {
     Arguments::command()
 }
 
+impl Command {
+    /// Its name, if it is for one process: several copies would write to one folder or answer at one address.
+    fn for_one_process(&self) -> Option<&'static str> {
+        match self {
+            Command::Average(_) => Some("average"),
+            Command::Quantize(_) => Some("quantize"),
+            Command::Quickstart(_) => Some("quickstart"),
+            Command::Evaluate(_) => Some("evaluate"),
+            Command::Serve(_) => Some("serve"),
+            Command::Tokenize(_) => Some("tokenize"),
+            _ => None,
+        }
+    }
+}
+
 fn main() -> ExitCode {
-    let result = match Arguments::parse().command {
+    let command = Arguments::parse().command;
+    if let Some(Err(error)) = command.for_one_process().map(refuse_copies) {
+        eprintln!("regard: {error}");
+        return ExitCode::FAILURE;
+    }
+    let result = match command {
         Command::Average(arguments) => commands::average::run(arguments),
         Command::Quantize(arguments) => commands::quantize::run(arguments),
         Command::Shortlist(arguments) => commands::shortlist::run(arguments),
@@ -85,6 +106,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is::<ClosedPipe>() => ExitCode::SUCCESS,
+        Err(error) if error.is::<SaidElsewhere>() => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("regard: {error}");
             if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }

@@ -25,6 +25,8 @@ use std::io::{self, BufWriter, StdoutLock, Write};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use regard::group::{Group, join};
+
 /// What a command ends with: nothing, or the one message that the user sees.
 pub(crate) type CommandResult = Result<(), Box<dyn Error>>;
 
@@ -36,6 +38,11 @@ pub(crate) struct Usage(pub(crate) String);
 #[derive(Debug)]
 pub(crate) struct ClosedPipe;
 
+/// Rank 0 says what there is to say.
+#[derive(Debug)]
+pub(crate) struct SaidElsewhere;
+
+impl Error for SaidElsewhere {}
 impl Error for Usage {}
 impl Error for ClosedPipe {}
 
@@ -45,10 +52,31 @@ impl Display for Usage {
     }
 }
 
+impl Display for SaidElsewhere {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("rank 0 has said why")
+    }
+}
+
 impl Display for ClosedPipe {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("standard output was closed")
     }
+}
+
+/// Runs `work` as one of the ranks that an MPI launcher started, or as the only one. What stops one rank ends all of them, with a
+/// message that names it; what all ranks know to be wrong, rank 0 says.
+pub(crate) fn together(command: &str, work: impl FnOnce(&Arc<dyn Group>) -> CommandResult) -> CommandResult {
+    let group = join(command)?;
+    let Err(error) = work(&group) else { return Ok(()) };
+    if group.size() == 1 {
+        return Err(error);
+    }
+    if let Some(regard::Error::Apart(_)) = error.downcast_ref() {
+        return Err(if group.rank() == 0 { error } else { Box::new(SaidElsewhere) });
+    }
+    eprintln!("regard: rank {} on {}: {error}", group.rank(), group.host());
+    group.abort(if error.is::<Usage>() { 2 } else { 1 })
 }
 
 /// Standard output, buffered. `println!` panics where the pipe is closed or the disk is full; this returns an error that

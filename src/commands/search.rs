@@ -4,6 +4,7 @@ use super::cores;
 use clap::{Args, ValueEnum};
 use regard::decode::{EarlyStopping, LengthPenalty, Precision, Sampling, SearchOptions, Shortlist};
 use regard::formats::resolve;
+use regard::group::{Facts, model_facts};
 use regard::translator::Translator;
 use regard::{Isa, Result};
 use std::path::PathBuf;
@@ -43,6 +44,18 @@ impl ModelFlags {
         let (isa, threads) = (Isa::from_env()?, self.threads.unwrap_or_else(cores));
         let folders = self.model.iter().map(resolve).collect::<Result<Vec<_>>>()?;
         Ok(Translator::load_as(&folders, self.precision.map(Precision::from), isa, threads)?)
+    }
+}
+
+impl ModelFlags {
+    /// What the ranks of an MPI job must have the same of.
+    pub(super) fn facts(&self) -> Result<Facts> {
+        let mut facts = Facts::new();
+        for folder in &self.model {
+            facts.extend(model_facts(&resolve(folder)?)?);
+        }
+        facts.push(("--precision".into(), format!("{:?}", self.precision)));
+        Ok(facts)
     }
 }
 

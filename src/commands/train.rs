@@ -1,16 +1,18 @@
 //! `regard train`: two text files to a translator.
 
-use super::{CommandResult, cores, stop_on_signals};
+use super::{CommandResult, cores, stop_on_signals, together};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use regard::Isa;
 use regard::formats::{Model, resolve};
+use regard::group::{Facts, Group, agree, program_facts};
 use regard::model::{ModelConfig, Preset};
 use regard::train::{
-    End, Outcome, Progress, StepRecord, TrainConfig, ValidationRecord, has_run, resumed_config, train,
+    End, Outcome, Progress, StepRecord, TrainConfig, ValidationRecord, follow, has_run, lead, resumed_config,
 };
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -95,6 +97,31 @@ pub(super) enum TrainPrecision {
 }
 
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
+    together("train", |group| {
+        if group.size() > 1 {
+            agree(&**group, facts(&arguments))?;
+        }
+        match group.rank() {
+            0 => run_first(&arguments, Arc::clone(group)),
+            _ => {
+                let (stop, local) =
+                    (stop_on_signals()?, |config: &mut TrainConfig| apply(&arguments, config));
+                Ok(follow(Arc::clone(group), &arguments.out, Isa::from_env()?, &stop, local)?)
+            }
+        }
+    })
+}
+
+/// What all ranks must be asked alike.
+fn facts(arguments: &Arguments) -> Result<Facts, regard::Error> {
+    let mut asked = TrainConfig::read(preset(arguments), |_| Preset::Base, arguments.config.as_deref(), &[])?;
+    apply(arguments, &mut asked)?;
+    let own = [("--resume".to_owned(), arguments.resume.to_string())];
+    Ok(program_facts().into_iter().chain(own).chain(asked.facts()).collect())
+}
+
+/// Alone, or as the first of several ranks.
+fn run_first(arguments: &Arguments, group: Arc<dyn Group>) -> CommandResult {
     let isa = Isa::from_env()?;
     let TrainPrecision::F32 = arguments.precision;
     let resume = arguments.resume && has_run(&arguments.out);
@@ -106,13 +133,13 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
         if arguments.config.is_some() {
             return Err("--config: a resumed run has its settings; change single ones with --set".into());
         }
-        resumed_config(&arguments.out, |config| apply(&arguments, config))?
+        resumed_config(&arguments.out, |config| apply(arguments, config))?
     } else {
-        new_config(&arguments)?
+        new_config(arguments)?
     };
     let stop = stop_on_signals()?;
     let mut view = View::new();
-    let outcome = train(config, &arguments.out, arguments.resume, isa, &stop, &mut view);
+    let outcome = lead(group, config, &arguments.out, arguments.resume, isa, &stop, &mut view);
     view.close();
     let outcome = outcome?;
     if outcome.end == End::Finished {
@@ -169,13 +196,16 @@ fn apply(arguments: &Arguments, config: &mut TrainConfig) -> Result<(), regard::
     Ok(())
 }
 
-fn new_config(arguments: &Arguments) -> Result<TrainConfig, regard::Error> {
-    let preset = arguments.preset.map(|name| match name {
+fn preset(arguments: &Arguments) -> Option<Preset> {
+    arguments.preset.map(|name| match name {
         PresetName::Tiny => Preset::Tiny,
         PresetName::Small => Preset::Small,
         PresetName::Base => Preset::Base,
         PresetName::Big => Preset::Big,
-    });
+    })
+}
+
+fn new_config(arguments: &Arguments) -> Result<TrainConfig, regard::Error> {
     let choose = |written: &serde_json::Value| {
         let listed = |key: &str| -> Vec<PathBuf> {
             serde_json::from_value(written["data"][key].clone()).unwrap_or_default()
@@ -188,7 +218,7 @@ fn new_config(arguments: &Arguments) -> Result<TrainConfig, regard::Error> {
         eprintln!("{why}");
         preset
     };
-    let mut config = TrainConfig::read(preset, choose, arguments.config.as_deref(), &[])?;
+    let mut config = TrainConfig::read(preset(arguments), choose, arguments.config.as_deref(), &[])?;
     apply(arguments, &mut config)?;
     check_preset(arguments, &config)?;
     Ok(config)

@@ -1,5 +1,7 @@
 //! `regard translate`: standard input or files to standard output, a line for a line.
 
+mod spread;
+
 use super::input::Lines;
 use super::search::{ModelFlags, SearchFlags};
 use super::{CommandResult, Output, stop_on_signals};
@@ -71,21 +73,24 @@ impl<'a> JsonCandidate<'a> {
 }
 
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
+    super::together("translate", |group| match group.size() {
+        1 => run_alone(&arguments),
+        _ => spread::run(&arguments, &**group),
+    })
+}
+
+fn run_alone(arguments: &Arguments) -> CommandResult {
     let translator = arguments.model.load()?;
-    let mut options = arguments.search.options(&translator)?;
-    options.nbest = arguments.nbest;
-    options.attention = arguments.alignment;
-    options.validate()?;
-    let stdin = [PathBuf::from("-")];
-    let files = if arguments.files.is_empty() { &stdin[..] } else { &arguments.files[..] };
+    let options = options(arguments, &translator)?;
+    let files = files(arguments);
     if let Some(target) = &arguments.score_target {
-        return score(&arguments, &translator, &options, files, target);
+        return score(arguments, &translator, &options, &files, target);
     }
     let stop = stop_on_signals()?;
     let idle = end_when_idle()?;
-    let progress = progress(files);
+    let progress = progress(&files);
     let mut output = Output::new();
-    for file in files {
+    for file in &files {
         let mut lines = Lines::open(file)?;
         loop {
             let before = lines.count();
@@ -115,8 +120,8 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
                     .enumerate()
                 {
                     let number = before + start + i + 1;
-                    warn(lines.path(), number, line, *whole, &progress);
-                    print(&arguments, line, &mut output)?;
+                    warn(lines.path(), number, line.cut > 0, *whole, &progress);
+                    output.bytes(render(arguments, line)?.as_bytes())?;
                 }
                 output.flush()?;
                 progress.inc(part.len() as u64);
@@ -125,6 +130,18 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     }
     progress.finish_and_clear();
     output.flush()
+}
+
+fn options(arguments: &Arguments, translator: &Translator) -> Result<SearchOptions, regard::Error> {
+    let mut options = arguments.search.options(translator)?;
+    options.nbest = arguments.nbest;
+    options.attention = arguments.alignment;
+    options.validate()?;
+    Ok(options)
+}
+
+fn files(arguments: &Arguments) -> Vec<PathBuf> {
+    if arguments.files.is_empty() { vec!["-".into()] } else { arguments.files.clone() }
 }
 
 /// Forced decoding of the lines of all files with the lines of `target`.
@@ -201,22 +218,24 @@ fn progress(files: &[PathBuf]) -> ProgressBar {
     bar
 }
 
-fn warn(path: &Path, number: usize, line: &Line, whole: bool, progress: &ProgressBar) {
+fn warn(path: &Path, number: usize, cut: bool, whole: bool, progress: &ProgressBar) {
     let say =
         |message: &str| progress.suspend(|| eprintln!("regard: {}:{number}: {message}", path.display()));
     if !whole {
         say("not UTF-8: the bytes that are not are replaced by U+FFFD");
     }
-    if line.cut > 0 {
+    if cut {
         say("a sentence is longer than the model can read and was cut into pieces");
     }
 }
 
-fn print(arguments: &Arguments, line: &Line, output: &mut Output) -> CommandResult {
+/// A line's translations as they are printed.
+fn render(arguments: &Arguments, line: &Line) -> Result<String, serde_json::Error> {
     if arguments.json {
         let translations =
             line.candidates.iter().map(|c| JsonCandidate::new(c, arguments.alignment)).collect();
-        return output.line(serde_json::to_string(&JsonLine { source_tokens: &line.source, translations })?);
+        let line = serde_json::to_string(&JsonLine { source_tokens: &line.source, translations })?;
+        return Ok(line + "\n");
     }
     // An empty line has no candidates, and is as many empty lines as others have translations.
     let empty = [line.best()];
@@ -224,8 +243,8 @@ fn print(arguments: &Arguments, line: &Line, output: &mut Output) -> CommandResu
         true => empty.iter().cycle().take(arguments.nbest).collect(),
         false => line.candidates.iter().collect(),
     };
+    let mut text = String::new();
     for candidate in candidates {
-        let mut text = String::new();
         if arguments.scores {
             text.push_str(&format!("{:.4}\t", candidate.score));
         }
@@ -235,7 +254,7 @@ fn print(arguments: &Arguments, line: &Line, output: &mut Output) -> CommandResu
             text.push('\t');
             text.push_str(&pairs.join(" "));
         }
-        output.line(text)?;
+        text.push('\n');
     }
-    Ok(())
+    Ok(text)
 }

@@ -1,13 +1,15 @@
 //! `regard bench train`: training steps on the workload of `tools/peers/torch_train.py`.
 
 use super::peak_rss_mb;
-use crate::commands::{CommandResult, cores, print_line};
+use crate::commands::{CommandResult, cores, print_line, together};
 use clap::{Args, ValueEnum};
 use regard::batch::Batch;
+use regard::group::{Group, agree, program_facts};
 use regard::model::{ModelConfig, Preset, Transformer};
-use regard::train::{StepSettings, Trainer};
+use regard::train::{StepSettings, Trainer, Wire};
 use regard::{Isa, Key};
 use serde::Serialize;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 #[derive(Debug, Args)]
@@ -24,6 +26,9 @@ pub(super) struct Arguments {
     /// How many cores to use [default: all]
     #[arg(long)]
     threads: Option<usize>,
+    /// The format of gradients and weights between the ranks of an MPI job
+    #[arg(long, value_enum, default_value = "f32")]
+    wire: WireFlag,
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
@@ -41,6 +46,12 @@ enum Precision {
     F32,
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum WireFlag {
+    F32,
+    Bf16,
+}
+
 /// One line of the comparison; the fields that the peers print come first.
 #[derive(Debug, Serialize)]
 struct Report {
@@ -56,6 +67,12 @@ struct Report {
     /// The part of the replicas' time spent in matrix products.
     matmul_share: f64,
     isa: &'static str,
+    /// Processes that worked together, and replicas of all.
+    ranks: usize,
+    replicas: usize,
+    /// What one rank sends in a step, and how long all of that takes.
+    wire_mb: f64,
+    exchange_ms: f64,
 }
 
 /// Sentences of a batch, and tokens of a sentence on either side.
@@ -68,6 +85,22 @@ fn workload(preset: BenchPreset) -> (Preset, usize, usize, usize) {
 }
 
 pub(super) fn run(arguments: &Arguments) -> CommandResult {
+    together("measure", |group| {
+        let asked =
+            vec![("the workload".into(), format!("{:?}, wire {:?}", arguments.preset, arguments.wire))];
+        agree(&**group, Ok::<_, regard::Error>(program_facts().into_iter().chain(asked).collect()))?;
+        measure(arguments, group)
+    })
+}
+
+/// Whether rank 0 goes on, on every rank.
+fn go_on(group: &dyn Group, mine: bool) -> bool {
+    let mut decision = vec![u8::from(mine)];
+    group.broadcast(&mut decision);
+    decision == [1]
+}
+
+fn measure(arguments: &Arguments, group: &Arc<dyn Group>) -> CommandResult {
     if !(arguments.seconds >= 0.0 && arguments.seconds.is_finite()) {
         return Err(
             format!("--seconds {}: a number of seconds from 0 on is needed", arguments.seconds).into()
@@ -93,6 +126,12 @@ pub(super) fn run(arguments: &Arguments) -> CommandResult {
     let weights = model.parameters().initialise(1);
     let settings = StepSettings { clip: Some(1.0), ..StepSettings::default() };
     let mut trainer = Trainer::new(model, weights, settings, isa, threads, 1)?;
+    let wire = match arguments.wire {
+        WireFlag::F32 => Wire::F32,
+        WireFlag::Bf16 => Wire::Bf16,
+    };
+    trainer.join(Arc::clone(group), wire)?;
+    let (replicas, wire_bytes) = (trainer.replicas(), trainer.wire_bytes());
 
     let mut step = |n: u64| -> Result<_, regard::Error> {
         let key = Key::new(2).child(n);
@@ -104,9 +143,10 @@ pub(super) fn run(arguments: &Arguments) -> CommandResult {
     for n in 0..2 {
         step(n)?;
     }
-    let (mut steps, mut busy, mut products) = (0u32, Duration::ZERO, Duration::ZERO);
+    let (mut steps, mut busy, mut products, mut exchange) =
+        (0u32, Duration::ZERO, Duration::ZERO, Duration::ZERO);
     let start = Instant::now();
-    while steps < 2 || start.elapsed().as_secs_f64() < arguments.seconds {
+    while go_on(&**group, steps < 2 || start.elapsed().as_secs_f64() < arguments.seconds) {
         let report = step(2 + u64::from(steps))?;
         if !report.applied {
             return Err(format!("the loss is {} after {steps} steps", report.loss).into());
@@ -114,6 +154,10 @@ pub(super) fn run(arguments: &Arguments) -> CommandResult {
         steps += 1;
         busy += report.busy;
         products += report.products;
+        exchange += report.exchange;
+    }
+    if group.rank() > 0 {
+        return Ok(());
     }
     let seconds = start.elapsed().as_secs_f64() / f64::from(steps);
     let round = |x: f64, digits: i32| (x * 10f64.powi(digits)).round() / 10f64.powi(digits);
@@ -131,6 +175,10 @@ pub(super) fn run(arguments: &Arguments) -> CommandResult {
         peak_rss_mb: peak_rss_mb(),
         matmul_share: round(products.as_secs_f64() / busy.as_secs_f64(), 3),
         isa: isa.name(),
+        ranks: group.size(),
+        replicas,
+        wire_mb: round(wire_bytes as f64 / 1e6, 3),
+        exchange_ms: round(exchange.as_secs_f64() * 1e3 / f64::from(steps), 2),
     };
     if arguments.json {
         return print_line(serde_json::to_string(&report)?);

@@ -1,0 +1,122 @@
+//! `regard translate` on several ranks: rank 0 reads and writes, everyone translates every so many-th line.
+
+use super::super::input::Lines;
+use super::{
+    Arguments, CommandResult, Output, PART, files, options, progress, render, stop_on_signals, warn,
+};
+use regard::decode::SearchOptions;
+use regard::group::{Group, agree, program_facts};
+use regard::translator::Translator;
+use serde::de::DeserializeOwned;
+use std::sync::atomic::Ordering;
+
+pub(super) fn run(arguments: &Arguments, group: &dyn Group) -> CommandResult {
+    if arguments.score_target.is_some() {
+        let message = "--score-target is for one process; start it without the launcher";
+        return Err(regard::Error::Apart(message.into()).into());
+    }
+    // A name on the hub is fetched by one, before the others look for it.
+    if group.rank() > 0 {
+        group.broadcast(&mut Vec::new());
+    }
+    let facts = arguments.model.facts().map(|of_model| program_facts().into_iter().chain(of_model));
+    if group.rank() == 0 {
+        group.broadcast(&mut Vec::new());
+    }
+    agree(group, facts.map(Iterator::collect))?;
+    let translator = arguments.model.load()?;
+    let options = options(arguments, &translator)?;
+    let Arguments { nbest, scores, alignment, json, .. } = arguments;
+    let asked = format!("{options:?}, nbest {nbest}, scores {scores}, alignment {alignment}, json {json}");
+    agree(group, Ok::<_, regard::Error>(vec![("the search".into(), asked)]))?;
+    if group.rank() == 0 {
+        return lead(arguments, group, &translator, &options);
+    }
+    loop {
+        let mut bytes = Vec::new();
+        group.broadcast(&mut bytes);
+        let lines: Vec<String> = read(&bytes)?;
+        if lines.is_empty() {
+            return Ok(());
+        }
+        share(arguments, group, &translator, &options, &lines)?;
+    }
+}
+
+fn lead(
+    arguments: &Arguments,
+    group: &dyn Group,
+    translator: &Translator,
+    options: &SearchOptions,
+) -> CommandResult {
+    let stop = stop_on_signals()?;
+    let files = files(arguments);
+    let progress = progress(&files);
+    let mut output = Output::new();
+    for file in &files {
+        let mut lines = Lines::open(file)?;
+        loop {
+            let before = lines.count();
+            if stop.load(Ordering::Relaxed) {
+                return Err(format!("stopped after {before} lines, which are complete").into());
+            }
+            let batch = next_lines(&mut lines, PART * group.size())?;
+            if batch.is_empty() {
+                break;
+            }
+            let (texts, whole): (Vec<String>, Vec<bool>) = batch.into_iter().unzip();
+            group.broadcast(&mut serde_json::to_vec(&texts)?);
+            let translated = share(arguments, group, translator, options, &texts)?;
+            for (i, ((text, cut), whole)) in translated.iter().zip(whole).enumerate() {
+                warn(lines.path(), before + i + 1, *cut, whole, &progress);
+                output.bytes(text.as_bytes())?;
+            }
+            output.flush()?;
+            progress.inc(texts.len() as u64);
+        }
+    }
+    progress.finish_and_clear();
+    // No lines: the end.
+    group.broadcast(&mut serde_json::to_vec::<[String; 0]>(&[])?);
+    output.flush()
+}
+
+/// At least so many lines, or all that are left.
+fn next_lines(lines: &mut Lines, least: usize) -> Result<Vec<(String, bool)>, regard::Error> {
+    let mut all = Vec::new();
+    while all.len() < least {
+        let batch = lines.next_batch_lossy()?;
+        if batch.is_empty() {
+            break;
+        }
+        all.extend(batch);
+    }
+    Ok(all)
+}
+
+/// Translates this rank's lines and returns those of all: what to print, and whether a sentence was cut.
+fn share(
+    arguments: &Arguments,
+    group: &dyn Group,
+    translator: &Translator,
+    options: &SearchOptions,
+    lines: &[String],
+) -> Result<Vec<(String, bool)>, Box<dyn std::error::Error>> {
+    let mine: Vec<&String> = lines.iter().skip(group.rank()).step_by(group.size()).collect();
+    let translated = translator.translate(&mine, options)?;
+    let rendered = translated.iter().map(|line| Ok((render(arguments, line)?, line.cut > 0)));
+    let rendered = rendered.collect::<Result<Vec<_>, serde_json::Error>>()?;
+    let mut of_ranks = Vec::with_capacity(group.size());
+    for bytes in group.gather(&serde_json::to_vec(&rendered)?) {
+        of_ranks.push(read::<Vec<(String, bool)>>(&bytes)?.into_iter());
+    }
+    let in_order: Vec<_> = (0..lines.len()).map_while(|i| of_ranks[i % group.size()].next()).collect();
+    match in_order.len() == lines.len() {
+        true => Ok(in_order),
+        false => Err("some ranks have translated too few lines".into()),
+    }
+}
+
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Box<dyn std::error::Error>> {
+    serde_json::from_slice(bytes).map_err(|e| format!("what another rank sent cannot be read: {e}").into())
+}
