@@ -9,6 +9,7 @@ mod generate;
 mod gradients;
 mod hub;
 mod invariants;
+mod launcher;
 mod metrics;
 mod search;
 mod serve;
