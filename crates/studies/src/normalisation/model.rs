@@ -6,8 +6,8 @@ use crate::small::Pairs;
 use regard::autograd::{Tape, Var};
 use regard::batch::{Batch, Packed};
 use regard::model::{
-    CrossAttentionLayer, Dropouts, EmbeddingLayer, Executor, LinearLayer, LossSettings, ModelConfig,
-    NormLayer, SelfAttentionLayer, Taped, Transformer,
+    ConvolutionLayer, CrossAttentionLayer, Dropouts, EmbeddingLayer, Executor, LinearLayer, LossSettings,
+    ModelConfig, NormLayer, RecurrentLayer, SelfAttentionLayer, Taped, Transformer,
 };
 use regard::train::{Schedule, ScheduleKind, StepSettings};
 use regard::{Key, Result};
@@ -113,6 +113,14 @@ impl Executor for Normed<'_> {
 
     fn self_attention(&mut self, qkv: Var, layer: &SelfAttentionLayer) -> Var {
         self.inner.self_attention(qkv, layer)
+    }
+
+    fn recurrent(&mut self, gates: Var, layer: &RecurrentLayer) -> Var {
+        self.inner.recurrent(gates, layer)
+    }
+
+    fn neighbours(&mut self, x: Var, layer: &ConvolutionLayer) -> Var {
+        self.inner.neighbours(x, layer)
     }
 
     fn memory(&mut self, memory: Var, layer: &CrossAttentionLayer) -> Var {
