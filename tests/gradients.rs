@@ -1,13 +1,13 @@
 //! One table of all operations: each is run on the tape, compared with its definition in `f64`, and its backward with finite
 //! differences of that definition.
 
-use regard::Isa;
 use regard::autograd::ops::{
     AddNorm, Agreement, CrossAttention, CrossEntropy, Embedding, HeadShape, Linear, Neighbours, Pick,
     Pointer, Pointing, PositionVectors, Recurrent, RecurrentCell, RelativePositions, Residual, SelfAttention,
 };
 use regard::autograd::{Param, Tape, Var};
 use regard::batch::Packed;
+use regard::{Isa, Products};
 use regard_kernels::{Activation, Dropout, Key, Mask, naive};
 use std::sync::Arc;
 
@@ -455,13 +455,25 @@ fn assert_close(got: &[f32], want: &[f64], tolerance: f64, what: &str) {
 fn every_operation_agrees_with_its_definition_and_with_finite_differences() {
     for case in table() {
         for isa in Isa::available() {
-            check(&case, isa);
+            check(&case, Products::f32(isa), (1e-5, 1e-4));
         }
     }
 }
 
-fn check(case: &Case, isa: Isa) {
-    let what = format!("{} on {isa}", case.name);
+/// The definition knows nothing of bf16: an operand is off by 2⁻⁹ of itself at most, and the sums are short.
+#[test]
+fn products_in_bf16_leave_values_and_gradients_what_they_are_but_for_their_rounding() {
+    let isa = Isa::best();
+    for products in Products::bf16(isa).into_iter().chain([Products::bf16_in_software(isa)]) {
+        for case in table() {
+            check(&case, products, (0.03, 0.03));
+        }
+    }
+}
+
+/// Asserts values and slopes within these tolerances.
+fn check(case: &Case, products: Products, (exact, exact_slope): (f64, f64)) {
+    let what = format!("{} on {} in {}", case.name, products.isa(), products.name());
     let inputs: Vec<Vec<f32>> =
         case.inputs.iter().enumerate().map(|(i, (r, c))| random(r * c, i as u64)).collect();
     let parameters: Vec<Vec<f32>> =
@@ -476,14 +488,14 @@ fn check(case: &Case, isa: Isa) {
         })
         .collect();
 
-    let mut tape = Tape::new(isa, 1);
+    let mut tape = Tape::with_products(products, 1);
     let mut gradients = vec![0.0; weights.len()];
     let vars: Vec<Var> = inputs.iter().zip(&case.inputs).map(|(x, (r, c))| tape.input(x, *r, *c)).collect();
     let y = (case.record)(&mut tape, &weights, Some(&mut gradients), &vars, &places);
     let (wide_inputs, wide_parameters): (Vectors, Vectors) =
         (inputs.iter().map(|x| widen(x)).collect(), parameters.iter().map(|x| widen(x)).collect());
     let got = tape.value(y).data().to_vec();
-    assert_close(&got, &(case.definition)(&wide_inputs, &wide_parameters), 1e-5, &what);
+    assert_close(&got, &(case.definition)(&wide_inputs, &wide_parameters), exact, &what);
 
     // A loss knows its own slope (scale times the sum of its rows); anything else gets a random one.
     let is_loss = ["cross_entropy", "agreement"].iter().any(|loss| case.name.starts_with(loss));
@@ -497,7 +509,8 @@ fn check(case: &Case, isa: Isa) {
             total((case.definition)(&inputs, &wide_parameters))
         });
         assert!(want.iter().any(|x| x.abs() > 1e-4), "{what}: input {i} has no slope to check");
-        assert_close(tape.slope(*var).expect("a slope"), &want, 1e-4, &format!("{what}: slope by input {i}"));
+        let slope = tape.slope(*var).expect("a slope");
+        assert_close(slope, &want, exact_slope, &format!("{what}: slope by input {i}"));
     }
     for (i, place) in places.iter().enumerate() {
         let want = naive::finite_differences(&wide_parameters[i], 1e-6, |p| {
@@ -506,6 +519,11 @@ fn check(case: &Case, isa: Isa) {
             total((case.definition)(&wide_inputs, &parameters))
         });
         assert!(want.iter().any(|x| x.abs() > 1e-4), "{what}: parameter {i} has no slope to check");
-        assert_close(&gradients[place.range()], &want, 1e-4, &format!("{what}: slope by parameter {i}"));
+        assert_close(
+            &gradients[place.range()],
+            &want,
+            exact_slope,
+            &format!("{what}: slope by parameter {i}"),
+        );
     }
 }

@@ -88,12 +88,12 @@ pub(crate) fn sentences(count: usize, seed: u64) -> Vec<Vec<u32>> {
         .collect()
 }
 
-fn batch(count: usize, seed: u64) -> Batch {
+pub(crate) fn batch(count: usize, seed: u64) -> Batch {
     let (source, target) = (sentences(count, seed), sentences(count, seed + 1));
     Batch::new(source.iter().zip(&target).map(|(s, t)| (&s[..], &t[..])), WORDS as u32 - 1).unwrap()
 }
 
-fn trainer(config: ModelConfig, threads: usize) -> Trainer {
+pub(crate) fn trainer(config: ModelConfig, threads: usize) -> Trainer {
     let model = Transformer::new(config).unwrap();
     let weights = model.parameters().initialise(3);
     Trainer::new(model, weights, StepSettings::default(), Isa::best(), threads, 7).unwrap()

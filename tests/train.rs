@@ -50,7 +50,7 @@ pub(crate) fn run(
 }
 
 /// Writes a small corpus: train.en, train.fr, valid.en, valid.fr.
-fn write_corpus(folder: &Path, pairs: usize) {
+pub(crate) fn write_corpus(folder: &Path, pairs: usize) {
     let corpus = builtin::corpus(1, pairs);
     let (train, valid) = corpus.train.split_at(pairs - 6);
     for (name, pairs) in [("train", train), ("valid", valid)] {
@@ -365,7 +365,7 @@ fn a_time_limit_becomes_a_plan_that_stays() {
 }
 
 /// The command line of a small run.
-fn command(folder: &Path, out: &Path, more: &[&str]) -> Command {
+pub(crate) fn command(folder: &Path, out: &Path, more: &[&str]) -> Command {
     let mut command = crate::command::regard();
     command.current_dir(folder).args(["train", "--src", "train.en", "--tgt", "train.fr"]);
     command.args([
@@ -397,7 +397,7 @@ fn command(folder: &Path, out: &Path, more: &[&str]) -> Command {
     command
 }
 
-fn finish(mut command: Command) -> (Output, String) {
+pub(crate) fn finish(mut command: Command) -> (Output, String) {
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     (output, text)

@@ -1,6 +1,6 @@
 //! `regard quickstart`: a translator in a minute or two, without any files.
 
-use super::train::{TrainPrecision, View};
+use super::train::{PrecisionName, View};
 use super::{CommandResult, cores, stop_on_signals};
 use clap::Args;
 use regard::autograd::Tape;
@@ -34,8 +34,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
     /// The number format of the matrix products
-    #[arg(long, value_enum, default_value = "f32")]
-    precision: TrainPrecision,
+    #[arg(long, value_enum, default_value = "auto")]
+    precision: PrecisionName,
 }
 
 /// New sentences teach more than the same ones again: a run sees each of these about four times.
@@ -44,7 +44,6 @@ const PAIRS: usize = 30_000;
 const STEPS: u64 = 1400;
 
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
-    let TrainPrecision::F32 = arguments.precision;
     let isa = Isa::from_env()?;
     let threads = arguments.threads.unwrap_or_else(cores);
     let out = &arguments.out;
@@ -105,6 +104,7 @@ fn settings(arguments: &Arguments, [src, tgt]: [PathBuf; 2]) -> TrainConfig {
     config.data.src = vec![src];
     config.data.tgt = vec![tgt];
     config.threads = arguments.threads;
+    config.precision = arguments.precision.into();
     config.steps = Some(arguments.steps);
     config.log_every = 100;
     config.model.dropout = 0.1;

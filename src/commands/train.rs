@@ -8,7 +8,8 @@ use regard::formats::{Model, resolve};
 use regard::group::{Facts, Group, agree, program_facts};
 use regard::model::{ModelConfig, Preset};
 use regard::train::{
-    End, Outcome, Progress, StepRecord, TrainConfig, ValidationRecord, follow, has_run, lead, resumed_config,
+    End, Outcome, Progress, StepRecord, TrainConfig, TrainPrecision, ValidationRecord, follow, has_run, lead,
+    resumed_config,
 };
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -77,9 +78,9 @@ pub(crate) struct Arguments {
     /// Everything random follows from it [default: 1]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// The number format of the matrix products
-    #[arg(long, value_enum, default_value = "f32")]
-    precision: TrainPrecision,
+    /// The number format of the matrix products [default: auto, bf16 where the CPU has it]
+    #[arg(long, value_enum)]
+    precision: Option<PrecisionName>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -92,8 +93,20 @@ enum PresetName {
 
 /// The number format of matrix products while training.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum TrainPrecision {
+pub(crate) enum PrecisionName {
     F32,
+    Bf16,
+    Auto,
+}
+
+impl From<PrecisionName> for TrainPrecision {
+    fn from(name: PrecisionName) -> Self {
+        match name {
+            PrecisionName::F32 => TrainPrecision::F32,
+            PrecisionName::Bf16 => TrainPrecision::Bf16,
+            PrecisionName::Auto => TrainPrecision::Auto,
+        }
+    }
 }
 
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
@@ -123,7 +136,6 @@ fn facts(arguments: &Arguments) -> Result<Facts, regard::Error> {
 /// Alone, or as the first of several ranks.
 fn run_first(arguments: &Arguments, group: Arc<dyn Group>) -> CommandResult {
     let isa = Isa::from_env()?;
-    let TrainPrecision::F32 = arguments.precision;
     let resume = arguments.resume && has_run(&arguments.out);
     if arguments.resume && !resume && arguments.src.is_empty() && arguments.tsv.is_none() {
         let out = arguments.out.display();
@@ -187,6 +199,7 @@ fn apply(arguments: &Arguments, config: &mut TrainConfig) -> Result<(), regard::
     put(&mut config.threads, &arguments.threads);
     put(&mut config.minutes, &arguments.minutes);
     config.seed = arguments.seed.unwrap_or(config.seed);
+    config.precision = arguments.precision.map_or(config.precision, TrainPrecision::from);
     if arguments.steps.is_some() || arguments.epochs.is_some() {
         (config.steps, config.epochs) = (arguments.steps, arguments.epochs);
     }

@@ -33,5 +33,5 @@ mod error;
 mod replace;
 
 pub use error::{Error, Result};
-pub use regard_kernels::{Isa, IsaError, Key};
+pub use regard_kernels::{Isa, IsaError, Key, Products};
 pub use replace::replace;

@@ -1,12 +1,13 @@
 //! `regard bench train`: training steps on the workload of `tools/peers/torch_train.py`.
 
 use super::peak_rss_mb;
+use crate::commands::train::PrecisionName;
 use crate::commands::{CommandResult, cores, print_line, together};
 use clap::{Args, ValueEnum};
 use regard::batch::Batch;
 use regard::group::{Group, agree, program_facts};
 use regard::model::{ModelConfig, Preset, Transformer};
-use regard::train::{StepSettings, Trainer, Wire};
+use regard::train::{StepSettings, TrainPrecision, Trainer, Wire};
 use regard::{Isa, Key};
 use serde::Serialize;
 use std::sync::Arc;
@@ -18,8 +19,8 @@ pub(super) struct Arguments {
     #[arg(long, value_enum)]
     preset: BenchPreset,
     /// The number format of the matrix products
-    #[arg(long, value_enum, default_value = "f32")]
-    precision: Precision,
+    #[arg(long, value_enum, default_value = "auto")]
+    precision: PrecisionName,
     /// How long to measure, at least two steps
     #[arg(long, default_value_t = 12.0, value_name = "SECONDS")]
     seconds: f64,
@@ -39,11 +40,6 @@ enum BenchPreset {
     Tiny,
     Small,
     Base,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum Precision {
-    F32,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -125,7 +121,11 @@ fn measure(arguments: &Arguments, group: &Arc<dyn Group>) -> CommandResult {
     let model = Transformer::new(config)?;
     let weights = model.parameters().initialise(1);
     let settings = StepSettings { clip: Some(1.0), ..StepSettings::default() };
-    let mut trainer = Trainer::new(model, weights, settings, isa, threads, 1)?;
+    let choice = TrainPrecision::from(arguments.precision).choose(isa)?;
+    if let Some(note) = &choice.note {
+        eprintln!("{note}");
+    }
+    let mut trainer = Trainer::new(model, weights, settings, isa, threads, 1)?.with_products(choice.products);
     let wire = match arguments.wire {
         WireFlag::F32 => Wire::F32,
         WireFlag::Bf16 => Wire::Bf16,
@@ -165,9 +165,7 @@ fn measure(arguments: &Arguments, group: &Arc<dyn Group>) -> CommandResult {
         peer: "regard",
         version: env!("CARGO_PKG_VERSION"),
         preset: preset.name(),
-        precision: match arguments.precision {
-            Precision::F32 => "f32",
-        },
+        precision: choice.products.name(),
         threads,
         step_ms: round(seconds * 1e3, 1),
         target_tokens_per_s: round((sentences * length) as f64 / seconds, 0),

@@ -1,7 +1,7 @@
 //! The record of a forward pass and the walk back over it.
 
 use super::ops::RecurrentScratch;
-use regard_kernels::{Into, Isa, Mat, Scratch};
+use regard_kernels::{Into, Isa, Mat, Products, Scratch};
 use std::ops::Range;
 
 /// A `[rows, cols]` value on the tape.
@@ -72,6 +72,8 @@ impl Slot {
 pub struct Forward<'a> {
     /// The instruction set.
     pub isa: Isa,
+    /// How matrix products are made.
+    pub products: Products,
     /// How many cores a matrix product may use.
     pub threads: usize,
     /// All weights.
@@ -112,6 +114,8 @@ pub struct Workspace {
 pub struct Backward<'a> {
     /// The instruction set.
     pub isa: Isa,
+    /// How matrix products are made.
+    pub products: Products,
     /// How many cores a matrix product may use.
     pub threads: usize,
     /// All weights.
@@ -193,7 +197,7 @@ struct Node {
 
 /// The record of one forward pass.
 pub struct Tape {
-    isa: Isa,
+    products: Products,
     threads: usize,
     values: Vec<Slot>,
     used: usize,
@@ -210,10 +214,15 @@ impl std::fmt::Debug for Tape {
 }
 
 impl Tape {
-    /// An empty tape whose matrix products may use `threads` cores.
+    /// An empty tape whose matrix products are in f32 and may use `threads` cores.
     pub fn new(isa: Isa, threads: usize) -> Self {
+        Self::with_products(Products::f32(isa), threads)
+    }
+
+    /// An empty tape whose matrix products are made in this way and may use `threads` cores.
+    pub fn with_products(products: Products, threads: usize) -> Self {
         Tape {
-            isa,
+            products,
             threads,
             values: Vec::new(),
             used: 0,
@@ -226,7 +235,12 @@ impl Tape {
 
     /// The instruction set it runs on.
     pub fn isa(&self) -> Isa {
-        self.isa
+        self.products.isa()
+    }
+
+    /// Makes matrix products in this way from now on.
+    pub fn set_products(&mut self, products: Products) {
+        self.products = products;
     }
 
     /// Forgets everything recorded, and keeps the memory.
@@ -258,7 +272,8 @@ impl Tape {
         self.reserve(2);
         let (before, after) = self.values.split_at_mut(self.used);
         let mut cx = Forward {
-            isa: self.isa,
+            isa: self.products.isa(),
+            products: self.products,
             threads: self.threads,
             weights,
             gradients,
@@ -299,7 +314,8 @@ impl Tape {
             // Nothing that was computed later depends on it: it does not touch the loss.
             let Some(mut dy) = self.slopes[node.output.0].take() else { continue };
             let mut cx = Backward {
-                isa: self.isa,
+                isa: self.products.isa(),
+                products: self.products,
                 threads: self.threads,
                 weights,
                 gradients,

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::schedule::{Schedule, ScheduleKind};
-use super::{StepSettings, Wire};
+use super::{StepSettings, TrainPrecision, Wire};
 use crate::batch::BatchSettings;
 use crate::corpus::Filters;
 use crate::model::{ModelConfig, Preset};
@@ -24,6 +24,8 @@ pub struct TrainConfig {
     pub seed: u64,
     /// Cores to use; all of them if not given. Another number gives another run, in the last digits.
     pub threads: Option<usize>,
+    /// The number format of the matrix products: auto, f32 or bf16.
+    pub precision: TrainPrecision,
     /// Ends after so many steps.
     pub steps: Option<u64>,
     /// Ends after so many passes over the corpus.
@@ -240,6 +242,7 @@ impl TrainConfig {
             preset,
             seed: 1,
             threads: None,
+            precision: TrainPrecision::Auto,
             steps: Some(match preset {
                 Preset::Tiny => 5_000,
                 Preset::Small | Preset::Base => 100_000,

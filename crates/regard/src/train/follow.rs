@@ -128,7 +128,9 @@ pub fn follow(
     let transformer = Transformer::new(config.model.clone())?.with_output_bias(bias)?;
     let weights = vec![0.0; transformer.parameters().len()];
     let seed = dropout_seed(&config);
-    let mut trainer = Trainer::new(transformer, weights, config.step_settings(), isa, threads, seed)?;
+    let products = config.precision.choose(isa)?.products;
+    let mut trainer = Trainer::new(transformer, weights, config.step_settings(), isa, threads, seed)?
+        .with_products(products);
     trainer.join(group, config.optimizer.wire)?;
     obey(&mut trainer, &config, &data, stop)
 }

@@ -22,8 +22,9 @@ use crate::text::TokenizerPair;
 use crate::{Error, Isa, Result};
 
 /// Settings that may change when a run is resumed: nothing that decides the model's shape or which batch comes next.
-const CHANGEABLE: [&str; 11] = [
+const CHANGEABLE: [&str; 12] = [
     "threads",
+    "precision",
     "steps",
     "epochs",
     "log_every",
@@ -103,6 +104,11 @@ pub fn lead(
     let threads =
         config.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let asked_threads = config.threads.replace(threads);
+    let choice = config.precision.choose(isa)?;
+    config.precision = choice.precision;
+    if let Some(note) = &choice.note {
+        progress.message(note);
+    }
     let init = if going_on { None } else { load_init(&config)? };
     if let Some(model) = &init {
         let ModelConfig { dropout, attention_dropout, activation_dropout, .. } = config.model;
@@ -146,13 +152,14 @@ pub fn lead(
     };
     let length = weights.len();
     progress.message(&format!(
-        "a model of {:.1} million weights on {threads} core{} ({})",
+        "a model of {:.1} million weights on {threads} core{} ({isa}, {})",
         length as f64 / 1e6,
         if threads == 1 { "" } else { "s" },
-        isa.name()
+        choice.products.name()
     ));
     let seed = dropout_seed(&config);
-    let mut trainer = Trainer::new(transformer, weights, config.step_settings(), isa, threads, seed)?;
+    let mut trainer = Trainer::new(transformer, weights, config.step_settings(), isa, threads, seed)?
+        .with_products(choice.products);
     let (mut store, found) = Store::open(&folder.checkpoints, length, &mut |text| progress.message(text))?;
     let mut ema = config.optimizer.ema.map(|_| trainer.weights().to_vec());
     let mut state = State { seed: config.seed, corpus: data.hash, ..State::default() };

@@ -7,7 +7,7 @@ use crate::batch::Batch;
 use crate::group::Group;
 use crate::model::{Dropouts, LossSettings, Transformer, loss};
 use crate::{Error, Result};
-use regard_kernels::{Adam, Isa, Key, Timer, adam_step, add, sum_of_squares};
+use regard_kernels::{Adam, Isa, Key, Products, Timer, adam_step, add, sum_of_squares};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -133,6 +133,13 @@ impl Trainer {
             all_replicas: replicas,
             stopping: false,
         })
+    }
+
+    /// Makes the matrix products of the steps in this way in place of f32. Weights, moments, sums and everything that is not a
+    /// product stay in f32.
+    pub fn with_products(mut self, products: Products) -> Self {
+        self.replicas.iter_mut().for_each(|replica| replica.tape.set_products(products));
+        self
     }
 
     /// Trains together with the other ranks of a group: a step is over the replicas of all. Every rank must have made its trainer with

@@ -2,7 +2,7 @@
 
 use super::CrossEntropy;
 use crate::autograd::{Backward, Forward, Op};
-use regard_kernels::{Into, Mat, MatMut, log_softmax_rows, matmul, softmax_rows};
+use regard_kernels::{Into, Mat, MatMut, log_softmax_rows, softmax_rows};
 
 /// Pairs of rows whose logits exist at the same time.
 const PAIRS: usize = 64;
@@ -49,7 +49,7 @@ impl Op for Agreement {
             for (pass, start) in passes.iter_mut().zip(starts) {
                 pass.log_p.resize(rows * words, 0.0);
                 let to = MatMut::new(&mut pass.log_p, rows, words);
-                matmul(cx.isa, to, x.rows_from(start, rows), table.t(), Into::Overwrite, cx.threads);
+                cx.products.matmul(to, x.rows_from(start, rows), table.t(), Into::Overwrite, cx.threads);
                 if let Some(bias) = &self.loss.bias {
                     let rows = pass.log_p.chunks_exact_mut(words);
                     rows.for_each(|row| regard_kernels::add(cx.isa, row, &bias[..words]));
@@ -70,10 +70,10 @@ impl Op for Agreement {
             for (pass, start) in passes.iter().zip(starts) {
                 let slope = Mat::new(&pass.log_p, rows, words);
                 let dx = MatMut::new(&mut saved[start * d..][..rows * d], rows, d);
-                matmul(cx.isa, dx, slope, table, Into::Add, cx.threads);
+                cx.products.matmul(dx, slope, table, Into::Add, cx.threads);
                 let de = &mut gradients[self.loss.table.range()][..words * d];
                 let x = x.rows_from(start, rows);
-                matmul(cx.isa, MatMut::new(de, words, d), slope.t(), x, Into::Add, cx.threads);
+                cx.products.matmul(MatMut::new(de, words, d), slope.t(), x, Into::Add, cx.threads);
             }
         }
     }

@@ -1,9 +1,7 @@
 //! The loss: logits, label-smoothed cross-entropy and its gradient, which never exist as a whole.
 
 use crate::autograd::{Backward, Forward, Op, Param, Var};
-use regard_kernels::{
-    BlockStatistics, Into, Mat, MatMut, logits_to_exponentials, logits_to_gradient, matmul,
-};
+use regard_kernels::{BlockStatistics, Into, Mat, MatMut, logits_to_exponentials, logits_to_gradient};
 use std::sync::Arc;
 
 /// Words of the vocabulary in a block, whose logits are used while they are in cache.
@@ -79,7 +77,7 @@ impl Op for CrossEntropy {
             for (block, (start, width)) in blocks(words).enumerate() {
                 let to = &mut logits[start * rows..][..rows * width];
                 let e = Mat::new(&table[start * d..][..width * d], width, d);
-                matmul(cx.isa, MatMut::new(to, rows, width), x, e.t(), Into::Overwrite, cx.threads);
+                cx.products.matmul(MatMut::new(to, rows, width), x, e.t(), Into::Overwrite, cx.threads);
                 if let Some(bias) = &self.bias {
                     let bias = &bias[start..start + width];
                     to.chunks_exact_mut(width).for_each(|row| regard_kernels::add(cx.isa, row, bias));
@@ -122,9 +120,9 @@ impl Op for CrossEntropy {
                 let slope = Mat::new(slope, rows, width);
                 let e = Mat::new(&table[start * d..][..width * d], width, d);
                 let into = if block == 0 { Into::Overwrite } else { Into::Add };
-                matmul(cx.isa, MatMut::new(dx, rows, d), slope, e, into, cx.threads);
+                cx.products.matmul(MatMut::new(dx, rows, d), slope, e, into, cx.threads);
                 let de = &mut gradients[self.table.range()][start * d..][..width * d];
-                matmul(cx.isa, MatMut::new(de, width, d), slope.t(), x, Into::Add, cx.threads);
+                cx.products.matmul(MatMut::new(de, width, d), slope.t(), x, Into::Add, cx.threads);
             }
         }
         cx.scratch.logits = logits;

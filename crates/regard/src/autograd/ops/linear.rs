@@ -1,7 +1,7 @@
 //! `y = dropout(activation(x·Wᵀ + b))`
 
 use crate::autograd::{Backward, Forward, Op, Param, Var};
-use regard_kernels::{Activation, Dropout, Into, Mat, MatMut, activate, activate_backward, matmul};
+use regard_kernels::{Activation, Dropout, Into, Mat, MatMut, activate, activate_backward};
 
 /// A linear layer with its activation and dropout: `x [rows, in]`, `W [out, in]`, `b [out]`, `y [rows, out]`.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl Op for Linear {
     fn forward(&mut self, cx: &mut Forward<'_>, y: &mut [f32], saved: &mut [f32]) {
         let x = cx.value(self.x);
         let to = MatMut::new(y, x.rows(), self.bias.len);
-        matmul(cx.isa, to, x, self.matrix(cx.weights).t(), Into::Overwrite, cx.threads);
+        cx.products.matmul(to, x, self.matrix(cx.weights).t(), Into::Overwrite, cx.threads);
         let before = self.activation.needs_input().then_some(saved);
         activate(cx.isa, y, cx.weight(self.bias), self.activation, self.dropout, before);
     }
@@ -51,10 +51,10 @@ impl Op for Linear {
         let x = cx.value(self.x);
         let dz = Mat::new(dy, x.rows(), self.bias.len);
         let dw = MatMut::new(&mut cx.gradients[self.weight.range()], dz.cols(), x.cols());
-        matmul(cx.isa, dw, dz.t(), x, Into::Add, cx.threads);
+        cx.products.matmul(dw, dz.t(), x, Into::Add, cx.threads);
         let (mut dx, into) = cx.take(self.x);
         let to = MatMut::new(&mut dx, x.rows(), x.cols());
-        matmul(cx.isa, to, dz, self.matrix(cx.weights), into, cx.threads);
+        cx.products.matmul(to, dz, self.matrix(cx.weights), into, cx.threads);
         cx.put(self.x, dx);
     }
 }

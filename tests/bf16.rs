@@ -1,0 +1,134 @@
+//! Training with matrix products in bf16: by the instruction where the CPU has it, and in software everywhere.
+
+use crate::invariants::{batch, small, trainer};
+use crate::train::{command, finish, losses, write_corpus};
+use regard::batch::Batch;
+use regard::formats::Model;
+use regard::model::ModelConfig;
+use regard::train::Trainer;
+use regard::{Isa, Products};
+use std::path::Path;
+use std::process::Command;
+
+/// Everything in bf16 that this machine can do.
+fn every_bf16() -> Vec<Products> {
+    let isa = Isa::best();
+    Products::bf16(isa).into_iter().chain([Products::bf16_in_software(isa)]).collect()
+}
+
+fn with(products: Products, dropout: f32) -> Trainer {
+    trainer(ModelConfig { dropout, ..small() }, 2).with_products(products)
+}
+
+fn steps(trainer: &mut Trainer, batches: &[Batch], rate: f32) -> Vec<f64> {
+    batches.iter().map(|b| trainer.step(std::slice::from_ref(b), rate).unwrap().loss).collect()
+}
+
+#[test]
+fn a_gradient_in_bf16_is_that_in_f32_but_for_its_rounding() {
+    let gradient = |products| {
+        let mut trainer = with(products, 0.0);
+        steps(&mut trainer, &[batch(40, 2)], 0.0);
+        trainer.gradient().to_vec()
+    };
+    let exact = gradient(Products::f32(Isa::best()));
+    let length: f64 = exact.iter().map(|&x| f64::from(x).powi(2)).sum();
+    for products in every_bf16() {
+        let apart: f64 = exact.iter().zip(gradient(products)).map(|(a, b)| f64::from(a - b).powi(2)).sum();
+        let relative = (apart / length).sqrt();
+        // A number is off by 2⁻⁹ at most; some tens of such errors add up on the way, in random directions.
+        assert!(relative > 1e-4 && relative < 2e-2, "{}: {relative}", products.name());
+    }
+}
+
+#[test]
+fn a_small_model_learns_its_batch_by_heart_as_it_does_in_f32() {
+    let learn = |products| {
+        let mut trainer = with(products, 0.0);
+        *steps(&mut trainer, &vec![batch(8, 1); 150], 3e-3).last().unwrap()
+    };
+    let exact = learn(Products::f32(Isa::best()));
+    for products in every_bf16() {
+        let last = learn(products);
+        assert!((last - exact).abs() < 0.02 * exact, "{}: {last}, in f32 {exact}", products.name());
+    }
+}
+
+#[test]
+fn a_run_in_bf16_is_the_same_again_and_goes_on_bit_for_bit() {
+    let batches: Vec<Batch> = (0..6).map(|i| batch(30, 10 * i)).collect();
+    for products in every_bf16() {
+        let (mut whole, mut again) = (with(products, 0.2), with(products, 0.2));
+        let wanted = steps(&mut whole, &batches, 0.01);
+        assert_eq!(steps(&mut again, &batches[..3], 0.01), wanted[..3]);
+        let (first, second) = again.moments();
+        let moments = (first.to_vec(), second.to_vec());
+        let mut resumed = with(products, 0.2);
+        resumed.restore(again.steps(), again.weights().to_vec(), moments).unwrap();
+        assert_eq!(steps(&mut resumed, &batches[3..], 0.01), wanted[3..]);
+        assert_eq!(resumed.weights(), whole.weights());
+    }
+}
+
+/// A run of the program whose bf16 is done in software.
+fn emulated(folder: &Path, out: &Path, more: &[&str]) -> Command {
+    let mut command = command(folder, out, more);
+    command.env("REGARD_BF16", "emulate");
+    command
+}
+
+#[test]
+fn the_program_trains_in_bf16_and_resumes_to_the_bit() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    write_corpus(folder, 60);
+    let runs: [(&str, &[&[&str]]); 3] = [
+        ("whole", &[&["--steps", "12", "--precision", "bf16"]]),
+        ("parts", &[&["--steps", "5"], &["--steps", "12", "--resume"]]),
+        ("f32", &[&["--steps", "12", "--precision", "f32"]]),
+    ];
+    let [whole, parts, exact] = runs.map(|(name, parts)| {
+        let out = folder.join(name);
+        let mut told = String::new();
+        for part in parts {
+            let (output, text) = finish(emulated(folder, &out, part));
+            assert!(output.status.success(), "{text}");
+            told += &text;
+        }
+        (losses(&out), Model::load(&out).unwrap().weights, told)
+    });
+    assert!(
+        whole.2.contains(", bf16 in software)") && parts.2.contains(", bf16 in software)"),
+        "{}",
+        parts.2
+    );
+    assert!(exact.2.contains(", f32)"), "{}", exact.2);
+    assert_eq!(parts.0, whole.0);
+    assert_eq!(parts.1, whole.1);
+    assert_ne!(exact.0, whole.0);
+    for (exact, rounded) in exact.0.iter().zip(&whole.0) {
+        assert!((exact.1 - rounded.1).abs() < 0.01 * exact.1, "{exact:?} {rounded:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_had_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    write_corpus(folder.path(), 60);
+    let out = folder.path().join("out");
+    let mut without = command(folder.path(), &out, &["--steps", "1", "--precision", "bf16"]);
+    without.env("REGARD_ISA", "portable");
+    let (output, text) = finish(without);
+    assert!(output.status.success(), "{text}");
+    let note =
+        "precision bf16: portable on this CPU has no bf16 products (AVX-512 BF16 has); training in f32\n";
+    assert!(text.contains(note) && text.contains("(portable, f32)"), "{text}");
+    let saved = std::fs::read_to_string(out.join("logs/config.toml")).unwrap();
+    assert!(saved.contains("precision = \"f32\"\n"), "{saved}");
+
+    let mut wrong = command(folder.path(), &folder.path().join("other"), &["--steps", "1"]);
+    wrong.env("REGARD_BF16", "fast");
+    let (output, text) = finish(wrong);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(text, "regard: REGARD_BF16: fast is unknown; emulate is possible\n");
+}
