@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Two hosts on one machine, and what a slow link between them costs.
+
+Makes two network namespaces with a veth pair between them, limits the link's rate with `tc`, and runs ranks of Regard across it: one on
+each "host", started by mpirun through a launcher of its own in place of ssh. Needs root, iproute2, util-linux and a build with the
+feature `mpi`:
+
+    cargo build --release --features mpi
+    python3 tools/two_hosts.py --preset tiny --rates 100mbit,1gbit,10gbit,none
+    python3 tools/two_hosts.py --rates 1gbit -- train --resume --out en-de
+
+The first form measures training steps and prints a table, the second runs any command of Regard. Nothing but these two namespaces is
+touched, and they are removed at the end.
+"""
+import argparse, atexit, json, os, pathlib, signal, subprocess, sys, tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+NAMES = [f"regard-{os.getpid()}-{side}" for side in "ab"]
+LINKS = [f"rg{os.getpid() % 100000}{side}" for side in "ab"]
+ADDRESSES = ["10.213.7.1", "10.213.7.2"]
+
+LAUNCHER = """#!/bin/sh
+# In place of ssh: the first argument is the host, the rest is a command for a shell there.
+shift
+exec ip netns exec {name} unshare --uts sh -c "hostname {name}; $*"
+"""
+
+
+def sh(*command, check=True):
+    done = subprocess.run(command, capture_output=True, text=True)
+    if check and done.returncode != 0:
+        sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
+    return done
+
+
+def make_hosts():
+    atexit.register(remove_hosts)
+    for name in NAMES:
+        sh("ip", "netns", "add", name)
+    sh("ip", "link", "add", LINKS[0], "netns", NAMES[0], "type", "veth", "peer", "name", LINKS[1], "netns", NAMES[1])
+    for name, link, address in zip(NAMES, LINKS, ADDRESSES):
+        sh("ip", "-n", name, "address", "add", f"{address}/24", "dev", link)
+        for device in ["lo", link]:
+            sh("ip", "-n", name, "link", "set", device, "up")
+
+
+def remove_hosts():
+    for name in NAMES:
+        sh("ip", "netns", "delete", name, check=False)
+
+
+def limit(rate):
+    """Both directions get the rate; `none` is what the machine can do."""
+    for name, link in zip(NAMES, LINKS):
+        sh("tc", "-n", name, "qdisc", "delete", "dev", link, "root", check=False)
+        if rate != "none":
+            done = sh("tc", "-n", name, "qdisc", "add", "dev", link, "root", "tbf", "rate", rate, "burst", "1mb", "latency", "100ms",
+                      check=False)
+            if done.returncode != 0:
+                sys.exit(f"this kernel cannot limit the rate of a link (tc, sch_tbf): {done.stderr.strip()}")
+
+
+def mpirun(launcher, program, arguments):
+    network = ADDRESSES[0].rsplit(".", 1)[0] + ".0/24"
+    command = [
+        "ip", "netns", "exec", NAMES[0], "unshare", "--uts", "sh", "-c", f'hostname {NAMES[0]}; exec "$@"', "sh",
+        "mpirun", "-n", "2", "--host", ",".join(f"{a}:1" for a in ADDRESSES), "--map-by", "node", "--bind-to", "none",
+        "--mca", "plm_rsh_agent", launcher, "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", network,
+        "--mca", "oob_tcp_if_include", network, program, *arguments,
+    ]
+    environment = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", default=str(ROOT / "target/release/regard"))
+    parser.add_argument("--rates", default="100mbit,1gbit,10gbit,none", help="as tc writes them, and none")
+    parser.add_argument("--preset", default="tiny")
+    parser.add_argument("--wires", default="f32,bf16")
+    parser.add_argument("--seconds", default="10")
+    parser.add_argument("command", nargs="*", help="a command of regard to run in place of the measurement")
+    options = parser.parse_args()
+    if os.geteuid() != 0:
+        sys.exit("network namespaces are made by root")
+    if not pathlib.Path(options.program).exists():
+        sys.exit(f"{options.program} is not there: cargo build --release --features mpi")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    make_hosts()
+    with tempfile.TemporaryDirectory() as folder:
+        launcher = pathlib.Path(folder) / "launcher"
+        launcher.write_text(LAUNCHER.format(name=NAMES[1]))
+        launcher.chmod(0o755)
+        if options.command:
+            limit(options.rates.split(",")[0])
+            done = mpirun(str(launcher), options.program, options.command)
+            print(done.stdout, end="")
+            sys.exit(done.returncode)
+        print("| link | wire | ms a step | of it exchange | MB sent by a rank | Mbit/s |\n|---|---|---|---|---|---|")
+        for rate in options.rates.split(","):
+            limit(rate)
+            for wire in options.wires.split(","):
+                arguments = ["bench", "train", "--preset", options.preset, "--threads", "1", "--seconds", options.seconds,
+                             "--wire", wire, "--json"]
+                done = mpirun(str(launcher), options.program, arguments)
+                if done.returncode != 0:
+                    sys.exit(f"the job failed with status {done.returncode}")
+                r = json.loads(done.stdout.strip().splitlines()[-1])
+                speed = 8 * r["wire_mb"] / (1e-3 * max(r["exchange_ms"], 1e-3))
+                print(f"| {rate} | {wire} | {r['step_ms']:.0f} | {r['exchange_ms']:.0f} | {r['wire_mb']:.1f} | {speed:.0f} |", flush=True)
+
+
+main()
