@@ -24,7 +24,7 @@ fn command(folder: &Path, arguments: &[&str]) -> Command {
 }
 
 fn finish(command: Command, input: &[u8]) -> Run {
-    let output = crate::command::output(command, input);
+    let output = crate::command::answer(command, input);
     Run {
         code: output.status.code().expect("no signal ended it"),
         out: String::from_utf8(output.stdout).unwrap(),

@@ -10,8 +10,13 @@ pub(crate) fn regard() -> Command {
 
 /// What comes of a command that is given some input.
 pub(crate) fn output(mut command: Command, input: &[u8]) -> Output {
-    let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = pipes.spawn().unwrap();
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    answer(command, input)
+}
+
+/// The same of one that has its pipes, or files in their place.
+pub(crate) fn answer(mut command: Command, input: &[u8]) -> Output {
+    let mut child = command.spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let input = input.to_vec();
     // A thread of its own: the command may answer before it has read everything, or not read at all.
