@@ -19,6 +19,10 @@ mod report;
 pub mod small;
 
 // What encodes a sequence.
+mod cost;
+mod encoders;
+mod mixing;
+mod path;
 
 // How a model knows the order of its tokens.
 mod kinds;
@@ -43,7 +47,9 @@ pub use setup::{Scale, Setup, Study};
 pub fn studies() -> &'static [Study] {
     &[
         // What encodes a sequence.
-
+        encoders::STUDY,
+        cost::STUDY,
+        path::STUDY,
         // How a model knows the order of its tokens.
         positions::STUDY,
         order::STUDY,

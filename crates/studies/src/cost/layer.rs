@@ -1,0 +1,209 @@
+//! One layer on the tape, and how long it takes.
+
+use crate::mixing::{Mixing, WIDTH};
+use crate::{Scale, Setup};
+use regard::autograd::ops::{HeadShape, Linear, Neighbours, Recurrent, RecurrentCell, SelfAttention};
+use regard::autograd::{Param, Tape, Var};
+use regard::batch::Packed;
+use regard::model::{Activation, Preset, Taped, Transformer};
+use regard::{Key, Result};
+use regard_kernels::Mask;
+use std::time::Instant;
+
+/// How far a window reaches to each side.
+pub(super) const REACH: usize = 16;
+/// Width of a head.
+pub(super) const HEAD: usize = 32;
+/// Words of the vocabulary of a whole layer's input.
+const WORDS: usize = 100;
+
+/// What mixes the tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Attention,
+    Window,
+    Recurrent,
+    Convolution,
+}
+
+pub(super) const KINDS: [Kind; 4] = [Kind::Attention, Kind::Window, Kind::Recurrent, Kind::Convolution];
+
+impl Kind {
+    fn mixing(self) -> Mixing {
+        match self {
+            Kind::Attention => Mixing::Attention,
+            Kind::Window => Mixing::Window,
+            Kind::Recurrent => Mixing::Recurrent,
+            Kind::Convolution => Mixing::Convolution,
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        self.mixing().name()
+    }
+
+    /// The theory's count of multiplications.
+    pub(super) fn theory(self) -> &'static str {
+        match self {
+            Kind::Attention => "n²·d",
+            Kind::Window => "r·n·d",
+            Kind::Recurrent => "n·d²",
+            Kind::Convolution => "k·n·d²",
+        }
+    }
+
+    /// The theory's exponents of n and d.
+    pub(super) fn exponents(self) -> (f64, f64) {
+        match self {
+            Kind::Attention => (2.0, 1.0),
+            Kind::Window => (1.0, 1.0),
+            Kind::Recurrent | Kind::Convolution => (1.0, 2.0),
+        }
+    }
+}
+
+/// What is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// What the theory counts: attention without its projections, the recurrent unit and the convolution without that of their output.
+    Mixing,
+    /// All of an encoder layer.
+    Layer,
+}
+
+impl Part {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Part::Mixing => "the mixing alone",
+            Part::Layer => "the whole layer",
+        }
+    }
+}
+
+/// Seconds of a pass.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Times {
+    pub(super) forward: f64,
+    pub(super) backward: f64,
+}
+
+/// Times of one sequence of `n` tokens at width `d`, the best of several runs.
+pub(super) fn time(setup: &Setup<'_>, kind: Kind, part: Part, n: usize, d: usize) -> Result<Times> {
+    let work = Work::new(kind, part, n, d)?;
+    let mut tape = Tape::new(setup.isa, 1);
+    let mut gradients = vec![0.0; work.weights.len()];
+    let slope = random(n * d, 3);
+    let mut best = Times { forward: f64::INFINITY, backward: f64::INFINITY };
+    let (least, seconds) = if setup.scale == Scale::Smoke { (1, 0.0) } else { (3, 0.15) };
+    let begin = Instant::now();
+    let mut runs = 0;
+    while runs < least || begin.elapsed().as_secs_f64() < seconds {
+        tape.clear();
+        let input = work.input(&mut tape);
+        let start = Instant::now();
+        let y = work.forward(&mut tape, input)?;
+        best.forward = best.forward.min(start.elapsed().as_secs_f64());
+        let start = Instant::now();
+        tape.backward(&work.weights, &mut gradients, y, &slope);
+        best.backward = best.backward.min(start.elapsed().as_secs_f64());
+        tape.clear_slopes();
+        runs += 1;
+    }
+    Ok(best)
+}
+
+fn random(n: usize, seed: u64) -> Vec<f32> {
+    let key = Key::new(seed);
+    (0..n).map(|i| key.uniform(i as u32) - 0.5).collect()
+}
+
+/// A layer with weights and a sequence.
+struct Work {
+    kind: Kind,
+    d: usize,
+    offsets: [usize; 2],
+    weights: Vec<f32>,
+    /// The mixing's input, which is of no use to a whole layer.
+    input: Vec<f32>,
+    /// The whole layer and its tokens.
+    layer: Option<(Transformer, Packed)>,
+}
+
+impl Work {
+    fn new(kind: Kind, part: Part, n: usize, d: usize) -> Result<Self> {
+        let offsets = [0, n];
+        if part == Part::Layer {
+            let mut config = Preset::Tiny.config(WORDS);
+            (config.d_model, config.d_ff, config.heads) = (d, 4 * d, d.div_ceil(HEAD));
+            (config.encoder_layers, config.decoder_layers) = (1, 1);
+            kind.mixing().apply(&mut config, REACH);
+            let model = Transformer::new(config)?;
+            let weights = model.parameters().initialise(1);
+            let key = Key::new(2);
+            let ids: Vec<u32> = (0..n as u32).map(|i| key.bits(i) % (WORDS as u32 - 1)).collect();
+            let layer = Some((model, Packed::new([&ids[..]])));
+            return Ok(Work { kind, d, offsets, weights, input: Vec::new(), layer });
+        }
+        let (numbers, width) = match kind {
+            Kind::Attention | Kind::Window => (0, 3 * d),
+            Kind::Recurrent => (2 * (3 * d * d + 3 * d), d),
+            Kind::Convolution => (WIDTH * d * d + d, d),
+        };
+        let scale = (d as f32).sqrt().recip();
+        let weights = random(numbers, 1).into_iter().map(|w| w * scale).collect();
+        Ok(Work { kind, d, offsets, weights, input: random(n * width, 2), layer: None })
+    }
+
+    /// The mixing's input on the tape; without columns for a whole layer.
+    fn input(&self, tape: &mut Tape) -> Var {
+        let n = self.offsets[1];
+        tape.input(&self.input, n, self.input.len() / n.max(1))
+    }
+
+    fn forward(&self, tape: &mut Tape, x: Var) -> Result<Var> {
+        if let Some((model, tokens)) = &self.layer {
+            let mut e = Taped::new(tape, model, &self.weights, None, (tokens, tokens), None)?;
+            return Ok(model.encode(&mut e));
+        }
+        Ok(match self.kind {
+            Kind::Attention => self.attention(tape, x, None),
+            Kind::Window => self.attention(tape, x, Some(REACH)),
+            Kind::Recurrent => self.recurrent(tape, x),
+            Kind::Convolution => self.convolution(tape, x),
+        })
+    }
+
+    fn attention(&self, tape: &mut Tape, qkv: Var, window: Option<usize>) -> Var {
+        let heads = self.d.div_ceil(HEAD);
+        let shape = HeadShape { heads, d_k: self.d / heads, d_v: self.d / heads };
+        let (mask, offsets) = (Mask { causal: false, window }, self.offsets.into());
+        tape.push(
+            &self.weights,
+            None,
+            SelfAttention { qkv, shape, mask, offsets, dropout: None, relative: None },
+        )
+    }
+
+    /// A product with a matrix of so many rows and inputs that begins at `offset`, and its bias behind it.
+    fn linear(&self, tape: &mut Tape, x: Var, offset: usize, rows: usize, inputs: usize) -> Var {
+        let weight = Param { offset, len: rows * inputs };
+        let bias = Param { offset: offset + weight.len, len: rows };
+        let activation = Activation::Identity;
+        tape.push(&self.weights, None, Linear { x, weight, bias, activation, dropout: None })
+    }
+
+    fn recurrent(&self, tape: &mut Tape, x: Var) -> Var {
+        let d = self.d;
+        let x = self.linear(tape, x, 0, 3 * d, d);
+        let weight = Param { offset: 3 * d * d + 3 * d, len: 3 * d * d };
+        let forward = RecurrentCell { weight, bias: Param { offset: weight.range().end, len: 3 * d } };
+        let offsets = self.offsets.into();
+        tape.push(&self.weights, None, Recurrent { x, forward, backward: None, offsets })
+    }
+
+    fn convolution(&self, tape: &mut Tape, x: Var) -> Var {
+        let offsets = self.offsets.into();
+        let around = tape.push(&self.weights, None, Neighbours { x, width: WIDTH, dilation: 1, offsets });
+        self.linear(tape, around, 0, self.d, WIDTH * self.d)
+    }
+}

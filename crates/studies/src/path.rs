@@ -1,0 +1,214 @@
+//! How far a signal must travel: a token is copied over a distance.
+
+mod copy;
+
+use crate::mixing::{Mixing, WIDTH};
+use crate::{Cell, Column, Report, Setup, Study, Table};
+use copy::{Sizes, accuracies};
+use regard::Result;
+use regard::plot::{LineChart, Series};
+
+/// See [`crate::studies`].
+pub(crate) const STUDY: Study = Study {
+    name: "path",
+    title: "How far a signal must travel",
+    about: "a token is copied over a distance: accuracy after equal training, for every kind of encoder",
+    body: run,
+};
+
+const KINDS: [Mixing; 5] =
+    [Mixing::Attention, Mixing::Window, Mixing::Recurrent, Mixing::Convolution, Mixing::Dilated];
+
+/// How far the window reaches to each side.
+const REACH: usize = 2;
+/// An accuracy that counts as solved.
+const SOLVED: f64 = 0.9;
+
+struct Curve {
+    kind: Mixing,
+    /// Accuracy by distance.
+    points: Vec<(usize, f64)>,
+}
+
+impl Curve {
+    /// The longest distance up to which every one is solved.
+    fn solved(&self) -> usize {
+        self.points.iter().take_while(|p| p.1 >= SOLVED).last().map_or(0, |p| p.0)
+    }
+}
+
+/// How far one token of the output can see through so many layers; `None` is any distance.
+fn reach(kind: Mixing, layers: usize) -> Option<usize> {
+    let side = WIDTH / 2;
+    match kind {
+        Mixing::Attention | Mixing::Recurrent | Mixing::BothDirections => None,
+        Mixing::Window => Some(layers * REACH),
+        Mixing::Convolution => Some(layers * side),
+        Mixing::Dilated => Some((0..layers).map(|i| side * WIDTH.pow(i as u32)).sum()),
+    }
+}
+
+/// Steps from one token to another so far away, if there were layers enough.
+fn path(kind: Mixing, distance: usize) -> usize {
+    match kind {
+        Mixing::Attention => 1,
+        Mixing::Recurrent | Mixing::BothDirections => distance,
+        kind => (1..=distance).find(|&layers| reach(kind, layers).is_none_or(|r| r >= distance)).unwrap_or(0),
+    }
+}
+
+fn theory(kind: Mixing) -> &'static str {
+    match kind {
+        Mixing::Attention => "1",
+        Mixing::Window => "n/r",
+        Mixing::Recurrent | Mixing::BothDirections => "n",
+        Mixing::Convolution => "n/k",
+        Mixing::Dilated => "log_k n",
+    }
+}
+
+fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
+    let sizes = setup.choose(Sizes::SMOKE, Sizes::QUICK, Sizes::FULL);
+    // A model on each core.
+    let mut curves = Vec::new();
+    for kinds in KINDS.chunks(setup.threads.max(1)) {
+        let results: Vec<Result<Curve>> = std::thread::scope(|scope| {
+            let work =
+                |kind: Mixing| move || Ok(Curve { kind, points: accuracies(setup, kind, REACH, &sizes)? });
+            let handles: Vec<_> = kinds.iter().map(|&kind| scope.spawn(work(kind))).collect();
+            handles.into_iter().map(|h| h.join().unwrap_or_else(|e| std::panic::resume_unwind(e))).collect()
+        });
+        for curve in results {
+            curves.push(curve?);
+        }
+    }
+    explain(report, &curves, &sizes);
+    report.table(summary_table(&curves, &sizes));
+    report.table(accuracy_table(&curves));
+    report.picture(
+        "distance",
+        "Each kind falls to chance where its layers no longer reach the token; the recurrent unit reaches it but has to carry it there.",
+        picture(&curves),
+    );
+    Ok(())
+}
+
+fn explain(report: &mut Report, curves: &[Curve], sizes: &Sizes) {
+    let said: Vec<String> = curves
+        .iter()
+        .map(|curve| match curve.solved() {
+            0 => format!("{} at none", curve.kind.name()),
+            solved if solved == sizes.longest() => format!("{} at all, up to {solved}", curve.kind.name()),
+            solved => format!("{} up to {solved}", curve.kind.name()),
+        })
+        .collect();
+    report.summary(format!(
+        "Distances at which the token is copied with an accuracy of at least {:.0} %, after {} steps each: {}.",
+        100.0 * SOLVED,
+        sizes.steps,
+        said.join("; "),
+    ));
+    report.text(format!(
+        "A sentence is a symbol, one of {}, then random other tokens, then a question mark, and the encoder's last output must say which symbol \
+         it was. There is no decoder, whose attention would reach everything at once. One model of {} layers and width {} for each kind, {} \
+         steps of {} sentences with all distances mixed, sinusoidal positions, the same learning rates.",
+        copy::SYMBOLS,
+        sizes.layers,
+        sizes.width,
+        sizes.steps,
+        sizes.batch,
+    ));
+    report.text(format!(
+        "The longest path is the number of steps that a signal takes between two tokens n apart: 1 with attention, n/r with attention to {REACH} \
+         tokens on each side, n with a recurrent unit, n/k with a convolution of {WIDTH} tokens, log_k n when its tokens lie 1, {WIDTH}, {}, … \
+         apart in one layer after the other. A stack whose layers are fewer than that cannot know the symbol at all and guesses: {:.1} % \
+         are right by chance.",
+        WIDTH * WIDTH,
+        100.0 / copy::SYMBOLS as f64,
+    ));
+}
+
+fn summary_table(curves: &[Curve], sizes: &Sizes) -> Table {
+    let longest = sizes.longest();
+    let mut table = Table::new(
+        "paths",
+        format!("Paths through {} layers", sizes.layers),
+        [
+            Column::new("encoder"),
+            Column::new("longest path, theory"),
+            Column::new(format!("steps over {longest} tokens")),
+            Column::new("reach of the stack"),
+            Column::new(format!("solved up to ({:.0} %)", 100.0 * SOLVED)),
+        ],
+    );
+    for curve in curves {
+        let reach = reach(curve.kind, sizes.layers).map_or(Cell::from("any"), |r| r.to_string().into());
+        table.row([
+            curve.kind.name().into(),
+            theory(curve.kind).into(),
+            path(curve.kind, longest).into(),
+            reach,
+            curve.solved().into(),
+        ]);
+    }
+    table
+}
+
+fn accuracy_table(curves: &[Curve]) -> Table {
+    let columns = curves.iter().map(|c| Column::new(c.kind.name()).unit("%").decimals(1));
+    let columns: Vec<Column> = std::iter::once(Column::new("distance")).chain(columns).collect();
+    let mut table = Table::new("accuracy", "Accuracy of the copy by distance", columns);
+    for (i, (distance, _)) in curves.first().map(|c| &c.points[..]).unwrap_or_default().iter().enumerate() {
+        let cells = curves.iter().map(|c| Cell::from(c.points.get(i).map(|p| 100.0 * p.1)));
+        table.row(std::iter::once(Cell::from(*distance)).chain(cells));
+    }
+    table
+}
+
+fn picture(curves: &[Curve]) -> LineChart {
+    let mut chart = LineChart::new("Accuracy of the copy", "distance (tokens)", "accuracy (%)").log_x();
+    for curve in curves {
+        let points = curve.points.iter().map(|(d, a)| (*d as f64, 100.0 * a)).collect();
+        chart = chart.series(Series::new(curve.kind.name(), points).markers());
+    }
+    let ends = |curve: &Curve| {
+        let chance = 100.0 / copy::SYMBOLS as f64;
+        [curve.points.first(), curve.points.last()]
+            .into_iter()
+            .flatten()
+            .map(|p| (p.0 as f64, chance))
+            .collect()
+    };
+    match curves.first() {
+        Some(curve) => chart.series(Series::new("chance", ends(curve)).dashed()),
+        None => chart,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::smoke;
+
+    #[test]
+    fn a_stack_that_does_not_reach_the_token_guesses() {
+        let report = smoke(&STUDY);
+        let table = report.find_table("accuracy").unwrap();
+        assert_eq!(table.columns.len(), KINDS.len() + 1);
+        let last = table.rows.len() - 1;
+        // At a distance of one, every kind has learnt something; at the longest, a convolution of one layer cannot know.
+        assert!(table.number(last, "convolution").unwrap() < 40.0);
+        assert!(table.number(0, "convolution").unwrap() > 60.0, "{}", table.to_text());
+        assert!(table.number(last, "attention").unwrap() > 60.0, "{}", table.to_text());
+    }
+
+    #[test]
+    fn reaches_and_paths_are_those_of_the_theory() {
+        let reaches = [4, 8, 40];
+        for (kind, want) in [Mixing::Convolution, Mixing::Window, Mixing::Dilated].into_iter().zip(reaches) {
+            assert_eq!(reach(kind, 4), Some(want), "{kind:?}");
+            assert_eq!((path(kind, want), path(kind, want + 1)), (4, 5), "{kind:?}");
+        }
+        assert_eq!((path(Mixing::Attention, 99), path(Mixing::Recurrent, 99)), (1, 99));
+    }
+}
