@@ -17,8 +17,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-const CASES: [&str; 6] =
-    ["swish-shared", "relu-shared", "gelu-separate", "relu-untied", "swish-output", "swish-half"];
+const CASES: [&str; 7] = [
+    "swish-shared",
+    "relu-shared",
+    "gelu-separate",
+    "relu-untied",
+    "swish-output",
+    "swish-half",
+    "relu-two-sizes",
+];
 
 #[derive(Deserialize)]
 struct Golden {
@@ -385,9 +392,14 @@ fn wrong_configurations_are_refused_by_key() {
         ),
         (
             "decoder_attention_heads",
-            json!(2),
-            "config.json: decoder_attention_heads: 2, but encoder_attention_heads is 4; models with two different \
-             numbers of heads are not supported yet",
+            json!(3),
+            "config.json: decoder_heads: 3 does not divide d_model = 8; use one of 1, 2, 4, 8, or set d_k and d_v",
+        ),
+        (
+            "decoder_ffn_dim",
+            json!(13),
+            "model.safetensors: tensor model.decoder.layers.0.fc1.weight has the shape [12, 8], but [13, 8] is expected \
+             from config.json",
         ),
         (
             "tie_word_embeddings",

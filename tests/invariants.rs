@@ -61,6 +61,10 @@ pub(crate) fn variants() -> Vec<(String, ModelConfig)> {
             }
         }
     }
+    let config = ModelConfig { decoder_heads: Some(4), decoder_d_ff: Some(12), ..small() };
+    all.push(("a decoder of other sizes".into(), config));
+    let config = ModelConfig { decoder_heads: Some(3), d_k: Some(3), d_v: Some(5), ..small() };
+    all.push(("a decoder of other sizes, heads of their own width".into(), config));
     all
 }
 

@@ -105,13 +105,7 @@ fn describe(report: &Report<'_>) -> Result<String, serde_json::Error> {
             format!("{} source and {} target pieces", grouped(vocabulary.source), grouped(vocabulary.target))
         },
     );
-    line(
-        "sizes",
-        format!(
-            "d_model {}, heads {}, d_ff {}, encoder layers {}, decoder layers {}",
-            config.d_model, config.heads, config.d_ff, config.encoder_layers, config.decoder_layers
-        ),
-    );
+    line("sizes", config.sizes());
     let written = serde_json::to_value(config)?;
     line(
         "layers",

@@ -2,13 +2,13 @@
 """Writes tests/goldens/marian/: small MarianMT folders of random weights, as `transformers` saves them, and what they compute.
 
 Each case is a folder of save_pretrained, with a tokenizer.json made here, and golden.json: ids, the encoder's output and the
-logits. Shared and separate embeddings, every activation, different depths, 2 to 16 heads, f32 and f16. tests/formats.rs
-reproduces them.
+logits. Shared and separate embeddings, every activation, different depths, 2 to 16 heads, heads and widths of the decoder's own, f32
+and f16. tests/formats.rs reproduces them.
 
     pip install torch transformers
-    python tools/goldens/marian.py
+    python tools/goldens/marian.py [CASE…]
 """
-import json, os, pathlib, shutil
+import json, os, pathlib, shutil, sys
 os.environ["HF_HUB_OFFLINE"] = "1"
 import torch
 from transformers import MarianConfig, MarianMTModel
@@ -17,13 +17,14 @@ WORDS = 40
 SOURCE = [[3, 14, 15, 9, 2, 6, 5, 0], [35, 8, 0]]
 TARGET = [[WORDS - 1, 27, 18, 28, 4], [WORDS - 1, 31, 7]]  # from the start token on
 
-CASES = {  # name: (activation, width, heads, encoder layers, decoder layers, shared, tied, scaled, precision)
+CASES = {  # name: (activation, width, heads, encoder layers, decoder layers, shared, tied, scaled, precision, decoder's heads and feed-forward)
     "swish-shared": ("swish", 8, 4, 2, 1, True, True, True, torch.float32),
     "relu-shared": ("relu", 16, 16, 1, 2, True, True, True, torch.float32),
     "gelu-separate": ("gelu", 8, 2, 1, 1, False, True, False, torch.float32),
     "relu-untied": ("relu", 8, 8, 1, 1, False, False, True, torch.float32),
     "swish-output": ("swish", 8, 2, 1, 1, True, False, True, torch.float32),
     "swish-half": ("swish", 8, 2, 1, 1, True, True, True, torch.float16),
+    "relu-two-sizes": ("relu", 8, 2, 1, 2, True, True, True, torch.float32, 4, 20),
 }
 
 
@@ -45,11 +46,11 @@ def tokenizer_json(mark):
     }
 
 
-def make(folder, activation, width, heads, encoder, decoder, shared, tied, scaled, precision):
+def make(folder, activation, width, heads, encoder, decoder, shared, tied, scaled, precision, decoder_heads=None, decoder_ffn=12):
     torch.manual_seed(len(folder.name) + heads)
     config = MarianConfig(
         vocab_size=WORDS, decoder_vocab_size=WORDS, d_model=width, encoder_layers=encoder, decoder_layers=decoder,
-        encoder_attention_heads=heads, decoder_attention_heads=heads, encoder_ffn_dim=12, decoder_ffn_dim=12,
+        encoder_attention_heads=heads, decoder_attention_heads=decoder_heads or heads, encoder_ffn_dim=12, decoder_ffn_dim=decoder_ffn,
         activation_function=activation, max_position_embeddings=64, scale_embedding=scaled,
         share_encoder_decoder_embeddings=shared, tie_word_embeddings=tied, pad_token_id=WORDS - 1,
         decoder_start_token_id=WORDS - 1, eos_token_id=0, forced_eos_token_id=0)
@@ -88,9 +89,9 @@ def rounded(tensor):
 
 if __name__ == "__main__":
     root = pathlib.Path(__file__).parents[2] / "tests/goldens/marian"
-    for name, case in CASES.items():
+    for name in sys.argv[1:] or CASES:
         folder = root / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        make(folder, *case)
+        make(folder, *CASES[name])
         print(name, sum(f.stat().st_size for f in folder.iterdir()), "bytes:", *sorted(f.name for f in folder.iterdir()))

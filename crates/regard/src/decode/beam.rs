@@ -5,7 +5,7 @@ use super::executor::{Inference, Lists, Step};
 use super::hypotheses::{Candidate, Running, Sentence};
 use super::{Engine, Hypothesis, SearchOptions, Shortlist, Watch};
 use crate::batch::Packed;
-use crate::model::{ModelConfig, Positions};
+use crate::model::{ModelConfig, Positions, Side};
 use regard_kernels::{Bans, BestWords, Key, MatMut, Packed as Matrix, Vocabulary, log_probabilities};
 
 /// Searches batch after batch with the same memory.
@@ -432,7 +432,7 @@ impl<'a> BatchSearch<'a> {
             Some(layer) => (&layers[..0], &layers[layer.min(layers.len() - 1)..][..1]),
             None => layers.split_at(layers.len() / 2),
         };
-        let heads = self.config().heads;
+        let heads = self.config().head_shape(Side::Target).heads;
         // Before this sentence's rows come those of the others, each as long as its source.
         let n = sentence.source.len();
         let begin = self.step.source.offsets[at];

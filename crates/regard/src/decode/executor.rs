@@ -270,7 +270,7 @@ impl<'a> Inference<'a> {
         relative: Option<Relative<'_>>,
     ) -> Tensor {
         let engine = self.engine;
-        let HeadShape { heads, d_k, d_v } = engine.model().config().head_shape();
+        let HeadShape { heads, d_k, d_v } = engine.model().config().head_shape(Side::Source);
         let (keys, values) = (heads * d_k, heads * d_v);
         let (_, rows, _) = self.get(qkv);
         self.make(rows, values, |e, y| {
@@ -306,7 +306,7 @@ impl<'a> Inference<'a> {
         step: &Step,
     ) -> Tensor {
         let engine = self.engine;
-        let heads = engine.model().config().head_shape();
+        let heads = engine.model().config().head_shape(Side::Target);
         let (keys, values) = (heads.keys(), heads.values());
         let width = keys + values;
         let (_, rows, _) = self.get(qkv);
@@ -406,7 +406,7 @@ impl Executor for Pass<'_, '_> {
 
     fn cross_attention(&mut self, q: Tensor, kv: Tensor, _: &CrossAttentionLayer) -> Tensor {
         let engine = self.on.engine;
-        let heads = engine.model().config().head_shape();
+        let heads = engine.model().config().head_shape(Side::Target);
         let (_, rows, _) = self.on.get(q);
         let none = Lists::default();
         let source = self.step.map_or(&none, |step| &step.source);

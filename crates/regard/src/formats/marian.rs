@@ -7,7 +7,7 @@ use super::Precision;
 use super::generation::first;
 use super::json::Keys;
 use crate::model::{
-    Activation, Combine, EncoderKind, ModelConfig, NormPlace, Parameter, Positions, Transformer, Tying,
+    Activation, Combine, EncoderKind, ModelConfig, NormPlace, Parameter, Positions, Side, Transformer, Tying,
 };
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,6 @@ const ACTIVATIONS: [(&str, Activation); 4] = [
 /// Why the Marian format cannot express a model; empty if it can.
 pub(super) fn why_not(config: &ModelConfig) -> Vec<String> {
     let mut why = Vec::new();
-    let even = config.d_model / config.heads.max(1);
     let mut unless = |fits: bool, reason: String| {
         if !fits {
             why.push(reason);
@@ -46,9 +45,10 @@ pub(super) fn why_not(config: &ModelConfig) -> Vec<String> {
         format!("encoder: Marian's is attention, not {}", config.encoder.name()),
     );
     unless(config.window.is_none(), "window: Marian attends to whole sentences".into());
+    let sides = [Side::Source, Side::Target].map(|side| config.head_shape(side));
     for (field, width) in [("d_k", config.d_k), ("d_v", config.d_v)] {
         unless(
-            width.is_none_or(|width| width == even && config.d_model.is_multiple_of(config.heads)),
+            width.is_none_or(|width| sides.iter().all(|side| side.heads * width == config.d_model)),
             format!("{field}: Marian has d_model / heads"),
         );
     }
@@ -122,9 +122,9 @@ impl<'a> WrittenConfig<'a> {
             decoder_layers: config.decoder_layers,
             num_hidden_layers: config.encoder_layers,
             encoder_attention_heads: config.heads,
-            decoder_attention_heads: config.heads,
+            decoder_attention_heads: config.head_shape(Side::Target).heads,
             encoder_ffn_dim: config.d_ff,
-            decoder_ffn_dim: config.d_ff,
+            decoder_ffn_dim: config.feed_forward_width(Side::Target),
             activation_function: ACTIVATIONS
                 .iter()
                 .find(|(_, a)| *a == config.activation)
@@ -185,15 +185,13 @@ fn read_marian(keys: &Keys) -> Result<ModelConfig> {
     let number = |key: &str| keys.need::<usize>(key);
     let flag = |key: &str, default: bool| Ok::<bool, Error>(keys.get(key)?.unwrap_or(default));
     let rate = |key: &str, default: f32| Ok::<f32, Error>(keys.get(key)?.unwrap_or(default));
-    let same = |ours: &str, encoder: &str, decoder: &str| {
-        let (e, d) = (number(encoder)?, number(decoder)?);
-        if e == d {
-            return Ok(e);
-        }
-        let message =
-            format!("{d}, but {encoder} is {e}; models with two different {ours} are not supported yet");
-        Err(keys.wrong(decoder, message))
+    // Of the decoder only what is not as in the encoder, so that such a model is one of ours.
+    let two = |encoder: &str, decoder: &str| {
+        let (encoder, decoder) = (number(encoder)?, number(decoder)?);
+        Ok::<_, Error>((encoder, Some(decoder).filter(|&decoder| decoder != encoder)))
     };
+    let (heads, decoder_heads) = two("encoder_attention_heads", "decoder_attention_heads")?;
+    let (d_ff, decoder_d_ff) = two("encoder_ffn_dim", "decoder_ffn_dim")?;
     let source_vocabulary = number("vocab_size")?;
     let target_vocabulary = keys.get("decoder_vocab_size")?.unwrap_or(source_vocabulary);
     let shared = flag("share_encoder_decoder_embeddings", true)?;
@@ -222,8 +220,10 @@ fn read_marian(keys: &Keys) -> Result<ModelConfig> {
         source_vocabulary,
         target_vocabulary,
         d_model: number("d_model")?,
-        heads: same("numbers of heads", "encoder_attention_heads", "decoder_attention_heads")?,
-        d_ff: same("feed-forward widths", "encoder_ffn_dim", "decoder_ffn_dim")?,
+        heads,
+        decoder_heads,
+        d_ff,
+        decoder_d_ff,
         encoder_layers: number("encoder_layers")?,
         decoder_layers: number("decoder_layers")?,
         activation: *activation,
@@ -305,7 +305,8 @@ pub(super) fn places_of(parameter: &Parameter, config: &ModelConfig) -> Vec<Plac
         return vec![Place { name: name.into(), also, shape: vec![*rows, *cols], range: param.range() }];
     }
     let vector = ours.ends_with(".bias") || *rows == 1 && ours.ends_with("norm.weight");
-    let heads = config.head_shape();
+    let side = if ours.starts_with("decoder.") { Side::Target } else { Side::Source };
+    let heads = config.head_shape(side);
     let (keys, values) = (heads.keys(), heads.values());
     let named = |name: String, at: usize, rows: usize, cols: usize| Place {
         name,

@@ -27,7 +27,7 @@ pub use hub::resolve;
 pub use safetensors::Precision;
 
 use crate::decode::{self, Engine, Values};
-use crate::model::{Combine, EncoderKind, ModelConfig, Parameter, Positions, Transformer};
+use crate::model::{Combine, EncoderKind, ModelConfig, Parameter, Positions, Side, Transformer};
 use crate::text::{self, TokenizerPair};
 use crate::{Error, Isa, Result};
 use json::Keys;
@@ -296,11 +296,13 @@ fn check_sizes(config: &ModelConfig, file: &Weights) -> Result<()> {
             return refuse(format!("{next} is there, but {CONFIG} says {stack}_layers {layers}"));
         }
     }
-    let heads = config.head_shape();
     let d = config.d_model as u128;
+    let sides = [Side::Source, Side::Target];
+    let heads = sides.map(|side| config.head_shape(side));
+    let d_k = heads.iter().map(|heads| heads.d_k).max().unwrap_or(0);
     let positions = match config.positions {
         Positions::Learned => config.max_positions as u128 * d,
-        Positions::Relative => (2 * config.relative_reach as u128 + 1) * heads.d_k as u128,
+        Positions::Relative => (2 * config.relative_reach as u128 + 1) * d_k as u128,
         Positions::Sinusoidal | Positions::None => 0,
     };
     let joined = if config.combine == Combine::Concatenate { 2 * d * d } else { 0 };
@@ -309,8 +311,10 @@ fn check_sizes(config: &ModelConfig, file: &Weights) -> Result<()> {
         EncoderKind::Recurrent => 3 * d * d,
         EncoderKind::Convolutional => config.kernel_width as u128 * d * d,
     };
-    let projections = [heads.keys(), heads.values(), config.d_ff].map(|rows| rows as u128 * d);
-    let largest = projections.into_iter().chain([positions, joined, mixing]).max().unwrap_or(0);
+    let rows = heads.iter().flat_map(|heads| [heads.keys(), heads.values()]);
+    let rows = rows.chain(sides.map(|side| config.feed_forward_width(side)));
+    let projections = rows.map(|rows| rows as u128 * d);
+    let largest = projections.chain([positions, joined, mixing]).max().unwrap_or(0);
     let numbers = file.most_numbers() as u128;
     if largest > numbers {
         return refuse(format!(

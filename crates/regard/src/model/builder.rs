@@ -13,12 +13,19 @@ use regard_kernels::Mask;
 /// Lays parameters out while the layers are made.
 pub(super) struct Builder<'a> {
     config: &'a ModelConfig,
+    /// Whose layers are being made.
+    side: Side,
     parameters: Parameters,
 }
 
 impl<'a> Builder<'a> {
     pub(super) fn new(config: &'a ModelConfig) -> Self {
-        Builder { config, parameters: Parameters::default() }
+        Builder { config, side: Side::Source, parameters: Parameters::default() }
+    }
+
+    /// The layers that follow are this side's; the first are the source's.
+    pub(super) fn go_on_with(&mut self, side: Side) {
+        self.side = side;
     }
 
     /// All that was laid out.
@@ -108,7 +115,7 @@ impl<'a> Builder<'a> {
     }
 
     pub(super) fn self_attention(&mut self, name: &str, layer: usize, mask: Mask) -> SelfAttentionLayer {
-        let (d, heads) = (self.config.d_model, self.config.head_shape());
+        let (d, heads) = (self.config.d_model, self.config.head_shape(self.side));
         let HeadShape { d_k, .. } = heads;
         let reach = self.config.relative_reach;
         SelfAttentionLayer {
@@ -129,7 +136,7 @@ impl<'a> Builder<'a> {
     }
 
     pub(super) fn cross_attention(&mut self, name: &str, layer: usize) -> CrossAttentionLayer {
-        let (d, heads) = (self.config.d_model, self.config.head_shape());
+        let (d, heads) = (self.config.d_model, self.config.head_shape(self.side));
         let all = 2 * heads.keys() + heads.values();
         CrossAttentionLayer {
             layer,
@@ -141,7 +148,7 @@ impl<'a> Builder<'a> {
     }
 
     pub(super) fn feed_forward(&mut self, name: &str) -> FeedForwardLayer {
-        let (d, d_ff) = (self.config.d_model, self.config.d_ff);
+        let (d, d_ff) = (self.config.d_model, self.config.feed_forward_width(self.side));
         FeedForwardLayer {
             up: self.linear(&format!("{name}.up"), d_ff, d),
             down: self.linear(&format!("{name}.down"), d, d_ff),

@@ -1,5 +1,6 @@
 //! What a model looks like, field by field.
 
+use super::layers::Side;
 use crate::autograd::ops::HeadShape;
 use crate::{Error, Result};
 use regard_kernels::Activation;
@@ -119,12 +120,16 @@ pub struct ModelConfig {
     pub d_model: usize,
     /// Attention heads.
     pub heads: usize,
+    /// Attention heads of the decoder; as many as `heads` if not given.
+    pub decoder_heads: Option<usize>,
     /// Width of a head's queries and keys; `d_model / heads` if not given.
     pub d_k: Option<usize>,
     /// Width of a head's values; `d_model / heads` if not given.
     pub d_v: Option<usize>,
     /// Width inside the feed-forward layers.
     pub d_ff: usize,
+    /// Width inside the feed-forward layers of the decoder; `d_ff` if not given.
+    pub decoder_d_ff: Option<usize>,
     /// Layers of the encoder.
     pub encoder_layers: usize,
     /// Layers of the decoder.
@@ -174,9 +179,11 @@ impl Default for ModelConfig {
             target_vocabulary: 0,
             d_model: 512,
             heads: 8,
+            decoder_heads: None,
             d_k: None,
             d_v: None,
             d_ff: 2048,
+            decoder_d_ff: None,
             encoder_layers: 6,
             decoder_layers: 6,
             norm: NormPlace::Post,
@@ -237,10 +244,38 @@ impl Preset {
 }
 
 impl ModelConfig {
-    /// The heads of each attention.
-    pub fn head_shape(&self) -> HeadShape {
-        let even = self.d_model / self.heads.max(1);
-        HeadShape { heads: self.heads, d_k: self.d_k.unwrap_or(even), d_v: self.d_v.unwrap_or(even) }
+    /// The heads of each attention of the encoder or the decoder.
+    pub fn head_shape(&self, side: Side) -> HeadShape {
+        let heads = match side {
+            Side::Source => self.heads,
+            Side::Target => self.decoder_heads.unwrap_or(self.heads),
+        };
+        let even = self.d_model / heads.max(1);
+        HeadShape { heads, d_k: self.d_k.unwrap_or(even), d_v: self.d_v.unwrap_or(even) }
+    }
+
+    /// The width inside the feed-forward layers of the encoder or the decoder.
+    pub fn feed_forward_width(&self, side: Side) -> usize {
+        match side {
+            Side::Source => self.d_ff,
+            Side::Target => self.decoder_d_ff.unwrap_or(self.d_ff),
+        }
+    }
+
+    /// Its sizes in words; where encoder and decoder differ, the encoder's first.
+    pub fn sizes(&self) -> String {
+        let both = |of: fn(&Self, Side) -> usize| {
+            let (source, target) = (of(self, Side::Source), of(self, Side::Target));
+            if source == target { source.to_string() } else { format!("{source} and {target}") }
+        };
+        format!(
+            "d_model {}, heads {}, d_ff {}, encoder layers {}, decoder layers {}",
+            self.d_model,
+            both(|config, side| config.head_shape(side).heads),
+            both(Self::feed_forward_width),
+            self.encoder_layers,
+            self.decoder_layers
+        )
     }
 
     /// The source padding token.
@@ -285,9 +320,11 @@ impl ModelConfig {
             ("target_vocabulary", self.target_vocabulary, 3),
             ("d_model", self.d_model, 1),
             ("heads", self.heads, 1),
+            ("decoder_heads", self.decoder_heads.unwrap_or(1), 1),
             ("d_k", self.d_k.unwrap_or(1), 1),
             ("d_v", self.d_v.unwrap_or(1), 1),
             ("d_ff", self.d_ff, 1),
+            ("decoder_d_ff", self.decoder_d_ff.unwrap_or(1), 1),
             ("encoder_layers", self.encoder_layers, 1),
             ("decoder_layers", self.decoder_layers, 1),
             ("max_positions", self.max_positions, 1),
@@ -302,18 +339,21 @@ impl ModelConfig {
                 return refuse(field, format!("{value} is too many, at most {MOST} is possible"));
             }
         }
-        if (self.d_k.is_none() || self.d_v.is_none()) && !self.d_model.is_multiple_of(self.heads) {
+        let even = self.d_k.is_none() || self.d_v.is_none();
+        for (field, heads) in [("heads", Some(self.heads)), ("decoder_heads", self.decoder_heads)] {
+            let Some(heads) = heads.filter(|&heads| even && !self.d_model.is_multiple_of(heads)) else {
+                continue;
+            };
             let fits: Vec<String> = (1..=self.d_model.min(64))
                 .filter(|h| self.d_model.is_multiple_of(*h))
                 .map(|h| h.to_string())
                 .collect();
             let message = format!(
-                "{} does not divide d_model = {}; use one of {}, or set d_k and d_v",
-                self.heads,
+                "{heads} does not divide d_model = {}; use one of {}, or set d_k and d_v",
                 self.d_model,
                 fits.join(", ")
             );
-            return refuse("heads", message);
+            return refuse(field, message);
         }
         if self.positions == Positions::Sinusoidal && !self.d_model.is_multiple_of(2) {
             return refuse(
@@ -392,13 +432,15 @@ impl ModelConfig {
 
     /// Multiply-adds of one pair's training step, up to a factor: what work is split by.
     pub fn cost(&self, source: usize, target: usize) -> f64 {
-        let HeadShape { heads, d_k, d_v } = self.head_shape();
         let (d, n, m) = (self.d_model as f64, source as f64, target as f64);
-        let attention = (heads * (2 * d_k + 2 * d_v)) as f64 * d;
-        let ff = 2.0 * d * self.d_ff as f64;
-        let scores = (heads * (d_k + d_v)) as f64;
-        let cross = scores * d;
+        let sizes = |side| {
+            let HeadShape { heads, d_k, d_v } = self.head_shape(side);
+            let scores = (heads * (d_k + d_v)) as f64;
+            // Projections, scores, feed-forward.
+            (2.0 * scores * d, scores, 2.0 * d * self.feed_forward_width(side) as f64)
+        };
         let reach = |n: f64, window: Option<usize>| window.map_or(n, |w| n.min(2.0 * w as f64 + 1.0));
+        let (attention, scores, ff) = sizes(Side::Source);
         let mixing = match (self.encoder, self.encoder_direction) {
             (EncoderKind::Attention | EncoderKind::Window, _) => {
                 attention + scores * reach(n, self.encoder_window())
@@ -408,6 +450,8 @@ impl ModelConfig {
             (EncoderKind::Convolutional, _) => (self.kernel_width as f64 + 1.0) * d * d,
         };
         let encoder = n * (mixing + ff);
+        let (attention, scores, ff) = sizes(Side::Target);
+        let cross = scores * d;
         let decoder =
             m * (attention + cross + ff + scores * (reach(m, self.decoder_window()) + n)) + n * cross;
         self.encoder_layers as f64 * encoder

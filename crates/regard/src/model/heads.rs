@@ -1,6 +1,6 @@
 //! What a head of a trained model does, judged from its weights, and what the model is without it.
 
-use super::{AttentionKind, Transformer};
+use super::{AttentionKind, Side, Transformer};
 use crate::{Error, Result};
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
@@ -308,12 +308,12 @@ pub fn remove_head(
     head: usize,
 ) -> Result<()> {
     let refuse = |message| Err(Error::Input { operation: "removing a head", message });
-    let shape = model.config().head_shape();
-    let name = match kind {
-        AttentionKind::Encoder => format!("encoder.layers.{layer}.self_attn.out.weight"),
-        AttentionKind::Decoder => format!("decoder.layers.{layer}.self_attn.out.weight"),
-        AttentionKind::Cross => format!("decoder.layers.{layer}.cross_attn.out.weight"),
+    let (side, name) = match kind {
+        AttentionKind::Encoder => (Side::Source, format!("encoder.layers.{layer}.self_attn.out.weight")),
+        AttentionKind::Decoder => (Side::Target, format!("decoder.layers.{layer}.self_attn.out.weight")),
+        AttentionKind::Cross => (Side::Target, format!("decoder.layers.{layer}.cross_attn.out.weight")),
     };
+    let shape = model.config().head_shape(side);
     let Some(out) = model.parameters().get(&name) else {
         return refuse(format!("there is no parameter {name}"));
     };

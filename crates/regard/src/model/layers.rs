@@ -219,6 +219,7 @@ impl Transformer {
             })
             .collect();
         let causal = Mask { causal: true, window: config.decoder_window() };
+        b.go_on_with(Side::Target);
         let decoder = (0..config.decoder_layers)
             .map(|i| DecoderLayer {
                 self_attention: b.self_attention(&format!("decoder.layers.{i}.self_attn"), i, causal),

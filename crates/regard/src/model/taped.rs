@@ -186,7 +186,8 @@ impl<'a> Taped<'a> {
         mask: Mask,
         relative: Option<RelativePositions>,
     ) {
-        let HeadShape { heads, d_k, d_v } = self.model.config().head_shape();
+        let side = if kind == AttentionKind::Encoder { Side::Source } else { Side::Target };
+        let HeadShape { heads, d_k, d_v } = self.model.config().head_shape(side);
         let (m, n) = (q.rows(), k.rows());
         let mut weights = vec![0.0; heads * m * n];
         let (mut out, mut sums) = (vec![0.0; m * heads * d_v], vec![0.0; m * heads]);
@@ -340,18 +341,19 @@ impl Executor for Taped<'_> {
         let dropout = self.dropout(config.attention_dropout);
         let offsets = self.packed(self.side).offsets().clone();
         let SelfAttentionLayer { mask, relative, .. } = *layer;
+        let shape = config.head_shape(self.side);
         if self.maps.is_some() {
             let kind = match self.side {
                 Side::Source => AttentionKind::Encoder,
                 Side::Target => AttentionKind::Decoder,
             };
-            let (keys, values) = (config.head_shape().keys(), config.head_shape().values());
+            let (keys, values) = (shape.keys(), shape.values());
             let (x, rows, cols) = self.copy(qkv);
             let x = Mat::new(&x, rows, cols);
             let parts = (x.columns(0, keys), x.columns(keys, keys), x.columns(2 * keys, values));
             self.observe(kind, layer.layer, parts, mask, relative);
         }
-        self.push(SelfAttention { qkv, shape: config.head_shape(), mask, offsets, dropout, relative })
+        self.push(SelfAttention { qkv, shape, mask, offsets, dropout, relative })
     }
 
     fn recurrent(&mut self, gates: Var, layer: &RecurrentLayer) -> Var {
@@ -373,8 +375,9 @@ impl Executor for Taped<'_> {
 
     fn cross_attention(&mut self, q: Var, kv: Var, layer: &CrossAttentionLayer) -> Var {
         let config = self.model.config();
+        let shape = config.head_shape(Side::Target);
         if self.maps.is_some() {
-            let (keys, values) = (config.head_shape().keys(), config.head_shape().values());
+            let (keys, values) = (shape.keys(), shape.values());
             let ((q, m, q_cols), (kv, n, kv_cols)) = (self.copy(q), self.copy(kv));
             let kv = Mat::new(&kv, n, kv_cols);
             let parts = (Mat::new(&q, m, q_cols), kv.columns(0, keys), kv.columns(keys, values));
@@ -382,7 +385,7 @@ impl Executor for Taped<'_> {
         }
         let dropout = self.dropout(config.attention_dropout);
         let (queries, keys) = (self.target.offsets().clone(), self.source.offsets().clone());
-        self.push(CrossAttention { q, kv, shape: config.head_shape(), queries, keys, dropout })
+        self.push(CrossAttention { q, kv, shape, queries, keys, dropout })
     }
 
     fn add_norm(&mut self, x: Var, branch: Var, norm: &NormLayer) -> Var {

@@ -101,7 +101,7 @@ fn heads_need_not_divide_the_width_when_their_own_is_given() {
     let mut config = Preset::Tiny.config(100);
     (config.heads, config.d_k, config.d_v) = (3, Some(8), Some(16));
     assert!(config.validate().is_ok());
-    assert_eq!(config.head_shape(), HeadShape { heads: 3, d_k: 8, d_v: 16 });
+    assert_eq!(config.head_shape(Side::Source), HeadShape { heads: 3, d_k: 8, d_v: 16 });
 }
 
 #[test]
@@ -113,4 +113,23 @@ fn a_config_survives_json_and_unknown_keys_do_not() {
     assert!(error.starts_with("unknown field `d_modle`"), "{error}");
     let error = serde_json::from_str::<ModelConfig>(r#"{"activation": "tanh"}"#).unwrap_err().to_string();
     assert!(error.starts_with("unknown activation \"tanh\", use relu"), "{error}");
+}
+
+#[test]
+fn the_decoder_may_have_sizes_of_its_own() {
+    let mut config = Preset::Tiny.config(100);
+    assert_eq!(config.head_shape(Side::Target), config.head_shape(Side::Source));
+    let cost = config.cost(9, 7);
+    (config.decoder_heads, config.decoder_d_ff) = (Some(8), Some(512));
+    assert!(config.validate().is_ok());
+    assert_eq!(config.head_shape(Side::Source), HeadShape { heads: 4, d_k: 32, d_v: 32 });
+    assert_eq!(config.head_shape(Side::Target), HeadShape { heads: 8, d_k: 16, d_v: 16 });
+    assert_eq!([Side::Source, Side::Target].map(|side| config.feed_forward_width(side)), [256, 512]);
+    assert_eq!(config.cost(9, 7) - cost, (4 * 7 * 2 * 128 * 256) as f64);
+    assert_eq!(
+        config.sizes(),
+        "d_model 128, heads 4 and 8, d_ff 256 and 512, encoder layers 4, decoder layers 4"
+    );
+    assert!(refusal(|c| c.decoder_heads = Some(3)).starts_with("decoder_heads: 3 does not divide"));
+    assert!(refusal(|c| c.decoder_d_ff = Some(0)).starts_with("decoder_d_ff: 0 is too few"));
 }
