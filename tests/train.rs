@@ -335,12 +335,21 @@ fn a_model_to_start_from_has_the_shape_and_vocabulary_that_are_asked_for() {
         )
     );
     assert!(!out.exists());
-    // A preset by name is a shape; `command` asks for tiny with sizes of its own.
-    let (output, text) = finish(command(folder.path(), &out, &["--steps", "2", "--init", "foreign"]));
-    assert_eq!(output.status.code(), Some(1));
-    let want = "regard: --preset: tiny means d_model 16, heads 2, d_ff 16, 1 and 1 layers, but foreign, to start from, has \
-                d_model 8, heads 4, d_ff 12, 2 and 1 layers; leave this out\n";
-    assert_eq!(text, want);
+    // On the command line, what is asked for counts even if the preset has it too, and a preset by name is a shape.
+    fs::write(folder.path().join("wide.toml"), "[model]\nd_model = 128\n").unwrap();
+    let wide = "model.d_model: 128 is asked for, but foreign, to start from, has 8; leave this out";
+    let tiny = "--preset: tiny means d_model 128, heads 4, d_ff 256, encoder layers 4, decoder layers 4, but foreign, to start \
+                from, has d_model 8, heads 4, d_ff 12, encoder layers 2, decoder layers 1; leave this out";
+    for (flag, value, want) in
+        [("--set", "d_model=128", wide), ("--config", "wide.toml", wide), ("--preset", "tiny", tiny)]
+    {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_regard"));
+        command.current_dir(folder.path()).args(["train", "--src", "train.en", "--tgt", "train.fr", "--out"]);
+        command.arg(&out).args(["--init", "foreign", "--steps", "2", flag, value]);
+        let (output, text) = finish(command);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(text.ends_with(&format!("regard: {want}\n")), "{text}");
+    }
     assert!(!out.exists());
 }
 

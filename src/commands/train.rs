@@ -6,10 +6,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use regard::Isa;
 use regard::formats::{Model, resolve};
 use regard::group::{Facts, Group, agree, program_facts};
-use regard::model::{ModelConfig, Preset};
+use regard::model::Preset;
 use regard::train::{
-    End, Outcome, Progress, StepRecord, TrainConfig, TrainPrecision, ValidationRecord, follow, has_run, lead,
-    resumed_config,
+    End, Outcome, Progress, StepRecord, TrainConfig, TrainPrecision, ValidationRecord, check_shape, follow,
+    has_run, lead, resumed_config,
 };
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -233,19 +233,27 @@ fn new_config(arguments: &Arguments) -> Result<TrainConfig, regard::Error> {
     };
     let mut config = TrainConfig::read(preset(arguments), choose, arguments.config.as_deref(), &[])?;
     apply(arguments, &mut config)?;
-    check_preset(arguments, &config)?;
+    check_init(arguments, &config)?;
     Ok(config)
 }
 
-/// A preset that is asked for by name is a size that is asked for: a model of another cannot be started from.
-fn check_preset(arguments: &Arguments, config: &TrainConfig) -> Result<(), regard::Error> {
-    let (Some(_), Some(init)) = (arguments.preset, &config.data.init) else { return Ok(()) };
+/// A model of another shape than the one asked for cannot be started from. A preset that is given by name is a shape, too.
+fn check_init(arguments: &Arguments, config: &TrainConfig) -> Result<(), regard::Error> {
+    let Some(init) = &config.data.init else { return Ok(()) };
     let has = Model::config(&resolve(init)?)?;
-    let sizes = |c: &ModelConfig| {
-        let ModelConfig { d_model, heads, d_ff, encoder_layers, decoder_layers, .. } = c;
-        format!("d_model {d_model}, heads {heads}, d_ff {d_ff}, {encoder_layers} and {decoder_layers} layers")
-    };
-    let (wanted, has) = (sizes(&config.model), sizes(&has));
+    // Settings that ask for nothing else leave the model as it is.
+    let mut asked = TrainConfig { model: has.clone(), ..TrainConfig::new(config.preset) };
+    if let Some(file) = &arguments.config {
+        asked.put_file(file)?;
+    }
+    for set in &arguments.set {
+        asked.set(set)?;
+    }
+    check_shape(&asked.model, &has, None, init)?;
+    if arguments.preset.is_none() {
+        return Ok(());
+    }
+    let (wanted, has) = (config.model.sizes(), has.sizes());
     if wanted == has {
         return Ok(());
     }

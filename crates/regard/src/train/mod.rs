@@ -23,7 +23,7 @@ pub use exchange::Wire;
 pub use follow::follow;
 pub use log::{Record, StepRecord, ValidationRecord, read_log};
 pub use precision::{BF16_VARIABLE, Choice, TrainPrecision};
-pub use prepare::has_run;
+pub use prepare::{check_shape, has_run};
 pub use report::render as render_report;
 pub use run::{End, Outcome, Progress};
 pub use schedule::{Schedule, ScheduleKind};

@@ -345,25 +345,47 @@ pub(super) fn load_init(config: &TrainConfig) -> Result<Option<Model>> {
     Ok(Some(model))
 }
 
-/// Refuses settings that ask for another shape or vocabulary than the model to start from has, naming both.
-fn check_init(config: &TrainConfig, model: &Model, folder: &Path) -> Result<()> {
-    let refuse = |field: &str, wanted: String, has: String| {
-        let folder = folder.display();
-        let message =
-            format!("{wanted} is asked for, but {folder}, to start from, has {has}; leave this out");
-        Err(Error::config(field, message))
-    };
-    // What is as the preset has it was not asked for, and these may change.
+/// Refuses a shape that is not the one that the model in `folder`, to start from, has. What is as in `usual` does not count.
+pub fn check_shape(
+    asked: &ModelConfig,
+    has: &ModelConfig,
+    usual: Option<&ModelConfig>,
+    folder: &Path,
+) -> Result<()> {
+    /// These follow from the tokenizer or may change.
     const FREE: [&str; 5] =
         ["source_vocabulary", "target_vocabulary", "dropout", "attention_dropout", "activation_dropout"];
     let fields = |config: &ModelConfig| serde_json::to_value(config).unwrap_or_default();
-    let usual = fields(&TrainConfig::new(config.preset).model);
-    let (wanted, has) = (fields(&config.model), fields(model.transformer.config()));
-    for (field, value) in wanted.as_object().into_iter().flatten() {
-        if !FREE.contains(&field.as_str()) && *value != usual[field] && *value != has[field] {
-            return refuse(&format!("model.{field}"), value.to_string(), has[field].to_string());
+    let (asked, has, usual) = (fields(asked), fields(has), usual.map(fields));
+    for (field, value) in asked.as_object().into_iter().flatten() {
+        let free =
+            FREE.contains(&field.as_str()) || usual.as_ref().is_some_and(|usual| usual[field] == *value);
+        if !free && *value != has[field] {
+            return Err(other_than(
+                folder,
+                &format!("model.{field}"),
+                value.to_string(),
+                has[field].to_string(),
+            ));
         }
     }
+    Ok(())
+}
+
+fn other_than(folder: &Path, field: &str, asked: String, has: String) -> Error {
+    let folder = folder.display();
+    Error::config(
+        field,
+        format!("{asked} is asked for, but {folder}, to start from, has {has}; leave this out"),
+    )
+}
+
+/// Refuses settings that ask for another shape or vocabulary than the model to start from has, naming both.
+fn check_init(config: &TrainConfig, model: &Model, folder: &Path) -> Result<()> {
+    // What is as the preset has it may not have been asked for.
+    let usual = TrainConfig::new(config.preset).model;
+    check_shape(&config.model, model.transformer.config(), Some(&usual), folder)?;
+    let refuse = |field, wanted, has| Err(other_than(folder, field, wanted, has));
     let (source, target) = (model.tokenizers.source(), model.tokenizers.target());
     let pieces = |n: usize| format!("a vocabulary of {n} pieces");
     if let Some(file) = &config.tokenizer.file {

@@ -24,26 +24,34 @@ impl TrainConfig {
         sets: &[String],
     ) -> Result<Self> {
         let written = match file {
-            Some(path) => {
-                let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
-                toml::from_str(&text).map_err(|e| Error::file(path, format!("not TOML: {e}")))?
-            }
+            Some(path) => parse(path)?,
             None => Value::Object(serde_json::Map::new()),
         };
         let named = written.get("preset").cloned().and_then(|p| serde_json::from_value(p).ok());
         let preset = preset.or(named).unwrap_or_else(|| fallback(&written));
         let mut config = TrainConfig::new(preset);
-        config.put_all("", &written).map_err(|e| match (e, file) {
-            (Error::Config { field, message }, Some(path)) => {
-                Error::config(format!("{}: {field}", path.display()), message)
-            }
-            (e, _) => e,
-        })?;
+        if let Some(path) = file {
+            config.put_written(&written, path)?;
+        }
         config.preset = preset;
         for set in sets {
             config.set(set)?;
         }
         Ok(config)
+    }
+
+    /// Puts the settings of a file over these.
+    pub fn put_file(&mut self, file: &Path) -> Result<()> {
+        self.put_written(&parse(file)?, file)
+    }
+
+    fn put_written(&mut self, written: &Value, file: &Path) -> Result<()> {
+        self.put_all("", written).map_err(|e| match e {
+            Error::Config { field, message } => {
+                Error::config(format!("{}: {field}", file.display()), message)
+            }
+            e => e,
+        })
     }
 
     /// Reads a file that [`TrainConfig::to_toml`] wrote.
@@ -210,6 +218,11 @@ fn shown(value: &Value) -> String {
         Value::String(text) => toml::Value::String(text.clone()).to_string(),
         other => other.to_string(),
     }
+}
+
+fn parse(file: &Path) -> Result<Value> {
+    let text = std::fs::read_to_string(file).map_err(|e| Error::io(file, e))?;
+    toml::from_str(&text).map_err(|e| Error::file(file, format!("not TOML: {e}")))
 }
 
 fn unknown(key: &str, keys: &[String]) -> Error {
