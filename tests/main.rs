@@ -5,6 +5,7 @@ mod cli;
 mod command;
 mod corpus;
 mod docs;
+mod fine_tune;
 mod formats;
 mod generate;
 mod gradients;
