@@ -3,7 +3,10 @@
 //! The operands are f32 matrices. They are rounded while they are packed, so that no copy in bf16 has to be kept. What the numbers
 //! are is said at [`Products`], which chooses between this and f32.
 
+// Only x86 has the instruction; elsewhere the tests run its model.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 mod pack;
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 mod product;
 
 use crate::mat::{Mat, MatMut};

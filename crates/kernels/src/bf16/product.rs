@@ -23,7 +23,7 @@ const COLUMNS: usize = 2 * LANES;
 /// Columns of the right operand that are packed at a time: with `DEPTH`, half a megabyte, which second-level caches hold.
 const WIDE: usize = 512;
 
-/// A piece of the left operand that fewer rows would not be worth a thread for.
+/// Rows that are worth a thread, at least.
 const LEAST: usize = 8 * ROWS;
 
 /// A cache line of pairs, so that no vector of them lies across two.
