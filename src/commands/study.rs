@@ -128,7 +128,7 @@ fn made(study: &Study, setup: &Setup<'_>, seconds: f64) -> String {
         Scale::Full => " --full",
     };
     format!(
-        "Made by `regard study {}{scale} --seed {} --threads {}` of Regard {} in {seconds:.0} s, with the instruction set {}.",
+        "Made by: regard study {}{scale} --seed {} --threads {} (Regard {}, {seconds:.0} s, instruction set {}).",
         study.name,
         setup.seed,
         setup.threads,

@@ -160,8 +160,8 @@ fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     );
     report.picture(
         "likeness",
-        "The likeness (cosine) of each output of the shuffled sentence to each output of the sentence itself. Without positions every \
-         token has exactly its own output again, elsewhere.",
+        "The likeness (cosine) of the encoder's outputs of the shuffled sentence (rows, by place) to those of the sentence itself \
+         (columns, by place). Without positions every token has its own output again, elsewhere.",
         likeness(setup, key)?,
     );
     Ok(())
@@ -189,7 +189,7 @@ fn explain(report: &mut Report, all: &[(Kind, Moved)], sentences: usize) {
         "The second column of numbers is the decoder's output while the source is shuffled: it attends to the same keys and values in another \
          order, which a sum does not notice. The third is the decoder's output while its own input is shuffled. There the causal mask \
          tells the tokens apart, so that a decoder without positions is not blind to order. Learned positions begin small, so that a \
-         fresh model depends on them little; training makes them grow.",
+         fresh model depends on them little.",
     );
 }
 
@@ -209,7 +209,7 @@ fn likeness(setup: &Setup<'_>, key: Key) -> Result<Grid> {
         let title = format!("positions: {}", kind.name());
         maps.push(HeatMap::new(title, Matrix::from_rows(&rows)).axes("place, shuffled", "place"));
     }
-    Ok(Grid::new("Outputs of a sentence and of the same sentence shuffled", 2, maps).scale_label("cosine"))
+    Ok(Grid::new("A sentence and the same one shuffled", 2, maps).scale_label("cosine"))
 }
 
 fn cosine(a: &[f32], b: &[f32]) -> f32 {

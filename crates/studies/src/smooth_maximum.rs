@@ -119,7 +119,7 @@ fn errors(report: &mut Report, key: Key, draws: usize) -> Exact {
         "ln(Σ e^{kx})/k minus the maximum of n numbers between 1 and 2",
         [
             Column::new("n"),
-            Column::new("k"),
+            Column::new("k").decimals(2),
             Column::new("mean error"),
             Column::new("error of equal numbers"),
             Column::new("ln(n)/k"),
@@ -169,7 +169,7 @@ fn generators(report: &mut Report, key: Key, draws: usize) -> Family {
         "generators",
         "Mean error of 10 numbers between 1 and 2, and the sum of the gradient, by generator",
         [
-            Column::new("k"),
+            Column::new("k").decimals(0),
             Column::new("power"),
             Column::new("exponential"),
             Column::new("double exponential"),
@@ -198,7 +198,7 @@ fn generators(report: &mut Report, key: Key, draws: usize) -> Family {
     let mut chart =
         LineChart::new("Three generators", "k", "mean error, 10 numbers of [1, 2)").log_x().log_y();
     // Below this nothing is left but rounding.
-    chart.y.range = Some((1e-8, 10.0));
+    chart.y.range = Some((1e-8, 100.0));
     for (name, points) in names.into_iter().zip(curves) {
         chart = chart.series(Series::new(format!("g = {name}"), points).markers());
     }

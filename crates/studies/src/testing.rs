@@ -9,12 +9,13 @@ pub(crate) fn smoke(study: &Study) -> Report {
     assert_eq!(report.title(), study.title);
     assert!(!report.found().is_empty(), "a summary is missing");
     assert!(report.tables().next().is_some() && report.pictures().next().is_some());
-    let names = report.tables().map(|t| &t.name).chain(report.pictures().map(|p| &p.name));
+    // A table and a picture of one name are two files.
+    let tables = report.tables().map(|t| format!("{}.csv", t.name));
     let mut seen = HashSet::new();
-    for name in names {
-        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        assert!(!name.is_empty() && name.chars().all(plain), "{name}: not a name of a file");
-        assert!(seen.insert(name), "{name}: twice");
+    for file in tables.chain(report.pictures().map(|p| format!("{}.svg", p.name))) {
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
+        assert!(!file.starts_with('.') && file.chars().all(plain), "{file}: not a name of a file");
+        assert!(seen.insert(file.clone()), "{file}: twice");
     }
     for table in report.tables() {
         assert!(!table.caption.is_empty() && !table.rows.is_empty(), "{}: empty", table.name);

@@ -31,7 +31,7 @@ fn curves(report: &mut Report) {
         significant(period(0)),
         significant(period(WIDTH / 2 - 1))
     ));
-    let positions = 100;
+    let positions = 64;
     let table = interleaved(positions, WIDTH);
     let mut chart = LineChart::new("Columns 6 to 9 of the positions", "position p (tokens)", "PE(p, column)");
     for column in 6..10 {
