@@ -1,0 +1,35 @@
+#!/usr/bin/env python3
+"""Training on two ranks of one core against one process of two cores, on this machine, alternating; medians.
+
+    cargo build --release --features mpi
+    python3 tools/bench_ranks.py --presets tiny,base --rounds 3
+"""
+import argparse, os, statistics
+
+from alternate import BINARY, check_binary, cpu, run
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--program", default=str(BINARY))
+    parser.add_argument("--presets", default="tiny,base")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", default="20")
+    options = parser.parse_args()
+    if options.program == str(BINARY):
+        check_binary()
+    os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    print(f"{cpu()}, {options.rounds} rounds of {options.seconds} s\n")
+    print("| preset | 1 process, 2 cores: ms a step | 2 ranks, 1 core | of it exchange | MB sent by a rank | throughput |\n|---|---|---|---|---|---|")
+    for preset in options.presets.split(","):
+        bench = [options.program, "bench", "train", "--preset", preset, "--seconds", options.seconds, "--json"]
+        rows = []
+        for _ in range(options.rounds):
+            one = run([*bench, "--threads", "2"])
+            two = run(["mpirun", "-n", "2", "--bind-to", "core", *bench, "--threads", "1"])
+            rows.append((one["step_ms"], two["step_ms"], two["exchange_ms"], two["wire_mb"], one["step_ms"] / two["step_ms"]))
+        one, two, exchange, sent, ratio = (statistics.median(column) for column in zip(*rows))
+        print(f"| {preset} | {one:.0f} | {two:.0f} | {exchange:.1f} | {sent:.1f} | {ratio:.2f} |", flush=True)
+
+
+main()
