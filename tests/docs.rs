@@ -6,8 +6,13 @@ use std::path::Path;
 use super::cli::{listed_commands, run};
 
 /// What precedes a command of ours in a line of a code block.
-const CALLS: [&[&str]; 3] =
-    [&["regard"], &["cargo", "run", "--release", "--"], &["cargo", "run", "--release", "-q", "--"]];
+const CALLS: [&[&str]; 5] = [
+    &["regard"],
+    &["mpirun", "-n", "4", "regard"],
+    &["mpirun", "-n", "8", "regard"],
+    &["cargo", "run", "--release", "--"],
+    &["cargo", "run", "--release", "-q", "--"],
+];
 
 /// The lines of fenced code blocks with their numbers; a backslash at the end joins the next line.
 fn code_lines(document: &str) -> Vec<(usize, String)> {
@@ -137,7 +142,7 @@ fn check(name: &str, document: &str, helps: &mut Helps) -> (Vec<String>, usize) 
 fn documents_show_commands_that_exist() {
     let mut helps = Helps::default();
     let mut faults = Vec::new();
-    for name in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"] {
+    for name in ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "docs/scaling.md"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
         if let Ok(document) = std::fs::read_to_string(path) {
             faults.extend(check(name, &document, &mut helps).0);
