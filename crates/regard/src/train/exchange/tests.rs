@@ -233,7 +233,7 @@ fn on_a_narrow_wire_all_ranks_hold_the_same_weights_and_learn_the_same() {
     assert!(runs[0] == runs[1]);
     assert_ne!(runs[0].0, alone);
     for (a, b) in runs[0].0.iter().zip(&alone) {
-        assert!((a - b).abs() < 2e-3 * b, "{a} {b}");
+        assert!((a - b).abs() < 5e-3 * b, "{a} {b}");
     }
 }
 
