@@ -26,13 +26,16 @@ fn numbers<T, const N: usize>(bytes: &[u8], from: fn([u8; N]) -> T) -> impl Iter
     bytes.as_chunks::<N>().0.iter().map(move |x| from(*x))
 }
 
+/// To bytes and back.
+type Coding<T, const N: usize> = (fn(T) -> [u8; N], fn([u8; N]) -> T);
+
 impl OnThread {
     fn swap<T: Copy, const N: usize>(
         &self,
         out: &[T],
         counts: &[usize],
         into: &mut [T],
-        (to, from): (fn(T) -> [u8; N], fn([u8; N]) -> T),
+        (to, from): Coding<T, N>,
     ) {
         let start: usize = counts[..self.rank].iter().sum();
         let all = self.gather(&bytes(out, to));
@@ -40,12 +43,7 @@ impl OnThread {
         into.iter_mut().zip(mine.collect::<Vec<_>>()).for_each(|(to, x)| *to = x);
     }
 
-    fn share<T: Copy, const N: usize>(
-        &self,
-        mine: &[T],
-        all: &mut [T],
-        (to, from): (fn(T) -> [u8; N], fn([u8; N]) -> T),
-    ) {
+    fn share<T: Copy, const N: usize>(&self, mine: &[T], all: &mut [T], (to, from): Coding<T, N>) {
         let gathered = self.gather(&bytes(mine, to)).concat();
         assert_eq!(gathered.len(), N * all.len());
         all.iter_mut().zip(numbers(&gathered, from)).for_each(|(to, x)| *to = x);
