@@ -110,13 +110,14 @@ fn quality(
     let mut table = Table::new(
         "quality",
         format!(
-            "Losses in nats per token, and BLEU of {tested} held-out sentences (greedy, statistics of inference)"
+            "Losses in nats per token (training: with smoothed labels; held-out: with the statistics of the batch and of inference), and \
+             BLEU of {tested} held-out sentences (greedy, statistics of inference)"
         ),
         [
             Column::new("norm"),
-            Column::new("training loss, smoothed labels").decimals(3),
-            Column::new("held-out, statistics of the batch").decimals(3),
-            Column::new("held-out, statistics of inference").decimals(3),
+            Column::new("training").decimals(3),
+            Column::new("held-out, by batch").decimals(3),
+            Column::new("held-out, by inference").decimals(3),
             Column::new("BLEU").decimals(1),
         ],
     );
@@ -152,10 +153,10 @@ fn statistics(report: &mut Report, lab: &Lab<'_>, models: &[Model], sentences: u
         ),
         [
             Column::new("norm"),
-            Column::new("shift of the mean").unit("σ").decimals(3),
-            Column::new("shift of the mean, padding counted").unit("σ").decimals(3),
-            Column::new("change of σ").unit("%").decimals(1),
-            Column::new("change of σ, padding counted").unit("%").decimals(1),
+            Column::new("mean shift").unit("σ").decimals(3),
+            Column::new("mean shift, padded").unit("σ").decimals(3),
+            Column::new("σ change").unit("%").decimals(1),
+            Column::new("σ change, padded").unit("%").decimals(1),
         ],
     );
     let mut columns = Vec::new();

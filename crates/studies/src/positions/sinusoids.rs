@@ -71,7 +71,7 @@ fn counter(report: &mut Report) {
             Column::new("correlation").decimals(3),
         ],
     );
-    let mut fits = Vec::new();
+    let mut fits: Vec<Follower> = Vec::new();
     for bit in BITS {
         let positions = PERIODS * (2 << bit);
         let bits: Vec<f64> = (0..positions).map(|p| sign(p, bit)).collect();
@@ -93,7 +93,7 @@ fn counter(report: &mut Report) {
         2.0 * std::f64::consts::SQRT_2 / std::f64::consts::PI
     ));
     report.table(rows);
-    let matrix = |value: &dyn Fn(usize, &(usize, usize, Fit)) -> f64| {
+    let matrix = |value: &dyn Fn(usize, &Follower) -> f64| {
         let row = |p: usize| fits.iter().rev().map(|fit| value(p, fit) as f32).collect::<Vec<_>>();
         Matrix::from_rows(&(0..1 << BITS.end).map(row).collect::<Vec<_>>())
     };
@@ -121,6 +121,9 @@ fn counter(report: &mut Report) {
 fn sign(p: usize, bit: usize) -> f64 {
     if p >> bit & 1 == 1 { 1.0 } else { -1.0 }
 }
+
+/// A bit, the number of the frequency that follows it best, and how.
+type Follower = (usize, usize, Fit);
 
 /// The best mixture of a sine and its cosine.
 #[derive(Clone, Copy, Default)]
