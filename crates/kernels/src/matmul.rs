@@ -24,21 +24,7 @@ pub enum Into {
 /// If the shapes do not fit.
 pub fn matmul(isa: Isa, mut c: MatMut<'_>, a: Mat<'_>, b: Mat<'_>, into: Into, threads: usize) {
     let (m, n, k) = (a.rows, b.cols, a.cols);
-    assert!(
-        b.rows == k && c.rows == m && c.cols == n,
-        "product of {m}×{k} and {}×{n} into {}×{}",
-        b.rows,
-        c.rows,
-        c.cols
-    );
-    assert!(a.is_within() && b.is_within());
-    if m == 0 || n == 0 {
-        return;
-    }
-    if k == 0 {
-        if into == Into::Overwrite {
-            c.fill(0.0);
-        }
+    if is_done(&mut c, a, b, into) {
         return;
     }
     let _timer = Timer::start();
@@ -87,6 +73,26 @@ pub fn matmul(isa: Isa, mut c: MatMut<'_>, a: Mat<'_>, b: Mat<'_>, into: Into, t
     }
 }
 
+/// Whether there was nothing to multiply, and what that leaves to do has been done.
+///
+/// # Panics
+/// If the shapes do not fit.
+pub(crate) fn is_done(c: &mut MatMut<'_>, a: Mat<'_>, b: Mat<'_>, into: Into) -> bool {
+    let (m, n, k) = (a.rows, b.cols, a.cols);
+    assert!(
+        b.rows == k && c.rows == m && c.cols == n,
+        "product of {m}×{k} and {}×{n} into {}×{}",
+        b.rows,
+        c.rows,
+        c.cols
+    );
+    assert!(a.is_within() && b.is_within());
+    if k == 0 && into == Into::Overwrite {
+        c.fill(0.0);
+    }
+    m == 0 || n == 0 || k == 0
+}
+
 #[inline(always)]
 fn by_blocks_body<S: Simd>(s: S, mut c: MatMut<'_>, a: Mat<'_>, b: Mat<'_>, into: Into) {
     assert!(b.col_stride == 1 && a.is_within() && b.is_within());
@@ -105,11 +111,7 @@ simd_kernel! {
 mod tests {
     use super::*;
     use crate::naive;
-    use crate::testing::{SIZES, assert_close, random, widen};
-
-    fn transposed(x: &[f32], rows: usize, cols: usize) -> Vec<f32> {
-        (0..rows * cols).map(|i| x[i % rows * cols + i / rows]).collect()
-    }
+    use crate::testing::{SIZES, assert_close, random, transposed, widen};
 
     #[test]
     fn every_transposition_agrees_with_the_naive_twin() {

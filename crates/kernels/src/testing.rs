@@ -16,6 +16,11 @@ pub(crate) fn widen(x: &[f32]) -> Vec<f64> {
     x.iter().map(|&x| f64::from(x)).collect()
 }
 
+/// The matrix `[rows, cols]` as `[cols, rows]`.
+pub(crate) fn transposed(x: &[f32], rows: usize, cols: usize) -> Vec<f32> {
+    (0..rows * cols).map(|i| x[i % rows * cols + i / rows]).collect()
+}
+
 /// Asserts `|got − want| ≤ tolerance · max(1, |want|)`, and NaN and infinity where they are wanted.
 #[track_caller]
 pub(crate) fn assert_close(got: &[f32], want: &[f64], tolerance: f64, what: &str) {

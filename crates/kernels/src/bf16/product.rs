@@ -2,7 +2,7 @@
 
 use super::pack::{pack, pack_rows, words};
 use crate::mat::{Mat, MatMut};
-use crate::matmul::Into;
+use crate::matmul::{Into, is_done};
 use crate::{Isa, Timer};
 
 /// How much of `k` is summed in registers before it is added to the output. Even, so that no pair is torn.
@@ -83,24 +83,11 @@ pub(super) fn product<K: Kernel>(
     into: Into,
     threads: usize,
 ) {
-    let (m, n, k) = (a.rows, b.cols, a.cols);
-    assert!(
-        b.rows == k && c.rows == m && c.cols == n,
-        "product of {m}×{k} and {}×{n} into {}×{}",
-        b.rows,
-        c.rows,
-        c.cols
-    );
-    if m == 0 || n == 0 {
-        return;
-    }
-    if k == 0 {
-        if into == Into::Overwrite {
-            c.fill(0.0);
-        }
+    if is_done(&mut c, a, b, into) {
         return;
     }
     let _timer = Timer::start();
+    let m = a.rows;
     let share = m.div_ceil(threads.max(1)).next_multiple_of(ROWS).max(LEAST);
     // Numbers of the left operand are broadcast one by one: rows can stay rows.
     let run = if a.col_stride == 1 { blocks::<K, true> } else { blocks::<K, false> };

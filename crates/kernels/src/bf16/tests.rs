@@ -1,7 +1,7 @@
 use super::product::{BLOCK, DEPTH, Kernel, Line, Place, product};
 use super::*;
 use crate::naive;
-use crate::testing::{SIZES, assert_close, random, widen};
+use crate::testing::{SIZES, assert_close, random, transposed, widen};
 
 /// `vdpbf16ps` in plain Rust: what the documentation of the instruction says of one lane.
 fn model(sum: f32, x: u32, y: u32) -> f32 {
@@ -73,10 +73,6 @@ fn every_way() -> Vec<(&'static str, Product)> {
         Products::bf16_in_software(Isa::best()).matmul(c, a, b, into, threads);
     };
     kernels().into_iter().chain([("software", software)]).collect()
-}
-
-fn transposed(x: &[f32], rows: usize, cols: usize) -> Vec<f32> {
-    (0..rows * cols).map(|i| x[i % rows * cols + i / rows]).collect()
 }
 
 fn rounded(x: &[f32]) -> Vec<f32> {
