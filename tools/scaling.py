@@ -15,7 +15,7 @@ W the new weights on their way back.
 """
 import argparse
 
-# Measured on two Zen 4 cores (README.md): target tokens a second of a core, in f32.
+# Measured on two Zen 3 cores (README.md): target tokens a second of a core, in f32.
 SPEED = {"base": 420 / 2, "big": 420 / 2 * 62.6 / 209}
 # Weights in millions with 37,000 pieces, as in the paper.
 WEIGHTS = {"base": 63.1e6, "big": 214.2e6}
