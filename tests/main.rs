@@ -6,6 +6,7 @@ mod command;
 mod corpus;
 mod docs;
 mod fine_tune;
+mod encoders;
 mod formats;
 mod generate;
 mod gradients;

@@ -3,7 +3,7 @@
 use super::CommandResult;
 use clap::Args;
 use regard::formats::{Description, GenerationConfig, Languages, Model, resolve};
-use regard::model::{ModelConfig, Parts};
+use regard::model::{Direction, EncoderKind, ModelConfig, Parts};
 use regard::text::TokenizerPair;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -76,6 +76,22 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     Ok(())
 }
 
+/// The kind of encoder, if it is not the paper's.
+fn encoder(config: &ModelConfig) -> String {
+    match config.encoder {
+        EncoderKind::Attention => String::new(),
+        EncoderKind::Window => ", encoder attention within a window".into(),
+        EncoderKind::Recurrent => match config.encoder_direction {
+            Direction::Both => ", recurrent encoder of both directions".into(),
+            Direction::Forward => ", recurrent encoder of one direction".into(),
+        },
+        EncoderKind::Convolutional => {
+            let dilated = if config.dilated { "dilated " } else { "" };
+            format!(", {dilated}convolutional encoder over {} tokens", config.kernel_width)
+        }
+    }
+}
+
 fn describe(report: &Report<'_>) -> Result<String, serde_json::Error> {
     let Report { description, languages, vocabulary, parameters, config, generation } = report;
     let mut lines = Vec::new();
@@ -110,11 +126,12 @@ fn describe(report: &Report<'_>) -> Result<String, serde_json::Error> {
     line(
         "layers",
         format!(
-            "{}-norm, {}, {} positions, {} tying",
+            "{}-norm, {}, {} positions, {} tying{}",
             spelt(&config.norm),
             spelt(&written["activation"]),
             spelt(&config.positions),
-            spelt(&config.tying)
+            spelt(&config.tying),
+            encoder(config)
         ),
     );
     line(

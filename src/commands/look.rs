@@ -110,6 +110,11 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
 
 fn show(view: &View, arguments: &Arguments) -> CommandResult {
     let maps: Vec<&AttentionMap> = view.maps.iter().filter(|m| arguments.kind.is(m.kind)).collect();
+    if maps.is_empty() {
+        return Err(
+            "--kind encoder: this model's encoder has no attention; there is cross and decoder".into()
+        );
+    }
     let layer = arguments.layer.unwrap_or((maps.len() - 1).max(1));
     let Some(map) = layer.checked_sub(1).and_then(|i| maps.get(i)) else {
         return Err(format!("--layer {layer}: the model has layers 1 to {}", maps.len()).into());
@@ -146,6 +151,10 @@ fn write(view: &View, sentence: &str, file: &Path) -> CommandResult {
             let mut page = html::Page::new("Attention").paragraph(sentence);
             for grid in grids {
                 let grid = grid?;
+                // An encoder may have no attention.
+                if grid.maps.is_empty() {
+                    continue;
+                }
                 page = page
                     .heading(&grid.title)
                     .figure(grid.to_svg(), "One picture a head; a row is a token that attends.");

@@ -139,8 +139,10 @@ function sentences() {
 function change(update, keep) {
   Object.assign(state, update);
   const layers = layersOf(state.kind);
-  state.layer = Math.min(state.layer, layers.length - 1);
-  if (state.head !== "mean") state.head = Math.min(state.head, layers[state.layer].heads.length - 1);
+  // An encoder may have no attention at all.
+  state.layer = Math.max(0, Math.min(state.layer, layers.length - 1));
+  const heads = layers[state.layer]?.heads.length ?? 0;
+  if (state.head !== "mean") state.head = heads > 0 ? Math.min(state.head, heads - 1) : "mean";
   render();
   if (keep) byId("attention-result").querySelector(keep)?.focus();
 }
