@@ -131,6 +131,8 @@ fn pictures(report: &mut Report, outcomes: &[Outcome]) {
         let point = (outcome.trained.tokens_per_second(), outcome.bleu);
         quality = quality.series(Series::new(outcome.kind.name(), vec![point]).markers());
     }
+    let fastest = outcomes.iter().map(|o| o.trained.tokens_per_second()).fold(0.0, f64::max);
+    (quality.x.range, quality.y.range) = (Some((0.0, 1.1 * fastest)), Some((0.0, 100.0)));
     report.picture("loss", "Each point is the mean of neighbouring steps.", loss);
     report.picture("quality", "Up is better, right is faster.", quality);
 }

@@ -167,6 +167,7 @@ fn accuracy_table(curves: &[Curve]) -> Table {
 
 fn picture(curves: &[Curve]) -> LineChart {
     let mut chart = LineChart::new("Accuracy of the copy", "distance (tokens)", "accuracy (%)").log_x();
+    chart.y.range = Some((0.0, 100.0));
     for curve in curves {
         let points = curve.points.iter().map(|(d, a)| (*d as f64, 100.0 * a)).collect();
         chart = chart.series(Series::new(curve.kind.name(), points).markers());
