@@ -377,12 +377,13 @@ fn agreement(weight: f32, biased: bool) -> Case {
     }
 }
 
-/// Rows that point twice and not at all, ranges that overlap, and one of a single choice.
+/// Rows that point alone, together and twice, ranges that overlap, and one of a single choice.
 fn pointer() -> Case {
-    let (m, n, d) = (3, 7, 4);
-    let pointing = |row, among, target| Pointing { row, among, target };
+    let (m, n, d) = (4, 7, 4);
+    let pointing = |rows, among, target| Pointing { rows, among, target };
     let pointers: Arc<[Pointing]> =
-        [pointing(0, 0..4, 1), pointing(2, 3..7, 0), pointing(0, 2..7, 4), pointing(2, 6..7, 0)].into();
+        [pointing(0..1, 0..4, 1), pointing(2..4, 3..7, 0), pointing(0..3, 2..7, 4), pointing(2..3, 6..7, 0)]
+            .into();
     let for_definition = pointers.clone();
     Case {
         name: "pointer".into(),
@@ -397,7 +398,8 @@ fn pointer() -> Case {
                 product / (d as f64).sqrt()
             };
             let loss = |p: &Pointing| {
-                let scores: Vec<f64> = p.among.clone().map(|j| score(p.row, j)).collect();
+                let all = |j| p.rows.clone().map(|row| score(row, j)).sum();
+                let scores: Vec<f64> = p.among.clone().map(all).collect();
                 naive::cross_entropy(&scores, p.target, 0.0)
             };
             for_definition.iter().map(loss).collect()

@@ -1,22 +1,22 @@
 //! The loss of pointing at a token: which of the tokens of a text is meant.
 
 use crate::autograd::{Backward, Forward, Op, Var};
-use regard_kernels::{Into, MatMut, add_scaled, log_softmax_rows, matmul};
+use regard_kernels::{Into, Isa, Mat, MatMut, add, add_scaled, log_softmax_rows, matmul};
 use std::ops::Range;
 use std::sync::Arc;
 
 /// One pointer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pointing {
-    /// The row of `q` that points.
-    pub row: usize,
+    /// The rows of `q` that point, together: their scores are added.
+    pub rows: Range<usize>,
     /// The rows of `k` that it chooses from.
     pub among: Range<usize>,
     /// The one it should point at, counted from the first of them.
     pub target: usize,
 }
 
-/// Cross-entropy of `softmax(q·kᵀ / √d)`, over the rows that each pointer chooses from, against the one it should point at;
+/// Cross-entropy of `softmax(Σq·kᵀ / √d)`, over the rows that each pointer chooses from, against the one it should point at;
 /// `q [m, d]`, `k [n, d]`. The output is the loss of each pointer.
 ///
 /// It is attention whose weights are the answer (Vinyals, Fortunato and Jaitly, 2015).
@@ -26,8 +26,15 @@ pub struct Pointer {
     pub q: Var,
     /// What is pointed at.
     pub k: Var,
-    /// Which row points among which, and at what it should.
+    /// Which rows point among which, and at what they should.
     pub pointers: Arc<[Pointing]>,
+}
+
+/// The sum of some rows.
+fn sum(isa: Isa, x: Mat<'_>, rows: &Range<usize>) -> Vec<f32> {
+    let mut total = vec![0.0; x.cols()];
+    rows.clone().for_each(|row| add(isa, &mut total, x.row(row)));
+    total
 }
 
 impl Op for Pointer {
@@ -48,12 +55,13 @@ impl Op for Pointer {
         let (q, k) = (cx.value(self.q), cx.value(self.k));
         let scale = (q.cols() as f32).sqrt().recip();
         let mut rest = saved;
-        for (Pointing { row, among, target }, loss) in self.pointers.iter().zip(y) {
+        for (Pointing { rows, among, target }, loss) in self.pointers.iter().zip(y) {
             let (scores, others) = rest.split_at_mut(among.len());
             rest = others;
             let choices = k.rows_from(among.start, among.len());
             let to = MatMut::new(scores, 1, among.len());
-            matmul(cx.isa, to, q.rows_from(*row, 1), choices.t(), Into::Overwrite, cx.threads);
+            let from = sum(cx.isa, q, rows);
+            matmul(cx.isa, to, Mat::new(&from, 1, q.cols()), choices.t(), Into::Overwrite, cx.threads);
             scores.iter_mut().for_each(|score| *score *= scale);
             log_softmax_rows(cx.isa, scores, among.len());
             *loss = -scores[*target];
@@ -66,17 +74,20 @@ impl Op for Pointer {
         let scale = (d as f32).sqrt().recip();
         let (mut dq, mut dk) = (cx.take_zeroed(self.q), cx.take_zeroed(self.k));
         let mut rest = saved;
-        for (Pointing { row, among, target }, slope) in self.pointers.iter().zip(dy) {
+        let mut d_from = vec![0.0; d];
+        for (Pointing { rows, among, target }, slope) in self.pointers.iter().zip(dy) {
             let (log_p, others) = rest.split_at(among.len());
             rest = others;
-            let from = &q.data()[row * d..][..d];
+            let from = sum(cx.isa, q, rows);
+            d_from.fill(0.0);
             for (j, log_p) in log_p.iter().enumerate() {
                 let right = if j == *target { 1.0 } else { 0.0 };
                 let by_score = *slope * scale * (log_p.exp() - right);
                 let at = (among.start + j) * d;
-                add_scaled(cx.isa, &mut dq[row * d..][..d], &k.data()[at..][..d], by_score);
-                add_scaled(cx.isa, &mut dk[at..][..d], from, by_score);
+                add_scaled(cx.isa, &mut d_from, &k.data()[at..][..d], by_score);
+                add_scaled(cx.isa, &mut dk[at..][..d], &from, by_score);
             }
+            rows.clone().for_each(|row| add(cx.isa, &mut dq[row * d..][..d], &d_from));
         }
         cx.put(self.q, dq);
         cx.put(self.k, dk);
