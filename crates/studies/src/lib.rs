@@ -36,6 +36,13 @@ mod scale;
 mod smooth_maximum;
 
 // What a model is built of, and what else it reads.
+mod heads;
+mod patches;
+mod reading;
+
+// Small models for tasks that are not translation, and what those are drawn with.
+mod draws;
+mod net;
 
 #[cfg(test)]
 mod testing;
@@ -58,6 +65,9 @@ pub fn studies() -> &'static [Study] {
         smooth_maximum::STUDY,
         normalisation::STUDY,
         // What a model is built of, and what else it reads.
+        heads::STUDY,
+        patches::STUDY,
+        reading::STUDY,
     ]
 }
 
