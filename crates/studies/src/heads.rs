@@ -10,7 +10,7 @@ use regard::autograd::Tape;
 use regard::batch::Batch;
 use regard::decode::{SearchOptions, search};
 use regard::metrics::{Bleu, Metric};
-use regard::model::{AttentionKind, Transformer, token_losses};
+use regard::model::{AttentionKind, Side, Transformer, token_losses};
 use regard::plot::{LineChart, Series};
 
 pub(crate) const STUDY: Study = Study {
@@ -117,7 +117,7 @@ fn numbers(setup: &Setup<'_>, judge: &Judge<'_>, counts: &[usize], models: &[Tra
     for (&heads, trained) in counts.iter().zip(models) {
         table.row([
             heads.into(),
-            trained.model.config().head_shape().d_k.into(),
+            trained.model.config().head_shape(Side::Source).d_k.into(),
             trained.model.parameters().len().into(),
             judge.loss(setup, trained)?.into(),
             judge.bleu(setup, &trained.model, &trained.weights)?.into(),
