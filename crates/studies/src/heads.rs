@@ -85,7 +85,7 @@ fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     for &heads in &counts {
         let mut config = task.config(setup.scale);
         config.heads = heads;
-        models.push(task.fit(setup, &format!("{heads} heads"), config, steps)?);
+        models.push(task.fit(setup, &counted(heads), config, steps)?);
     }
     let table = numbers(setup, &judge, &counts, &models)?;
     compare(report, &task, steps, &counts, &table);
@@ -93,7 +93,7 @@ fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     // What is looked into is the model of eight heads, as in the paper, or what there is.
     let at = counts.iter().position(|&heads| heads == 8).unwrap_or(counts.len() - 1);
     let (trained, heads) = (&models[at], counts[at]);
-    setup.progress(format!("looking into the model of {heads} heads"));
+    setup.progress(format!("looking into the model of {}", counted(heads)));
     let described = inside::describe(setup, &task, trained, setup.choose(3, 200, 500))?;
     inside::report(setup, report, &task, trained, &described)?;
     let greedy = Judge::new(setup, &task, setup.choose(3, 200, 500), 1)?;
@@ -158,11 +158,11 @@ fn summary(report: &mut Report, counts: &[usize], table: &Table, heads: usize, r
     let all = 0..counts.len();
     let (Some(best), Some(worst)) = (all.clone().max_by(order), all.min_by(order)) else { return };
     report.summary(format!(
-        "At equal width and equal training, {} heads did best (BLEU {:.1}) and {} did worst ({:.1}). In the model of {heads} heads a single \
+        "At equal width and equal training, {} did best (BLEU {:.1}) and {} did worst ({:.1}). In the model of {heads} heads a single \
          head costs {:.1} BLEU when it is taken out, at most ({}), and {} of its {} heads cost less than {} BLEU each.",
-        counts[best],
+        counted(counts[best]),
         bleu(&best),
-        counts[worst],
+        counted(counts[worst]),
         bleu(&worst),
         removed.costs[removed.dearest()],
         removed.name(removed.dearest()),
@@ -170,6 +170,10 @@ fn summary(report: &mut Report, counts: &[usize], table: &Table, heads: usize, r
         removed.costs.len(),
         without::LITTLE,
     ));
+}
+
+fn counted(heads: usize) -> String {
+    if heads == 1 { "1 head".to_owned() } else { format!("{heads} heads") }
 }
 
 /// Every head of a model: which attention, which layer, which head.
