@@ -109,9 +109,10 @@ fn explain(report: &mut Report, curves: &[Curve], sizes: &Sizes) {
         said.join("; "),
     ));
     report.text(format!(
-        "A sentence is a symbol, one of {}, then random other tokens, then a question mark, and the encoder's last output must say which symbol \
-         it was. There is no decoder, whose attention would reach everything at once. One model of {} layers and width {} for each kind, {} \
+        "A sentence is {} random tokens, a symbol, one of {}, then more random tokens and a question mark, and the encoder's last output must \
+         say which symbol it was. There is no decoder, whose attention would reach everything at once. One model of {} layers and width {} for each kind, {} \
          steps of {} sentences with all distances mixed, sinusoidal positions, the same learning rates.",
+        copy::BEFORE,
         copy::SYMBOLS,
         sizes.layers,
         sizes.width,

@@ -1,4 +1,4 @@
-//! The task: a symbol, a stretch of other tokens, and the question which symbol it was.
+//! The task: a symbol among other tokens, and behind them the question which symbol it was.
 
 use crate::Setup;
 use crate::mixing::Mixing;
@@ -18,6 +18,8 @@ const OTHERS: usize = 16;
 const QUESTION: u32 = (SYMBOLS + OTHERS) as u32;
 /// The vocabulary, with the question and padding.
 const WORDS: usize = SYMBOLS + OTHERS + 2;
+/// Other tokens before the symbol: a dilated convolution goes some way past it and back, and needs tokens to go along.
+pub(super) const BEFORE: usize = 16;
 /// The highest learning rate.
 const PEAK: f64 = 0.003;
 
@@ -41,9 +43,9 @@ impl Sizes {
     pub(super) const QUICK: Sizes = Sizes {
         layers: 4,
         width: 64,
-        steps: 1000,
+        steps: 600,
         batch: 32,
-        tries: 500,
+        tries: 200,
         distances: &[1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 24, 32, 40, 41, 48, 64],
     };
     pub(super) const FULL: Sizes = Sizes {
@@ -74,8 +76,10 @@ impl Problem {
         for (i, distance) in distances.enumerate() {
             let key = key.child(i as u64);
             let symbol = key.bits(0) % SYMBOLS as u32;
-            let mut sentence = vec![symbol];
-            sentence.extend((1..distance as u32).map(|t| SYMBOLS as u32 + key.bits(t) % OTHERS as u32));
+            let mut sentence: Vec<u32> = (0..(BEFORE + distance) as u32)
+                .map(|t| SYMBOLS as u32 + key.bits(1 + t) % OTHERS as u32)
+                .collect();
+            sentence[BEFORE] = symbol;
             sentence.push(QUESTION);
             sentences.push(sentence);
             symbols.push(symbol);
@@ -198,7 +202,7 @@ mod tests {
     fn the_symbol_lies_as_far_before_the_question_as_was_asked() {
         let problem = Problem::new(Key::new(3), [1, 4].into_iter());
         let ids = problem.tokens.ids();
-        assert_eq!(problem.questions, [1, 6]);
+        assert_eq!(problem.questions, [BEFORE + 1, 2 * BEFORE + 6]);
         for (question, (symbol, distance)) in problem.questions.iter().zip(problem.symbols.iter().zip([1, 4]))
         {
             assert_eq!((ids[*question], ids[question - distance]), (QUESTION, *symbol));
