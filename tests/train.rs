@@ -373,6 +373,24 @@ fn a_time_limit_becomes_a_plan_that_stays() {
     assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
 }
 
+#[test]
+fn weights_are_stored_as_the_flag_says() {
+    let folder = tempfile::tempdir().unwrap();
+    write_corpus(folder.path(), 60);
+    for (flag, name) in [("f16", "F16"), ("bf16", "BF16")] {
+        let out = folder.path().join(flag);
+        let (output, heard) = finish(command(folder.path(), &out, &["--steps", "4", "--store", flag]));
+        assert!(output.status.success(), "{heard}");
+        let header = std::fs::read(out.join("model.safetensors")).unwrap();
+        let header = String::from_utf8_lossy(&header[8..200]).into_owned();
+        assert!(header.contains(&format!("\"dtype\":\"{name}\"")), "{header}");
+        regard::formats::Model::load(&out).unwrap();
+    }
+    let out = folder.path().join("int8");
+    let (output, heard) = finish(command(folder.path(), &out, &["--set", "checkpoints.store=int8"]));
+    assert!(!output.status.success() && heard.contains("checkpoints.store: int8 cannot be"), "{heard}");
+}
+
 /// The command line of a small run.
 pub(crate) fn command(folder: &Path, out: &Path, more: &[&str]) -> Command {
     let mut command = crate::command::regard();

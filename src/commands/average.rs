@@ -21,22 +21,28 @@ pub(crate) struct Arguments {
     precision: Precision,
 }
 
+/// How weights are stored.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Precision {
+pub(crate) enum Precision {
     F32,
     Bf16,
     F16,
 }
 
+impl From<Precision> for formats::Precision {
+    fn from(flag: Precision) -> Self {
+        match flag {
+            Precision::F32 => formats::Precision::F32,
+            Precision::Bf16 => formats::Precision::Bf16,
+            Precision::F16 => formats::Precision::F16,
+        }
+    }
+}
+
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
     let folders = arguments.models.iter().map(formats::resolve).collect::<regard::Result<Vec<_>>>()?;
     let model = formats::average(&folders)?;
-    let precision = match arguments.precision {
-        Precision::F32 => formats::Precision::F32,
-        Precision::Bf16 => formats::Precision::Bf16,
-        Precision::F16 => formats::Precision::F16,
-    };
-    model.save(&arguments.out, precision)?;
+    model.save(&arguments.out, arguments.precision.into())?;
     eprintln!("{}: the average of {} models", arguments.out.display(), arguments.models.len());
     Ok(())
 }

@@ -81,6 +81,9 @@ pub(crate) struct Arguments {
     /// The number format of the matrix products [default: auto, bf16 where the CPU has it]
     #[arg(long, value_enum)]
     precision: Option<PrecisionName>,
+    /// How the weights of the model are stored [default: f32]
+    #[arg(long, value_enum)]
+    store: Option<super::average::Precision>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -200,6 +203,7 @@ fn apply(arguments: &Arguments, config: &mut TrainConfig) -> Result<(), regard::
     put(&mut config.minutes, &arguments.minutes);
     config.seed = arguments.seed.unwrap_or(config.seed);
     config.precision = arguments.precision.map_or(config.precision, TrainPrecision::from);
+    config.checkpoints.store = arguments.store.map_or(config.checkpoints.store, Into::into);
     if arguments.steps.is_some() || arguments.epochs.is_some() {
         (config.steps, config.epochs) = (arguments.steps, arguments.epochs);
     }

@@ -10,6 +10,7 @@ use super::schedule::{Schedule, ScheduleKind};
 use super::{StepSettings, TrainPrecision, Wire};
 use crate::batch::BatchSettings;
 use crate::corpus::Filters;
+use crate::formats::Precision;
 use crate::model::{ModelConfig, Preset};
 use crate::text::{Segmentation, TokenizerSettings};
 use crate::{Error, Result};
@@ -153,6 +154,9 @@ pub struct CheckpointConfig {
     pub every: Every,
     /// Weights kept, the last so many and the best so many; their averages are tried at the end. 0: none.
     pub average: usize,
+    /// How the weights of the model folder are stored: f32, bf16 or f16. What a run goes on from is always in f32.
+    #[serde(default)]
+    pub store: Precision,
 }
 
 /// What the best model is chosen by.
@@ -288,6 +292,7 @@ impl TrainConfig {
                     Preset::Small | Preset::Base => 5,
                     Preset::Big => 20,
                 },
+                store: Precision::F32,
             },
         }
     }
@@ -320,6 +325,10 @@ impl TrainConfig {
         self.batches().check().map_err(|e| in_section("batch", e))?;
         self.validation.every.check("validation.every")?;
         self.checkpoints.every.check("checkpoints.every")?;
+        if self.checkpoints.store == Precision::Int8 {
+            let message = "int8 cannot be trained on; use f32, bf16 or f16, and `regard quantize` on the finished model";
+            return Err(Error::config("checkpoints.store", message));
+        }
         let least_one = [
             ("threads", self.threads.map(|n| n as u64)),
             ("steps", self.steps),

@@ -13,7 +13,7 @@ use super::state::{self, Best, Snapshot, State, Store};
 use super::validate::Validator;
 use super::{Trainer, report};
 use crate::batch::plan_epoch;
-use crate::formats::{Model, Precision};
+use crate::formats::Model;
 use crate::{Error, Result};
 
 /// Hears how a run goes.
@@ -324,7 +324,7 @@ impl Run<'_> {
         let better = self.state.best.as_ref().is_none_or(|old| best.beats(old)) && found.loss.is_finite();
         if better {
             let file = self.folder.out.join("model.safetensors");
-            Model::save_weights(self.trainer.model(), weights, &file, Precision::F32)?;
+            Model::save_weights(self.trainer.model(), weights, &file, self.config.checkpoints.store)?;
         }
         let record = ValidationRecord {
             step,

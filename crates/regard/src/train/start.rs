@@ -15,7 +15,7 @@ use super::state::{State, Store};
 use super::step::Trainer;
 use super::validate::Validator;
 use crate::counter::mix;
-use crate::formats::{GenerationConfig, Languages, Model, Precision, resolve};
+use crate::formats::{GenerationConfig, Languages, Model, resolve};
 use crate::group::{Alone, Group};
 use crate::model::{ModelConfig, Transformer, Tying};
 use crate::text::TokenizerPair;
@@ -192,7 +192,7 @@ pub fn lead(
                 final_logits_bias: bias,
             };
             checkpoint::write_text(&config_file(out), &config.to_toml())?;
-            model.save(out, Precision::F32)?;
+            model.save(out, config.checkpoints.store)?;
         }
     }
     checkpoint::write_text(&config_file(out), &config.to_toml())?;
