@@ -147,7 +147,7 @@ fn explain(report: &mut Report, grid: &Grid, mixing: &[Curves], layers: &[Curves
     ));
     report.text(format!(
         "One sequence, one core. Against n the width is {}, against d the length is {}. The window reaches {REACH} tokens to each side, \
-         r = {}; the convolution sees k = {WIDTH} tokens; heads are {} wide. Each time is the best of several runs. Exponents are \
+         r = {}; the convolution sees k = {WIDTH} tokens; heads are {} wide. Each time is the best of several runs; other work on the machine still distorts them. Exponents are \
          slopes of straight lines through the points of the log-log plot, in n from {FIT_LENGTH} on.",
         grid.width,
         grid.length,

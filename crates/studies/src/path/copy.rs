@@ -43,7 +43,7 @@ impl Sizes {
     pub(super) const QUICK: Sizes = Sizes {
         layers: 4,
         width: 64,
-        steps: 600,
+        steps: 1000,
         batch: 32,
         tries: 200,
         distances: &[1, 2, 3, 4, 5, 6, 8, 9, 12, 16, 24, 32, 40, 41, 48, 64],
