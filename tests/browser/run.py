@@ -74,7 +74,13 @@ class Page:
         return self.js("return document.querySelectorAll(arguments[0]).length", css)
 
     def until(self, css, text):
-        self.wait(lambda: text in (self.text(css) or ""), f"{text!r} in {css}, which has {self.text(css)!r}")
+        self.wait(lambda: text in (self.text(css) or ""), lambda: f"{text!r} in {css}, which has {self.text(css)!r}")
+
+    def table(self, css, rows):
+        """Opens the numbers behind a drawing. The browser tells the page that they are open a moment after the click."""
+        self.click(f"{css} .numbers summary")
+        count = lambda: self.count(f"{css} .numbers tbody tr")
+        self.wait(lambda: count() == rows, lambda: f"{rows} rows of the table in {css}, which has {count()}")
 
     def reset(self):
         self.url = self.home
@@ -372,10 +378,7 @@ def test_matrix_can_be_read(page):
         return new Set(Array.from({ length: data.length / 4 }, (_, i) => data.slice(4 * i, 4 * i + 3).join())).size;
     """)
     holds(painted > 4, f"the matrix has {painted} colours")
-    page.click("#attention-result .numbers summary")
-    rows = page.js("return document.querySelectorAll('#attention-result .numbers tbody tr').length")
-    said = page.js("return document.querySelectorAll('.sentences > :last-child .piece').length")
-    same(rows, said, "rows of the table")
+    page.table("#attention-result", rows=page.count(".sentences > :last-child .piece"))
 
 
 def test_lines_can_be_read(page):
@@ -488,8 +491,7 @@ def test_training_curves_and_empty_states(page):
     page.focus(".charts .plot")
     page.press("end")
     page.until(".charts .readout", "step 20,000")
-    page.click(".charts .numbers summary")
-    same(page.count(".charts .numbers tbody tr"), 200, "rows of the table")
+    page.table(".charts", rows=200)
     same(page.count(".example"), 3, "examples")
     page.choose("#model-choice", 2)
     page.until("#model-result", "This model came without a training log.")

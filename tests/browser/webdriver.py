@@ -181,14 +181,14 @@ class Browser:
         self.hover(*self.js(script, css, index))
 
     def wait(self, condition, what, timeout=None):
-        """Until the condition is true; its value."""
+        """Until the condition is true; its value. `what` is what is waited for, or a function that says it when the time is up."""
         end = time.monotonic() + (timeout or self.timeout)
         while True:
             value = condition()
             if value:
                 return value
             if time.monotonic() > end:
-                raise Failure(f"waited in vain for {what}")
+                raise Failure(f"waited in vain for {what() if callable(what) else what}")
             time.sleep(0.03)
 
 
