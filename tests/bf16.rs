@@ -1,10 +1,11 @@
 //! Training with matrix products in bf16: by the instruction where the CPU has it, and in software everywhere.
 
-use crate::invariants::{batch, small, trainer};
+use crate::invariants::{batch, small, trainer, variants};
 use crate::train::{command, finish, losses, write_corpus};
+use regard::autograd::Tape;
 use regard::batch::Batch;
 use regard::formats::Model;
-use regard::model::ModelConfig;
+use regard::model::{LossSettings, ModelConfig, loss};
 use regard::train::Trainer;
 use regard::{Isa, Products};
 use std::path::Path;
@@ -38,6 +39,33 @@ fn a_gradient_in_bf16_is_that_in_f32_but_for_its_rounding() {
         let relative = (apart / length).sqrt();
         // A number is off by 2⁻⁹ at most; some tens of such errors add up on the way, in random directions.
         assert!(relative > 1e-4 && relative < 2e-2, "{}: {relative}", products.name());
+    }
+}
+
+/// The trainer makes the matrices of the weights ready once a step; a tape alone rounds them in every product.
+#[test]
+fn matrices_made_ready_change_no_bit() {
+    // More words than fit one block of the loss.
+    let many = ModelConfig { source_vocabulary: 1100, target_vocabulary: 1100, ..small() };
+    for (name, config) in variants().into_iter().chain([("many words".into(), many)]) {
+        for products in every_bf16() {
+            let mut trainer =
+                trainer(ModelConfig { dropout: 0.0, ..config.clone() }, 1).with_products(products);
+            for (seed, rate) in [(1, 0.01), (2, 0.0)] {
+                let (batch, weights) = (batch(20, seed), trainer.weights().to_vec());
+                let report = trainer.step(std::slice::from_ref(&batch), rate).unwrap();
+                let (mut tape, mut gradients) = (Tape::with_products(products, 1), vec![0.0; weights.len()]);
+                let settings = LossSettings {
+                    smoothing: 0.1,
+                    scale: 1.0 / report.target_tokens as f32,
+                    agreement: None,
+                };
+                let (model, to) = (trainer.model(), Some(&mut gradients[..]));
+                let total = loss(&mut tape, model, &weights, to, &batch, settings, None).unwrap();
+                assert_eq!(total / report.target_tokens as f64, report.loss, "{name}, {}", products.name());
+                assert!(gradients == trainer.gradient(), "{name}, {}", products.name());
+            }
+        }
     }
 }
 

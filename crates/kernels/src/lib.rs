@@ -37,7 +37,7 @@ mod vocabulary;
 pub use activation::{Activation, activate, activate_backward};
 pub use adam::{Adam, adam_step};
 pub use attention::{Attention, Mask, Relative, Scratch, attention_backward, attention_forward};
-pub use bf16::Products;
+pub use bf16::{Prepared, Products, Right};
 pub use counting::CountingAllocator;
 pub use cross_entropy::{BlockStatistics, logits_to_exponentials, logits_to_gradient};
 pub use elementwise::{add, add_scaled, dropout, dropout_in_place, sum_of_squares};

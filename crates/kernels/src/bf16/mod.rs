@@ -1,17 +1,22 @@
 //! Products of matrices in bf16, the upper half of an f32: operands rounded to 8 bits of mantissa, sums in f32.
 //!
-//! The operands are f32 matrices. They are rounded while they are packed, so that no copy in bf16 has to be kept. What the numbers
-//! are is said at [`Products`], which chooses between this and f32.
+//! The operands are f32 matrices. They are rounded while they are packed, so that no copy in bf16 has to be kept; of weights, which
+//! many products read, one can be: [`Prepared`]. What the numbers are is said at [`Products`], which chooses between this and f32.
 
 // Only x86 has the instruction; elsewhere the tests run its model.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 mod pack;
+mod prepared;
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 mod product;
+
+pub use prepared::{Prepared, Right};
 
 use crate::mat::{Mat, MatMut};
 use crate::matmul::{Into, matmul};
 use crate::{Isa, Timer};
+use prepared::Operand;
+use std::borrow::Cow;
 
 /// How matrix products are made: on which instruction set, and with operands in f32 or in bf16.
 ///
@@ -32,8 +37,9 @@ pub struct Products {
     format: Format,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 enum Format {
+    #[default]
     F32,
     /// Exists only where the CPU has the instruction.
     Bf16,
@@ -70,20 +76,35 @@ impl Products {
         }
     }
 
-    /// `C = A·B` or `C += A·B`, as [`matmul`], on up to `threads` cores.
+    /// `C = A·B` or `C += A·B`, as [`matmul`], on up to `threads` cores. `B` is a matrix or [`Prepared`] by the same products.
     ///
     /// # Panics
-    /// If the shapes do not fit.
-    pub fn matmul(self, c: MatMut<'_>, a: Mat<'_>, b: Mat<'_>, into: Into, threads: usize) {
-        match self.format {
-            Format::F32 => matmul(self.isa, c, a, b, into, threads),
-            Format::Bf16 => product::in_hardware(self.isa, c, a, b, into, threads),
-            Format::Bf16InSoftware => {
+    /// If the shapes do not fit, or if `B` was prepared by other products.
+    pub fn matmul<'b>(
+        self,
+        c: MatMut<'_>,
+        a: Mat<'_>,
+        b: impl std::convert::Into<Right<'b>>,
+        into: Into,
+        threads: usize,
+    ) {
+        let Right { operand: b, prepared } = b.into();
+        assert!(
+            prepared.is_none_or(|by| by == self.format),
+            "an operand prepared for {prepared:?} in {}",
+            self.name()
+        );
+        match (self.format, b) {
+            (Format::Bf16InSoftware, Operand::Matrix(b)) => {
                 let timer = Timer::start();
-                let (left, right) = (pack::rounded(a), pack::rounded(b));
+                let left = pack::rounded(a);
+                let right = if prepared.is_some() { Cow::Borrowed(b.data) } else { pack::rounded(b).into() };
                 drop(timer);
                 matmul(self.isa, c, Mat { data: &left, ..a }, Mat { data: &right, ..b }, into, threads);
             }
+            (Format::F32, Operand::Matrix(b)) => matmul(self.isa, c, a, b, into, threads),
+            // What is packed, was packed for this.
+            (_, b) => product::in_hardware(self.isa, c, a, b, into, threads),
         }
     }
 }

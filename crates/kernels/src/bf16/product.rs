@@ -1,6 +1,7 @@
 //! The product of packed bf16 operands: tiles of the output in registers, blocks of the operands in cache.
 
 use super::pack::{pack, pack_rows, words};
+use super::prepared::Operand;
 use crate::mat::{Mat, MatMut};
 use crate::matmul::{Into, is_done};
 use crate::{Isa, Timer};
@@ -21,15 +22,65 @@ const LANES: usize = 16;
 const COLUMNS: usize = 2 * LANES;
 
 /// Columns of the right operand that are packed at a time: with `DEPTH`, half a megabyte, which second-level caches hold.
-const WIDE: usize = 512;
+pub(crate) const WIDE: usize = 512;
 
 /// Rows that are worth a thread, at least.
 const LEAST: usize = 8 * ROWS;
 
 /// A cache line of pairs, so that no vector of them lies across two.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Line([u32; LANES]);
+
+impl Line {
+    const ZERO: Line = Line([0; LANES]);
+}
+
+/// A right operand that is packed: blocks of [`DEPTH`] rows, in them blocks of [`WIDE`] columns, one behind the other, or a part of
+/// one that begins and ends with blocks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lines<'a> {
+    lines: &'a [Line],
+    /// Rows and columns of the whole.
+    whole: (usize, usize),
+    /// Where the part begins.
+    first: (usize, usize),
+    rows: usize,
+    cols: usize,
+}
+
+impl<'a> Lines<'a> {
+    pub(super) fn new(lines: &'a [Line], rows: usize, cols: usize) -> Self {
+        assert_eq!(lines.len(), words(cols, rows, COLUMNS) / LANES);
+        Lines { lines, whole: (rows, cols), first: (0, 0), rows, cols }
+    }
+
+    pub(super) fn rows_from(self, from: usize, rows: usize) -> Self {
+        let start = self.first.0 + from;
+        assert!(from + rows <= self.rows && borders(start, rows, self.whole.0, DEPTH));
+        Lines { first: (start, self.first.1), rows, ..self }
+    }
+
+    pub(super) fn columns(self, from: usize, cols: usize) -> Self {
+        let start = self.first.1 + from;
+        assert!(from + cols <= self.cols && borders(start, cols, self.whole.1, WIDE));
+        Lines { first: (self.first.0, start), cols, ..self }
+    }
+
+    /// The block that begins with that row and column.
+    fn block(&self, row: usize, column: usize) -> &'a [Line] {
+        let ((rows, cols), (row, column)) = (self.whole, (self.first.0 + row, self.first.1 + column));
+        let (depth, wide) = (DEPTH.min(rows - row), WIDE.min(cols - column));
+        let before = words(cols, row, COLUMNS) + words(column, depth, COLUMNS);
+        &self.lines[before / LANES..][..words(wide, depth, COLUMNS) / LANES]
+    }
+}
+
+/// Whether a part begins with a block of `size` and ends with one.
+fn borders(start: usize, count: usize, whole: usize, size: usize) -> bool {
+    let is_border = |at: usize| at == whole || at.is_multiple_of(size);
+    is_border(start) && is_border(start + count)
+}
 
 /// Where a tile of the output is, and how much of it there is.
 #[derive(Clone, Copy)]
@@ -65,8 +116,32 @@ pub(super) trait Kernel: Copy + Send + Sync {
     );
 }
 
+/// Packs a right operand for [`in_hardware`].
+pub(super) fn pack_in_hardware(isa: Isa, b: Mat<'_>, to: &mut Vec<Line>) {
+    assert!(isa.has_bf16());
+    #[cfg(target_arch = "x86_64")]
+    pack_right(x86::Avx512Bf16::new(isa), b, to);
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (b, to);
+}
+
+/// Packs a right operand.
+pub(super) fn pack_right<K: Kernel>(kernel: K, b: Mat<'_>, to: &mut Vec<Line>) {
+    to.resize(words(b.cols, b.rows, COLUMNS) / LANES, Line::ZERO);
+    let mut rest = &mut to[..];
+    for start in (0..b.rows).step_by(DEPTH) {
+        let depth = DEPTH.min(b.rows - start);
+        for first in (0..b.cols).step_by(WIDE) {
+            let wide = WIDE.min(b.cols - first);
+            let (block, others) = rest.split_at_mut(words(wide, depth, COLUMNS) / LANES);
+            kernel.pack::<COLUMNS>(b.rows_from(start, depth).columns(first, wide).t(), flat(block));
+            rest = others;
+        }
+    }
+}
+
 /// The product with `vdpbf16ps`.
-pub(super) fn in_hardware(isa: Isa, c: MatMut<'_>, a: Mat<'_>, b: Mat<'_>, into: Into, threads: usize) {
+pub(super) fn in_hardware(isa: Isa, c: MatMut<'_>, a: Mat<'_>, b: Operand<'_>, into: Into, threads: usize) {
     assert!(isa.has_bf16());
     #[cfg(target_arch = "x86_64")]
     product(x86::Avx512Bf16::new(isa), c, a, b, into, threads);
@@ -79,11 +154,18 @@ pub(super) fn product<K: Kernel>(
     kernel: K,
     mut c: MatMut<'_>,
     a: Mat<'_>,
-    b: Mat<'_>,
+    b: Operand<'_>,
     into: Into,
     threads: usize,
 ) {
-    if is_done(&mut c, a, b, into) {
+    let shape = match b {
+        Operand::Matrix(b) => {
+            assert!(b.is_within());
+            (b.rows, b.cols)
+        }
+        Operand::Packed(b) => (b.rows, b.cols),
+    };
+    if is_done(&mut c, a, shape, into) {
         return;
     }
     let _timer = Timer::start();
@@ -105,12 +187,21 @@ pub(super) fn product<K: Kernel>(
     });
 }
 
-/// The product by one thread. Every number of the operands is rounded and packed once.
-fn blocks<K: Kernel, const BY_ROWS: bool>(kernel: K, mut c: MatMut<'_>, a: Mat<'_>, b: Mat<'_>, into: Into) {
-    let (m, n, k) = (a.rows, b.cols, a.cols);
+/// The product by one thread. Every number of the operands is rounded and packed once, here or before.
+fn blocks<K: Kernel, const BY_ROWS: bool>(
+    kernel: K,
+    mut c: MatMut<'_>,
+    a: Mat<'_>,
+    b: Operand<'_>,
+    into: Into,
+) {
+    let (m, n, k) = (a.rows, c.cols, a.cols);
     let size = |depth: usize| ROWS * if BY_ROWS { BLOCK } else { depth.div_ceil(2) };
     let mut left = vec![0; m.div_ceil(ROWS) * size(k.min(DEPTH))];
-    let mut right = vec![Line([0; LANES]); words(n.min(WIDE), k.min(DEPTH), COLUMNS) / LANES];
+    let mut right = match b {
+        Operand::Matrix(_) => vec![Line::ZERO; words(n.min(WIDE), k.min(DEPTH), COLUMNS) / LANES],
+        Operand::Packed(_) => Vec::new(),
+    };
     for start in (0..k).step_by(DEPTH) {
         let depth = DEPTH.min(k - start);
         let pairs = depth.div_ceil(2);
@@ -122,8 +213,14 @@ fn blocks<K: Kernel, const BY_ROWS: bool>(kernel: K, mut c: MatMut<'_>, a: Mat<'
         }
         for first in (0..n).step_by(WIDE) {
             let wide = WIDE.min(n - first);
-            let lines = &mut right[..words(wide, depth, COLUMNS) / LANES];
-            kernel.pack::<COLUMNS>(b.rows_from(start, depth).columns(first, wide).t(), flat(lines));
+            let lines = match b {
+                Operand::Matrix(b) => {
+                    let lines = &mut right[..words(wide, depth, COLUMNS) / LANES];
+                    kernel.pack::<COLUMNS>(b.rows_from(start, depth).columns(first, wide).t(), flat(lines));
+                    &*lines
+                }
+                Operand::Packed(b) => b.block(start, first),
+            };
             for (row, left) in (0..m).step_by(ROWS).zip(left.chunks_exact(size(depth))) {
                 for (column, right) in (0..wide).step_by(COLUMNS).zip(lines.chunks_exact(pairs * 2)) {
                     let place = Place {

@@ -1,4 +1,4 @@
-use super::product::{BLOCK, DEPTH, Kernel, Line, Place, product};
+use super::product::{BLOCK, DEPTH, Kernel, Line, Lines, Place, WIDE, pack_right, product};
 use super::*;
 use crate::naive;
 use crate::testing::{SIZES, assert_close, random, transposed, widen};
@@ -58,10 +58,10 @@ type Product = fn(MatMut<'_>, Mat<'_>, Mat<'_>, Into, usize);
 /// Everything that multiplies in the order of the instruction: the model, and the instruction where there is one.
 fn kernels() -> Vec<(&'static str, Product)> {
     let mut all: Vec<(&'static str, Product)> =
-        vec![("model", |c, a, b, into, threads| product(Model, c, a, b, into, threads))];
+        vec![("model", |c, a, b, into, threads| product(Model, c, a, Operand::Matrix(b), into, threads))];
     if Isa::best().has_bf16() {
         all.push(("instruction", |c, a, b, into, threads| {
-            product::in_hardware(Isa::best(), c, a, b, into, threads)
+            product::in_hardware(Isa::best(), c, a, Operand::Matrix(b), into, threads)
         }));
     }
     all
@@ -235,6 +235,81 @@ fn what_is_not_finite_stays_in_its_row_and_column_and_denormals_are_zero() {
     }
 }
 
+/// Parts of a right operand that begin and end with blocks: rows and columns.
+fn parts(k: usize, n: usize) -> Vec<(usize, usize, usize, usize)> {
+    let mut parts = vec![(0, k, 0, n)];
+    parts.extend((n > WIDE).then(|| (0, k, WIDE, n - WIDE)));
+    parts.extend((n > 2 * WIDE).then(|| (0, k, WIDE, WIDE)));
+    parts.extend((k > DEPTH).then(|| (DEPTH, k - DEPTH, 0, n)));
+    parts.extend((k > DEPTH && n > WIDE).then(|| (0, DEPTH, WIDE, n - WIDE)));
+    parts
+}
+
+#[test]
+fn a_prepared_operand_gives_the_bits_of_the_matrix() {
+    for (m, n, k) in
+        [(1, 1, 1), (13, 40, DEPTH + 1), (5, 2 * WIDE + 33, 9), (14, WIDE + 5, 2 * DEPTH - 1), (0, 3, 4)]
+    {
+        let (a, b, old) = (random(m * k, 1), random(k * n, 2), random(m * n, 3));
+        in_every_form((m, n, k), &a, &b, |form, a, b| {
+            let mut lines = Vec::new();
+            // What was packed before leaves no trace.
+            pack_right(Model, b.t(), &mut lines);
+            pack_right(Model, b, &mut lines);
+            let packed = Lines::new(&lines, k, n);
+            for (first, rows, start, cols) in parts(k, n) {
+                let (a, b) = (a.columns(first, rows), b.rows_from(first, rows).columns(start, cols));
+                let packed = packed.columns(start, cols).rows_from(first, rows);
+                for into in [Into::Overwrite, Into::Add] {
+                    let [want, got] = [Operand::Matrix(b), Operand::Packed(packed)].map(|b| {
+                        let mut c = old[..m * cols].to_vec();
+                        product(Model, MatMut::new(&mut c, m, cols), a, b, into, 1);
+                        c
+                    });
+                    assert_eq!(got, want, "{form} {m}×{n}×{k} {into:?} {first} {rows} {start} {cols}");
+                }
+            }
+            for products in every_products() {
+                let mut prepared = Prepared::default();
+                products.prepare(b.t(), &mut prepared);
+                products.prepare(b, &mut prepared);
+                for (first, rows, start, cols) in parts(k, n) {
+                    let (a, b) = (a.columns(first, rows), b.rows_from(first, rows).columns(start, cols));
+                    let part = prepared.whole().rows_from(first, rows).columns(start, cols);
+                    let [mut want, mut got] = [(); 2].map(|()| old[..m * cols].to_vec());
+                    products.matmul(MatMut::new(&mut want, m, cols), a, b, Into::Add, 1);
+                    products.matmul(MatMut::new(&mut got, m, cols), a, part, Into::Add, 2);
+                    assert_eq!(got, want, "{} {form} {m}×{n}×{k}", products.name());
+                }
+            }
+        });
+    }
+}
+
+fn every_products() -> Vec<Products> {
+    let isa = Isa::best();
+    [Products::f32(isa), Products::bf16_in_software(isa)].into_iter().chain(Products::bf16(isa)).collect()
+}
+
+#[test]
+#[should_panic(expected = "prepared for Some(F32) in bf16")]
+fn an_operand_prepared_for_other_products_is_refused() {
+    let x = Mat::new(&[1.0], 1, 1);
+    let mut prepared = Prepared::default();
+    Products::f32(Isa::best()).prepare(x, &mut prepared);
+    let products = Products::bf16_in_software(Isa::best());
+    products.matmul(MatMut::new(&mut [0.0], 1, 1), x, prepared.whole(), Into::Add, 1);
+}
+
+#[test]
+#[should_panic(expected = "borders")]
+fn parts_of_packed_operands_begin_with_a_block() {
+    let mut lines = Vec::new();
+    let x = vec![0.0; 2 * WIDE];
+    pack_right(Model, Mat::new(&x, 1, 2 * WIDE), &mut lines);
+    Lines::new(&lines, 1, 2 * WIDE).columns(1, WIDE);
+}
+
 /// Holds where the instruction is as Intel documents it. A CPU that sums a pair in another order would fail here and nowhere else,
 /// so that this is asked for by name.
 #[test]
@@ -273,5 +348,6 @@ fn bf16_exists_only_where_the_cpu_has_it() {
 fn shapes_that_do_not_fit_are_named() {
     let x = [0.0; 6];
     let mut c = [0.0; 6];
-    product(Model, MatMut::new(&mut c, 2, 3), Mat::new(&x, 2, 3), Mat::new(&x, 2, 3), Into::Add, 1);
+    let x = Mat::new(&x, 2, 3);
+    product(Model, MatMut::new(&mut c, 2, 3), x, Operand::Matrix(x), Into::Add, 1);
 }

@@ -6,5 +6,7 @@
 
 pub mod ops;
 mod tape;
+mod weights;
 
 pub use tape::{Backward, Forward, Op, Param, Tape, Var};
+pub use weights::{ReadyMatrices, Renewal, Weights};

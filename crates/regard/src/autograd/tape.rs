@@ -1,5 +1,6 @@
 //! The record of a forward pass and the walk back over it.
 
+use super::Weights;
 use super::ops::RecurrentScratch;
 use regard_kernels::{Into, Isa, Mat, Products, Scratch};
 use std::ops::Range;
@@ -77,7 +78,7 @@ pub struct Forward<'a> {
     /// How many cores a matrix product may use.
     pub threads: usize,
     /// All weights.
-    pub weights: &'a [f32],
+    pub weights: Weights<'a>,
     /// The gradients of all weights when training, for a loss that makes its gradient on the way.
     pub gradients: Option<&'a mut [f32]>,
     /// Reused memory.
@@ -94,7 +95,7 @@ impl<'a> Forward<'a> {
 
     /// A parameter.
     pub fn weight(&self, param: Param) -> &'a [f32] {
-        &self.weights[param.range()]
+        &self.weights.flat[param.range()]
     }
 }
 
@@ -119,7 +120,7 @@ pub struct Backward<'a> {
     /// How many cores a matrix product may use.
     pub threads: usize,
     /// All weights.
-    pub weights: &'a [f32],
+    pub weights: Weights<'a>,
     /// The gradients of all weights, to be added to.
     pub gradients: &'a mut [f32],
     /// Reused memory.
@@ -138,7 +139,7 @@ impl<'a> Backward<'a> {
 
     /// A parameter.
     pub fn weight(&self, param: Param) -> &'a [f32] {
-        &self.weights[param.range()]
+        &self.weights.flat[param.range()]
     }
 
     /// The gradient of a parameter.
@@ -268,14 +269,19 @@ impl Tape {
     }
 
     /// Runs an operation forward and records it. `gradients` are those of the weights, while training.
-    pub fn push(&mut self, weights: &[f32], gradients: Option<&mut [f32]>, mut op: impl Op + 'static) -> Var {
+    pub fn push<'w>(
+        &mut self,
+        weights: impl std::convert::Into<Weights<'w>>,
+        gradients: Option<&mut [f32]>,
+        mut op: impl Op + 'static,
+    ) -> Var {
         self.reserve(2);
         let (before, after) = self.values.split_at_mut(self.used);
         let mut cx = Forward {
             isa: self.products.isa(),
             products: self.products,
             threads: self.threads,
-            weights,
+            weights: weights.into(),
             gradients,
             scratch: &mut self.workspace,
             values: before,
@@ -301,7 +307,14 @@ impl Tape {
     ///
     /// # Panics
     /// If `dy` is neither empty nor as long as the value of `last`.
-    pub fn backward(&mut self, weights: &[f32], gradients: &mut [f32], last: Var, dy: &[f32]) {
+    pub fn backward<'w>(
+        &mut self,
+        weights: impl std::convert::Into<Weights<'w>>,
+        gradients: &mut [f32],
+        last: Var,
+        dy: &[f32],
+    ) {
+        let weights = weights.into();
         self.slopes.resize_with(self.values.len(), || None);
         let mut first = self.pool.take(self.values[last.0].get().len());
         if dy.is_empty() {

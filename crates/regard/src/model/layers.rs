@@ -2,7 +2,7 @@
 
 use super::builder::Builder;
 use super::config::{ModelConfig, NormPlace, Tying};
-use super::parameters::Parameters;
+use super::parameters::{Initial, Parameters};
 use crate::autograd::Param;
 use crate::autograd::ops::RelativePositions;
 use crate::{Error, Result};
@@ -257,6 +257,15 @@ impl Transformer {
     /// The output matrix `[v, d]`.
     pub fn output(&self) -> Param {
         self.output
+    }
+
+    /// The matrices that tokens are multiplied by in training, each at the beginning of its parameter: those of the linear layers, and
+    /// the output's without the padding token, which is never said.
+    pub fn matrices(&self) -> impl Iterator<Item = (Param, [usize; 2])> + '_ {
+        let output = [self.config.target_vocabulary - 1, self.config.d_model];
+        let linear =
+            self.parameters.iter().filter(|p| p.is_matrix() && matches!(p.initial, Initial::Glorot { .. }));
+        linear.map(|p| (p.param, p.shape)).chain([(self.output, output)])
     }
 
     /// The same model with numbers to be added to the logits, one a word. They belong to models of others; training leaves them

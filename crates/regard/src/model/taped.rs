@@ -10,7 +10,7 @@ use crate::autograd::ops::{
     AddNorm, Agreement, CrossAttention, CrossEntropy, Embedding, HeadShape, Linear, Neighbours,
     PositionVectors, Recurrent, RecurrentCell, RelativePositions, Residual, SelfAttention,
 };
-use crate::autograd::{Op, Tape, Var};
+use crate::autograd::{Op, Tape, Var, Weights};
 use crate::batch::{Batch, Packed};
 use crate::{Error, Result};
 use regard_kernels::{
@@ -123,7 +123,7 @@ pub struct Dropouts {
 pub struct Taped<'a> {
     tape: &'a mut Tape,
     model: &'a Transformer,
-    weights: &'a [f32],
+    weights: Weights<'a>,
     gradients: Option<&'a mut [f32]>,
     source: &'a Packed,
     target: &'a Packed,
@@ -146,7 +146,7 @@ impl<'a> Taped<'a> {
     pub fn new(
         tape: &'a mut Tape,
         model: &'a Transformer,
-        weights: &'a [f32],
+        weights: impl Into<Weights<'a>>,
         gradients: Option<&'a mut [f32]>,
         (source, target): (&'a Packed, &'a Packed),
         dropouts: Option<Dropouts>,
@@ -164,7 +164,7 @@ impl<'a> Taped<'a> {
         Ok(Taped {
             tape,
             model,
-            weights,
+            weights: weights.into(),
             gradients,
             source,
             target,
@@ -200,7 +200,8 @@ impl<'a> Taped<'a> {
             queries: &[0, m],
             keys: &[0, n],
             dropout: None,
-            relative: relative.map(|r| Relative { table: &self.weights[r.table.range()], reach: r.reach }),
+            relative: relative
+                .map(|r| Relative { table: &self.weights.flat[r.table.range()], reach: r.reach }),
         };
         let to = MatMut::new(&mut out, m, heads * d_v);
         attention_forward(
@@ -419,22 +420,23 @@ pub fn token_losses(
     batch: &Batch,
 ) -> Result<Vec<f32>> {
     tape.clear();
-    let losses = forward(tape, model, weights, None, batch, LossSettings::PLAIN, None)?;
+    let losses = forward(tape, model, weights.into(), None, batch, LossSettings::PLAIN, None)?;
     Ok(tape.value(losses).data().to_vec())
 }
 
 /// The sum of the losses of a batch's target tokens, each with label smoothing.
 ///
 /// With `gradients`, those of `settings.scale` times that sum are added to them; with `dropouts`, the model drops as in training.
-pub fn loss(
+pub fn loss<'w>(
     tape: &mut Tape,
     model: &Transformer,
-    weights: &[f32],
+    weights: impl Into<Weights<'w>>,
     mut gradients: Option<&mut [f32]>,
     batch: &Batch,
     settings: LossSettings,
     dropouts: Option<Dropouts>,
 ) -> Result<f64> {
+    let weights = weights.into();
     tape.clear();
     let losses = forward(tape, model, weights, gradients.as_deref_mut(), batch, settings, dropouts)?;
     let total = tape.value(losses).data().iter().map(|&x| f64::from(x)).sum();
@@ -449,7 +451,7 @@ pub fn loss(
 fn forward(
     tape: &mut Tape,
     model: &Transformer,
-    weights: &[f32],
+    weights: Weights<'_>,
     gradients: Option<&mut [f32]>,
     batch: &Batch,
     settings: LossSettings,

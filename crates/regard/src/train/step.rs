@@ -2,7 +2,7 @@
 //! order; Adam.
 
 use super::exchange::{Exchange, Wire};
-use crate::autograd::Tape;
+use crate::autograd::{ReadyMatrices, Renewal, Tape, Weights};
 use crate::batch::Batch;
 use crate::group::Group;
 use crate::model::{Dropouts, LossSettings, Transformer, loss};
@@ -79,6 +79,8 @@ pub struct Trainer {
     first_moments: Vec<f32>,
     second_moments: Vec<f32>,
     replicas: Vec<Replica>,
+    /// The weights' matrices as the products of all replicas read them, where these gain by it.
+    ready: Option<ReadyMatrices>,
     exchange: Exchange,
     /// The number of this rank's first replica, and how many all ranks have.
     first_replica: usize,
@@ -128,6 +130,7 @@ impl Trainer {
                 .collect(),
             weights,
             model,
+            ready: None,
             exchange: Exchange::alone(n),
             first_replica: 0,
             all_replicas: replicas,
@@ -139,6 +142,7 @@ impl Trainer {
     /// product stay in f32.
     pub fn with_products(mut self, products: Products) -> Self {
         self.replicas.iter_mut().for_each(|replica| replica.tape.set_products(products));
+        self.ready = ReadyMatrices::new(products, self.model.matrices());
         self
     }
 
@@ -303,7 +307,10 @@ impl Trainer {
                 ranges.into_iter().map(part).collect()
             })
             .collect();
-        let (model, weights) = (&self.model, &self.weights[..]);
+        if let Some(ready) = &mut self.ready {
+            over_threads(self.replicas.len(), ready.renew(&self.weights), Renewal::run);
+        }
+        let (model, weights) = (&self.model, Weights::with_ready(&self.weights, self.ready.as_ref()));
         let first = self.first_replica;
         let run = |number: usize, replica: &mut Replica| -> Result<(f64, Duration, Duration)> {
             let start = Instant::now();

@@ -41,7 +41,8 @@ impl Op for Agreement {
         self.loss.forward(cx, y, saved);
         let x = cx.value(self.loss.x);
         let (half, d, words) = (x.rows() / 2, x.cols(), self.loss.words);
-        let table = Mat::new(&cx.weight(self.loss.table)[..words * d], words, d);
+        let table = cx.weights.right(self.loss.table, [words, d]);
+        let transposed = cx.weights.right_transposed(self.loss.table, [words, d]);
         let mut passes = [Pass::default(), Pass::default()];
         for first in (0..half).step_by(PAIRS) {
             let rows = PAIRS.min(half - first);
@@ -49,7 +50,7 @@ impl Op for Agreement {
             for (pass, start) in passes.iter_mut().zip(starts) {
                 pass.log_p.resize(rows * words, 0.0);
                 let to = MatMut::new(&mut pass.log_p, rows, words);
-                cx.products.matmul(to, x.rows_from(start, rows), table.t(), Into::Overwrite, cx.threads);
+                cx.products.matmul(to, x.rows_from(start, rows), transposed, Into::Overwrite, cx.threads);
                 if let Some(bias) = &self.loss.bias {
                     let rows = pass.log_p.chunks_exact_mut(words);
                     rows.for_each(|row| regard_kernels::add(cx.isa, row, &bias[..words]));

@@ -110,7 +110,7 @@ impl Op for SelfAttention {
     fn forward(&mut self, cx: &mut Forward<'_>, y: &mut [f32], saved: &mut [f32]) {
         let qkv = cx.value(self.qkv);
         let to = MatMut::new(y, qkv.rows(), self.shape.values());
-        let shape = self.kernel(cx.weights);
+        let shape = self.kernel(cx.weights.flat);
         attention_forward(cx.isa, &shape, self.split(qkv), to, saved, None, &mut cx.scratch.attention);
     }
 
@@ -121,7 +121,7 @@ impl Op for SelfAttention {
         let (dk, dv) = rest.split_columns(self.shape.keys());
         let (rows, cols) = (qkv.rows(), self.shape.values());
         let outputs = (Mat::new(y, rows, cols), Mat::new(dy, rows, cols), saved);
-        let shape = self.kernel(cx.weights);
+        let shape = self.kernel(cx.weights.flat);
         let d_table = self.relative.map(|r| &mut cx.gradients[r.table.range()]);
         let scratch = &mut cx.scratch.attention;
         attention_backward(cx.isa, &shape, self.split(qkv), outputs, (dq, dk, dv), d_table, scratch);

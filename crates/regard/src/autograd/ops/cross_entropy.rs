@@ -1,11 +1,11 @@
 //! The loss: logits, label-smoothed cross-entropy and its gradient, which never exist as a whole.
 
 use crate::autograd::{Backward, Forward, Op, Param, Var};
-use regard_kernels::{BlockStatistics, Into, Mat, MatMut, logits_to_exponentials, logits_to_gradient};
+use regard_kernels::{BlockStatistics, Into, Mat, MatMut, Right, logits_to_exponentials, logits_to_gradient};
 use std::sync::Arc;
 
-/// Words of the vocabulary in a block, whose logits are used while they are in cache.
-const WORDS: usize = 512;
+/// Words of the vocabulary in a block, whose logits are used while they are in cache. Tables can be made ready in such blocks.
+const WORDS: usize = Right::STEP;
 
 /// Rows whose logits exist at the same time, at most. Each such group reads the whole output matrix, so that fewer rows cost
 /// memory traffic, and more cost memory. Of the sizes tried for this and [`WORDS`], the three products were fastest with these.
@@ -57,7 +57,8 @@ impl Op for CrossEntropy {
         let x = cx.value(self.x);
         let d = x.cols();
         let words = self.words;
-        let table = &cx.weight(self.table)[..words * d];
+        let (table, columns) =
+            (cx.weights.right(self.table, [words, d]), cx.weights.right_transposed(self.table, [words, d]));
         let mut logits = std::mem::take(&mut cx.scratch.logits);
         // Groups of about the same size: a small one at the end would pay for reading the whole matrix as a large one does.
         let group = x.rows().div_ceil(x.rows().div_ceil(ROWS).max(1));
@@ -76,8 +77,8 @@ impl Op for CrossEntropy {
             // −(1−ε)·l_target comes now, while the logits are there; the sum over the vocabulary afterwards.
             for (block, (start, width)) in blocks(words).enumerate() {
                 let to = &mut logits[start * rows..][..rows * width];
-                let e = Mat::new(&table[start * d..][..width * d], width, d);
-                cx.products.matmul(MatMut::new(to, rows, width), x, e.t(), Into::Overwrite, cx.threads);
+                let e = columns.columns(start, width);
+                cx.products.matmul(MatMut::new(to, rows, width), x, e, Into::Overwrite, cx.threads);
                 if let Some(bias) = &self.bias {
                     let bias = &bias[start..start + width];
                     to.chunks_exact_mut(width).for_each(|row| regard_kernels::add(cx.isa, row, bias));
@@ -118,7 +119,7 @@ impl Op for CrossEntropy {
                     }
                 }
                 let slope = Mat::new(slope, rows, width);
-                let e = Mat::new(&table[start * d..][..width * d], width, d);
+                let e = table.rows_from(start, width);
                 let into = if block == 0 { Into::Overwrite } else { Into::Add };
                 cx.products.matmul(MatMut::new(dx, rows, d), slope, e, into, cx.threads);
                 let de = &mut gradients[self.table.range()][start * d..][..width * d];

@@ -19,8 +19,9 @@ pub struct Linear {
 }
 
 impl Linear {
-    fn matrix<'a>(&self, weights: &'a [f32]) -> Mat<'a> {
-        Mat::new(&weights[self.weight.range()], self.bias.len, self.weight.len / self.bias.len)
+    /// The shape of W.
+    fn matrix(&self) -> [usize; 2] {
+        [self.bias.len, self.weight.len / self.bias.len]
     }
 }
 
@@ -40,7 +41,8 @@ impl Op for Linear {
     fn forward(&mut self, cx: &mut Forward<'_>, y: &mut [f32], saved: &mut [f32]) {
         let x = cx.value(self.x);
         let to = MatMut::new(y, x.rows(), self.bias.len);
-        cx.products.matmul(to, x, self.matrix(cx.weights).t(), Into::Overwrite, cx.threads);
+        let weight = cx.weights.right_transposed(self.weight, self.matrix());
+        cx.products.matmul(to, x, weight, Into::Overwrite, cx.threads);
         let before = self.activation.needs_input().then_some(saved);
         activate(cx.isa, y, cx.weight(self.bias), self.activation, self.dropout, before);
     }
@@ -54,7 +56,8 @@ impl Op for Linear {
         cx.products.matmul(dw, dz.t(), x, Into::Add, cx.threads);
         let (mut dx, into) = cx.take(self.x);
         let to = MatMut::new(&mut dx, x.rows(), x.cols());
-        cx.products.matmul(to, dz, self.matrix(cx.weights), into, cx.threads);
+        let weight = cx.weights.right(self.weight, self.matrix());
+        cx.products.matmul(to, dz, weight, into, cx.threads);
         cx.put(self.x, dx);
     }
 }

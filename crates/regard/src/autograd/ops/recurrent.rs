@@ -110,10 +110,10 @@ impl Op for Recurrent {
             let steps = TimeSteps::new(&self.offsets, reversed);
             let (gates, kept) = saved[i * rows * 4 * h..][..rows * 4 * h].split_at_mut(rows * 3 * h);
             // Transposed once, so that no step has to.
-            let weight = &cx.weights[cell.weight.range()];
+            let weight = &cx.weights.flat[cell.weight.range()];
             matrix.clear();
             matrix.extend((0..h).flat_map(|c| weight[c..].iter().step_by(h)));
-            let (matrix, bias) = (Mat::new(matrix, h, 3 * h), &cx.weights[cell.bias.range()]);
+            let (matrix, bias) = (Mat::new(matrix, h, 3 * h), &cx.weights.flat[cell.bias.range()]);
             walk(cx.isa, &steps, x.columns(i * 3 * h, 3 * h), (gates, kept), state, y, |state, gates| {
                 let to = MatMut::new(gates, state.rows(), 3 * h);
                 matmul(cx.isa, to, state, matrix, Into::Overwrite, cx.threads);
@@ -161,7 +161,7 @@ fn backward_cell(
     slopes.resize(rows * 3 * h, 0.0);
     carry.clear();
     carry.resize(steps.sentences() * h, 0.0);
-    let weight = Mat::new(&cx.weights[cell.weight.range()], 3 * h, h);
+    let weight = Mat::new(&cx.weights.flat[cell.weight.range()], 3 * h, h);
     for t in (0..steps.len()).rev() {
         let (of, range) = (steps.rows(t), steps.range(t));
         let (one, three) = (range.start * h..range.end * h, range.start * 3 * h..range.end * 3 * h);

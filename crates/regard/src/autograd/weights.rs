@@ -1,0 +1,104 @@
+//! The weights as operations see them, and their matrices made ready for products.
+
+use super::Param;
+use regard_kernels::{Mat, Prepared, Products, Right};
+use std::collections::BTreeMap;
+
+/// All weights, and perhaps some of their matrices made ready for products.
+#[derive(Clone, Copy, Debug)]
+pub struct Weights<'a> {
+    /// All of them.
+    pub flat: &'a [f32],
+    ready: Option<&'a ReadyMatrices>,
+}
+
+impl<'a> From<&'a [f32]> for Weights<'a> {
+    fn from(flat: &'a [f32]) -> Self {
+        Weights { flat, ready: None }
+    }
+}
+
+impl<'a> From<&'a Vec<f32>> for Weights<'a> {
+    fn from(flat: &'a Vec<f32>) -> Self {
+        Weights { flat, ready: None }
+    }
+}
+
+impl<'a> Weights<'a> {
+    /// With matrices that were made ready from these weights.
+    pub fn with_ready(flat: &'a [f32], ready: Option<&'a ReadyMatrices>) -> Self {
+        Weights { flat, ready }
+    }
+
+    /// `W`, of that shape at the beginning of a parameter, as the right operand of `x·W`.
+    pub fn right(self, param: Param, shape: [usize; 2]) -> Right<'a> {
+        self.ready(param, shape).map_or_else(|| self.matrix(param, shape).into(), |ready| ready.right.whole())
+    }
+
+    /// `Wᵀ`, the same as the right operand of `x·Wᵀ`.
+    pub fn right_transposed(self, param: Param, shape: [usize; 2]) -> Right<'a> {
+        let ready = self.ready(param, shape);
+        ready.map_or_else(|| self.matrix(param, shape).t().into(), |ready| ready.transposed.whole())
+    }
+
+    fn ready(self, param: Param, shape: [usize; 2]) -> Option<&'a Ready> {
+        self.ready.and_then(|all| all.matrices.get(&param.offset)).filter(|ready| ready.shape == shape)
+    }
+
+    fn matrix(self, param: Param, shape: [usize; 2]) -> Mat<'a> {
+        matrix(self.flat, param.offset, shape)
+    }
+}
+
+fn matrix(weights: &[f32], offset: usize, [rows, cols]: [usize; 2]) -> Mat<'_> {
+    Mat::new(&weights[offset..][..rows * cols], rows, cols)
+}
+
+/// Matrices made ready for products once a step, to be read by all replicas.
+#[derive(Debug)]
+pub struct ReadyMatrices {
+    products: Products,
+    /// By the place where they begin.
+    matrices: BTreeMap<usize, Ready>,
+}
+
+#[derive(Debug)]
+struct Ready {
+    shape: [usize; 2],
+    right: Prepared,
+    transposed: Prepared,
+}
+
+/// One thing to do for [`ReadyMatrices`]; they can be done at the same time.
+#[derive(Debug)]
+pub struct Renewal<'a> {
+    products: Products,
+    matrix: Mat<'a>,
+    to: &'a mut Prepared,
+}
+
+impl Renewal<'_> {
+    /// Does it.
+    pub fn run(self) {
+        self.products.prepare(self.matrix, self.to);
+    }
+}
+
+impl ReadyMatrices {
+    /// Room for the matrices that lie at the beginning of these parameters, if such products gain by it. They must be
+    /// [renewed](Self::renew) before they are used.
+    pub fn new(products: Products, matrices: impl IntoIterator<Item = (Param, [usize; 2])>) -> Option<Self> {
+        let empty = |shape| Ready { shape, right: Prepared::default(), transposed: Prepared::default() };
+        let matrices = matrices.into_iter().map(|(param, shape)| (param.offset, empty(shape))).collect();
+        products.gain_by_preparing().then_some(ReadyMatrices { products, matrices })
+    }
+
+    /// What there is to do when the weights have changed.
+    pub fn renew<'a>(&'a mut self, weights: &'a [f32]) -> impl Iterator<Item = Renewal<'a>> {
+        let products = self.products;
+        self.matrices.iter_mut().flat_map(move |(&offset, Ready { shape, right, transposed })| {
+            let matrix = matrix(weights, offset, *shape);
+            [(matrix, right), (matrix.t(), transposed)].map(|(matrix, to)| Renewal { products, matrix, to })
+        })
+    }
+}
