@@ -3,12 +3,13 @@
 use regard::autograd::Tape;
 use regard::batch::{Batch, Packed};
 use regard::model::{
-    Activation, Combine, Direction, EncoderKind, ModelConfig, NormPlace, Positions, Taped, Transformer,
-    Tying, layer_outputs, positions,
+    Activation, Combine, Direction, EncoderKind, LossSettings, ModelConfig, NormPlace, Positions, Taped,
+    Transformer, Tying, layer_outputs, loss, positions,
 };
 use regard::train::{StepReport, StepSettings, Trainer};
 use regard::{Isa, Key};
 use regard_kernels::{Attention, Mask, Mat, MatMut, Scratch, attention_forward};
+use std::sync::mpsc::channel;
 
 pub(crate) const WORDS: usize = 23;
 const D: usize = 16;
@@ -135,6 +136,43 @@ fn every_parameter_of_every_variant_has_a_gradient() {
             let largest = gradient.iter().fold(0f32, |m, g| m.max(g.abs()));
             assert!(largest > 1e-6, "{name}: {} has no gradient", parameter.name);
         }
+    }
+}
+
+/// What leaves for other ranks before the backward pass is over must not change any more, and can leave no sooner.
+#[test]
+fn gradients_are_final_behind_their_marks() {
+    for (name, config) in variants() {
+        let (model, batch) = (Transformer::new(config).unwrap(), batch(10, 1));
+        let weights = model.parameters().initialise(3);
+        let (on_watch, seen) = channel();
+        let mut tape = Tape::new(Isa::best(), 1);
+        tape.set_watch(Some(Box::new(move |mark, gradients| {
+            on_watch.send((mark, gradients.to_vec())).unwrap();
+        })));
+        let mut gradients = vec![0.0; weights.len()];
+        let to = Some(&mut gradients[..]);
+        loss(&mut tape, &model, &weights, to, &batch, LossSettings::PLAIN, None).unwrap();
+        let seen: Vec<(usize, Vec<f32>)> = seen.try_iter().collect();
+        let marks = model.config().encoder_layers + model.config().decoder_layers + 2;
+        assert!(seen.iter().map(|(mark, _)| *mark).eq((0..marks).rev()), "{name}");
+        let at = |mark: usize| &seen[marks - 1 - mark].1;
+        for parameter in model.parameters() {
+            let range = parameter.param.range();
+            match model.final_after(range.clone()) {
+                Some(mark) => {
+                    assert_eq!(
+                        at(mark)[range.clone()],
+                        gradients[range.clone()],
+                        "{name} {}",
+                        parameter.name
+                    );
+                    assert_ne!(at(mark + 1)[range.clone()], gradients[range], "{name} {}", parameter.name);
+                }
+                None => assert!(!parameter.name.contains(".layers."), "{name} {}", parameter.name),
+            }
+        }
+        assert_eq!(model.final_after(0..weights.len()), None, "{name}: the embeddings come last");
     }
 }
 

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use regard::batch::Batch;
 use regard::group::{Group, agree, program_facts};
 use regard::model::{ModelConfig, Preset, Transformer};
-use regard::train::{StepSettings, TrainPrecision, Trainer, Wire};
+use regard::train::{Overlap, StepSettings, TrainPrecision, Trainer, Wire};
 use regard::{Isa, Key};
 use serde::Serialize;
 use std::sync::Arc;
@@ -30,6 +30,9 @@ pub(super) struct Arguments {
     /// The format of gradients and weights between the ranks of an MPI job
     #[arg(long, value_enum, default_value = "f32")]
     wire: WireFlag,
+    /// Whether these leave while the backward pass still runs, in an MPI job
+    #[arg(long, value_enum, default_value = "off")]
+    overlap: OverlapFlag,
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
@@ -46,6 +49,12 @@ enum BenchPreset {
 enum WireFlag {
     F32,
     Bf16,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum OverlapFlag {
+    On,
+    Off,
 }
 
 /// One line of the comparison; the fields that the peers print come first.
@@ -82,8 +91,10 @@ fn workload(preset: BenchPreset) -> (Preset, usize, usize, usize) {
 
 pub(super) fn run(arguments: &Arguments) -> CommandResult {
     together("measure", |group| {
-        let asked =
-            vec![("the workload".into(), format!("{:?}, wire {:?}", arguments.preset, arguments.wire))];
+        let asked = vec![(
+            "the workload".into(),
+            format!("{:?}, wire {:?}, overlap {:?}", arguments.preset, arguments.wire, arguments.overlap),
+        )];
         agree(&**group, Ok::<_, regard::Error>(program_facts().into_iter().chain(asked).collect()))?;
         measure(arguments, group)
     })
@@ -130,7 +141,11 @@ fn measure(arguments: &Arguments, group: &Arc<dyn Group>) -> CommandResult {
         WireFlag::F32 => Wire::F32,
         WireFlag::Bf16 => Wire::Bf16,
     };
-    trainer.join(Arc::clone(group), wire)?;
+    let overlap = match arguments.overlap {
+        OverlapFlag::On => Overlap::On,
+        OverlapFlag::Off => Overlap::Off,
+    };
+    trainer.join(Arc::clone(group), wire, overlap)?;
     let (replicas, wire_bytes) = (trainer.replicas(), trainer.wire_bytes());
 
     let mut step = |n: u64| -> Result<_, regard::Error> {

@@ -239,7 +239,7 @@ fn what_is_not_finite_stays_in_its_row_and_column_and_denormals_are_zero() {
 fn parts(k: usize, n: usize) -> Vec<(usize, usize, usize, usize)> {
     let mut parts = vec![(0, k, 0, n)];
     parts.extend((n > WIDE).then(|| (0, k, WIDE, n - WIDE)));
-    parts.extend((n > 2 * WIDE).then(|| (0, k, WIDE, WIDE)));
+    parts.extend((n > 2 * WIDE).then_some((0, k, WIDE, WIDE)));
     parts.extend((k > DEPTH).then(|| (DEPTH, k - DEPTH, 0, n)));
     parts.extend((k > DEPTH && n > WIDE).then(|| (0, DEPTH, WIDE, n - WIDE)));
     parts

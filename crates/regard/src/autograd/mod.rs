@@ -8,5 +8,5 @@ pub mod ops;
 mod tape;
 mod weights;
 
-pub use tape::{Backward, Forward, Op, Param, Tape, Var};
+pub use tape::{Backward, Forward, Op, Param, Tape, Var, Watch};
 pub use weights::{ReadyMatrices, Renewal, Weights};

@@ -190,6 +190,9 @@ impl Pool {
     }
 }
 
+/// Is told of every [mark](Tape::mark) that a backward pass has come past, with the gradients of all weights as they are then.
+pub type Watch = Box<dyn FnMut(usize, &[f32]) + Send>;
+
 struct Node {
     op: Box<dyn Op>,
     output: Var,
@@ -203,6 +206,9 @@ pub struct Tape {
     values: Vec<Slot>,
     used: usize,
     nodes: Vec<Node>,
+    /// How many nodes there were at each mark.
+    marks: Vec<usize>,
+    watch: Option<Watch>,
     slopes: Vec<Option<Vec<f32>>>,
     pool: Pool,
     workspace: Workspace,
@@ -228,6 +234,8 @@ impl Tape {
             values: Vec::new(),
             used: 0,
             nodes: Vec::new(),
+            marks: Vec::new(),
+            watch: None,
             slopes: Vec::new(),
             pool: Pool::default(),
             workspace: Workspace::default(),
@@ -248,6 +256,17 @@ impl Tape {
     pub fn clear(&mut self) {
         self.used = 0;
         self.nodes.clear();
+        self.marks.clear();
+    }
+
+    /// Marks this place of the record; marks are counted from 0.
+    pub fn mark(&mut self) {
+        self.marks.push(self.nodes.len());
+    }
+
+    /// Who is told of the marks from now on, if anyone.
+    pub fn set_watch(&mut self, watch: Option<Watch>) {
+        self.watch = watch;
     }
 
     /// A value from outside.
@@ -323,7 +342,15 @@ impl Tape {
             first.copy_from_slice(dy);
         }
         self.slopes[last.0] = Some(first);
-        for node in self.nodes.iter().rev() {
+        let mut marks = self.marks.iter().copied().enumerate().rev().peekable();
+        let watch = &mut self.watch;
+        let mut passed = |node: usize, gradients: &[f32]| {
+            while let Some((mark, _)) = marks.next_if(|(_, at)| *at >= node) {
+                watch.iter_mut().for_each(|watch| watch(mark, gradients));
+            }
+        };
+        for (i, node) in self.nodes.iter().enumerate().rev() {
+            passed(i + 1, gradients);
             // Nothing that was computed later depends on it: it does not touch the loss.
             let Some(mut dy) = self.slopes[node.output.0].take() else { continue };
             let mut cx = Backward {
@@ -341,6 +368,7 @@ impl Tape {
             node.op.backward(&mut cx, y, saved, &mut dy);
             self.pool.give(dy);
         }
+        passed(0, gradients);
     }
 
     /// The slope by an input value after [`backward`](Self::backward), if it has one.

@@ -5,6 +5,7 @@ use crate::{Error, Result};
 use mpi::collective::{CommunicatorCollectives, Root};
 use mpi::datatype::{Equivalence, Partition, PartitionMut};
 use mpi::environment::Universe;
+use mpi::request::{Request, Scope};
 use mpi::topology::{Communicator, SimpleCommunicator};
 use mpi::{Count, Threading};
 use std::fmt::{self, Debug, Formatter};
@@ -33,10 +34,10 @@ impl Debug for World {
     }
 }
 
-/// A rank that waits longer than this begins to sleep in between.
-const PATIENCE: Duration = Duration::from_millis(5);
-/// How long it sleeps at a time.
-const NAP: Duration = Duration::from_micros(500);
+/// A thread that waits longer than this begins to sleep in between.
+const PATIENCE: Duration = Duration::from_millis(2);
+/// How long it sleeps at a time. MPI moves bytes only while it is asked: in this time, not more than the system's buffers hold.
+const NAP: Duration = Duration::from_micros(100);
 /// Bytes that are broadcast at a time; MPI counts in 32 bits.
 const MOST: usize = 1 << 30;
 
@@ -70,31 +71,37 @@ impl World {
 
     /// Waits until all ranks are here, and after some milliseconds leaves the core to others in between.
     fn wait(&self) {
-        let mut request = self.world().immediate_barrier();
-        let start = Instant::now();
-        while let Err(pending) = request.test() {
-            request = pending;
-            if start.elapsed() > PATIENCE {
-                std::thread::sleep(NAP);
-            } else {
-                std::thread::yield_now();
-            }
-        }
+        finish(self.world().immediate_barrier());
     }
 
     fn swap<T: Equivalence>(&self, out: &[T], counts: &[usize], into: &mut [T]) {
         let mine = counts.get(self.rank).copied().unwrap_or(0);
         let (sent, received) = (Layout::new(counts), Layout::new(&vec![mine; self.size]));
-        self.world().all_to_all_varcount_into(
-            &Partition::new(out, sent.counts, sent.starts),
-            &mut PartitionMut::new(into, received.counts, received.starts),
-        );
+        let out = Partition::new(out, sent.counts, sent.starts);
+        let mut into = PartitionMut::new(into, received.counts, received.starts);
+        // Replicas may be at work meanwhile: this thread must not take their cores.
+        mpi::request::scope(|scope| {
+            finish(self.world().immediate_all_to_all_varcount_into(scope, &out, &mut into));
+        });
     }
 
     fn share<T: Equivalence>(&self, mine: &[T], counts: &[usize], all: &mut [T]) {
         let layout = Layout::new(counts);
         self.world()
             .all_gather_varcount_into(mine, &mut PartitionMut::new(all, layout.counts, layout.starts));
+    }
+}
+
+/// Waits for a request, and after some milliseconds leaves the core to others in between.
+fn finish<'a, D: ?Sized, S: Scope<'a>>(mut request: Request<'a, D, S>) {
+    let start = Instant::now();
+    while let Err(pending) = request.test() {
+        request = pending;
+        if start.elapsed() > PATIENCE {
+            std::thread::sleep(NAP);
+        } else {
+            std::thread::yield_now();
+        }
     }
 }
 

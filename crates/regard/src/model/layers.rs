@@ -7,6 +7,7 @@ use crate::autograd::Param;
 use crate::autograd::ops::RelativePositions;
 use crate::{Error, Result};
 use regard_kernels::Mask;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The two sides of a translation.
@@ -266,6 +267,23 @@ impl Transformer {
         let linear =
             self.parameters.iter().filter(|p| p.is_matrix() && matches!(p.initial, Initial::Glorot { .. }));
         linear.map(|p| (p.param, p.shape)).chain([(self.output, output)])
+    }
+
+    /// The mark behind which the backward pass of a [`Taped`](super::Taped) model changes no gradient in this range of the weights any
+    /// more. There is a mark behind each embedding and each layer. What is outside of the layers is final at the end, and has none.
+    pub fn final_after(&self, range: Range<usize>) -> Option<usize> {
+        let touched = self
+            .parameters
+            .iter()
+            .filter(|p| p.param.offset < range.end && range.start < p.param.range().end);
+        let marks = touched.map(|p| {
+            let mut parts = p.name.split('.');
+            let (half, kind, layer) = (parts.next()?, parts.next()?, parts.next()?);
+            let layer: usize = layer.parse().ok().filter(|_| kind == "layers")?;
+            // The embeddings come first, in either half.
+            Some(if half == "encoder" { layer } else { self.encoder.len() + 1 + layer })
+        });
+        marks.min().flatten()
     }
 
     /// The same model with numbers to be added to the logits, one a word. They belong to models of others; training leaves them

@@ -408,6 +408,7 @@ impl Executor for Taped<'_> {
 
     fn settle(&mut self, x: Var) -> Var {
         self.settled.push(x);
+        self.tape.mark();
         x
     }
 }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::schedule::{Schedule, ScheduleKind};
-use super::{StepSettings, TrainPrecision, Wire};
+use super::{Overlap, StepSettings, TrainPrecision, Wire};
 use crate::batch::BatchSettings;
 use crate::corpus::Filters;
 use crate::formats::Precision;
@@ -124,6 +124,10 @@ pub struct OptimizerConfig {
     pub r_drop: Option<f32>,
     /// The format of gradients and weights between the ranks of an MPI job: f32 or bf16.
     pub wire: Wire,
+    /// Whether these leave while the backward pass still runs: auto (the faster way, found by trying), on or off. The training is the
+    /// same.
+    #[serde(default)]
+    pub overlap: Overlap,
     /// Decay of a moving average of the weights, which then is what is validated and saved; 0.999 is usual.
     pub ema: Option<f32>,
 }
@@ -269,6 +273,7 @@ impl TrainConfig {
                 label_smoothing: 0.1,
                 r_drop: None,
                 wire: Wire::F32,
+                overlap: Overlap::Auto,
                 ema: None,
             },
             // On Multi30k, falling to 0 in a straight line reaches in 5,000 steps what the inverse square root needs far more for.

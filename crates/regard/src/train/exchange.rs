@@ -10,11 +10,13 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use regard_kernels::{Isa, add, sum_of_squares};
 use serde::{Deserialize, Serialize};
 
+use super::overlap::Parcel;
 use super::step::{PIECE, over_threads};
 use crate::group::{Alone, Group};
 
@@ -49,10 +51,19 @@ pub(super) struct Exchange {
 }
 
 /// A bucket, and how many numbers of it each rank owns, one rank behind the other.
-struct Bucket {
-    range: Range<usize>,
+#[derive(Clone, Debug)]
+pub(super) struct Bucket {
+    index: usize,
+    pub(super) range: Range<usize>,
     counts: Vec<usize>,
     own: Range<usize>,
+}
+
+/// The sums of all ranks in the pieces that this one owns, and the squares of each piece, bucket by bucket.
+#[derive(Debug)]
+pub(super) struct Arrived {
+    sums: Vec<(Range<usize>, Vec<f32>)>,
+    squares: Vec<Vec<f64>>,
 }
 
 impl Exchange {
@@ -75,7 +86,7 @@ impl Exchange {
         std::mem::take(&mut self.spent)
     }
 
-    fn buckets(&self) -> impl Iterator<Item = Bucket> + use<> {
+    pub(super) fn buckets(&self) -> impl Iterator<Item = Bucket> + use<> {
         let (length, bucket) = (self.length, self.bucket);
         let (rank, ranks) = (self.group.rank(), self.group.size());
         (0..length.div_ceil(bucket)).map(move |i| {
@@ -85,7 +96,7 @@ impl Exchange {
             let start = |r: usize| (range.start + pieces * r / ranks * PIECE).min(range.end);
             let counts = (0..ranks).map(|r| start(r + 1) - start(r)).collect();
             let own = start(rank)..start(rank + 1);
-            Bucket { range, counts, own }
+            Bucket { index: i, range, counts, own }
         })
     }
 
@@ -120,20 +131,57 @@ impl Exchange {
         let mut squares = Vec::new();
         for bucket in self.buckets() {
             self.swap(&bucket, threads, &gradients[bucket.range.clone()]);
-            let (length, received) = (bucket.own.len(), &self.received);
-            let work = gradients[bucket.own].chunks_mut(PIECE).enumerate();
-            squares.extend(over_threads(threads, work, |(i, piece)| {
-                let n = piece.len();
-                let part = |rank: usize| &received[rank * length + i * PIECE..][..n];
-                piece.copy_from_slice(part(0));
-                for rank in 1..received.len() / length {
-                    add(isa, piece, part(rank));
-                }
-                sum_of_squares(isa, piece)
-            }));
+            squares.extend(self.add_received(isa, threads, &mut gradients[bucket.own]));
         }
         let sum = self.sum_squares(&squares);
         self.spent += start.elapsed();
+        sum
+    }
+
+    /// Replaces what this rank owns of a bucket by the sum of everyone's; the squares of its pieces.
+    fn add_received(&self, isa: Isa, threads: usize, own: &mut [f32]) -> Vec<f64> {
+        let (length, received) = (own.len(), &self.received);
+        over_threads(threads, own.chunks_mut(PIECE).enumerate(), |(i, piece)| {
+            let n = piece.len();
+            let part = |rank: usize| &received[rank * length + i * PIECE..][..n];
+            piece.copy_from_slice(part(0));
+            for rank in 1..received.len() / length {
+                add(isa, piece, part(rank));
+            }
+            sum_of_squares(isa, piece)
+        })
+    }
+
+    /// Sums the buckets of all replicas and ranks as the replicas of this rank send them. None if one of them failed to.
+    pub(super) fn sum_arriving(
+        &mut self,
+        isa: Isa,
+        parcels: &[Parcel],
+        replicas: &[Receiver<Vec<f32>>],
+    ) -> Option<Arrived> {
+        let mut arrived = Arrived { sums: Vec::new(), squares: vec![Vec::new(); parcels.len()] };
+        for Parcel { bucket, .. } in parcels {
+            let mut of_replicas = replicas.iter().map(Receiver::recv);
+            let mut sum = of_replicas.next()?.ok()?;
+            for other in of_replicas {
+                add(isa, &mut sum, &other.ok()?);
+            }
+            self.swap(bucket, 1, &sum);
+            sum.truncate(bucket.own.len());
+            arrived.squares[bucket.index] = self.add_received(isa, 1, &mut sum);
+            arrived.sums.push((bucket.own.clone(), sum));
+        }
+        Some(arrived)
+    }
+
+    /// As [`sum`](Self::sum), of what has arrived; `waited` is how long the step had to wait for it.
+    pub(super) fn take_arrived(&mut self, arrived: Arrived, waited: Duration, gradients: &mut [f32]) -> f64 {
+        let start = Instant::now();
+        for (own, sum) in arrived.sums {
+            gradients[own].copy_from_slice(&sum);
+        }
+        let sum = self.sum_squares(&arrived.squares.concat());
+        self.spent += waited + start.elapsed();
         sum
     }
 

@@ -131,7 +131,7 @@ pub fn follow(
     let products = config.precision.choose(isa)?.products;
     let mut trainer = Trainer::new(transformer, weights, config.step_settings(), isa, threads, seed)?
         .with_products(products);
-    trainer.join(group, config.optimizer.wire)?;
+    trainer.join(group, config.optimizer.wire, config.optimizer.overlap)?;
     obey(&mut trainer, &config, &data, stop)
 }
 

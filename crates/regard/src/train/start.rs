@@ -196,7 +196,7 @@ pub fn lead(
         }
     }
     checkpoint::write_text(&config_file(out), &config.to_toml())?;
-    trainer.join(group, config.optimizer.wire)?;
+    trainer.join(group, config.optimizer.wire, config.optimizer.overlap)?;
     let (ranks, replicas) = (trainer.group().size(), trainer.replicas());
     if ranks > 1 {
         progress.message(&format!("{ranks} ranks, which split each batch into {replicas} parts"));

@@ -1,14 +1,16 @@
 //! One training step: the batch is split over the replicas of all ranks, each core being one; their gradients are summed in a fixed
 //! order; Adam.
 
-use super::exchange::{Exchange, Wire};
-use crate::autograd::{ReadyMatrices, Renewal, Tape, Weights};
+use super::exchange::{Arrived, Exchange, Wire};
+use super::overlap::{Outbox, Overlap, Pace, Parcel, parcels, post};
+use crate::autograd::{ReadyMatrices, Renewal, Tape, Watch, Weights};
 use crate::batch::Batch;
 use crate::group::Group;
 use crate::model::{Dropouts, LossSettings, Transformer, loss};
 use crate::{Error, Result};
 use regard_kernels::{Adam, Isa, Key, Products, Timer, adam_step, add, sum_of_squares};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 /// Replicas have a gradient buffer each: with more cores than this, a replica spans several.
@@ -56,6 +58,8 @@ pub struct StepReport {
     pub products: Duration,
     /// Time that this rank spent on sums with the other ranks, and on their weights.
     pub exchange: Duration,
+    /// Whether the sums with the other ranks began while the backward pass still ran.
+    pub overlapped: bool,
     /// Whether a rank was asked to stop.
     pub stop: bool,
 }
@@ -82,6 +86,11 @@ pub struct Trainer {
     /// The weights' matrices as the products of all replicas read them, where these gain by it.
     ready: Option<ReadyMatrices>,
     exchange: Exchange,
+    /// Whether steps overlap, the buckets in the order in which they then leave, and which way the last step went and how many
+    /// seconds it took a token.
+    pace: Pace,
+    parcels: Arc<[Parcel]>,
+    last: Option<(bool, f64)>,
     /// The number of this rank's first replica, and how many all ranks have.
     first_replica: usize,
     all_replicas: usize,
@@ -132,6 +141,9 @@ impl Trainer {
             model,
             ready: None,
             exchange: Exchange::alone(n),
+            pace: Pace::new(Overlap::Off),
+            parcels: Arc::default(),
+            last: None,
             first_replica: 0,
             all_replicas: replicas,
             stopping: false,
@@ -148,9 +160,11 @@ impl Trainer {
 
     /// Trains together with the other ranks of a group: a step is over the replicas of all. Every rank must have made its trainer with
     /// the same model and settings, and gets the steps, weights and moments of rank 0.
-    pub fn join(&mut self, group: Arc<dyn Group>, wire: Wire) -> Result<()> {
+    pub fn join(&mut self, group: Arc<dyn Group>, wire: Wire, overlap: Overlap) -> Result<()> {
         let rank = group.rank();
         self.exchange = Exchange::new(group, wire, self.weights.len());
+        self.parcels = parcels(&self.model, self.exchange.buckets());
+        self.pace = Pace::new(if self.exchange.is_alone() { Overlap::Off } else { overlap });
         let of_ranks = self.exchange.gather(&[self.replicas.len() as f64, self.step as f64]);
         let replicas: Vec<usize> = of_ranks.iter().map(|x| x[0] as usize).collect();
         self.first_replica = replicas[..rank].iter().sum();
@@ -178,6 +192,12 @@ impl Trainer {
     /// Bytes that this rank sends in a step.
     pub fn wire_bytes(&self) -> usize {
         if self.exchange.is_alone() { 0 } else { self.exchange.bytes() }
+    }
+
+    /// How many buckets can leave before the backward pass is over.
+    #[cfg(test)]
+    pub(super) fn early_parcels(&self) -> usize {
+        self.parcels.iter().filter(|parcel| parcel.mark.is_some()).count()
     }
 
     /// Lets the next step's report tell all ranks that this one was asked to stop.
@@ -249,12 +269,19 @@ impl Trainer {
                 message: "there are no target tokens".into(),
             });
         }
+        let (start, overlapped) = (Instant::now(), self.pace.overlaps());
         // What is seen twice counts half.
         let seen = if self.settings.r_drop.is_some() { 2 * tokens } else { tokens };
-        let mine = self.accumulate(batches, 1.0 / seen as f32)?;
+        let (mine, arrived) = self.accumulate(batches, 1.0 / seen as f32, overlapped)?;
         let Sums { loss, busy, products, stop } = self.sum_over_ranks(mine);
         let loss = loss / seen as f64;
-        let gradient_norm = self.sum_gradients().sqrt();
+        let squares = match arrived {
+            Some((arrived, waited)) => {
+                self.exchange.take_arrived(arrived, waited, &mut self.replicas[0].gradients)
+            }
+            None => self.sum_gradients(),
+        };
+        let gradient_norm = squares.sqrt();
         let applied = loss.is_finite() && gradient_norm.is_finite();
         self.step += 1;
         if applied {
@@ -264,6 +291,7 @@ impl Trainer {
             };
             self.update(rate, gradient_scale);
         }
+        self.last = Some((overlapped, start.elapsed().as_secs_f64() / tokens as f64));
         Ok(StepReport {
             loss,
             target_tokens: tokens,
@@ -272,29 +300,41 @@ impl Trainer {
             busy,
             products,
             exchange: self.exchange.take_time(),
+            overlapped,
             stop,
         })
     }
 
-    fn sum_over_ranks(&self, mine: Sums) -> Sums {
+    fn sum_over_ranks(&mut self, mine: Sums) -> Sums {
         if self.exchange.is_alone() {
             return mine;
         }
         let stop = f64::from(u8::from(self.stopping));
-        let numbers = [mine.loss, mine.busy.as_secs_f64(), mine.products.as_secs_f64(), stop];
-        let mut all = Sums::default();
+        let last = self.last.map_or(0.0, |(_, seconds)| seconds);
+        let numbers = [mine.loss, mine.busy.as_secs_f64(), mine.products.as_secs_f64(), stop, last];
+        let (mut all, mut slowest) = (Sums::default(), 0f64);
         for numbers in self.exchange.gather(&numbers) {
-            let [loss, busy, products, stop] = numbers[..] else { continue };
+            let [loss, busy, products, stop, last] = numbers[..] else { continue };
             all.loss += loss;
             all.busy += Duration::from_secs_f64(busy);
             all.products += Duration::from_secs_f64(products);
             all.stop |= stop > 0.0;
+            slowest = slowest.max(last);
+        }
+        if let Some((overlapped, _)) = self.last {
+            self.pace.record(overlapped, slowest);
         }
         all
     }
 
-    /// Forward and backward of all batches on the replicas of this rank.
-    fn accumulate(&mut self, batches: &[Batch], scale: f32) -> Result<Sums> {
+    /// Forward and backward of all batches on the replicas of this rank. Overlapped, also the sums of all gradients, and how long
+    /// these took once the replicas were done.
+    fn accumulate(
+        &mut self,
+        batches: &[Batch],
+        scale: f32,
+        overlapped: bool,
+    ) -> Result<(Sums, Option<(Arrived, Duration)>)> {
         let key = Key::new(self.seed).child(self.step);
         let config = self.model.config();
         let StepSettings { label_smoothing: smoothing, r_drop: agreement, .. } = self.settings;
@@ -312,33 +352,60 @@ impl Trainer {
         }
         let (model, weights) = (&self.model, Weights::with_ready(&self.weights, self.ready.as_ref()));
         let first = self.first_replica;
-        let run = |number: usize, replica: &mut Replica| -> Result<(f64, Duration, Duration)> {
+        let run = |number: usize,
+                   replica: &mut Replica,
+                   outbox: Option<Outbox>|
+         -> Result<(f64, Duration, Duration)> {
             let start = Instant::now();
             Timer::take();
             replica.gradients.fill(0.0);
+            // Held here and not by the tape, so that it is gone when the replica fails, and nobody waits for it.
+            let outbox = outbox.map(|outbox| Arc::new(Mutex::new(outbox)));
             let mut total = 0.0;
             for (n, parts) in parts.iter().enumerate() {
                 let Some(part) = parts.get(first + number) else { continue };
+                // Gradients are final in the last batch.
+                let leaving = outbox.as_ref().filter(|_| n + 1 == batches.len()).map(Arc::downgrade);
+                replica.tape.set_watch(leaving.map(|outbox| -> Watch {
+                    Box::new(move |mark, gradients| {
+                        if let Some(outbox) = outbox.upgrade() {
+                            release(&outbox, Some(mark), gradients);
+                        }
+                    })
+                }));
                 let dropouts = Some(Dropouts { key: key.child(n as u64) });
                 let gradients = Some(&mut replica.gradients[..]);
                 total += loss(&mut replica.tape, model, weights, gradients, part, settings, dropouts)?;
             }
+            if let Some(outbox) = outbox {
+                release(&outbox, None, &replica.gradients);
+            }
             Ok((total, start.elapsed(), Timer::take()))
         };
-        let results: Vec<Result<(f64, Duration, Duration)>> = std::thread::scope(|scope| {
-            let (first, others) = self.replicas.split_at_mut(1);
-            let handles: Vec<_> = others
-                .iter_mut()
-                .enumerate()
-                .map(|(i, replica)| {
-                    let run = &run;
-                    scope.spawn(move || run(i + 1, replica))
-                })
-                .collect();
-            let first = run(0, &mut first[0]);
-            std::iter::once(first)
-                .chain(handles.into_iter().map(|h| h.join().unwrap_or_else(|e| std::panic::resume_unwind(e))))
-                .collect()
+        let (isa, parcels, exchange) = (self.isa, &self.parcels, &mut self.exchange);
+        let (mut outboxes, inboxes): (Vec<_>, Vec<_>) = self
+            .replicas
+            .iter()
+            .filter(|_| overlapped)
+            .map(|_| post(parcels))
+            .map(|(to, from)| (Some(to), from))
+            .unzip();
+        outboxes.resize_with(self.replicas.len(), || None);
+        let (results, arrived) = std::thread::scope(|scope| {
+            let exchange =
+                overlapped.then(|| scope.spawn(move || exchange.sum_arriving(isa, parcels, &inboxes)));
+            let mut work = self.replicas.iter_mut().zip(outboxes).enumerate();
+            let first = work.next();
+            let start = |(i, (replica, outbox))| {
+                let run = &run;
+                scope.spawn(move || run(i, replica, outbox))
+            };
+            let handles: Vec<_> = work.map(start).collect();
+            let mut results: Vec<Result<(f64, Duration, Duration)>> =
+                first.into_iter().map(|(i, (replica, outbox))| run(i, replica, outbox)).collect();
+            results.extend(handles.into_iter().map(joined));
+            let done = Instant::now();
+            (results, exchange.and_then(joined).map(|arrived| (arrived, done.elapsed())))
         });
         let mut sums = Sums { stop: self.stopping, ..Sums::default() };
         for result in results {
@@ -347,7 +414,7 @@ impl Trainer {
             sums.busy += busy;
             sums.products += products;
         }
-        Ok(sums)
+        Ok((sums, arrived))
     }
 
     /// Adds the replicas' gradients to the first one's, always in the same order, then those of the other ranks, and returns `Σ g²`.
@@ -386,6 +453,15 @@ impl Trainer {
     }
 }
 
+fn release(outbox: &Mutex<Outbox>, passed: Option<usize>, gradients: &[f32]) {
+    outbox.lock().unwrap_or_else(PoisonError::into_inner).release(passed, gradients);
+}
+
+/// What a thread returns; its panic goes on here.
+fn joined<T>(handle: ScopedJoinHandle<'_, T>) -> T {
+    handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
 /// Does the pieces of work on so many threads, each taking its share in turn; results in the order of the pieces.
 pub(super) fn over_threads<T: Send, R: Send>(
     threads: usize,
@@ -401,10 +477,7 @@ pub(super) fn over_threads<T: Send, R: Send>(
         let mut shares = shares.into_iter();
         let first = shares.next().unwrap_or_default();
         let handles: Vec<_> = shares.map(|share| scope.spawn(|| do_share(share))).collect();
-        std::iter::once(do_share(first))
-            .chain(handles.into_iter().map(|h| h.join().unwrap_or_else(|e| std::panic::resume_unwind(e))))
-            .map(Vec::into_iter)
-            .collect()
+        std::iter::once(do_share(first)).chain(handles.into_iter().map(joined)).map(Vec::into_iter).collect()
     });
     let longest = results.first().map_or(0, ExactSizeIterator::len);
     let mut in_order = Vec::with_capacity(longest * threads);

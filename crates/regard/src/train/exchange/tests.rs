@@ -1,7 +1,7 @@
 use super::*;
 use crate::batch::Batch;
-use crate::model::{ModelConfig, Preset, Transformer};
-use crate::train::{StepSettings, Trainer};
+use crate::model::{ModelConfig, NormPlace, Preset, Transformer};
+use crate::train::{Overlap, StepSettings, Trainer};
 use std::sync::{Barrier, Mutex};
 
 /// Threads that stand for ranks: everyone writes on one board and reads what the others wrote.
@@ -198,18 +198,66 @@ fn ranks_of_one_core_train_as_one_rank_of_all_cores() {
         let alone = run(&mut trainer(ranks));
         let together = on_ranks(ranks, |group| {
             let mut trainer = trainer(1);
-            trainer.join(group, Wire::F32).unwrap();
+            trainer.join(group, Wire::F32, Overlap::Off).unwrap();
             run(&mut trainer)
         });
         assert!(together.iter().all(|run| *run == alone), "{ranks} ranks");
     }
 }
 
+/// On every combination of ranks and cores, wire, norm and accumulation: gradients that leave early are those that leave late.
+#[test]
+fn overlapped_steps_are_the_same_bit_for_bit() {
+    let run = |group: Arc<dyn Group>, wire, overlap, norm, threads| {
+        // Several buckets, of which some lie within layers.
+        let config = ModelConfig { d_model: 256, d_ff: 4096, heads: 2, norm, ..Preset::Tiny.config(50) };
+        let model = Transformer::new(config).unwrap();
+        let weights = model.parameters().initialise(3);
+        let settings = StepSettings { clip: Some(0.5), ..StepSettings::default() };
+        let mut trainer = Trainer::new(model, weights, settings, Isa::best(), threads, 7).unwrap();
+        trainer.join(group, wire, overlap).unwrap();
+        let early = trainer.early_parcels();
+        let reports: Vec<_> = [vec![batch(0)], vec![batch(1), batch(2)]]
+            .iter()
+            .map(|batches| trainer.step(batches, 1e-3).unwrap())
+            .map(|report| (report.overlapped, report.loss, report.gradient_norm))
+            .collect();
+        (early, reports, trainer.weights().to_vec())
+    };
+    for (ranks, threads, wire, norm) in [
+        (2, 1, Wire::F32, NormPlace::Post),
+        (2, 2, Wire::Bf16, NormPlace::Pre),
+        // More replicas than sentences: some have nothing to do.
+        (3, 5, Wire::F32, NormPlace::Pre),
+    ] {
+        let [late, early] = [Overlap::Off, Overlap::On]
+            .map(|overlap| on_ranks(ranks, |group| run(group, wire, overlap, norm, threads)));
+        for (late, early) in late.iter().zip(&early) {
+            assert!(early.0 > 1, "{} buckets can leave early", early.0);
+            assert!(late.1.iter().zip(&early.1).all(|(l, e)| !l.0 && e.0 && l.1 == e.1 && l.2 == e.2));
+            assert!(late.2 == early.2, "{ranks} ranks of {threads}");
+        }
+    }
+}
+
+#[test]
+fn a_replica_that_fails_leaves_nobody_waiting() {
+    let errors = on_ranks(2, |group| {
+        let mut trainer = trainer(2);
+        trainer.join(group, Wire::F32, Overlap::On).unwrap();
+        // A word that the model lacks, for the second replica of each rank.
+        let words = [[1, 2], [3, 60], [1, 2], [3, 60]];
+        let batch = Batch::new(words.iter().map(|w| (&w[..], &w[..])), 49).unwrap();
+        trainer.step(&[batch], 1e-3).unwrap_err().to_string()
+    });
+    assert!(errors.iter().all(|e| e.contains("60")), "{errors:?}");
+}
+
 #[test]
 fn ranks_of_different_numbers_of_cores_count_their_replicas() {
     let replicas = on_ranks(2, |group| {
         let mut trainer = trainer(1 + group.rank());
-        trainer.join(group, Wire::F32).unwrap();
+        trainer.join(group, Wire::F32, Overlap::Off).unwrap();
         (run(&mut trainer).0, trainer.replicas())
     });
     let alone = run(&mut trainer(3)).0;
@@ -225,7 +273,7 @@ fn on_a_narrow_wire_all_ranks_hold_the_same_weights_and_learn_the_same() {
     let alone = run(&mut trainer(2)).0;
     let runs = on_ranks(2, |group| {
         let mut trainer = trainer(1);
-        trainer.join(group, Wire::Bf16).unwrap();
+        trainer.join(group, Wire::Bf16, Overlap::Off).unwrap();
         run(&mut trainer)
     });
     assert!(runs[0] == runs[1]);
@@ -240,7 +288,7 @@ fn one_rank_that_is_asked_to_stop_tells_all() {
     let stops = on_ranks(3, |group| {
         let asked = group.rank() == 1;
         let mut trainer = trainer(1);
-        trainer.join(group, Wire::F32).unwrap();
+        trainer.join(group, Wire::F32, Overlap::Off).unwrap();
         if asked {
             trainer.ask_to_stop();
         }
