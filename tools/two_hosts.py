@@ -12,7 +12,7 @@ feature `mpi`:
 The first form measures training steps and prints a table, the second runs any command of Regard. Nothing but these two namespaces is
 touched, and they are removed at the end.
 """
-import argparse, atexit, json, os, pathlib, signal, subprocess, sys, tempfile
+import argparse, atexit, itertools, json, os, pathlib, signal, subprocess, sys, tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NAMES = [f"regard-{os.getpid()}-{side}" for side in "ab"]
@@ -78,6 +78,7 @@ def main():
     parser.add_argument("--rates", default="100mbit,1gbit,10gbit,none", help="as tc writes them, and none")
     parser.add_argument("--preset", default="tiny")
     parser.add_argument("--wires", default="f32,bf16")
+    parser.add_argument("--overlaps", default="off", help="off, on or both with a comma: whether gradients leave during the backward pass")
     parser.add_argument("--seconds", default="10")
     parser.add_argument("command", nargs="*", help="a command of regard to run in place of the measurement")
     options = parser.parse_args()
@@ -96,18 +97,18 @@ def main():
             done = mpirun(str(launcher), options.program, options.command)
             print(done.stdout, end="")
             sys.exit(done.returncode)
-        print("| link | wire | ms a step | of it exchange | MB sent by a rank | Mbit/s |\n|---|---|---|---|---|---|")
+        print("| link | wire | overlap | ms a step | of it exchange | MB sent by a rank | Mbit/s |\n|---|---|---|---|---|---|---|")
         for rate in options.rates.split(","):
             limit(rate)
-            for wire in options.wires.split(","):
+            for wire, overlap in itertools.product(options.wires.split(","), options.overlaps.split(",")):
                 arguments = ["bench", "train", "--preset", options.preset, "--threads", "1", "--seconds", options.seconds,
-                             "--wire", wire, "--json"]
+                             "--wire", wire, "--overlap", overlap, "--json"]
                 done = mpirun(str(launcher), options.program, arguments)
                 if done.returncode != 0:
                     sys.exit(f"the job failed with status {done.returncode}")
                 r = json.loads(done.stdout.strip().splitlines()[-1])
                 speed = 8 * r["wire_mb"] / (1e-3 * max(r["exchange_ms"], 1e-3))
-                print(f"| {rate} | {wire} | {r['step_ms']:.0f} | {r['exchange_ms']:.0f} | {r['wire_mb']:.1f} | {speed:.0f} |", flush=True)
+                print(f"| {rate} | {wire} | {overlap} | {r['step_ms']:.0f} | {r['exchange_ms']:.0f} | {r['wire_mb']:.1f} | {'–' if overlap == 'on' else f'{speed:.0f}'} |", flush=True)
 
 
 main()
