@@ -4,11 +4,12 @@
     python3 tools/scaling.py                      the table
     python3 tools/scaling.py --cores 16 --tokens 4096
 
-A step on N hosts takes   C + max(0, S - hidden) + W   seconds, and the efficiency is C over that:
+A step on N hosts takes   C + S - hidden + W   seconds, and the efficiency is C over that:
 
     C = tokens * accumulate / (speed of a core * cores)             each host has its own tokens: the batch grows with N
     S = W = P * b * (N - 1) / N / (link * used) + (N - 1) * latency * buckets + P * 4 / memory
-    hidden = 0, or with overlap two thirds of the last of the accumulated batches: its backward pass
+    hidden = 0, or with overlap the layers' part of S (the embeddings are final last), as far as two thirds of the last of the
+             accumulated batches go: its backward pass
 
 P are the weights, b the bytes of one on the wire (4, or 2 with wire=bf16). S are the gradients on their way to the owners of the pieces,
 W the new weights on their way back.
@@ -19,6 +20,8 @@ import argparse
 SPEED = {"base": 420 / 2, "big": 420 / 2 * 62.6 / 209}
 # Weights in millions with 37,000 pieces, as in the paper.
 WEIGHTS = {"base": 63.1e6, "big": 214.2e6}
+# Those of them in the embeddings.
+TABLE = {"base": 37_000 * 512, "big": 37_000 * 1024}
 # The part of a link that the exchange uses, and seconds for a message to come through (docs/scaling.md, measured).
 USED, LATENCY = 0.80, 50e-6
 # Bytes a second that a host adds up: two numbers read, one written.
@@ -33,8 +36,8 @@ def step(preset, hosts, gigabits, cores, tokens, accumulate, overlap, narrow):
     wire = weights * (2 if narrow else 4) * (hosts - 1) / hosts / (gigabits * 1e9 / 8 * USED)
     wire += (hosts - 1) * LATENCY * max(1, weights / max(BUCKET, hosts * 32768))
     each = wire + weights * 4 / MEMORY / cores**0.5
-    hidden = 2 / 3 * batch if overlap else 0
-    return compute, compute + max(0, each - hidden) + each
+    hidden = min(2 / 3 * batch, each * (1 - TABLE[preset] / weights)) if overlap else 0
+    return compute, compute + each - hidden + each
 
 
 def main():
