@@ -12,6 +12,14 @@ def run(command):
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
+def data_file(folder, name):
+    """A file of a folder, plain or compressed."""
+    for path in [folder / name, folder / f"{name}.gz"]:
+        if path.exists():
+            return path
+    sys.exit(f"{folder / name} is not there, nor {name}.gz")
+
+
 def cpu():
     try:
         for line in open("/proc/cpuinfo"):

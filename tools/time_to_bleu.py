@@ -12,14 +12,7 @@ each alone on the machine; a line an epoch, at the end the minutes of both and t
 """
 import argparse, json, pathlib, signal, subprocess, sys, tempfile
 
-from alternate import BINARY, ROOT, check_binary, cpu
-
-
-def file(data, name):
-    for path in [data / name, data / f"{name}.gz"]:
-        if path.exists():
-            return path
-    sys.exit(f"{data / name} is not there, nor {name}.gz")
+from alternate import BINARY, ROOT, check_binary, cpu, data_file
 
 
 def report(who, epoch, step, minutes, bleu):
@@ -49,8 +42,8 @@ def torch(a):
 
 def regard(a, out):
     command = [BINARY, "train", "--preset", "tiny", "--out", out, "--epochs", "600", "--threads", str(a.threads), "--precision", a.precision]
-    command += ["--src", file(a.data, "train.en"), "--tgt", file(a.data, "train.de")]
-    command += ["--valid-src", file(a.data, "val.en"), "--valid-tgt", file(a.data, "val.de")]
+    command += ["--src", data_file(a.data, "train.en"), "--tgt", data_file(a.data, "train.de")]
+    command += ["--valid-src", data_file(a.data, "val.en"), "--valid-tgt", data_file(a.data, "val.de")]
     settings = {
         "schedule.kind": "inverse-sqrt", "schedule.peak": "0.005", "schedule.warmup": "2000", "tokenizer.size": "8000",
         "validation.every": "1 epochs", "validation.beam": "1", "checkpoints.every": "1 epochs", "checkpoints.average": "0",

@@ -32,7 +32,7 @@ pub enum Wire {
 }
 
 /// Pieces that are sent together at least: 16 MB.
-const BUCKET: usize = 128;
+pub(super) const BUCKET: usize = 128;
 
 /// The part of this rank in a step.
 #[derive(Debug)]
@@ -68,11 +68,12 @@ pub(super) struct Arrived {
 
 impl Exchange {
     pub(super) fn alone(length: usize) -> Self {
-        Self::new(Arc::new(Alone), Wire::F32, length)
+        Self::new(Arc::new(Alone), Wire::F32, length, BUCKET)
     }
 
-    pub(super) fn new(group: Arc<dyn Group>, wire: Wire, length: usize) -> Self {
-        let bucket = PIECE * BUCKET.next_multiple_of(group.size());
+    /// For so many weights, in buckets of `pieces` at least.
+    pub(super) fn new(group: Arc<dyn Group>, wire: Wire, length: usize, pieces: usize) -> Self {
+        let bucket = PIECE * pieces.next_multiple_of(group.size());
         let (received, narrow, before, spent) = Default::default();
         Exchange { group, wire, length, bucket, received, narrow, before, spent }
     }

@@ -1,7 +1,7 @@
 //! One training step: the batch is split over the replicas of all ranks, each core being one; their gradients are summed in a fixed
 //! order; Adam.
 
-use super::exchange::{Arrived, Exchange, Wire};
+use super::exchange::{Arrived, BUCKET, Exchange, Wire};
 use super::overlap::{Outbox, Overlap, Pace, Parcel, parcels, post};
 use crate::autograd::{ReadyMatrices, Renewal, Tape, Watch, Weights};
 use crate::batch::Batch;
@@ -69,6 +69,63 @@ pub struct StepReport {
 struct Replica {
     tape: Tape,
     gradients: Vec<f32>,
+}
+
+/// What all replicas work on in a step.
+struct Work<'a> {
+    model: &'a Transformer,
+    weights: Weights<'a>,
+    /// Of each batch, a part for each replica of all ranks; the last ones may have none.
+    parts: &'a [Vec<Batch>],
+    settings: LossSettings,
+    key: Key,
+}
+
+/// What a replica adds to a step: loss, time, and the part of it in matrix products.
+struct Share {
+    loss: f64,
+    busy: Duration,
+    products: Duration,
+}
+
+impl Replica {
+    /// Forward and backward of the parts of replica `number`. Gradients that are final go to the outbox.
+    fn run(&mut self, work: &Work<'_>, number: usize, outbox: Option<Outbox>) -> Result<Share> {
+        let start = Instant::now();
+        Timer::take();
+        self.gradients.fill(0.0);
+        // Held here and not by the tape, so that it is gone when the replica fails, and nobody waits for it.
+        let outbox = outbox.map(|outbox| Arc::new(Mutex::new(outbox)));
+        let mut total = 0.0;
+        for (n, parts) in work.parts.iter().enumerate() {
+            let Some(part) = parts.get(number) else { continue };
+            // Gradients are final in the last batch.
+            let leaving = outbox.as_ref().filter(|_| n + 1 == work.parts.len());
+            self.tape.set_watch(leaving.map(watch));
+            let dropouts = Some(Dropouts { key: work.key.child(n as u64) });
+            let gradients = Some(&mut self.gradients[..]);
+            total +=
+                loss(&mut self.tape, work.model, work.weights, gradients, part, work.settings, dropouts)?;
+        }
+        if let Some(outbox) = outbox {
+            release(&outbox, None, &self.gradients);
+        }
+        Ok(Share { loss: total, busy: start.elapsed(), products: Timer::take() })
+    }
+}
+
+/// Lets the backward pass send what it has done with, as long as the outbox is there.
+fn watch(outbox: &Arc<Mutex<Outbox>>) -> Watch {
+    let outbox = Arc::downgrade(outbox);
+    Box::new(move |mark, gradients| {
+        if let Some(outbox) = outbox.upgrade() {
+            release(&outbox, Some(mark), gradients);
+        }
+    })
+}
+
+fn release(outbox: &Mutex<Outbox>, passed: Option<usize>, gradients: &[f32]) {
+    outbox.lock().unwrap_or_else(PoisonError::into_inner).release(passed, gradients);
 }
 
 /// A model in training: weights, Adam's moments, and a replica for each core.
@@ -161,8 +218,19 @@ impl Trainer {
     /// Trains together with the other ranks of a group: a step is over the replicas of all. Every rank must have made its trainer with
     /// the same model and settings, and gets the steps, weights and moments of rank 0.
     pub fn join(&mut self, group: Arc<dyn Group>, wire: Wire, overlap: Overlap) -> Result<()> {
+        self.join_in_buckets(group, wire, overlap, BUCKET)
+    }
+
+    /// The same in buckets of so many pieces.
+    pub(super) fn join_in_buckets(
+        &mut self,
+        group: Arc<dyn Group>,
+        wire: Wire,
+        overlap: Overlap,
+        pieces: usize,
+    ) -> Result<()> {
         let rank = group.rank();
-        self.exchange = Exchange::new(group, wire, self.weights.len());
+        self.exchange = Exchange::new(group, wire, self.weights.len(), pieces);
         self.parcels = parcels(&self.model, self.exchange.buckets());
         self.pace = Pace::new(if self.exchange.is_alone() { Overlap::Off } else { overlap });
         let of_ranks = self.exchange.gather(&[self.replicas.len() as f64, self.step as f64]);
@@ -351,37 +419,7 @@ impl Trainer {
             over_threads(self.replicas.len(), ready.renew(&self.weights), Renewal::run);
         }
         let (model, weights) = (&self.model, Weights::with_ready(&self.weights, self.ready.as_ref()));
-        let first = self.first_replica;
-        let run = |number: usize,
-                   replica: &mut Replica,
-                   outbox: Option<Outbox>|
-         -> Result<(f64, Duration, Duration)> {
-            let start = Instant::now();
-            Timer::take();
-            replica.gradients.fill(0.0);
-            // Held here and not by the tape, so that it is gone when the replica fails, and nobody waits for it.
-            let outbox = outbox.map(|outbox| Arc::new(Mutex::new(outbox)));
-            let mut total = 0.0;
-            for (n, parts) in parts.iter().enumerate() {
-                let Some(part) = parts.get(first + number) else { continue };
-                // Gradients are final in the last batch.
-                let leaving = outbox.as_ref().filter(|_| n + 1 == batches.len()).map(Arc::downgrade);
-                replica.tape.set_watch(leaving.map(|outbox| -> Watch {
-                    Box::new(move |mark, gradients| {
-                        if let Some(outbox) = outbox.upgrade() {
-                            release(&outbox, Some(mark), gradients);
-                        }
-                    })
-                }));
-                let dropouts = Some(Dropouts { key: key.child(n as u64) });
-                let gradients = Some(&mut replica.gradients[..]);
-                total += loss(&mut replica.tape, model, weights, gradients, part, settings, dropouts)?;
-            }
-            if let Some(outbox) = outbox {
-                release(&outbox, None, &replica.gradients);
-            }
-            Ok((total, start.elapsed(), Timer::take()))
-        };
+        let work = &Work { model, weights, parts: &parts, settings, key };
         let (isa, parcels, exchange) = (self.isa, &self.parcels, &mut self.exchange);
         let (mut outboxes, inboxes): (Vec<_>, Vec<_>) = self
             .replicas
@@ -394,22 +432,22 @@ impl Trainer {
         let (results, arrived) = std::thread::scope(|scope| {
             let exchange =
                 overlapped.then(|| scope.spawn(move || exchange.sum_arriving(isa, parcels, &inboxes)));
-            let mut work = self.replicas.iter_mut().zip(outboxes).enumerate();
-            let first = work.next();
-            let start = |(i, (replica, outbox))| {
-                let run = &run;
-                scope.spawn(move || run(i, replica, outbox))
-            };
-            let handles: Vec<_> = work.map(start).collect();
-            let mut results: Vec<Result<(f64, Duration, Duration)>> =
-                first.into_iter().map(|(i, (replica, outbox))| run(i, replica, outbox)).collect();
+            let mut replicas = self.replicas.iter_mut().zip(outboxes).zip(self.first_replica..);
+            let first = replicas.next();
+            let handles: Vec<_> = replicas
+                .map(|((replica, outbox), number)| scope.spawn(move || replica.run(work, number, outbox)))
+                .collect();
+            let mut results: Vec<Result<Share>> = first
+                .into_iter()
+                .map(|((replica, outbox), number)| replica.run(work, number, outbox))
+                .collect();
             results.extend(handles.into_iter().map(joined));
             let done = Instant::now();
             (results, exchange.and_then(joined).map(|arrived| (arrived, done.elapsed())))
         });
         let mut sums = Sums { stop: self.stopping, ..Sums::default() };
         for result in results {
-            let (loss, busy, products) = result?;
+            let Share { loss, busy, products } = result?;
             sums.loss += loss;
             sums.busy += busy;
             sums.products += products;
@@ -451,10 +489,6 @@ impl Trainer {
         over_threads(threads, work, |((w, (m, v)), g)| adam_step(isa, adam, w, m, v, g));
         self.exchange.share_weights(&mut self.weights);
     }
-}
-
-fn release(outbox: &Mutex<Outbox>, passed: Option<usize>, gradients: &[f32]) {
-    outbox.lock().unwrap_or_else(PoisonError::into_inner).release(passed, gradients);
 }
 
 /// What a thread returns; its panic goes on here.

@@ -128,7 +128,7 @@ fn sums_are_those_of_one_rank_after_the_other() {
         let squares: f64 = expected.chunks(PIECE).map(|piece| sum_of_squares(isa, piece)).sum();
         let results = on_ranks(ranks, |group| {
             let mut vector = gradient(group.rank(), length);
-            let mut exchange = Exchange::new(group, Wire::F32, length);
+            let mut exchange = Exchange::new(group, Wire::F32, length, BUCKET);
             let found = exchange.sum(isa, 2, &mut vector);
             exchange.share(&mut vector);
             (vector, found)
@@ -143,7 +143,7 @@ fn sums_are_those_of_one_rank_after_the_other() {
 #[test]
 fn every_piece_has_one_owner() {
     for (ranks, length) in [(2, 3 * PIECE), (3, 200 * PIECE + 1), (5, PIECE)] {
-        let owners = on_ranks(ranks, |group| Exchange::new(group, Wire::F32, length).owns());
+        let owners = on_ranks(ranks, |group| Exchange::new(group, Wire::F32, length, BUCKET).owns());
         for piece in 0..length.div_ceil(PIECE) {
             assert_eq!(owners.iter().filter(|owns| owns[piece]).count(), 1, "piece {piece} of {ranks} ranks");
         }
@@ -209,13 +209,13 @@ fn ranks_of_one_core_train_as_one_rank_of_all_cores() {
 #[test]
 fn overlapped_steps_are_the_same_bit_for_bit() {
     let run = |group: Arc<dyn Group>, wire, overlap, norm, threads| {
-        // Several buckets, of which some lie within layers.
-        let config = ModelConfig { d_model: 256, d_ff: 4096, heads: 2, norm, ..Preset::Tiny.config(50) };
+        // A layer has two pieces or more.
+        let config = ModelConfig { d_model: 64, d_ff: 512, heads: 2, norm, ..Preset::Tiny.config(50) };
         let model = Transformer::new(config).unwrap();
         let weights = model.parameters().initialise(3);
         let settings = StepSettings { clip: Some(0.5), ..StepSettings::default() };
         let mut trainer = Trainer::new(model, weights, settings, Isa::best(), threads, 7).unwrap();
-        trainer.join(group, wire, overlap).unwrap();
+        trainer.join_in_buckets(group, wire, overlap, 2).unwrap();
         let early = trainer.early_parcels();
         let reports: Vec<_> = [vec![batch(0)], vec![batch(1), batch(2)]]
             .iter()
