@@ -3,10 +3,11 @@
 
     cargo build --release
     pip install torch numpy
-    python tools/bench_train.py [tiny small base] [--rounds 3] [--seconds 12] [--threads 2] [--markdown]
+    python tools/bench_train.py [tiny small base] [--rounds 3] [--seconds 12] [--threads 2] [--best] [--markdown]
 
 The workload is that of tools/peers/torch_train.py: random tokens, dropout 0.1, label smoothing 0.1, clipping and Adam
-included. Each round runs PyTorch (eager, f32), then Regard, in processes of their own, so that a noisy minute hits both.
+included. Each round runs PyTorch, then Regard, in processes of their own, so that a noisy minute hits both. PyTorch is eager and in the
+given precision; with --best, its f32, its bf16 and its torch.compile (of f32) are tried once, and the fastest takes part.
 """
 import argparse, json, statistics, sys
 
@@ -20,21 +21,29 @@ def main():
     a.add_argument("--seconds", type=float, default=12)
     a.add_argument("--threads", type=int, default=2)
     a.add_argument("--precision", default="f32")
+    a.add_argument("--best", action="store_true", help="against the fastest of PyTorch's f32, bf16 and torch.compile")
     a.add_argument("--markdown", action="store_true", help="print a table for the README")
     a = a.parse_args()
     check_binary()
     rows = []
     for preset in a.presets:
         torch, ours = [], []
+        common = ["--seconds", str(a.seconds), "--threads", str(a.threads)]
+        peer = lambda *way: run([sys.executable, ROOT / "tools/peers/torch_train.py", preset, *way, *common])
+        way = [a.precision]
+        if a.best:
+            tried = [(peer(*way)["target_tokens_per_s"], way) for way in (["f32"], ["bf16"], ["f32", "--compile"])]
+            print(f"{preset}: {tried}", file=sys.stderr, flush=True)
+            way = max(tried)[1]
         for n in range(a.rounds):
-            common = ["--seconds", str(a.seconds), "--threads", str(a.threads)]
-            torch.append(run([sys.executable, ROOT / "tools/peers/torch_train.py", preset, a.precision, *common]))
+            torch.append(peer(*way))
             ours.append(run([BINARY, "bench", "train", "--preset", preset, "--precision", a.precision, "--json", *common]))
             for line in (torch[-1], ours[-1]):
                 print(f"round {n + 1}: {json.dumps(line)}", file=sys.stderr, flush=True)
         median = lambda runs, field: statistics.median(r[field] for r in runs)
         rows.append({
             "preset": preset,
+            "peer": " ".join(["torch", *way]),
             "torch_tokens_per_s": median(torch, "target_tokens_per_s"),
             "regard_tokens_per_s": median(ours, "target_tokens_per_s"),
             "speed_ratio": statistics.median(o["target_tokens_per_s"] / t["target_tokens_per_s"] for o, t in zip(ours, torch)),

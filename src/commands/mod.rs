@@ -38,7 +38,7 @@ pub(crate) struct Usage(pub(crate) String);
 #[derive(Debug)]
 pub(crate) struct ClosedPipe;
 
-/// Rank 0 says what there is to say.
+/// Rank 0 has said what there is to say.
 #[derive(Debug)]
 pub(crate) struct SaidElsewhere;
 
@@ -73,7 +73,12 @@ pub(crate) fn together(command: &str, work: impl FnOnce(&Arc<dyn Group>) -> Comm
         return Err(error);
     }
     if let Some(regard::Error::Apart(_)) = error.downcast_ref() {
-        return Err(if group.rank() == 0 { error } else { Box::new(SaidElsewhere) });
+        if group.rank() == 0 {
+            eprintln!("regard: {error}");
+        }
+        // The launcher ends all ranks when the first has left: nobody leaves before rank 0 has said why.
+        group.gather(&[]);
+        return Err(Box::new(SaidElsewhere));
     }
     eprintln!("regard: rank {} on {}: {error}", group.rank(), group.host());
     group.abort(if error.is::<Usage>() { 2 } else { 1 })
