@@ -47,7 +47,7 @@ def main():
     parser.add_argument("--accumulate", type=int, default=6, help="batches of a step")
     options = parser.parse_args()
     print(f"Hosts of {options.cores} cores, {options.accumulate} batches of {options.tokens} target tokens on each in a step.\n")
-    print("| model | link | hosts | as it is | bf16 | overlap | both |\n|---|---|---|---|---|---|---|")
+    print("| model | link | hosts | f32 | bf16 | f32, overlap | bf16, overlap |\n|---|---|---|---|---|---|---|")
     for preset in ["base", "big"]:
         for gigabits in [10, 100]:
             for hosts in [8, 64, 256]:
