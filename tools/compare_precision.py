@@ -33,7 +33,7 @@ def run(a, precision, seed):
         files = [x for flag, name in [("src", "train.en"), ("tgt", "train.de"), ("valid-src", "val.en"), ("valid-tgt", "val.de")]
                  for x in (f"--{flag}", data_file(a.data, name))]
         regard("train", "--preset", "tiny", "--out", out, "--steps", a.steps, "--seed", seed, "--precision", precision, *files,
-               "--set", f"schedule.warmup={a.warmup}", "--set", "checkpoints.average=0", "--set", f"validation.every={a.steps} steps")
+               "--set", f"schedule.warmup={a.warmup}", "--set", f"schedule.peak={a.peak}", "--set", "checkpoints.average=0", "--set", f"validation.every={a.steps} steps")
         score = regard("evaluate", "--model", out, "--json", "--beam", "4",
                        "--src", data_file(a.data, "test_2016_flickr.en"), "--ref", data_file(a.data, "test_2016_flickr.de"))
         (out / "score.json").write_text(score)
@@ -74,6 +74,7 @@ def main():
     a.add_argument("data", type=pathlib.Path)
     a.add_argument("--steps", type=int, default=600)
     a.add_argument("--warmup", type=int, default=200)
+    a.add_argument("--peak", type=float, default=0.002, help="the highest rate: the recipe's 0.005 is for a warm-up of 1,500 steps")
     a.add_argument("--seeds", default="1,2")
     a.add_argument("--out", type=pathlib.Path, required=True)
     a = a.parse_args()
