@@ -8,7 +8,8 @@ use crate::mat::Mat;
 /// The right operand of products, as these want to read it: rounded and packed where they are in bf16.
 ///
 /// A matrix of weights is multiplied by every replica of a training step and changes once. Made ready, it takes half the memory of
-/// its f32 numbers. It begins empty; [`Products::prepare`] fills it, and its memory is used again when that is done anew.
+/// its f32 numbers. It begins empty; [`Products::prepare`] fills it, and what the instruction reads is packed into the same memory
+/// when that is done anew.
 #[derive(Debug, Default)]
 pub struct Prepared {
     rows: usize,
