@@ -6,7 +6,7 @@
 
 use crate::block::{Left, Out, Right};
 use crate::mat::{Mat, MatMut};
-use crate::math::exp;
+use crate::math::exp_of_negative;
 use crate::rng::Dropout;
 use crate::simd::loops::{self, Place, vectors};
 use crate::simd::{Simd, simd_kernel};
@@ -370,7 +370,7 @@ fn backward_body<S: Simd>(
                     let mean = s.splat(mean);
                     match shape.dropout {
                         None => vectors!(S, weights.len(), at => {
-                            let p = exp(s, s.mul_add(at.read(s, weights), scale, shift));
+                            let p = exp_of_negative(s, s.mul_add(at.read(s, weights), scale, shift));
                             let g = s.sub(at.read(s, slopes), mean);
                             at.write(s, weights, p);
                             at.write(s, slopes, s.mul(s.mul(p, g), scale));
@@ -378,7 +378,7 @@ fn backward_body<S: Simd>(
                         Some(dropout) => {
                             let factors = dropout.head(head).row(s, row, COUNTERS);
                             vectors!(S, weights.len(), at => {
-                                let p = exp(s, s.mul_add(at.read(s, weights), scale, shift));
+                                let p = exp_of_negative(s, s.mul_add(at.read(s, weights), scale, shift));
                                 let f = factors.at(s, seen.start + at.index());
                                 let g = s.sub(s.mul(at.read(s, slopes), f), mean);
                                 at.write(s, weights, s.mul(p, f));

@@ -5,7 +5,7 @@
 //! turns that into the gradient with one multiplication a number, and no second exponential.
 
 use crate::mat::MatMut;
-use crate::math::exp;
+use crate::math::exp_of_negative;
 use crate::simd::loops::{self, Place, vectors};
 use crate::simd::{Simd, simd_kernel};
 
@@ -30,7 +30,7 @@ fn exponentials_body<S: Simd>(s: S, mut logits: MatMut<'_>, statistics: &mut [Bl
         let (mut sum, mut total) = (s.zero(), s.zero());
         vectors!(S, row.len(), at => {
             let l = at.read(s, row);
-            let e = exp(s, s.add(l, minus_top));
+            let e = exp_of_negative(s, s.add(l, minus_top));
             at.write(s, row, e);
             total = s.add(total, l);
             sum = s.add(sum, at.fill(s, e, 0.0));

@@ -1,6 +1,6 @@
 //! Sums, dropout and norms of plain rows of numbers.
 
-use crate::matmul::Into;
+use crate::Into;
 use crate::rng::Dropout;
 use crate::simd::loops::{self, Place, vectors};
 use crate::simd::{Simd, simd_kernel};

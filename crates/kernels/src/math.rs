@@ -28,19 +28,20 @@ pub(crate) fn exp<S: Simd>(s: S, x: S::F) -> S::F {
     s.select(s.lt(high, x), s.splat(f32::INFINITY), y)
 }
 
-/// `e^x` for `x ≤ 0`, where it is a term of a sum whose largest is 1: half the work of [`exp`]. Below [`EXP_LOW`] it stays what it is
-/// there, 2⁻¹²⁵, of which a vocabulary of millions adds nothing to a sum; NaN of NaN.
+/// `e^x` for `x` that is not above 0 but by rounding, to 10⁻⁶: what a softmax needs, at two thirds of the work of [`exp`]. 0 below
+/// [`EXP_LOW`], NaN of NaN.
 #[inline(always)]
 pub(crate) fn exp_of_negative<S: Simd>(s: S, x: S::F) -> S::F {
-    let x = s.max(s.splat(EXP_LOW), x);
-    let n = s.round(s.mul(x, s.splat(std::f32::consts::LOG2_E)));
-    let r = s.mul_add(n, s.splat(-0.693_359_4), x);
+    let low = s.splat(EXP_LOW);
+    let clamped = s.max(low, x);
+    let n = s.round(s.mul(clamped, s.splat(std::f32::consts::LOG2_E)));
+    let r = s.mul_add(n, s.splat(-0.693_359_4), clamped);
     let r = s.mul_add(n, s.splat(2.121_944_4e-4), r);
     let mut p = s.splat(1.398_199_9e-3);
     for c in [8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5, 1.0, 1.0] {
         p = s.mul_add(p, r, s.splat(c));
     }
-    s.mul(p, s.pow2(n))
+    s.select(s.lt(x, low), s.zero(), s.mul(p, s.pow2(n)))
 }
 
 /// `1 / (1 + e^−x)`.

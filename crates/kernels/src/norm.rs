@@ -1,6 +1,6 @@
 //! Layer normalisation, with the residual sum and the dropout that come before it in the paper's post-norm layers.
 
-use crate::matmul::Into;
+use crate::Into;
 use crate::rng::Dropout;
 use crate::simd::loops::{self, Place, vectors};
 use crate::simd::{Simd, simd_kernel};

@@ -35,11 +35,16 @@ pub(crate) trait Simd: Copy {
     type I: Copy;
     /// Lanes of 8-bit weights, [`GROUP`] in each.
     type W: Copy;
+    /// Rows of a tile of products, 3, 6 or 12: as many as fit the registers with two vectors of sums each.
+    const TILE_ROWS: usize;
     /// Rows of a tile of 8-bit products, six at most: as many as fit the registers with two vectors of sums each, and hide the latency.
     const BYTE_ROWS: usize = 6;
     /// Whether `dot_small` adds products in 16 bits.
     const ADDS_IN_16_BITS: bool = false;
 
+    /// Asks for the cache line at an address, which need not be one that can be read.
+    #[inline(always)]
+    fn prefetch(self, _: *const f32) {}
     fn splat(self, x: f32) -> Self::F;
     /// # Safety
     /// `LANES` floats can be read at `p`.

@@ -3,10 +3,10 @@
 //! Weights are whole numbers from −127 to 127, inputs from 0 to 127: that of 0 is the row's zero point. Products of two neighbours
 //! then fit 16 bits, in which AVX2 adds them, and where the weights of two pairs are small enough, both pairs do.
 
-use super::aligned::Aligned;
 use super::single::Place;
 use super::with_rows;
 use crate::Isa;
+use crate::aligned::Aligned;
 use crate::mat::{Mat, MatMut};
 use crate::simd::loops::{Place as _, vectors};
 use crate::simd::{GROUP, Simd, lanes, simd_kernel};

@@ -8,7 +8,6 @@
 //! **8 bits.** Each row of `W` has a scale, its largest number being ±127; each row of the input gets a scale and a zero point at run
 //! time, its numbers going from 0 to 127. The sums are exact integers, the same on every instruction set.
 
-mod aligned;
 mod int8;
 mod single;
 

@@ -1,8 +1,8 @@
 //! Packed weights in f32.
 
-use super::aligned::Aligned;
 use super::{panel_width, with_rows};
 use crate::Isa;
+use crate::aligned::Aligned;
 use crate::mat::{Mat, MatMut};
 use crate::simd::{Simd, simd_kernel};
 use std::ops::Range;

@@ -68,6 +68,7 @@ macro_rules! op {
 
 impl Simd for Avx2 {
     const LANES: usize = N;
+    const TILE_ROWS: usize = 6;
     type F = __m256;
     type U = __m256i;
     type M = __m256;
@@ -77,6 +78,10 @@ impl Simd for Avx2 {
     const BYTE_ROWS: usize = 3;
     const ADDS_IN_16_BITS: bool = true;
 
+    #[inline(always)]
+    fn prefetch(self, p: *const f32) {
+        op!(_mm_prefetch::<_MM_HINT_T0>(p.cast()))
+    }
     #[inline(always)]
     fn splat(self, x: f32) -> Self::F {
         op!(_mm256_set1_ps(x))

@@ -35,12 +35,17 @@ macro_rules! op {
 
 impl Simd for Avx512 {
     const LANES: usize = N;
+    const TILE_ROWS: usize = 12;
     type F = __m512;
     type U = __m512i;
     type M = __mmask16;
     type I = __m512i;
     type W = __m512i;
 
+    #[inline(always)]
+    fn prefetch(self, p: *const f32) {
+        op!(_mm_prefetch::<_MM_HINT_T0>(p.cast()))
+    }
     #[inline(always)]
     fn splat(self, x: f32) -> Self::F {
         op!(_mm512_set1_ps(x))

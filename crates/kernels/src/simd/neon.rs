@@ -29,6 +29,7 @@ macro_rules! op {
 
 impl Simd for Neon {
     const LANES: usize = N;
+    const TILE_ROWS: usize = 12;
     type F = float32x4_t;
     type U = uint32x4_t;
     type M = uint32x4_t;

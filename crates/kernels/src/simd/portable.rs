@@ -21,6 +21,7 @@ fn zip_u(a: [u32; N], b: [u32; N], f: impl Fn(u32, u32) -> u32) -> [u32; N] {
 
 impl Simd for Portable {
     const LANES: usize = N;
+    const TILE_ROWS: usize = 3;
     type F = [f32; N];
     type U = [u32; N];
     type M = [bool; N];
@@ -102,7 +103,7 @@ impl Simd for Portable {
     }
     #[inline(always)]
     fn pow2(self, n: Self::F) -> Self::F {
-        n.map(|n| f32::from_bits(((n as i32 + 127) as u32) << 23))
+        n.map(|n| f32::from_bits(((n as i32).wrapping_add(127) as u32) << 23))
     }
     #[inline(always)]
     fn reduce_sum(self, a: Self::F) -> f32 {

@@ -85,12 +85,11 @@ impl Renewal<'_> {
 }
 
 impl ReadyMatrices {
-    /// Room for the matrices that lie at the beginning of these parameters, if such products gain by it. They must be
-    /// [renewed](Self::renew) before they are used.
-    pub fn new(products: Products, matrices: impl IntoIterator<Item = (Param, [usize; 2])>) -> Option<Self> {
+    /// Room for the matrices that lie at the beginning of these parameters. They must be [renewed](Self::renew) before they are used.
+    pub fn new(products: Products, matrices: impl IntoIterator<Item = (Param, [usize; 2])>) -> Self {
         let empty = |shape| Ready { shape, right: Prepared::default(), transposed: Prepared::default() };
         let matrices = matrices.into_iter().map(|(param, shape)| (param.offset, empty(shape))).collect();
-        products.gain_by_preparing().then_some(ReadyMatrices { products, matrices })
+        ReadyMatrices { products, matrices }
     }
 
     /// What there is to do when the weights have changed.

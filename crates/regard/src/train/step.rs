@@ -140,7 +140,7 @@ pub struct Trainer {
     first_moments: Vec<f32>,
     second_moments: Vec<f32>,
     replicas: Vec<Replica>,
-    /// The weights' matrices as the products of all replicas read them, where these gain by it.
+    /// Matrices of the weights as the products of all replicas read them, once [`with_products`](Self::with_products) has said how.
     ready: Option<ReadyMatrices>,
     exchange: Exchange,
     /// Whether steps overlap, the buckets in the order in which they then leave, and which way the last step went and how many
@@ -211,7 +211,11 @@ impl Trainer {
     /// product stay in f32.
     pub fn with_products(mut self, products: Products) -> Self {
         self.replicas.iter_mut().for_each(|replica| replica.tape.set_products(products));
-        self.ready = ReadyMatrices::new(products, self.model.matrices());
+        // Packing is cheap beside a product of hundreds of rows. Rounding is not, and the loss reads the output's matrix for a few rows
+        // at a time.
+        let output = self.model.output();
+        let matrices = self.model.matrices().filter(|&(param, _)| products.round() || param == output);
+        self.ready = Some(ReadyMatrices::new(products, matrices));
         self
     }
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 /// Words of the vocabulary in a block, whose logits are used while they are in cache. Tables can be made ready in such blocks.
 const WORDS: usize = Right::STEP;
 
-/// Rows whose logits exist at the same time, at most. Each such group reads the whole output matrix, so that fewer rows cost
-/// memory traffic, and more cost memory. Of the sizes tried for this and [`WORDS`], the three products were fastest with these.
-const ROWS: usize = 640;
+/// Rows whose logits exist at the same time, at most. Each such group reads the whole output matrix, which is cheap where it has been
+/// packed before: fewer rows keep the logits in cache and memory small.
+const ROWS: usize = 192;
 
 /// Cross-entropy of `softmax(x·Eᵀ + b)` against the targets, with label smoothing; `x [m, d]`, `E [v, d]`.
 ///

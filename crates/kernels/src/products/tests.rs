@@ -1,5 +1,7 @@
-use super::product::{BLOCK, DEPTH, Kernel, Line, Lines, Place, WIDE, pack_right, product};
+use super::bf16::{DEPTH, Kernel, LAYOUT, pack_right, product};
+use super::panels::{Panels, Place, WIDE};
 use super::*;
+use crate::aligned::Aligned;
 use crate::naive;
 use crate::testing::{SIZES, assert_close, random, transposed, widen};
 
@@ -17,28 +19,28 @@ struct Model;
 
 impl Kernel for Model {
     fn pack<const W: usize>(self, x: Mat<'_>, to: &mut [u32]) {
-        pack::pack::<W>(pack::Plain, x, to);
+        rounding::pack::<W>(rounding::Plain, x, to);
     }
 
-    fn pack_rows(self, x: Mat<'_>, to: &mut [u32]) {
-        pack::pack_rows(x, to, BLOCK);
+    fn pack_rows(self, x: Mat<'_>, to: &mut [u32], stride: usize) {
+        rounding::pack_rows(x, to, stride);
     }
 
     unsafe fn tile<const V: usize, const BY_ROWS: bool>(
         self,
         pairs: usize,
-        left: *const u32,
-        right: *const Line,
+        (left, stride): (*const u32, usize),
+        right: *const u32,
         place: Place,
     ) {
         for i in 0..place.rows {
             for j in 0..place.columns.min(16 * V) {
                 let sum = (0..pairs).fold(0.0, |sum, p| {
-                    // SAFETY: the caller vouches for twelve words and two lines of each pair.
+                    // SAFETY: the caller vouches for twelve and thirty-two words of each pair.
                     let (x, y) = unsafe {
                         (
-                            *left.add(if BY_ROWS { i * BLOCK + p } else { p * 12 + i }),
-                            *right.cast::<u32>().add(p * 32 + j),
+                            *left.add(if BY_ROWS { i * stride + p } else { p * stride + i }),
+                            *right.add(p * 32 + j),
                         )
                     };
                     model(sum, x, y)
@@ -61,7 +63,7 @@ fn kernels() -> Vec<(&'static str, Product)> {
         vec![("model", |c, a, b, into, threads| product(Model, c, a, Operand::Matrix(b), into, threads))];
     if Isa::best().has_bf16() {
         all.push(("instruction", |c, a, b, into, threads| {
-            product::in_hardware(Isa::best(), c, a, Operand::Matrix(b), into, threads)
+            bf16::in_hardware(Isa::best(), c, a, Operand::Matrix(b), into, threads)
         }));
     }
     all
@@ -76,7 +78,7 @@ fn every_way() -> Vec<(&'static str, Product)> {
 }
 
 fn rounded(x: &[f32]) -> Vec<f32> {
-    x.iter().map(|&x| pack::round(x)).collect()
+    x.iter().map(|&x| rounding::round(x)).collect()
 }
 
 /// The four ways in which two operands can lie, for operands that are given row by row.
@@ -96,7 +98,7 @@ fn in_every_form(
 
 #[test]
 fn rounding_is_to_the_nearest_and_ties_go_to_even() {
-    let round = |bits: u32| pack::round(f32::from_bits(bits)).to_bits();
+    let round = |bits: u32| rounding::round(f32::from_bits(bits)).to_bits();
     assert_eq!(round(0x3f80_0000), 0x3f80_0000, "1 stays");
     assert_eq!(round(0x3f80_7fff), 0x3f80_0000, "below the middle");
     assert_eq!(round(0x3f80_8000), 0x3f80_0000, "the middle above an even one");
@@ -112,7 +114,7 @@ fn rounding_is_to_the_nearest_and_ties_go_to_even() {
     }
     for x in random(2000, 7) {
         let step = f64::from(x).abs().log2().floor().exp2() / 128.0;
-        assert!((f64::from(pack::round(x)) - f64::from(x)).abs() <= step / 2.0, "{x}");
+        assert!((f64::from(rounding::round(x)) - f64::from(x)).abs() <= step / 2.0, "{x}");
     }
 }
 
@@ -247,16 +249,21 @@ fn parts(k: usize, n: usize) -> Vec<(usize, usize, usize, usize)> {
 
 #[test]
 fn a_prepared_operand_gives_the_bits_of_the_matrix() {
-    for (m, n, k) in
-        [(1, 1, 1), (13, 40, DEPTH + 1), (5, 2 * WIDE + 33, 9), (14, WIDE + 5, 2 * DEPTH - 1), (0, 3, 4)]
-    {
+    for (m, n, k) in [
+        (1, 1, 1),
+        (13, 40, DEPTH + 1),
+        (5, 2 * WIDE + 33, 9),
+        (14, WIDE + 5, 2 * DEPTH - 1),
+        (110, 40, 9),
+        (0, 3, 4),
+    ] {
         let (a, b, old) = (random(m * k, 1), random(k * n, 2), random(m * n, 3));
         in_every_form((m, n, k), &a, &b, |form, a, b| {
-            let mut lines = Vec::new();
+            let mut words = Aligned::default();
             // What was packed before leaves no trace.
-            pack_right(Model, b.t(), &mut lines);
-            pack_right(Model, b, &mut lines);
-            let packed = Lines::new(&lines, k, n);
+            pack_right(Model, b.t(), &mut words);
+            pack_right(Model, b, &mut words);
+            let packed = Panels::new(words.as_slice(), LAYOUT, k, n);
             for (first, rows, start, cols) in parts(k, n) {
                 let (a, b) = (a.columns(first, rows), b.rows_from(first, rows).columns(start, cols));
                 let packed = packed.columns(start, cols).rows_from(first, rows);
@@ -304,10 +311,10 @@ fn an_operand_prepared_for_other_products_is_refused() {
 #[test]
 #[should_panic(expected = "borders")]
 fn parts_of_packed_operands_begin_with_a_block() {
-    let mut lines = Vec::new();
+    let mut words = Aligned::default();
     let x = vec![0.0; 2 * WIDE];
-    pack_right(Model, Mat::new(&x, 1, 2 * WIDE), &mut lines);
-    Lines::new(&lines, 1, 2 * WIDE).columns(1, WIDE);
+    pack_right(Model, Mat::new(&x, 1, 2 * WIDE), &mut words);
+    Panels::new(words.as_slice(), LAYOUT, 1, 2 * WIDE).columns(1, WIDE);
 }
 
 /// Holds where the instruction is as Intel documents it. A CPU that sums a pair in another order would fail here and nowhere else,

@@ -36,11 +36,6 @@ pub(super) fn rounded(x: Mat<'_>) -> Vec<f32> {
     x.data[..extent].iter().map(|&x| round(x)).collect()
 }
 
-/// How many words the panels of a matrix take.
-pub(super) fn words(rows: usize, cols: usize, width: usize) -> usize {
-    rows.next_multiple_of(width) * cols.div_ceil(2)
-}
-
 /// A stretch of `W` rows, each of them in one array.
 pub(super) type Stretch<const W: usize> = [[u32; STRETCH]; W];
 
@@ -94,7 +89,7 @@ pub(super) fn pack_rows(x: Mat<'_>, to: &mut [u32], stride: usize) {
 /// `[rows, cols]` as `[panel][pair of columns][W rows]`, with zeros where the last panel and the last pair have nothing.
 #[inline(always)]
 pub(super) fn pack<const W: usize>(turn: impl Turn, x: Mat<'_>, to: &mut [u32]) {
-    assert!(to.len() == words(x.rows, x.cols, W) && x.is_within());
+    assert!(to.len() == x.rows.next_multiple_of(W) * x.cols.div_ceil(2) && x.is_within());
     if to.is_empty() {
         return;
     }

@@ -1,0 +1,110 @@
+//! Right operands that are made ready once for many products.
+
+use super::panels::{Panels, WIDE};
+use super::rounding::rounded;
+use super::{Format, Products, bf16, single};
+use crate::aligned::Aligned;
+use crate::mat::Mat;
+
+/// The right operand of products, as these want to read it: packed, and rounded where they are in bf16.
+///
+/// A matrix of weights is multiplied by every replica of a training step and changes once. It begins empty;
+/// [`Products::prepare`] fills it, and uses the same memory when that is done anew.
+#[derive(Debug, Default)]
+pub struct Prepared {
+    rows: usize,
+    cols: usize,
+    words: Aligned<u32>,
+    by: Option<Products>,
+}
+
+impl Prepared {
+    /// All of it.
+    ///
+    /// # Panics
+    /// If nothing was prepared.
+    pub fn whole(&self) -> Right<'_> {
+        let by = self.by.expect("an operand is prepared before it is used");
+        let panels = Panels::new(self.words.as_slice(), by.layout(), self.rows, self.cols);
+        Right { operand: Operand::Packed(panels), prepared: Some(by.format) }
+    }
+}
+
+/// The right operand of a product: a matrix as it is, or one that was made ready.
+#[derive(Clone, Copy, Debug)]
+pub struct Right<'a> {
+    pub(super) operand: Operand<'a>,
+    /// Of the products that it was prepared by, if it was.
+    pub(super) prepared: Option<Format>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Operand<'a> {
+    Matrix(Mat<'a>),
+    Packed(Panels<'a>),
+}
+
+impl Operand<'_> {
+    /// Rows and columns.
+    pub(super) fn shape(&self) -> (usize, usize) {
+        match self {
+            Operand::Matrix(b) => (b.rows, b.cols),
+            Operand::Packed(b) => (b.rows, b.cols),
+        }
+    }
+}
+
+impl<'a> From<Mat<'a>> for Right<'a> {
+    fn from(matrix: Mat<'a>) -> Self {
+        Right { operand: Operand::Matrix(matrix), prepared: None }
+    }
+}
+
+impl Right<'_> {
+    /// Where parts may begin and end, apart from the end of the whole: multiples of this.
+    pub const STEP: usize = 512;
+
+    /// The rows `from .. from + rows`.
+    ///
+    /// # Panics
+    /// If they are not all there, or do not begin and end at [`STEP`](Self::STEP)s of what was packed.
+    pub fn rows_from(self, from: usize, rows: usize) -> Self {
+        let operand = match self.operand {
+            Operand::Matrix(x) => Operand::Matrix(x.rows_from(from, rows)),
+            Operand::Packed(x) => Operand::Packed(x.rows_from(from, rows)),
+        };
+        Right { operand, ..self }
+    }
+
+    /// The columns `from .. from + cols`.
+    ///
+    /// # Panics
+    /// As [`rows_from`](Self::rows_from).
+    pub fn columns(self, from: usize, cols: usize) -> Self {
+        let operand = match self.operand {
+            Operand::Matrix(x) => Operand::Matrix(x.columns(from, cols)),
+            Operand::Packed(x) => Operand::Packed(x.columns(from, cols)),
+        };
+        Right { operand, ..self }
+    }
+}
+
+const _: () = {
+    assert!(Right::STEP.is_multiple_of(WIDE));
+    assert!(Right::STEP.is_multiple_of(single::DEPTH) && Right::STEP.is_multiple_of(bf16::DEPTH));
+};
+
+impl Products {
+    /// Makes a right operand ready. The products with it are those with the matrix itself, to the bit.
+    pub fn prepare(self, matrix: Mat<'_>, to: &mut Prepared) {
+        (to.rows, to.cols, to.by) = (matrix.rows, matrix.cols, Some(self));
+        match self.format {
+            Format::F32 => single::pack_right(self.isa, matrix, &mut to.words),
+            Format::Bf16 => bf16::pack_in_hardware(self.isa, matrix, &mut to.words),
+            Format::Bf16InSoftware => {
+                let data = rounded(matrix);
+                single::pack_right(self.isa, Mat { data: &data, ..matrix }, &mut to.words);
+            }
+        }
+    }
+}
