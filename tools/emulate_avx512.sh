@@ -3,7 +3,7 @@
 # have none of it. It takes some minutes; nothing is installed and no rights are needed.
 #
 #   tools/emulate_avx512.sh                 all tests, the ignored ones too
-#   tools/emulate_avx512.sh bf16 packed     those whose names contain one of these
+#   tools/emulate_avx512.sh products packed those whose names contain one of these
 #
 # It needs cargo, and Debian 12 or later with apt-get and dpkg-deb. From the suite `trixie` of the mirror that apt uses, about 100 MB are
 # fetched: Bochs 3 (earlier ones have no BF16), a kernel, busybox and isolinux. They are kept in $EMULATOR (default: a

@@ -234,6 +234,11 @@ mod x86 {
         place: Place,
     ) {
         const { assert!(V * LANES <= COLUMNS) }
+        for i in 0..ROWS {
+            for v in 0..V {
+                _mm_prefetch::<_MM_HINT_T0>(place.to.wrapping_add(i * place.stride + v * LANES).cast());
+            }
+        }
         let mut sums = [[_mm512_setzero_ps(); V]; ROWS];
         for p in 0..pairs {
             let mut w = [_mm512_setzero_si512(); V];

@@ -197,6 +197,7 @@ unsafe fn tile<S: Simd, const R: usize, const BY_ROWS: bool>(
 ) {
     for i in 0..R {
         s.prefetch(place.to.wrapping_add(i * place.stride));
+        s.prefetch(place.to.wrapping_add(i * place.stride + S::LANES));
     }
     let mut sums = [[s.zero(); 2]; R];
     // Not a function: sums that are lent out leave their registers.
