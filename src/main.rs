@@ -7,8 +7,8 @@ use commands::{ClosedPipe, SaidElsewhere, Usage};
 use regard::group::refuse_copies;
 use std::process::ExitCode;
 
-/// The `gemm` crate asks for its packing buffers anew at each product; the system's allocator gives such large ones back to the
-/// kernel each time, and both cores wait for that.
+/// The threads of a training step ask for their packing buffers anew, in bf16 at each product; the system's allocator gives such large
+/// ones back to the kernel each time, and both cores wait for that.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
