@@ -134,14 +134,9 @@ fn blocks<K: Kernel, const BY_ROWS: bool>(
                     for (column, right) in
                         (0..wide).step_by(COLUMNS).zip(panels.chunks_exact(pairs * COLUMNS))
                     {
-                        let place = Place {
-                            // Not followed here; `wrapping_add` asks for nothing.
-                            to: c.as_ptr().wrapping_add((top + row) * c.stride + first + column),
-                            stride: c.stride,
-                            rows: ROWS.min(tall - row),
-                            columns: COLUMNS.min(wide - column),
-                            add: into == Into::Add || start > 0,
-                        };
+                        let extent = (ROWS.min(tall - row), COLUMNS.min(wide - column));
+                        let add = into == Into::Add || start > 0;
+                        let place = Place::within(&mut c, (top + row, first + column), extent, add);
                         let (left, right) = ((left.as_ptr(), stride(depth)), right.as_ptr());
                         // SAFETY: the panels are whole ones, and the place is inside C, a `&mut` view.
                         unsafe {

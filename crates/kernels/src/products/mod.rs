@@ -120,10 +120,10 @@ impl Products {
             "an operand prepared for {prepared:?} in {}",
             self.name()
         );
-        match (self.format, b) {
-            (Format::F32, b) => single::product(self.isa, c, a, b, into, threads),
-            (Format::Bf16, b) => bf16::in_hardware(self.isa, c, a, b, into, threads),
-            (Format::Bf16InSoftware, b) => {
+        match self.format {
+            Format::F32 => single::product(self.isa, c, a, b, into, threads),
+            Format::Bf16 => bf16::in_hardware(self.isa, c, a, b, into, threads),
+            Format::Bf16InSoftware => {
                 let timer = Timer::start();
                 let (left, right) =
                     (rounded(a), if let Operand::Matrix(b) = b { rounded(b) } else { Vec::new() });

@@ -1,7 +1,7 @@
 //! Right operands that are packed: blocks that stay in cache, in them panels as wide as a tile.
 
 use crate::aligned::Aligned;
-use crate::mat::Mat;
+use crate::mat::{Mat, MatMut};
 
 /// Columns of a block.
 pub(super) const WIDE: usize = 512;
@@ -101,4 +101,19 @@ pub(super) struct Place {
     pub(super) columns: usize,
     /// Whether to add to what is there.
     pub(super) add: bool,
+}
+
+impl Place {
+    /// The place in `c` that begins with that row and column.
+    #[inline(always)]
+    pub(super) fn within(
+        c: &mut MatMut<'_>,
+        (row, column): (usize, usize),
+        (rows, columns): (usize, usize),
+        add: bool,
+    ) -> Self {
+        // Not followed here; `wrapping_add` asks for nothing.
+        let to = c.as_ptr().wrapping_add(row * c.stride + column);
+        Place { to, stride: c.stride, rows, columns, add }
+    }
 }

@@ -118,14 +118,9 @@ fn blocks<S: Simd, const R: usize>(
                 weave::<R>(a.rows_from(direct, tall - direct), woven);
                 for (column, panel) in (0..wide).step_by(columns).zip(panels.chunks_exact(columns * depth)) {
                     for row in (0..tall).step_by(R) {
-                        let place = Place {
-                            // Not followed here; `wrapping_add` asks for nothing.
-                            to: c.as_ptr().wrapping_add((top + row) * c.stride + first + column),
-                            stride: c.stride,
-                            rows: R.min(tall - row),
-                            columns: columns.min(wide - column),
-                            add: into == Into::Add || start > 0,
-                        };
+                        let size = (R.min(tall - row), columns.min(wide - column));
+                        let add = into == Into::Add || start > 0;
+                        let place = Place::within(&mut c, (top + row, first + column), size, add);
                         let left = a.data.as_ptr().wrapping_add(row * a.row_stride);
                         if row < direct && column == 0 {
                             ask_for::<S, R>(

@@ -26,8 +26,8 @@ impl<'a> From<&'a Vec<f32>> for Weights<'a> {
 
 impl<'a> Weights<'a> {
     /// With matrices that were made ready from these weights.
-    pub fn with_ready(flat: &'a [f32], ready: Option<&'a ReadyMatrices>) -> Self {
-        Weights { flat, ready }
+    pub fn with_ready(flat: &'a [f32], ready: &'a ReadyMatrices) -> Self {
+        Weights { flat, ready: Some(ready) }
     }
 
     /// `W`, of that shape at the beginning of a parameter, as the right operand of `x·W`.

@@ -140,8 +140,8 @@ pub struct Trainer {
     first_moments: Vec<f32>,
     second_moments: Vec<f32>,
     replicas: Vec<Replica>,
-    /// Matrices of the weights as the products of all replicas read them, once [`with_products`](Self::with_products) has said how.
-    ready: Option<ReadyMatrices>,
+    /// Matrices of the weights as the products of all replicas read them.
+    ready: ReadyMatrices,
     exchange: Exchange,
     /// Whether steps overlap, the buckets in the order in which they then leave, and which way the last step went and how many
     /// seconds it took a token.
@@ -161,6 +161,13 @@ struct Sums {
     busy: Duration,
     products: Duration,
     stop: bool,
+}
+
+/// Room for the matrices that are packed once a step. Packing is cheap beside a product of hundreds of rows; but rounding is not, and the loss
+/// reads the output's matrix for a few rows at a time.
+fn ready(model: &Transformer, products: Products) -> ReadyMatrices {
+    let output = model.output();
+    ReadyMatrices::new(products, model.matrices().filter(|&(param, _)| products.round() || param == output))
 }
 
 impl Trainer {
@@ -195,8 +202,8 @@ impl Trainer {
                 .map(|i| Replica { tape: Tape::new(isa, cores(i)), gradients: vec![0.0; n] })
                 .collect(),
             weights,
+            ready: ready(&model, Products::f32(isa)),
             model,
-            ready: None,
             exchange: Exchange::alone(n),
             pace: Pace::new(Overlap::Off),
             parcels: Arc::default(),
@@ -211,11 +218,7 @@ impl Trainer {
     /// product stay in f32.
     pub fn with_products(mut self, products: Products) -> Self {
         self.replicas.iter_mut().for_each(|replica| replica.tape.set_products(products));
-        // Packing is cheap beside a product of hundreds of rows. Rounding is not, and the loss reads the output's matrix for a few rows
-        // at a time.
-        let output = self.model.output();
-        let matrices = self.model.matrices().filter(|&(param, _)| products.round() || param == output);
-        self.ready = Some(ReadyMatrices::new(products, matrices));
+        self.ready = ready(&self.model, products);
         self
     }
 
@@ -419,10 +422,8 @@ impl Trainer {
                 ranges.into_iter().map(part).collect()
             })
             .collect();
-        if let Some(ready) = &mut self.ready {
-            over_threads(self.replicas.len(), ready.renew(&self.weights), Renewal::run);
-        }
-        let (model, weights) = (&self.model, Weights::with_ready(&self.weights, self.ready.as_ref()));
+        over_threads(self.replicas.len(), self.ready.renew(&self.weights), Renewal::run);
+        let (model, weights) = (&self.model, Weights::with_ready(&self.weights, &self.ready));
         let work = &Work { model, weights, parts: &parts, settings, key };
         let (isa, parcels, exchange) = (self.isa, &self.parcels, &mut self.exchange);
         let (mut outboxes, inboxes): (Vec<_>, Vec<_>) = self
