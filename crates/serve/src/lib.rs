@@ -1,14 +1,12 @@
 //! Translators over HTTP: LibreTranslate's API, more about what happens inside, and the page.
 //!
 //! [`router`] makes the whole application as one value that can be called without a socket; [`run`] puts it behind a listener until a
-//! signal comes. A request's text becomes sentences (`document`, `html`), the sentences wait in their model's queue
-//! (`batcher`), and their translations become the text again, with what must not change put back (`protect`).
+//! signal comes. A request's text becomes sentences (`regard_documents`), the sentences wait in their model's queue
+//! (`batcher`), and their translations become the text again.
 
 mod api;
 mod batcher;
-mod document;
 mod error;
-mod html;
 mod languages;
 mod limits;
 mod listen;
@@ -16,10 +14,8 @@ mod metrics;
 mod models;
 mod page;
 mod params;
-mod protect;
 mod service;
 mod spec;
-mod words;
 
 pub use batcher::Batching;
 pub use limits::{Keys, Limits};

@@ -2,13 +2,11 @@
 
 use crate::App;
 use crate::batcher::{Failure, Search, Sentence as Queued, Ticket};
-use crate::document::{Document, Rendered, Sentence};
 use crate::error::{ApiError, ApiResult};
 use crate::languages::Route;
-use crate::protect::restore;
-use crate::words::Spoken;
 use axum::http::StatusCode;
 use regard::translator::Line;
+use regard_documents::{Document, Rendered, Sentence, Translation};
 
 /// What is wanted beside the best translation.
 #[derive(Clone, Copy, Debug, Default)]
@@ -63,10 +61,10 @@ impl App {
         let count = 1 + wishes.alternatives;
         let queued = read.iter().zip(&sentences).map(|(read, s)| read.queued(s, count, wishes.alignment));
         let lines = self.submit(last, queued.collect())?.wait().await?;
-        let mut nbest: Vec<Vec<Spoken>> =
+        let mut nbest: Vec<Vec<Translation>> =
             lines.iter().zip(&read).map(|(line, read)| read.candidates(line)).collect();
         for (sentence, candidates) in sentences.iter().zip(&mut nbest) {
-            candidates.iter_mut().for_each(|spoken| mend(sentence, spoken));
+            candidates.iter_mut().for_each(|translation| sentence.restore(translation));
         }
         let mut rest = nbest.as_slice();
         let outcomes = texts.iter().map(|(source, document)| {
@@ -104,44 +102,37 @@ impl App {
 
 /// What a model reads: the sentence itself, or what the model before it said.
 #[derive(Debug)]
-pub(crate) struct Read(Option<Spoken>);
+pub(crate) struct Read(Option<Translation>);
 
 impl Read {
     pub(crate) fn queued(&self, sentence: &Sentence, nbest: usize, alignment: bool) -> Queued {
-        let text = self.0.as_ref().map_or_else(|| sentence.text.clone(), Spoken::text);
+        let text = self.0.as_ref().map_or_else(|| sentence.text.clone(), Translation::text);
         let attention = alignment || sentence.needs_alignment();
         Queued::new(text, Search { nbest, attention })
     }
 
     /// What became of it, as translations of the sentence.
-    fn candidates(&self, line: &Line) -> Vec<Spoken> {
+    fn candidates(&self, line: &Line) -> Vec<Translation> {
         if line.candidates.is_empty() {
             // The model before it said nothing; what must come through still does.
-            return vec![Spoken::default()];
+            return vec![Translation::default()];
         }
-        let spoken = line.candidates.iter().map(Spoken::new);
+        let translation = line.candidates.iter().map(Translation::new);
         match &self.0 {
-            None => spoken.collect(),
-            Some(before) => spoken.map(|spoken| spoken.after(before)).collect(),
+            None => translation.collect(),
+            Some(before) => translation.map(|translation| translation.after(before)).collect(),
         }
     }
 
-    pub(crate) fn best(&self, line: &Line) -> Spoken {
+    pub(crate) fn best(&self, line: &Line) -> Translation {
         self.candidates(line).into_iter().next().unwrap_or_default()
     }
 }
 
-/// Puts back what the translation of a sentence must have.
-pub(crate) fn mend(sentence: &Sentence, spoken: &mut Spoken) {
-    if !sentence.protected.is_empty() {
-        restore(&sentence.text, &sentence.protected, spoken);
-    }
-}
-
 /// A text and its alternatives: the n-th best of each sentence together, those that differ.
-fn assemble(source: &str, document: &Document, nbest: &[Vec<Spoken>], alternatives: usize) -> Outcome {
+fn assemble(source: &str, document: &Document, nbest: &[Vec<Translation>], alternatives: usize) -> Outcome {
     let rendered = |n: usize| {
-        let nth = |c: &Vec<Spoken>| c.get(n).or(c.last()).cloned().unwrap_or_default();
+        let nth = |c: &Vec<Translation>| c.get(n).or(c.last()).cloned().unwrap_or_default();
         document.render(source, &nbest.iter().map(nth).collect::<Vec<_>>())
     };
     let best = rendered(0);

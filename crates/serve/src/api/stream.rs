@@ -3,16 +3,14 @@
 use super::translate::{Wanted, document};
 use crate::App;
 use crate::batcher::Growth;
-use crate::document::{Document, Sentence};
 use crate::error::{ApiError, ApiResult, typed};
 use crate::languages::Route;
 use crate::params::{Call, Texts};
-use crate::service::mend;
-use crate::words::Spoken;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use http_body::Frame;
+use regard_documents::{Document, Sentence, Translation};
 use serde::Serialize;
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -138,9 +136,10 @@ async fn follow(
         }
     }
     let lines = ticket.wait().await.map_err(ApiError::from)?;
-    let mut spoken: Vec<Spoken> = lines.iter().zip(&read).map(|(line, read)| read.best(line)).collect();
-    sentences.iter().zip(&mut spoken).for_each(|(sentence, spoken)| mend(sentence, spoken));
-    Ok(document.render(source, &spoken).text)
+    let mut translation: Vec<Translation> =
+        lines.iter().zip(&read).map(|(line, read)| read.best(line)).collect();
+    sentences.iter().zip(&mut translation).for_each(|(sentence, translation)| sentence.restore(translation));
+    Ok(document.render(source, &translation).text)
 }
 
 fn grow(parts: &mut [Vec<String>], growth: Growth) {

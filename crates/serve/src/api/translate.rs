@@ -1,13 +1,12 @@
 //! `POST /translate`.
 
 use crate::App;
-use crate::document::Document;
 use crate::error::{ApiError, ApiResult, ok};
-use crate::html;
 use crate::languages::Route;
 use crate::params::{Call, Texts};
 use crate::service::{Outcome, Wishes};
 use axum::extract::State;
+use regard_documents::{Document, html};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Where the tags of a sentence go in its translation: around the words that attended to the words they were around.
 
 use super::{Entities, escape_with};
-use crate::words::{Spoken, Word, word_ranges};
+use crate::words::{Translation, Word, word_ranges};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -93,12 +93,14 @@ impl Markup {
     }
 
     /// The translation with the tags in it.
-    pub(crate) fn render(&self, source: &str, spoken: &Spoken) -> String {
+    pub(crate) fn render(&self, source: &str, translation: &Translation) -> String {
         let ranges = word_ranges(source);
         let mut opaque = self.opaque.clone();
-        let words: Vec<String> = spoken.0.iter().map(|word| self.word(&word.text, &mut opaque)).collect();
+        let words: Vec<String> =
+            translation.0.iter().map(|word| self.word(&word.text, &mut opaque)).collect();
         let frame = Frame { target: 0..words.len(), source: 0..ranges.len() };
-        let layout = Layout { markup: self, source, ranges: &ranges, spoken: &spoken.0, words: &words };
+        let layout =
+            Layout { markup: self, source, ranges: &ranges, translation: &translation.0, words: &words };
         let mut text = layout.chunks(None, &frame).join(" ");
         // What did not come through stands at the end rather than nowhere.
         for (_, raw) in opaque {
@@ -126,7 +128,7 @@ struct Layout<'a> {
     markup: &'a Markup,
     source: &'a str,
     ranges: &'a [Range<usize>],
-    spoken: &'a [Word],
+    translation: &'a [Word],
     words: &'a [String],
 }
 
@@ -193,9 +195,10 @@ impl Layout<'_> {
     fn place(&self, element: &Element, frame: &Frame, taken: &[bool]) -> Range<usize> {
         let own = self.own(element);
         let is_point = element.range.is_empty() && !element.from_before && !element.goes_on;
-        let belongs = |&t: &usize| !taken[t] && self.spoken[t].from.is_some_and(|from| own.contains(&from));
+        let belongs =
+            |&t: &usize| !taken[t] && self.translation[t].from.is_some_and(|from| own.contains(&from));
         if is_point {
-            let next = |&t: &usize| self.spoken[t].from == Some(own.start);
+            let next = |&t: &usize| self.translation[t].from == Some(own.start);
             let at = match own.start >= frame.source.end {
                 true => frame.target.end,
                 false => frame.target.clone().find(next).unwrap_or_else(|| in_proportion(own.start, frame)),

@@ -8,7 +8,7 @@ mod entities;
 mod place;
 mod tokens;
 
-pub(crate) use entities::{Entities, escape_with};
+pub use entities::{Entities, escape_with};
 pub(crate) use place::Markup;
 
 use crate::document::{Document, sentences};
@@ -25,7 +25,7 @@ const TAGS: usize = 500;
 const DEPTH: usize = 100;
 
 /// The document of a text with markup.
-pub(crate) fn document(html: &str) -> Document {
+pub fn document(html: &str) -> Document {
     let mut document = Document::default();
     let mut segment = Segment::default();
     for token in tokens(html) {

@@ -5,7 +5,7 @@
 //! or, where there is none, behind the word that attended to what stands before it. A number counts as unharmed if its digits are
 //! there: 1,000.5 may become 1.000,5.
 
-use crate::words::{Spoken, Word, word_ranges};
+use crate::words::{Translation, Word, word_ranges};
 use regex::Regex;
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -80,14 +80,14 @@ pub(crate) fn without_outer_emoji(text: &str, range: Range<usize>) -> Range<usiz
 }
 
 /// Puts back what of `protected` the translation of `source` lacks, and holds each of them together as one word.
-pub(crate) fn restore(source: &str, protected: &[Range<usize>], spoken: &mut Spoken) {
+pub(crate) fn restore(source: &str, protected: &[Range<usize>], translation: &mut Translation) {
     let words = word_ranges(source);
     // What is found is put aside, so that it is neither found nor overwritten a second time.
-    let mut settled: Vec<bool> = vec![false; spoken.0.len()];
+    let mut settled: Vec<bool> = vec![false; translation.0.len()];
     let mut missing = Vec::new();
     for range in protected {
         let span = &source[range.clone()];
-        if !settle(span, spoken, &mut settled) {
+        if !settle(span, translation, &mut settled) {
             missing.push(range);
         }
     }
@@ -95,30 +95,30 @@ pub(crate) fn restore(source: &str, protected: &[Range<usize>], spoken: &mut Spo
         let span = &source[range.clone()];
         let of = |word: usize| words[word].start < range.end && range.start < words[word].end;
         let own: Vec<usize> = (0..words.len()).filter(|&word| of(word)).collect();
-        put_back(span, &own, spoken, &mut settled);
+        put_back(span, &own, translation, &mut settled);
     }
 }
 
 /// Finds the span among the words that are not settled; if it is there in another spacing or case, it is written as it should be.
-fn settle(span: &str, spoken: &mut Spoken, settled: &mut Vec<bool>) -> bool {
-    for first in 0..spoken.0.len() {
+fn settle(span: &str, translation: &mut Translation, settled: &mut Vec<bool>) -> bool {
+    for first in 0..translation.0.len() {
         if settled[first] {
             continue;
         }
-        let Some((last, before, after)) = spelt(span, &spoken.0[first..], &settled[first..]) else {
+        let Some((last, before, after)) = spelt(span, &translation.0[first..], &settled[first..]) else {
             continue;
         };
         let last = first + last;
         let exact = match span.starts_with(|c: char| c.is_ascii_digit()) {
             // Separators may be the target language's.
             true => {
-                let text: Vec<&str> = spoken.0[first..=last].iter().map(|w| w.text.as_str()).collect();
+                let text: Vec<&str> = translation.0[first..=last].iter().map(|w| w.text.as_str()).collect();
                 text.join(" ")
             }
             false => format!("{before}{span}{after}"),
         };
-        spoken.0[first].text = exact;
-        spoken.0.drain(first + 1..=last);
+        translation.0[first].text = exact;
+        translation.0.drain(first + 1..=last);
         settled[first] = true;
         settled.drain(first + 1..=last);
         return true;
@@ -186,27 +186,30 @@ fn used_up(text: &str, wanted: &[char], matched: usize, counts: &impl Fn(&char) 
 }
 
 /// Puts a span that is not there at the word that attended to its words, or behind one that attended to what precedes them.
-fn put_back(span: &str, own: &[usize], spoken: &mut Spoken, settled: &mut Vec<bool>) {
+fn put_back(span: &str, own: &[usize], translation: &mut Translation, settled: &mut Vec<bool>) {
     let from = own.first().copied();
     let attends = |word: &Word| word.from.is_some_and(|from| own.contains(&from));
     // A word much longer than the span is no failed copy of it: in a language without spaces it is the whole sentence.
     let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).count();
     let most = 12.max(2 * letters(span));
-    let mut places = spoken.0.iter().enumerate().filter(|(i, w)| attends(w) && !settled[*i]);
+    let mut places = translation.0.iter().enumerate().filter(|(i, w)| attends(w) && !settled[*i]);
     if let Some((at, word)) = places.find(|(_, w)| letters(&w.text) <= most) {
         let kept = word.text.trim_end_matches(['.', ',', '!', '?', ';', ':', ')', '"', '”', '»']).len();
         let mark = word.text[kept..].to_owned();
-        spoken.0[at] = Word::new(format!("{span}{mark}"), from);
+        translation.0[at] = Word::new(format!("{span}{mark}"), from);
         settled[at] = true;
         return;
     }
     let before = |word: &Word| word.from.is_some_and(|w| from.is_some_and(|from| w <= from));
-    let nearest =
-        (0..spoken.0.len()).filter(|&i| before(&spoken.0[i])).max_by_key(|&i| (spoken.0[i].from, i));
+    let nearest = (0..translation.0.len())
+        .filter(|&i| before(&translation.0[i]))
+        .max_by_key(|&i| (translation.0[i].from, i));
     // Everything attended to what comes later: before the first of it.
-    let next = (0..spoken.0.len()).filter(|&i| spoken.0[i].from.is_some()).min_by_key(|&i| spoken.0[i].from);
-    let at = nearest.map(|i| i + 1).or(next).unwrap_or(spoken.0.len());
-    spoken.0.insert(at, Word::new(span, from));
+    let next = (0..translation.0.len())
+        .filter(|&i| translation.0[i].from.is_some())
+        .min_by_key(|&i| translation.0[i].from);
+    let at = nearest.map(|i| i + 1).or(next).unwrap_or(translation.0.len());
+    translation.0.insert(at, Word::new(span, from));
     settled.insert(at, true);
 }
 
@@ -258,9 +261,10 @@ mod tests {
     }
 
     fn restored(source: &str, words: &[(&str, usize)]) -> String {
-        let mut spoken = Spoken(words.iter().map(|(text, from)| Word::new(*text, Some(*from))).collect());
-        restore(source, &protected(source), &mut spoken);
-        spoken.text()
+        let mut translation =
+            Translation(words.iter().map(|(text, from)| Word::new(*text, Some(*from))).collect());
+        restore(source, &protected(source), &mut translation);
+        translation.text()
     }
 
     #[test]

@@ -1,14 +1,14 @@
 use super::*;
-use crate::words::{Spoken, Word};
+use crate::words::{Translation, Word};
 
 /// Translates each sentence by turning the order of its words round, in capitals; a mark at the end stays there.
 fn backwards(html: &str) -> String {
     let document = document(html);
-    let spoken: Vec<Spoken> = document.sentences.iter().map(|s| reversed(&s.text)).collect();
-    document.render(html, &spoken).text
+    let translation: Vec<Translation> = document.sentences.iter().map(|s| reversed(&s.text)).collect();
+    document.render(html, &translation).text
 }
 
-fn reversed(text: &str) -> Spoken {
+fn reversed(text: &str) -> Translation {
     let (body, mark) = match text.strip_suffix('.') {
         Some(body) => (body, "."),
         None => (text, ""),
@@ -19,21 +19,21 @@ fn reversed(text: &str) -> Spoken {
     if let Some(last) = turned.last_mut() {
         last.text.push_str(mark);
     }
-    Spoken(turned)
+    Translation(turned)
 }
 
 fn unchanged(html: &str) -> String {
     let document = document(html);
-    let spoken: Vec<Spoken> = document
+    let translation: Vec<Translation> = document
         .sentences
         .iter()
         .map(|s| {
-            let mut spoken = Spoken::same(&s.text.split_whitespace().collect::<Vec<_>>().join(" "));
-            crate::service::mend(s, &mut spoken);
-            spoken
+            let mut translation = Translation::same(&s.text.split_whitespace().collect::<Vec<_>>().join(" "));
+            s.restore(&mut translation);
+            translation
         })
         .collect();
-    document.render(html, &spoken).text
+    document.render(html, &translation).text
 }
 
 #[test]
@@ -95,8 +95,8 @@ fn tags_go_with_their_words() {
     assert_eq!(backwards("the dog <b>runs</b>."), "<b>RUNS</b> DOG THE.");
     // The mark of the last word stood behind the element.
     assert_eq!(backwards("runs the <b>dog</b>."), "<b>DOG</b> THE RUNS.");
-    let spoken = Spoken(vec![Word::new("LE", Some(0)), Word::new("CHIEN.", Some(1))]);
-    assert_eq!(document("the <b>dog</b>.").render("", &[spoken]).text, "LE <b>CHIEN</b>.");
+    let translation = Translation(vec![Word::new("LE", Some(0)), Word::new("CHIEN.", Some(1))]);
+    assert_eq!(document("the <b>dog</b>.").render("", &[translation]).text, "LE <b>CHIEN</b>.");
 }
 
 #[test]

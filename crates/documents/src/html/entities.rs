@@ -77,7 +77,7 @@ const NAMED: [(&str, char); 69] = [
 
 /// How the characters were written that stood as entities.
 #[derive(Debug, Default)]
-pub(crate) struct Entities {
+pub struct Entities {
     written: HashMap<char, String>,
     read: HashMap<String, char>,
     /// How many stand-ins of the private use area are taken.
@@ -142,7 +142,7 @@ fn character(name: &str) -> Option<char> {
 }
 
 /// The text as HTML: characters that were written as entities are written so again, and none can be taken for markup.
-pub(crate) fn escape_with(text: &str, entities: &Entities) -> String {
+pub fn escape_with(text: &str, entities: &Entities) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match (entities.written.get(&c), c) {

@@ -1,17 +1,18 @@
 //! A text as the sentences that are translated and everything between them, which is kept.
 
 use crate::html::{Entities, Markup, escape_with};
-use crate::protect::{is_translatable, protected, within, without_outer_emoji};
-use crate::words::Spoken;
+use crate::protect::{is_translatable, protected, restore, within, without_outer_emoji};
+use crate::words::Translation;
 use regard::translator::sentence_ranges;
 use std::ops::Range;
 use std::sync::Arc;
 
 /// A text on its way.
 #[derive(Debug, Default)]
-pub(crate) struct Document {
+pub struct Document {
     pieces: Vec<Piece>,
-    pub(crate) sentences: Vec<Sentence>,
+    /// What is translated, in the order of the text.
+    pub sentences: Vec<Sentence>,
 }
 
 #[derive(Debug)]
@@ -22,28 +23,38 @@ enum Piece {
 
 /// A sentence that is translated.
 #[derive(Debug)]
-pub(crate) struct Sentence {
-    pub(crate) text: String,
+pub struct Sentence {
+    /// What the model reads.
+    pub text: String,
     /// Where it begins in the text, in bytes; not known in HTML.
     start: usize,
     /// What must come through unharmed, in bytes of the sentence.
-    pub(crate) protected: Vec<Range<usize>>,
+    pub protected: Vec<Range<usize>>,
     /// The tags inside it.
     pub(crate) markup: Option<Arc<Markup>>,
 }
 
 impl Sentence {
     /// Whether its translation needs to know which word belongs to which.
-    pub(crate) fn needs_alignment(&self) -> bool {
+    pub fn needs_alignment(&self) -> bool {
         !self.protected.is_empty() || self.markup.is_some()
+    }
+
+    /// Puts back the protected spans that its translation lacks.
+    pub fn restore(&self, translation: &mut Translation) {
+        if !self.protected.is_empty() {
+            restore(&self.text, &self.protected, translation);
+        }
     }
 }
 
 /// A translated text, and which of its characters belong to which: start and end in the source, start and end in the translation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Rendered {
-    pub(crate) text: String,
-    pub(crate) alignment: Vec<[usize; 4]>,
+pub struct Rendered {
+    /// The translated text.
+    pub text: String,
+    /// `[source start, source end, target start, target end]` in characters, for each pair of words.
+    pub alignment: Vec<[usize; 4]>,
 }
 
 /// Bytes of a sentence at most: more than most models read in one go.
@@ -107,7 +118,7 @@ fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
 
 impl Document {
     /// Plain text: every line by itself, its sentences one by one.
-    pub(crate) fn plain(text: &str) -> Self {
+    pub fn plain(text: &str) -> Self {
         let mut document = Document::default();
         let mut at = 0;
         for line in text.split_inclusive('\n') {
@@ -155,16 +166,16 @@ impl Document {
     }
 
     /// All that is translated, for finding out its language.
-    pub(crate) fn words(&self) -> String {
+    pub fn words(&self) -> String {
         self.sentences.iter().map(|sentence| sentence.text.as_str()).collect::<Vec<_>>().join(" ")
     }
 
     /// The text with its sentences replaced; `source` is what the document was made of.
-    pub(crate) fn render(&self, source: &str, spoken: &[Spoken]) -> Rendered {
+    pub fn render(&self, source: &str, translation: &[Translation]) -> Rendered {
         let mut out = Rendered::default();
         let mut source_characters = Characters::new(source);
         let mut target_characters = 0;
-        let mut sentences = self.sentences.iter().zip(spoken);
+        let mut sentences = self.sentences.iter().zip(translation);
         for piece in &self.pieces {
             let before = out.text.len();
             match (piece, piece.is_sentence().then(|| sentences.next()).flatten()) {
@@ -190,7 +201,7 @@ impl Document {
     }
 
     /// What can be shown while the sentences come in: all before the first that has said nothing yet.
-    pub(crate) fn so_far(&self, said: &[Option<String>]) -> String {
+    pub fn so_far(&self, said: &[Option<String>]) -> String {
         let mut out = String::new();
         let mut said = said.iter().zip(&self.sentences);
         for piece in &self.pieces {
@@ -251,10 +262,10 @@ mod tests {
         let text = "  One dog. Two dogs!\r\n\r\n\tThree \n12 %\n🙂 Four 🙂\n\n";
         let document = Document::plain(text);
         assert_eq!(texts(&document), ["One dog.", "Two dogs!", "Three", "Four"]);
-        let same: Vec<Spoken> = document.sentences.iter().map(|s| Spoken::same(&s.text)).collect();
+        let same: Vec<Translation> = document.sentences.iter().map(|s| Translation::same(&s.text)).collect();
         assert_eq!(document.render(text, &same).text, text);
-        let upper: Vec<Spoken> =
-            document.sentences.iter().map(|s| Spoken::same(&s.text.to_uppercase())).collect();
+        let upper: Vec<Translation> =
+            document.sentences.iter().map(|s| Translation::same(&s.text.to_uppercase())).collect();
         let wanted = "  ONE DOG. TWO DOGS!\r\n\r\n\tTHREE \n12 %\n🙂 FOUR 🙂\n\n";
         assert_eq!(document.render(text, &upper).text, wanted);
     }
@@ -281,7 +292,8 @@ mod tests {
         ] {
             let text = text(&long);
             let document = Document::plain(&text);
-            let same: Vec<Spoken> = document.sentences.iter().map(|s| Spoken::same(&s.text)).collect();
+            let same: Vec<Translation> =
+                document.sentences.iter().map(|s| Translation::same(&s.text)).collect();
             assert_eq!(document.render(&text, &same).text, text);
             assert!(texts(&document).iter().all(|s| s.len() <= LONGEST), "{:?}", texts(&document));
             let spans = protected(&long).len();
@@ -306,10 +318,10 @@ mod tests {
         let document = Document::plain(text);
         assert_eq!(texts(&document), ["é: ja.", "Der Hund"]);
         let words = |list: &[(&str, usize)]| {
-            Spoken(list.iter().map(|(text, from)| Word::new(*text, Some(*from))).collect())
+            Translation(list.iter().map(|(text, from)| Word::new(*text, Some(*from))).collect())
         };
-        let spoken = [words(&[("yés", 1)]), words(&[("dog", 1), ("the", 0)])];
-        let rendered = document.render(text, &spoken);
+        let translation = [words(&[("yés", 1)]), words(&[("dog", 1), ("the", 0)])];
+        let rendered = document.render(text, &translation);
         assert_eq!(rendered.text, "yés\ndog the");
         assert_eq!(rendered.alignment, [[3, 6, 0, 3], [11, 15, 4, 7], [7, 10, 8, 11]]);
     }

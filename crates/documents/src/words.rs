@@ -20,25 +20,27 @@ pub(crate) fn word_ranges(text: &str) -> Vec<Range<usize>> {
 
 /// A word of a translation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Word {
-    pub(crate) text: String,
+pub struct Word {
+    /// The word, with its punctuation.
+    pub text: String,
     /// The source word that it attended to most, if that is known.
-    pub(crate) from: Option<usize>,
+    pub from: Option<usize>,
 }
 
 impl Word {
-    pub(crate) fn new(text: impl Into<String>, from: Option<usize>) -> Self {
+    /// A word that was translated from the source word `from`.
+    pub fn new(text: impl Into<String>, from: Option<usize>) -> Self {
         Word { text: text.into(), from }
     }
 }
 
 /// The translation of a sentence, word by word.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Spoken(pub(crate) Vec<Word>);
+pub struct Translation(pub(crate) Vec<Word>);
 
-impl Spoken {
+impl Translation {
     /// From what the search found.
-    pub(crate) fn new(candidate: &Candidate) -> Self {
+    pub fn new(candidate: &Candidate) -> Self {
         // A line break inside of a sentence would make two lines of one.
         let plain = |text: &str| text.chars().filter(|c| !c.is_control()).collect::<String>();
         let mut words: Vec<Word> =
@@ -48,23 +50,24 @@ impl Spoken {
                 word.from = Some(source);
             }
         }
-        Spoken(words)
+        Translation(words)
     }
 
     /// A text that is its own translation.
     #[cfg(test)]
-    pub(crate) fn same(text: &str) -> Self {
+    pub fn same(text: &str) -> Self {
         let words = text.split(' ').enumerate().map(|(i, word)| Word::new(word, Some(i)));
-        Spoken(words.collect())
+        Translation(words.collect())
     }
 
-    pub(crate) fn text(&self) -> String {
+    /// The words with spaces between them.
+    pub fn text(&self) -> String {
         let words: Vec<&str> = self.0.iter().map(|word| word.text.as_str()).collect();
         words.join(" ")
     }
 
     /// As a translation of what `first` translates: `self` is a translation of `first`.
-    pub(crate) fn after(mut self, first: &Spoken) -> Self {
+    pub fn after(mut self, first: &Translation) -> Self {
         for word in &mut self.0 {
             word.from = word.from.and_then(|middle| first.0.get(middle)?.from);
         }
@@ -72,7 +75,7 @@ impl Spoken {
     }
 
     /// Pairs of places, in bytes of the source and of the translation.
-    pub(crate) fn pairs(&self, source: &str) -> Vec<(Range<usize>, Range<usize>)> {
+    pub fn pairs(&self, source: &str) -> Vec<(Range<usize>, Range<usize>)> {
         let ranges = word_ranges(source);
         let mut at = 0;
         let mut pairs = Vec::new();
@@ -101,7 +104,7 @@ mod tests {
     fn two_translations_in_a_row_are_one() {
         // "the red house" → "la maison rouge" → "das rote Haus"
         let words = |list: &[(&str, usize)]| {
-            Spoken(list.iter().map(|(text, from)| Word::new(*text, Some(*from))).collect())
+            Translation(list.iter().map(|(text, from)| Word::new(*text, Some(*from))).collect())
         };
         let first = words(&[("la", 0), ("maison", 2), ("rouge", 1)]);
         let both = words(&[("das", 0), ("rote", 2), ("Haus", 1)]).after(&first);

@@ -1,0 +1,13 @@
+//! A text on its way through a translator: cut into sentences, with everything kept that must not change, and put together again.
+//!
+//! [`Document::plain`] and [`html::document`] take a text apart; the sentences go through a model; [`Sentence::restore`] puts back what the
+//! model lost of addresses, placeholders and numbers; [`Document::render`] makes the translated text.
+
+pub mod html;
+
+mod document;
+mod protect;
+mod words;
+
+pub use document::{Document, Rendered, Sentence};
+pub use words::{Translation, Word};
