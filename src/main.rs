@@ -4,7 +4,7 @@ mod commands;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{ClosedPipe, SaidElsewhere, Usage};
-use regard::group::refuse_copies;
+use regard::train::group::refuse_copies;
 use std::process::ExitCode;
 
 /// The threads of a training step ask for their packing buffers anew, in bf16 at each product; the system's allocator gives such large
@@ -44,6 +44,7 @@ enum Command {
     /// Translate a test set and score the result: BLEU, chrF, TER and speed
     Evaluate(commands::evaluate::Arguments),
     /// Answer translation requests over HTTP, with LibreTranslate's API and a page to look inside
+    #[cfg(feature = "serve")]
     Serve(Box<commands::serve::Arguments>),
     /// Look at the attention of a sentence and its translation
     Look(commands::look::Arguments),
@@ -52,6 +53,7 @@ enum Command {
     /// Show and count the pieces of text, decode them, or train a tokenizer alone
     Tokenize(commands::tokenize::Arguments),
     /// Run a comparison: encoders, positions, scale, heads, … with tables, pictures and a page
+    #[cfg(feature = "studies")]
     Study(commands::study::Arguments),
     /// Print the completions of a shell
     Completions(commands::completions::Arguments),
@@ -72,6 +74,7 @@ impl Command {
             Command::Quantize(_) => Some("quantize"),
             Command::Quickstart(_) => Some("quickstart"),
             Command::Evaluate(_) => Some("evaluate"),
+            #[cfg(feature = "serve")]
             Command::Serve(_) => Some("serve"),
             Command::Tokenize(_) => Some("tokenize"),
             _ => None,
@@ -95,10 +98,12 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => commands::bench::run(arguments),
         Command::Translate(arguments) => commands::translate::run(arguments),
         Command::Evaluate(arguments) => commands::evaluate::run(arguments),
+        #[cfg(feature = "serve")]
         Command::Serve(arguments) => commands::serve::run(*arguments),
         Command::Look(arguments) => commands::look::run(arguments),
         Command::Score(arguments) => commands::score::run(arguments),
         Command::Tokenize(arguments) => commands::tokenize::run(arguments),
+        #[cfg(feature = "studies")]
         Command::Study(arguments) => commands::study::run(arguments),
         Command::Completions(arguments) => commands::completions::run(arguments),
         Command::Man(arguments) => commands::man::run(arguments),

@@ -2,11 +2,12 @@
 
 use crate::invariants::{batch, small, trainer, variants};
 use crate::train::{command, finish, losses, write_corpus};
-use regard::autograd::Tape;
 use regard::batch::Batch;
 use regard::formats::Model;
-use regard::model::{LossSettings, ModelConfig, loss};
+use regard::model::ModelConfig;
 use regard::train::Trainer;
+use regard::train::autograd::Tape;
+use regard::train::{LossSettings, loss};
 use regard::{Isa, Products};
 use std::path::Path;
 use std::process::Command;

@@ -4,8 +4,10 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use regard::corpus::{CacheState, Corpus, Filters, Inputs, Pair, Pairs, Reason, Side, train_tokenizers};
 use regard::text::{Segmentation, TokenizerPair, TokenizerSettings};
+use regard::train::corpus::{
+    CacheState, Corpus, Filters, Inputs, Pair, Pairs, Reason, Side, train_tokenizers,
+};
 use tempfile::TempDir;
 
 use crate::text::{sentences, trained};

@@ -2,15 +2,15 @@
 
 use crate::text::trained;
 use regard::Isa;
-use regard::autograd::Tape;
 use regard::batch::{Batch, Packed};
 use regard::decode::{self, Engine, score_pairs};
 use regard::formats::{GenerationConfig, Languages, Model, Precision, average};
 use regard::model::{
-    Activation, Combine, Direction, EncoderKind, ModelConfig, NormPlace, Positions, Taped, Transformer,
-    Tying, token_losses,
+    Activation, Combine, Direction, EncoderKind, ModelConfig, NormPlace, Positions, Transformer, Tying,
 };
 use regard::text::{Segmentation, TokenizerPair};
+use regard::train::autograd::Tape;
+use regard::train::{Taped, token_losses};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fs;

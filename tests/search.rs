@@ -2,13 +2,14 @@
 
 use crate::invariants::{WORDS, encoders, sentences, small, variants};
 use regard::Isa;
-use regard::autograd::Tape;
 use regard::batch::Batch;
 use regard::decode::{
     EarlyStopping, Engine, Hypothesis, LengthPenalty, Precision, Sampling, SearchOptions, Shortlist,
     ShortlistSize, score_pairs, search, search_ensemble,
 };
-use regard::model::{ModelConfig, Positions, Transformer, token_losses};
+use regard::model::{ModelConfig, Positions, Transformer};
+use regard::train::autograd::Tape;
+use regard::train::token_losses;
 use regard_kernels::CountingAllocator;
 use std::sync::Arc;
 

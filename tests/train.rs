@@ -1,5 +1,6 @@
 //! Training runs: resumed to the bit, killed at any moment, refused with a clear message. Models of a few thousand weights.
 
+use regard::Isa;
 use regard::formats::Model;
 use regard::model::{ModelConfig, Preset};
 use regard::train::config::{DataConfig, Every};
@@ -7,7 +8,7 @@ use regard::train::{
     End, Outcome, Progress, Record, Schedule, ScheduleKind, StepRecord, TrainConfig, ValidationRecord,
     read_log, resumed_config, train,
 };
-use regard::{Isa, builtin};
+use regard_sample_corpus as builtin;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -293,8 +294,11 @@ fn a_model_to_start_from_has_the_shape_and_vocabulary_that_are_asked_for() {
         ..small.clone()
     };
     let other = folder.path().join("other.json");
-    regard::corpus::train_tokenizers(
-        &regard::corpus::Inputs::Files { source: small.data.src.clone(), target: small.data.tgt.clone() },
+    regard::train::corpus::train_tokenizers(
+        &regard::train::corpus::Inputs::Files {
+            source: small.data.src.clone(),
+            target: small.data.tgt.clone(),
+        },
         &small.filters,
         &small.tokenizer_settings(),
     )

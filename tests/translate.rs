@@ -1,12 +1,12 @@
 //! `regard translate`, `evaluate` and `look` on a small model of random weights, as a user would run them.
 
-use regard::builtin;
 use regard::decode::SearchOptions;
 use regard::formats::{Languages, Model, Precision};
 use regard::model::{ModelConfig, Transformer};
 use regard::text::{TextSample, TokenizerPair, TokenizerSettings};
 use regard::translator::Translator;
 use regard::{Isa, Result};
+use regard_sample_corpus as builtin;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};

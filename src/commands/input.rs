@@ -1,6 +1,6 @@
 //! Text that commands read: files, plain or compressed, and standard input under the name `-`.
 
-use regard::corpus::open_text;
+use regard::train::corpus::open_text;
 use regard::{Error, Result};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};

@@ -3,9 +3,8 @@
 use super::search::{ModelFlags, SearchFlags};
 use super::{CommandResult, Output};
 use clap::{Args, ValueEnum};
-use regard::autograd::Tape;
-use regard::model::{AttentionKind, AttentionMap, attention_maps};
-use regard::plot::{Grid, HeatMap, Matrix, html, terminal};
+use regard::model::{AttentionKind, AttentionMap};
+use regard_plot::{Grid, HeatMap, Matrix, html, terminal};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
@@ -92,9 +91,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
             translator.target().encode(&best.text)?
         }
     };
-    let transformer = &translator.model().transformer;
-    let mut tape = Tape::new(translator.isa(), translator.threads());
-    let maps = attention_maps(&mut tape, transformer, &translator.weights(), &source, &target)?;
+    let maps = translator.attention_maps(&source, &target)?;
     let pieces = |tokenizer: &regard::text::Tokenizer, ids: &[u32]| -> Vec<String> {
         ids.iter().map(|&id| tokenizer.piece(id).unwrap_or_default()).collect()
     };
@@ -186,7 +183,8 @@ fn grid(view: &View, kind: AttentionKind) -> regard::Result<Grid> {
     for map in view.maps.iter().filter(|m| m.kind == kind) {
         heads = map.heads;
         for head in 0..map.heads {
-            let matrix = Matrix::new(map.rows, map.columns, map.head(head).to_vec())?;
+            let matrix =
+                Matrix::new(map.rows, map.columns, map.head(head).to_vec()).map_err(regard::Error::other)?;
             let title = format!("layer {}, head {}", map.layer + 1, head + 1);
             maps.push(HeatMap::new(title, matrix).labels(rows, columns));
         }

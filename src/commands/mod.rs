@@ -12,8 +12,10 @@ pub(crate) mod quantize;
 pub(crate) mod quickstart;
 pub(crate) mod score;
 mod search;
+#[cfg(feature = "serve")]
 pub(crate) mod serve;
 pub(crate) mod shortlist;
+#[cfg(feature = "studies")]
 pub(crate) mod study;
 pub(crate) mod tokenize;
 pub(crate) mod train;
@@ -25,7 +27,7 @@ use std::io::{self, BufWriter, StdoutLock, Write};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use regard::group::{Group, join};
+use regard::train::group::{Group, join};
 
 /// What a command ends with: nothing, or the one message that the user sees.
 pub(crate) type CommandResult = Result<(), Box<dyn Error>>;

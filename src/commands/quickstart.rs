@@ -3,15 +3,16 @@
 use super::train::{PrecisionName, View};
 use super::{CommandResult, cores, stop_on_signals};
 use clap::Args;
-use regard::autograd::Tape;
+use regard::Isa;
+use regard::decode::{Engine, Precision, attention_maps};
 use regard::decode::{SearchOptions, search};
 use regard::formats::Model;
 use regard::metrics::{Bleu, Metric};
-use regard::model::{AttentionKind, Preset, attention_maps};
-use regard::plot::{Matrix, terminal};
+use regard::model::{AttentionKind, Preset};
 use regard::train::config::Every;
 use regard::train::{End, Schedule, ScheduleKind, TrainConfig, train};
-use regard::{Isa, builtin};
+use regard_plot::{Matrix, terminal};
+use regard_sample_corpus as builtin;
 use std::fs;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -140,14 +141,15 @@ fn translate(
 fn attention_map(model: &Model, source: &str, target: &str, isa: Isa) -> Result<String, regard::Error> {
     let (from, to) = (model.tokenizers.source(), model.tokenizers.target());
     let (source, target) = (from.encode(source)?, to.encode(target)?);
-    let maps = attention_maps(&mut Tape::new(isa, 1), &model.transformer, &model.weights, &source, &target)?;
+    let engine = Engine::new(&model.transformer, &model.weights, None, Precision::F32, isa);
+    let maps = attention_maps(&engine, &source, &target)?;
     let last = maps.iter().rfind(|map| map.kind == AttentionKind::Cross);
     let weights = last.map(|map| map.mean()).unwrap_or_default();
     let pieces = |tokenizer: &regard::text::Tokenizer, ids: &[u32]| -> Vec<String> {
         ids.iter().map(|&id| tokenizer.piece(id).unwrap_or_default()).collect()
     };
     let (rows, columns) = (pieces(to, &target), pieces(from, &source));
-    let matrix = Matrix::new(rows.len(), columns.len(), weights)?;
+    let matrix = Matrix::new(rows.len(), columns.len(), weights).map_err(regard::Error::other)?;
     let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     Ok(terminal::heat_map(&matrix, &rows, &columns, 100, colour))
 }

@@ -172,7 +172,9 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     } else if arguments.sentence_level {
         for (i, hypothesis) in texts.hypotheses.iter().enumerate() {
             let references: Vec<&str> = texts.references.iter().map(|r| r[i].as_str()).collect();
-            let scores = metrics.iter().map(|m| Ok((m.key(), m.sentence(hypothesis, &references)?)));
+            let scores = metrics
+                .iter()
+                .map(|m| Ok((m.key(), m.sentence(hypothesis, &references).map_err(Error::other)?)));
             print_scores(&mut output, Scores(scores.collect::<Result<_, Error>>()?), &arguments)?;
         }
     } else {
@@ -181,7 +183,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
                 true => metric.corpus_with_interval(&texts.hypotheses, &texts.references, &bootstrap),
                 false => metric.corpus(&texts.hypotheses, &texts.references),
             };
-            Ok((metric.key(), score?))
+            Ok((metric.key(), score.map_err(Error::other)?))
         });
         print_scores(&mut output, Scores(scores.collect::<Result<_, Error>>()?), &arguments)?;
     }

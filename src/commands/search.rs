@@ -4,7 +4,7 @@ use super::cores;
 use clap::{Args, ValueEnum};
 use regard::decode::{EarlyStopping, LengthPenalty, Precision, Sampling, SearchOptions, Shortlist};
 use regard::formats::resolve;
-use regard::group::{Facts, model_facts};
+use regard::train::group::{Facts, model_facts};
 use regard::translator::Translator;
 use regard::{Isa, Result};
 use std::path::PathBuf;

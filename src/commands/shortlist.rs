@@ -2,9 +2,9 @@
 
 use super::{CommandResult, cores};
 use clap::Args;
-use regard::corpus::{Corpus, Filters, Inputs};
 use regard::decode::{Shortlist, ShortlistSize};
 use regard::formats::{Model, resolve};
+use regard::train::corpus::{Corpus, Filters, Inputs};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]

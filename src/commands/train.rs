@@ -5,8 +5,8 @@ use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use regard::Isa;
 use regard::formats::{Model, resolve};
-use regard::group::{Facts, Group, agree, program_facts};
 use regard::model::Preset;
+use regard::train::group::{Facts, Group, agree, program_facts};
 use regard::train::{
     End, Outcome, Progress, StepRecord, TrainConfig, TrainPrecision, ValidationRecord, check_shape, follow,
     has_run, lead, resumed_config,

@@ -3,7 +3,7 @@
 use crate::html::{Entities, Markup, escape_with};
 use crate::protect::{is_translatable, protected, restore, within, without_outer_emoji};
 use crate::words::Translation;
-use regard::translator::sentence_ranges;
+use regard_core::translator::sentence_ranges;
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -3,10 +3,10 @@
 use crate::batcher::{Batcher, Batching, Engine, ModelEngine};
 use crate::languages::canonical;
 use crate::metrics::ModelMetrics;
-use regard::decode::SearchOptions;
-use regard::train::{Record, StepRecord, ValidationRecord, read_log};
-use regard::translator::Translator;
-use regard::{Error, Result};
+use regard_core::decode::SearchOptions;
+use regard_core::translator::Translator;
+use regard_core::{Error, Result};
+use regard_train::{Record, StepRecord, ValidationRecord, read_log};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

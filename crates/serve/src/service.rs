@@ -5,7 +5,7 @@ use crate::batcher::{Failure, Search, Sentence as Queued, Ticket};
 use crate::error::{ApiError, ApiResult};
 use crate::languages::Route;
 use axum::http::StatusCode;
-use regard::translator::Line;
+use regard_core::translator::Line;
 use regard_documents::{Document, Rendered, Sentence, Translation};
 
 /// What is wanted beside the best translation.

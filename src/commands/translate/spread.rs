@@ -5,7 +5,7 @@ use super::{
     Arguments, CommandResult, Output, PART, files, options, progress, render, stop_on_signals, warn,
 };
 use regard::decode::SearchOptions;
-use regard::group::{Group, agree, program_facts};
+use regard::train::group::{Group, agree, program_facts};
 use regard::translator::Translator;
 use serde::de::DeserializeOwned;
 use std::sync::atomic::Ordering;

@@ -1,0 +1,205 @@
+//! Checkpoints: one file that is whole or refused.
+//!
+//! Little-endian: magic, version, the length of the whole file, the length of the head, the number of vectors, their
+//! length; the head as JSON; zeros up to a multiple of eight; the vectors, `f32`; the hash of everything before it.
+//! Written beside its place, synced, renamed, and the folder synced: after a crash there is the old file or the new.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use xxhash_rust::xxh3::Xxh3;
+
+use regard_core::{Error, Result};
+
+const MAGIC: &[u8; 8] = b"RGDCKP\r\n";
+const VERSION: u64 = 1;
+const FIXED: usize = 48;
+
+/// Writes `head` and vectors of equal length to `path`.
+pub(super) fn write(path: &Path, head: &impl Serialize, vectors: &[&[f32]]) -> Result<()> {
+    let head = serde_json::to_vec(head).map_err(|e| Error::file(path, e.to_string()))?;
+    let beside = with_suffix(path, ".part");
+    let written = File::create(&beside).and_then(|file| {
+        let mut out = Hashed { to: BufWriter::with_capacity(1 << 20, file), hash: Xxh3::new() };
+        let length = vectors.first().map_or(0, |v| v.len());
+        let padding = head.len().next_multiple_of(8) - head.len();
+        let whole = FIXED + head.len() + padding + 4 * length * vectors.len() + 8;
+        out.put(MAGIC)?;
+        for number in [VERSION, whole as u64, head.len() as u64, vectors.len() as u64, length as u64] {
+            out.put(&number.to_le_bytes())?;
+        }
+        out.put(&head)?;
+        out.put(&[0; 8][..padding])?;
+        let mut bytes = Vec::new();
+        for vector in vectors {
+            for block in vector.chunks(1 << 16) {
+                bytes.clear();
+                bytes.extend(block.iter().flat_map(|x| x.to_le_bytes()));
+                out.put(&bytes)?;
+            }
+        }
+        let hash = out.hash.digest();
+        out.to.write_all(&hash.to_le_bytes())?;
+        out.to.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()
+    });
+    let done = written.and_then(|()| fs::rename(&beside, path)).and_then(|()| sync_folder(path));
+    done.map_err(|e| {
+        let _ = fs::remove_file(&beside);
+        Error::io(path, e)
+    })
+}
+
+/// Reads what [`write()`] wrote: the head, and `vectors` vectors of `length` numbers each. Refuses anything else.
+pub(super) fn read<H: DeserializeOwned>(path: &Path, length: usize) -> Result<(H, Vec<Vec<f32>>)> {
+    let refuse = |why: &str| Error::file(path, format!("not a checkpoint that can be used: {why}"));
+    let mut bytes = Vec::new();
+    File::open(path).and_then(|mut f| f.read_to_end(&mut bytes)).map_err(|e| Error::io(path, e))?;
+    if bytes.len() < FIXED + 8 || !bytes.starts_with(MAGIC) {
+        return Err(refuse("it does not begin like one"));
+    }
+    let (words, _) = bytes[..FIXED].as_chunks::<8>();
+    let [version, whole, head, vectors, stored] = [1, 2, 3, 4, 5].map(|i| u64::from_le_bytes(words[i]));
+    if version != VERSION {
+        return Err(refuse(&format!("version {version}, {VERSION} is needed")));
+    }
+    if whole != bytes.len() as u64 {
+        return Err(refuse(&format!("it is cut off, {} of {whole} bytes", bytes.len())));
+    }
+    let (content, hash) = bytes.split_at(bytes.len() - 8);
+    if hash != xxhash_rust::xxh3::xxh3_64(content).to_le_bytes() {
+        return Err(refuse("its checksum is wrong"));
+    }
+    // From here on the numbers are those that were written; what is left is that they may be of another model.
+    if stored != length as u64 {
+        return Err(refuse(&format!("it is of a model of {stored} weights, this one has {length}")));
+    }
+    let head_end = FIXED + head as usize;
+    let start = head_end.next_multiple_of(8);
+    if start + 4 * length * vectors as usize != content.len() {
+        return Err(refuse("its lengths do not fit"));
+    }
+    let head = serde_json::from_slice(&content[FIXED..head_end]).map_err(|e| refuse(&e.to_string()))?;
+    let (numbers, _) = content[start..].as_chunks::<4>();
+    let vectors =
+        numbers.chunks(length.max(1)).map(|v| v.iter().map(|b| f32::from_le_bytes(*b)).collect()).collect();
+    Ok((head, vectors))
+}
+
+struct Hashed {
+    to: BufWriter<File>,
+    hash: Xxh3,
+}
+
+impl Hashed {
+    fn put(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.hash.update(bytes);
+        self.to.write_all(bytes)
+    }
+}
+
+/// Makes a rename in the folder of `path` last.
+fn sync_folder(path: &Path) -> std::io::Result<()> {
+    match path.parent() {
+        // Elsewhere a folder cannot be opened as a file.
+        Some(folder) if cfg!(unix) => File::open(folder)?.sync_all(),
+        _ => Ok(()),
+    }
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// Writes a small text file: beside, synced, renamed.
+pub(super) fn write_text(path: &Path, text: &str) -> Result<()> {
+    let beside = with_suffix(path, ".part");
+    let written = File::create(&beside)
+        .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
+        .and_then(|()| fs::rename(&beside, path))
+        .and_then(|()| sync_folder(path));
+    written.map_err(|e| {
+        let _ = fs::remove_file(&beside);
+        Error::io(path, e)
+    })
+}
+
+/// The files `prefix-STEP.ckpt` of a folder, newest first.
+pub(super) fn list(folder: &Path, prefix: &str) -> Result<Vec<(u64, PathBuf)>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).map_err(|e| Error::io(folder, e))? {
+        let path = entry.map_err(|e| Error::io(folder, e))?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let step =
+            name.strip_prefix(prefix).and_then(|n| n.strip_prefix('-')?.strip_suffix(".ckpt")?.parse().ok());
+        if let Some(step) = step {
+            found.push((step, path));
+        }
+    }
+    found.sort_unstable_by(|a, b| b.cmp(a));
+    Ok(found)
+}
+
+/// Where the file of a step is.
+pub(super) fn place(folder: &Path, prefix: &str, step: u64) -> PathBuf {
+    folder.join(format!("{prefix}-{step:08}.ckpt"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_comes_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = place(folder.path(), "state", 12);
+        let (a, b) = ([1.5f32, -0.0, f32::MIN_POSITIVE], [3.0f32, f32::INFINITY, 0.1]);
+        write(&path, &("head", 7), &[&a, &b]).unwrap();
+        let ((text, number), vectors): ((String, u32), _) = read(&path, 3).unwrap();
+        assert_eq!((text.as_str(), number), ("head", 7));
+        assert_eq!(vectors, [a.to_vec(), b.to_vec()]);
+        assert!(vectors[0][1].is_sign_negative());
+        let other = read::<(String, u32)>(&path, 4).unwrap_err().to_string();
+        assert!(other.ends_with("it is of a model of 3 weights, this one has 4"), "{other}");
+        assert_eq!(list(folder.path(), "state").unwrap(), [(12, path)]);
+    }
+
+    /// Every file that is shorter, longer, or differs in one byte is refused, and none brings the program down.
+    #[test]
+    fn damage_is_refused_at_every_byte() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = place(folder.path(), "state", 1);
+        write(&path, &"h", &[&[1.0, 2.0], &[3.0, 4.0]]).unwrap();
+        let whole = fs::read(&path).unwrap();
+        for cut in 0..whole.len() {
+            fs::write(&path, &whole[..cut]).unwrap();
+            assert!(read::<String>(&path, 2).is_err(), "cut to {cut}");
+            let mut changed = whole.clone();
+            changed[cut] ^= 0x40;
+            fs::write(&path, &changed).unwrap();
+            assert!(read::<String>(&path, 2).is_err(), "byte {cut}");
+        }
+        fs::write(&path, [&whole[..], b"more"].concat()).unwrap();
+        assert!(read::<String>(&path, 2).is_err());
+        fs::write(&path, &whole).unwrap();
+        assert!(read::<String>(&path, 2).is_ok());
+    }
+
+    /// A disk that takes no more bytes, or a folder that takes no file: the message names the file, and what was there stays.
+    #[test]
+    fn what_cannot_be_written_leaves_the_old() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = place(folder.path(), "state", 1);
+        write(&path, &"old", &[&[1.0]]).unwrap();
+        fs::create_dir(with_suffix(&path, ".part")).unwrap();
+        let error = write(&path, &"new", &[&[2.0]]).unwrap_err().to_string();
+        assert!(error.contains("state-00000001.ckpt: "), "{error}");
+        assert_eq!(read::<String>(&path, 1).unwrap(), ("old".into(), vec![vec![1.0]]));
+        let nowhere = folder.path().join("missing").join("a.toml");
+        assert!(write_text(&nowhere, "x").unwrap_err().to_string().contains("a.toml"));
+    }
+}
