@@ -28,7 +28,7 @@ impl TimeSteps {
     }
 
     /// How many steps: the length of the longest sentence.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.starts.len() - 1
     }
 
@@ -49,7 +49,7 @@ impl TimeSteps {
 
     /// For every token in the order of time, the row of the one that was read before it.
     pub fn previous(&self) -> impl Iterator<Item = Option<usize>> + '_ {
-        (0..self.len()).flat_map(move |step| {
+        (0..self.count()).flat_map(move |step| {
             let before = step.checked_sub(1).map(|step| self.rows(step));
             (0..self.range(step).len()).map(move |i| before.map(|rows| rows[i]))
         })
@@ -70,7 +70,7 @@ pub fn gru_states(
     let h = y.cols();
     state.clear();
     state.resize(steps.sentences() * h, 0.0);
-    for t in 0..steps.len() {
+    for t in 0..steps.count() {
         let (rows, range) = (steps.rows(t), steps.range(t));
         let state = &mut state[..rows.len() * h];
         let gates = &mut gates[range.start * 3 * h..range.end * 3 * h];
@@ -87,13 +87,13 @@ mod tests {
     #[test]
     fn the_longest_comes_first_and_the_running_are_a_prefix() {
         let steps = TimeSteps::new(&[0, 2, 2, 5, 6], false);
-        let rows: Vec<&[usize]> = (0..steps.len()).map(|t| steps.rows(t)).collect();
+        let rows: Vec<&[usize]> = (0..steps.count()).map(|t| steps.rows(t)).collect();
         assert_eq!(rows, [&[2, 0, 5][..], &[3, 1], &[4]]);
         assert_eq!((steps.sentences(), steps.range(1)), (3, 3..5));
         let previous: Vec<_> = steps.previous().collect();
         assert_eq!(previous, [None, None, None, Some(2), Some(0), Some(3)]);
         let back = TimeSteps::new(&[0, 2, 2, 5, 6], true);
-        let rows: Vec<&[usize]> = (0..back.len()).map(|t| back.rows(t)).collect();
+        let rows: Vec<&[usize]> = (0..back.count()).map(|t| back.rows(t)).collect();
         assert_eq!(rows, [&[4, 1, 5][..], &[3, 0], &[2]]);
         assert_eq!(back.previous().flatten().collect::<Vec<_>>(), [4, 1, 3]);
     }
@@ -102,7 +102,7 @@ mod tests {
     fn no_tokens_are_no_steps() {
         for offsets in [&[0][..], &[0, 0, 0]] {
             let steps = TimeSteps::new(offsets, true);
-            assert_eq!((steps.len(), steps.sentences(), steps.previous().count()), (0, 0, 0));
+            assert_eq!((steps.count(), steps.sentences(), steps.previous().count()), (0, 0, 0));
         }
     }
 }

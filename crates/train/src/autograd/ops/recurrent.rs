@@ -145,7 +145,7 @@ fn backward_cell(
     carry.clear();
     carry.resize(steps.sentences() * h, 0.0);
     let weight = Mat::new(&cx.weights.flat[cell.weight.range()], 3 * h, h);
-    for t in (0..steps.len()).rev() {
+    for t in (0..steps.count()).rev() {
         let (of, range) = (steps.rows(t), steps.range(t));
         let (one, three) = (range.start * h..range.end * h, range.start * 3 * h..range.end * 3 * h);
         let step = GruStep { gates: &gates[three.clone()], kept: &kept[one.clone()], before: &before[one] };
