@@ -78,7 +78,7 @@ pub(crate) struct Arguments {
     /// Everything random follows from it [default: 1]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// The number format of the matrix products [default: auto, bf16 where the CPU has it]
+    /// The number format of the matrix products [default: auto, which is f32]
     #[arg(long, value_enum)]
     precision: Option<PrecisionName>,
     /// How the weights of the model are stored [default: f32]
