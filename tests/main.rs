@@ -1,5 +1,6 @@
 //! The integration tests, one binary: goldens, gradients, invariants, the command line, faults.
 
+mod architecture;
 mod bf16;
 mod cli;
 mod command;
