@@ -2,7 +2,7 @@
 
 // Raw text to ids and back: the normalisation, training a tokenizer, `tokenizer.json`.
 pub mod text;
-// Parallel files to a memory-mapped cache of ids: reading, filters, the summary of what was dropped.
+// Parallel files to a cache of ids on disk: reading, filters, the summary of what was dropped.
 pub mod corpus;
 // A corpus of English and French made by a grammar, for a first run without any files.
 pub mod builtin;
@@ -28,6 +28,7 @@ pub mod smooth;
 pub mod plot;
 // Processes that work together: one, or the ranks of an MPI job.
 pub mod group;
+mod bounded;
 mod counter;
 mod error;
 mod replace;
