@@ -6,6 +6,7 @@ use super::tensor::{Tensor, width};
 use super::weights::Tensors;
 use super::{Languages, marian, safetensors, torch};
 use crate::model::Transformer;
+use crate::text::Tokenizer;
 use std::path::Path;
 
 /// Every tensor lies in the file, has no more numbers than it, and can be read or is refused.
@@ -48,6 +49,29 @@ pub fn config(text: &[u8]) {
     {
         assert!(!marian::places(&model).is_empty());
     }
+}
+
+/// A checkpoint of a training run.
+pub fn checkpoint(file: &[u8]) {
+    crate::train::read_any_checkpoint(file);
+}
+
+/// A `tokenizer.json`, which gets text of every kind to encode, and ids of every kind to decode.
+pub fn tokenizer(file: &[u8]) {
+    const TEXT: &str =
+        " ab  abab <unk>▁\t\u{200b}山 </s>\u{0}\u{10ffff}👩\u{200d}👧 12 ﬁ e\u{301} >>de<< a. ";
+    let Ok(json) = std::str::from_utf8(file) else { return };
+    let Ok(tokenizer) = Tokenizer::from_json(json.to_owned(), Path::new("tokenizer.json")) else { return };
+    // Its own text too, so that a file can meet its own pieces.
+    let own: String = json.chars().take(200).collect();
+    for text in [TEXT, "", &own] {
+        let Ok(ids) = tokenizer.encode(text) else { continue };
+        assert!(ids.iter().all(|&id| (id as usize) < tokenizer.size()));
+        assert_eq!(tokenizer.encode(text).ok(), Some(ids.clone()), "one text, one segmentation");
+        tokenizer.decode(&ids);
+        let _ = tokenizer.encode_dropout(text, 0.5, 1);
+    }
+    tokenizer.decode(&[0, 1, 2, 7, u32::MAX]);
 }
 
 /// The seeds of the targets, damaged at random: a short run of what `fuzz/` does at length. REGARD_FUZZ sets the number of
@@ -133,5 +157,15 @@ mod tests {
     #[test]
     fn pytorch_files_of_any_kind() {
         run("pickle", super::pytorch);
+    }
+
+    #[test]
+    fn checkpoints_of_any_kind() {
+        run("checkpoint", super::checkpoint);
+    }
+
+    #[test]
+    fn tokenizers_of_any_kind() {
+        run("tokenizer", super::tokenizer);
     }
 }

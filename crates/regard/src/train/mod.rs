@@ -30,4 +30,6 @@ pub use report::render as render_report;
 pub use run::{End, Outcome, Progress};
 pub use schedule::{Schedule, ScheduleKind};
 pub use start::{lead, resumed_config, train};
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use state::read_anything as read_any_checkpoint;
 pub use step::{StepReport, StepSettings, Trainer};
