@@ -7,6 +7,7 @@ mod corpus;
 mod docs;
 mod fine_tune;
 mod encoders;
+mod faults;
 mod formats;
 mod generate;
 mod gradients;
