@@ -3,7 +3,7 @@
 mod commands;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use commands::{ClosedPipe, SaidElsewhere, Usage};
+use commands::{ClosedPipe, Interrupted, SaidElsewhere, Usage};
 use regard::train::group::refuse_copies;
 use std::process::ExitCode;
 
@@ -113,6 +113,9 @@ fn main() -> ExitCode {
         Err(error) if error.is::<ClosedPipe>() => ExitCode::SUCCESS,
         Err(error) if error.is::<SaidElsewhere>() => ExitCode::FAILURE,
         Err(error) => {
+            if let Some(Interrupted(status)) = error.downcast_ref() {
+                return ExitCode::from(*status);
+            }
             eprintln!("regard: {error}");
             if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }

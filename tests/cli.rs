@@ -362,7 +362,11 @@ fn trained(rest: &[&str]) -> TempDir {
     let result = run(folder.path(), &[&arguments, rest].concat());
     assert_eq!((result.code, result.out.as_str()), (0, ""), "{}", result.err);
     assert!(result.err.starts_with("tokenizer.json: "), "{}", result.err);
-    assert!(result.err.ends_with(" of 61 lines; 1 left out that are not UTF-8\n"), "{}", result.err);
+    assert!(
+        result.err.ends_with(" trained on 61 lines; lines skipped that are not UTF-8: 1\n"),
+        "{}",
+        result.err
+    );
     folder
 }
 

@@ -474,7 +474,8 @@ fn wrong_configurations_are_refused_by_key() {
         assert!(error.starts_with(want), "{error}");
     }
     fs::write(folder.path().join("config.json"), " ".repeat(5 << 20)).unwrap();
-    assert_eq!(refusal(folder.path()), "config.json: longer than 4194304 bytes: not a file of settings");
+    let larger = "config.json: is larger than 4194304 bytes, the most that is read of such a file";
+    assert_eq!(refusal(folder.path()), larger);
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod corpus;
 mod docs;
 mod fine_tune;
 mod encoders;
+mod faults;
 mod formats;
 mod generate;
 mod gradients;

@@ -24,8 +24,8 @@ pub(crate) mod translate;
 use std::error::Error;
 use std::fmt::Display;
 use std::io::{self, BufWriter, StdoutLock, Write};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use regard::train::group::{Group, join};
 
@@ -40,17 +40,29 @@ pub(crate) struct Usage(pub(crate) String);
 #[derive(Debug)]
 pub(crate) struct ClosedPipe;
 
+/// A signal ended the work before its end, after everything was saved; the exit status is the one
+/// that shells expect.
+#[derive(Debug)]
+pub(crate) struct Interrupted(pub(crate) u8);
+
 /// Rank 0 has said what there is to say.
 #[derive(Debug)]
 pub(crate) struct SaidElsewhere;
 
 impl Error for SaidElsewhere {}
 impl Error for Usage {}
+impl Error for Interrupted {}
 impl Error for ClosedPipe {}
 
 impl Display for Usage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+impl Display for Interrupted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("interrupted by a signal")
     }
 }
 
@@ -71,7 +83,7 @@ impl Display for ClosedPipe {
 pub(crate) fn together(command: &str, work: impl FnOnce(&Arc<dyn Group>) -> CommandResult) -> CommandResult {
     let group = join(command)?;
     let Err(error) = work(&group) else { return Ok(()) };
-    if group.size() == 1 {
+    if group.size() == 1 || error.is::<Interrupted>() {
         return Err(error);
     }
     if let Some(regard::Error::Apart(_)) = error.downcast_ref() {
@@ -127,11 +139,27 @@ pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// The last signal that [`stop_on_signals`] has caught.
+static SIGNAL: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
+
+/// What a command ends with that was stopped by a signal: the status is 130 after SIGINT and 143
+/// after SIGTERM.
+pub(crate) fn interrupted() -> Box<dyn Error> {
+    let signal = match SIGNAL.load(Ordering::Relaxed) {
+        // Another rank was stopped.
+        0 => signal_hook::consts::SIGTERM as usize,
+        signal => signal,
+    };
+    Box::new(Interrupted(128 + signal as u8))
+}
+
 /// A flag that SIGINT and SIGTERM set: the work at hand is finished first. A second signal ends the program at once.
 pub(crate) fn stop_on_signals() -> io::Result<Arc<AtomicBool>> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
+        // Before the flag, so that whoever sees the flag finds the signal.
+        signal_hook::flag::register_usize(signal, Arc::clone(&SIGNAL), signal as usize)?;
         signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }

@@ -14,6 +14,7 @@ pub mod formats;
 pub mod translator;
 // Random numbers by counter.
 pub mod counter;
+pub mod bounded;
 mod error;
 mod replace;
 

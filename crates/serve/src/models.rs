@@ -163,6 +163,7 @@ mod tests {
                 step,
                 epoch: 0.0,
                 loss: 1.0 / step as f64,
+                nll: None,
                 rate: 0.1,
                 gradient_norm: 1.0,
                 tokens_per_second: 1.0,

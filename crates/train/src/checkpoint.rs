@@ -5,14 +5,14 @@
 //! Written beside its place, synced, renamed, and the folder synced: after a crash there is the old file or the new.
 
 use std::fs::{self, File};
-use std::io::{BufWriter, Read, Write};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use xxhash_rust::xxh3::Xxh3;
 
-use regard_core::{Error, Result};
+use regard_core::{Error, Result, bounded};
 
 const MAGIC: &[u8; 8] = b"RGDCKP\r\n";
 const VERSION: u64 = 1;
@@ -52,40 +52,61 @@ pub(super) fn write(path: &Path, head: &impl Serialize, vectors: &[&[f32]]) -> R
     })
 }
 
-/// Reads what [`write()`] wrote: the head, and `vectors` vectors of `length` numbers each. Refuses anything else.
+/// Reads what [`write()`] wrote: the head, and vectors of `length` numbers each. Refuses anything else.
 pub(super) fn read<H: DeserializeOwned>(path: &Path, length: usize) -> Result<(H, Vec<Vec<f32>>)> {
-    let refuse = |why: &str| Error::file(path, format!("not a checkpoint that can be used: {why}"));
-    let mut bytes = Vec::new();
-    File::open(path).and_then(|mut f| f.read_to_end(&mut bytes)).map_err(|e| Error::io(path, e))?;
+    let bytes = bounded::read(path, u64::MAX)?;
+    parse(&bytes, length).map_err(|why| Error::file(path, format!("this checkpoint cannot be used: {why}")))
+}
+
+/// The same of the bytes of a file. A file with the right checksum may still have been made by
+/// someone else: no number in it is trusted, and what is allocated is no larger than the file.
+pub(super) fn parse<H: DeserializeOwned>(
+    bytes: &[u8],
+    length: usize,
+) -> std::result::Result<(H, Vec<Vec<f32>>), String> {
     if bytes.len() < FIXED + 8 || !bytes.starts_with(MAGIC) {
-        return Err(refuse("it does not begin like one"));
+        return Err("it does not begin like a checkpoint".into());
     }
     let (words, _) = bytes[..FIXED].as_chunks::<8>();
     let [version, whole, head, vectors, stored] = [1, 2, 3, 4, 5].map(|i| u64::from_le_bytes(words[i]));
     if version != VERSION {
-        return Err(refuse(&format!("version {version}, {VERSION} is needed")));
+        return Err(format!("version {version}, {VERSION} is needed"));
     }
     if whole != bytes.len() as u64 {
-        return Err(refuse(&format!("it is cut off, {} of {whole} bytes", bytes.len())));
+        return Err(format!("it is cut off, {} of {whole} bytes", bytes.len()));
     }
     let (content, hash) = bytes.split_at(bytes.len() - 8);
     if hash != xxhash_rust::xxh3::xxh3_64(content).to_le_bytes() {
-        return Err(refuse("its checksum is wrong"));
+        return Err("its checksum is wrong".into());
     }
-    // From here on the numbers are those that were written; what is left is that they may be of another model.
     if stored != length as u64 {
-        return Err(refuse(&format!("it is of a model of {stored} weights, this one has {length}")));
+        return Err(format!("it is of a model of {stored} weights, this one has {length}"));
     }
-    let head_end = FIXED + head as usize;
-    let start = head_end.next_multiple_of(8);
-    if start + 4 * length * vectors as usize != content.len() {
-        return Err(refuse("its lengths do not fit"));
-    }
-    let head = serde_json::from_slice(&content[FIXED..head_end]).map_err(|e| refuse(&e.to_string()))?;
+    let head_end = usize::try_from(head).ok().and_then(|head| FIXED.checked_add(head));
+    let start = head_end.and_then(|end| end.checked_next_multiple_of(8));
+    let numbers = usize::try_from(vectors).ok().and_then(|n| n.checked_mul(length)?.checked_mul(4));
+    let end = start.zip(numbers).and_then(|(start, numbers)| start.checked_add(numbers));
+    let (Some(head_end), Some(start), true) = (head_end, start, end == Some(content.len())) else {
+        return Err("its lengths do not fit".into());
+    };
+    let head = serde_json::from_slice(&content[FIXED..head_end]).map_err(|e| e.to_string())?;
     let (numbers, _) = content[start..].as_chunks::<4>();
     let vectors =
         numbers.chunks(length.max(1)).map(|v| v.iter().map(|b| f32::from_le_bytes(*b)).collect()).collect();
     Ok((head, vectors))
+}
+
+/// Puts the right beginning, length and checksum into bytes that are at least as long as these, so
+/// that what lies behind them is looked at. For tests and fuzzing.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) fn seal(bytes: &mut [u8]) {
+    let Some(end) = bytes.len().checked_sub(8).filter(|&end| end >= FIXED) else { return };
+    let whole = bytes.len() as u64;
+    bytes[..8].copy_from_slice(MAGIC);
+    bytes[8..16].copy_from_slice(&VERSION.to_le_bytes());
+    bytes[16..24].copy_from_slice(&whole.to_le_bytes());
+    let hash = xxhash_rust::xxh3::xxh3_64(&bytes[..end]);
+    bytes[end..].copy_from_slice(&hash.to_le_bytes());
 }
 
 struct Hashed {
@@ -187,6 +208,28 @@ mod tests {
         assert!(read::<String>(&path, 2).is_err());
         fs::write(&path, &whole).unwrap();
         assert!(read::<String>(&path, 2).is_ok());
+    }
+
+    /// Numbers of any size, with the right checksum: refused, and nothing overflows.
+    #[test]
+    fn lengths_that_someone_made_up_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = place(folder.path(), "state", 1);
+        write(&path, &"h", &[&[1.0, 2.0], &[3.0, 4.0]]).unwrap();
+        let whole = fs::read(&path).unwrap();
+        for field in 3..6 {
+            for value in [0, 1, 7, 1 << 31, 1 << 32, 1 << 61, 1 << 62, 1 << 63, u64::MAX - 48, u64::MAX] {
+                for length in [2, usize::MAX, 1 << 62] {
+                    let mut made_up = whole.clone();
+                    made_up[8 * field..][..8].copy_from_slice(&value.to_le_bytes());
+                    if length != 2 {
+                        made_up[40..48].copy_from_slice(&(length as u64).to_le_bytes());
+                    }
+                    seal(&mut made_up);
+                    assert!(parse::<String>(&made_up, length).is_err(), "field {field} is {value}");
+                }
+            }
+        }
     }
 
     /// A disk that takes no more bytes, or a folder that takes no file: the message names the file, and what was there stays.

@@ -27,11 +27,11 @@ pub struct TrainConfig {
     pub threads: Option<usize>,
     /// The number format of the matrix products: auto, f32 or bf16.
     pub precision: TrainPrecision,
-    /// Ends after so many steps.
+    /// Number of training steps after which the run ends.
     pub steps: Option<u64>,
-    /// Ends after so many passes over the corpus.
+    /// Number of passes over the corpus after which the run ends.
     pub epochs: Option<u64>,
-    /// Plans the run to take so many minutes, in place of `steps` and `epochs`.
+    /// Minutes that the whole run should take, in place of `steps` and `epochs`.
     pub minutes: Option<f64>,
     /// Steps from one line of the log to the next.
     pub log_every: u64,
@@ -59,7 +59,7 @@ pub struct TrainConfig {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataConfig {
-    /// Files of the source language, a sentence a line; plain, gzip or zstd.
+    /// Files of the source language, one sentence per line; plain, gzip or zstd.
     pub src: Vec<PathBuf>,
     /// As many files of the target language.
     pub tgt: Vec<PathBuf>,
@@ -140,7 +140,7 @@ pub struct ValidationConfig {
     pub every: Every,
     /// What is best: bleu, chrf or loss.
     pub metric: ValidationMetric,
-    /// Ends after so many validations without a better one.
+    /// Number of validations without a better one after which the run ends.
     pub patience: Option<u64>,
     /// Beams of the translations.
     pub beam: usize,
@@ -156,9 +156,9 @@ pub struct ValidationConfig {
 pub struct CheckpointConfig {
     /// How often: `"500 steps"` or `"1 epochs"`.
     pub every: Every,
-    /// Weights kept, the last so many and the best so many; their averages are tried at the end. 0: none.
+    /// Number of last and of best weights to keep; their averages are tried at the end. 0: none.
     pub average: usize,
-    /// How the weights of the model folder are stored: f32, bf16 or f16. What a run goes on from is always in f32.
+    /// How the weights of the model folder are stored: f32, bf16 or f16. Checkpoints are always in f32.
     #[serde(default)]
     pub store: Precision,
 }
@@ -302,21 +302,13 @@ impl TrainConfig {
         }
     }
 
-    /// A preset for a corpus of about `bytes` bytes on `cores` cores, and why.
-    pub fn choose_preset(bytes: u64, cores: usize) -> (Preset, String) {
-        // The two sides of a pair have some 150 bytes.
-        let pairs = bytes / 150;
-        let preset = match (pairs, cores) {
+    /// A preset for a corpus of `pairs` pairs, if their number is known, on `cores` cores.
+    pub fn choose_preset(pairs: Option<u64>, cores: usize) -> Preset {
+        match (pairs.unwrap_or(0), cores) {
             (0..300_000, _) | (_, 0..4) => Preset::Tiny,
             (300_000..3_000_000, _) | (_, 4..16) => Preset::Small,
             _ => Preset::Base,
-        };
-        let why = format!(
-            "preset {}, chosen for about {pairs} pairs and {cores} core{}; --preset sets another",
-            preset.name(),
-            if cores == 1 { "" } else { "s" }
-        );
-        (preset, why)
+        }
     }
 
     /// Refuses what makes no sense, by the name of the setting.
@@ -454,12 +446,11 @@ mod tests {
 
     #[test]
     fn presets_are_chosen_by_size_and_cores() {
-        assert_eq!(TrainConfig::choose_preset(4_000_000, 64).0, Preset::Tiny);
-        assert_eq!(TrainConfig::choose_preset(1_000_000_000, 2).0, Preset::Tiny);
-        assert_eq!(TrainConfig::choose_preset(100_000_000, 8).0, Preset::Small);
-        let (preset, why) = TrainConfig::choose_preset(1_000_000_000, 64);
-        assert_eq!(preset, Preset::Base);
-        assert!(why.starts_with("preset base, chosen for about 6666666 pairs and 64 cores"), "{why}");
+        assert_eq!(TrainConfig::choose_preset(Some(29_000), 64), Preset::Tiny);
+        assert_eq!(TrainConfig::choose_preset(None, 64), Preset::Tiny);
+        assert_eq!(TrainConfig::choose_preset(Some(7_000_000), 2), Preset::Tiny);
+        assert_eq!(TrainConfig::choose_preset(Some(700_000), 8), Preset::Small);
+        assert_eq!(TrainConfig::choose_preset(Some(7_000_000), 64), Preset::Base);
     }
 
     #[test]

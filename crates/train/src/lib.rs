@@ -36,5 +36,7 @@ pub use report::render as render_report;
 pub use run::{End, Outcome, Progress};
 pub use schedule::{Schedule, ScheduleKind};
 pub use start::{lead, resumed_config, train};
+#[cfg(any(test, feature = "fuzzing"))]
+pub use state::read_anything as read_any_checkpoint;
 pub use step::{StepReport, StepSettings, Trainer};
 pub use taped::{Dropouts, LayerOutputs, LossSettings, Taped, layer_outputs, loss, token_losses};

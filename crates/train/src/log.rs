@@ -18,6 +18,10 @@ pub struct StepRecord {
     pub epoch: f64,
     /// The loss of a target token, with label smoothing.
     pub loss: f64,
+    /// The same without label smoothing, as validation measures it but with dropout; logs of older
+    /// versions lack it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nll: Option<f64>,
     /// The learning rate of the step.
     pub rate: f64,
     /// The length of the gradient before clipping.
@@ -76,7 +80,7 @@ impl Log {
         let error = |e| Error::io(&path, e);
         let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
         let mut file = open.map_err(error)?;
-        // A log that someone shortened is gone on with where it ends.
+        // A log that someone shortened is continued where it ends.
         let length = length.min(file.metadata().map_err(error)?.len());
         file.set_len(length).map_err(error)?;
         file.seek(SeekFrom::Start(length)).map_err(error)?;
@@ -97,13 +101,14 @@ impl Log {
         self.length += line.len() as u64;
         match record {
             Record::Step(r) => {
-                let numbers = [
+                let mut numbers = vec![
                     ("train/loss", r.loss as f32),
                     ("train/learning_rate", r.rate as f32),
                     ("train/gradient_norm", r.gradient_norm as f32),
                     ("train/tokens_per_second", r.tokens_per_second as f32),
                     ("train/epoch", r.epoch as f32),
                 ];
+                numbers.extend(r.nll.map(|nll| ("train/nll", nll as f32)));
                 self.events.scalars(r.step, &numbers)?;
             }
             Record::Validation(r) => {

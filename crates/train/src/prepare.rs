@@ -41,13 +41,13 @@ impl Folder {
     pub(super) fn open(out: &Path, resume: bool) -> Result<Self> {
         if !resume && has_run(out) {
             let message =
-                "holds a training run already: --resume goes on with it, another --out starts a new one";
+                "already holds a training run: --resume continues it, another --out starts a new one";
             return Err(Error::file(out, message));
         }
         if !has_run(out)
             && let Some(other) = foreign_entry(out)?
         {
-            let message = format!("is not empty ({other}): a run wants a new or an empty folder");
+            let message = format!("is not empty ({other}): a run needs a new or an empty folder");
             return Err(Error::file(out, message));
         }
         let [checkpoints, logs, cache] = ["checkpoints", "logs", "cache"].map(|name| out.join(name));
@@ -124,15 +124,26 @@ pub(super) fn inputs(data: &DataConfig) -> Result<Inputs> {
     match &data.tsv {
         Some(tsv) if data.src.is_empty() && data.tgt.is_empty() => Ok(Inputs::Tsv(tsv.clone())),
         Some(_) => Err(Error::config("data.tsv", "give either this or source and target files")),
-        None if data.src.is_empty() || data.tgt.is_empty() => {
-            Err(Error::config("data.src", "there is no text to train on; give --src and --tgt, or --tsv"))
+        None if data.src.is_empty() && data.tgt.is_empty() => {
+            let message = "there is no text to train on; set data.src and data.tgt, or data.tsv";
+            Err(Error::config("data.src", message))
+        }
+        None if data.tgt.is_empty() => {
+            let message = "is not set: every file of data.src needs a file with its translation";
+            Err(Error::config("data.tgt", message))
+        }
+        None if data.src.is_empty() => {
+            let message = "is not set: every file of data.tgt needs a file with the text that it translates";
+            Err(Error::config("data.src", message))
         }
         None => Ok(Inputs::Files { source: data.src.clone(), target: data.tgt.clone() }),
     }
 }
 
-/// The languages: as given, else the files' extensions, those of compression left out.
+/// The languages: as given, else the files' extensions, those of compression left out; or of a TSV,
+/// a part of its name such as `en-de`.
 pub(super) fn languages(data: &DataConfig) -> Languages {
+    let (source, target) = data.tsv.as_deref().and_then(pair_in_name).unzip();
     let of = |given: &Option<String>, files: &[PathBuf]| {
         given.clone().or_else(|| {
             let name = files.first()?.file_name()?.to_str()?;
@@ -144,7 +155,19 @@ pub(super) fn languages(data: &DataConfig) -> Languages {
             is_tag.then(|| extension.to_owned())
         })
     };
-    Languages { source: of(&data.source_lang, &data.src), target: of(&data.target_lang, &data.tgt) }
+    Languages {
+        source: of(&data.source_lang, &data.src).or(source),
+        target: of(&data.target_lang, &data.tgt).or(target),
+    }
+}
+
+/// The two languages that a file such as `train.en-de.tsv.gz` is named after.
+fn pair_in_name(path: &Path) -> Option<(String, String)> {
+    let is_tag = |text: &str| text.len() == 2 && text.chars().all(|c| c.is_ascii_lowercase());
+    let name = path.file_name()?.to_str()?;
+    let mut pairs = name.split('.').filter_map(|part| part.split_once(['-', '_']));
+    let (source, target) = pairs.rfind(|(source, target)| is_tag(source) && is_tag(target))?;
+    Some((source.to_owned(), target.to_owned()))
 }
 
 impl Data {
@@ -239,12 +262,12 @@ impl Data {
 
     /// The pairs of one entry of an epoch's plan.
     pub(super) fn batch(&self, config: &TrainConfig, epoch: u64, pairs: &[u32]) -> Result<Batch> {
-        let corpus = &self.corpus;
         let pairs = pairs.iter().map(|&i| self.pairs[i as usize] as usize);
         let start = config.model.target_pad();
         let dropout = config.tokenizer.bpe_dropout;
         if dropout == 0.0 {
-            return Batch::new(pairs.map(|i| (corpus.source(i), corpus.target(i))), start);
+            let pairs = pairs.map(|i| self.corpus.pair(i)).collect::<Result<Vec<_>>>()?;
+            return Batch::new(pairs.iter().map(|pair| (pair.source(), pair.target())), start);
         }
         let (source, target) = (self.tokenizers.source(), self.tokenizers.target());
         let most = config.filters.max_tokens;
@@ -256,7 +279,8 @@ impl Data {
                 let drawn = tokenizer.encode_dropout(&tokenizer.decode(ids), dropout, seed)?;
                 Ok::<_, Error>(if drawn.len() > most { ids.to_vec() } else { drawn })
             };
-            both.push((again(source, corpus.source(i), seed)?, again(target, corpus.target(i), !seed)?));
+            let pair = self.corpus.pair(i)?;
+            both.push((again(source, pair.source(), seed)?, again(target, pair.target(), !seed)?));
         }
         Batch::new(both.iter().map(|(s, t)| (&s[..], &t[..])), start)
     }
@@ -331,10 +355,10 @@ fn hold_out(
     pairs.sort_unstable();
     progress.message(&format!("no validation files: {count} pairs of the corpus are held out"));
     let text = |i: &u32| {
-        let i = *i as usize;
-        (tokenizers.source().decode(corpus.source(i)), tokenizers.target().decode(corpus.target(i)))
+        let pair = corpus.pair(*i as usize)?;
+        Ok((tokenizers.source().decode(pair.source()), tokenizers.target().decode(pair.target())))
     };
-    Ok(held_out.iter().map(text).collect())
+    held_out.iter().map(text).collect()
 }
 
 /// The model to start from.
@@ -376,7 +400,7 @@ fn other_than(folder: &Path, field: &str, asked: String, has: String) -> Error {
     let folder = folder.display();
     Error::config(
         field,
-        format!("{asked} is asked for, but {folder}, to start from, has {has}; leave this out"),
+        format!("{asked} does not fit the model to start from, {folder}, which has {has}; leave this out"),
     )
 }
 
@@ -428,12 +452,40 @@ mod tests {
     }
 
     #[test]
+    fn languages_of_a_tsv_come_from_its_name() {
+        let of = |tsv: &str, given: Option<&str>| {
+            let data = DataConfig {
+                tsv: Some(tsv.into()),
+                target_lang: given.map(str::to_owned),
+                ..DataConfig::default()
+            };
+            let Languages { source, target } = languages(&data);
+            (source.unwrap_or_default(), target.unwrap_or_default())
+        };
+        let pair = |source: &str, target: &str| (source.to_owned(), target.to_owned());
+        assert_eq!(of("a/train.en-de.tsv", None), pair("en", "de"));
+        assert_eq!(of("en_fr.tsv.gz", None), pair("en", "fr"));
+        assert_eq!(of("train.en-de.tsv", Some("gsw")), pair("en", "gsw"));
+        assert_eq!(of("pairs.tsv", None), pair("", ""));
+        assert_eq!(of("my-data.tsv", Some("de")), pair("", "de"));
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let refusal = |data: DataConfig| inputs(&data).unwrap_err().to_string();
+        let (src, tgt) = (vec!["a.en".into()], vec!["a.de".into()]);
+        assert!(refusal(DataConfig::default()).starts_with("data.src: there is no text to train on"));
+        assert!(refusal(DataConfig { src, ..DataConfig::default() }).starts_with("data.tgt: is not set"));
+        assert!(refusal(DataConfig { tgt, ..DataConfig::default() }).starts_with("data.src: is not set"));
+    }
+
+    #[test]
     fn a_folder_with_something_else_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("thesis.txt"), "x").unwrap();
         let error = Folder::open(folder.path(), false).unwrap_err().to_string();
         assert!(
-            error.ends_with("is not empty (thesis.txt): a run wants a new or an empty folder"),
+            error.ends_with("is not empty (thesis.txt): a run needs a new or an empty folder"),
             "{error}"
         );
         assert!(Folder::open(folder.path(), true).is_err());
@@ -448,7 +500,7 @@ mod tests {
         fs::write(config_file(folder.path()), "").unwrap();
         drop(open);
         let error = Folder::open(folder.path(), false).unwrap_err().to_string();
-        assert!(error.contains("holds a training run already: --resume"), "{error}");
+        assert!(error.contains("already holds a training run: --resume"), "{error}");
         assert!(Folder::open(folder.path(), true).is_ok());
     }
 }

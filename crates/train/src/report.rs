@@ -31,17 +31,25 @@ pub fn render(records: &[Record], config: &TrainConfig, summary: &str) -> String
         let own = validations.iter().filter(|r| r.weights == "step");
         own.map(|r| (r.step as f64, f(r))).collect()
     };
-    let loss = of_steps(|r| r.loss);
+    // Without label smoothing, as validation is; a log of an older version has only the smoothed loss.
+    let plain = steps.iter().all(|r| r.nll.is_some());
+    let loss = of_steps(|r| r.nll.unwrap_or(r.loss));
     let chart = |title: &str, y: &str| LineChart::new(title, "step", y);
     let mut page = Page::new("Training report")
         .paragraph(summary)
         .figure(
-            chart("Loss", "nats per target token")
+            chart("Cross-entropy", "nats per target token")
                 .series(Series::new("training", loss.clone()).faint())
-                .series(Series::new("training, smoothed", smooth(&loss, 5)).colour(0))
+                .series(Series::new("training, running mean", smooth(&loss, 5)).colour(0))
                 .series(Series::new("validation", of_validations(|r| r.loss)).markers().colour(1))
                 .to_svg(),
-            "Training with label smoothing and dropout, validation without.",
+            if plain {
+                "The negative log-likelihood of a target token, without label smoothing. Training is measured \
+                 with dropout and validation without, so that validation may be lower."
+            } else {
+                "Training with label smoothing and dropout, validation without either: \
+                 the two curves cannot be compared."
+            },
         )
         .figure(
             chart("Quality of the validation translations", "score")

@@ -1,7 +1,6 @@
 //! The training loop.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use super::config::{TrainConfig, ValidationMetric};
 use super::follow::Order;
@@ -16,7 +15,7 @@ use crate::batches::plan_epoch;
 use regard_core::formats::Model;
 use regard_core::{Error, Result};
 
-/// Hears how a run goes.
+/// Is told how a run goes.
 pub trait Progress {
     /// A sentence for the user.
     fn message(&mut self, text: &str);
@@ -51,17 +50,20 @@ pub struct Outcome {
     pub bleu: Option<f64>,
     /// chrF of the same.
     pub chrf: Option<f64>,
-    /// Seconds of training, validation not counted.
+    /// Seconds of training steps.
     pub seconds: f64,
+    /// Seconds of everything: preparation, steps, validation.
+    pub all_seconds: f64,
     /// Target tokens trained on.
     pub target_tokens: u64,
 }
 
-/// Steps of a run with a time limit that are measured before the others are planned.
-const MEASURED: u64 = 20;
-/// The part of the time that is planned for steps; the rest is for validation.
-const STEP_SHARE: f64 = 0.85;
-/// The running mean of the loss looks back over about so many steps.
+/// Seconds since the start of the program's part of a run. Tests put one of their own in its place.
+pub(super) type Clock = Box<dyn Fn() -> f64>;
+
+/// A plan that has changed by more than this part is told to the user.
+const TOLD_CHANGE: f64 = 0.2;
+/// Number of steps over which the running mean of the loss looks back.
 const LOOK_BACK: f64 = 50.0;
 
 pub(super) struct Run<'a> {
@@ -76,11 +78,13 @@ pub(super) struct Run<'a> {
     pub(super) state: State,
     pub(super) stop: &'a AtomicBool,
     pub(super) progress: &'a mut dyn Progress,
-    pub(super) started: Instant,
+    pub(super) clock: Clock,
     /// All seconds of earlier parts of the run.
     pub(super) before: f64,
     /// Another rank was asked to.
     pub(super) asked_to_stop: bool,
+    /// The steps of the plan that the user was told of.
+    pub(super) told_steps: u64,
 }
 
 /// Everything that the run needs to go on, to the last bit.
@@ -104,10 +108,12 @@ impl Run<'_> {
     pub(super) fn go(&mut self) -> Result<Outcome> {
         self.state.finished &= self.is_over();
         if self.state.finished {
-            self.progress.message("this run is finished; --steps or --epochs with a larger number goes on");
+            self.progress.message("this run is finished; a larger number of steps or epochs continues it");
             return Ok(self.outcome(End::Finished));
         }
         self.note_long_warmup();
+        let (now, step) = (self.elapsed(), self.state.step);
+        self.state.pace.restart(now, step);
         while !self.is_over() {
             let epoch = self.state.epoch;
             let plan = plan_epoch(&self.data.lengths, &self.config.batches(), self.config.seed, epoch);
@@ -134,8 +140,9 @@ impl Run<'_> {
             && warmup > steps / 2
         {
             self.progress.message(&format!(
-                "the warm-up of {warmup} steps is long for a run of about {steps}: the rate hardly gets to its peak; \
+                "a warm-up of {warmup} steps is too long for a run of about {steps}: the learning rate {}; \
                  --set schedule.warmup={} would fit",
+                if warmup >= steps { "never reaches its peak" } else { "reaches its peak late" },
                 (steps / 8).max(1)
             ));
         }
@@ -163,12 +170,15 @@ impl Run<'_> {
 
     /// One step on a few batches of the epoch's plan, and whatever is due after it.
     fn step(&mut self, group: &[Vec<u32>], in_epoch: usize) -> Result<()> {
-        let start = Instant::now();
+        let start = (self.clock)();
         let number = self.state.step + 1;
         let rate = self.schedule().rate(number, self.config.model.d_model, self.last_step());
-        Order::step(&self.state, group.len(), rate as f32).tell(&**self.trainer.group());
         let batch = |pairs: &Vec<u32>| self.data.batch(&self.config, self.state.epoch, pairs);
-        let batches = group.iter().map(batch).collect::<Result<Vec<_>>>()?;
+        let batches = match group.iter().map(batch).collect::<Result<Vec<_>>>() {
+            Ok(batches) => batches,
+            Err(error) => return Err(self.saved_before(error)),
+        };
+        Order::step(&self.state, group.len(), rate as f32).tell(&**self.trainer.group());
         let report = self.trainer.step(&batches, rate as f32)?;
         self.asked_to_stop |= report.stop;
         self.watch(number, report.loss, report.applied)?;
@@ -183,17 +193,19 @@ impl Run<'_> {
             (self.state.epoch, self.state.position) = (self.state.epoch + 1, 0);
             self.state.epoch
         });
-        let seconds = start.elapsed().as_secs_f64();
+        let seconds = (self.clock)() - start;
         self.state.seconds += seconds;
         self.state.tokens += report.target_tokens as u64;
         let pending = &mut self.state.pending;
         pending.0 += report.loss * report.target_tokens as f64;
         pending.1 += report.target_tokens as u64;
         pending.2 += seconds;
+        self.state.pending_nll += report.nll * report.target_tokens as f64;
         let record = StepRecord {
             step: number,
             epoch: self.state.epoch as f64 + self.state.position as f64 / in_epoch as f64,
             loss: pending.0 / pending.1.max(1) as f64,
+            nll: Some(self.state.pending_nll / pending.1.max(1) as f64),
             rate,
             gradient_norm: report.gradient_norm,
             tokens_per_second: pending.1 as f64 / pending.2.max(1e-9),
@@ -201,25 +213,45 @@ impl Run<'_> {
         };
         let total = self.last_step();
         self.progress.step(&record, total);
-        if number.is_multiple_of(self.config.log_every) {
-            self.state.pending = (0.0, 0, 0.0);
-            self.progress.logged(&record, total);
+        let due = number.is_multiple_of(self.config.log_every);
+        // The loss falls fastest in the first steps, so that the first line alone would hide where
+        // it came from.
+        if due || (number < self.config.log_every && number.is_power_of_two()) {
+            (self.state.pending, self.state.pending_nll) = ((0.0, 0, 0.0), 0.0);
+            if due {
+                self.progress.logged(&record, total);
+            }
             self.log.write(&Record::Step(record))?;
         }
-        self.make_plan()?;
+        self.update_plan()?;
         self.after_step(epochs_done)
+    }
+
+    /// Saves everything, because a step could not be made for `error`.
+    fn saved_before(&mut self, error: Error) -> Error {
+        match self.save() {
+            Ok(()) => {
+                let text = format!("stopped after step {}; everything up to it is saved", self.state.step);
+                self.progress.message(&text);
+            }
+            Err(e) => self.progress.message(&format!("the state could not be saved either: {e}")),
+        }
+        error
     }
 
     /// Validation, weights for averaging and the checkpoint, where they are due.
     fn after_step(&mut self, epochs_done: Option<u64>) -> Result<()> {
-        let (validate, save) = self
-            .state
-            .plan
-            .as_ref()
-            .map_or((self.config.validation.every, self.config.checkpoints.every), |p| (p.validate, p.save));
         let step = self.state.step;
-        let validate = validate.due(step, epochs_done) || self.is_over();
-        let save = save.due(step, epochs_done) || self.is_over();
+        let (validate, save) = match &mut self.state.plan {
+            Some(plan) => plan.due(step),
+            // A plan is about to be made.
+            None if self.config.minutes.is_some() => (false, false),
+            None => {
+                let (validation, checkpoints) = (&self.config.validation, &self.config.checkpoints);
+                (validation.every.due(step, epochs_done), checkpoints.every.due(step, epochs_done))
+            }
+        };
+        let (validate, save) = (validate || self.is_over(), save || self.is_over());
         let score = if validate { Some(self.validate()?) } else { None };
         let n = self.config.checkpoints.average;
         if (save || validate) && n > 0 {
@@ -265,29 +297,31 @@ impl Run<'_> {
         Err(Error::Input { operation: "training", message })
     }
 
-    /// After the first steps of a run with a time limit: how many there will be.
-    fn make_plan(&mut self) -> Result<()> {
-        let (Some(minutes), None) = (self.config.minutes, &self.state.plan) else { return Ok(()) };
-        let (step, elapsed) = (self.state.step, self.elapsed());
-        // A limit of seconds leaves no time to measure for long.
-        if step < MEASURED && elapsed < 0.05 * 60.0 * minutes {
+    /// In a run with a time limit: how many steps there will be, as far as that can be said by now.
+    fn update_plan(&mut self) -> Result<()> {
+        let (step, now) = (self.state.step, self.elapsed());
+        let State { plan, pace, .. } = &mut self.state;
+        let first = plan.is_none();
+        if !Plan::update(plan, pace, &self.config, now, step) {
             return Ok(());
         }
-        let per_step = self.state.seconds / step as f64;
-        let left = (STEP_SHARE * 60.0 * minutes - elapsed).max(0.0);
-        let steps = step + ((left / per_step.max(1e-6)) as u64).max(1);
-        let plan = Plan::new(&self.config, steps);
-        let validate = plan.validate;
-        self.progress.message(&format!(
-            "planned for {minutes} minutes: {steps} steps of {:.0} ms, a validation every {validate}",
-            1e3 * per_step
-        ));
-        self.state.plan = Some(plan);
-        self.save()
+        let (Some(plan), Some(minutes)) = (&*plan, self.config.minutes) else { return Ok(()) };
+        let change = (plan.steps as f64 / self.told_steps.max(1) as f64 - 1.0).abs();
+        if first || change > TOLD_CHANGE {
+            self.told_steps = plan.steps;
+            self.progress.message(&format!(
+                "{minutes} minutes are about {} steps of {:.0} ms, with a validation every {} steps{}",
+                plan.steps,
+                1e3 * pace.per_step,
+                plan.interval,
+                if first { "; the number is revised as steps are timed" } else { "" }
+            ));
+        }
+        if first { self.save() } else { Ok(()) }
     }
 
     fn elapsed(&self) -> f64 {
-        self.before + self.started.elapsed().as_secs_f64()
+        self.before + (self.clock)()
     }
 
     fn save(&mut self) -> Result<()> {
@@ -313,7 +347,7 @@ impl Run<'_> {
 
     /// Validates any weights, and saves them as the model if they are the best so far.
     fn try_weights(&mut self, weights: &[f32], name: &str) -> Result<(Best, bool)> {
-        let step = self.state.step;
+        let (step, start) = (self.state.step, (self.clock)());
         let found = self.validator.run(self.trainer.model(), weights, step)?;
         let score = match self.config.validation.metric {
             ValidationMetric::Bleu => found.bleu,
@@ -338,6 +372,7 @@ impl Run<'_> {
         };
         self.progress.validated(&record, better);
         self.log.write(&Record::Validation(record))?;
+        self.state.pace.validated((self.clock)() - start);
         Ok((best, better))
     }
 
@@ -346,7 +381,7 @@ impl Run<'_> {
         self.write_report("Interrupted")?;
         let out = self.folder.out.display();
         self.progress.message(&format!(
-            "stopped after step {}, everything is saved; to go on:\n  regard train --resume --out {out}",
+            "stopped after step {}, everything is saved; to continue:\n  regard train --resume --out {out}",
             self.state.step
         ));
         Ok(self.outcome(End::Interrupted))
@@ -384,9 +419,11 @@ impl Run<'_> {
             )
         });
         let summary = format!(
-            "{what} after {} steps, {:.1} epochs and {:.1} minutes of training, {:.0} target tokens a second.{best}",
+            "{what} after {} steps, {:.1} epochs and {:.1} minutes, {:.1} of them in training steps \
+             at {:.0} target tokens per second.{best}",
             self.state.step,
             self.epochs(),
+            self.elapsed() / 60.0,
             self.state.seconds / 60.0,
             self.state.tokens as f64 / self.state.seconds.max(1e-9)
         );
@@ -407,7 +444,11 @@ impl Run<'_> {
             bleu: self.state.best.as_ref().map(|b| b.bleu),
             chrf: self.state.best.as_ref().map(|b| b.chrf),
             seconds: self.state.seconds,
+            all_seconds: self.elapsed(),
             target_tokens: self.state.tokens,
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,23 @@ use crate::group::Facts;
 use regard_core::model::Preset;
 use regard_core::{Error, Result};
 
+/// What the error about a key begins with that is none.
+const UNKNOWN: &str = "there is no such setting";
+
+/// What other programs call some of the settings.
+const ELSEWHERE: [(&str, &str); 10] = [
+    ("lr", "schedule.peak"),
+    ("learning_rate", "schedule.peak"),
+    ("warmup_steps", "schedule.warmup"),
+    ("batch_size", "batch.max_tokens"),
+    ("max_steps", "steps"),
+    ("max_epochs", "epochs"),
+    ("num_layers", "model.encoder_layers"),
+    ("layers", "model.encoder_layers"),
+    ("vocab_size", "tokenizer.size"),
+    ("clip_norm", "optimizer.clip"),
+];
+
 /// Follow from the tokenizer and cannot be set.
 const COMPUTED: [&str; 2] = ["model.source_vocabulary", "model.target_vocabulary"];
 
@@ -227,11 +244,19 @@ fn parse(file: &Path) -> Result<Value> {
 
 fn unknown(key: &str, keys: &[String]) -> Error {
     let leaf = |k: &str| k.rsplit('.').next().unwrap_or_default().to_owned();
-    let best = keys.iter().min_by_key(|k| (distance(key, k).min(distance(&leaf(key), &leaf(k))), k.len()));
-    let near = best.filter(|k| distance(&leaf(key), &leaf(k)).min(distance(key, k)) <= 1 + key.len() / 3);
-    let message = match near {
-        Some(near) => format!("there is no such setting; did you mean {near}?"),
-        None => format!("there is no such setting; there are {}", keys.join(", ")),
+    let apart = |k: &String| distance(key, k).min(distance(&leaf(key), &leaf(k)));
+    let mut nearest: Vec<(usize, &String)> = keys.iter().map(|k| (apart(k), k)).collect();
+    nearest.sort_by_key(|(apart, k)| (*apart, k.len()));
+    let known = ELSEWHERE.iter().find(|(name, _)| *name == leaf(key)).map(|(_, here)| *here);
+    let message = match (known, &nearest[..]) {
+        (Some(here), _) => format!("{UNKNOWN}; did you mean {here}?"),
+        (None, [(apart, near), ..]) if *apart <= 1 + key.len() / 3 => {
+            format!("{UNKNOWN}; did you mean {near}?")
+        }
+        (None, [(_, a), (_, b), (_, c), ..]) => {
+            format!("{UNKNOWN}; the names nearest to it are {a}, {b} and {c}")
+        }
+        _ => UNKNOWN.to_owned(),
     };
     Error::config(key, message)
 }
@@ -303,7 +328,17 @@ mod tests {
             refusal("shedule.warmup=1"),
             "shedule.warmup: there is no such setting; did you mean schedule.warmup?"
         );
-        assert!(refusal("xyzzy_quux=1").contains("there are "), "{}", refusal("xyzzy_quux=1"));
+        let far = refusal("xyzzy_quux=1");
+        assert!(
+            far.starts_with("xyzzy_quux: there is no such setting; the names nearest to it are "),
+            "{far}"
+        );
+        assert!(far.len() < 150, "{far}");
+        assert_eq!(
+            refusal("learning_rate=1"),
+            "learning_rate: there is no such setting; did you mean schedule.peak?"
+        );
+        assert!(ELSEWHERE.iter().all(|(_, here)| tiny().keys().iter().any(|key| key == here)));
         assert_eq!(
             refusal("max_tokens=1"),
             "max_tokens: there are several; write batch.max_tokens or filters.max_tokens"

@@ -10,7 +10,7 @@ use super::config::TrainConfig;
 use super::follow::{self, Order};
 use super::log::Log;
 use super::prepare::{Data, Folder, config_file, has_run, inputs, languages, load_init};
-use super::run::{Outcome, Progress, Run, save_state};
+use super::run::{Clock, Outcome, Progress, Run, save_state};
 use super::state::{State, Store};
 use super::step::Trainer;
 use super::validate::Validator;
@@ -58,12 +58,16 @@ pub fn resumed_config(
             ));
         }
         if saved.minutes.is_some() && fits(&PLANNED, &key) {
-            let message = "this run follows the plan that was made for its --minutes, which cannot change";
+            let message = "this run has a time limit and plans its steps itself; start another one for that";
             return Err(Error::config(key, message));
         }
     }
     Ok(config)
 }
+
+/// Said before the preparation, which may take long.
+const UNKNOWN_LANGUAGES: &str = "Warning: the model's source or target language is unknown, and `regard serve` needs both. \
+     Set them now with --source-lang and --target-lang, or later with `regard serve --model en-de=DIR`.";
 
 /// Dropout draws from another stream than the first weights.
 pub(super) fn dropout_seed(config: &TrainConfig) -> u64 {
@@ -85,7 +89,7 @@ pub fn train(
 /// The same on rank 0 of a group, while all others [`follow`](super::follow()). It alone decides, validates, logs and saves.
 pub fn lead(
     group: Arc<dyn Group>,
-    mut config: TrainConfig,
+    config: TrainConfig,
     out: &Path,
     resume: bool,
     isa: Isa,
@@ -93,6 +97,22 @@ pub fn lead(
     progress: &mut dyn Progress,
 ) -> Result<Outcome> {
     let started = Instant::now();
+    let clock = Box::new(move || started.elapsed().as_secs_f64());
+    lead_by(clock, group, config, out, resume, isa, stop, progress)
+}
+
+/// The same by any clock.
+#[expect(clippy::too_many_arguments)]
+pub(super) fn lead_by(
+    clock: Clock,
+    group: Arc<dyn Group>,
+    mut config: TrainConfig,
+    out: &Path,
+    resume: bool,
+    isa: Isa,
+    stop: &AtomicBool,
+    progress: &mut dyn Progress,
+) -> Result<Outcome> {
     config.check()?;
     if let Some(init) = &mut config.data.init {
         *init = resolve(&*init)?;
@@ -116,6 +136,13 @@ pub fn lead(
         config.model = ModelConfig { dropout, attention_dropout, activation_dropout, ..loaded };
     }
     let folder = Folder::open(out, resume)?;
+    if !going_on {
+        let known = init.as_ref().map(|model| model.languages.clone()).unwrap_or_default();
+        let Languages { source, target } = languages(&config.data).or(known);
+        if source.is_none() || target.is_none() {
+            progress.message(UNKNOWN_LANGUAGES);
+        }
+    }
     let known = match (&init, going_on) {
         (_, true) => Some(TokenizerPair::load(out)?),
         (Some(model), false) => Some(model.tokenizers.clone()),
@@ -176,7 +203,7 @@ pub fn lead(
             ema = ema.map(|_| if saved_ema.is_empty() { weights.clone() } else { saved_ema });
             trainer.restore(saved.step, weights, moments)?;
             state = saved;
-            progress.message(&format!("going on after step {} of epoch {}", state.step, state.epoch + 1));
+            progress.message(&format!("continuing after step {} of epoch {}", state.step, state.epoch + 1));
         }
         None if going_on => {
             let message = "no checkpoint of this run is whole; start another one";
@@ -221,6 +248,7 @@ pub fn lead(
         save_state(&mut store, &mut log, &mut state, &trainer, ema.as_deref())?;
     }
     let before = state.all_seconds;
+    let told_steps = state.plan.as_ref().map_or(0, |plan| plan.steps);
     let mut run = Run {
         config,
         folder,
@@ -233,9 +261,10 @@ pub fn lead(
         state,
         stop,
         progress,
-        started,
+        clock,
         before,
         asked_to_stop: false,
+        told_steps,
     };
     let outcome = run.go()?;
     Order::End.tell(&**run.trainer.group());

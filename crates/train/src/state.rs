@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint;
-use super::plan::Plan;
+use super::plan::{Pace, Plan};
 use regard_core::{Error, Result};
 
 /// The best validation so far.
@@ -45,6 +45,9 @@ pub(super) struct State {
     /// A hash of the corpus, which must be the same.
     pub(super) corpus: u64,
     pub(super) plan: Option<Plan>,
+    /// How long things take in a run with a time limit.
+    #[serde(default)]
+    pub(super) pace: Pace,
     pub(super) best: Option<Best>,
     /// Validations since the best.
     pub(super) waited: u64,
@@ -57,9 +60,84 @@ pub(super) struct State {
     pub(super) tokens: u64,
     /// Since the last line of the log: loss, tokens, seconds.
     pub(super) pending: (f64, u64, f64),
+    /// The same of the loss without label smoothing.
+    #[serde(default)]
+    pub(super) pending_nll: f64,
     /// The running mean of the loss and the least it has been.
     pub(super) running: Option<(f64, f64)>,
     pub(super) finished: bool,
+}
+
+/// No run has as many steps, epochs, batches or tokens; what is larger was not counted.
+const MOST: u64 = 1 << 53;
+
+impl State {
+    /// Refuses numbers that no run has: what is read may have been made by someone else, and is
+    /// calculated with.
+    fn check(&self) -> std::result::Result<(), String> {
+        let counts = [
+            ("step", self.step),
+            ("epoch", self.epoch),
+            ("position", self.position),
+            ("tokens", self.tokens),
+            ("waited", self.waited),
+            ("pending tokens", self.pending.1),
+            ("planned steps", self.plan.as_ref().map_or(0, |plan| plan.steps)),
+            ("warm-up", self.plan.as_ref().map_or(0, |plan| plan.schedule.warmup)),
+            ("next validation", self.plan.as_ref().map_or(0, |plan| plan.next_validation)),
+            ("next checkpoint", self.plan.as_ref().map_or(0, |plan| plan.next_save)),
+            ("validation interval", self.plan.as_ref().map_or(0, |plan| plan.interval)),
+        ];
+        if let Some((name, value)) = counts.iter().find(|(_, value)| *value > MOST) {
+            return Err(format!("{name} {value} is more than a run can have"));
+        }
+        let times =
+            [self.seconds, self.all_seconds, self.pending.2, self.pace.per_step, self.pace.validation];
+        if let Some(seconds) = times.iter().find(|s| !(s.is_finite() && **s >= 0.0)) {
+            return Err(format!("{seconds} seconds are no time"));
+        }
+        if let Some(plan) = &self.plan {
+            plan.schedule.check().map_err(|e| e.to_string())?;
+        }
+        Ok(())
+    }
+}
+
+/// The state and vectors of the file of a run whose model has `length` weights.
+fn read_state(path: &Path, length: usize) -> Result<(State, Vec<Vec<f32>>)> {
+    let (state, vectors) = checkpoint::read::<State>(path, length)?;
+    check_state(&state, &vectors)
+        .map_err(|why| Error::file(path, format!("this checkpoint cannot be used: {why}")))?;
+    Ok((state, vectors))
+}
+
+fn check_state(state: &State, vectors: &[Vec<f32>]) -> std::result::Result<(), String> {
+    if !(3..=4).contains(&vectors.len()) {
+        return Err(format!(
+            "it has {} vectors; weights, two moments and perhaps an average are 3 or 4",
+            vectors.len()
+        ));
+    }
+    state.check()
+}
+
+/// Any bytes as a checkpoint: an error or what is in it, never a panic. For fuzzing.
+#[cfg(any(test, feature = "fuzzing"))]
+pub fn read_anything(bytes: &[u8]) {
+    let mut sealed = bytes.to_vec();
+    // Or else nearly all of them would be refused for their checksums.
+    checkpoint::seal(&mut sealed);
+    let stored = sealed.get(40..48).and_then(|field| field.first_chunk()).copied().map(u64::from_le_bytes);
+    for bytes in [bytes, &sealed] {
+        for length in [3, stored.and_then(|n| usize::try_from(n).ok()).unwrap_or(0)] {
+            if let Ok((state, vectors)) = checkpoint::parse::<State>(bytes, length) {
+                assert!(vectors.iter().all(|vector| vector.len() <= length));
+                let all: usize = vectors.iter().map(Vec::len).sum();
+                assert!(4 * all <= bytes.len());
+                let _ = check_state(&state, &vectors);
+            }
+        }
+    }
 }
 
 /// The folder of checkpoints.
@@ -76,7 +154,8 @@ const STATE: &str = "state";
 const WEIGHTS: &str = "weights";
 
 impl Store {
-    /// Opens the folder, and reads the newest state that is whole: the head and its vectors. `note` hears of those that are not.
+    /// Opens the folder, and reads the newest state that is whole: the head and its vectors. `note`
+    /// is told of those that are not.
     #[expect(clippy::type_complexity)]
     pub(super) fn open(
         folder: &Path,
@@ -92,12 +171,11 @@ impl Store {
                 store.states.push((path, all));
                 continue;
             }
-            match checkpoint::read::<State>(&path, length) {
-                Ok((state, vectors)) if (3..=4).contains(&vectors.len()) => {
+            match read_state(&path, length) {
+                Ok((state, vectors)) => {
                     store.states.push((path, state.snapshots.iter().map(|s| s.step).collect()));
                     newest = Some((state, vectors));
                 }
-                Ok(_) => note(&format!("{}: not a state of a run; left alone", path.display())),
                 Err(e) => note(&format!("{e}; the one before it is used")),
             }
         }
@@ -177,6 +255,14 @@ pub(super) fn best(snapshots: &[Snapshot], n: usize) -> Vec<u64> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn checkpoints_of_any_kind() {
+        regard_core::formats::fuzzing::damage_seeds("checkpoint", read_anything);
+    }
+
+    use crate::TrainConfig;
+    use regard_core::model::Preset;
+
     fn state(step: u64, snapshots: &[u64]) -> State {
         let snapshots = snapshots.iter().map(|&step| Snapshot { step, score: None }).collect();
         State { step, snapshots, ..State::default() }
@@ -204,6 +290,37 @@ mod tests {
         let (found, read) = found.unwrap();
         assert_eq!((found.step, read[2].as_slice()), (2, vectors[2]));
         assert!(notes.contains("it is cut off") && notes.contains("the one before it is used"), "{notes}");
+    }
+
+    #[test]
+    fn a_state_that_no_run_has_is_refused() {
+        let vectors = vec![vec![0.0]; 3];
+        assert!(check_state(&state(7, &[]), &vectors).is_ok());
+        assert!(check_state(&state(7, &[]), &vectors[..2]).unwrap_err().starts_with("it has 2 vectors"));
+        let wrong = |change: fn(&mut State)| {
+            let mut state = state(7, &[]);
+            change(&mut state);
+            check_state(&state, &vectors).unwrap_err()
+        };
+        assert!(wrong(|s| s.step = u64::MAX).starts_with("step 18446744073709551615 is more"));
+        assert!(wrong(|s| s.tokens = u64::MAX).starts_with("tokens "));
+        assert_eq!(wrong(|s| s.all_seconds = -1.0), "-1 seconds are no time");
+    }
+
+    /// Writes the seeds of the fuzz target: `cargo test -p regard seeds_of_the_checkpoint_target --
+    /// --ignored`.
+    #[test]
+    #[ignore = "writes files of the repository"]
+    fn seeds_of_the_checkpoint_target() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/checkpoint");
+        let vectors: [&[f32]; 4] = [&[1.0, -2.0, 0.5]; 4];
+        let mut planned = state(12, &[4, 8, 12]);
+        let config = TrainConfig { minutes: Some(1.0), ..TrainConfig::new(Preset::Tiny) };
+        Plan::update(&mut planned.plan, &mut planned.pace, &config, 30.0, 12);
+        planned.best = Some(Best { step: 8, score: 1.5, loss: 2.0, bleu: 1.5, chrf: 9.0 });
+        planned.running = Some((3.0, 2.5));
+        checkpoint::write(&folder.join("planned.ckpt"), &planned, &vectors).unwrap();
+        checkpoint::write(&folder.join("first.ckpt"), &state(0, &[]), &vectors[..3]).unwrap();
     }
 
     #[test]

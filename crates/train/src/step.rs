@@ -45,8 +45,11 @@ impl Default for StepSettings {
 /// What a step was like.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepReport {
-    /// The mean loss of a target token, with label smoothing.
+    /// The mean loss of a target token, with label smoothing, and with R-Drop's divergence.
     pub loss: f64,
+    /// The mean of `−log p` of the target tokens: the cross-entropy without label smoothing, which
+    /// validation measures too.
+    pub nll: f64,
     /// How many target tokens there were.
     pub target_tokens: usize,
     /// The length of the gradient before clipping.
@@ -82,9 +85,10 @@ struct Work<'a> {
     key: Key,
 }
 
-/// What a replica adds to a step: loss, time, and the part of it in matrix products.
+/// What a replica adds to a step: loss, loss without smoothing, time, and the part of it in matrix products.
 struct Share {
     loss: f64,
+    nll: f64,
     busy: Duration,
     products: Duration,
 }
@@ -97,6 +101,7 @@ impl Replica {
         self.gradients.fill(0.0);
         // Held here and not by the tape, so that it is gone when the replica fails, and nobody waits for it.
         let outbox = outbox.map(|outbox| Arc::new(Mutex::new(outbox)));
+        self.tape.take_nll();
         let mut total = 0.0;
         for (n, parts) in work.parts.iter().enumerate() {
             let Some(part) = parts.get(number) else { continue };
@@ -111,7 +116,8 @@ impl Replica {
         if let Some(outbox) = outbox {
             release(&outbox, None, &self.gradients);
         }
-        Ok(Share { loss: total, busy: start.elapsed(), products: Timer::take() })
+        let nll = self.tape.take_nll();
+        Ok(Share { loss: total, nll, busy: start.elapsed(), products: Timer::take() })
     }
 }
 
@@ -159,6 +165,7 @@ pub struct Trainer {
 #[derive(Clone, Copy, Default)]
 struct Sums {
     loss: f64,
+    nll: f64,
     busy: Duration,
     products: Duration,
     stop: bool,
@@ -349,8 +356,8 @@ impl Trainer {
         // What is seen twice counts half.
         let seen = if self.settings.r_drop.is_some() { 2 * tokens } else { tokens };
         let (mine, arrived) = self.accumulate(batches, 1.0 / seen as f32, overlapped)?;
-        let Sums { loss, busy, products, stop } = self.sum_over_ranks(mine);
-        let loss = loss / seen as f64;
+        let Sums { loss, nll, busy, products, stop } = self.sum_over_ranks(mine);
+        let (loss, nll) = (loss / seen as f64, nll / seen as f64);
         let squares = match arrived {
             Some((arrived, waited)) => {
                 self.exchange.take_arrived(arrived, waited, &mut self.replicas[0].gradients)
@@ -370,6 +377,7 @@ impl Trainer {
         self.last = Some((overlapped, start.elapsed().as_secs_f64() / tokens as f64));
         Ok(StepReport {
             loss,
+            nll,
             target_tokens: tokens,
             gradient_norm,
             applied,
@@ -387,11 +395,13 @@ impl Trainer {
         }
         let stop = f64::from(u8::from(self.stopping));
         let last = self.last.map_or(0.0, |(_, seconds)| seconds);
-        let numbers = [mine.loss, mine.busy.as_secs_f64(), mine.products.as_secs_f64(), stop, last];
+        let (busy, products) = (mine.busy.as_secs_f64(), mine.products.as_secs_f64());
+        let numbers = [mine.loss, mine.nll, busy, products, stop, last];
         let (mut all, mut slowest) = (Sums::default(), 0f64);
         for numbers in self.exchange.gather(&numbers) {
-            let [loss, busy, products, stop, last] = numbers[..] else { continue };
+            let [loss, nll, busy, products, stop, last] = numbers[..] else { continue };
             all.loss += loss;
+            all.nll += nll;
             all.busy += Duration::from_secs_f64(busy);
             all.products += Duration::from_secs_f64(products);
             all.stop |= stop > 0.0;
@@ -453,8 +463,9 @@ impl Trainer {
         });
         let mut sums = Sums { stop: self.stopping, ..Sums::default() };
         for result in results {
-            let Share { loss, busy, products } = result?;
+            let Share { loss, nll, busy, products } = result?;
             sums.loss += loss;
+            sums.nll += nll;
             sums.busy += busy;
             sums.products += products;
         }

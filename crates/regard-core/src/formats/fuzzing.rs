@@ -5,7 +5,10 @@ use super::json::Keys;
 use super::tensor::{Tensor, width};
 use super::weights::Tensors;
 use super::{Languages, marian, safetensors, torch};
+use crate::counter::mix;
 use crate::model::Transformer;
+use crate::text::Tokenizer;
+use std::fs;
 use std::path::Path;
 
 /// Every tensor lies in the file, has no more numbers than it, and can be read or is refused.
@@ -50,88 +53,113 @@ pub fn config(text: &[u8]) {
     }
 }
 
-/// The seeds of the targets, damaged at random: a short run of what `fuzz/` does at length. REGARD_FUZZ sets the number of
-/// files that each reader gets.
-#[cfg(test)]
-mod tests {
-    use crate::counter::mix;
-    use std::fs;
-    use std::path::Path;
+/// A `tokenizer.json`, which gets text of every kind to encode, and ids of every kind to decode.
+pub fn tokenizer(file: &[u8]) {
+    const TEXT: &str =
+        " ab  abab <unk>▁\t\u{200b}山 </s>\u{0}\u{10ffff}👩\u{200d}👧 12 ﬁ e\u{301} >>de<< a. ";
+    let Ok(json) = std::str::from_utf8(file) else { return };
+    let Ok(tokenizer) = Tokenizer::from_json(json.to_owned(), Path::new("tokenizer.json")) else { return };
+    // Its own text too, so that a file can meet its own pieces.
+    let own: String = json.chars().take(200).collect();
+    for text in [TEXT, "", &own] {
+        let Ok(ids) = tokenizer.encode(text) else { continue };
+        assert!(ids.iter().all(|&id| (id as usize) < tokenizer.size()));
+        assert_eq!(tokenizer.encode(text).ok(), Some(ids.clone()), "one text, one segmentation");
+        tokenizer.decode(&ids);
+        let _ = tokenizer.encode_dropout(text, 0.5, 1);
+    }
+    tokenizer.decode(&[0, 1, 2, 7, u32::MAX]);
+}
 
-    /// Numbers that follow from a seed.
-    struct Random(u64);
+/// Gives `read` the seeds in `fuzz/corpus/NAME` and then copies of them damaged at random: a short run of what `fuzz/` does at length, for
+/// tests. REGARD_FUZZ sets the number of copies.
+///
+/// # Panics
+/// If there are no seeds, or where `read` does.
+pub fn damage_seeds(name: &str, read: impl Fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
+    let mut files: Vec<_> =
+        fs::read_dir(folder).expect("a folder of seeds").filter_map(|file| Some(file.ok()?.path())).collect();
+    files.sort();
+    let seeds: Vec<Vec<u8>> = files.iter().filter_map(|file| fs::read(file).ok()).collect();
+    assert!(!seeds.is_empty(), "no seeds for {name}");
+    seeds.iter().for_each(|seed| read(seed));
+    let count = std::env::var("REGARD_FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(2000);
+    let mut random = Random(7);
+    for _ in 0..count {
+        read(&random.damage(&seeds));
+    }
+}
 
-    impl Random {
-        fn below(&mut self, n: usize) -> usize {
-            self.0 = self.0.wrapping_add(1);
-            (mix(self.0) % n.max(1) as u64) as usize
-        }
+/// Numbers that follow from a seed.
+struct Random(u64);
 
-        fn byte(&mut self) -> u8 {
-            const ODD: [u8; 16] = *b"\x00\x01\x7f\x80\xff(.{}[]\"9-:,";
-            if self.below(2) == 0 { ODD[self.below(16)] } else { self.below(256) as u8 }
-        }
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_add(1);
+        (mix(self.0) % n.max(1) as u64) as usize
+    }
 
-        /// A few bytes changed, taken out, put in, repeated, or taken from another seed.
-        fn damage(&mut self, seeds: &[Vec<u8>]) -> Vec<u8> {
-            let mut file = seeds[self.below(seeds.len())].clone();
-            for _ in 0..=self.below(6) {
-                let at = self.below(file.len() + 1);
-                let end = (at + self.below(24)).min(file.len());
-                match self.below(8) {
-                    0 | 1 if at < file.len() => file[at] = self.byte(),
-                    2 => drop(file.drain(at..end)),
-                    3 => file.insert(at, self.byte()),
-                    4 => file.truncate(at),
-                    5 => {
-                        let again = file[at..end].to_vec();
-                        let to = self.below(file.len() + 1);
-                        file.splice(to..to, again);
-                    }
-                    6 => {
-                        let other = &seeds[self.below(seeds.len())];
-                        let from = self.below(other.len());
-                        let part = other[from..(from + self.below(64)).min(other.len())].to_vec();
-                        file.splice(at..end, part);
-                    }
-                    _ => {
-                        let number =
-                            [0, 1, u64::MAX, 1 << 31, 1 << 32, 1 << 62, i64::MAX as u64][self.below(7)];
-                        let bytes = number.to_le_bytes();
-                        let width = [2usize, 4, 8][self.below(3)].min(file.len() - at);
-                        file[at..at + width].copy_from_slice(&bytes[..width]);
-                    }
+    fn byte(&mut self) -> u8 {
+        const ODD: [u8; 16] = *b"\x00\x01\x7f\x80\xff(.{}[]\"9-:,";
+        if self.below(2) == 0 { ODD[self.below(16)] } else { self.below(256) as u8 }
+    }
+
+    /// A few bytes changed, taken out, put in, repeated, or taken from another seed.
+    fn damage(&mut self, seeds: &[Vec<u8>]) -> Vec<u8> {
+        let mut file = seeds[self.below(seeds.len())].clone();
+        for _ in 0..=self.below(6) {
+            let at = self.below(file.len() + 1);
+            let end = (at + self.below(24)).min(file.len());
+            match self.below(8) {
+                0 | 1 if at < file.len() => file[at] = self.byte(),
+                2 => drop(file.drain(at..end)),
+                3 => file.insert(at, self.byte()),
+                4 => file.truncate(at),
+                5 => {
+                    let again = file[at..end].to_vec();
+                    let to = self.below(file.len() + 1);
+                    file.splice(to..to, again);
+                }
+                6 => {
+                    let other = &seeds[self.below(seeds.len())];
+                    let from = self.below(other.len());
+                    let part = other[from..(from + self.below(64)).min(other.len())].to_vec();
+                    file.splice(at..end, part);
+                }
+                _ => {
+                    let number = [0, 1, u64::MAX, 1 << 31, 1 << 32, 1 << 62, i64::MAX as u64][self.below(7)];
+                    let bytes = number.to_le_bytes();
+                    let width = [2usize, 4, 8][self.below(3)].min(file.len() - at);
+                    file[at..at + width].copy_from_slice(&bytes[..width]);
                 }
             }
-            file
         }
+        file
     }
+}
 
-    fn run(seeds: &str, read: fn(&[u8])) {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(seeds);
-        let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
-        files.sort();
-        let seeds: Vec<Vec<u8>> = files.iter().map(|file| fs::read(file).unwrap()).collect();
-        seeds.iter().for_each(|seed| read(seed));
-        let count = std::env::var("REGARD_FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(2000);
-        let mut random = Random(7);
-        for _ in 0..count {
-            read(&random.damage(&seeds));
-        }
-    }
+#[cfg(test)]
+mod tests {
+    use super::damage_seeds;
 
     #[test]
     fn settings_of_any_kind() {
-        run("config", super::config);
+        damage_seeds("config", super::config);
     }
 
     #[test]
     fn safetensors_of_any_kind() {
-        run("safetensors", super::safetensors);
+        damage_seeds("safetensors", super::safetensors);
     }
 
     #[test]
     fn pytorch_files_of_any_kind() {
-        run("pickle", super::pytorch);
+        damage_seeds("pickle", super::pytorch);
+    }
+
+    #[test]
+    fn tokenizers_of_any_kind() {
+        damage_seeds("tokenizer", super::tokenizer);
     }
 }

@@ -1,12 +1,11 @@
 //! The small JSON files of a model folder: read key by key, so that what is wrong can be named.
 
 use crate::replace::replace;
-use crate::{Error, Result};
+use crate::{Error, Result, bounded};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// No file of settings is longer; what is read is bounded by it.
@@ -22,13 +21,7 @@ pub(super) struct Keys {
 impl Keys {
     /// Reads a file that holds one object.
     pub(super) fn open(path: &Path) -> Result<Self> {
-        let mut text = Vec::new();
-        let file = File::open(path).map_err(|e| Error::io(path, e))?;
-        file.take(LONGEST + 1).read_to_end(&mut text).map_err(|e| Error::io(path, e))?;
-        if text.len() as u64 > LONGEST {
-            return Err(Error::file(path, format!("longer than {LONGEST} bytes: not a file of settings")));
-        }
-        Self::parse(path, &text)
+        Self::parse(path, &bounded::read(path, LONGEST)?)
     }
 
     /// The object of a file's text.

@@ -157,9 +157,10 @@ impl Model {
         let standard = GenerationConfig::standard(target.pad(), target.eos(), config.max_positions);
         let silent = self.generation == GenerationConfig::default();
         json::write(&folder.join(GENERATION), if silent { &standard } else { &self.generation })?;
-        json::write(&folder.join(CONFIG), &WrittenConfig::new(config, target.eos(), precision))?;
         let bias = self.final_logits_bias.as_deref();
-        write_weights(&self.transformer, &self.weights, bias, &folder.join(WEIGHTS), precision)
+        write_weights(&self.transformer, &self.weights, bias, &folder.join(WEIGHTS), precision)?;
+        // Last: a new folder is a model from here on, and not before.
+        json::write(&folder.join(CONFIG), &WrittenConfig::new(config, target.eos(), precision))
     }
 
     fn tokenizer_config(&self) -> serde_json::Value {
@@ -229,6 +230,10 @@ fn read_config(folder: &Path) -> Result<(Keys, ModelConfig)> {
     if !folder.is_dir() {
         let message =
             format!("no such folder; a model is a folder with {CONFIG}, {WEIGHTS} and tokenizer.json");
+        return Err(Error::file(folder, message));
+    }
+    if !folder.join(CONFIG).exists() && folder.join("cache").join("lock").exists() {
+        let message = "is not a model yet: the training run in this folder has not reached its first step";
         return Err(Error::file(folder, message));
     }
     let keys = Keys::open(&folder.join(CONFIG))?;

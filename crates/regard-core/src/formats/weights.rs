@@ -3,7 +3,7 @@
 use super::json::Keys;
 use super::tensor::Tensor;
 use super::{safetensors, torch};
-use crate::{Error, Result};
+use crate::{Error, Result, bounded};
 use regard_kernels::mapped::Mapped;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -37,6 +37,7 @@ struct WeightsFile {
 impl WeightsFile {
     /// Maps and checks a file.
     fn open(path: PathBuf, format: Format) -> Result<Self> {
+        bounded::check_regular(&path)?;
         let map = Mapped::open(&path).map_err(|e| Error::io(&path, e))?;
         if map.bytes().starts_with(b"version https://git-lfs") {
             let message = "is a pointer of Git LFS, not the weights; `git lfs pull` fetches them";

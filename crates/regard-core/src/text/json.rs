@@ -10,6 +10,7 @@ use tokenizers::{Model, OffsetReferential, OffsetType, PreTokenizer};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::dropout::{MergeTable, merge_parts};
+use super::expansion::check_expansion;
 use super::pipeline::{for_each_word, normalise, normaliser, word_splitter};
 use super::tokenizer::{Special, failed};
 use super::{EOS, PAD, UNK};
@@ -45,6 +46,16 @@ impl JsonTokenizer {
             return Err(Error::file(path, "not a tokenizer.json: an object is expected"));
         }
         check_merges(&value["model"], path)?;
+        check_ids(&value, path)?;
+        for stage in ["normalizer", "decoder"] {
+            check_expansion(&value[stage])
+                .map_err(|problem| Error::file(path, format!("{stage}: {problem}")))?;
+        }
+        // A file may ask for BPE-dropout, which is for training: a text that is translated has one
+        // segmentation. Training has a setting of its own for it.
+        if let Some(dropout) = value.get_mut("model").and_then(|model| model.get_mut("dropout")) {
+            *dropout = Value::Null;
+        }
         let own_stages = value["normalizer"] == normaliser() && value["pre_tokenizer"] == word_splitter();
         let mut hidden = keep_special_tokens_out_of_text(&mut value);
         let mut inner: tokenizers::Tokenizer = serde_json::from_value(value)
@@ -177,6 +188,27 @@ fn check_merges(model: &Value, path: &Path) -> Result<()> {
             .and_then(|(left, right)| Some(format!("{left}{}", right.strip_prefix(prefix)?)));
         if product.is_none_or(|product| !vocabulary.contains_key(&product)) {
             let message = format!("merge {} ({merge}) does not make a piece of the vocabulary", rank + 1);
+            return Err(Error::file(path, message));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses two tokens with the same id, whichever lists they are in.
+fn check_ids(file: &Value, path: &Path) -> Result<()> {
+    let vocabulary = &file["model"]["vocab"];
+    let listed = vocabulary.as_object().into_iter().flatten();
+    let listed = listed.filter_map(|(token, id)| Some((token.as_str(), id.as_u64()?)));
+    // The pieces of a unigram model have their places as ids.
+    let placed = vocabulary.as_array().into_iter().flatten().zip(0..);
+    let placed = placed.filter_map(|(entry, id)| Some((entry[0].as_str()?, id)));
+    let added = file["added_tokens"].as_array().into_iter().flatten();
+    let added = added.filter_map(|token| Some((token["content"].as_str()?, token["id"].as_u64()?)));
+    let mut tokens: HashMap<u64, &str> = HashMap::new();
+    for (token, id) in listed.chain(placed).chain(added) {
+        if let Some(other) = tokens.insert(id, token).filter(|other| *other != token) {
+            let message =
+                format!("the tokens {other:?} and {token:?} have the same id, {id}; each needs its own");
             return Err(Error::file(path, message));
         }
     }

@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::sentencepiece::SentencePiece;
 use super::tokenizer::Special;
 use crate::replace::replace;
-use crate::{Error, Result};
+use crate::{Error, Result, bounded};
 
 const SOURCE: &str = "source.spm";
 const TARGET: &str = "target.spm";
@@ -87,7 +86,7 @@ fn has_separate_vocabularies(path: &Path) -> Result<bool> {
     if !path.exists() {
         return Ok(false);
     }
-    let text = fs::read(path).map_err(|e| Error::io(path, e))?;
+    let text = bounded::read(path, 4 << 20)?;
     let config: Value =
         serde_json::from_slice(&text).map_err(|e| Error::file(path, format!("not JSON: {e}")))?;
     match config.get("separate_vocabs") {
@@ -101,7 +100,7 @@ fn has_separate_vocabularies(path: &Path) -> Result<bool> {
 
 impl MarianTokenizer {
     fn load(path: PathBuf, vocabulary: Arc<Vocabulary>) -> Result<Self> {
-        let file = fs::read(&path).map_err(|e| Error::io(&path, e))?;
+        let file = bounded::read(&path, bounded::LARGEST_TEXT)?;
         Ok(MarianTokenizer { model: SentencePiece::read(&file, &path)?, file, vocabulary })
     }
 
@@ -152,7 +151,7 @@ fn is_python_space(c: char) -> bool {
 
 impl Vocabulary {
     fn load(path: &Path) -> Result<Self> {
-        let file = fs::read(path).map_err(|e| Error::io(path, e))?;
+        let file = bounded::read(path, bounded::LARGEST_TEXT)?;
         let Entries(entries) = serde_json::from_slice(&file).map_err(|e| {
             Error::file(path, format!("not a vocabulary, which is {{\"piece\": id, …}}: {e}"))
         })?;
@@ -164,10 +163,16 @@ impl Vocabulary {
             return Err(Error::file(path, message));
         }
         let special = Special::find(size, |token| ids.get(token).copied(), path)?;
-        let mut pieces = vec![None; size];
+        let mut pieces: Vec<Option<String>> = vec![None; size];
         for (piece, id) in entries {
-            // A piece that is there twice has the last of its ids, an id the last of its pieces.
+            // A piece that is there twice has the last of its ids, as in every reader of JSON.
             if ids.get(&piece) == Some(&id) {
+                let message = |other| {
+                    format!("the pieces {other:?} and {piece:?} have the same id, {id}; each needs its own")
+                };
+                if let Some(other) = pieces[id as usize].as_ref().filter(|other| **other != piece) {
+                    return Err(Error::file(path, message(other)));
+                }
                 pieces[id as usize] = Some(piece);
             }
         }
@@ -205,6 +210,7 @@ impl<'de> Visitor<'de> for EntriesVisitor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn read(json: &str) -> Result<Vocabulary> {
         let folder = tempfile::tempdir().unwrap();
@@ -215,11 +221,10 @@ mod tests {
 
     #[test]
     fn a_vocabulary_may_have_gaps_and_repetitions() {
-        let vocabulary =
-            read(r#"{"</s>": 0, "a": 7, "b": 3, "a": 2, "<unk>": 1, "c": 3, "<pad>": 5}"#).unwrap();
+        let vocabulary = read(r#"{"</s>": 0, "a": 7, "a": 2, "<unk>": 1, "c": 3, "<pad>": 5}"#).unwrap();
         assert_eq!(vocabulary.special.size, 6);
         assert_eq!((vocabulary.special.eos, vocabulary.special.unk, vocabulary.special.pad), (0, 1, 5));
-        assert_eq!((vocabulary.ids["a"], vocabulary.ids["b"], vocabulary.ids["c"]), (2, 3, 3));
+        assert_eq!((vocabulary.ids["a"], vocabulary.ids["c"]), (2, 3));
         let pieces: Vec<Option<&str>> = vocabulary.pieces.iter().map(Option::as_deref).collect();
         assert_eq!(pieces, [Some("</s>"), Some("<unk>"), Some("a"), Some("c"), None, Some("<pad>")]);
     }
@@ -238,6 +243,10 @@ mod tests {
             ),
             (r#"{"a": 1e9}"#, "not a vocabulary, which is {\"piece\": id, …}: invalid type: floating point"),
             (r#"{"a": 4294967295}"#, "the largest id is 4294967295, but there are only 1 pieces"),
+            (
+                r#"{"</s>": 0, "<unk>": 1, "b": 2, "c": 2, "<pad>": 3}"#,
+                "the pieces \"b\" and \"c\" have the same id, 2; each needs its own",
+            ),
             (r#"{"</s>": 0, "<pad>": 1}"#, "the vocabulary lacks <unk>; needed are </s>, <unk> and <pad>"),
             ("{}", "the vocabulary lacks </s> and <unk> and <pad>"),
         ] {

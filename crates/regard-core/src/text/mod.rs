@@ -17,6 +17,7 @@
 //! text into pieces, and a `vocab.json` with the ids of pieces. A leading language token (`>>de<<`) is one piece.
 
 mod dropout;
+mod expansion;
 mod json;
 mod marian;
 mod pair;

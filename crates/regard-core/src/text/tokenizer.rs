@@ -1,13 +1,13 @@
 //! One tokenizer: text to ids, ids to text, whatever its files are.
 
 use std::path::Path;
-use std::{fs, thread};
+use std::thread;
 
 use super::json::{JsonTokenizer, WordCache};
 use super::marian::MarianTokenizer;
 use super::train::{Pieces, learn};
 use super::{EOS, PAD, TextSample, TokenizerSettings, UNK};
-use crate::{Error, Result};
+use crate::{Error, Result, bounded};
 
 /// Text to ids and back.
 pub struct Tokenizer {
@@ -81,7 +81,7 @@ impl Tokenizer {
 
     /// Reads a `tokenizer.json`, one of ours or any other that has `</s>`, `<unk>` and `<pad>`.
     pub fn load(path: &Path) -> Result<Self> {
-        Self::from_json(fs::read_to_string(path).map_err(|e| Error::io(path, e))?, path)
+        Self::from_json(bounded::read_text(path, bounded::LARGEST_TEXT)?, path)
     }
 
     /// Reads the text of a `tokenizer.json`; `path` is for messages.

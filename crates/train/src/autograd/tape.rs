@@ -92,6 +92,8 @@ pub struct Workspace {
     pub logits: Vec<f32>,
     /// The recurrent operation's.
     pub recurrent: RecurrentScratch,
+    /// The sum of `−log p` of the target words that cross-entropies have seen, without label smoothing.
+    pub nll: f64,
 }
 
 /// What an operation sees on the way back.
@@ -367,6 +369,11 @@ impl Tape {
                 self.pool.give(slope);
             }
         }
+    }
+
+    /// The sum of `−log p` of the target words since the last call, without label smoothing.
+    pub fn take_nll(&mut self) -> f64 {
+        std::mem::take(&mut self.workspace.nll)
     }
 
     /// How many numbers of memory it holds: what must stop growing after the first steps.

@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::cache::{HEADER, MAGIC, VERSION};
 use super::filter::TextFilter;
-use super::{Filters, Inputs, Pair, Pairs, Summary};
+use super::{Filters, Inputs, Pair, Pairs, Summary, nothing_usable};
 use regard_core::text::TokenizerPair;
 use regard_core::{Error, Result};
 
@@ -66,7 +66,7 @@ pub(super) fn build(
     }
     let first = inputs.paths()[0];
     if summary.kept == 0 {
-        return Err(Error::file(first, format!("no pair of this corpus can be used\n{summary}")));
+        return Err(nothing_usable(inputs, &summary));
     }
     if summary.kept > u64::from(u32::MAX) {
         return Err(Error::file(
@@ -77,7 +77,7 @@ pub(super) fn build(
     writer.finish(fingerprint, &summary)
 }
 
-fn place(inputs: &Inputs, pair: &Pair, of_target: bool) -> String {
+pub(super) fn place(inputs: &Inputs, pair: &Pair, of_target: bool) -> String {
     let path = match inputs {
         Inputs::Files { source, target } => &(if of_target { target } else { source })[pair.file],
         Inputs::Tsv(path) => path,

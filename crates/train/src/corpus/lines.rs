@@ -103,7 +103,7 @@ pub fn open_text(path: &Path) -> Result<Box<dyn BufRead>> {
     opened.map_err(|e| Error::io(path, e))
 }
 
-fn decompress(mut file: BufReader<File>) -> io::Result<Box<dyn BufRead>> {
+pub(super) fn decompress(mut file: BufReader<File>) -> io::Result<Box<dyn BufRead>> {
     // Neither magic number can start a UTF-8 text.
     let start = file.fill_buf()?;
     if start.starts_with(&[0x1f, 0x8b]) {

@@ -104,7 +104,7 @@ impl fmt::Display for Summary {
         let mean = |tokens: u64| tokens as f64 / self.kept.max(1) as f64;
         write!(
             f,
-            "{:>width$} kept: {} source and {} target tokens, {:.1} and {:.1} a sentence, at most {}",
+            "{:>width$} kept: {} source and {} target tokens, {:.1} and {:.1} per sentence, at most {}",
             grouped(self.kept),
             grouped(self.source_tokens),
             grouped(self.target_tokens),
@@ -120,7 +120,7 @@ impl fmt::Display for Summary {
 }
 
 /// 1234567 as 1,234,567.
-fn grouped(number: u64) -> String {
+pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
@@ -147,7 +147,7 @@ mod tests {
         let expected = "29,000 pairs read\n\
                         \x20    1 dropped: not UTF-8 (first: b.de:7)\n\
                         \x20   12 dropped: empty line (first: a.en:1)\n\
-                        28,987 kept: 1,400,000 source and 450,123 target tokens, 48.3 and 15.5 a sentence, at most 51";
+                        28,987 kept: 1,400,000 source and 450,123 target tokens, 48.3 and 15.5 per sentence, at most 51";
         assert_eq!(summary.to_string(), expected);
         assert_eq!((grouped(0), grouped(999), grouped(1000)), ("0".into(), "999".into(), "1,000".into()));
     }

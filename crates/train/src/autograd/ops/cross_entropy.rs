@@ -100,6 +100,8 @@ impl Op for CrossEntropy {
             };
             let log_sums: Vec<f32> = (0..rows).map(log_sum).collect();
             for (r, loss) in losses.iter_mut().enumerate() {
+                // `loss` is −(1−ε)·l_target so far.
+                cx.scratch.nll += f64::from(log_sums[r] + *loss / (1.0 - self.smoothing));
                 let all: f32 = of_row(r).map(|s| s.logits).sum();
                 *loss += log_sums[r] - even * all;
             }
