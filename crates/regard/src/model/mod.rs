@@ -22,5 +22,5 @@ pub use parameters::{Initial, Parameter, Parameters, Parts};
 pub use regard_kernels::Activation;
 pub use taped::{
     AttentionKind, AttentionMap, Dropouts, LayerOutputs, LossSettings, Taped, attention_maps, layer_outputs,
-    loss, token_losses,
+    loss, sharpest, token_losses,
 };
