@@ -4,7 +4,7 @@ use crate::autograd::Tape;
 use crate::batch::Batch;
 use crate::counter::mix;
 use crate::decode::{SearchOptions, search};
-use crate::metrics::{Bleu, Chrf, Metric};
+use crate::metrics::{Bleu, Chrf, Metric, Tokenizer};
 use crate::model::{LossSettings, Transformer, loss};
 use crate::text::TokenizerPair;
 use crate::{Isa, Result};
@@ -19,6 +19,7 @@ pub(super) struct Validator {
     tokens: usize,
     tokenizers: TokenizerPair,
     search: SearchOptions,
+    bleu: Bleu,
     samples: usize,
     tapes: Vec<Tape>,
     isa: Isa,
@@ -38,11 +39,12 @@ pub(super) struct Found {
 const BATCH: usize = 4096;
 
 impl Validator {
-    /// Encodes the pairs, leaving out those with more than `max_tokens` tokens; says how many these are.
+    /// Encodes the pairs, leaving out those with more than `max_tokens` tokens; says how many these are. `tokenizer` is BLEU's.
     pub(super) fn new(
         pairs: Vec<(String, String)>,
         tokenizers: &TokenizerPair,
         (beam, samples, max_tokens): (usize, usize, usize),
+        tokenizer: Tokenizer,
         start: u32,
         isa: Isa,
         threads: usize,
@@ -82,6 +84,7 @@ impl Validator {
             batches,
             tokenizers: tokenizers.clone(),
             search: SearchOptions { beam, end: tokenizers.target().eos(), ..SearchOptions::default() },
+            bleu: Bleu { tokenizer, ..Bleu::default() },
             samples,
             tapes: (0..threads.max(1)).map(|_| Tape::new(isa, 1)).collect(),
             isa,
@@ -103,7 +106,7 @@ impl Validator {
             .iter()
             .map(|best| best.first().map(|h| target.decode(&h.ids)).unwrap_or_default())
             .collect();
-        let bleu = Bleu::default().corpus(&translations, &self.references)?.score;
+        let bleu = self.bleu.corpus(&translations, &self.references)?.score;
         let chrf = Chrf::default().corpus(&translations, &self.references)?.score;
         let (count, n) = (self.samples.min(self.len()), self.len());
         let samples = (0..count)
