@@ -1,6 +1,6 @@
 //! `regard train`: two text files to a translator.
 
-use super::{CommandResult, cores, stop_on_signals, together};
+use super::{CommandResult, cores, print_line, stop_on_signals, together};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use regard::Isa;
@@ -158,7 +158,7 @@ fn run_first(arguments: &Arguments, group: Arc<dyn Group>) -> CommandResult {
     view.close();
     let outcome = outcome?;
     if outcome.end == End::Finished {
-        println!("{}", summary(&outcome, &arguments.out));
+        print_line(summary(&outcome, &arguments.out))?;
     }
     Ok(())
 }
