@@ -351,7 +351,7 @@ fn nonsense_is_refused_by_name_and_nothing_gives_nothing() {
     let one = [vec![1, 0]];
     let d = SearchOptions::default;
     assert_eq!(refuse(SearchOptions { beam: 0, ..d() }, &one), "beam: 0 is too few, at least 1 is needed");
-    assert_eq!(refuse(SearchOptions { nbest: 5, ..d() }, &one), "nbest: 5 is more than the beam of 4");
+    assert_eq!(refuse(SearchOptions { nbest: 5, ..d() }, &one), "nbest: 5 is more than the beam size of 4");
     assert!(
         refuse(SearchOptions { max_length: Some(0), ..d() }, &one)
             .starts_with("max_length: 0 leaves no room")

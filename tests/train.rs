@@ -637,6 +637,55 @@ fn wrong_usage_is_told_and_nothing_is_destroyed() {
     assert_eq!(output.status.code(), Some(2));
 }
 
+/// The example in the help of `regard average`.
+#[test]
+fn checkpoints_of_a_run_can_be_averaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    run(&small_config(folder.path()), &out, false, 99).0.unwrap();
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(out.join("checkpoints")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let average = |files: &[PathBuf], name: &str| {
+        let to = folder.path().join(name);
+        let mut command = crate::command::regard();
+        command.arg("average").args(files).arg("--out").arg(&to);
+        let (output, text) = finish(command);
+        assert!(output.status.success(), "{text}");
+        Model::load(&to).unwrap()
+    };
+    let is_state = |file: &PathBuf| file.file_name().unwrap().to_str().unwrap().starts_with("state-");
+    let (states, weights): (Vec<PathBuf>, Vec<PathBuf>) = files.iter().cloned().partition(is_state);
+    assert!(states.len() == 2 && weights.len() >= 3, "{files:?}");
+    let each: Vec<Vec<f32>> =
+        weights.iter().map(|file| average(std::slice::from_ref(file), "one").weights).collect();
+    let mean = average(&files, "all").weights;
+    for (i, mean) in mean.iter().enumerate() {
+        let want = each.iter().map(|w| f64::from(w[i])).sum::<f64>() / each.len() as f64;
+        assert!((f64::from(*mean) - want).abs() < 1e-6, "weight {i}: {mean}, not {want}");
+    }
+    // States are models too, and the last is that of the last weights.
+    assert_eq!(average(&states[1..], "state").weights, *each.last().unwrap());
+    let refused = crate::command::regard()
+        .args(["average", out.join("train.toml").to_str().unwrap(), "--out", "x"])
+        .output()
+        .unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+}
+
+/// Validation BLEU of a language without spaces counts characters.
+#[test]
+fn validation_chooses_the_tokenizer_by_the_target_language() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = small_config(folder.path());
+    (config.data.target_lang, config.steps) = (Some("ja".into()), Some(2));
+    let heard = run(&config, &folder.path().join("run"), false, 99).1;
+    assert!(heard.contains("validation BLEU: tokenizer char, chosen for target language ja\n"), "{heard}");
+    let _ = config.data.target_lang.take();
+    let heard = run(&config, &folder.path().join("other"), false, 99).1;
+    assert!(!heard.contains("validation BLEU: tokenizer"), "{heard}");
+}
+
 #[test]
 fn the_quickstart_runs_through() {
     let folder = tempfile::tempdir().unwrap();

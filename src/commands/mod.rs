@@ -27,16 +27,18 @@ use std::io::{self, BufWriter, StdoutLock, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use regard::metrics::Tokenizer;
 use regard::train::group::{Group, join};
 
-/// What a command ends with: nothing, or the one message that the user sees.
+/// How a command ends: with nothing, or with the one message that the user sees.
 pub(crate) type CommandResult = Result<(), Box<dyn Error>>;
 
-/// Arguments that do not go together, found after clap has read them; exit status 2.
+/// Arguments that contradict each other, found after clap has read them; exit status 2.
 #[derive(Debug)]
 pub(crate) struct Usage(pub(crate) String);
 
-/// Whoever read standard output has gone, as `head` does: no failure, and nothing more to say.
+/// The reader of standard output has closed it, as `head` does: not a failure, and nothing more to print.
 #[derive(Debug)]
 pub(crate) struct ClosedPipe;
 
@@ -45,7 +47,7 @@ pub(crate) struct ClosedPipe;
 #[derive(Debug)]
 pub(crate) struct Interrupted(pub(crate) u8);
 
-/// Rank 0 has said what there is to say.
+/// Rank 0 has printed the error message.
 #[derive(Debug)]
 pub(crate) struct SaidElsewhere;
 
@@ -68,7 +70,7 @@ impl Display for Interrupted {
 
 impl Display for SaidElsewhere {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("rank 0 has said why")
+        f.write_str("rank 0 has printed the error message")
     }
 }
 
@@ -78,8 +80,8 @@ impl Display for ClosedPipe {
     }
 }
 
-/// Runs `work` as one of the ranks that an MPI launcher started, or as the only one. What stops one rank ends all of them, with a
-/// message that names it; what all ranks know to be wrong, rank 0 says.
+/// Runs `work` as one of the ranks that an MPI launcher started, or as the only one. An error on one rank ends all of them, with a
+/// message that names the rank; an error that all ranks see is printed by rank 0.
 pub(crate) fn together(command: &str, work: impl FnOnce(&Arc<dyn Group>) -> CommandResult) -> CommandResult {
     let group = join(command)?;
     let Err(error) = work(&group) else { return Ok(()) };
@@ -90,7 +92,7 @@ pub(crate) fn together(command: &str, work: impl FnOnce(&Arc<dyn Group>) -> Comm
         if group.rank() == 0 {
             eprintln!("regard: {error}");
         }
-        // The launcher ends all ranks when the first has left: nobody leaves before rank 0 has said why.
+        // The launcher ends all ranks when the first one exits, so they wait until rank 0 has printed the message.
         group.gather(&[]);
         return Err(Box::new(SaidElsewhere));
     }
@@ -98,8 +100,8 @@ pub(crate) fn together(command: &str, work: impl FnOnce(&Arc<dyn Group>) -> Comm
     group.abort(if error.is::<Usage>() { 2 } else { 1 })
 }
 
-/// Standard output, buffered. `println!` panics where the pipe is closed or the disk is full; this returns an error that
-/// `main` knows. [`Output::flush`] before the end, or what could not be written is lost in silence.
+/// Standard output, buffered. `println!` panics when the pipe is closed or the disk is full; this returns an error that
+/// `main` handles. Call [`Output::flush`] at the end, or write errors go unnoticed.
 pub(crate) struct Output(BufWriter<StdoutLock<'static>>);
 
 impl Output {
@@ -120,6 +122,20 @@ impl Output {
     }
 }
 
+/// The BLEU tokenizer: the one given, else the one for the target language, which is announced unless it is the default.
+fn bleu_tokenizer(given: Option<Tokenizer>, target_lang: Option<&str>) -> Tokenizer {
+    let chosen = target_lang.map_or_else(Tokenizer::default, Tokenizer::for_language);
+    if let (None, Some(code)) = (given, target_lang.filter(|_| chosen != Tokenizer::default())) {
+        eprintln!("regard: BLEU tokenizer {chosen}, chosen for target language {code}");
+    }
+    given.unwrap_or(chosen)
+}
+
+/// Accepts the names of sacreBLEU's tokenizers.
+fn tokenizer_parser() -> impl TypedValueParser<Value = Tokenizer> {
+    PossibleValuesParser::new(Tokenizer::ALL.map(Tokenizer::name)).try_map(|name| name.parse::<Tokenizer>())
+}
+
 /// Prints one line to standard output.
 pub(crate) fn print_line(text: impl Display) -> CommandResult {
     let mut output = Output::new();
@@ -134,7 +150,7 @@ fn refused(error: io::Error) -> Box<dyn Error> {
     }
 }
 
-/// How many cores this process may use.
+/// The number of cores that this process may use.
 pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
@@ -153,7 +169,7 @@ pub(crate) fn interrupted() -> Box<dyn Error> {
     Box::new(Interrupted(128 + signal as u8))
 }
 
-/// A flag that SIGINT and SIGTERM set: the work at hand is finished first. A second signal ends the program at once.
+/// A flag that SIGINT and SIGTERM set, so that the current work can be finished. A second signal ends the program at once.
 pub(crate) fn stop_on_signals() -> io::Result<Arc<AtomicBool>> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let stop = Arc::new(AtomicBool::new(false));

@@ -1,14 +1,14 @@
 //! `regard quickstart`: a translator in a minute or two, without any files.
 
 use super::train::{PrecisionName, View};
-use super::{CommandResult, cores, interrupted, stop_on_signals};
+use super::{CommandResult, Output, cores, interrupted, stop_on_signals};
 use clap::Args;
 use regard::Isa;
 use regard::decode::{Engine, Precision, attention_maps};
 use regard::decode::{SearchOptions, search};
 use regard::formats::Model;
 use regard::metrics::{Bleu, Metric};
-use regard::model::{AttentionKind, Preset};
+use regard::model::{AttentionKind, Preset, sharpest};
 use regard::train::config::Every;
 use regard::train::{End, Schedule, ScheduleKind, TrainConfig, train};
 use regard_plot::{Matrix, terminal};
@@ -72,18 +72,22 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     let (sources, references): (Vec<_>, Vec<_>) = corpus.held_out.into_iter().unzip();
     let translations = translate(&model, &sources, isa, threads)?;
     let bleu = Bleu::default().corpus(&translations, &[references])?;
-    println!("BLEU on {} held-out sentences: {:.1}\n", sources.len(), bleu.score);
+    let mut output = Output::new();
+    output.line(format_args!("BLEU on {} held-out sentences: {:.1}\n", sources.len(), bleu.score))?;
 
     let showcase: Vec<String> = builtin::SHOWCASE.iter().map(|(source, _)| (*source).to_owned()).collect();
     let translations = translate(&model, &showcase, isa, threads)?;
     for ((source, reference), translation) in builtin::SHOWCASE.iter().zip(&translations) {
         let verdict = if translation == reference { "as expected" } else { reference };
-        println!("{source}\n  → {translation}   ({verdict})");
+        output.line(format_args!("{source}\n  → {translation}   ({verdict})"))?;
     }
-    println!("\nWhere each French word looked in the English sentence (cross-attention, last layer):\n");
-    println!("{}", attention_map(&model, &showcase[0], &translations[0], isa)?);
-    println!("{}", next_steps(out));
-    Ok(())
+    let (layer, map) = attention_map(&model, &showcase[0], &translations[0], isa)?;
+    output.line(format_args!(
+        "\nWhere each French word looks in the English sentence (cross-attention, layer {layer}, the sharpest):\n"
+    ))?;
+    output.line(map)?;
+    output.line(next_steps(out))?;
+    output.flush()
 }
 
 /// Writes the training pairs where a run keeps what can be made again; the two files.
@@ -137,21 +141,26 @@ fn translate(
     Ok(found.iter().map(|best| best.first().map(|h| target.decode(&h.ids)).unwrap_or_default()).collect())
 }
 
-/// The cross-attention of a sentence and its translation, for the terminal.
-fn attention_map(model: &Model, source: &str, target: &str, isa: Isa) -> Result<String, regard::Error> {
+/// The sharpest cross-attention of a sentence and its translation, for the terminal: its layer, from 1, and the map.
+fn attention_map(
+    model: &Model,
+    source: &str,
+    target: &str,
+    isa: Isa,
+) -> Result<(usize, String), regard::Error> {
     let (from, to) = (model.tokenizers.source(), model.tokenizers.target());
     let (source, target) = (from.encode(source)?, to.encode(target)?);
     let engine = Engine::new(&model.transformer, &model.weights, None, Precision::F32, isa);
     let maps = attention_maps(&engine, &source, &target)?;
-    let last = maps.iter().rfind(|map| map.kind == AttentionKind::Cross);
-    let weights = last.map(|map| map.mean()).unwrap_or_default();
+    let sharpest = sharpest(&maps, AttentionKind::Cross);
+    let weights = sharpest.map(|map| map.mean()).unwrap_or_default();
     let pieces = |tokenizer: &regard::text::Tokenizer, ids: &[u32]| -> Vec<String> {
         ids.iter().map(|&id| tokenizer.piece(id).unwrap_or_default()).collect()
     };
     let (rows, columns) = (pieces(to, &target), pieces(from, &source));
     let matrix = Matrix::new(rows.len(), columns.len(), weights).map_err(regard::Error::other)?;
     let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    Ok(terminal::heat_map(&matrix, &rows, &columns, 100, colour))
+    Ok((sharpest.map_or(1, |map| map.layer + 1), terminal::heat_map(&matrix, &rows, &columns, 100, colour)))
 }
 
 fn next_steps(out: &Path) -> String {

@@ -1,6 +1,6 @@
 //! `regard train`: two text files to a translator.
 
-use super::{CommandResult, Usage, cores, interrupted, stop_on_signals, together};
+use super::{CommandResult, Usage, cores, interrupted, print_line, stop_on_signals, together};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use regard::Isa;
@@ -192,10 +192,7 @@ fn run_first(arguments: &Arguments, group: Arc<dyn Group>) -> CommandResult {
     view.close();
     let outcome = outcome?;
     match outcome.end {
-        End::Finished => {
-            println!("{}", summary(&outcome, &arguments.out));
-            Ok(())
-        }
+        End::Finished => print_line(summary(&outcome, &arguments.out)),
         // What was saved and how to continue has been said.
         End::Interrupted => Err(interrupted()),
     }

@@ -33,12 +33,12 @@ pub use error::{Error, Result};
 pub use score::{Details, Interval, Score, Scores};
 pub use significance::{Bootstrap, Comparison, paired_bootstrap};
 pub use ter::Ter;
-pub use tokenize::Tokenizer;
+pub use tokenize::{Tokenizer, is_unspaced};
 
 /// The sacreBLEU release whose numbers and signatures these are; it stands at the end of every signature.
 pub const VERSION: &str = "2.6.0";
 
-/// The longest n-grams that may be asked for; a slip such as 10^9 should be an error and not a long wait.
+/// The longest n-grams that are accepted; a typo such as 10^9 should be an error and not a long wait.
 const MAX_ORDER: usize = 64;
 
 /// A metric of translations against references.
@@ -135,7 +135,7 @@ pub fn select(names: &str, tokenizer: Tokenizer, lowercase: bool) -> Result<Vec<
             }
         };
         if metrics.iter().any(|m| m.key() == metric.key()) {
-            return Err(Error::config("metric", format!("{name:?} is named twice")));
+            return Err(Error::config("metric", format!("{name:?} is given twice")));
         }
         metrics.push(metric);
     }
@@ -172,13 +172,13 @@ fn check_lines(hypotheses: &[String], references: &[Vec<String>]) -> Result<()> 
         }
     }
     if hypotheses.is_empty() {
-        return Err(input("there is no sentence to score: hypotheses and references are empty".into()));
+        return Err(input("no sentence to score: hypotheses and references are empty".into()));
     }
     Ok(())
 }
 
 fn no_reference() -> Error {
-    input("there is no reference; at least one is needed".into())
+    input("no reference; at least one is needed".into())
 }
 
 fn input(message: String) -> Error {

@@ -12,7 +12,7 @@ pub struct Score {
     pub score: f64,
     /// How it was computed, as sacreBLEU writes it.
     pub signature: String,
-    /// The confidence interval, if a bootstrap was asked for.
+    /// The confidence interval, if a bootstrap was run.
     #[serde(flatten)]
     pub interval: Option<Interval>,
     /// The metric's name as sacreBLEU prints it.

@@ -43,6 +43,35 @@ impl Tokenizer {
         }
     }
 
+    /// The tokenizer for a target language, by its code (`zh`, `zh-TW`, `zho_Hans`): sacreBLEU's `zh` for Chinese, `char` for Japanese,
+    /// Korean and the scripts that put no spaces between words, `13a` for all others. sacreBLEU itself takes MeCab for Japanese and
+    /// Korean, which needs a dictionary.
+    ///
+    /// ```
+    /// use regard_metrics::Tokenizer;
+    /// assert_eq!(Tokenizer::for_language("zh-CN"), Tokenizer::Zh);
+    /// assert_eq!(Tokenizer::for_language("jpn_Jpan"), Tokenizer::Char);
+    /// assert_eq!(Tokenizer::for_language("de"), Tokenizer::V13a);
+    /// ```
+    pub fn for_language(code: &str) -> Self {
+        let code = code.to_ascii_lowercase();
+        let mut parts = code.split(['-', '_']);
+        let language = parts.next().unwrap_or_default();
+        // A script says it as well, and decides where a language has several.
+        let of_script = parts.find_map(|script| match script {
+            "hans" | "hant" | "hani" => Some(Tokenizer::Zh),
+            "jpan" | "kore" | "hang" | "thai" | "laoo" | "khmr" | "mymr" | "tibt" => Some(Tokenizer::Char),
+            "latn" | "cyrl" => Some(Tokenizer::V13a),
+            _ => None,
+        });
+        of_script.unwrap_or(match language {
+            "zh" | "zho" | "chi" | "cmn" | "yue" | "wuu" | "nan" | "lzh" => Tokenizer::Zh,
+            "ja" | "jpn" | "ko" | "kor" | "th" | "tha" | "lo" | "lao" | "km" | "khm" | "my" | "mya"
+            | "bur" | "bo" | "bod" | "tib" | "dz" | "dzo" | "shn" => Tokenizer::Char,
+            _ => Tokenizer::V13a,
+        })
+    }
+
     /// The text with its tokens separated by white space.
     pub fn apply(self, line: &str) -> String {
         match self {
@@ -71,6 +100,20 @@ impl FromStr for Tokenizer {
             Error::config("tokenize", format!("unknown tokenizer {name:?}; accepted: {names}"))
         })
     }
+}
+
+/// Whether most letters of a text are of a script without spaces between words, in which `13a` finds no words.
+pub fn is_unspaced(text: &str) -> bool {
+    let unspaced = |c: char| {
+        matches!(c, '\u{e00}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{3040}'..='\u{30ff}'
+            | '\u{3400}'..='\u{9fff}' | '\u{20000}'..='\u{3ffff}')
+    };
+    let (mut letters, mut without) = (0usize, 0usize);
+    for c in text.chars().filter(|c| c.is_alphabetic()) {
+        letters += 1;
+        without += usize::from(unspaced(c));
+    }
+    2 * without > letters
 }
 
 /// White space as Python's `str.split` has it: Unicode's, and the four ASCII separators that Rust leaves out.

@@ -17,6 +17,7 @@ use crate::formats::Model;
 use crate::model::AttentionMap;
 use crate::text::Tokenizer;
 use crate::{Error, Isa, Result};
+use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
 
@@ -33,19 +34,19 @@ pub struct Translator {
 /// One of the translations of a line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
-    /// The text.
+    /// The text: one line without tabs, whatever the model generates.
     pub text: String,
     /// What it was ranked by; of a line that was split, the mean of its parts.
     pub score: f32,
-    /// Its pieces.
+    /// The tokens that the model generated.
     pub tokens: Vec<String>,
     /// The log-probability of each token and of the end.
     pub token_scores: Vec<f32>,
-    /// Pairs of words, counted from 0: (source, target); only if attention was asked for.
+    /// Pairs of words, counted from 0: (source, target); empty unless the search options request attention.
     pub alignment: Vec<(usize, usize)>,
 }
 
-/// What became of a line.
+/// The translations of a line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Line {
     /// Best first; none for an empty line.
@@ -77,19 +78,19 @@ struct Part {
     cut: bool,
 }
 
-/// Whoever waits for lines; several threads ask at once.
+/// Follows the translation of lines; several threads call it at once.
 pub trait WatchLines: Sync {
-    /// Whether line `index` is still wanted. What is not wanted any more comes back unfinished.
+    /// Whether line `index` is still wanted; one that is not comes back unfinished.
     fn wanted(&self, index: usize) -> bool;
 
-    /// Whether the growth of line `index` is to be told.
+    /// Whether [`WatchLines::grown`] should be called for line `index`.
     fn follows(&self, index: usize) -> bool;
 
-    /// What part `part` of line `index` says so far; a line has one part unless it is longer than the model can read.
+    /// The text of part `part` of line `index` so far; a line has one part unless it is longer than the model can read.
     fn grown(&self, index: usize, part: usize, text: &str);
 }
 
-/// Waits for everything and hears nothing.
+/// Waits for everything and ignores progress.
 impl WatchLines for () {
     fn wanted(&self, _: usize) -> bool {
         true
@@ -117,7 +118,7 @@ impl Watch for WatchParts<'_> {
     fn grown(&self, index: usize, ids: &[u32]) {
         let (line, part) = self.places[index];
         if self.watch.follows(line) {
-            self.watch.grown(line, part, &self.translator.target().decode(ids));
+            self.watch.grown(line, part, &self.translator.decode(ids));
         }
     }
 }
@@ -152,7 +153,10 @@ impl Translator {
 
     fn with_engines(models: Vec<Model>, engines: Vec<Engine>, threads: usize) -> Result<Self> {
         let Some(first) = models.first() else {
-            return Err(Error::Input { operation: "translator", message: "there is no model".into() });
+            return Err(Error::Input {
+                operation: "translator",
+                message: "no model; at least one is needed".into(),
+            });
         };
         let longest = first.transformer.config().max_positions;
         for other in &models[1..] {
@@ -251,12 +255,19 @@ impl Translator {
         self.model().tokenizers.source()
     }
 
+    /// The text of target tokens, as one line without tabs: a vocabulary with byte fallback can spell any character.
+    fn decode(&self, ids: &[u32]) -> String {
+        let text = self.target().decode(ids);
+        let breaks = |c: char| c == '\t' || is_line_break(c);
+        if text.contains(breaks) { text.replace(breaks, " ") } else { text }
+    }
+
     /// Translates each line; as many come out as went in.
     pub fn translate<T: AsRef<str>>(&self, lines: &[T], options: &SearchOptions) -> Result<Vec<Line>> {
         self.translate_watched(lines, options, self.threads, &())
     }
 
-    /// The same on `threads` cores, while `watch` looks on: it says which lines are still wanted, and hears of their growth.
+    /// The same on `threads` cores, followed by `watch`, which can cancel lines and sees how they grow.
     pub fn translate_watched<T: AsRef<str>>(
         &self,
         lines: &[T],
@@ -294,7 +305,7 @@ impl Translator {
             let total: f32 = token_scores.iter().sum();
             let words = &target[..target.len().saturating_sub(1)];
             candidates.push(Candidate {
-                text: text.as_ref().to_owned(),
+                text: single_line(text.as_ref().trim_end_matches(['\r', '\n'])).into_owned(),
                 score: total / options.divisor(token_scores.len()),
                 tokens: words.iter().filter_map(|&id| self.target().piece(id)).collect(),
                 token_scores,
@@ -364,7 +375,7 @@ impl Translator {
         let candidates = (0..count)
             .map(|n| {
                 let chosen: Vec<&Hypothesis> = hypotheses.iter().map(|h| &h[n]).collect();
-                let texts: Vec<String> = chosen.iter().map(|h| self.target().decode(&h.ids)).collect();
+                let texts: Vec<String> = chosen.iter().map(|h| self.decode(&h.ids)).collect();
                 let mut alignment = Vec::new();
                 let (mut words_before, mut target_before) = (0, 0);
                 for (h, source) in chosen.iter().zip(&source) {
@@ -390,19 +401,57 @@ impl Translator {
     }
 }
 
-/// The number of the word that each piece belongs to: `▁` begins a word.
+/// Whether a character ends a line, for this program or for one that reads its output.
+///
+/// ```
+/// use regard_core::translator::is_line_break;
+/// assert!("\n\r\u{b}\u{c}\u{85}\u{2028}\u{2029}".chars().all(is_line_break));
+/// assert!(!is_line_break(' ') && !is_line_break('\t'));
+/// ```
+pub fn is_line_break(c: char) -> bool {
+    matches!(c, '\n' | '\u{b}' | '\u{c}' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+/// The text with a space in the place of every line break.
+pub fn single_line(text: &str) -> Cow<'_, str> {
+    match text.contains(is_line_break) {
+        true => text.replace(is_line_break, " ").into(),
+        false => text.into(),
+    }
+}
+
+/// The number of the word that each piece belongs to, as spaces part the words of the text: `▁` begins a word, and bytes that
+/// spell a line break or a tab, which the text has as a space, end one.
 fn words(pieces: &[String]) -> Vec<usize> {
     let mut word = 0;
-    pieces
-        .iter()
-        .enumerate()
-        .map(|(i, piece)| {
-            if i > 0 && piece.starts_with('▁') {
-                word += 1;
-            }
-            word
-        })
-        .collect()
+    // Pieces up to this one spell a break.
+    let mut break_end = 0;
+    let mut found = Vec::with_capacity(pieces.len());
+    for (i, piece) in pieces.iter().enumerate() {
+        if i > 0 && piece.starts_with('▁') {
+            word += 1;
+        }
+        found.push(word);
+        if i >= break_end {
+            break_end = i + spelt_break(&pieces[i..]);
+        }
+        if i + 1 == break_end {
+            word += 1;
+        }
+    }
+    found
+}
+
+/// How many pieces at the beginning of `pieces` are bytes (`<0x0A>`) that spell a line break or a tab; 0 if they do not.
+fn spelt_break(pieces: &[String]) -> usize {
+    let byte = |piece: &String| u8::from_str_radix(piece.strip_prefix("<0x")?.strip_suffix('>')?, 16).ok();
+    let bytes: Vec<u8> = pieces.iter().take(3).map_while(byte).collect();
+    match bytes[..] {
+        [b'\t'..=b'\r', ..] => 1,
+        [0xc2, 0x85, ..] => 2,
+        [0xe2, 0x80, 0xa8 | 0xa9] => 3,
+        _ => 0,
+    }
 }
 
 /// For each target word, the source word that its pieces attended to most, as seen from both sides.
@@ -521,6 +570,18 @@ mod tests {
             assert_eq!(sentences(text), [text]);
         }
         assert_eq!(sentences("It was he. J. Smith left."), ["It was he.", "J. Smith left."]);
+    }
+
+    #[test]
+    fn bytes_that_spell_a_break_part_words() {
+        let of = |list: &str| words(&list.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        assert_eq!(of("▁a <0x0A> b ▁c"), [0, 0, 1, 2]);
+        assert_eq!(of("<0x0D> b"), [0, 1]);
+        assert_eq!(of("▁a <0xE2> <0x80> <0xA8> b"), [0, 0, 0, 0, 1]);
+        assert_eq!(of("▁a <0xC2> <0x85> ▁b"), [0, 0, 0, 2]);
+        // Other bytes are letters.
+        assert_eq!(of("▁a <0xC3> <0xA4> b <0x41>"), [0, 0, 0, 0, 0]);
+        assert_eq!(single_line("a\r\nb\u{2028}c\td"), "a  b c\td");
     }
 
     #[test]

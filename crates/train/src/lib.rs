@@ -17,6 +17,7 @@ mod report;
 mod run;
 mod schedule;
 mod settings;
+mod snapshots;
 mod start;
 mod state;
 mod step;
@@ -35,6 +36,7 @@ pub use prepare::{check_shape, has_run};
 pub use report::render as render_report;
 pub use run::{End, Outcome, Progress};
 pub use schedule::{Schedule, ScheduleKind};
+pub use snapshots::{load_checkpoint, to_average};
 pub use start::{lead, resumed_config, train};
 #[cfg(any(test, feature = "fuzzing"))]
 pub use state::read_anything as read_any_checkpoint;

@@ -20,6 +20,7 @@ use regard_core::formats::{GenerationConfig, Languages, Model, resolve};
 use regard_core::model::{ModelConfig, Transformer, Tying};
 use regard_core::text::TokenizerPair;
 use regard_core::{Error, Isa, Result};
+use regard_metrics::Tokenizer;
 
 /// Settings that may change when a run is resumed: nothing that decides the model's shape or which batch comes next.
 const CHANGEABLE: [&str; 12] = [
@@ -160,11 +161,15 @@ pub(super) fn lead_by(
     }
     let (bias, generation, known_languages) = match &init {
         _ if going_on => {
-            (Model::output_bias(out, words.1)?, GenerationConfig::default(), Languages::default())
+            let named = languages(&config.data).target.is_some();
+            let of_model = || Model::load(out).map(|model| model.languages).unwrap_or_default();
+            let known = if named { Languages::default() } else { of_model() };
+            (Model::output_bias(out, words.1)?, GenerationConfig::default(), known)
         }
         Some(model) => (model.final_logits_bias.clone(), model.generation.clone(), model.languages.clone()),
         None => Default::default(),
     };
+    let all_languages = languages(&config.data).or(known_languages);
     let told = TrainConfig { threads: asked_threads, ..config.clone() };
     follow::open(&*group, told, &data, &folder, &bias)?;
     let transformer = Transformer::new(config.model.clone())?.with_output_bias(bias.clone())?;
@@ -214,7 +219,7 @@ pub(super) fn lead_by(
                 transformer: trainer.model().clone(),
                 weights: trainer.weights().to_vec(),
                 tokenizers: data.tokenizers.clone(),
-                languages: languages(&config.data).or(known_languages),
+                languages: all_languages.clone(),
                 generation,
                 final_logits_bias: bias,
             };
@@ -228,10 +233,16 @@ pub(super) fn lead_by(
     if ranks > 1 {
         progress.message(&format!("{ranks} ranks, which split each batch into {replicas} parts"));
     }
+    let tokenizer = all_languages.target.as_deref().map_or(Default::default(), Tokenizer::for_language);
+    if let Some(code) = all_languages.target.filter(|_| tokenizer != Tokenizer::default()) {
+        progress
+            .message(&format!("validation BLEU: tokenizer {tokenizer}, chosen for target language {code}"));
+    }
     let (validator, dropped) = Validator::new(
         data.valid.clone(),
         &data.tokenizers,
         (config.validation.beam, config.validation.samples, config.filters.max_tokens),
+        tokenizer,
         config.model.target_pad(),
         isa,
         threads,

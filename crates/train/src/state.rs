@@ -150,8 +150,8 @@ pub(super) struct Store {
 
 /// States that are kept: the last, and one more in case it is damaged.
 const STATES: usize = 2;
-const STATE: &str = "state";
-const WEIGHTS: &str = "weights";
+pub(super) const STATE: &str = "state";
+pub(super) const WEIGHTS: &str = "weights";
 
 impl Store {
     /// Opens the folder, and reads the newest state that is whole: the head and its vectors. `note`

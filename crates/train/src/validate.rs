@@ -8,7 +8,7 @@ use regard_core::decode::{SearchOptions, search};
 use regard_core::model::Transformer;
 use regard_core::text::TokenizerPair;
 use regard_core::{Error, Isa, Result};
-use regard_metrics::{Bleu, Chrf, Metric};
+use regard_metrics::{Bleu, Chrf, Metric, Tokenizer};
 
 /// The sentences to validate on.
 #[derive(Debug)]
@@ -20,6 +20,7 @@ pub(super) struct Validator {
     tokens: usize,
     tokenizers: TokenizerPair,
     search: SearchOptions,
+    bleu: Bleu,
     samples: usize,
     tapes: Vec<Tape>,
     isa: Isa,
@@ -39,11 +40,12 @@ pub(super) struct Found {
 const BATCH: usize = 4096;
 
 impl Validator {
-    /// Encodes the pairs, leaving out those with more than `max_tokens` tokens; says how many these are.
+    /// Encodes the pairs, leaving out those with more than `max_tokens` tokens; says how many these are. `tokenizer` is BLEU's.
     pub(super) fn new(
         pairs: Vec<(String, String)>,
         tokenizers: &TokenizerPair,
         (beam, samples, max_tokens): (usize, usize, usize),
+        tokenizer: Tokenizer,
         start: u32,
         isa: Isa,
         threads: usize,
@@ -83,6 +85,7 @@ impl Validator {
             batches,
             tokenizers: tokenizers.clone(),
             search: SearchOptions { beam, end: tokenizers.target().eos(), ..SearchOptions::default() },
+            bleu: Bleu { tokenizer, ..Bleu::default() },
             samples,
             tapes: (0..threads.max(1)).map(|_| Tape::new(isa, 1)).collect(),
             isa,
@@ -104,7 +107,7 @@ impl Validator {
             .iter()
             .map(|best| best.first().map(|h| target.decode(&h.ids)).unwrap_or_default())
             .collect();
-        let bleu = Bleu::default().corpus(&translations, &self.references).map_err(Error::other)?.score;
+        let bleu = self.bleu.corpus(&translations, &self.references).map_err(Error::other)?.score;
         let chrf = Chrf::default().corpus(&translations, &self.references).map_err(Error::other)?.score;
         let (count, n) = (self.samples.min(self.len()), self.len());
         let samples = (0..count)

@@ -39,20 +39,21 @@ pub struct Hypothesis {
     pub token_log_probabilities: Vec<f32>,
     /// Whether it came to its end, rather than to the length limit.
     pub ended: bool,
-    /// If asked for: how each token of `token_log_probabilities` attended to the source tokens, all heads on average.
+    /// The attention of each token of `token_log_probabilities` over the source tokens, averaged over heads; empty unless
+    /// [`SearchOptions::attention`] is set.
     pub attention: Vec<Vec<f32>>,
 }
 
-/// Whoever waits for a search: they may lose interest in a sentence, and hear how it goes on. Several threads ask at once.
+/// Follows a search: it can cancel a sentence and sees how it grows. Several threads call it at once.
 pub trait Watch: Sync {
-    /// Whether sentence `index` is still wanted: asked before each step. What is not wanted any more is left as it is.
+    /// Whether sentence `index` is still wanted; called before each step. A sentence that is not is left unfinished.
     fn wanted(&self, index: usize) -> bool;
 
     /// The best hypothesis of sentence `index` that is still growing, after each step.
     fn grown(&self, index: usize, ids: &[u32]);
 }
 
-/// Waits for everything and hears nothing.
+/// Waits for everything and ignores progress.
 impl Watch for () {
     fn wanted(&self, _: usize) -> bool {
         true
@@ -85,7 +86,7 @@ pub fn search_ensemble(
     search_watched(engines, sources, options, threads, &())
 }
 
-/// The same while `watch` looks on.
+/// The same, followed by `watch`.
 pub fn search_watched(
     engines: &[&Engine],
     sources: &[Vec<u32>],
@@ -142,7 +143,7 @@ fn in_batches<T: Send>(
 /// Tokens of a batch at most: what it needs of memory does not depend on how long sentences are.
 const TOKENS: usize = 4_096;
 
-/// Batches of at most so many sentences; one that is too long by itself is alone.
+/// Batches of at most `most` sentences and [`TOKENS`] tokens; a longer sentence is a batch of its own.
 fn batches<'a>(order: &'a [usize], lengths: &[usize], most: usize) -> Vec<&'a [usize]> {
     let mut found = Vec::new();
     let mut rest = order;

@@ -57,16 +57,16 @@ pub enum LengthPenalty {
     Paper,
 }
 
-/// Draws from the distribution instead of looking for its peak.
+/// Sampling from the model's distribution instead of searching for the most probable translation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
-    /// Below 1 the likely words become likelier.
+    /// Below 1 sharpens the distribution, above 1 flattens it.
     pub temperature: f32,
-    /// Only so many of the likeliest words; 0 for all.
+    /// Sample from the `top_k` most likely tokens; 0 for all.
     pub top_k: usize,
-    /// Only the likeliest words whose probabilities together reach this; 1 for all.
+    /// Sample from the most likely tokens whose probabilities sum to this; 1 for all.
     pub top_p: f32,
-    /// The same seed draws the same words.
+    /// The same seed draws the same tokens.
     pub seed: u64,
 }
 
@@ -79,9 +79,9 @@ impl Default for Sampling {
 /// All settings of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchOptions {
-    /// Hypotheses a sentence; 1 is greedy.
+    /// Hypotheses per sentence; 1 is greedy search.
     pub beam: usize,
-    /// How many to return, at most `beam`; with sampling, how many to draw.
+    /// Translations to return, at most `beam`; with sampling, translations to draw.
     pub nbest: usize,
     /// α of the length penalty.
     pub length_penalty: f32,
@@ -89,15 +89,15 @@ pub struct SearchOptions {
     pub penalty: LengthPenalty,
     /// When to stop.
     pub early_stopping: EarlyStopping,
-    /// At most so many tokens more than the source has.
+    /// The largest number of tokens more than the source has.
     pub extra_length: usize,
-    /// At most so many tokens, the end included; without a value only `extra_length` counts.
+    /// The largest number of tokens, the end included; without a value only `extra_length` limits it.
     pub max_length: Option<usize>,
-    /// At least so many tokens before the end.
+    /// The smallest number of tokens before the end.
     pub min_length: usize,
     /// Whether the last possible token is the end, at no cost, as Marian models have it; otherwise the sentence is just cut.
     pub forced_end: bool,
-    /// No sequence of so many tokens twice; 0 allows all.
+    /// No n-gram of this length occurs twice; 0 allows all.
     pub no_repeat_ngram: usize,
     /// What the log-probability of tokens already there is multiplied by, 1 changes nothing; without a beam, what their logits are
     /// made smaller by, as in `transformers`.
@@ -114,7 +114,7 @@ pub struct SearchOptions {
     pub renormalize: bool,
     /// The words that may come for a source sentence; all, if there is none. The softmax is over those alone.
     pub shortlist: Option<Arc<Shortlist>>,
-    /// Draw instead of search.
+    /// Sample instead of searching.
     pub sampling: Option<Sampling>,
     /// Whether hypotheses carry their attention over the source.
     pub attention: bool,
@@ -156,7 +156,7 @@ impl Default for SearchOptions {
 }
 
 impl SearchOptions {
-    /// Refuses what makes no sense, by the name of the setting.
+    /// Rejects invalid settings, by name.
     pub fn validate(&self) -> Result<()> {
         let refuse = |field: &str, message: String| Err(Error::config(field, message));
         for (field, value) in [("beam", self.beam), ("nbest", self.nbest), ("batch", self.batch)] {
@@ -167,11 +167,11 @@ impl SearchOptions {
         if self.max_length == Some(0) {
             return refuse(
                 "max_length",
-                "0 leaves no room for even the end of a sentence, at least 1 is needed".into(),
+                "0 leaves no room even for the end of the sentence; at least 1 is needed".into(),
             );
         }
         if self.sampling.is_none() && self.nbest > self.beam {
-            return refuse("nbest", format!("{} is more than the beam of {}", self.nbest, self.beam));
+            return refuse("nbest", format!("{} is more than the beam size of {}", self.nbest, self.beam));
         }
         if let Some(most) = self.max_length {
             if self.min_length >= most {

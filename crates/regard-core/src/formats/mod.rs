@@ -21,7 +21,7 @@ mod torch;
 mod weights;
 mod zip;
 
-pub use average::average;
+pub use average::{average, average_with};
 pub use generation::GenerationConfig;
 pub use hub::resolve;
 pub use safetensors::Precision;

@@ -12,7 +12,7 @@ mod layers;
 mod parameters;
 pub mod positions;
 
-pub use attention_map::{AttentionKind, AttentionMap};
+pub use attention_map::{AttentionKind, AttentionMap, sharpest};
 pub use config::{Combine, Direction, EncoderKind, ModelConfig, NormPlace, Positions, Preset, Tying};
 pub use heads::{HeadHint, HeadPattern, describe_head, remove_head};
 pub use layers::{
