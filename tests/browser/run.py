@@ -521,8 +521,8 @@ def test_training_curves_and_empty_states(page):
     page.table(".charts", rows=200)
     same(page.count(".example"), 3, "examples")
     page.choose("#model-choice", 2)
-    page.until("#model-result", "This model came without a training log.")
-    page.until("#model-result", "This model came without examples.")
+    page.until("#model-result", "This model has no training log.")
+    page.until("#model-result", "This model has no examples.")
 
 
 # ---- the frame
