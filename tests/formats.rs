@@ -82,7 +82,7 @@ fn run(model: &Model, source: &[u32], target: &[u32]) -> (Vec<f32>, Vec<f32>) {
     let (d, words) = (config.d_model, config.target_vocabulary);
     let table = &model.weights[transformer.output().range()];
     let zeros = vec![0.0; words];
-    let bias = model.final_logits_bias.as_ref().unwrap_or(&zeros);
+    let bias = transformer.output_bias().unwrap_or(&zeros);
     let mut logits = Vec::new();
     for row in e.value(x).chunks(d) {
         for (word, bias) in table.chunks(d).zip(bias) {
@@ -116,7 +116,7 @@ fn transformers_models_compute_the_same_here() {
         assert_eq!(model.tokenizers.is_joint(), !case.ends_with("separate") && !case.ends_with("untied"));
         let precision = if case == "swish-half" { Precision::F16 } else { Precision::F32 };
         assert_eq!(Model::describe(&folder).unwrap().precision, precision);
-        assert!(model.final_logits_bias.is_some());
+        assert!(model.transformer.output_bias().is_some());
         // And again when it has been through our own files.
         let saved = tempfile::tempdir().unwrap();
         model.save(saved.path(), Precision::F32).unwrap();
@@ -140,16 +140,14 @@ fn a_bias_belongs_to_the_loss() {
         let folder = golden_folder(case);
         let golden = fs::read_to_string(folder.join("golden.json")).unwrap();
         let golden: Golden = serde_json::from_str(&golden).unwrap();
-        let Model { transformer, weights, final_logits_bias, .. } = Model::load(&folder).unwrap();
-        let transformer = transformer.with_output_bias(final_logits_bias).unwrap();
+        let Model { transformer, weights, .. } = Model::load(&folder).unwrap();
         for sentence in &golden.sentences {
             let pair = (sentence.source.clone(), sentence.target[1..].to_vec());
             let batch = Batch::new([(&pair.0[..], &pair.1[..])], transformer.config().target_pad()).unwrap();
             let losses =
                 token_losses(&mut Tape::new(Isa::best(), 1), &transformer, &weights, &batch).unwrap();
             let trained: Vec<f32> = losses.iter().map(|loss| -loss).collect();
-            let bias = transformer.output_bias();
-            let engine = Engine::new(&transformer, &weights, bias, decode::Precision::F32, Isa::best());
+            let engine = Engine::new(&transformer, &weights, decode::Precision::F32, Isa::best());
             let decoded = score_pairs(&[&engine], &[pair], 1).unwrap().remove(0);
             let want: Vec<f32> = sentence.target[1..]
                 .iter()
@@ -192,7 +190,6 @@ pub(crate) fn ours(change: impl FnOnce(&mut ModelConfig), tokenizers: TokenizerP
         tokenizers,
         languages: Languages { source: Some("en".into()), target: None },
         generation: GenerationConfig { num_beams: Some(5), ..GenerationConfig::standard(pad, eos, 32) },
-        final_logits_bias: None,
     }
 }
 
@@ -261,7 +258,7 @@ fn every_model_of_ours_comes_back_bit_by_bit() {
         assert_eq!(read.weights, model.weights, "{name}");
         assert_eq!(read.languages, model.languages);
         assert_eq!(read.tokenizers.source().to_json(), model.tokenizers.source().to_json());
-        assert_eq!(read.final_logits_bias, None);
+        assert_eq!(read.transformer.output_bias(), None);
         let target = model.tokenizers.target();
         assert_eq!(read.generation, model.generation);
         let files: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|f| f.unwrap().file_name()).collect();
@@ -280,15 +277,15 @@ fn every_model_of_ours_comes_back_bit_by_bit() {
 fn separate_vocabularies_have_two_files() {
     let tokenizers = trained(Segmentation::Unigram, true);
     let mut model = ours(|c| c.tying = Tying::Decoder, tokenizers);
-    model.final_logits_bias =
-        Some((0..model.transformer.config().target_vocabulary).map(|i| i as f32).collect());
+    let bias = (0..model.transformer.config().target_vocabulary).map(|i| i as f32).collect();
+    model.transformer.set_output_bias(Some(bias)).unwrap();
     let folder = tempfile::tempdir().unwrap();
     model.save(folder.path(), Precision::F32).unwrap();
     assert!(folder.path().join("target_tokenizer.json").exists());
     let read = Model::load(folder.path()).unwrap();
     assert!(!read.tokenizers.is_joint());
     assert_eq!(read.weights, model.weights);
-    assert_eq!(read.final_logits_bias, model.final_logits_bias);
+    assert_eq!(read.transformer.output_bias(), model.transformer.output_bias());
 }
 
 #[test]
@@ -580,7 +577,8 @@ fn the_average_of_models_is_that_of_their_weights() {
     let mut model = ours(|_| (), joint());
     for (n, folder) in paths.iter().enumerate() {
         model.weights.iter_mut().enumerate().for_each(|(i, x)| *x = ((i + 5 * n) as f32).cos());
-        model.final_logits_bias = (n == 1).then(|| vec![3.0; model.transformer.config().target_vocabulary]);
+        let bias = (n == 1).then(|| vec![3.0; model.transformer.config().target_vocabulary]);
+        model.transformer.set_output_bias(bias).unwrap();
         model.save(folder, Precision::F32).unwrap();
     }
     let mean = average(&paths).unwrap();
@@ -588,7 +586,8 @@ fn the_average_of_models_is_that_of_their_weights() {
         let want = (0..3).map(|n| f64::from(((i + 5 * n) as f32).cos())).sum::<f64>() / 3.0;
         assert_eq!(*x, want as f32, "{i}");
     }
-    assert_eq!(mean.final_logits_bias, Some(vec![1.0; model.transformer.config().target_vocabulary]));
+    let ones = vec![1.0; model.transformer.config().target_vocabulary];
+    assert_eq!(mean.transformer.output_bias(), Some(&ones[..]));
     assert_eq!(average(&paths[..1]).unwrap().weights, Model::load(&paths[0]).unwrap().weights);
 
     ours(|c| c.d_ff = 13, joint()).save(&paths[1], Precision::F32).unwrap();

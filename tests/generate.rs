@@ -1,7 +1,7 @@
 //! Our search against `transformers`' generate: the same ids, the same scores (goldens by tools/goldens/generate.py).
 
 use regard::Isa;
-use regard::decode::{Engine, Hypothesis, Precision, SearchOptions, search_ensemble};
+use regard::decode::{self, Hypothesis, Precision, SearchOptions};
 use regard::formats::{GenerationConfig, Model};
 use regard::translator::Translator;
 use serde::Deserialize;
@@ -55,10 +55,7 @@ fn options(model: &Model, settings: &HashMap<String, Value>) -> SearchOptions {
 }
 
 fn search(model: &Model, sources: &[Vec<u32>], options: &SearchOptions) -> Vec<Vec<Hypothesis>> {
-    let Model { transformer, weights, final_logits_bias, .. } = model;
-    let bias = final_logits_bias.as_deref();
-    let engine = Engine::new(transformer, weights, bias, Precision::F32, Isa::best());
-    search_ensemble(&[&engine], sources, options, 2).unwrap()
+    decode::search(&model.transformer, &model.weights, sources, options, Isa::best(), 2).unwrap()
 }
 
 #[test]

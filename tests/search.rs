@@ -32,8 +32,8 @@ fn find(of: &(Transformer, Vec<f32>), sources: &[Vec<u32>], options: &SearchOpti
     search(&of.0, &of.1, sources, options, Isa::best(), 2).unwrap()
 }
 
-fn engine(of: &(Transformer, Vec<f32>), bias: Option<&[f32]>) -> Engine {
-    Engine::new(&of.0, &of.1, bias, Precision::F32, Isa::best())
+fn engine(of: &(Transformer, Vec<f32>)) -> Engine {
+    Engine::new(&of.0, &of.1, Precision::F32, Isa::best())
 }
 
 /// The log-probability of each token without caches: what decoding should come to.
@@ -250,7 +250,7 @@ fn an_ensemble_of_one_model_twice_is_that_model() {
     let other = model(small(), 11);
     let sources = sources(5);
     let both = |a: &'_ (Transformer, Vec<f32>), b: &'_ (Transformer, Vec<f32>)| {
-        search_ensemble(&[&engine(a, None), &engine(b, None)], &sources, &options(3), 2).unwrap()
+        search_ensemble(&[&engine(a), &engine(b)], &sources, &options(3), 2).unwrap()
     };
     let alone = find(&of, &sources, &options(3));
     for (a, b) in both(&of, &of).iter().zip(&alone) {
@@ -259,7 +259,7 @@ fn an_ensemble_of_one_model_twice_is_that_model() {
     }
     assert_ne!(both(&of, &other), alone);
     let strange = model(ModelConfig { source_vocabulary: 9, target_vocabulary: 9, ..small() }, 1);
-    let engines = [&engine(&of, None), &engine(&strange, None)];
+    let engines = [&engine(&of), &engine(&strange)];
     let error = search_ensemble(&engines, &sources, &options(1), 1).unwrap_err().to_string();
     assert_eq!(error, "search: models of different vocabularies: 9 and 23 words; an ensemble needs one");
 }
@@ -271,7 +271,7 @@ fn forced_decoding_gives_the_probabilities_of_the_tape() {
         let pairs: Vec<(Vec<u32>, Vec<u32>)> = sources(9).into_iter().zip(sentences(9, 77)).collect();
         let want = on_the_tape(&of, &pairs);
         for threads in [1, 2] {
-            let got = score_pairs(&[&engine(&of, None)], &pairs, threads).unwrap();
+            let got = score_pairs(&[&engine(&of)], &pairs, threads).unwrap();
             for (got, want) in got.iter().zip(&want) {
                 assert_eq!(got.len(), want.len(), "{name}");
                 assert!(got.iter().zip(want).all(|(g, w)| (g - w).abs() < 1e-4), "{name}: {got:?} {want:?}");
@@ -279,7 +279,7 @@ fn forced_decoding_gives_the_probabilities_of_the_tape() {
         }
     }
     let of = model(small(), 5);
-    let error = score_pairs(&[&engine(&of, None)], &[(vec![1, 0], vec![99])], 1).unwrap_err().to_string();
+    let error = score_pairs(&[&engine(&of)], &[(vec![1, 0], vec![99])], 1).unwrap_err().to_string();
     assert_eq!(error, "scoring: translation 0: token 99 is not in the vocabulary of 23");
 }
 
@@ -294,13 +294,13 @@ fn eight_bits_find_nearly_the_same() {
 fn eight_bits_take_less_memory() {
     // Wide enough that no instruction set pads its vectors by more than they hold.
     let of = model(ModelConfig { d_model: 128, d_ff: 256, ..small() }, 3);
-    let int8 = Engine::new(&of.0, &of.1, None, Precision::Int8, Isa::best());
-    assert!(2 * int8.bytes() < engine(&of, None).bytes());
+    let int8 = Engine::new(&of.0, &of.1, Precision::Int8, Isa::best());
+    assert!(2 * int8.bytes() < engine(&of).bytes());
 }
 
 fn nearly_the_same(name: &str, config: ModelConfig) {
     let of = model(config, 3);
-    let (f32, int8) = (engine(&of, None), Engine::new(&of.0, &of.1, None, Precision::Int8, Isa::best()));
+    let (f32, int8) = (engine(&of), Engine::new(&of.0, &of.1, Precision::Int8, Isa::best()));
     let pairs: Vec<(Vec<u32>, Vec<u32>)> = sources(30).into_iter().zip(sentences(30, 5)).collect();
     let [a, b] = [&f32, &int8].map(|e| score_pairs(&[e], &pairs, 2).unwrap().concat());
     let mean = a.iter().zip(&b).map(|(a, b)| (a - b).abs()).sum::<f32>() / a.len() as f32;
@@ -316,14 +316,14 @@ fn nearly_the_same(name: &str, config: ModelConfig) {
 
 #[test]
 fn a_bias_of_the_logits_counts() {
-    let of = model(small(), 3);
+    let mut of = model(small(), 3);
     let mut bias = vec![0.0; WORDS];
     bias[7] = 50.0;
-    let found = search_ensemble(&[&engine(&of, Some(&bias))], &sources(3), &options(2), 1).unwrap();
+    of.0.set_output_bias(Some(bias)).unwrap();
+    let found = find(&of, &sources(3), &options(2));
     assert!(found.iter().all(|h| h[0].ids.iter().all(|&id| id == 7) && !h[0].ids.is_empty()));
-    let engine = engine(&of, Some(&bias[..5]));
-    let error = search_ensemble(&[&engine], &sources(1), &options(2), 1).unwrap_err().to_string();
-    assert_eq!(error, "search: a bias of 5 numbers for a vocabulary of 23");
+    let error = of.0.set_output_bias(Some(vec![0.0; 5])).unwrap_err().to_string();
+    assert_eq!(error, "model: a bias of 5 numbers for a vocabulary of 23");
 }
 
 #[test]
@@ -442,7 +442,7 @@ fn steps_do_not_allocate() {
     let of = model(small(), 24);
     let list = shortlist(&sources(6), ShortlistSize { frequent: 4, per_word: 3 });
     for (precision, shortlist) in [(Precision::F32, None), (Precision::Int8, None), (Precision::F32, list)] {
-        let engine = Engine::new(&of.0, &of.1, None, precision, Isa::best());
+        let engine = Engine::new(&of.0, &of.1, precision, Isa::best());
         // The end never comes: so many steps are taken.
         let allocations = |steps: usize| {
             let options = SearchOptions {

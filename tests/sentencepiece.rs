@@ -408,7 +408,6 @@ fn model_folder(name: &str) -> TempDir {
         tokenizers,
         languages: Languages { source: Some("aa".into()), target: Some("bb".into()) },
         generation: Default::default(),
-        final_logits_bias: None,
     };
     let folder = tempfile::tempdir().unwrap();
     model.save(folder.path(), Precision::F32).unwrap();

@@ -48,14 +48,7 @@ fn model(seed: u64) -> Result<Model> {
     })?;
     let weights = transformer.parameters().initialise(seed);
     let languages = Languages { source: Some("en".into()), target: Some("fr".into()) };
-    Ok(Model {
-        transformer,
-        weights,
-        tokenizers,
-        languages,
-        generation: Default::default(),
-        final_logits_bias: None,
-    })
+    Ok(Model { transformer, weights, tokenizers, languages, generation: Default::default() })
 }
 
 fn regard(arguments: &[&str], input: &[u8]) -> Output {
@@ -173,7 +166,7 @@ fn model_that_says(piece: &str) -> TempDir {
     let target = model.tokenizers.target();
     let mut bias = vec![0.0; target.size()];
     bias[target.id(piece).unwrap() as usize] = 50.0;
-    model.final_logits_bias = Some(bias);
+    model.transformer.set_output_bias(Some(bias)).unwrap();
     let folder = TempDir::new().unwrap();
     model.save(folder.path(), Precision::F32).unwrap();
     folder

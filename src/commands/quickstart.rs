@@ -150,7 +150,7 @@ fn attention_map(
 ) -> Result<(usize, String), regard::Error> {
     let (from, to) = (model.tokenizers.source(), model.tokenizers.target());
     let (source, target) = (from.encode(source)?, to.encode(target)?);
-    let engine = Engine::new(&model.transformer, &model.weights, None, Precision::F32, isa);
+    let engine = Engine::new(&model.transformer, &model.weights, Precision::F32, isa);
     let maps = attention_maps(&engine, &source, &target)?;
     let sharpest = sharpest(&maps, AttentionKind::Cross);
     let weights = sharpest.map(|map| map.mean()).unwrap_or_default();

@@ -145,7 +145,7 @@ impl Translator {
     pub fn new(mut models: Vec<Model>, precision: Precision, isa: Isa, threads: usize) -> Result<Self> {
         let engine = |model: &mut Model| {
             let weights = std::mem::take(&mut model.weights);
-            Engine::new(&model.transformer, &weights, model.final_logits_bias.as_deref(), precision, isa)
+            Engine::new(&model.transformer, &weights, precision, isa)
         };
         let engines = models.iter_mut().map(engine).collect();
         Self::with_engines(models, engines, threads)

@@ -166,13 +166,17 @@ pub(super) fn lead_by(
             let known = if named { Languages::default() } else { of_model() };
             (Model::output_bias(out, words.1)?, GenerationConfig::default(), known)
         }
-        Some(model) => (model.final_logits_bias.clone(), model.generation.clone(), model.languages.clone()),
+        Some(model) => (
+            model.transformer.output_bias().map(<[f32]>::to_vec),
+            model.generation.clone(),
+            model.languages.clone(),
+        ),
         None => Default::default(),
     };
     let all_languages = languages(&config.data).or(known_languages);
     let told = TrainConfig { threads: asked_threads, ..config.clone() };
     follow::open(&*group, told, &data, &folder, &bias)?;
-    let transformer = Transformer::new(config.model.clone())?.with_output_bias(bias.clone())?;
+    let transformer = Transformer::new(config.model.clone())?.with_output_bias(bias)?;
     let weights = match init {
         Some(model) if model.weights.len() == transformer.parameters().len() => model.weights,
         Some(model) => {
@@ -221,7 +225,6 @@ pub(super) fn lead_by(
                 tokenizers: data.tokenizers.clone(),
                 languages: all_languages.clone(),
                 generation,
-                final_logits_bias: bias,
             };
             checkpoint::write_text(&config_file(out), &config.to_toml())?;
             model.save(out, config.checkpoints.store)?;

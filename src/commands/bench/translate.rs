@@ -79,7 +79,7 @@ pub(super) fn run(arguments: &Arguments) -> CommandResult {
     // Our padding token is one more.
     let model = Transformer::new(preset.config(words + 1))?;
     let mut number = 0;
-    let engine = Engine::build(&model, None, precision, isa, |parameter| {
+    let engine = Engine::build(&model, precision, isa, |parameter| {
         number += 1;
         Ok(Values::F32(like_the_peer(parameter).initialise(Key::new(1).child(number)).into()))
     })?;

@@ -88,7 +88,7 @@ mod tests {
             ..ModelConfig::default()
         };
         let model = Transformer::new(config).unwrap();
-        Engine::new(&model, &model.parameters().initialise(3), None, Precision::F32, Isa::best())
+        Engine::new(&model, &model.parameters().initialise(3), Precision::F32, Isa::best())
     }
 
     const SOURCE: [u32; 5] = [4, 9, 2, 7, 0];

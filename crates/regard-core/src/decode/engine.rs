@@ -41,22 +41,15 @@ pub struct Engine {
     /// By where they lie in the flat vector of weights.
     matrices: HashMap<usize, Packed>,
     vectors: HashMap<usize, Vec<f32>>,
-    bias: Option<Vec<f32>>,
 }
 
 impl Engine {
-    /// Packs the flat vector of weights. `bias` is what is added to the logits, one number a word.
+    /// Packs the flat vector of weights.
     ///
     /// # Panics
     /// If there are fewer weights than the model has.
-    pub fn new(
-        model: &Transformer,
-        weights: &[f32],
-        bias: Option<&[f32]>,
-        precision: Precision,
-        isa: Isa,
-    ) -> Self {
-        let mut engine = Self::empty(model.clone(), bias.map(<[f32]>::to_vec), precision, isa);
+    pub fn new(model: &Transformer, weights: &[f32], precision: Precision, isa: Isa) -> Self {
+        let mut engine = Self::empty(model.clone(), precision, isa);
         for parameter in model.parameters() {
             engine.put(parameter, Values::F32(Cow::Borrowed(&weights[parameter.param.range()])));
         }
@@ -66,20 +59,19 @@ impl Engine {
     /// Packs one parameter after the other as `read` gives them, so that never more than one is held twice.
     pub fn build<'a>(
         model: &Transformer,
-        bias: Option<Vec<f32>>,
         precision: Precision,
         isa: Isa,
         mut read: impl FnMut(&Parameter) -> Result<Values<'a>>,
     ) -> Result<Self> {
-        let mut engine = Self::empty(model.clone(), bias, precision, isa);
+        let mut engine = Self::empty(model.clone(), precision, isa);
         for parameter in model.parameters() {
             engine.put(parameter, read(parameter)?);
         }
         Ok(engine)
     }
 
-    fn empty(model: Transformer, bias: Option<Vec<f32>>, precision: Precision, isa: Isa) -> Self {
-        Engine { model, isa, precision, matrices: HashMap::new(), vectors: HashMap::new(), bias }
+    fn empty(model: Transformer, precision: Precision, isa: Isa) -> Self {
+        Engine { model, isa, precision, matrices: HashMap::new(), vectors: HashMap::new() }
     }
 
     fn put(&mut self, parameter: &Parameter, values: Values<'_>) {
@@ -118,12 +110,13 @@ impl Engine {
 
     /// What is added to the logits.
     pub fn bias(&self) -> Option<&[f32]> {
-        self.bias.as_deref()
+        self.model.output_bias()
     }
 
     /// How much memory its weights take.
     pub fn bytes(&self) -> usize {
-        let vectors = self.vectors.values().chain(&self.bias).map(|v| 4 * v.len());
+        let bias = self.bias().map(|bias| 4 * bias.len());
+        let vectors = self.vectors.values().map(|v| 4 * v.len()).chain(bias);
         self.matrices.values().map(Packed::bytes).chain(vectors).sum()
     }
 

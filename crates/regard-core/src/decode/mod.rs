@@ -72,7 +72,7 @@ pub fn search(
     threads: usize,
 ) -> Result<Vec<Vec<Hypothesis>>> {
     check_weights(model, weights)?;
-    let engine = Engine::new(model, weights, model.output_bias(), Precision::F32, isa);
+    let engine = Engine::new(model, weights, Precision::F32, isa);
     search_ensemble(&[&engine], sources, options, threads)
 }
 
@@ -214,9 +214,6 @@ fn check(engines: &[&Engine], sources: &[Vec<u32>], options: &SearchOptions) -> 
                 "models of different vocabularies: {} and {words} words; an ensemble needs one",
                 config.target_vocabulary
             ));
-        }
-        if let Some(bias) = engine.bias().filter(|b| b.len() != words) {
-            return refuse(format!("a bias of {} numbers for a vocabulary of {words}", bias.len()));
         }
         for (i, source) in sources.iter().enumerate() {
             if let Some(id) = source.iter().find(|&&id| id as usize >= config.source_vocabulary) {

@@ -24,7 +24,7 @@ pub fn average_with(paths: &[PathBuf], load: impl Fn(&Path) -> Result<Model>) ->
     // Taken out, so that no more than the sum and one model are in memory.
     let mut sum: Vec<f64> = std::mem::take(&mut model.weights).into_iter().map(f64::from).collect();
     let mut bias = vec![0f64; words];
-    add(&mut bias, model.final_logits_bias.as_deref().unwrap_or_default());
+    add(&mut bias, model.transformer.output_bias().unwrap_or_default());
     for path in others {
         let other = load(path)?;
         if let Some(difference) = difference(&model, &other) {
@@ -33,11 +33,12 @@ pub fn average_with(paths: &[PathBuf], load: impl Fn(&Path) -> Result<Model>) ->
             return Err(Error::Input { operation: "average", message });
         }
         add(&mut sum, &other.weights);
-        add(&mut bias, other.final_logits_bias.as_deref().unwrap_or_default());
+        add(&mut bias, other.transformer.output_bias().unwrap_or_default());
     }
     let mean = |sum: &f64| (sum / paths.len() as f64) as f32;
     model.weights = sum.iter().map(mean).collect();
-    model.final_logits_bias = bias.iter().any(|&x| x != 0.0).then(|| bias.iter().map(mean).collect());
+    let bias = bias.iter().any(|&x| x != 0.0).then(|| bias.iter().map(mean).collect());
+    model.transformer.set_output_bias(bias)?;
     Ok(model)
 }
 

@@ -58,8 +58,6 @@ pub struct Model {
     pub languages: Languages,
     /// How it wants to be searched.
     pub generation: GenerationConfig,
-    /// What is added to the logits; `None` is zero.
-    pub final_logits_bias: Option<Vec<f32>>,
 }
 
 /// The languages of a model, as the user named them.
@@ -114,9 +112,9 @@ impl Model {
             _ => decode::Precision::F32,
         };
         check_places(&model.transformer, &file)?;
-        let (precision, bias) = (precision.unwrap_or(stored), model.final_logits_bias.clone());
+        let precision = precision.unwrap_or(stored);
         let config = model.transformer.config();
-        let engine = Engine::build(&model.transformer, bias, precision, isa, |parameter| {
+        let engine = Engine::build(&model.transformer, precision, isa, |parameter| {
             let places = marian::places_of(parameter, config);
             match precision {
                 decode::Precision::Int8 => read_values(parameter, &places, &file),
@@ -139,9 +137,10 @@ impl Model {
             .map_err(|(tokenizer, message)| Error::file(folder.join(tokenizer), message))?;
         let languages = Keys::open_if_there(&folder.join(TOKENIZER_CONFIG))?.all()?;
         let generation = read_generation(folder, &keys)?;
-        let final_logits_bias = read_bias(transformer.config().target_vocabulary, &file)?;
+        let bias = read_bias(transformer.config().target_vocabulary, &file)?;
+        let transformer = transformer.with_output_bias(bias)?;
         let weights = Vec::new();
-        Ok((Model { transformer, weights, tokenizers, languages, generation, final_logits_bias }, file))
+        Ok((Model { transformer, weights, tokenizers, languages, generation }, file))
     }
 
     /// Writes a model folder, each file beside its place and renamed. If `generation` says nothing at all,
@@ -157,7 +156,7 @@ impl Model {
         let standard = GenerationConfig::standard(target.pad(), target.eos(), config.max_positions);
         let silent = self.generation == GenerationConfig::default();
         json::write(&folder.join(GENERATION), if silent { &standard } else { &self.generation })?;
-        let bias = self.final_logits_bias.as_deref();
+        let bias = self.transformer.output_bias();
         write_weights(&self.transformer, &self.weights, bias, &folder.join(WEIGHTS), precision)?;
         // Last: a new folder is a model from here on, and not before.
         json::write(&folder.join(CONFIG), &WrittenConfig::new(config, target.eos(), precision))

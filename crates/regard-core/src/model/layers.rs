@@ -323,15 +323,22 @@ impl Transformer {
         marks.min().flatten()
     }
 
-    /// The same model with numbers to be added to the logits, one a word. They belong to models of others; training leaves them
-    /// as they are.
-    pub fn with_output_bias(self, bias: Option<Vec<f32>>) -> Result<Self> {
+    /// The same model with a bias of the logits, one number per word of the vocabulary. Published models have one; training does not
+    /// change it.
+    pub fn with_output_bias(mut self, bias: Option<Vec<f32>>) -> Result<Self> {
+        self.set_output_bias(bias)?;
+        Ok(self)
+    }
+
+    /// Replaces the bias of the logits.
+    pub fn set_output_bias(&mut self, bias: Option<Vec<f32>>) -> Result<()> {
         let words = self.config.target_vocabulary;
         if let Some(bias) = bias.as_ref().filter(|bias| bias.len() != words) {
             let message = format!("a bias of {} numbers for a vocabulary of {words}", bias.len());
             return Err(Error::Input { operation: "model", message });
         }
-        Ok(Transformer { output_bias: bias.map(Arc::from), ..self })
+        self.output_bias = bias.map(Arc::from);
+        Ok(())
     }
 
     /// The same, to be shared.

@@ -59,8 +59,8 @@ fn model(source: &str, target: &str, positions: Positions) -> ModelSource {
     let seed = Key::new(7).child(source.len() as u64).bits(target.as_bytes()[0].into());
     let weights = transformer.parameters().initialise(seed.into());
     let languages = ModelLanguages { source: Some(source.into()), target: Some(target.into()) };
-    let (generation, final_logits_bias) = (Default::default(), None);
-    let model = Model { transformer, weights, tokenizers, languages, generation, final_logits_bias };
+    let generation = Default::default();
+    let model = Model { transformer, weights, tokenizers, languages, generation };
     let translator = Translator::new(vec![model], Precision::F32, Isa::best(), 1).unwrap();
     // Random weights know no end: a limit keeps the tests quick.
     // The pieces that stand for bytes spell control characters, which no translation has.

@@ -70,7 +70,7 @@ pub(super) fn describe(
     let pairs = task.encode(&task.held_out[..sentences.min(task.held_out.len())], setup.threads)?;
     let heads = all_heads(&trained.model);
     let mut hints = vec![Vec::new(); heads.len()];
-    let engine = Engine::new(&trained.model, &trained.weights, None, Precision::F32, setup.isa);
+    let engine = Engine::new(&trained.model, &trained.weights, Precision::F32, setup.isa);
     for (source, target) in &pairs {
         let seen = Seen::new(&engine, task, (source, target))?;
         for (&(kind, layer, head), hints) in heads.iter().zip(&mut hints) {
@@ -143,7 +143,7 @@ pub(super) fn report(
     let (source, target) = builtin::SHOWCASE[0];
     let pair = task.encode(&[(source.to_owned(), target.to_owned())], setup.threads)?;
     for (source_ids, target_ids) in &pair {
-        let engine = Engine::new(&trained.model, &trained.weights, None, Precision::F32, setup.isa);
+        let engine = Engine::new(&trained.model, &trained.weights, Precision::F32, setup.isa);
         let seen = Seen::new(&engine, task, (source_ids, target_ids))?;
         for kind in KINDS {
             let caption = format!("\"{source}\" – \"{target}\" A row is a token that attends.");
