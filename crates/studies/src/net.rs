@@ -5,8 +5,7 @@ mod fit;
 
 pub(crate) use fit::{Fitted, Recipe, fit, over_examples};
 
-use regard_core::model::{Activation, Initial, Parameters};
-use regard_core::model::{HeadShape, RelativePositions};
+use regard_core::model::{Activation, HeadShape, Initial, Location, Parameters, RelativePositions, Role};
 use regard_kernels::{Attention, Mask, Mat, MatMut, Scratch, attention_forward};
 use regard_train::autograd::ops::{AddNorm, CrossAttention, Linear, SelfAttention};
 use regard_train::autograd::{Op, Param, Tape, Var};
@@ -75,23 +74,28 @@ impl Builder {
         self.heads
     }
 
+    fn add(&mut self, name: String, shape: [usize; 2], initial: Initial, role: Role) -> Param {
+        self.parameters.add(name, shape, initial, role, Location::default())
+    }
+
     pub(crate) fn dense(&mut self, name: &str, out: usize, input: usize) -> Dense {
         let initial = Initial::Glorot { fan_out: out };
         Dense {
-            weight: self.parameters.add(format!("{name}.weight"), [out, input], initial),
-            bias: self.parameters.add(format!("{name}.bias"), [1, out], Initial::Zero),
+            weight: self.add(format!("{name}.weight"), [out, input], initial, Role::Matrix),
+            bias: self.add(format!("{name}.bias"), [1, out], Initial::Zero, Role::Vector),
         }
     }
 
     /// Rows of `d` random numbers.
     pub(crate) fn vectors(&mut self, name: &str, rows: usize, deviation: f32) -> Param {
-        self.parameters.add(name, [rows, self.d], Initial::Normal { deviation, pad: false })
+        let initial = Initial::Normal { deviation, pad: false };
+        self.add(name.to_owned(), [rows, self.d], initial, Role::Positions)
     }
 
     fn norm(&mut self, name: &str) -> Norm {
         Norm {
-            gamma: self.parameters.add(format!("{name}.weight"), [1, self.d], Initial::One),
-            beta: self.parameters.add(format!("{name}.bias"), [1, self.d], Initial::Zero),
+            gamma: self.add(format!("{name}.weight"), [1, self.d], Initial::One, Role::Vector),
+            beta: self.add(format!("{name}.bias"), [1, self.d], Initial::Zero, Role::Vector),
         }
     }
 
@@ -113,7 +117,8 @@ impl Builder {
         let relative = |reach: usize| {
             let rows = 2 * reach + 1;
             let initial = Initial::Glorot { fan_out: rows };
-            let table = self.parameters.add(format!("{name}.relative"), [rows, self.heads.d_k], initial);
+            let shape = [rows, self.heads.d_k];
+            let table = self.add(format!("{name}.relative"), shape, initial, Role::Positions);
             RelativePositions { table, reach }
         };
         SelfLayer {

@@ -5,7 +5,7 @@ use super::layers::{
     ConvolutionLayer, CrossAttentionLayer, EmbeddingLayer, FeedForwardLayer, HeadShape, LinearLayer, Mixing,
     NormLayer, RecurrentLayer, RelativePositions, SelfAttentionLayer, Side,
 };
-use super::parameters::{Initial, Param, Parameters, RELATIVE};
+use super::parameters::{Initial, Location, Param, Parameters, Role};
 use regard_kernels::Mask;
 
 /// Lays parameters out while the layers are made.
@@ -13,17 +13,24 @@ pub(super) struct Builder<'a> {
     config: &'a ModelConfig,
     /// Whose layers are being made.
     side: Side,
+    /// Which layer is being made.
+    layer: Option<usize>,
     parameters: Parameters,
 }
 
 impl<'a> Builder<'a> {
     pub(super) fn new(config: &'a ModelConfig) -> Self {
-        Builder { config, side: Side::Source, parameters: Parameters::default() }
+        Builder { config, side: Side::Source, layer: None, parameters: Parameters::default() }
     }
 
-    /// The layers that follow are this side's; the first are the source's.
-    pub(super) fn go_on_with(&mut self, side: Side) {
-        self.side = side;
+    /// What follows is a part of this stack, in one of its layers or outside them.
+    pub(super) fn enter(&mut self, side: Side, layer: Option<usize>) {
+        (self.side, self.layer) = (side, layer);
+    }
+
+    fn add(&mut self, name: String, shape: [usize; 2], initial: Initial, role: Role) -> Param {
+        let location = Location { stack: Some(self.side), layer: self.layer };
+        self.parameters.add(name, shape, initial, role, location)
     }
 
     /// All that was laid out.
@@ -39,26 +46,28 @@ impl<'a> Builder<'a> {
     fn linear_like(&mut self, name: &str, rows: usize, input: usize, fan_out: usize) -> LinearLayer {
         let initial = Initial::Glorot { fan_out };
         LinearLayer {
-            weight: self.parameters.add(format!("{name}.weight"), [rows, input], initial),
-            bias: self.parameters.add(format!("{name}.bias"), [1, rows], Initial::Zero),
+            weight: self.add(format!("{name}.weight"), [rows, input], initial, Role::Matrix),
+            bias: self.add(format!("{name}.bias"), [1, rows], Initial::Zero, Role::Vector),
         }
     }
 
     pub(super) fn norm(&mut self, name: &str) -> NormLayer {
         let d = self.config.d_model;
         NormLayer {
-            gamma: self.parameters.add(format!("{name}.weight"), [1, d], Initial::One),
-            beta: self.parameters.add(format!("{name}.bias"), [1, d], Initial::Zero),
+            gamma: self.add(format!("{name}.weight"), [1, d], Initial::One, Role::Vector),
+            beta: self.add(format!("{name}.bias"), [1, d], Initial::Zero, Role::Vector),
         }
     }
 
     pub(super) fn words(&mut self, name: &str, words: usize) -> Param {
         let d = self.config.d_model;
         let deviation = if self.config.scale_embeddings { (d as f32).powf(-0.5) } else { 1.0 };
-        self.parameters.add(name, [words, d], Initial::Normal { deviation, pad: true })
+        let initial = Initial::Normal { deviation, pad: true };
+        self.parameters.add(name, [words, d], initial, Role::Vocabulary, Location::default())
     }
 
     pub(super) fn embedding(&mut self, side: Side, table: Param) -> EmbeddingLayer {
+        self.enter(side, None);
         let d = self.config.d_model;
         let name = match side {
             Side::Source => "encoder",
@@ -66,7 +75,7 @@ impl<'a> Builder<'a> {
         };
         let positions = (self.config.positions == Positions::Learned).then(|| {
             let initial = Initial::Normal { deviation: 0.02, pad: false };
-            self.parameters.add(format!("{name}.positions"), [self.config.max_positions, d], initial)
+            self.add(format!("{name}.positions"), [self.config.max_positions, d], initial, Role::Positions)
         });
         let joined = (self.config.combine == Combine::Concatenate)
             .then(|| self.linear(&format!("{name}.joined"), d, 2 * d));
@@ -123,10 +132,11 @@ impl<'a> Builder<'a> {
             norm: self.norm(&format!("{name}_norm")),
             mask,
             relative: (self.config.positions == Positions::Relative).then(|| RelativePositions {
-                table: self.parameters.add(
-                    format!("{name}{RELATIVE}"),
+                table: self.add(
+                    format!("{name}.relative"),
                     [2 * reach + 1, d_k],
                     Initial::Glorot { fan_out: 2 * reach + 1 },
+                    Role::Positions,
                 ),
                 reach,
             }),

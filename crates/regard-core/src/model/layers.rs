@@ -2,7 +2,7 @@
 
 use super::builder::Builder;
 use super::config::{ModelConfig, NormPlace, Tying};
-use super::parameters::{Initial, Param, Parameters};
+use super::parameters::{Param, Parameters, Role};
 use crate::{Error, Result};
 use regard_kernels::Mask;
 use std::ops::Range;
@@ -251,22 +251,32 @@ impl Transformer {
         let source = b.embedding(Side::Source, source_table);
         let target = b.embedding(Side::Target, target_table);
         let encoder = (0..config.encoder_layers)
-            .map(|i| EncoderLayer {
-                mixing: b.mixing(i),
-                feed_forward: b.feed_forward(&format!("encoder.layers.{i}.ffn")),
+            .map(|i| {
+                b.enter(Side::Source, Some(i));
+                EncoderLayer {
+                    mixing: b.mixing(i),
+                    feed_forward: b.feed_forward(&format!("encoder.layers.{i}.ffn")),
+                }
             })
             .collect();
         let causal = Mask { causal: true, window: config.decoder_window() };
-        b.go_on_with(Side::Target);
         let decoder = (0..config.decoder_layers)
-            .map(|i| DecoderLayer {
-                self_attention: b.self_attention(&format!("decoder.layers.{i}.self_attn"), i, causal),
-                cross_attention: b.cross_attention(&format!("decoder.layers.{i}.cross_attn"), i),
-                feed_forward: b.feed_forward(&format!("decoder.layers.{i}.ffn")),
+            .map(|i| {
+                b.enter(Side::Target, Some(i));
+                DecoderLayer {
+                    self_attention: b.self_attention(&format!("decoder.layers.{i}.self_attn"), i, causal),
+                    cross_attention: b.cross_attention(&format!("decoder.layers.{i}.cross_attn"), i),
+                    feed_forward: b.feed_forward(&format!("decoder.layers.{i}.ffn")),
+                }
             })
             .collect();
-        let final_norms =
-            (config.norm == NormPlace::Pre).then(|| (b.norm("encoder.norm"), b.norm("decoder.norm")));
+        let final_norms = (config.norm == NormPlace::Pre).then(|| {
+            let mut last = |side, name| {
+                b.enter(side, None);
+                b.norm(name)
+            };
+            (last(Side::Source, "encoder.norm"), last(Side::Target, "decoder.norm"))
+        });
         let parameters = b.into_parameters();
         let output_bias = None;
         Ok(Transformer {
@@ -301,8 +311,7 @@ impl Transformer {
     /// the output's without the padding token, which is never said.
     pub fn matrices(&self) -> impl Iterator<Item = (Param, [usize; 2])> + '_ {
         let output = [self.config.target_vocabulary - 1, self.config.d_model];
-        let linear =
-            self.parameters.iter().filter(|p| p.is_matrix() && matches!(p.initial, Initial::Glorot { .. }));
+        let linear = self.parameters.iter().filter(|p| p.role == Role::Matrix);
         linear.map(|p| (p.param, p.shape)).chain([(self.output, output)])
     }
 
@@ -314,11 +323,11 @@ impl Transformer {
             .iter()
             .filter(|p| p.param.offset < range.end && range.start < p.param.range().end);
         let marks = touched.map(|p| {
-            let mut parts = p.name.split('.');
-            let (half, kind, layer) = (parts.next()?, parts.next()?, parts.next()?);
-            let layer: usize = layer.parse().ok().filter(|_| kind == "layers")?;
-            // The embeddings come first, in either half.
-            Some(if half == "encoder" { layer } else { self.encoder.len() + 1 + layer })
+            // The embeddings come first, in either stack.
+            Some(match p.location.stack? {
+                Side::Source => p.location.layer?,
+                Side::Target => self.encoder.len() + 1 + p.location.layer?,
+            })
         });
         marks.min().flatten()
     }

@@ -19,5 +19,5 @@ pub use layers::{
     ConvolutionLayer, CrossAttentionLayer, EmbeddingLayer, Executor, HeadShape, LinearLayer, NormLayer,
     RecurrentLayer, RelativePositions, SelfAttentionLayer, Side, Transformer,
 };
-pub use parameters::{Initial, Param, Parameter, Parameters, Parts};
+pub use parameters::{Initial, Location, Param, Parameter, Parameters, Parts, Role};
 pub use regard_kernels::Activation;

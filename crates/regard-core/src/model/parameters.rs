@@ -1,5 +1,6 @@
 //! The parameters of a model by name: where each lies in the flat vector of weights, and how it begins.
 
+use super::layers::Side;
 use regard_kernels::Key;
 use std::ops::Range;
 
@@ -41,6 +42,28 @@ pub enum Initial {
     },
 }
 
+/// What a parameter is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The matrix of a linear layer.
+    Matrix,
+    /// A bias, or γ or β of a norm.
+    Vector,
+    /// Vectors of words: embeddings, the output layer.
+    Vocabulary,
+    /// Vectors of positions, or of distances between them.
+    Positions,
+}
+
+/// Where in the model a parameter is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Location {
+    /// Encoder (source) or decoder (target); none if both use it.
+    pub stack: Option<Side>,
+    /// The layer of the stack, from 0; none outside the layers.
+    pub layer: Option<usize>,
+}
+
 /// One named parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parameter {
@@ -52,6 +75,10 @@ pub struct Parameter {
     pub param: Param,
     /// How it begins.
     pub initial: Initial,
+    /// What it is for.
+    pub role: Role,
+    /// Where it is.
+    pub location: Location,
 }
 
 impl Parameter {
@@ -85,16 +112,9 @@ impl Parameter {
     /// Whether tokens are multiplied by it or looked up in it: what is packed for decoding, and kept in 8 bits if that is wanted.
     /// Vectors and tables of positions are not.
     pub fn is_matrix(&self) -> bool {
-        match self.initial {
-            Initial::Zero | Initial::One | Initial::Normal { pad: false, .. } => false,
-            Initial::Normal { pad: true, .. } => true,
-            Initial::Glorot { .. } => !self.name.ends_with(RELATIVE),
-        }
+        matches!(self.role, Role::Matrix | Role::Vocabulary)
     }
 }
-
-/// What the names of tables of relative positions end with.
-pub(crate) const RELATIVE: &str = ".relative";
 
 /// Numbers of parameters by part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -118,9 +138,16 @@ pub struct Parameters {
 
 impl Parameters {
     /// Adds one at the end; where it lies.
-    pub fn add(&mut self, name: impl Into<String>, shape: [usize; 2], initial: Initial) -> Param {
+    pub fn add(
+        &mut self,
+        name: impl Into<String>,
+        shape: [usize; 2],
+        initial: Initial,
+        role: Role,
+        location: Location,
+    ) -> Param {
         let param = Param { offset: self.len, len: shape[0] * shape[1] };
-        self.list.push(Parameter { name: name.into(), shape, param, initial });
+        self.list.push(Parameter { name: name.into(), shape, param, initial, role, location });
         self.len += param.len;
         param
     }
@@ -144,10 +171,10 @@ impl Parameters {
     pub fn parts(&self) -> Parts {
         let mut parts = Parts::default();
         for parameter in self {
-            let part = match parameter.name.split_once('.') {
-                Some((_, "embeddings")) | None => &mut parts.embeddings,
-                Some(("encoder", _)) => &mut parts.encoder,
-                Some(_) => &mut parts.decoder,
+            let part = match (parameter.role, parameter.location.stack) {
+                (Role::Vocabulary, _) | (_, None) => &mut parts.embeddings,
+                (_, Some(Side::Source)) => &mut parts.encoder,
+                (_, Some(Side::Target)) => &mut parts.decoder,
             };
             *part += parameter.param.len;
             parts.total += parameter.param.len;

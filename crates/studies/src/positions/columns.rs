@@ -4,7 +4,7 @@ use crate::small::{Batches, Task, Trained};
 use crate::{Column, Report, Setup, Table};
 use regard_core::batch::Batch;
 use regard_core::model::positions::{interleaved, sinusoidal};
-use regard_core::model::{Positions, Transformer};
+use regard_core::model::{Positions, Role, Transformer};
 use regard_core::{Error, Result};
 use regard_train::autograd::Tape;
 use regard_train::token_losses;
@@ -92,7 +92,7 @@ fn losses(
     let mut weights = vec![0.0; model.parameters().len()];
     for parameter in model.parameters() {
         let to = &mut weights[parameter.param.range()];
-        if parameter.name.ends_with(".positions") {
+        if parameter.role == Role::Positions {
             to.copy_from_slice(positions);
             continue;
         }
