@@ -2,11 +2,12 @@
 
 use crate::invariants::{batch, small, trainer, variants};
 use crate::train::{command, finish, losses, write_corpus};
-use regard::autograd::Tape;
 use regard::batch::Batch;
 use regard::formats::Model;
-use regard::model::{LossSettings, ModelConfig, loss};
+use regard::model::ModelConfig;
 use regard::train::Trainer;
+use regard::train::autograd::Tape;
+use regard::train::{LossSettings, loss};
 use regard::{Isa, Products};
 use std::path::Path;
 use std::process::Command;
@@ -112,7 +113,7 @@ fn the_program_trains_in_bf16_and_resumes_to_the_bit() {
     write_corpus(folder, 60);
     let runs: [(&str, &[&[&str]]); 3] = [
         ("whole", &[&["--steps", "12", "--precision", "bf16"]]),
-        ("parts", &[&["--steps", "5"], &["--steps", "12", "--resume"]]),
+        ("parts", &[&["--steps", "5", "--precision", "bf16"], &["--steps", "12", "--resume"]]),
         ("f32", &[&["--steps", "12", "--precision", "f32"]]),
     ];
     let [whole, parts, exact] = runs.map(|(name, parts)| {

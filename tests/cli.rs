@@ -95,13 +95,10 @@ fn wrong_usage_is_status_2_and_says_what_is_accepted() {
         (&["scor"], "unrecognized subcommand 'scor'"),
         (&["score", "--ref", "r"], "--hyp <FILE>"),
         (&["score", "--hyp", "h", "--ref", "r", "--metric", "rouge"], "bleu, chrf, chrf++, ter"),
-        (
-            &["score", "--hyp", "h", "--ref", "r", "--metric", "ter,bleu,ter"],
-            "--metric: ter is asked for twice",
-        ),
+        (&["score", "--hyp", "h", "--ref", "r", "--metric", "ter,bleu,ter"], "--metric: ter is given twice"),
         (
             &["score", "--hyp", "h", "--ref", "r", "--metric", "chrf,chrf++", "--chrf-word-order", "2"],
-            "--metric: chrf++ is asked for twice",
+            "--metric: chrf++ is given twice",
         ),
         (&["score", "--hyp", "h", "--ref", "r", "--tokenize", "ja"], "13a, intl, char, zh, none"),
         (&["score", "--hyp", "h", "--ref", "r", "--smooth", "some"], "accepted: none, exp, floor, add-k"),
@@ -322,15 +319,15 @@ fn score_refuses_files_that_cannot_be_scored() {
     for (arguments, message) in [
         (
             &["--hyp", "hyp", "--ref", "ref", "short"][..],
-            "short: 2 lines, but hyp has 4; line i of each must belong to the same sentence",
+            "short: 2 lines, but hyp has 4; line i of every file must belong to the same sentence",
         ),
         (
             &["--hyp", "hyp", "--ref", "one"],
-            "one: 1 line, but hyp has 4; line i of each must belong to the same sentence",
+            "one: 1 line, but hyp has 4; line i of every file must belong to the same sentence",
         ),
         (
             &["--hyp", "hyp", "--ref", "ref", "--paired", "empty"],
-            "empty: 0 lines, but hyp has 4; line i of each must belong to the same sentence",
+            "empty: 0 lines, but hyp has 4; line i of every file must belong to the same sentence",
         ),
         (&["--hyp", "empty", "--ref", "empty"], "empty: 0 lines; there is no sentence to score"),
         (&["--hyp", "-", "--ref", "ref"], "standard input: 0 lines; there is no sentence to score"),
@@ -362,7 +359,11 @@ fn trained(rest: &[&str]) -> TempDir {
     let result = run(folder.path(), &[&arguments, rest].concat());
     assert_eq!((result.code, result.out.as_str()), (0, ""), "{}", result.err);
     assert!(result.err.starts_with("tokenizer.json: "), "{}", result.err);
-    assert!(result.err.ends_with(" of 61 lines; 1 left out that are not UTF-8\n"), "{}", result.err);
+    assert!(
+        result.err.ends_with(" trained on 61 lines; lines skipped that are not UTF-8: 1\n"),
+        "{}",
+        result.err
+    );
     folder
 }
 
@@ -509,6 +510,73 @@ fn a_closed_pipe_ends_quietly() {
         assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{arguments:?}");
         assert_eq!(output.status.code(), Some(0), "{arguments:?}");
     }
+}
+
+/// A reader that has gone before the first byte: every command that prints ends quietly, as `head` expects.
+#[test]
+fn every_command_survives_a_reader_that_has_gone() {
+    let folder = texts();
+    let model = crate::translate::folder().to_str().unwrap();
+    for arguments in [
+        &["info", "--model", model][..],
+        &["info", "--model", model, "--json"],
+        &["look", "--model", model, "--src", "The dog.", "--tgt", "Le chien."],
+        &["translate", "--model", model, "--max-length", "5", "hyp"],
+        &["translate", "--model", model, "--score-target", "ref", "hyp"],
+        &["evaluate", "--model", model, "--max-length", "5", "--src", "hyp", "--ref", "ref"],
+        &["score", "--hyp", "hyp", "--ref", "ref"],
+        &["score", "--hyp", "hyp", "--ref", "ref", "--json"],
+        &["tokenize", "--model", model, "hyp"],
+        &["tokenize", "--model", model, "--count", "hyp"],
+        &["bench", "train", "--preset", "tiny", "--seconds", "0"],
+        &["study"],
+        &["completions", "bash"],
+        &["man"],
+        &["--help"],
+        &["translate", "--help"],
+        &["--version"],
+        &["quickstart", "--out", "q", "--pairs", "240", "--steps", "3"],
+    ] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut closed = command(folder.path(), arguments);
+        closed.stdout(writer);
+        let result = finish(closed, b"");
+        assert!(result.code == 0 && !result.err.contains("panicked"), "{arguments:?}: {}", result.err);
+    }
+}
+
+#[test]
+fn the_target_language_chooses_the_tokenizer_of_bleu() {
+    let folder = TempDir::new().unwrap();
+    for (name, text) in [("zh", "我喜欢猫和狗。\n今天天气很好。\n"), ("ja", "犬が走る。\n猫は寝ている。\n")]
+    {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    let score = |file: &str, rest: &[&str]| {
+        let arguments = ["score", "--hyp", file, "--ref", file, "--metric", "bleu"];
+        run(folder.path(), &[&arguments[..], rest].concat())
+    };
+    for (file, code, name) in [("zh", "zh", "zh"), ("zh", "zho_Hans", "zh"), ("ja", "ja", "char")] {
+        let result = score(file, &["--target-lang", code]);
+        assert!(
+            result.out.contains(&format!("|tok:{name}|")) && result.out.contains(" = 100.00 "),
+            "{result:?}"
+        );
+        let note = format!("regard: BLEU tokenizer {name}, chosen for target language {code}\n");
+        assert_eq!(result.err, note);
+    }
+    // What is given wins, and a language with spaces has the default.
+    let explicit = score("zh", &["--target-lang", "zh", "--tokenize", "char"]);
+    assert!(explicit.out.contains("|tok:char|") && explicit.err.is_empty(), "{explicit:?}");
+    let german = score("zh", &["--target-lang", "de"]);
+    assert!(german.out.contains("|tok:13a|") && german.err.is_empty(), "{german:?}");
+    let json = score("ja", &["--target-lang", "ja", "--json"]);
+    let json: Value = serde_json::from_str(&json.out).unwrap();
+    assert!(json["bleu"]["signature"].as_str().unwrap().contains("tok:char"), "{json}");
+    // Without a language the number is sacreBLEU's, and a note says what is missing.
+    let plain = score("zh", &[]);
+    assert!(plain.out.contains("|tok:13a|") && plain.err.contains("set --target-lang"), "{plain:?}");
 }
 
 /// Someone who types a line gets its answer before the next.

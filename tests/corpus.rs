@@ -4,8 +4,10 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use regard::corpus::{CacheState, Corpus, Filters, Inputs, Pair, Pairs, Reason, Side, train_tokenizers};
 use regard::text::{Segmentation, TokenizerPair, TokenizerSettings};
+use regard::train::corpus::{
+    CacheState, Corpus, Filters, Inputs, Pair, Pairs, Reason, Side, train_tokenizers,
+};
 use tempfile::TempDir;
 
 use crate::text::{sentences, trained};
@@ -219,9 +221,10 @@ fn the_ids_are_those_of_the_tokenizers() {
         assert_eq!(corpus.len(), pairs.len());
         let lengths = corpus.lengths();
         for (i, (from, to)) in pairs.iter().enumerate() {
-            assert_eq!(corpus.source(i), tokenizers.source().encode(from).unwrap());
-            assert_eq!(corpus.target(i), tokenizers.target().encode(to).unwrap());
-            assert_eq!(lengths[i], (corpus.source(i).len() as u32, corpus.target(i).len() as u32));
+            let pair = corpus.pair(i).unwrap();
+            assert_eq!(pair.source(), tokenizers.source().encode(from).unwrap());
+            assert_eq!(pair.target(), tokenizers.target().encode(to).unwrap());
+            assert_eq!(lengths[i], (pair.source().len() as u32, pair.target().len() as u32));
         }
         let (sources, targets) =
             lengths.iter().fold((0, 0), |(s, t), l| (s + u64::from(l.0), t + u64::from(l.1)));
@@ -242,7 +245,7 @@ fn the_cache_is_reused_until_something_changes() {
     let cache = folder.path().join("cache");
     let prepare = |filters: &Filters, tokenizers: &TokenizerPair| {
         let corpus = Corpus::prepare(&inputs, filters, tokenizers, &cache, "train", 1).unwrap();
-        let ids: Vec<_> = (0..corpus.len()).map(|i| [corpus.source(i), corpus.target(i)].concat()).collect();
+        let ids: Vec<_> = (0..corpus.len()).map(|i| corpus.pair(i).unwrap()).collect();
         (corpus.state().clone(), ids)
     };
     let filters = Filters::default();
@@ -283,6 +286,33 @@ fn the_cache_is_reused_until_something_changes() {
     fs::write(&path, [good.as_slice(), b"more"].concat()).unwrap();
     assert_eq!(prepare(&filters, &tokenizers).0, CacheState::Rebuilt("it is cut off".into()));
     assert_eq!(fs::read(&path).unwrap(), good);
+}
+
+/// What others do to the file of an open corpus is an error, and not the end of the process.
+#[test]
+fn a_cache_that_is_changed_while_it_is_in_use_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizers = trained(Segmentation::Bpe, false);
+    let text = "The dog sees the cat.\n".repeat(3000);
+    let inputs = files(&write(&folder, "s", text.clone()), &write(&folder, "t", text));
+    let corpus =
+        Corpus::prepare(&inputs, &Filters::default(), &tokenizers, folder.path(), "train", 1).unwrap();
+    let last = corpus.len() - 1;
+    let before = corpus.pair(last).unwrap();
+    let path = folder.path().join("train.ids");
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    let good = fs::read(&path).unwrap();
+    file.set_len(100).unwrap();
+    let error = corpus.pair(last).unwrap_err().to_string();
+    assert_eq!(error, format!("{}: was cut off while it was in use", path.display()));
+    fs::write(&path, vec![0xff; good.len()]).unwrap();
+    let error = corpus.pair(last).unwrap_err().to_string();
+    assert!(error.contains("train.ids: was changed while it was in use: 4294967295 is not an id"), "{error}");
+    // A new file in its place is another file.
+    fs::write(&path, &good).unwrap();
+    fs::write(path.with_extension("new"), "x").unwrap();
+    fs::rename(path.with_extension("new"), &path).unwrap();
+    assert_eq!(corpus.pair(last).unwrap(), before);
 }
 
 #[test]

@@ -2,15 +2,15 @@
 
 use crate::text::trained;
 use regard::Isa;
-use regard::autograd::Tape;
 use regard::batch::{Batch, Packed};
 use regard::decode::{self, Engine, score_pairs};
 use regard::formats::{GenerationConfig, Languages, Model, Precision, average};
 use regard::model::{
-    Activation, Combine, Direction, EncoderKind, ModelConfig, NormPlace, Positions, Taped, Transformer,
-    Tying, token_losses,
+    Activation, Combine, Direction, EncoderKind, ModelConfig, NormPlace, Positions, Transformer, Tying,
 };
 use regard::text::{Segmentation, TokenizerPair};
+use regard::train::autograd::Tape;
+use regard::train::{Taped, token_losses};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fs;
@@ -474,7 +474,8 @@ fn wrong_configurations_are_refused_by_key() {
         assert!(error.starts_with(want), "{error}");
     }
     fs::write(folder.path().join("config.json"), " ".repeat(5 << 20)).unwrap();
-    assert_eq!(refusal(folder.path()), "config.json: longer than 4194304 bytes: not a file of settings");
+    let larger = "config.json: is larger than 4194304 bytes, the most that is read of such a file";
+    assert_eq!(refusal(folder.path()), larger);
 }
 
 #[test]

@@ -1,12 +1,13 @@
 //! One table of all operations: each is run on the tape, compared with its definition in `f64`, and its backward with finite
 //! differences of that definition.
 
-use regard::autograd::ops::{
-    AddNorm, Agreement, CrossAttention, CrossEntropy, Embedding, HeadShape, Linear, Neighbours, Pick,
-    Pointer, Pointing, PositionVectors, Recurrent, RecurrentCell, RelativePositions, Residual, SelfAttention,
-};
-use regard::autograd::{Param, Tape, Var};
 use regard::batch::Packed;
+use regard::model::{HeadShape, RelativePositions};
+use regard::train::autograd::ops::{
+    AddNorm, Agreement, CrossAttention, CrossEntropy, Embedding, Linear, Neighbours, Pick, Pointer, Pointing,
+    PositionVectors, Recurrent, RecurrentCell, Residual, SelfAttention,
+};
+use regard::train::autograd::{Param, Tape, Var};
 use regard::{Isa, Products};
 use regard_kernels::{Activation, Dropout, Key, Mask, naive};
 use std::sync::Arc;

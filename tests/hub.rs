@@ -69,7 +69,7 @@ fn the_cache_is_found_by_every_command() {
     assert_eq!(run(&["translate", text, "--model", NAME]).lines().count(), 1);
     assert_eq!(run(&["tokenize", "--model", NAME, text]), "▁ a b c ▁ d\n");
     assert!(run(&["evaluate", "--model", NAME, "--src", text, "--ref", text]).starts_with("BLEU"));
-    assert!(run(&["look", "--model", NAME, "--src", "abc"]).starts_with("Cross attention"));
+    assert!(run(&["look", "--model", NAME, "--src", "abc"]).starts_with("Cross-attention"));
     run(&["average", NAME, NAME, "--out", "averaged"]);
     // A folder of that name wins.
     let folder = home.path().join(NAME);

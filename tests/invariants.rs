@@ -1,11 +1,12 @@
 //! What must hold for every model, whatever its weights.
 
-use regard::autograd::Tape;
 use regard::batch::{Batch, Packed};
 use regard::model::{
-    Activation, Combine, Direction, EncoderKind, LossSettings, ModelConfig, NormPlace, Positions, Taped,
-    Transformer, Tying, layer_outputs, loss, positions,
+    Activation, Combine, Direction, EncoderKind, ModelConfig, NormPlace, Positions, Transformer, Tying,
+    positions,
 };
+use regard::train::autograd::Tape;
+use regard::train::{LossSettings, Taped, layer_outputs, loss};
 use regard::train::{StepReport, StepSettings, Trainer};
 use regard::{Isa, Key};
 use regard_kernels::{Attention, Mask, Mat, MatMut, Scratch, attention_forward};

@@ -1,5 +1,6 @@
 //! The integration tests, one binary: goldens, gradients, invariants, the command line, faults.
 
+mod architecture;
 mod bf16;
 mod cli;
 mod command;
@@ -7,6 +8,7 @@ mod corpus;
 mod docs;
 mod fine_tune;
 mod encoders;
+mod faults;
 mod formats;
 mod generate;
 mod gradients;

@@ -387,7 +387,7 @@ fn wrong_input_is_refused_with_the_numbers() {
 
 #[test]
 fn wrong_settings_are_refused_with_what_is_accepted() {
-    let error = |result: regard::Result<()>| result.unwrap_err().to_string();
+    let error = |result: regard::metrics::Result<()>| result.unwrap_err().to_string();
     assert_eq!(
         error("mecab".parse::<Tokenizer>().map(drop)),
         r#"tokenize: unknown tokenizer "mecab"; accepted: 13a, intl, char, zh, none"#

@@ -2,13 +2,14 @@
 
 use crate::invariants::{WORDS, encoders, sentences, small, variants};
 use regard::Isa;
-use regard::autograd::Tape;
 use regard::batch::Batch;
 use regard::decode::{
     EarlyStopping, Engine, Hypothesis, LengthPenalty, Precision, Sampling, SearchOptions, Shortlist,
     ShortlistSize, score_pairs, search, search_ensemble,
 };
-use regard::model::{ModelConfig, Positions, Transformer, token_losses};
+use regard::model::{ModelConfig, Positions, Transformer};
+use regard::train::autograd::Tape;
+use regard::train::token_losses;
 use regard_kernels::CountingAllocator;
 use std::sync::Arc;
 
@@ -350,7 +351,7 @@ fn nonsense_is_refused_by_name_and_nothing_gives_nothing() {
     let one = [vec![1, 0]];
     let d = SearchOptions::default;
     assert_eq!(refuse(SearchOptions { beam: 0, ..d() }, &one), "beam: 0 is too few, at least 1 is needed");
-    assert_eq!(refuse(SearchOptions { nbest: 5, ..d() }, &one), "nbest: 5 is more than the beam of 4");
+    assert_eq!(refuse(SearchOptions { nbest: 5, ..d() }, &one), "nbest: 5 is more than the beam size of 4");
     assert!(
         refuse(SearchOptions { max_length: Some(0), ..d() }, &one)
             .starts_with("max_length: 0 leaves no room")

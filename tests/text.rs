@@ -402,3 +402,57 @@ fn broken_files_are_refused() {
     let error = Tokenizer::load(Path::new("no/such.json")).unwrap_err().to_string();
     assert!(error.starts_with("no/such.json: "), "{error}");
 }
+
+/// Two tokens with one id, and an id without a token, so that the numbers of both are the same.
+#[test]
+fn an_id_that_two_tokens_have_is_refused() {
+    let mut file = foreign();
+    file["model"]["vocab"] = json!({"<pad>": 0, "</s>": 1, "<unk>": 2, "a": 3, "b": 3, ">>de<<": 5});
+    let message = read(&file).unwrap_err();
+    let either = |x, y| format!("x.json: the tokens {x:?} and {y:?} have the same id, 3; each needs its own");
+    assert!([either("a", "b"), either("b", "a")].contains(&message), "{message}");
+    let mut file = foreign();
+    file["added_tokens"][2]["id"] = json!(4);
+    assert_eq!(
+        read(&file).unwrap_err(),
+        "x.json: the tokens \"b\" and \">>de<<\" have the same id, 4; each needs its own"
+    );
+}
+
+/// The dropout of a file is for training; a text that is translated has one segmentation.
+#[test]
+fn a_files_dropout_is_off() {
+    let ours = trained(Segmentation::Bpe, false);
+    let mut file: Value = serde_json::from_str(ours.source().to_json().unwrap()).unwrap();
+    for dropout in [json!(0.5), json!(1.0)] {
+        file["model"]["dropout"] = dropout;
+        let asked = read(&file).unwrap();
+        for (text, _) in sentences() {
+            assert_eq!(asked.encode(&text).unwrap(), ours.source().encode(&text).unwrap());
+        }
+    }
+    // The same behind stages that are not ours.
+    file["normalizer"] = Value::Null;
+    let asked = read(&file).unwrap();
+    let text = "The dog sees the cat.";
+    let first = asked.encode(text).unwrap();
+    assert!((0..20).all(|_| asked.encode(text).unwrap() == first));
+}
+
+#[test]
+fn a_normalizer_that_multiplies_text_is_refused() {
+    let mut file = foreign();
+    let double = json!({"type": "Replace", "pattern": {"Regex": "a"}, "content": "aaaaaaaaaa"});
+    file["normalizer"] = json!({"type": "Sequence", "normalizers": vec![double; 9]});
+    assert_eq!(
+        read(&file).unwrap_err(),
+        "x.json: normalizer: its replacements could make a text 1000000000 times as long; at most 64 times is allowed"
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_device_is_no_tokenizer() {
+    let error = Tokenizer::load(Path::new("/dev/zero")).unwrap_err().to_string();
+    assert_eq!(error, "/dev/zero: is a pipe, a socket or a device; a regular file is expected");
+}

@@ -1,9 +1,10 @@
 //! Whole models against PyTorch: logits, loss, every gradient, ten steps of Adam. Goldens by tools/goldens/transformer.py.
 
 use regard::Isa;
-use regard::autograd::Tape;
 use regard::batch::Batch;
-use regard::model::{Activation, ModelConfig, NormPlace, Positions, Taped, Transformer, Tying};
+use regard::model::{Activation, ModelConfig, NormPlace, Positions, Transformer, Tying};
+use regard::train::Taped;
+use regard::train::autograd::Tape;
 use regard::train::{StepSettings, Trainer};
 use serde::Deserialize;
 use std::collections::BTreeMap;

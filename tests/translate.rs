@@ -1,12 +1,12 @@
 //! `regard translate`, `evaluate` and `look` on a small model of random weights, as a user would run them.
 
-use regard::builtin;
 use regard::decode::SearchOptions;
 use regard::formats::{Languages, Model, Precision};
 use regard::model::{ModelConfig, Transformer};
 use regard::text::{TextSample, TokenizerPair, TokenizerSettings};
 use regard::translator::Translator;
 use regard::{Isa, Result};
+use regard_sample_corpus as builtin;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -98,7 +98,7 @@ fn odd_text_goes_through_and_is_warned_of() {
     let (out, err) = translate(&[], &input);
     assert_eq!(out.lines().count(), 4);
     assert_eq!(out.lines().next(), translate(&[], b"The dog sleeps.\n").0.lines().next());
-    assert_eq!(err, "regard: standard input:2: not UTF-8: the bytes that are not are replaced by U+FFFD\n");
+    assert_eq!(err, "regard: standard input:2: not UTF-8; invalid bytes are replaced by U+FFFD\n");
 }
 
 #[test]
@@ -119,6 +119,96 @@ fn long_lines_are_translated_sentence_by_sentence() {
     // No space at all.
     let (out, _) = translate(&[], "x".repeat(5_000).as_bytes());
     assert_eq!(out.lines().count(), 1);
+}
+
+#[test]
+fn sentences_of_a_line_are_translated_one_by_one() {
+    let sentences = ["The dog sleeps.", "A cat eats.", "We see the sea."];
+    let alone: Vec<String> =
+        sentences.iter().map(|s| translate(&[], s.as_bytes()).0.trim_end().to_owned()).collect();
+    assert_eq!(translate(&[], sentences.join(" ").as_bytes()).0, alone.join(" ") + "\n");
+    // Whatever random weights say, what is protected is there; a line of nothing else is left alone.
+    let input = "Dear {name}, see https://a.example/b?c=1 now. Pay 3.50.\n  12 % \n🙂\n";
+    let (out, _) = translate(&[], input.as_bytes());
+    let lines: Vec<&str> = out.lines().collect();
+    assert!(
+        ["{name}", "https://a.example/b?c=1", "3.50"].iter().all(|span| lines[0].contains(span)),
+        "{out}"
+    );
+    assert_eq!(lines[1..], ["  12 % ", "🙂"]);
+    // n-best, scores, alignment and JSON of several sentences.
+    let flags = ["--nbest", "3", "--scores", "--alignment"];
+    let (out, _) = translate(&flags, b"The dog sleeps. A cat eats.\n12 %\n\n");
+    let lines: Vec<Vec<&str>> = out.lines().map(|l| l.split('\t').collect()).collect();
+    assert!(lines.len() == 9 && lines.iter().all(|columns| columns.len() == 3), "{out}");
+    assert_eq!((lines[3][1], lines[6][1]), ("12 %", ""));
+    let words = lines[0][1].split_whitespace().count();
+    for pair in lines[0][2].split(' ') {
+        let (s, t) = pair.split_once('-').unwrap();
+        assert!(s.parse::<usize>().unwrap() < 6 && t.parse::<usize>().unwrap() < words, "{out}");
+    }
+    let json = |text: &str| -> serde_json::Value {
+        serde_json::from_str(translate(&["--json"], text.as_bytes()).0.trim()).unwrap()
+    };
+    let (one, two) = (json("The dog sleeps."), json("A cat eats."));
+    let both = json("The dog sleeps. A cat eats.");
+    let score = |v: &serde_json::Value| v["translations"][0]["score"].as_f64().unwrap();
+    assert!((score(&both) - (score(&one) + score(&two)) / 2.0).abs() < 1e-5);
+    let tokens = |v: &serde_json::Value| v["translations"][0]["tokens"].as_array().unwrap().len();
+    assert_eq!(tokens(&both), tokens(&one) + tokens(&two));
+}
+
+#[test]
+fn without_splitting_the_line_is_the_models() {
+    let line = "The dog sleeps. See {name}.";
+    let translator = Translator::load(&[folder()], Isa::best(), 1).unwrap();
+    let options = SearchOptions { max_length: Some(9), ..translator.options() };
+    let raw = translator.translate(&[line], &options).unwrap()[0].best().text;
+    assert_eq!(translate(&["--no-split"], line.as_bytes()).0, raw + "\n");
+}
+
+/// A model that says nothing but this piece.
+fn model_that_says(piece: &str) -> TempDir {
+    let mut model = model(3).unwrap();
+    let target = model.tokenizers.target();
+    let mut bias = vec![0.0; target.size()];
+    bias[target.id(piece).unwrap() as usize] = 50.0;
+    model.final_logits_bias = Some(bias);
+    let folder = TempDir::new().unwrap();
+    model.save(folder.path(), Precision::F32).unwrap();
+    folder
+}
+
+#[test]
+fn a_model_that_says_line_breaks_still_gives_one_line() {
+    for piece in ["<0x0A>", "<0x0D>", "<0x0B>", "<0x0C>", "<0x09>"] {
+        let folder = model_that_says(piece);
+        let model = folder.path().to_str().unwrap();
+        let columns: &[&str] = &["--scores", "--alignment"];
+        for flags in [&[][..], &["--no-split"], &["--sample"], &["--sample", "--no-split"], columns] {
+            let base = ["translate", "--model", model, "--max-length", "4"];
+            let output = regard(&[&base[..], flags].concat(), b"The dog sleeps. A cat 3.\nA dog.\n");
+            let text = String::from_utf8(output.stdout).unwrap();
+            assert_eq!(text.matches('\n').count(), 2, "{piece} {flags:?}: {text:?}");
+            assert!(!text.contains(['\r', '\u{b}', '\u{c}']), "{piece} {flags:?}: {text:?}");
+            let tabs = if flags == columns { 4 } else { 0 };
+            assert_eq!(text.matches('\t').count(), tabs, "{piece} {flags:?}: {text:?}");
+        }
+    }
+    // Breaks and tabs of the source, CRLF included.
+    let (out, _) = translate(&["--scores"], "One\tdog. Two\u{2028}dogs.\tThree.\r\n".as_bytes());
+    assert_eq!((out.matches('\t').count(), out.matches(['\r', '\u{2028}']).count()), (1, 0), "{out:?}");
+    assert_eq!(out.lines().count(), 1);
+}
+
+#[test]
+fn more_translations_than_beams_widen_the_beam() {
+    let (out, _) = translate(&["--nbest", "8"], b"The dog sleeps.\n");
+    assert_eq!(out.lines().count(), 8);
+    assert_eq!(
+        translate(&["--nbest", "8", "--beam", "2"], b"The dog sleeps.\n").0,
+        translate(&["--nbest", "8", "--beam", "8"], b"The dog sleeps.\n").0
+    );
 }
 
 #[test]
@@ -151,7 +241,7 @@ fn given_translations_are_scored() {
     let model = folder().to_str().unwrap();
     let refused = regard(&["translate", "--model", model, "--score-target", target], b"one line\n");
     let message = String::from_utf8(refused.stderr).unwrap();
-    assert!(message.ends_with("2 lines for 1 lines of input; each needs one\n"), "{message}");
+    assert!(message.ends_with("2 lines, but the input has 1; each needs one\n"), "{message}");
 }
 
 #[test]
@@ -195,10 +285,10 @@ fn wrong_values_get_one_message() {
     let model = folder().to_str().unwrap();
     for (flags, message) in [
         (vec!["--beam", "0"], "beam: 0 is too few, at least 1 is needed"),
-        (vec!["--nbest", "9"], "nbest: 9 is more than the beam of 4"),
+        (vec!["--nbest", "0"], "nbest: 0 is too few, at least 1 is needed"),
         (
             vec!["--max-length", "0"],
-            "max_length: 0 leaves no room for even the end of a sentence, at least 1 is needed",
+            "max_length: 0 leaves no room even for the end of the sentence; at least 1 is needed",
         ),
         (
             vec!["--max-length", "3", "--min-length", "5"],
@@ -339,10 +429,22 @@ fn evaluate_scores_what_translate_says() {
     for metric in ["bleu", "chrf", "ter"] {
         assert_eq!(value[metric], scored[metric]);
     }
+    // The model's target language is French; another one has another tokenizer.
+    let chinese =
+        ["evaluate", "--model", model, "--src", s, "--ref", r, "--max-length", "9", "--target-lang", "zh"];
+    let chinese = regard(&chinese, b"");
+    assert!(String::from_utf8(chinese.stdout).unwrap().contains("|tok:zh|"));
+    assert!(value["bleu"]["signature"].as_str().unwrap().contains("tok:13a"));
+    assert!(
+        String::from_utf8(chinese.stderr).unwrap().contains("tokenizer zh, chosen for target language zh")
+    );
     std::fs::write(r, "Le chien dort.\n").unwrap();
     let output = regard(&["evaluate", "--model", model, "--src", s, "--ref", r], b"");
     let error = String::from_utf8(output.stderr).unwrap();
-    assert!(error.ends_with("has 1; they must be the same\n") && error.contains("has 3 lines"), "{error}");
+    assert!(
+        error.ends_with("has 1; the numbers must be equal\n") && error.contains("has 3 lines"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -352,7 +454,9 @@ fn look_fits_the_terminal_and_writes_pictures() {
     let base = ["look", "--model", model, "--src", "The dog sleeps.", "--tgt", "Le chien dort."];
     let output = regard(&base, b"");
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.starts_with("Cross attention, layer 1 of 2, all heads on average\n"), "{text}");
+    let titles =
+        [1, 2].map(|n| format!("Cross-attention, layer {n} of 2 (the sharpest), average of all heads\n"));
+    assert!(titles.iter().any(|title| text.starts_with(title)), "{text}");
     assert!(text.lines().all(|l| l.chars().count() <= 100) && text.contains("▁ch"), "{text}");
     for (name, start) in [("a.html", &b"<!"[..]), ("a.svg", b"<svg"), ("a.png", b"\x89PNG")] {
         let file = scratch.path().join(name);
@@ -362,6 +466,28 @@ fn look_fits_the_terminal_and_writes_pictures() {
             std::fs::read(&file).unwrap().to_ascii_lowercase().starts_with(&start.to_ascii_lowercase()),
             "{name}"
         );
+    }
+    // A picture shows what the flags choose, and everything without them.
+    let titles = |flags: &[&str]| {
+        let file = scratch.path().join("chosen.html");
+        let output = regard(&[&base[..], &["--out", file.to_str().unwrap()], flags].concat(), b"");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let page = std::fs::read_to_string(&file).unwrap();
+        let count = |text: &str| page.matches(text).count().min(1);
+        let kinds = ["Cross-attention", "Encoder self", "Decoder self"].map(count);
+        let maps = ["layer 1, head 1", "layer 1, head 2", "layer 2, head 1", "layer 2, head 2"].map(count);
+        (kinds, maps)
+    };
+    assert_eq!(titles(&[]), ([1, 1, 1], [1, 1, 1, 1]));
+    assert_eq!(titles(&["--kind", "encoder"]), ([0, 1, 0], [1, 1, 1, 1]));
+    assert_eq!(titles(&["--kind", "cross", "--layer", "2"]), ([1, 0, 0], [0, 0, 1, 1]));
+    assert_eq!(titles(&["--head", "1"]), ([1, 1, 1], [1, 0, 1, 0]));
+    for name in ["b.svg", "b.png"] {
+        let (one, all) = (scratch.path().join(format!("one-{name}")), scratch.path().join(name));
+        let chosen = ["--kind", "decoder", "--layer", "1", "--head", "2"];
+        regard(&[&base[..], &chosen, &["--out", one.to_str().unwrap()]].concat(), b"");
+        regard(&[&base[..], &["--out", all.to_str().unwrap()]].concat(), b"");
+        assert!(std::fs::read(&one).unwrap().len() < std::fs::read(&all).unwrap().len(), "{name}");
     }
     for (flags, message) in [
         (["--layer", "3"], "--layer 3: the model has layers 1 to 2"),

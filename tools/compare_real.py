@@ -63,7 +63,7 @@ def bleu(file, reference):
 def ours(model, source, out, precision, beam, threads):
     start = time.perf_counter()
     with open(source) as text, open(out, "w") as to:
-        child = subprocess.Popen([BINARY, "translate", "--model", model, "--precision", precision, "--beam", str(beam), "--threads", str(threads)], stdin=text, stdout=to)
+        child = subprocess.Popen([BINARY, "translate", "--no-split", "--model", model, "--precision", precision, "--beam", str(beam), "--threads", str(threads)], stdin=text, stdout=to)
         _, status, usage = os.wait4(child.pid, 0)
     if status:
         sys.exit("regard translate failed")

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use regard::text::SentencePiece;
+use regard_core::text::SentencePiece;
 use std::path::Path;
 
 const TEXT: &str = " kan  kou ﬁ e\u{301} ▁\t\u{200b}山 <sep>\u{0}\u{10ffff}👩\u{200d}👧 babanban. ";

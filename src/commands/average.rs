@@ -1,27 +1,29 @@
-//! `regard average`: one model of the mean weights of several.
+//! `regard average`: one model whose weights are the mean of several.
 
 use super::CommandResult;
 use clap::{Args, ValueEnum};
-use regard::formats;
+use regard::formats::{self, Model};
+use regard::train::{load_checkpoint, to_average};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  regard average run/checkpoints/* --out averaged\n\n\
-    The models must have the same shape and tokenizer, as checkpoints of one training have. Everything but the weights\n\
-    is taken from the first.")]
+    The models must have the same shape and tokenizer, as the checkpoints of one training run have. Everything but the weights\n\
+    comes from the first model. Of a run's checkpoints, the saved weights (weights-*.ckpt) are averaged; the saved training states\n\
+    (state-*.ckpt) only if there are no saved weights.")]
 pub(crate) struct Arguments {
-    /// Model folders, or names on the Hugging Face hub
-    #[arg(required = true, value_name = "DIR")]
+    /// Model folders, checkpoint files of a training run, or names on the Hugging Face hub
+    #[arg(required = true, value_name = "MODEL")]
     models: Vec<PathBuf>,
-    /// The folder to write
+    /// The model folder to write
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// How the weights are stored
+    /// Number format of the stored weights
     #[arg(long, value_enum, default_value = "f32")]
     precision: Precision,
 }
 
-/// How weights are stored.
+/// Number format of stored weights.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Precision {
     F32,
@@ -40,9 +42,13 @@ impl From<Precision> for formats::Precision {
 }
 
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
-    let folders = arguments.models.iter().map(formats::resolve).collect::<regard::Result<Vec<_>>>()?;
-    let model = formats::average(&folders)?;
+    let paths = arguments.models.iter().map(formats::resolve).collect::<regard::Result<Vec<_>>>()?;
+    let paths = to_average(&paths);
+    let model = formats::average_with(&paths, |path| match path.is_file() {
+        true => load_checkpoint(path),
+        false => Model::load(path),
+    })?;
     model.save(&arguments.out, arguments.precision.into())?;
-    eprintln!("{}: the average of {} models", arguments.out.display(), arguments.models.len());
+    eprintln!("{}: the average of {} models", arguments.out.display(), paths.len());
     Ok(())
 }

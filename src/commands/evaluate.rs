@@ -1,8 +1,8 @@
-//! `regard evaluate`: translates a test set and scores it.
+//! `regard evaluate`: translates a test set and scores the translations.
 
 use super::input::read_text;
 use super::search::{ModelFlags, SearchFlags};
-use super::{CommandResult, Output};
+use super::{CommandResult, Output, bleu_tokenizer, tokenizer_parser};
 use clap::Args;
 use regard::metrics::{Tokenizer, lines, score_all, select};
 use serde_json::json;
@@ -12,37 +12,43 @@ use std::time::Instant;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     regard evaluate --model model --src test.en --ref test.de\n  \
-    regard evaluate --model model --src test.en --ref test.de --beam 5 --json --out output.de")]
+    regard evaluate --model model --src test.en --ref test.de --beam 5 --json --out output.de\n\n\
+    Each line is passed to the model whole, as with `regard translate --no-split`, so that scores compare with those of other\n\
+    toolkits.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     model: ModelFlags,
     #[command(flatten)]
     search: SearchFlags,
-    /// What to translate, a sentence a line
+    /// Source text, one sentence per line
     #[arg(long, value_name = "FILE")]
     src: PathBuf,
-    /// Reference translations: one file or several, each with as many lines
+    /// Reference translations: one or more files with as many lines as the source
     #[arg(long = "ref", value_name = "FILE", num_args = 1.., required = true)]
     references: Vec<PathBuf>,
-    /// What to compute, separated by commas: bleu, chrf, chrf++, ter
+    /// Metrics to compute, separated by commas: bleu, chrf, chrf++, ter
     #[arg(long, default_value = "bleu,chrf,ter")]
     metric: String,
-    /// How BLEU splits text into tokens: 13a, intl, char, zh or none
-    #[arg(long, default_value = "13a")]
-    tokenize: Tokenizer,
-    /// Ignore case in BLEU (TER does anyway)
+    /// Language of the translations, which chooses BLEU's tokenizer as in `regard score` [default: the model's target language]
+    #[arg(long, value_name = "CODE")]
+    target_lang: Option<String>,
+    /// BLEU's tokenizer [default: chosen by the target language]
+    #[arg(long, value_parser = tokenizer_parser())]
+    tokenize: Option<Tokenizer>,
+    /// Ignore case in BLEU (TER ignores it by default)
     #[arg(long)]
     lowercase: bool,
-    /// Write the translations here
+    /// Write the translations to this file
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Print one line of JSON
+    /// Print one JSON object on one line
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
-    let metrics = select(&arguments.metric, arguments.tokenize, arguments.lowercase)?;
+    // Before the model is loaded, which takes a while.
+    let mut metrics = select(&arguments.metric, Tokenizer::default(), arguments.lowercase)?;
     let (path, source) = read_text(&arguments.src)?;
     let source = lines(&source);
     let references = arguments
@@ -54,14 +60,14 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
         })
         .collect::<regard::Result<Vec<_>>>()?;
     if source.is_empty() {
-        return Err(format!("{}: there is nothing to translate", path.display()).into());
+        return Err(format!("{}: empty; there is nothing to translate", path.display()).into());
     }
-    // Before the translation, which takes long.
+    // Before the translation, which takes a while.
     for (file, reference) in &references {
         if reference.len() != source.len() {
             let (a, b) = (source.len(), reference.len());
             let message = format!(
-                "{} has {a} lines and {} has {b}; they must be the same",
+                "{} has {a} lines and {} has {b}; the numbers must be equal",
                 path.display(),
                 file.display()
             );
@@ -69,6 +75,11 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
         }
     }
     let translator = arguments.model.load()?;
+    if metrics.iter().any(|metric| metric.key() == "bleu") {
+        let target_lang = arguments.target_lang.as_ref().or(translator.model().languages.target.as_ref());
+        let tokenizer = bleu_tokenizer(arguments.tokenize, target_lang.map(String::as_str));
+        metrics = select(&arguments.metric, tokenizer, arguments.lowercase)?;
+    }
     let options = arguments.search.options(&translator)?;
     let start = Instant::now();
     let translated = translator.translate(&source, &options)?;

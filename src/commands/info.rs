@@ -1,6 +1,6 @@
 //! `regard info`: what a model folder holds.
 
-use super::CommandResult;
+use super::{CommandResult, Output};
 use clap::Args;
 use regard::formats::{Description, GenerationConfig, Languages, Model, resolve};
 use regard::model::{Direction, EncoderKind, ModelConfig, Parts};
@@ -14,7 +14,7 @@ pub(crate) struct Arguments {
     /// The model folder, or the model's name on the Hugging Face hub
     #[arg(long, value_name = "DIR")]
     model: PathBuf,
-    /// Print one line of JSON
+    /// Print one JSON object on one line
     #[arg(long)]
     json: bool,
 }
@@ -24,7 +24,7 @@ struct Vocabulary {
     source: usize,
     target: usize,
     joint: bool,
-    /// The files that hold the source's and the target's.
+    /// The files of the source and the target vocabulary.
     files: (&'static str, &'static str),
 }
 
@@ -39,7 +39,7 @@ struct Report<'a> {
     generation: &'a GenerationConfig,
 }
 
-/// A setting as its configuration file spells it.
+/// A setting as a configuration file spells it.
 fn spelt(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default().trim_matches('"').to_owned()
 }
@@ -68,15 +68,15 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
         config: model.transformer.config(),
         generation: &model.generation,
     };
-    if arguments.json {
-        println!("{}", serde_json::to_string(&report)?);
-    } else {
-        print!("{}", describe(&report)?);
+    let mut output = Output::new();
+    match arguments.json {
+        true => output.line(serde_json::to_string(&report)?)?,
+        false => output.bytes(describe(&report)?.as_bytes())?,
     }
-    Ok(())
+    output.flush()
 }
 
-/// The kind of encoder, if it is not the paper's.
+/// The kind of encoder, unless it is the paper's.
 fn encoder(config: &ModelConfig) -> String {
     match config.encoder {
         EncoderKind::Attention => String::new(),
@@ -111,7 +111,7 @@ fn describe(report: &Report<'_>) -> Result<String, serde_json::Error> {
             line("", format!("- {reason}"));
         }
     }
-    let language = |name: &Option<String>| name.clone().unwrap_or_else(|| "not said".into());
+    let language = |name: &Option<String>| name.clone().unwrap_or_else(|| "unknown".into());
     line("languages", format!("{} → {}", language(&languages.source), language(&languages.target)));
     line(
         "vocabulary",
@@ -153,7 +153,7 @@ fn describe(report: &Report<'_>) -> Result<String, serde_json::Error> {
     let settings: serde_json::Map<String, serde_json::Value> =
         serde_json::from_str(&serde_json::to_string(generation)?)?;
     let settings: Vec<String> = settings.iter().map(|(key, value)| format!("{key} {value}")).collect();
-    line("generation", if settings.is_empty() { "not said".into() } else { settings.join(", ") });
+    line("generation", if settings.is_empty() { "defaults".into() } else { settings.join(", ") });
     Ok(lines.concat())
 }
 

@@ -1,6 +1,6 @@
 //! Text that commands read: files, plain or compressed, and standard input under the name `-`.
 
-use regard::corpus::open_text;
+use regard::train::corpus::open_text;
 use regard::{Error, Result};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -63,8 +63,8 @@ impl Lines {
         }
     }
 
-    /// The lines that can be had without waiting, at least one; empty at the end. Whoever types or feeds a pipe line by line
-    /// gets each answer at once, and a file comes in large parts.
+    /// The lines that can be read without waiting, at least one; empty at the end. Someone who types, or a program that feeds a pipe
+    /// line by line, gets each answer at once, and a file is read in large parts.
     pub(super) fn next_batch(&mut self) -> Result<Vec<String>> {
         let mut batch = Vec::new();
         while let Some(line) = self.next_text()? {

@@ -1,11 +1,11 @@
-//! `regard look`: the attention of a sentence and its translation, in the terminal or as a picture.
+//! `regard look`: the attention between a sentence and its translation, in the terminal or as a picture.
 
 use super::search::{ModelFlags, SearchFlags};
 use super::{CommandResult, Output};
 use clap::{Args, ValueEnum};
-use regard::autograd::Tape;
-use regard::model::{AttentionKind, AttentionMap, attention_maps};
-use regard::plot::{Grid, HeatMap, Matrix, html, terminal};
+use regard::model::{AttentionKind, AttentionMap, sharpest};
+use regard_plot::{Grid, HeatMap, Matrix, html, terminal};
+use std::error::Error;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
@@ -13,28 +13,31 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "Examples:\n  \
     regard look --model model --src 'A dog runs.'\n  \
     regard look --model model --src 'A dog runs.' --tgt 'Ein Hund rennt.' --kind encoder --layer 1 --head 2\n  \
-    regard look --model model --src 'A dog runs.' --out attention.html")]
+    regard look --model model --src 'A dog runs.' --out attention.html\n  \
+    regard look --model model --src 'A dog runs.' --kind cross --layer 4 --out layer4.png\n\n\
+    The terminal shows one layer: by default the sharpest one, whose rows point most clearly at different tokens. A file has all\n\
+    layers and heads, or those that --kind, --layer and --head choose.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     model: ModelFlags,
     #[command(flatten)]
     search: SearchFlags,
-    /// The sentence to read
+    /// Source sentence
     #[arg(long, value_name = "TEXT")]
     src: String,
-    /// Its translation; without one, the model's own
+    /// Translation of the sentence [default: the model's own]
     #[arg(long, value_name = "TEXT")]
     tgt: Option<String>,
-    /// Which attention the terminal shows
-    #[arg(long, value_enum, default_value = "cross")]
-    kind: Kind,
-    /// The layer to show, from 1 [default: the last but one]
+    /// Which attention to show [default: cross; in an .html file all three]
+    #[arg(long, value_enum)]
+    kind: Option<Kind>,
+    /// Layer to show, from 1 [default: the sharpest; in a file all]
     #[arg(long, value_name = "N")]
     layer: Option<usize>,
-    /// The head to show, from 1 [default: the average of all]
+    /// Head to show, from 1 [default: the average of all; in a file each of them]
     #[arg(long, value_name = "N")]
     head: Option<usize>,
-    /// Write all layers and heads to this file: .html, .svg or .png
+    /// Write a picture to this file: .html, .svg or .png
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
@@ -46,23 +49,22 @@ enum Kind {
     Decoder,
 }
 
-impl Kind {
-    fn is(self, kind: AttentionKind) -> bool {
-        matches!(
-            (self, kind),
-            (Kind::Cross, AttentionKind::Cross)
-                | (Kind::Encoder, AttentionKind::Encoder)
-                | (Kind::Decoder, AttentionKind::Decoder)
-        )
+impl From<Kind> for AttentionKind {
+    fn from(flag: Kind) -> Self {
+        match flag {
+            Kind::Cross => AttentionKind::Cross,
+            Kind::Encoder => AttentionKind::Encoder,
+            Kind::Decoder => AttentionKind::Decoder,
+        }
     }
 }
 
-/// A sentence, its translation, and how the one attended to the other.
+/// A sentence, its translation, and the attention between them.
 struct View {
     source: Vec<String>,
-    /// What the decoder reads: the start, then the tokens.
+    /// The input of the decoder: the start, then the tokens.
     read: Vec<String>,
-    /// What the decoder says: the tokens, then the end.
+    /// The output of the decoder: the tokens, then the end.
     said: Vec<String>,
     maps: Vec<AttentionMap>,
 }
@@ -82,7 +84,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     let translator = arguments.model.load()?;
     let source = translator.source().encode(&arguments.src)?;
     if source.len() < 2 {
-        return Err("--src: there is no word in it".into());
+        return Err("--src: the text is empty".into());
     }
     let target = match &arguments.tgt {
         Some(text) => translator.target().encode(text)?,
@@ -92,9 +94,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
             translator.target().encode(&best.text)?
         }
     };
-    let transformer = &translator.model().transformer;
-    let mut tape = Tape::new(translator.isa(), translator.threads());
-    let maps = attention_maps(&mut tape, transformer, &translator.weights(), &source, &target)?;
+    let maps = translator.attention_maps(&source, &target)?;
     let pieces = |tokenizer: &regard::text::Tokenizer, ids: &[u32]| -> Vec<String> {
         ids.iter().map(|&id| tokenizer.piece(id).unwrap_or_default()).collect()
     };
@@ -103,73 +103,86 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     read.extend_from_slice(&said[..said.len() - 1]);
     let view = View { source: pieces(translator.source(), &source), read, said, maps };
     match &arguments.out {
-        Some(file) => write(&view, &arguments.src, file),
+        Some(file) => write(&view, &arguments, file),
         None => show(&view, &arguments),
     }
 }
 
-fn show(view: &View, arguments: &Arguments) -> CommandResult {
-    let maps: Vec<&AttentionMap> = view.maps.iter().filter(|m| arguments.kind.is(m.kind)).collect();
-    if maps.is_empty() {
-        return Err(
-            "--kind encoder: this model's encoder has no attention; there is cross and decoder".into()
-        );
+impl Arguments {
+    /// The maps of one kind that `--layer` and `--head` choose, all layers if none is given.
+    fn chosen<'a>(&self, view: &'a View, kind: AttentionKind) -> Result<Vec<&'a AttentionMap>, String> {
+        let maps: Vec<&AttentionMap> = view.maps.iter().filter(|map| map.kind == kind).collect();
+        let Some(last) = maps.last() else {
+            return Err("--kind encoder: this model's encoder has no attention; use cross or decoder".into());
+        };
+        if let Some(head) = self.head.filter(|head| !(1..=last.heads).contains(head)) {
+            return Err(format!("--head {head}: the layer has heads 1 to {}", last.heads));
+        }
+        match self.layer {
+            Some(layer) if !(1..=maps.len()).contains(&layer) => {
+                Err(format!("--layer {layer}: the model has layers 1 to {}", maps.len()))
+            }
+            Some(layer) => Ok(vec![maps[layer - 1]]),
+            None => Ok(maps),
+        }
     }
-    let layer = arguments.layer.unwrap_or((maps.len() - 1).max(1));
-    let Some(map) = layer.checked_sub(1).and_then(|i| maps.get(i)) else {
-        return Err(format!("--layer {layer}: the model has layers 1 to {}", maps.len()).into());
+}
+
+fn show(view: &View, arguments: &Arguments) -> CommandResult {
+    let kind = arguments.kind.map_or(AttentionKind::Cross, AttentionKind::from);
+    let chosen = arguments.chosen(view, kind)?;
+    let layers = view.maps.iter().filter(|map| map.kind == kind).count();
+    let (map, why) = match arguments.layer {
+        Some(_) => (chosen.first().copied(), ""),
+        None => (sharpest(&view.maps, kind), " (the sharpest)"),
     };
+    let Some(map) = map else { return Ok(()) };
     let weights = match arguments.head {
         None => map.mean(),
-        Some(head) if (1..=map.heads).contains(&head) => map.head(head - 1).to_vec(),
-        Some(head) => return Err(format!("--head {head}: the layer has heads 1 to {}", map.heads).into()),
+        Some(head) => map.head(head - 1).to_vec(),
     };
     let matrix = Matrix::new(map.rows, map.columns, weights)?;
     let (rows, columns) = view.labels(map.kind);
     let width = terminal_width();
     let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let mut output = Output::new();
-    let head = arguments.head.map_or("all heads on average".to_owned(), |h| format!("head {h}"));
-    output.line(format!("{:?} attention, layer {layer} of {}, {head}", map.kind, maps.len()))?;
+    let head = arguments.head.map_or("average of all heads".to_owned(), |h| format!("head {h}"));
+    let title = match kind {
+        AttentionKind::Cross => "Cross-attention",
+        AttentionKind::Encoder => "Encoder self-attention",
+        AttentionKind::Decoder => "Decoder self-attention",
+    };
+    output.line(format!("{title}, layer {} of {layers}{why}, {head}", map.layer + 1))?;
     output.line(terminal::heat_map(&matrix, rows, columns, width, colour).trim_end_matches('\n'))?;
     output.flush()
 }
 
-/// The width to fit: the terminal's, else what COLUMNS says, else 100.
+/// The width to fit: the terminal's, else the value of COLUMNS, else 100.
 fn terminal_width() -> usize {
     let said = || std::env::var("COLUMNS").ok()?.parse().ok();
     let size = console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
     size.or_else(said).unwrap_or(100).max(20)
 }
 
-fn write(view: &View, sentence: &str, file: &Path) -> CommandResult {
-    let grids =
-        [AttentionKind::Cross, AttentionKind::Encoder, AttentionKind::Decoder].map(|kind| grid(view, kind));
+fn write(view: &View, arguments: &Arguments, file: &Path) -> CommandResult {
+    let one = || grid(view, arguments, arguments.kind.map_or(AttentionKind::Cross, AttentionKind::from));
     let extension = file.extension().and_then(|e| e.to_str()).unwrap_or_default();
     let bytes = match extension {
         "html" => {
-            let mut page = html::Page::new("Attention").paragraph(sentence);
-            for grid in grids {
-                let grid = grid?;
-                // An encoder may have no attention.
-                if grid.maps.is_empty() {
-                    continue;
-                }
-                page = page
-                    .heading(&grid.title)
-                    .figure(grid.to_svg(), "One picture a head; a row is a token that attends.");
+            let mut page = html::Page::new("Attention").paragraph(&arguments.src);
+            for grid in page_grids(view, arguments)? {
+                let caption = "One grid per head. Each row shows where that token looks.";
+                page = page.heading(&grid.title).figure(grid.to_svg(), caption);
             }
             page.render().into_bytes()
         }
-        "svg" => grid(view, AttentionKind::Cross)?.to_svg().into_bytes(),
+        "svg" => one()?.to_svg().into_bytes(),
         "png" => {
             let drawable = |c: char| c.is_ascii() || ('\u{a0}'..'\u{17f}').contains(&c) || c == '▁';
             if view.source.iter().chain(&view.said).flat_map(|s| s.chars()).any(|c| !drawable(c)) {
-                eprintln!(
-                    "regard: the picture shows letters beyond Latin as boxes; .html and .svg show them all"
-                );
+                eprintln!("regard: .png shows non-Latin letters as boxes; .html and .svg show all letters");
             }
-            grid(view, AttentionKind::Cross)?.to_png(2.0)?
+            one()?.to_png(2.0)?
         }
         _ => return Err(format!("--out {}: the name must end in .html, .svg or .png", file.display()).into()),
     };
@@ -178,14 +191,30 @@ fn write(view: &View, sentence: &str, file: &Path) -> CommandResult {
     Ok(())
 }
 
-/// All layers and heads of one kind of attention.
-fn grid(view: &View, kind: AttentionKind) -> regard::Result<Grid> {
+/// The grids of a page: of the chosen kind, or of every kind that has what `--layer` and `--head` choose.
+fn page_grids(view: &View, arguments: &Arguments) -> Result<Vec<Grid>, Box<dyn Error>> {
+    if let Some(kind) = arguments.kind {
+        return Ok(vec![grid(view, arguments, kind.into())?]);
+    }
+    let kinds = [AttentionKind::Cross, AttentionKind::Encoder, AttentionKind::Decoder];
+    // An encoder may have no attention, and one stack fewer layers than the other.
+    let (found, failed): (Vec<_>, Vec<_>) =
+        kinds.into_iter().map(|kind| grid(view, arguments, kind)).partition(Result::is_ok);
+    if found.is_empty() { failed } else { found }.into_iter().collect()
+}
+
+/// The chosen layers and heads of one kind of attention, one layer per row.
+fn grid(view: &View, arguments: &Arguments, kind: AttentionKind) -> Result<Grid, Box<dyn Error>> {
     let (rows, columns) = view.labels(kind);
     let mut maps = Vec::new();
-    let mut heads = 1;
-    for map in view.maps.iter().filter(|m| m.kind == kind) {
-        heads = map.heads;
-        for head in 0..map.heads {
+    let chosen = arguments.chosen(view, kind)?;
+    let in_a_row = match arguments.head {
+        Some(_) => chosen.len().min(4),
+        None => chosen.first().map_or(1, |map| map.heads),
+    };
+    for map in chosen {
+        let heads = arguments.head.map_or(0..map.heads, |head| head - 1..head);
+        for head in heads {
             let matrix = Matrix::new(map.rows, map.columns, map.head(head).to_vec())?;
             let title = format!("layer {}, head {}", map.layer + 1, head + 1);
             maps.push(HeatMap::new(title, matrix).labels(rows, columns));
@@ -194,7 +223,7 @@ fn grid(view: &View, kind: AttentionKind) -> regard::Result<Grid> {
     let title = match kind {
         AttentionKind::Cross => "Cross-attention: the translation over the source",
         AttentionKind::Encoder => "Encoder self-attention: the source over itself",
-        AttentionKind::Decoder => "Decoder self-attention: the translation over what it has said",
+        AttentionKind::Decoder => "Decoder self-attention: the translation over its own beginning",
     };
-    Ok(Grid::new(title, heads, maps).scale_label("attention weight"))
+    Ok(Grid::new(title, in_a_row, maps).scale_label("attention weight"))
 }

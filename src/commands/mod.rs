@@ -12,8 +12,10 @@ pub(crate) mod quantize;
 pub(crate) mod quickstart;
 pub(crate) mod score;
 mod search;
+#[cfg(feature = "serve")]
 pub(crate) mod serve;
 pub(crate) mod shortlist;
+#[cfg(feature = "studies")]
 pub(crate) mod study;
 pub(crate) mod tokenize;
 pub(crate) mod train;
@@ -22,28 +24,36 @@ pub(crate) mod translate;
 use std::error::Error;
 use std::fmt::Display;
 use std::io::{self, BufWriter, StdoutLock, Write};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 
-use regard::group::{Group, join};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use regard::metrics::Tokenizer;
+use regard::train::group::{Group, join};
 
-/// What a command ends with: nothing, or the one message that the user sees.
+/// How a command ends: with nothing, or with the one message that the user sees.
 pub(crate) type CommandResult = Result<(), Box<dyn Error>>;
 
-/// Arguments that do not go together, found after clap has read them; exit status 2.
+/// Arguments that contradict each other, found after clap has read them; exit status 2.
 #[derive(Debug)]
 pub(crate) struct Usage(pub(crate) String);
 
-/// Whoever read standard output has gone, as `head` does: no failure, and nothing more to say.
+/// The reader of standard output has closed it, as `head` does: not a failure, and nothing more to print.
 #[derive(Debug)]
 pub(crate) struct ClosedPipe;
 
-/// Rank 0 has said what there is to say.
+/// A signal ended the work before its end, after everything was saved; the exit status is the one
+/// that shells expect.
+#[derive(Debug)]
+pub(crate) struct Interrupted(pub(crate) u8);
+
+/// Rank 0 has printed the error message.
 #[derive(Debug)]
 pub(crate) struct SaidElsewhere;
 
 impl Error for SaidElsewhere {}
 impl Error for Usage {}
+impl Error for Interrupted {}
 impl Error for ClosedPipe {}
 
 impl Display for Usage {
@@ -52,9 +62,15 @@ impl Display for Usage {
     }
 }
 
+impl Display for Interrupted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("interrupted by a signal")
+    }
+}
+
 impl Display for SaidElsewhere {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("rank 0 has said why")
+        f.write_str("rank 0 has printed the error message")
     }
 }
 
@@ -64,19 +80,19 @@ impl Display for ClosedPipe {
     }
 }
 
-/// Runs `work` as one of the ranks that an MPI launcher started, or as the only one. What stops one rank ends all of them, with a
-/// message that names it; what all ranks know to be wrong, rank 0 says.
+/// Runs `work` as one of the ranks that an MPI launcher started, or as the only one. An error on one rank ends all of them, with a
+/// message that names the rank; an error that all ranks see is printed by rank 0.
 pub(crate) fn together(command: &str, work: impl FnOnce(&Arc<dyn Group>) -> CommandResult) -> CommandResult {
     let group = join(command)?;
     let Err(error) = work(&group) else { return Ok(()) };
-    if group.size() == 1 {
+    if group.size() == 1 || error.is::<Interrupted>() {
         return Err(error);
     }
     if let Some(regard::Error::Apart(_)) = error.downcast_ref() {
         if group.rank() == 0 {
             eprintln!("regard: {error}");
         }
-        // The launcher ends all ranks when the first has left: nobody leaves before rank 0 has said why.
+        // The launcher ends all ranks when the first one exits, so they wait until rank 0 has printed the message.
         group.gather(&[]);
         return Err(Box::new(SaidElsewhere));
     }
@@ -84,8 +100,8 @@ pub(crate) fn together(command: &str, work: impl FnOnce(&Arc<dyn Group>) -> Comm
     group.abort(if error.is::<Usage>() { 2 } else { 1 })
 }
 
-/// Standard output, buffered. `println!` panics where the pipe is closed or the disk is full; this returns an error that
-/// `main` knows. [`Output::flush`] before the end, or what could not be written is lost in silence.
+/// Standard output, buffered. `println!` panics when the pipe is closed or the disk is full; this returns an error that
+/// `main` handles. Call [`Output::flush`] at the end, or write errors go unnoticed.
 pub(crate) struct Output(BufWriter<StdoutLock<'static>>);
 
 impl Output {
@@ -106,6 +122,20 @@ impl Output {
     }
 }
 
+/// The BLEU tokenizer: the one given, else the one for the target language, which is announced unless it is the default.
+fn bleu_tokenizer(given: Option<Tokenizer>, target_lang: Option<&str>) -> Tokenizer {
+    let chosen = target_lang.map_or_else(Tokenizer::default, Tokenizer::for_language);
+    if let (None, Some(code)) = (given, target_lang.filter(|_| chosen != Tokenizer::default())) {
+        eprintln!("regard: BLEU tokenizer {chosen}, chosen for target language {code}");
+    }
+    given.unwrap_or(chosen)
+}
+
+/// Accepts the names of sacreBLEU's tokenizers.
+fn tokenizer_parser() -> impl TypedValueParser<Value = Tokenizer> {
+    PossibleValuesParser::new(Tokenizer::ALL.map(Tokenizer::name)).try_map(|name| name.parse::<Tokenizer>())
+}
+
 /// Prints one line to standard output.
 pub(crate) fn print_line(text: impl Display) -> CommandResult {
     let mut output = Output::new();
@@ -120,16 +150,32 @@ fn refused(error: io::Error) -> Box<dyn Error> {
     }
 }
 
-/// How many cores this process may use.
+/// The number of cores that this process may use.
 pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// A flag that SIGINT and SIGTERM set: the work at hand is finished first. A second signal ends the program at once.
+/// The last signal that [`stop_on_signals`] has caught.
+static SIGNAL: LazyLock<Arc<AtomicUsize>> = LazyLock::new(Arc::default);
+
+/// What a command ends with that was stopped by a signal: the status is 130 after SIGINT and 143
+/// after SIGTERM.
+pub(crate) fn interrupted() -> Box<dyn Error> {
+    let signal = match SIGNAL.load(Ordering::Relaxed) {
+        // Another rank was stopped.
+        0 => signal_hook::consts::SIGTERM as usize,
+        signal => signal,
+    };
+    Box::new(Interrupted(128 + signal as u8))
+}
+
+/// A flag that SIGINT and SIGTERM set, so that the current work can be finished. A second signal ends the program at once.
 pub(crate) fn stop_on_signals() -> io::Result<Arc<AtomicBool>> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
+        // Before the flag, so that whoever sees the flag finds the signal.
+        signal_hook::flag::register_usize(signal, Arc::clone(&SIGNAL), signal as usize)?;
         signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }

@@ -8,14 +8,14 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  regard quantize --model model --out model-int8\n  \
     regard translate --model model-int8 < input.en > output.de\n\n\
-    Every matrix gets 8 bits a number and a scale for each of its rows: a quarter of the file, and the fastest decoding. The rest\n\
-    stays in 32 bits. `--precision int8` of translate, evaluate and serve does the same while a model is loaded. Other programs\n\
-    do not read the result.")]
+    Every matrix is stored in 8 bits per number with one scale per row: a quarter of the size, and the fastest decoding. All other\n\
+    weights stay in 32 bits. `--precision int8` of translate, evaluate and serve does the same while loading a model. Other\n\
+    programs cannot read the result.")]
 pub(crate) struct Arguments {
-    /// The folder of the model, or its name on the Hugging Face hub
+    /// Model folder, or its name on the Hugging Face hub
     #[arg(long, value_name = "DIR")]
     model: PathBuf,
-    /// The folder to write
+    /// Folder to write
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 }
@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     let after = Model::describe(out)?;
     let megabytes = |bytes: u64| bytes as f64 / 1e6;
     eprintln!(
-        "{}: {:.1} MB of weights in 8 bits, {:.1} MB in {}",
+        "{}: {:.1} MB of weights in 8 bits (was {:.1} MB in {})",
         out.display(),
         megabytes(after.weight_bytes),
         megabytes(before.weight_bytes),

@@ -1,13 +1,12 @@
 //! `regard score`: translations against references, with sacreBLEU's numbers and signatures.
 
 use super::input::{is_stdin, read_text};
-use super::{CommandResult, Output, Usage};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use super::{CommandResult, Output, Usage, bleu_tokenizer, tokenizer_parser};
 use clap::{Args, ValueEnum};
 use regard::Error;
 use regard::metrics::{
     Bleu, Bootstrap, Chrf, Comparison, Details, Interval, Metric, Score, Scores, Smoothing, Ter, Tokenizer,
-    lines, paired_bootstrap,
+    is_unspaced, lines, paired_bootstrap,
 };
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
@@ -15,57 +14,61 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     regard score --hyp output.de --ref reference.de\n  \
-    regard score --hyp output.zh --ref first.zh second.zh.gz --metric bleu --tokenize zh --json\n  \
+    regard score --hyp output.zh --ref first.zh second.zh.gz --metric bleu --target-lang zh --json\n  \
     regard score --hyp output.de --ref reference.de --paired baseline.de\n\n\
-    With --width 1 the lines are those of `sacrebleu --format text`.")]
+    With --width 1 the output equals that of `sacrebleu --format text`.")]
 pub(crate) struct Arguments {
-    /// The translations, a sentence a line; - is standard input
+    /// Translations to score, one sentence per line; - is standard input
     #[arg(long, value_name = "FILE")]
     hyp: PathBuf,
-    /// Reference translations: one file or several, each with as many lines
+    /// Reference translations: one or more files with as many lines as the translations
     #[arg(long = "ref", value_name = "FILE", num_args = 1.., required = true)]
     references: Vec<PathBuf>,
-    /// What to compute, separated by commas
+    /// Metrics to compute, separated by commas
     #[arg(long, value_enum, value_delimiter = ',', default_value = "bleu,chrf,ter")]
     metric: Vec<MetricName>,
-    /// How BLEU splits text into tokens
-    #[arg(long, default_value = "13a", value_parser = tokenizer_parser())]
-    tokenize: Tokenizer,
-    /// Ignore case in BLEU (TER does anyway)
+    /// Language of the translations; chooses BLEU's tokenizer: zh for Chinese, char for Japanese, Korean, Thai, Lao, Khmer, Burmese
+    /// and Tibetan, 13a for all others
+    #[arg(long, value_name = "CODE")]
+    target_lang: Option<String>,
+    /// BLEU's tokenizer [default: chosen by --target-lang, else 13a]
+    #[arg(long, value_parser = tokenizer_parser())]
+    tokenize: Option<Tokenizer>,
+    /// Ignore case in BLEU (TER ignores it by default)
     #[arg(long)]
     lowercase: bool,
-    /// What an order without a match counts for in BLEU: exp, floor[:N], add-k[:N] or none
+    /// Smoothing of n-gram orders without a match in BLEU: exp, floor[:N], add-k[:N] or none
     #[arg(long, default_value = "exp", value_name = "METHOD")]
     smooth: Smoothing,
     /// Ignore case in chrF
     #[arg(long)]
     chrf_lowercase: bool,
-    /// The longest word n-grams of `--metric chrf`; 2 makes it chrF++
+    /// Longest word n-grams of `--metric chrf`; 2 makes it chrF++
     #[arg(long, value_name = "N", default_value_t = 0)]
     chrf_word_order: usize,
-    /// Case counts in TER
+    /// Respect case in TER
     #[arg(long)]
     ter_case_sensitive: bool,
-    /// A score for each sentence; BLEU then leaves out orders that a sentence is too short for
+    /// Print a score for each sentence; BLEU then uses the effective n-gram order of the sentence
     #[arg(long, conflicts_with_all = ["confidence", "paired"])]
     sentence_level: bool,
-    /// Add the 95 % confidence interval of bootstrap resampling
+    /// Add a 95 % confidence interval by bootstrap resampling
     #[arg(long)]
     confidence: bool,
-    /// Other translations of the same text: is the difference significant? By paired bootstrap resampling
+    /// Baseline translations of the same text; test whether the difference is significant, by paired bootstrap resampling
     #[arg(long, value_name = "BASELINE_HYP")]
     paired: Option<PathBuf>,
-    /// How many corpora the bootstrap draws
+    /// Number of bootstrap samples
     #[arg(long, value_name = "N", default_value_t = 1000)]
     #[arg(visible_aliases = ["confidence-n", "paired-bs-n"])]
     samples: usize,
-    /// The seed of the bootstrap
+    /// Seed of the bootstrap
     #[arg(long, value_name = "N", default_value_t = 12345, env = "SACREBLEU_SEED")]
     seed: u64,
-    /// Digits after the point [default: 2, with --json all]
+    /// Digits after the decimal point [default: 2; with --json all]
     #[arg(long, value_name = "DIGITS", value_parser = clap::value_parser!(u8).range(..=15))]
     width: Option<u8>,
-    /// Print one line of JSON
+    /// Print one JSON object on one line
     #[arg(long)]
     json: bool,
 }
@@ -79,10 +82,6 @@ enum MetricName {
     Ter,
 }
 
-fn tokenizer_parser() -> impl TypedValueParser<Value = Tokenizer> {
-    PossibleValuesParser::new(Tokenizer::ALL.map(Tokenizer::name)).try_map(|name| name.parse::<Tokenizer>())
-}
-
 impl Arguments {
     fn metrics(&self) -> Result<Vec<Box<dyn Metric>>, Usage> {
         let chrf = Chrf { lowercase: self.chrf_lowercase, ..Chrf::default() };
@@ -90,7 +89,7 @@ impl Arguments {
         for name in &self.metric {
             let metric: Box<dyn Metric> = match name {
                 MetricName::Bleu => Box::new(Bleu {
-                    tokenizer: self.tokenize,
+                    tokenizer: bleu_tokenizer(self.tokenize, self.target_lang.as_deref()),
                     lowercase: self.lowercase,
                     smoothing: self.smooth,
                     effective_order: self.sentence_level,
@@ -103,7 +102,7 @@ impl Arguments {
                 }
             };
             if metrics.iter().any(|m| m.key() == metric.key()) {
-                return Err(Usage(format!("--metric: {} is asked for twice", metric.key())));
+                return Err(Usage(format!("--metric: {} is given twice", metric.key())));
             }
             metrics.push(metric);
         }
@@ -111,7 +110,20 @@ impl Arguments {
     }
 }
 
-/// The files, read and known to have the same number of lines, which is not 0.
+impl Arguments {
+    /// BLEU over words has none to count in Chinese or Thai text.
+    fn warn_of_unspaced(&self, hypotheses: &[String]) {
+        let words = self.tokenize.is_none() && self.target_lang.is_none();
+        let sample: String = hypotheses.iter().take(100).flat_map(|line| line.chars()).collect();
+        if words && self.metric.contains(&MetricName::Bleu) && is_unspaced(&sample) {
+            eprintln!(
+                "regard: this text has no spaces between words; set --target-lang (for example zh or ja) to choose BLEU's tokenizer"
+            );
+        }
+    }
+}
+
+/// The lines of the files, which have the same number of them, at least 1.
 struct Texts {
     hypotheses: Vec<String>,
     baseline: Option<Vec<String>>,
@@ -122,7 +134,7 @@ impl Texts {
     fn read(arguments: &Arguments) -> Result<Self, Box<dyn std::error::Error>> {
         let files = std::iter::once(&arguments.hyp).chain(&arguments.references).chain(&arguments.paired);
         if files.filter(|path| is_stdin(path)).count() > 1 {
-            return Err(Usage("only one of the files can be -, the standard input".into()).into());
+            return Err(Usage("only one of the files can be - (standard input)".into()).into());
         }
         let (hyp, hypotheses) = read_lines(&arguments.hyp)?;
         if hypotheses.is_empty() {
@@ -132,7 +144,7 @@ impl Texts {
             let (path, found) = read_lines(path)?;
             if found.len() != hypotheses.len() {
                 let message = format!(
-                    "{}, but {} has {}; line i of each must belong to the same sentence",
+                    "{}, but {} has {}; line i of every file must belong to the same sentence",
                     number_of_lines(found.len()),
                     hyp.display(),
                     hypotheses.len()
@@ -143,6 +155,7 @@ impl Texts {
         };
         let references = arguments.references.iter().map(read).collect::<Result<_, _>>()?;
         let baseline = arguments.paired.as_ref().map(read).transpose()?;
+        arguments.warn_of_unspaced(&hypotheses);
         Ok(Texts { hypotheses, baseline, references })
     }
 }
@@ -172,7 +185,9 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     } else if arguments.sentence_level {
         for (i, hypothesis) in texts.hypotheses.iter().enumerate() {
             let references: Vec<&str> = texts.references.iter().map(|r| r[i].as_str()).collect();
-            let scores = metrics.iter().map(|m| Ok((m.key(), m.sentence(hypothesis, &references)?)));
+            let scores = metrics
+                .iter()
+                .map(|m| Ok((m.key(), m.sentence(hypothesis, &references).map_err(Error::other)?)));
             print_scores(&mut output, Scores(scores.collect::<Result<_, Error>>()?), &arguments)?;
         }
     } else {
@@ -181,7 +196,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
                 true => metric.corpus_with_interval(&texts.hypotheses, &texts.references, &bootstrap),
                 false => metric.corpus(&texts.hypotheses, &texts.references),
             };
-            Ok((metric.key(), score?))
+            Ok((metric.key(), score.map_err(Error::other)?))
         });
         print_scores(&mut output, Scores(scores.collect::<Result<_, Error>>()?), &arguments)?;
     }

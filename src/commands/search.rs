@@ -1,10 +1,10 @@
-//! The flags of the search, which every command that translates has.
+//! The flags of model and search, shared by all commands that translate.
 
 use super::cores;
 use clap::{Args, ValueEnum};
 use regard::decode::{EarlyStopping, LengthPenalty, Precision, Sampling, SearchOptions, Shortlist};
 use regard::formats::resolve;
-use regard::group::{Facts, model_facts};
+use regard::train::group::{Facts, model_facts};
 use regard::translator::Translator;
 use regard::{Isa, Result};
 use std::path::PathBuf;
@@ -12,18 +12,18 @@ use std::sync::Arc;
 
 #[derive(Debug, Args)]
 pub(super) struct ModelFlags {
-    /// The folder of the model, or its name on the Hugging Face hub; given several times, the models make an ensemble
+    /// Model folder, or name on the Hugging Face hub; repeat the flag for an ensemble
     #[arg(long, value_name = "DIR", required = true)]
     model: Vec<PathBuf>,
-    /// How many cores to use [default: all]
+    /// Number of cores to use [default: all]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// The number format of the matrix products [default: int8 for a quantised model, else f32]
+    /// Number format of matrix multiplications [default: int8 for a quantized model, else f32]
     #[arg(long, value_enum)]
     precision: Option<PrecisionFlag>,
 }
 
-/// The number format of matrix products while decoding.
+/// Number format of matrix multiplications in decoding.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum PrecisionFlag {
     F32,
@@ -48,7 +48,7 @@ impl ModelFlags {
 }
 
 impl ModelFlags {
-    /// What the ranks of an MPI job must have the same of.
+    /// What must be the same on all ranks of an MPI job.
     pub(super) fn facts(&self) -> Result<Facts> {
         let mut facts = Facts::new();
         for folder in &self.model {
@@ -59,56 +59,58 @@ impl ModelFlags {
     }
 }
 
-/// What is not given comes from the model's `generation_config.json`, else it is the default.
+/// A flag that is not given has the value in the model's `generation_config.json`, else its default.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Search (a flag, else the model's generation_config.json, else the default)")]
+#[command(
+    next_help_heading = "Search (a flag overrides the model's generation_config.json, which overrides the default)"
+)]
 pub(super) struct SearchFlags {
-    /// Hypotheses a sentence; 1 is greedy search [default: 4]
+    /// Beam size (1 = greedy) [default: 4]
     #[arg(long, value_name = "N")]
     beam: Option<usize>,
-    /// α of the length penalty [default: 0.6]
+    /// Exponent α of the length penalty [default: 0.6]
     #[arg(long, value_name = "ALPHA", allow_negative_numbers = true)]
     length_penalty: Option<f32>,
-    /// What a score is divided by: length^α, or the paper's ((5 + length) / 6)^α
+    /// Form of the length penalty: power divides scores by length^α, paper by ((5 + length) / 6)^α
     #[arg(long, value_enum, value_name = "FORM")]
     penalty: Option<PenaltyForm>,
-    /// When the search stops, as in transformers
+    /// When the search stops; the same values as in transformers
     #[arg(long, value_enum, value_name = "RULE")]
     early_stopping: Option<Stopping>,
-    /// At most so many tokens [default: 50 more than the source has]
+    /// Maximum translation length in tokens [default: 50 more than the source has]
     #[arg(long, value_name = "N")]
     max_length: Option<usize>,
-    /// At least so many tokens
+    /// Minimum translation length in tokens
     #[arg(long, value_name = "N")]
     min_length: Option<usize>,
-    /// No sequence of so many tokens twice
+    /// Never repeat a sequence of N tokens
     #[arg(long, value_name = "N")]
     no_repeat_ngram: Option<usize>,
-    /// Above 1 makes tokens that are already there less likely
+    /// Values above 1 make repeated tokens less likely
     #[arg(long, value_name = "FACTOR")]
     repetition_penalty: Option<f32>,
-    /// Text that every translation begins with
+    /// Text that each translation begins with
     #[arg(long, value_name = "TEXT")]
     prefix: Option<String>,
-    /// Only words that this file lists for the source, which is faster; `regard shortlist` makes it
+    /// Lexical shortlist written by `regard shortlist`: only its tokens are considered, which is faster
     #[arg(long, value_name = "FILE")]
     shortlist: Option<PathBuf>,
-    /// Draw from the distribution instead of searching
+    /// Sample from the model's distribution instead of searching
     #[arg(long)]
     sample: bool,
-    /// Sharpens (below 1) or flattens the distribution that is drawn from
+    /// Sampling temperature: below 1 sharpens the distribution, above 1 flattens it
     #[arg(long, requires = "sample", value_name = "T")]
     temperature: Option<f32>,
-    /// Draw from so many of the likeliest tokens
+    /// Sample from the N most likely tokens
     #[arg(long, requires = "sample", value_name = "N")]
     top_k: Option<usize>,
-    /// Draw from the likeliest tokens that together have this probability
+    /// Sample from the most likely tokens whose probabilities sum to P
     #[arg(long, requires = "sample", value_name = "P")]
     top_p: Option<f32>,
-    /// The seed of the draws
+    /// Seed of the sampling
     #[arg(long, requires = "sample", value_name = "N")]
     seed: Option<u64>,
-    /// Sentences that are translated together
+    /// Number of sentences decoded together
     #[arg(long, value_name = "N")]
     batch: Option<usize>,
 }

@@ -2,40 +2,40 @@
 
 use super::{CommandResult, cores};
 use clap::Args;
-use regard::corpus::{Corpus, Filters, Inputs};
 use regard::decode::{Shortlist, ShortlistSize};
 use regard::formats::{Model, resolve};
+use regard::train::corpus::{Corpus, Filters, Inputs};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     regard shortlist --model model --src train.en --tgt train.de --out model/shortlist.txt\n  \
     regard translate --model model --shortlist model/shortlist.txt < input.en > output.de\n\n\
-    With it, translation looks only at the words that the source makes likely, which is faster the larger the vocabulary is. What\n\
-    is not on the list cannot come: `regard evaluate` with --shortlist and without says what that costs.")]
+    With a shortlist, translation considers only the words that the source makes likely; the larger the vocabulary, the more time\n\
+    that saves. Words that are not on the list cannot be produced: compare `regard evaluate` with and without --shortlist.")]
 pub(crate) struct Arguments {
-    /// The folder of the model, or its name on the Hugging Face hub
+    /// Model folder, or its name on the Hugging Face hub
     #[arg(long, value_name = "DIR")]
     model: PathBuf,
-    /// Source sentences: one file or several, plain, .gz or .zst
+    /// Source text, one sentence per line; plain, .gz or .zst
     #[arg(long, value_name = "FILE", num_args = 1.., required = true)]
     src: Vec<PathBuf>,
-    /// Their translations, as many files
+    /// Its translation, line by line, in as many files
     #[arg(long, value_name = "FILE", num_args = 1.., required = true)]
     tgt: Vec<PathBuf>,
-    /// The file to write
+    /// File to write
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
-    /// So many of the most frequent target words may always come
+    /// Number of most frequent target words that are always allowed
     #[arg(long, value_name = "N", default_value_t = ShortlistSize::default().frequent)]
     frequent: usize,
-    /// So many of the likeliest target words for each source word
+    /// Number of likely target words for each source word
     #[arg(long, value_name = "N", default_value_t = ShortlistSize::default().per_word)]
     per_word: usize,
-    /// Learn from so many pairs at most, spread over the corpus
+    /// Learn from at most N pairs, spread over the corpus
     #[arg(long, value_name = "N", default_value_t = 500_000)]
     pairs: usize,
-    /// How many cores to use [default: all]
+    /// Number of cores to use [default: all]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
 }
@@ -59,8 +59,9 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     let corpus =
         Corpus::prepare(&inputs, &Filters::default(), &model.tokenizers, &scratch.0, "corpus", threads)?;
     let step = corpus.len().div_ceil(arguments.pairs.max(1)).max(1);
-    let pairs: Vec<_> =
-        (0..corpus.len()).step_by(step).map(|i| (corpus.source(i), corpus.target(i))).collect();
+    let pairs =
+        (0..corpus.len()).step_by(step).map(|i| corpus.pair(i)).collect::<Result<Vec<_>, regard::Error>>()?;
+    let pairs: Vec<_> = pairs.iter().map(|pair| (pair.source(), pair.target())).collect();
     let vocabularies = (config.source_vocabulary, config.target_vocabulary);
     let list = Shortlist::learn(&pairs, vocabularies, ShortlistSize { frequent, per_word });
     list.save(&out)?;
@@ -69,7 +70,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     let count = sample.len().max(1);
     let total: usize = sample.map(|(source, _)| (list.words(source, &mut words), words.len()).1).sum();
     eprintln!(
-        "{}: from {} pairs; a sentence has {} of {} words on average",
+        "{}: learned from {} pairs; on average, {} of {} target words are considered for a sentence",
         out.display(),
         pairs.len(),
         total / count,

@@ -18,34 +18,34 @@ use std::path::{Path, PathBuf};
     regard tokenize --model tokenizer.json --ids train.en | regard tokenize --model tokenizer.json --ids --decode\n  \
     regard tokenize --train train.en train.de.gz --vocabulary 8000 --out tokenizer.json")]
 pub(crate) struct Arguments {
-    /// Whose tokenizer: a model's folder, its name on the Hugging Face hub, or a tokenizer.json
+    /// Model folder, name on the Hugging Face hub, or tokenizer.json file
     #[arg(long, value_name = "DIR|FILE", required_unless_present = "train")]
     model: Option<PathBuf>,
-    /// Text files; none or - is standard input
+    /// Text files; - or no file reads standard input
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The target's tokenizer, where the model has one for each language
+    /// Use the target language's tokenizer, if the model has one per language
     #[arg(long)]
     target: bool,
-    /// Ids instead of pieces
+    /// Read or write ids instead of pieces
     #[arg(long)]
     ids: bool,
-    /// Back to text: from pieces, or with --ids from ids
+    /// Convert pieces, or with --ids ids, back to text
     #[arg(long)]
     decode: bool,
-    /// Write the end of the sentence, </s>, too
+    /// Also write the end-of-sentence token, </s>
     #[arg(long, conflicts_with_all = ["decode", "count"])]
     eos: bool,
-    /// A summary and the most frequent pieces instead of the text
+    /// Print a summary and the most frequent pieces instead of the text
     #[arg(long, conflicts_with_all = ["ids", "decode"])]
     count: bool,
-    /// How many of the most frequent pieces --count lists
+    /// Number of most frequent pieces that --count lists
     #[arg(long, value_name = "N", default_value_t = 20, requires = "count")]
     top: usize,
-    /// A line of JSON for each line, or for the summary
+    /// Print one JSON object per line, or for the summary
     #[arg(long)]
     json: bool,
-    /// How many cores to use [default: all]
+    /// Number of cores to use [default: all]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
     /// Train a tokenizer on these files
@@ -53,13 +53,13 @@ pub(crate) struct Arguments {
     #[arg(conflicts_with_all = ["model", "files", "target", "ids", "decode", "eos", "count", "json", "threads"])]
     train: Vec<PathBuf>,
     // clap drops a `requires` whose argument conflicts with one that is there; hence the second condition from here on.
-    /// Pieces of the trained vocabulary, 259 of them special tokens and bytes [default: by the size of the text]
+    /// Vocabulary size, 259 special tokens and bytes included [default: chosen by the size of the text]
     #[arg(long, value_name = "N", requires = "train", conflicts_with = "model")]
     vocabulary: Option<usize>,
     /// Train a unigram model instead of BPE
     #[arg(long, requires = "train", conflicts_with = "model")]
     unigram: bool,
-    /// Where the trained tokenizer goes
+    /// File or folder for the trained tokenizer
     #[arg(long, value_name = "FILE", requires = "train", conflicts_with = "model")]
     out: Option<PathBuf>,
 }
@@ -175,9 +175,9 @@ fn train(arguments: &Arguments, out: &Path) -> CommandResult {
     let out = if out.is_dir() { out.join(TokenizerPair::FILE) } else { out.to_path_buf() };
     tokenizer.save(&out)?;
     let left_out =
-        if invalid > 0 { format!("; {invalid} left out that are not UTF-8") } else { String::new() };
+        if invalid > 0 { format!("; lines skipped that are not UTF-8: {invalid}") } else { String::new() };
     eprintln!(
-        "{}: {} pieces ({}) of {total} lines{left_out}",
+        "{}: {} pieces ({}) trained on {total} lines{left_out}",
         out.display(),
         tokenizer.size(),
         if arguments.unigram { "unigram" } else { "BPE" },

@@ -1,12 +1,13 @@
 //! `regard train`: two text files to a translator.
 
-use super::{CommandResult, cores, stop_on_signals, together};
+use super::{CommandResult, Usage, cores, interrupted, print_line, stop_on_signals, together};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use regard::Isa;
 use regard::formats::{Model, resolve};
-use regard::group::{Facts, Group, agree, program_facts};
 use regard::model::Preset;
+use regard::train::corpus::{Inputs, count_pairs};
+use regard::train::group::{Facts, Group, agree, program_facts};
 use regard::train::{
     End, Outcome, Progress, StepRecord, TrainConfig, TrainPrecision, ValidationRecord, check_shape, follow,
     has_run, lead, resumed_config,
@@ -15,73 +16,103 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+const HELP: &str = "Examples:\n  \
     regard train --src train.en --tgt train.de --valid-src val.en --valid-tgt val.de --out en-de\n  \
     regard train --src a.en.gz b.en.gz --tgt a.de.gz b.de.gz --out en-de --minutes 30\n  \
     regard train --tsv pairs.tsv --source-lang en --target-lang de --out en-de --set dropout=0.2 --set steps=20000\n  \
     regard train --resume --out en-de\n\n\
-    DIR is a loadable model at every moment: the best so far. Checkpoints, logs (log.jsonl, report.html, TensorBoard) and the\n\
-    cache lie in folders under it; DIR/logs/config.toml has every setting with its value. Ctrl-C saves and stops.")]
+    From the first training step on, DIR is a model that can be loaded at any time: the best so far. Checkpoints, logs (log.jsonl,\n\
+    report.html, TensorBoard) and the cache are in folders under it; DIR/logs/config.toml has every setting with its value.\n\
+    Ctrl-C (SIGINT) and SIGTERM save everything and stop with exit status 130 or 143; a second signal stops at once.";
+
+/// The help with all settings, which come from their definitions.
+fn long_help() -> String {
+    let mut text = format!("{HELP}\n\nSettings for --set and --config:\n");
+    let mut sections: Vec<(String, Vec<String>)> = Vec::new();
+    for key in TrainConfig::new(Preset::Tiny).keys() {
+        let (section, name) = key.split_once('.').unwrap_or(("", &key));
+        match sections.iter_mut().find(|(of, _)| of == section) {
+            Some((_, names)) => names.push(name.to_owned()),
+            None => sections.push((section.to_owned(), vec![name.to_owned()])),
+        }
+    }
+    for (section, names) in sections {
+        let mut line = if section.is_empty() { "  ".to_owned() } else { format!("  {section}.: ") };
+        for name in names {
+            if line.len() + name.len() > 100 {
+                text += line.trim_end();
+                text.push('\n');
+                line = "      ".to_owned();
+            }
+            line += &format!("{name} ");
+        }
+        text += line.trim_end();
+        text.push('\n');
+    }
+    text + "The section may be left out where the name is in one section only: --set dropout=0.2 is model.dropout."
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = HELP, after_long_help = long_help())]
 pub(crate) struct Arguments {
-    /// Text of the source language, a sentence a line; plain, .gz or .zst
+    /// Source text, one sentence per line; plain, .gz or .zst
     #[arg(long, num_args = 1.., value_name = "FILE")]
     src: Vec<PathBuf>,
     /// Its translation, line by line, in as many files
     #[arg(long, num_args = 1.., value_name = "FILE")]
     tgt: Vec<PathBuf>,
-    /// In place of both, one file with source, tab, target
+    /// One file with source and target separated by a tab, instead of --src and --tgt
     #[arg(long, value_name = "FILE", conflicts_with_all = ["src", "tgt"])]
     tsv: Option<PathBuf>,
-    /// Text to validate on [default: one pair in fifty is held out]
+    /// Source text to validate on [default: one pair in fifty of the corpus, which is then not trained on]
     #[arg(long, value_name = "FILE")]
     valid_src: Option<PathBuf>,
     /// Its translation
     #[arg(long, value_name = "FILE")]
     valid_tgt: Option<PathBuf>,
-    /// The folder that becomes the model
+    /// Folder of the new model
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// The size of the model and the recipe that goes with it [default: by corpus and cores]
+    /// Size of the model and its training recipe [default: chosen by corpus size and number of cores]
     #[arg(long, value_enum)]
     preset: Option<PresetName>,
-    /// Settings in TOML, as DIR/logs/config.toml has them
+    /// Settings file in TOML, in the format of DIR/logs/config.toml
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// One setting; may be repeated
+    /// Change one setting; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Plan the training to take so long
+    /// Train for about N minutes, preparation and validation included
     #[arg(long, value_name = "N", conflicts_with_all = ["epochs", "steps"])]
     minutes: Option<f64>,
-    /// End after so many passes over the corpus
+    /// Stop after N passes over the corpus
     #[arg(long, value_name = "N")]
     epochs: Option<u64>,
-    /// End after so many steps
+    /// Stop after N training steps
     #[arg(long, value_name = "N")]
     steps: Option<u64>,
-    /// Go on with the run in DIR, bit for bit where it was
+    /// Continue an interrupted run exactly where it stopped
     #[arg(long)]
     resume: bool,
-    /// Start from the weights and tokenizers of this model, a folder or a name on the Hugging Face hub
+    /// Start from the weights and tokenizers of this model: a folder or a name on the Hugging Face hub
     #[arg(long, value_name = "DIR")]
     init: Option<PathBuf>,
-    /// The source language, stored with the model [default: the files' extension]
+    /// Source language, stored with the model [default: from the names of the files]
     #[arg(long, value_name = "TAG")]
     source_lang: Option<String>,
-    /// The target language
+    /// Target language, stored with the model [default: from the names of the files]
     #[arg(long, value_name = "TAG")]
     target_lang: Option<String>,
-    /// How many cores to use [default: all]
+    /// Number of cores to use [default: all]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
-    /// Everything random follows from it [default: 1]
+    /// Random seed [default: 1]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// The number format of the matrix products [default: auto, bf16 where the CPU has it]
+    /// Number format of matrix multiplications [default: auto, which is f32]
     #[arg(long, value_enum)]
     precision: Option<PrecisionName>,
-    /// How the weights of the model are stored [default: f32]
+    /// Number format in which the model's weights are stored [default: f32]
     #[arg(long, value_enum)]
     store: Option<super::average::Precision>,
 }
@@ -142,11 +173,14 @@ fn run_first(arguments: &Arguments, group: Arc<dyn Group>) -> CommandResult {
     let resume = arguments.resume && has_run(&arguments.out);
     if arguments.resume && !resume && arguments.src.is_empty() && arguments.tsv.is_none() {
         let out = arguments.out.display();
-        return Err(format!("{out}: there is no run to resume; --src and --tgt start one").into());
+        return Err(format!("{out}: there is no run to resume; start one with --src and --tgt").into());
+    }
+    if !resume && arguments.config.is_none() {
+        check_text(arguments)?;
     }
     let config = if resume {
         if arguments.config.is_some() {
-            return Err("--config: a resumed run has its settings; change single ones with --set".into());
+            return Err("--config: a resumed run keeps its settings; change single ones with --set".into());
         }
         resumed_config(&arguments.out, |config| apply(arguments, config))?
     } else {
@@ -157,10 +191,23 @@ fn run_first(arguments: &Arguments, group: Arc<dyn Group>) -> CommandResult {
     let outcome = lead(group, config, &arguments.out, arguments.resume, isa, &stop, &mut view);
     view.close();
     let outcome = outcome?;
-    if outcome.end == End::Finished {
-        println!("{}", summary(&outcome, &arguments.out));
+    match outcome.end {
+        End::Finished => print_line(summary(&outcome, &arguments.out)),
+        // What was saved and how to continue has been said.
+        End::Interrupted => Err(interrupted()),
     }
-    Ok(())
+}
+
+/// Refuses flags without any text, or with one side of it.
+fn check_text(arguments: &Arguments) -> Result<(), Usage> {
+    let missing = match (arguments.src.is_empty(), arguments.tgt.is_empty()) {
+        _ if arguments.tsv.is_some() => return Ok(()),
+        (false, false) => return Ok(()),
+        (false, true) => "--src needs --tgt: the files with the translations, line by line",
+        (true, false) => "--tgt needs --src: the files with the text that it translates, line by line",
+        (true, true) => "there is no text to train on: give --src and --tgt, or --tsv",
+    };
+    Err(Usage(missing.to_owned()))
 }
 
 /// What came out, in the lines that stdout gets.
@@ -168,11 +215,13 @@ pub(crate) fn summary(outcome: &Outcome, out: &Path) -> String {
     let out = out.display();
     let score = |value: Option<f64>| value.map_or("–".into(), |v| format!("{v:.2}"));
     format!(
-        "{out}: BLEU {} and chrF {} on the validation sentences after {} steps, {:.1} minutes, {:.0} target tokens/s\n\
+        "{out}: BLEU {} and chrF {} on the validation sentences after {} steps in {:.1} minutes \
+         (training: {:.1} minutes, {:.0} target tokens/s)\n\
          report: {out}/logs/report.html\ntry it: regard translate --model {out}",
         score(outcome.bleu),
         score(outcome.chrf),
         outcome.steps,
+        outcome.all_seconds / 60.0,
         outcome.seconds / 60.0,
         outcome.target_tokens as f64 / outcome.seconds.max(1e-9)
     )
@@ -208,9 +257,19 @@ fn apply(arguments: &Arguments, config: &mut TrainConfig) -> Result<(), regard::
         (config.steps, config.epochs) = (arguments.steps, arguments.epochs);
     }
     for set in &arguments.set {
-        config.set(set)?;
+        config.set(set).map_err(with_list)?;
     }
     Ok(())
+}
+
+/// Says where all settings are listed, if one is not known.
+fn with_list(error: regard::Error) -> regard::Error {
+    match error {
+        regard::Error::Config { field, message } if message.starts_with("there is no such setting") => {
+            regard::Error::config(field, format!("{message} (`regard train --help` lists all settings)"))
+        }
+        other => other,
+    }
 }
 
 fn preset(arguments: &Arguments) -> Option<Preset> {
@@ -227,15 +286,26 @@ fn new_config(arguments: &Arguments) -> Result<TrainConfig, regard::Error> {
         let listed = |key: &str| -> Vec<PathBuf> {
             serde_json::from_value(written["data"][key].clone()).unwrap_or_default()
         };
-        let files: Vec<PathBuf> =
-            arguments.src.iter().chain(&arguments.tgt).chain(&arguments.tsv).cloned().collect();
-        let files = if files.is_empty() { [listed("src"), listed("tgt")].concat() } else { files };
-        let (preset, why) =
-            TrainConfig::choose_preset(text_bytes(&files), arguments.threads.unwrap_or_else(cores));
-        eprintln!("{why}");
+        let inputs = match &arguments.tsv {
+            Some(tsv) => Inputs::Tsv(tsv.clone()),
+            None if !arguments.src.is_empty() => {
+                Inputs::Files { source: arguments.src.clone(), target: arguments.tgt.clone() }
+            }
+            None => match serde_json::from_value(written["data"]["tsv"].clone()) {
+                Ok(tsv) => Inputs::Tsv(tsv),
+                Err(_) => Inputs::Files { source: listed("src"), target: listed("tgt") },
+            },
+        };
+        let (pairs, cores) = (count_pairs(&inputs), arguments.threads.unwrap_or_else(cores));
+        let preset = TrainConfig::choose_preset(pairs.map(|count| count.pairs), cores);
+        // A number that is not known is not mentioned.
+        let pairs = pairs.map_or(String::new(), |count| format!("{count}, "));
+        let cores = format!("{cores} core{}", if cores == 1 { "" } else { "s" });
+        eprintln!("Preset: {} ({pairs}{cores}). Change with --preset", preset.name());
         preset
     };
-    let mut config = TrainConfig::read(preset(arguments), choose, arguments.config.as_deref(), &[])?;
+    let config = TrainConfig::read(preset(arguments), choose, arguments.config.as_deref(), &[]);
+    let mut config = config.map_err(with_list)?;
     apply(arguments, &mut config)?;
     check_init(arguments, &config)?;
     Ok(config)
@@ -262,18 +332,9 @@ fn check_init(arguments: &Arguments, config: &TrainConfig) -> Result<(), regard:
         return Ok(());
     }
     let (preset, init) = (config.preset.name(), init.display());
-    let message = format!("{preset} means {wanted}, but {init}, to start from, has {has}; leave this out");
+    let message =
+        format!("{preset} means {wanted}, but the model to start from, {init}, has {has}; leave this out");
     Err(regard::Error::config("--preset", message))
-}
-
-/// About how much text is in the files; compressed text is a third of it.
-fn text_bytes(files: &[PathBuf]) -> u64 {
-    let size = |path: &PathBuf| {
-        let bytes = std::fs::metadata(path).map_or(0, |m| m.len());
-        let packed = path.extension().is_some_and(|e| e == "gz" || e == "zst");
-        if packed { 3 * bytes } else { bytes }
-    };
-    files.iter().map(size).sum()
 }
 
 /// A bar on a terminal, lines elsewhere; all of it on stderr.

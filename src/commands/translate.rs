@@ -1,4 +1,4 @@
-//! `regard translate`: standard input or files to standard output, a line for a line.
+//! `regard translate`: standard input or files to standard output, one output line per input line.
 
 mod spread;
 
@@ -9,6 +9,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use regard::decode::SearchOptions;
 use regard::translator::{Candidate, Line, Translator};
+use regard_documents::translate_lines;
 use serde::Serialize;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -21,29 +22,34 @@ use std::sync::atomic::{AtomicBool, Ordering};
     echo 'A dog runs.' | regard translate --model model --nbest 4 --scores\n  \
     regard translate --model model --alignment --json input.en.gz\n  \
     regard translate --model model --score-target output.de input.en\n\n\
-    One line in is one line out, with --nbest N lines out; an empty line stays empty. A line longer than the model can read is\n\
-    translated sentence by sentence and joined again.")]
+    One line in is one line out, with --nbest N lines out; an empty line stays empty. Each line is translated sentence by\n\
+    sentence. Addresses, placeholders ({name}, %s), numbers and emoji are kept, and so are the spaces between sentences. With\n\
+    several sentences on a line, translation n of the line has translation n of each sentence, and its score is their mean.\n\
+    --no-split passes each line to the model whole; only a line that is longer than the model can read is still split.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     model: ModelFlags,
     #[command(flatten)]
     search: SearchFlags,
-    /// Print so many translations of each line
+    /// Number of translations to print for each line; the beam is at least as wide
     #[arg(long, value_name = "N", default_value_t = 1)]
     nbest: usize,
-    /// Print the score before each translation, and a tab
+    /// Print the score and a tab before each translation
     #[arg(long)]
     scores: bool,
-    /// Print the alignment of words behind each translation, as `source-target` pairs behind a tab
+    /// Print a tab and the word alignment after each translation: pairs `source-target` of word numbers, from 0
     #[arg(long)]
     alignment: bool,
-    /// Print one JSON object a line: text, score, tokens, alignment
+    /// Print one JSON object per line: text, score, tokens, alignment
     #[arg(long)]
     json: bool,
-    /// Do not search, but score these translations, a line for a line: score, tab, translation
+    /// Translate each line as a whole and print the model's output unchanged: no sentence splitting, no protected text
+    #[arg(long)]
+    no_split: bool,
+    /// Score the translations in FILE instead of searching, one per input line: prints score, tab, translation
     #[arg(long, value_name = "FILE", conflicts_with_all = ["nbest", "alignment"])]
     score_target: Option<PathBuf>,
-    /// What to translate; plain, .gz or .zst; - is standard input
+    /// Files to translate: plain, .gz or .zst; - is standard input
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
 }
@@ -106,19 +112,14 @@ fn run_alone(arguments: &Arguments) -> CommandResult {
                 break;
             }
             let texts: Vec<&str> = batch.iter().map(|(text, _)| text.as_str()).collect();
-            // Large parts, so that lines of like length meet, and small enough for something to be seen.
+            // Large enough for batches of similar lengths, small enough to show progress.
             for (start, part) in texts.chunks(PART).enumerate().map(|(i, part)| (i * PART, part)) {
                 if stop.load(Ordering::Relaxed) {
                     output.flush()?;
                     return Err(format!("stopped after {} lines, which are complete", before + start).into());
                 }
-                for (i, (line, whole)) in translator
-                    .translate(part, &options)?
-                    .iter()
-                    .zip(&batch[start..])
-                    .map(|(l, (_, w))| (l, w))
-                    .enumerate()
-                {
+                let translated = translate(arguments, &translator, part, &options)?;
+                for (i, (line, (_, whole))) in translated.iter().zip(&batch[start..]).enumerate() {
                     let number = before + start + i + 1;
                     warn(lines.path(), number, line.cut > 0, *whole, &progress);
                     output.bytes(render(arguments, line)?.as_bytes())?;
@@ -132,9 +133,23 @@ fn run_alone(arguments: &Arguments) -> CommandResult {
     output.flush()
 }
 
+/// Sentence by sentence as the server does, or line by line.
+fn translate<T: AsRef<str>>(
+    arguments: &Arguments,
+    translator: &Translator,
+    lines: &[T],
+    options: &SearchOptions,
+) -> regard::Result<Vec<Line>> {
+    match arguments.no_split {
+        true => translator.translate(lines, options),
+        false => translate_lines(translator, lines, options),
+    }
+}
+
 fn options(arguments: &Arguments, translator: &Translator) -> Result<SearchOptions, regard::Error> {
     let mut options = arguments.search.options(translator)?;
     options.nbest = arguments.nbest;
+    options.beam = options.beam.max(options.nbest);
     options.attention = arguments.alignment;
     options.validate()?;
     Ok(options)
@@ -159,7 +174,7 @@ fn score(
     let targets = read_all(target)?;
     if sources.len() != targets.len() {
         let (s, t) = (sources.len(), targets.len());
-        return Err(format!("{}: {t} lines for {s} lines of input; each needs one", target.display()).into());
+        return Err(format!("{}: {t} lines, but the input has {s}; each needs one", target.display()).into());
     }
     let pairs: Vec<(String, String)> = sources.into_iter().zip(targets).collect();
     let mut output = Output::new();
@@ -173,7 +188,7 @@ fn score(
                     translations,
                 })?)?;
             } else {
-                output.line(format!("{:.4}\t{}", candidate.score, candidate.text))?;
+                output.line(format!("{:.4}\t{}", candidate.score, without_tabs(&candidate.text)))?;
             }
         }
         output.flush()?;
@@ -192,7 +207,7 @@ fn read_all(file: &Path) -> Result<Vec<String>, Box<dyn std::error::Error>> {
     }
 }
 
-/// A flag to be true while the command waits for input: then every line is out, and a signal may end the program at once.
+/// A flag that is true while the command waits for input: everything is printed then, and a signal may end the program at once.
 fn end_when_idle() -> std::io::Result<Arc<AtomicBool>> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let idle = Arc::new(AtomicBool::new(false));
@@ -202,7 +217,7 @@ fn end_when_idle() -> std::io::Result<Arc<AtomicBool>> {
     Ok(idle)
 }
 
-/// Lines that are translated between two looks at the signals.
+/// Number of lines translated between two checks for signals.
 const PART: usize = 512;
 
 fn progress(files: &[PathBuf]) -> ProgressBar {
@@ -222,11 +237,16 @@ fn warn(path: &Path, number: usize, cut: bool, whole: bool, progress: &ProgressB
     let say =
         |message: &str| progress.suspend(|| eprintln!("regard: {}:{number}: {message}", path.display()));
     if !whole {
-        say("not UTF-8: the bytes that are not are replaced by U+FFFD");
+        say("not UTF-8; invalid bytes are replaced by U+FFFD");
     }
     if cut {
         say("a sentence is longer than the model can read and was cut into pieces");
     }
+}
+
+/// A text as one column of a tab-separated line.
+fn without_tabs(text: &str) -> String {
+    text.replace('\t', " ")
 }
 
 /// A line's translations as they are printed.
@@ -248,7 +268,10 @@ fn render(arguments: &Arguments, line: &Line) -> Result<String, serde_json::Erro
         if arguments.scores {
             text.push_str(&format!("{:.4}\t", candidate.score));
         }
-        text.push_str(&candidate.text);
+        match arguments.scores || arguments.alignment {
+            true => text.push_str(&without_tabs(&candidate.text)),
+            false => text.push_str(&candidate.text),
+        }
         if arguments.alignment {
             let pairs: Vec<String> = candidate.alignment.iter().map(|(s, t)| format!("{s}-{t}")).collect();
             text.push('\t');

@@ -292,6 +292,33 @@ def test_errors_are_shown_in_the_servers_words(page):
     holds(page.js("return document.querySelector('#count').classList.contains('over')"), "the count does not warn")
 
 
+@mock_only
+def test_an_error_replaces_the_translation(page):
+    page.expected_errors = ("status of 500",)
+    page.go()
+    page.type("#source", "The small cat sleeps.")
+    page.translation()
+    holds(page.count("#alternatives button") > 0, "there are alternatives to copy")
+    # A long text on a small screen: the place of the error is out of sight.
+    page.resize(360, 500)
+    page.js("""
+        const source = document.querySelector("#source");
+        source.value = "fail " + "a dog runs\\n".repeat(80);
+        source.dispatchEvent(new Event("input"));
+        scrollTo(0, 0);
+    """)
+    page.until("#translate-error", "The model is not well today.")
+    same(page.text("#output"), "", "the old translation")
+    same(page.count("#alternatives button"), 0, "alternatives of the old translation")
+    same(page.text("#took"), "", "the time of the old translation")
+    same(page.js("return document.querySelector('#copy').disabled"), True, "nothing to copy")
+    seen = """
+        const box = document.querySelector("#translate-error [role=alert]").getBoundingClientRect();
+        return box.top >= 0 && box.bottom <= innerHeight;
+    """
+    page.wait(lambda: page.js(seen), "the error in sight")
+
+
 def test_a_missing_server_is_said(page):
     page.expected_errors = ("ERR_INTERNET_DISCONNECTED",)
     page.go()
@@ -494,8 +521,8 @@ def test_training_curves_and_empty_states(page):
     page.table(".charts", rows=200)
     same(page.count(".example"), 3, "examples")
     page.choose("#model-choice", 2)
-    page.until("#model-result", "This model came without a training log.")
-    page.until("#model-result", "This model came without examples.")
+    page.until("#model-result", "This model has no training log.")
+    page.until("#model-result", "This model has no examples.")
 
 
 # ---- the frame

@@ -118,7 +118,7 @@ fn a_rank_that_dies_in_a_step_ends_the_job_and_the_run_goes_on() {
     let heard = String::from_utf8_lossy(&heard.stderr);
     if steps_logged(&out) < 60 {
         // It came further than that before it died.
-        assert!(heard.contains("going on after step "), "{heard}");
+        assert!(heard.contains("continuing after step "), "{heard}");
     }
     let whole = path(&folder, "whole");
     succeed(ranks(2, &train(folder.path(), &whole, &["--steps", "60", "--set", "checkpoints.every=5"])));
@@ -144,6 +144,6 @@ fn rank_0_that_dies_while_it_saves_leaves_a_whole_checkpoint() {
     let arguments = [&resume(&out)[..], &["--steps".into(), steps.to_string()]].concat();
     let heard = output(ranks(2, &arguments));
     let said = String::from_utf8_lossy(&heard.stderr);
-    assert!(heard.status.success() && said.contains("going on after step "), "{said}");
+    assert!(heard.status.success() && said.contains("continuing after step "), "{said}");
     assert_eq!(losses(&out).last().unwrap().0, steps);
 }

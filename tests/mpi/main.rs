@@ -6,7 +6,7 @@ mod faults;
 mod train;
 mod translate;
 
-use regard::builtin;
+use regard_sample_corpus;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

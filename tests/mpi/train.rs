@@ -43,7 +43,7 @@ fn a_run_goes_on_with_the_same_and_with_another_number_of_ranks() {
             ["train", "--resume", "--out", &out.display().to_string(), "--steps", "20"].map(str::to_owned);
         let heard = output(ranks(count, &resume));
         assert!(heard.status.success(), "{}", String::from_utf8_lossy(&heard.stderr));
-        assert!(String::from_utf8_lossy(&heard.stderr).contains("going on after step 10"));
+        assert!(String::from_utf8_lossy(&heard.stderr).contains("continuing after step 10"));
         within(&losses(&out), &losses(&whole), if count == 2 { 0.0 } else { 1e-3 });
     }
 }

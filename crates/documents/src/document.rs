@@ -4,7 +4,7 @@ use crate::html::{Entities, Markup, escape_with};
 use crate::protect::{is_translatable, protected, within, without_outer_emoji};
 use crate::restore::restore;
 use crate::words::Translation;
-use regard::translator::sentence_ranges;
+use regard_core::translator::sentence_ranges;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -177,9 +177,19 @@ impl Document {
         let mut source_characters = Characters::new(source);
         let mut target_characters = 0;
         let mut sentences = self.sentences.iter().zip(translation);
+        // The sentence that ends where this piece begins.
+        let mut last: Option<&Sentence> = None;
         for piece in &self.pieces {
+            let found = piece.is_sentence().then(|| sentences.next()).flatten();
+            if let (Some(last), Some((_, words))) = (last, found)
+                && needs_space(last, &out.text, &words.text())
+            {
+                out.text.push(' ');
+                target_characters += 1;
+            }
+            last = found.map(|(sentence, _)| sentence);
             let before = out.text.len();
-            match (piece, piece.is_sentence().then(|| sentences.next()).flatten()) {
+            match (piece, found) {
                 (Piece::Keep(text), _) => out.text.push_str(text),
                 (Piece::Sentence, Some((sentence, words))) => match &sentence.markup {
                     Some(markup) => out.text.push_str(&markup.render(&sentence.text, words)),
@@ -230,6 +240,20 @@ impl Piece {
     fn is_sentence(&self) -> bool {
         matches!(self, Piece::Sentence)
     }
+}
+
+/// Whether a space belongs between the translations of two sentences that have none between them, as in Chinese: where the
+/// translation is in a script that has spaces.
+fn needs_space(sentence: &Sentence, translated: &str, next: &str) -> bool {
+    let spaced = |c: char| {
+        !c.is_whitespace()
+            && !matches!(c, '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}'
+                | '\u{2e80}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{fe30}'..='\u{fe4f}'
+                | '\u{ff00}'..='\u{ffef}' | '\u{20000}'..='\u{3ffff}')
+    };
+    sentence.text.ends_with(['。', '！', '？', '」', '』', '）'])
+        && translated.ends_with(spaced)
+        && next.starts_with(spaced)
 }
 
 /// How many characters lie before each byte of a text and before its end.
@@ -339,6 +363,17 @@ mod tests {
         let rendered = document.render(text, &translation);
         assert_eq!(rendered.text, "yés\ndog the");
         assert_eq!(rendered.alignment, [[3, 6, 0, 3], [11, 15, 4, 7], [7, 10, 8, 11]]);
+    }
+
+    #[test]
+    fn a_script_with_spaces_gets_them_between_sentences() {
+        let text = "一。二。";
+        let document = Document::plain(text);
+        let words = |text: &str| Translation(vec![Word::new(text, Some(0))]);
+        let rendered = document.render(text, &[words("One."), words("Two.")]);
+        assert_eq!(rendered.text, "One. Two.");
+        assert_eq!(rendered.alignment, [[0, 2, 0, 4], [2, 4, 5, 9]]);
+        assert_eq!(document.render(text, &[words("いち。"), words("に。")]).text, "いち。に。");
     }
 
     #[test]

@@ -2,10 +2,13 @@
 //!
 //! [`Document::plain`] and [`html::document`] take a text apart; the sentences go through a model; [`Sentence::restore`] puts back what the
 //! model lost of addresses, placeholders and numbers; [`Document::render`] makes the translated text.
+//!
+//! [`translate_lines`] does all of this for lines of plain text.
 
 pub mod html;
 
 mod document;
+mod lines;
 mod protect;
 mod restore;
 mod words;
@@ -19,4 +22,5 @@ mod linear;
 mod testing;
 
 pub use document::{Document, Rendered, Sentence};
+pub use lines::translate_lines;
 pub use words::{Translation, Word};

@@ -4,7 +4,7 @@ use crate::html;
 use crate::testing::{Random, thread_time};
 use crate::words::Word;
 use crate::{Document, Translation};
-use regard::translator::sentence_ranges;
+use regard_core::translator::sentence_ranges;
 use std::time::{Duration, Instant};
 
 const CHARACTERS: usize = 100_000;

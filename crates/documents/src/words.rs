@@ -1,6 +1,6 @@
 //! The words of a sentence and of its translation, and which belongs to which.
 
-use regard::translator::Candidate;
+use regard_core::translator::Candidate;
 use std::ops::Range;
 
 /// Where the words of a text lie, in bytes. They are counted as the model's pieces count them: white space parts them.

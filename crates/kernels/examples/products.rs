@@ -14,7 +14,7 @@ const SHAPES: [(&str, usize, usize); 5] = [
 const ROWS: [usize; 4] = [1, 4, 32, 128];
 
 fn main() {
-    println!("thousand million multiplications a second, the best of ten, by rows of the input");
+    println!("GMAC/s, best of ten, by rows of the input");
     println!("{:10} {:20} {:>5} {:>7} {:>7} {:>7} {:>7}", "isa", "weights", "", "1", "4", "32", "128");
     for isa in Isa::available() {
         for (name, n, k) in SHAPES {

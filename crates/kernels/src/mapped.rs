@@ -1,4 +1,4 @@
-//! Read-only memory-mapped files, viewed as bytes or as little-endian integers.
+//! Read-only memory-mapped files, viewed as bytes.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -68,22 +68,6 @@ impl Mapped {
     }
 }
 
-/// The bytes as little-endian `u32`s; `None` if they are misaligned, not a whole number of them, or the machine is
-/// big-endian.
-pub fn as_u32s(bytes: &[u8]) -> Option<&[u32]> {
-    // SAFETY: every bit pattern is a valid u32.
-    let (before, words, after) = unsafe { bytes.align_to::<u32>() };
-    (cfg!(target_endian = "little") && before.is_empty() && after.is_empty()).then_some(words)
-}
-
-/// The bytes as little-endian `u64`s; `None` if they are misaligned, not a whole number of them, or the machine is
-/// big-endian.
-pub fn as_u64s(bytes: &[u8]) -> Option<&[u64]> {
-    // SAFETY: every bit pattern is a valid u64.
-    let (before, words, after) = unsafe { bytes.align_to::<u64>() };
-    (cfg!(target_endian = "little") && before.is_empty() && after.is_empty()).then_some(words)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,20 +87,6 @@ mod tests {
             }
             assert_eq!(Mapped::read(&mut bytes.as_slice()).unwrap().bytes(), bytes);
         }
-    }
-
-    #[test]
-    fn integer_views_are_checked() {
-        let words: Vec<u64> = vec![0x0807_0605_0403_0201, u64::MAX];
-        let mapped = Mapped(Backing::Read(words.clone(), 16));
-        assert_eq!(as_u64s(mapped.bytes()), Some(words.as_slice()));
-        assert_eq!(as_u32s(&mapped.bytes()[..8]), Some([0x0403_0201, 0x0807_0605].as_slice()));
-        assert_eq!(as_u32s(&mapped.bytes()[4..8]), Some([0x0807_0605].as_slice()));
-        assert_eq!(as_u32s(&mapped.bytes()[1..9]), None);
-        assert_eq!(as_u32s(&mapped.bytes()[..7]), None);
-        assert_eq!(as_u64s(&mapped.bytes()[4..12]), None);
-        assert_eq!(as_u64s(&mapped.bytes()[..12]), None);
-        assert_eq!(as_u32s(&mapped.bytes()[..0]), Some([].as_slice()));
     }
 
     #[test]

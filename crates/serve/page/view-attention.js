@@ -76,7 +76,7 @@ async function look() {
   if (!pair) return;
   if (q === "") {
     latest.cancel();
-    result.replaceChildren(notice("empty", "Write a sentence, then press “Look”."));
+    result.replaceChildren(notice("empty", "Type a sentence, then press “Look”."));
     return;
   }
   const body = { q, source: pair.source, target: pair.target, ...(translation ? { translation } : {}) };
@@ -173,7 +173,7 @@ function controls() {
 function drawing() {
   const { axes } = state.data;
   const layer = layersOf(state.kind)[state.layer];
-  if (!layer) return notice("empty", "This model has no such attention.");
+  if (!layer) return notice("empty", "This model has no attention of this kind.");
   const [rowPieces, columnPieces] = axes[state.kind];
   const matrix = state.head === "mean" ? layer.mean : layer.heads[state.head];
   const names = {
@@ -223,7 +223,7 @@ function gridCard() {
     "div",
     { class: "card" },
     h("h3", {}, "All heads"),
-    h("p", { class: "muted" }, "Pick one. Below each: what it seems to do in this sentence."),
+    h("p", { class: "muted" }, "Select a head. The label says what it does in this sentence."),
     h("div", { class: "heat-scroll" }, grid),
     summary(layers),
   );

@@ -19,7 +19,7 @@ const state = { models: [], chosen: 0 };
 
 export async function start() {
   const result = byId("model-result");
-  result.replaceChildren(notice("loading", "Reading the model …"));
+  result.replaceChildren(notice("loading", "Loading the model …"));
   try {
     state.models = await api.models(true);
     render();
@@ -84,7 +84,7 @@ function speed(measured) {
 
 function parts(model) {
   const entries = Object.entries(model.parts ?? {}).filter(([, value]) => value > 0);
-  if (entries.length === 0) return notice("empty", "The sizes of this model's parts are not known.");
+  if (entries.length === 0) return notice("empty", "The parameter counts of this model are not known.");
   return stackedBar({
     title: "Parameters by part",
     parts: entries.map(([name, value]) => ({ name: name.replaceAll("_", " "), value })),
@@ -95,13 +95,13 @@ function training(model) {
   const log = model.training ?? [];
   const points = (key) => log.map((r) => [r.step, r[key]]).filter(([, v]) => Number.isFinite(v));
   const charts = [
-    ["loss", "Loss of a target token", "loss (nats)", digits3, false],
+    ["loss", "Loss per target token", "loss (nats)", digits3, false],
     ["bleu", "BLEU on held-out text", "BLEU", digits3, true],
     ["rate", "Learning rate", "rate", digits3, false],
   ]
     .map(([key, title, label, format, dots]) => ({ title, label, format, dots, points: points(key) }))
     .filter((chart) => chart.points.length > 0);
-  if (charts.length === 0) return notice("empty", "This model came without a training log.");
+  if (charts.length === 0) return notice("empty", "This model has no training log.");
   return h(
     "div",
     { class: "charts" },
@@ -121,7 +121,7 @@ function training(model) {
 
 function examples(model) {
   const list = model.examples ?? [];
-  if (list.length === 0) return notice("empty", "This model came without examples.");
+  if (list.length === 0) return notice("empty", "This model has no examples.");
   const body = list.map(({ source, target, reference }) =>
     h(
       "div",

@@ -15,7 +15,7 @@ const state = { models: [], model: 0, data: null, kind: "sinusoidal", width: "sm
 
 export async function start() {
   const result = byId("positions-result");
-  result.replaceChildren(notice("loading", "Reading the model …"));
+  result.replaceChildren(notice("loading", "Loading the model …"));
   try {
     state.models = await api.models();
     await load();
@@ -129,7 +129,7 @@ const KIND_TEXTS = {
   sinusoidal: "This model adds these sines and cosines to its embeddings.",
   learned: "This model learned a vector for every position.",
   relative: "This model learned vectors for distances between tokens instead of positions.",
-  none: "This model is told nothing about positions.",
+  none: "This model has no position information.",
 };
 
 const OWN_TEXTS = {

@@ -168,9 +168,7 @@ async function translateNow() {
   latest.cancel();
   if (text.trim() === "" || languages.length === 0) {
     busy(false);
-    showTarget("");
-    byId("alternatives").replaceChildren();
-    byId("took").textContent = "";
+    clearTranslation();
     return;
   }
   busy(true);
@@ -229,8 +227,18 @@ function busy(on) {
   output().setAttribute("aria-busy", String(on));
 }
 
+// An older translation beside an error would be taken for the translation of the new text.
 function fail(error, again) {
-  byId("translate-error").replaceChildren(notice("error", wordsOf(error), { name: "Try again", run: again }));
+  clearTranslation();
+  const box = byId("translate-error");
+  box.replaceChildren(notice("error", wordsOf(error), { name: "Try again", run: again }));
+  box.scrollIntoView({ block: "nearest" });
+}
+
+function clearTranslation() {
+  showTarget("");
+  byId("alternatives").replaceChildren();
+  byId("took").textContent = "";
 }
 
 function setSource(text) {

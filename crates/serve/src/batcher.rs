@@ -5,8 +5,8 @@
 //! that it costs the request that caused it and no other; an error is handled likewise.
 
 use crate::metrics::ModelMetrics;
-use regard::decode::SearchOptions;
-use regard::translator::{Line, Translator, WatchLines};
+use regard_core::decode::SearchOptions;
+use regard_core::translator::{Line, Translator, WatchLines};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -58,7 +58,7 @@ pub(crate) trait Engine: Send + Sync + 'static {
         search: Search,
         threads: usize,
         watch: &dyn WatchLines,
-    ) -> regard::Result<Vec<Line>>;
+    ) -> regard_core::Result<Vec<Line>>;
 }
 
 /// A model and how it is searched.
@@ -81,7 +81,7 @@ impl Engine for ModelEngine {
         search: Search,
         threads: usize,
         watch: &dyn WatchLines,
-    ) -> regard::Result<Vec<Line>> {
+    ) -> regard_core::Result<Vec<Line>> {
         let mut options = self.options.clone();
         (options.beam, options.nbest) = (self.beam(search.nbest), search.nbest);
         options.attention = search.attention;

@@ -83,14 +83,17 @@ pub struct App {
 
 impl App {
     /// Starts the models' queues.
-    pub fn new(models: Vec<ModelSource>, settings: Settings) -> regard::Result<Arc<Self>> {
+    pub fn new(models: Vec<ModelSource>, settings: Settings) -> regard_core::Result<Arc<Self>> {
         if models.is_empty() {
-            return Err(regard::Error::config("model", "at least one is needed"));
+            return Err(regard_core::Error::config("model", "at least one is needed"));
         }
         let cors = settings.cors.as_deref().map(HeaderValue::from_str).transpose();
         let cors = cors.map_err(|_| {
             let origin = settings.cors.as_deref().unwrap_or_default();
-            regard::Error::config("cors", format!("{origin:?} is no origin, such as https://example.org"))
+            regard_core::Error::config(
+                "cors",
+                format!("{origin:?} is no origin, such as https://example.org"),
+            )
         })?;
         let models = Served::start(models, &settings.batching)?;
         let pairs: Vec<_> = models.iter().map(|m| (m.source.clone(), m.target.clone())).collect();

@@ -99,12 +99,12 @@ pub struct Keys(HashSet<String>);
 
 impl Keys {
     /// Reads a file with one key a line; empty lines and lines that begin with `#` are left out.
-    pub fn load(path: &Path) -> regard::Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|e| regard::Error::io(path, e))?;
+    pub fn load(path: &Path) -> regard_core::Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(|e| regard_core::Error::io(path, e))?;
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
         let keys: HashSet<String> = lines.map(str::to_owned).collect();
         if keys.is_empty() {
-            return Err(regard::Error::file(path, "there is no key in it; one a line is expected"));
+            return Err(regard_core::Error::file(path, "there is no key in it; one a line is expected"));
         }
         Ok(Keys(keys))
     }

@@ -3,10 +3,10 @@
 use crate::batcher::{Batcher, Batching, Engine, ModelEngine};
 use crate::languages::canonical;
 use crate::metrics::ModelMetrics;
-use regard::decode::SearchOptions;
-use regard::train::{Record, StepRecord, ValidationRecord, read_log};
-use regard::translator::Translator;
-use regard::{Error, Result};
+use regard_core::decode::SearchOptions;
+use regard_core::translator::Translator;
+use regard_core::{Error, Result};
+use regard_train::{Record, StepRecord, ValidationRecord, read_log};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -163,6 +163,7 @@ mod tests {
                 step,
                 epoch: 0.0,
                 loss: 1.0 / step as f64,
+                nll: None,
                 rate: 0.1,
                 gradient_norm: 1.0,
                 tokens_per_second: 1.0,

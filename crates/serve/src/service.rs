@@ -7,7 +7,7 @@ use crate::App;
 use crate::batcher::{Failure, Search, Sentence as Queued, Ticket};
 use crate::error::{ApiError, ApiResult};
 use axum::http::StatusCode;
-use regard::translator::Line;
+use regard_core::translator::Line;
 use regard_documents::{Document, Rendered, Sentence, Translation};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

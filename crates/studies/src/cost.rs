@@ -5,8 +5,8 @@ mod layer;
 use crate::mixing::WIDTH;
 use crate::{Column, Report, Setup, Study, Table};
 use layer::{KINDS, Kind, Part, REACH, Times};
-use regard::Result;
-use regard::plot::{LineChart, Series};
+use regard_core::Result;
+use regard_plot::{LineChart, Series};
 
 /// See [`crate::studies`].
 pub(crate) const STUDY: Study = Study {

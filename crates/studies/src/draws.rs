@@ -1,6 +1,6 @@
 //! Random numbers one after the other, for what the studies draw and write.
 
-use regard::Key;
+use regard_core::Key;
 
 /// A stream of random numbers.
 #[derive(Clone, Copy, Debug)]

@@ -3,8 +3,8 @@
 use crate::mixing::{Mixing, WIDTH};
 use crate::small::{Task, Trained};
 use crate::{Column, Report, Setup, Study, Table};
-use regard::Result;
-use regard::plot::{LineChart, Series};
+use regard_core::Result;
+use regard_plot::{LineChart, Series};
 
 /// See [`crate::studies`].
 pub(crate) const STUDY: Study = Study {

@@ -5,13 +5,14 @@ mod without;
 
 use crate::small::{Pairs, Task, Trained};
 use crate::{Column, Report, Setup, Study, Table};
-use regard::Result;
-use regard::autograd::Tape;
-use regard::batch::Batch;
-use regard::decode::{SearchOptions, search};
-use regard::metrics::{Bleu, Metric};
-use regard::model::{AttentionKind, Side, Transformer, token_losses};
-use regard::plot::{LineChart, Series};
+use regard_core::batch::Batch;
+use regard_core::decode::{SearchOptions, search};
+use regard_core::model::{AttentionKind, Side, Transformer};
+use regard_core::{Error, Result};
+use regard_metrics::{Bleu, Metric};
+use regard_plot::{LineChart, Series};
+use regard_train::autograd::Tape;
+use regard_train::token_losses;
 
 pub(crate) const STUDY: Study = Study {
     name: "heads",
@@ -54,11 +55,14 @@ impl<'a> Judge<'a> {
     fn bleu(&self, setup: &Setup<'_>, model: &Transformer, weights: &[f32]) -> Result<f64> {
         let sources: Vec<Vec<u32>> = self.pairs.iter().map(|(source, _)| source.clone()).collect();
         let found = search(model, weights, &sources, &self.options, setup.isa, setup.threads)?;
-        let text = |best: &Vec<regard::decode::Hypothesis>| {
+        let text = |best: &Vec<regard_core::decode::Hypothesis>| {
             best.first().map_or_else(String::new, |h| self.task.tokenizer.decode(&h.ids))
         };
         let translations: Vec<String> = found.iter().map(text).collect();
-        Ok(Bleu::default().corpus(&translations, std::slice::from_ref(&self.references))?.score)
+        Ok(Bleu::default()
+            .corpus(&translations, std::slice::from_ref(&self.references))
+            .map_err(Error::other)?
+            .score)
     }
 
     /// The mean loss of a token of the references, in nats.

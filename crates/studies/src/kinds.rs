@@ -1,6 +1,6 @@
 //! The ways in which a model can know the order of its tokens.
 
-use regard::model::{Combine, ModelConfig, Positions};
+use regard_core::model::{Combine, ModelConfig, Positions};
 
 /// One way to know the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

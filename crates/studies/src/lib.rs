@@ -8,7 +8,7 @@
 //! let study = find("scale").expect("a study of that name");
 //! let report = study.run(&Setup::new(Scale::Smoke))?;
 //! assert!(report.tables_as_text().contains("d_k"));
-//! # Ok::<(), regard::Error>(())
+//! # Ok::<(), regard_core::Error>(())
 //! ```
 
 // A study, its scale, seed and threads.
@@ -33,6 +33,7 @@ mod ridge;
 // The numbers inside attention.
 mod normalisation;
 mod scale;
+pub mod smooth;
 mod smooth_maximum;
 
 // What a model is built of, and what else it reads.

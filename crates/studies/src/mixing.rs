@@ -1,6 +1,6 @@
 //! The ways in which an encoder's tokens can get to know each other.
 
-use regard::model::{Direction, EncoderKind, ModelConfig};
+use regard_core::model::{Direction, EncoderKind, ModelConfig};
 
 /// One way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

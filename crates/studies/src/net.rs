@@ -5,10 +5,11 @@ mod fit;
 
 pub(crate) use fit::{Fitted, Recipe, fit, over_examples};
 
-use regard::autograd::ops::{AddNorm, CrossAttention, HeadShape, Linear, RelativePositions, SelfAttention};
-use regard::autograd::{Op, Param, Tape, Var};
-use regard::model::{Activation, Initial, Parameters};
+use regard_core::model::{Activation, Initial, Parameters};
+use regard_core::model::{HeadShape, RelativePositions};
 use regard_kernels::{Attention, Mask, Mat, MatMut, Scratch, attention_forward};
+use regard_train::autograd::ops::{AddNorm, CrossAttention, Linear, SelfAttention};
+use regard_train::autograd::{Op, Param, Tape, Var};
 use std::sync::Arc;
 
 const EPSILON: f32 = 1e-5;

@@ -7,10 +7,10 @@ use crate::report::significant;
 use crate::small::{Pairs, Task};
 use crate::{Column, Report, Setup, Study, Table};
 use model::{Model, Norm, Use, mean, padding_share, ragged};
-use regard::batch::Batch;
-use regard::metrics::{Bleu, Metric};
-use regard::plot::{LineChart, Series};
-use regard::{Key, Result};
+use regard_core::batch::Batch;
+use regard_core::{Error, Key, Result};
+use regard_metrics::{Bleu, Metric};
+use regard_plot::{LineChart, Series};
 
 /// See [`crate::studies`].
 pub(crate) const STUDY: Study = Study {
@@ -126,7 +126,8 @@ fn quality(
     for model in models {
         let ids = model.greedy(lab.setup, &sources, task.tokenizer.eos())?;
         let texts: Vec<String> = ids.iter().map(|ids| task.tokenizer.decode(ids)).collect();
-        let bleu = Bleu::default().corpus(&texts, std::slice::from_ref(&references))?.score;
+        let bleu =
+            Bleu::default().corpus(&texts, std::slice::from_ref(&references)).map_err(Error::other)?.score;
         let (by_batch, by_kept) =
             (lab.loss(model, sentences, Use::Batch)?, lab.loss(model, sentences, Use::Kept)?);
         let last = &model.losses[model.losses.len() - model.losses.len().min(50)..];
@@ -134,7 +135,7 @@ fn quality(
         table.row([model.norm.name().into(), training.into(), by_batch.into(), by_kept.into(), bleu.into()]);
         let points: Vec<(f64, f64)> =
             model.losses.iter().enumerate().map(|(i, loss)| ((i + 1) as f64, *loss)).collect();
-        chart = chart.series(Series::new(model.norm.name(), regard::plot::smooth(&points, 5)));
+        chart = chart.series(Series::new(model.norm.name(), regard_plot::smooth(&points, 5)));
         found.push(format!("{} {bleu:.1} (held-out loss {by_kept:.2})", model.norm.name()));
     }
     report.heading("Quality");

@@ -3,11 +3,12 @@
 use crate::kinds::{self, Kind};
 use crate::report::significant;
 use crate::{Column, Report, Setup, Study, Table};
-use regard::autograd::Tape;
-use regard::batch::Packed;
-use regard::model::{Preset, Taped, Transformer};
-use regard::plot::{Grid, HeatMap, LineChart, Matrix, Series};
-use regard::{Key, Result};
+use regard_core::batch::Packed;
+use regard_core::model::{Preset, Transformer};
+use regard_core::{Key, Result};
+use regard_plot::{Grid, HeatMap, LineChart, Matrix, Series};
+use regard_train::Taped;
+use regard_train::autograd::Tape;
 
 /// See [`crate::studies`].
 pub(crate) const STUDY: Study = Study {

@@ -7,8 +7,8 @@ use crate::net::{self, Fitted, Recipe};
 use crate::{Column, Report, Setup, Study, Table};
 use model::{Answer, Model, Places, QUESTIONS};
 use pictures::{PATCH, Picture};
-use regard::plot::{Grid, HeatMap, LineChart, Matrix, Series};
-use regard::{Key, Result};
+use regard_core::{Key, Result};
+use regard_plot::{Grid, HeatMap, LineChart, Matrix, Series};
 
 pub(crate) const STUDY: Study = Study {
     name: "patches",

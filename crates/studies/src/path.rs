@@ -5,8 +5,8 @@ mod copy;
 use crate::mixing::{Mixing, WIDTH};
 use crate::{Cell, Column, Report, Setup, Study, Table};
 use copy::{Sizes, accuracies};
-use regard::Result;
-use regard::plot::{LineChart, Series};
+use regard_core::Result;
+use regard_plot::{LineChart, Series};
 
 /// See [`crate::studies`].
 pub(crate) const STUDY: Study = Study {

@@ -7,7 +7,7 @@ mod sinusoids;
 
 use crate::small::Task;
 use crate::{Report, Setup, Study};
-use regard::Result;
+use regard_core::Result;
 
 /// See [`crate::studies`].
 pub(crate) const STUDY: Study = Study {

@@ -7,8 +7,8 @@ use crate::net::{self, Fitted, Recipe};
 use crate::{Cell, Column, Report, Setup, Study, Table};
 use articles::{Article, Kind};
 use model::{Answer, Model, Size, WINDOW};
-use regard::plot::{HeatMap, LineChart, Matrix, Series};
-use regard::{Key, Result};
+use regard_core::{Key, Result};
+use regard_plot::{HeatMap, LineChart, Matrix, Series};
 
 pub(crate) const STUDY: Study = Study {
     name: "reading",

@@ -7,8 +7,8 @@ pub(crate) use table::significant;
 pub use table::{Cell, Column, Table};
 pub use write::write_index;
 
-use regard::Result;
-use regard::plot::{Grid, HeatMap, LineChart};
+use regard_core::{Error, Result};
+use regard_plot::{Grid, HeatMap, LineChart};
 
 /// Something that can be drawn.
 #[derive(Clone, Debug)]
@@ -56,6 +56,7 @@ impl Drawing {
             Drawing::Map(map) => map.to_png(scale),
             Drawing::Grid(grid) => grid.to_png(scale),
         }
+        .map_err(Error::other)
     }
 }
 

@@ -87,7 +87,7 @@ fn solve(l: &[f64], n: usize, b: &mut [f64], columns: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use regard::Key;
+    use regard_core::Key;
 
     #[test]
     fn a_system_is_solved() {

@@ -2,8 +2,8 @@
 
 use crate::report::significant;
 use crate::{Column, Report, Setup, Study, Table};
-use regard::plot::{LineChart, Series};
-use regard::{Key, Result};
+use regard_core::{Key, Result};
+use regard_plot::{LineChart, Series};
 
 /// See [`crate::studies`].
 pub(crate) const STUDY: Study = Study {

@@ -1,7 +1,7 @@
 //! What a study is, and what it is given.
 
 use crate::Report;
-use regard::{Isa, Result};
+use regard_core::{Isa, Result};
 
 /// How much work a study does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

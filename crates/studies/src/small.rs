@@ -2,14 +2,15 @@
 //! within minutes.
 
 use crate::{Scale, Setup};
-use regard::batch::{Batch, BatchSettings, plan_epoch};
-use regard::builtin;
-use regard::decode::{SearchOptions, search};
-use regard::metrics::{Bleu, Metric};
-use regard::model::{ModelConfig, Preset, Transformer};
-use regard::text::{TextSample, Tokenizer, TokenizerSettings};
-use regard::train::{Schedule, ScheduleKind, StepSettings, Trainer};
-use regard::{Error, Result};
+use regard_core::batch::Batch;
+use regard_core::decode::{SearchOptions, search};
+use regard_core::model::{ModelConfig, Preset, Transformer};
+use regard_core::text::{TextSample, Tokenizer, TokenizerSettings};
+use regard_core::{Error, Result};
+use regard_metrics::{Bleu, Metric};
+use regard_sample_corpus as builtin;
+use regard_train::{BatchSettings, plan_epoch};
+use regard_train::{Schedule, ScheduleKind, StepSettings, Trainer};
 use std::time::Instant;
 
 /// Pairs of id sequences, each with its end token.
@@ -76,7 +77,7 @@ impl Task {
         let found = search(model, weights, &sources, &SearchOptions::default(), setup.isa, setup.threads)?;
         let text = |best: &Vec<_>| {
             best.first()
-                .map_or_else(String::new, |h: &regard::decode::Hypothesis| self.tokenizer.decode(&h.ids))
+                .map_or_else(String::new, |h: &regard_core::decode::Hypothesis| self.tokenizer.decode(&h.ids))
         };
         Ok(found.iter().map(text).collect())
     }
@@ -86,7 +87,7 @@ impl Task {
         let sources: Vec<&str> = pairs.iter().map(|(source, _)| source.as_str()).collect();
         let references: Vec<String> = pairs.iter().map(|(_, target)| target.clone()).collect();
         let translations = self.translate(setup, trained, &sources)?;
-        Ok(Bleu::default().corpus(&translations, &[references])?.score)
+        Ok(Bleu::default().corpus(&translations, &[references]).map_err(Error::other)?.score)
     }
 }
 

@@ -1,12 +1,12 @@
 //! From the absolute value to softmax: smooth maxima, how exact they are, and what their gradient is.
 
 use crate::report::significant;
-use crate::{Column, Report, Setup, Study, Table};
-use regard::plot::{LineChart, Series};
-use regard::smooth::{
+use crate::smooth::{
     Generator, log_sum_exp, log_sum_exp_unsafe_form, maximum, smooth_absolute, smooth_step, softmax, step,
 };
-use regard::{Key, Result};
+use crate::{Column, Report, Setup, Study, Table};
+use regard_core::{Key, Result};
+use regard_plot::{LineChart, Series};
 
 /// See [`crate::studies`].
 pub(crate) const STUDY: Study = Study {

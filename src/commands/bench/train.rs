@@ -5,8 +5,8 @@ use crate::commands::train::PrecisionName;
 use crate::commands::{CommandResult, cores, print_line, together};
 use clap::{Args, ValueEnum};
 use regard::batch::Batch;
-use regard::group::{Group, agree, program_facts};
 use regard::model::{ModelConfig, Preset, Transformer};
+use regard::train::group::{Group, agree, program_facts};
 use regard::train::{Overlap, StepSettings, TrainPrecision, Trainer, Wire};
 use regard::{Isa, Key};
 use serde::Serialize;
@@ -15,22 +15,22 @@ use std::time::{Duration, Instant};
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// The size of the model
+    /// Model size
     #[arg(long, value_enum)]
     preset: BenchPreset,
-    /// The number format of the matrix products
+    /// Number format of matrix multiplications
     #[arg(long, value_enum, default_value = "auto")]
     precision: PrecisionName,
-    /// How long to measure, at least two steps
+    /// Measure for N seconds, at least two steps
     #[arg(long, default_value_t = 12.0, value_name = "SECONDS")]
     seconds: f64,
-    /// How many cores to use [default: all]
+    /// Number of cores to use [default: all]
     #[arg(long)]
     threads: Option<usize>,
-    /// The format of gradients and weights between the ranks of an MPI job
+    /// Number format of gradients and weights exchanged between MPI ranks
     #[arg(long, value_enum, default_value = "f32")]
     wire: WireFlag,
-    /// Whether these leave while the backward pass still runs, in an MPI job
+    /// Whether MPI ranks exchange gradients during the backward pass
     #[arg(long, value_enum, default_value = "off")]
     overlap: OverlapFlag,
     /// Print one line of JSON

@@ -17,25 +17,25 @@ const END: u32 = 0;
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// The size of the model
+    /// Model size
     #[arg(long, value_enum)]
     preset: BenchPreset,
-    /// The number format of the matrix products
+    /// Number format of matrix multiplications
     #[arg(long, value_enum, default_value = "f32")]
     precision: PrecisionFlag,
-    /// Hypotheses a sentence
+    /// Beam size (1 = greedy)
     #[arg(long, default_value_t = 4)]
     beam: usize,
-    /// Sentences that are translated together
+    /// Sentences per batch
     #[arg(long, default_value_t = 32)]
     batch: usize,
-    /// How many sentences there are
+    /// Number of sentences
     #[arg(long, default_value_t = 256, value_name = "N")]
     sentences: usize,
-    /// Go over them again until so many seconds have passed
+    /// Repeat the workload for at least N seconds
     #[arg(long, default_value_t = 0.0, value_name = "SECONDS")]
     seconds: f64,
-    /// How many cores to use [default: all]
+    /// Number of cores to use [default: all]
     #[arg(long)]
     threads: Option<usize>,
     /// Print one line of JSON
@@ -134,8 +134,8 @@ pub(super) fn run(arguments: &Arguments) -> CommandResult {
         return print_line(serde_json::to_string(&report)?);
     }
     print_line(format_args!(
-        "{} {} beam {} batch {} on {threads} threads ({}): {} target tokens/s, {} thousand million multiplications/s, \
-         {:.0} % of the peak of {}, peak memory {} MB",
+        "{} {} beam {} batch {} on {threads} threads ({}): {} target tokens/s, {} GMAC/s, \
+         {:.0} % of the peak of {} GMAC/s, peak memory {} MB",
         report.preset,
         if precision == Precision::Int8 { "int8" } else { "f32" },
         report.beam,

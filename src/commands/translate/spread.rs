@@ -1,18 +1,19 @@
-//! `regard translate` on several ranks: rank 0 reads and writes, everyone translates every so many-th line.
+//! `regard translate` on several ranks: rank 0 reads and writes, and rank r of n translates lines r, r + n, r + 2n, …
 
 use super::super::input::Lines;
 use super::{
-    Arguments, CommandResult, Output, PART, files, options, progress, render, stop_on_signals, warn,
+    Arguments, CommandResult, Output, PART, files, options, progress, render, stop_on_signals, translate,
+    warn,
 };
 use regard::decode::SearchOptions;
-use regard::group::{Group, agree, program_facts};
+use regard::train::group::{Group, agree, program_facts};
 use regard::translator::Translator;
 use serde::de::DeserializeOwned;
 use std::sync::atomic::Ordering;
 
 pub(super) fn run(arguments: &Arguments, group: &dyn Group) -> CommandResult {
     if arguments.score_target.is_some() {
-        let message = "--score-target is for one process; start it without the launcher";
+        let message = "--score-target runs in one process; start it without the launcher";
         return Err(regard::Error::Apart(message.into()).into());
     }
     // A name on the hub is fetched by one, before the others look for it.
@@ -26,9 +27,10 @@ pub(super) fn run(arguments: &Arguments, group: &dyn Group) -> CommandResult {
     agree(group, facts.map(Iterator::collect))?;
     let translator = arguments.model.load()?;
     let options = options(arguments, &translator)?;
-    let Arguments { nbest, scores, alignment, json, .. } = arguments;
-    let asked = format!("{options:?}, nbest {nbest}, scores {scores}, alignment {alignment}, json {json}");
-    agree(group, Ok::<_, regard::Error>(vec![("the search".into(), asked)]))?;
+    let Arguments { nbest, scores, alignment, json, no_split, .. } = arguments;
+    let flags = format!("nbest {nbest}, scores {scores}, alignment {alignment}, json {json}");
+    let search = format!("{options:?}, {flags}, no_split {no_split}");
+    agree(group, Ok::<_, regard::Error>(vec![("the search".into(), search)]))?;
     if group.rank() == 0 {
         return lead(arguments, group, &translator, &options);
     }
@@ -81,7 +83,7 @@ fn lead(
     output.flush()
 }
 
-/// At least so many lines, or all that are left.
+/// At least `least` lines, or all that are left.
 fn next_lines(lines: &mut Lines, least: usize) -> Result<Vec<(String, bool)>, regard::Error> {
     let mut all = Vec::new();
     while all.len() < least {
@@ -103,7 +105,7 @@ fn share(
     lines: &[String],
 ) -> Result<Vec<(String, bool)>, Box<dyn std::error::Error>> {
     let mine: Vec<&String> = lines.iter().skip(group.rank()).step_by(group.size()).collect();
-    let translated = translator.translate(&mine, options)?;
+    let translated = translate(arguments, translator, &mine, options)?;
     let rendered = translated.iter().map(|line| Ok((render(arguments, line)?, line.cut > 0)));
     let rendered = rendered.collect::<Result<Vec<_>, serde_json::Error>>()?;
     let mut of_ranks = Vec::with_capacity(group.size());

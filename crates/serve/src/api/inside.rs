@@ -8,12 +8,9 @@ use crate::languages::canonical;
 use crate::models::{Example, Point, Served};
 use crate::params::{Call, Texts};
 use axum::extract::State;
-use regard::autograd::Tape;
-use regard::model::{
-    AttentionKind, AttentionMap, ModelConfig, Parts, Positions, attention_maps, positions as table,
-};
-use regard::text::Tokenizer;
-use regard::translator::Translator;
+use regard_core::model::{AttentionKind, AttentionMap, ModelConfig, Parts, Positions, positions as table};
+use regard_core::text::Tokenizer;
+use regard_core::translator::Translator;
 use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
 use std::sync::Arc;
@@ -138,10 +135,7 @@ fn encoded(app: &App, tokenizer: &Tokenizer, text: &str) -> ApiResult<Vec<u32>> 
 
 /// All attention of a sentence and its translation, as the answer.
 fn look(translator: &Translator, source: &[u32], target: &[u32], translation: String) -> ApiResult {
-    let transformer = &translator.model().transformer;
-    let mut tape = Tape::new(translator.isa(), translator.threads());
-    let maps = attention_maps(&mut tape, transformer, &translator.weights(), source, target)
-        .map_err(|e| ApiError::bad(e.to_string()))?;
+    let maps = translator.attention_maps(source, target).map_err(|e| ApiError::bad(e.to_string()))?;
     let pieces = |tokenizer: &Tokenizer, ids: &[u32]| {
         ids.iter().map(|&id| tokenizer.piece(id).unwrap_or_default()).collect()
     };

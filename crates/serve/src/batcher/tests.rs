@@ -1,5 +1,5 @@
 use super::*;
-use regard::translator::Candidate;
+use regard_core::translator::Candidate;
 use std::sync::mpsc as channel;
 
 /// Turns text round; waits where it is told to, and panics at `panic`.
@@ -20,7 +20,7 @@ impl Engine for Reverse {
         search: Search,
         _: usize,
         watch: &dyn WatchLines,
-    ) -> regard::Result<Vec<Line>> {
+    ) -> regard_core::Result<Vec<Line>> {
         let _ = self.begun.send(());
         if let Some(hold) = self.hold.lock().unwrap().take() {
             let _ = hold.recv();

@@ -10,13 +10,13 @@ mod translate;
 use super::*;
 use crate::batcher::{Batcher, Engine, Search};
 use axum::body::Body;
-use regard::builtin;
-use regard::decode::{Precision, SearchOptions};
-use regard::formats::{Languages as ModelLanguages, Model};
-use regard::model::{ModelConfig, Positions, Transformer};
-use regard::text::{TextSample, TokenizerPair, TokenizerSettings};
-use regard::translator::{Candidate, Line, Translator, WatchLines};
-use regard::{Isa, Key};
+use regard_core::decode::{Precision, SearchOptions};
+use regard_core::formats::{Languages as ModelLanguages, Model};
+use regard_core::model::{ModelConfig, Positions, Transformer};
+use regard_core::text::{TextSample, TokenizerPair, TokenizerSettings};
+use regard_core::translator::{Candidate, Line, Translator, WatchLines};
+use regard_core::{Isa, Key};
+use regard_sample_corpus as builtin;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::OnceLock;
@@ -169,7 +169,7 @@ impl Engine for StandIn {
         search: Search,
         _: usize,
         watch: &dyn WatchLines,
-    ) -> regard::Result<Vec<Line>> {
+    ) -> regard_core::Result<Vec<Line>> {
         self.begun.fetch_add(1, Ordering::SeqCst);
         assert!(!lines.contains(&"panic"), "told to");
         let line = |(i, text): (usize, &&str)| {

@@ -2,12 +2,14 @@
 
 use crate::mixing::{Mixing, WIDTH};
 use crate::{Scale, Setup};
-use regard::autograd::ops::{HeadShape, Linear, Neighbours, Recurrent, RecurrentCell, SelfAttention};
-use regard::autograd::{Param, Tape, Var};
-use regard::batch::Packed;
-use regard::model::{Activation, Preset, Taped, Transformer};
-use regard::{Key, Result};
+use regard_core::batch::Packed;
+use regard_core::model::HeadShape;
+use regard_core::model::{Activation, Preset, Transformer};
+use regard_core::{Key, Result};
 use regard_kernels::Mask;
+use regard_train::Taped;
+use regard_train::autograd::ops::{Linear, Neighbours, Recurrent, RecurrentCell, SelfAttention};
+use regard_train::autograd::{Param, Tape, Var};
 use std::time::Instant;
 
 /// How far a window reaches to each side.

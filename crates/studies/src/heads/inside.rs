@@ -3,10 +3,11 @@
 use super::{KINDS, all_heads, kind_name};
 use crate::small::{Task, Trained};
 use crate::{Column, Report, Setup, Table};
-use regard::autograd::Tape;
-use regard::model::{AttentionKind, AttentionMap, HeadPattern, attention_maps, describe_head};
-use regard::plot::{Grid, HeatMap, Matrix};
-use regard::{Result, builtin};
+use regard_core::decode::{Engine, Precision, attention_maps};
+use regard_core::model::{AttentionKind, AttentionMap, HeadPattern, describe_head};
+use regard_core::{Error, Result};
+use regard_plot::{Grid, HeatMap, Matrix};
+use regard_sample_corpus as builtin;
 
 /// What a head does, over many sentences.
 pub(super) struct Described {
@@ -33,13 +34,8 @@ struct Seen {
 }
 
 impl Seen {
-    fn new(
-        tape: &mut Tape,
-        task: &Task,
-        trained: &Trained,
-        (source, target): (&[u32], &[u32]),
-    ) -> Result<Self> {
-        let maps = attention_maps(tape, &trained.model, &trained.weights, source, target)?;
+    fn new(engine: &Engine, task: &Task, (source, target): (&[u32], &[u32])) -> Result<Self> {
+        let maps = attention_maps(engine, source, target)?;
         let pieces = |ids: &[u32]| -> Vec<String> {
             ids.iter().map(|&id| task.tokenizer.piece(id).unwrap_or_default()).collect()
         };
@@ -74,9 +70,9 @@ pub(super) fn describe(
     let pairs = task.encode(&task.held_out[..sentences.min(task.held_out.len())], setup.threads)?;
     let heads = all_heads(&trained.model);
     let mut hints = vec![Vec::new(); heads.len()];
-    let mut tape = Tape::new(setup.isa, setup.threads);
+    let engine = Engine::new(&trained.model, &trained.weights, None, Precision::F32, setup.isa);
     for (source, target) in &pairs {
-        let seen = Seen::new(&mut tape, task, trained, (source, target))?;
+        let seen = Seen::new(&engine, task, (source, target))?;
         for (&(kind, layer, head), hints) in heads.iter().zip(&mut hints) {
             let (rows, columns) = seen.labels(kind);
             if let Some(map) = seen.map(kind, layer) {
@@ -147,8 +143,8 @@ pub(super) fn report(
     let (source, target) = builtin::SHOWCASE[0];
     let pair = task.encode(&[(source.to_owned(), target.to_owned())], setup.threads)?;
     for (source_ids, target_ids) in &pair {
-        let mut tape = Tape::new(setup.isa, setup.threads);
-        let seen = Seen::new(&mut tape, task, trained, (source_ids, target_ids))?;
+        let engine = Engine::new(&trained.model, &trained.weights, None, Precision::F32, setup.isa);
+        let seen = Seen::new(&engine, task, (source_ids, target_ids))?;
         for kind in KINDS {
             let caption = format!("\"{source}\" – \"{target}\" A row is a token that attends.");
             let name = format!("attention-{}", kind_name(kind));
@@ -164,7 +160,7 @@ fn picture(seen: &Seen, kind: AttentionKind, heads: usize, described: &[Describe
     let mut maps = Vec::new();
     for d in described.iter().filter(|d| d.kind == kind) {
         let Some(map) = seen.map(kind, d.layer) else { continue };
-        let matrix = Matrix::new(map.rows, map.columns, map.head(d.head).to_vec())?;
+        let matrix = Matrix::new(map.rows, map.columns, map.head(d.head).to_vec()).map_err(Error::other)?;
         let title = format!("{}.{}: {}", d.layer + 1, d.head + 1, d.pattern.short());
         maps.push(HeatMap::new(title, matrix).labels(rows, columns));
     }

@@ -4,9 +4,9 @@ use super::inside::Described;
 use super::{Judge, kind_name};
 use crate::small::Trained;
 use crate::{Column, Report, Setup, Table};
-use regard::Result;
-use regard::model::{AttentionKind, remove_head};
-use regard::plot::{HeatMap, LineChart, Matrix, Series};
+use regard_core::Result;
+use regard_core::model::{AttentionKind, remove_head};
+use regard_plot::{HeatMap, LineChart, Matrix, Series};
 
 /// A head that costs less BLEU is cheap.
 pub(super) const LITTLE: f64 = 0.5;

@@ -2,12 +2,12 @@
 
 use super::Pass;
 use crate::Setup;
-use regard::Result;
-use regard::autograd::ops::HeadShape;
-use regard::autograd::{Tape, Var};
-use regard::model::Parameters;
-use regard::train::{Schedule, ScheduleKind};
+use regard_core::Result;
+use regard_core::model::HeadShape;
+use regard_core::model::Parameters;
 use regard_kernels::{Adam, adam_step, add, sum_of_squares};
+use regard_train::autograd::{Tape, Var};
+use regard_train::{Schedule, ScheduleKind};
 use std::time::Instant;
 
 /// The longest gradient; longer ones are scaled down to it.

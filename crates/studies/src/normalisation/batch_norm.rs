@@ -1,6 +1,6 @@
 //! `y = BatchNorm(x)`: each column normalised over the tokens of the batch, or by statistics from outside.
 
-use regard::autograd::{Backward, Forward, Op, Param, Var};
+use regard_train::autograd::{Backward, Forward, Op, Param, Var};
 use std::sync::Arc;
 
 /// Mean and variance of each column.
@@ -134,8 +134,8 @@ impl Op for BatchNorm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use regard::autograd::Tape;
-    use regard::{Isa, Key};
+    use regard_core::{Isa, Key};
+    use regard_train::autograd::Tape;
 
     const ROWS: usize = 5;
     const D: usize = 3;

@@ -3,15 +3,16 @@
 use super::batch_norm::{BatchNorm, Source, Statistics};
 use crate::Setup;
 use crate::small::Pairs;
-use regard::autograd::{Tape, Var};
-use regard::batch::{Batch, Packed};
-use regard::model::{
-    ConvolutionLayer, CrossAttentionLayer, Dropouts, EmbeddingLayer, Executor, LinearLayer, LossSettings,
-    ModelConfig, NormLayer, RecurrentLayer, SelfAttentionLayer, Taped, Transformer,
+use regard_core::batch::{Batch, Packed};
+use regard_core::model::{
+    ConvolutionLayer, CrossAttentionLayer, EmbeddingLayer, Executor, LinearLayer, ModelConfig, NormLayer,
+    RecurrentLayer, SelfAttentionLayer, Transformer,
 };
-use regard::train::{Schedule, ScheduleKind, StepSettings};
-use regard::{Key, Result};
+use regard_core::{Key, Result};
 use regard_kernels::{Adam, adam_step};
+use regard_train::autograd::{Tape, Var};
+use regard_train::{Dropouts, LossSettings, Taped};
+use regard_train::{Schedule, ScheduleKind, StepSettings};
 use std::sync::Arc;
 
 /// What is normalised over what.
@@ -90,7 +91,7 @@ impl Normed<'_> {
             None => Source::Batch { zeros },
         };
         self.seen.push(Statistics::of(self.inner.value(x), self.width, zeros));
-        let (gamma, beta, epsilon) = (norm.gamma(), norm.beta(), self.epsilon);
+        let (gamma, beta, epsilon) = (norm.gamma, norm.beta, self.epsilon);
         self.inner.push(BatchNorm { x, gamma, beta, epsilon, source })
     }
 }

@@ -2,10 +2,11 @@
 
 use super::pictures::{PATCH, Picture};
 use crate::net::{self, Builder, CrossLayer, Crossed, Dense, Offsets, Pass, SelfLayer};
-use regard::autograd::ops::{CrossEntropy, Embedding, HeadShape, PositionVectors, Residual};
-use regard::autograd::{Param, Var};
-use regard::batch::Packed;
-use regard::model::{Parameters, positions};
+use regard_core::batch::Packed;
+use regard_core::model::HeadShape;
+use regard_core::model::{Parameters, positions};
+use regard_train::autograd::ops::{CrossEntropy, Embedding, PositionVectors, Residual};
+use regard_train::autograd::{Param, Var};
 use std::sync::Arc;
 
 /// How the model knows where a patch is.

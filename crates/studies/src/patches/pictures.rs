@@ -1,7 +1,7 @@
 //! Small grey pictures: one square among other shapes, each shape inside one patch, and noise over all.
 
 use crate::draws::Draws;
-use regard::Key;
+use regard_core::Key;
 
 /// The side of a patch in pixels.
 pub(super) const PATCH: usize = 6;

@@ -2,13 +2,14 @@
 
 use crate::Setup;
 use crate::mixing::Mixing;
-use regard::autograd::ops::{CrossEntropy, Pick};
-use regard::autograd::{Tape, Var};
-use regard::batch::Packed;
-use regard::model::{ModelConfig, NormPlace, Preset, Taped, Transformer};
-use regard::train::{Schedule, ScheduleKind};
-use regard::{Key, Result};
+use regard_core::batch::Packed;
+use regard_core::model::{ModelConfig, NormPlace, Preset, Transformer};
+use regard_core::{Key, Result};
 use regard_kernels::{Adam, adam_step};
+use regard_train::Taped;
+use regard_train::autograd::ops::{CrossEntropy, Pick};
+use regard_train::autograd::{Tape, Var};
+use regard_train::{Schedule, ScheduleKind};
 
 /// How many symbols there are to be copied.
 pub(super) const SYMBOLS: usize = 16;

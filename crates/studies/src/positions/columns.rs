@@ -2,11 +2,12 @@
 
 use crate::small::{Batches, Task, Trained};
 use crate::{Column, Report, Setup, Table};
-use regard::autograd::Tape;
-use regard::batch::Batch;
-use regard::model::positions::{interleaved, sinusoidal};
-use regard::model::{Positions, Transformer, token_losses};
-use regard::{Error, Result};
+use regard_core::batch::Batch;
+use regard_core::model::positions::{interleaved, sinusoidal};
+use regard_core::model::{Positions, Transformer};
+use regard_core::{Error, Result};
+use regard_train::autograd::Tape;
+use regard_train::token_losses;
 
 /// Reorders the columns of a trained model; what was found, as a sentence.
 pub(super) fn study(
@@ -70,7 +71,7 @@ pub(super) fn study(
 }
 
 fn longest(batch: &Batch) -> usize {
-    let side = |x: &regard::batch::Packed| (0..x.sentences()).map(|i| x.length(i)).max().unwrap_or(1);
+    let side = |x: &regard_core::batch::Packed| (0..x.sentences()).map(|i| x.length(i)).max().unwrap_or(1);
     side(&batch.source).max(side(&batch.input))
 }
 

@@ -5,11 +5,11 @@ use crate::kinds::Kind;
 use crate::ridge::Ridge;
 use crate::small::{Pairs, Task, Trained};
 use crate::{Cell, Column, Report, Setup, Table};
-use regard::Result;
-use regard::autograd::Tape;
-use regard::batch::Batch;
-use regard::model::layer_outputs;
-use regard::plot::{LineChart, Series};
+use regard_core::Result;
+use regard_core::batch::Batch;
+use regard_plot::{LineChart, Series};
+use regard_train::autograd::Tape;
+use regard_train::layer_outputs;
 
 /// Probes every layer of every model; what was found, as a sentence.
 pub(super) fn study(setup: &Setup<'_>, report: &mut Report, task: &Task, models: &Models) -> Result<String> {

@@ -3,8 +3,8 @@
 use crate::kinds::{self, Kind};
 use crate::small::{Pairs, Task, Trained};
 use crate::{Column, Report, Setup, Table};
-use regard::Result;
-use regard::plot::{LineChart, Series};
+use regard_core::Result;
+use regard_plot::{LineChart, Series};
 
 /// The models after their training, and what is said about them.
 pub(super) struct Models {

@@ -2,9 +2,9 @@
 
 use crate::report::significant;
 use crate::{Column, Report, Setup, Table};
-use regard::Result;
-use regard::model::positions::{interleaved, linear_map, similarity, sinusoidal};
-use regard::plot::{Grid, HeatMap, LineChart, Matrix, Series};
+use regard_core::Result;
+use regard_core::model::positions::{interleaved, linear_map, similarity, sinusoidal};
+use regard_plot::{Grid, HeatMap, LineChart, Matrix, Series};
 use std::ops::Range;
 
 /// The width of the tables that are drawn.

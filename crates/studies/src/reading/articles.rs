@@ -1,7 +1,7 @@
 //! Articles about people, written by the program, and questions about them whose answer is a span of the article.
 
 use crate::draws::Draws;
-use regard::Key;
+use regard_core::Key;
 use std::collections::HashMap;
 use std::ops::Range;
 

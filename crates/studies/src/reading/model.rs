@@ -3,10 +3,11 @@
 
 use super::articles::{Article, Vocabulary};
 use crate::net::{Builder, CrossLayer, Crossed, Dense, Offsets, Pass, SelfLayer};
-use regard::autograd::ops::{Embedding, HeadShape, Pointer, Pointing, PositionVectors, Residual};
-use regard::autograd::{Param, Var};
-use regard::batch::Packed;
-use regard::model::Parameters;
+use regard_core::batch::Packed;
+use regard_core::model::HeadShape;
+use regard_core::model::Parameters;
+use regard_train::autograd::ops::{Embedding, Pointer, Pointing, PositionVectors, Residual};
+use regard_train::autograd::{Param, Var};
 use std::ops::Range;
 
 /// Distances up to this are told apart.

@@ -1,6 +1,6 @@
 //! Rows of numbers with named columns: as text, as CSV, and for a page.
 
-use regard::plot::html;
+use regard_plot::html;
 use std::fmt::Write;
 
 /// One cell of a table.

@@ -2,8 +2,8 @@
 
 use super::{Part, Report};
 use crate::Study;
-use regard::plot::html::Page;
-use regard::{Error, Result};
+use regard_core::{Error, Result};
+use regard_plot::html::Page;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -61,7 +61,7 @@ pub fn write_index(folder: &Path, reports: &[(&Study, Report)]) -> Result<()> {
 }
 
 fn save(path: &Path, text: &str) -> Result<()> {
-    regard::replace(path, |file| file.write_all(text.as_bytes()))
+    regard_core::replace(path, |file| file.write_all(text.as_bytes()))
 }
 
 /// The text in lines of at most `width` characters, broken at spaces.
@@ -87,7 +87,7 @@ pub(super) fn wrapped(text: &str, width: usize) -> String {
 mod tests {
     use super::*;
     use crate::{Column, Scale, Setup, Table};
-    use regard::plot::{LineChart, Series};
+    use regard_plot::{LineChart, Series};
 
     fn sample(_: &Setup<'_>, report: &mut Report) -> Result<()> {
         report.summary("One is less than two.");

@@ -1,0 +1,115 @@
+//! What a metric answers: the number, its signature and what it is made of.
+
+use std::fmt;
+
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+
+/// A score with its signature. As JSON: `{"score":…,"signature":…}`, and the interval's two numbers where there is one.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Score {
+    /// The score, from 0 to 100; TER may exceed 100.
+    pub score: f64,
+    /// How it was computed, as sacreBLEU writes it.
+    pub signature: String,
+    /// The confidence interval, if a bootstrap was run.
+    #[serde(flatten)]
+    pub interval: Option<Interval>,
+    /// The metric's name as sacreBLEU prints it.
+    #[serde(skip)]
+    pub name: String,
+    /// What the score is made of.
+    #[serde(skip)]
+    pub details: Details,
+}
+
+/// The sums behind a score.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Details {
+    /// Of BLEU.
+    Bleu {
+        /// Matching n-grams of each order, before smoothing.
+        counts: Vec<u64>,
+        /// The hypotheses' n-grams of each order, before smoothing.
+        totals: Vec<u64>,
+        /// Precision of each order in percent, smoothed.
+        precisions: Vec<f64>,
+        /// The factor for hypotheses that are shorter than their references.
+        brevity_penalty: f64,
+        /// Tokens of the hypotheses.
+        hyp_len: u64,
+        /// Tokens of the references that are closest in length.
+        ref_len: u64,
+    },
+    /// Of chrF: nothing more than the score.
+    Chrf {},
+    /// Of TER.
+    Ter {
+        /// Insertions, deletions, substitutions and shifts.
+        edits: u64,
+        /// The references' tokens, averaged over the references of a sentence.
+        ref_len: f64,
+    },
+}
+
+/// The mean of bootstrap scores and the half width of their 95 % interval, by sacreBLEU's definition and under its names.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Interval {
+    /// Mean of the resampled scores.
+    #[serde(rename = "confidence_mean")]
+    pub mean: f64,
+    /// Half the distance from the 1/40 to the 39/40 quantile.
+    #[serde(rename = "confidence_var")]
+    pub half_width: f64,
+}
+
+impl Interval {
+    /// The interval of resampled scores: sorted, a fortieth of them is cut off at each end.
+    pub(super) fn of(mut scores: Vec<f64>) -> Self {
+        scores.sort_unstable_by(f64::total_cmp);
+        let n = scores.len();
+        let cut = n / 40;
+        let half_width = 0.5 * (scores[n - cut - 1] - scores[cut]);
+        Interval { mean: scores.iter().sum::<f64>() / n as f64, half_width }
+    }
+}
+
+/// The line that sacreBLEU prints in its text format, with two digits or those asked for: `{:.1}`.
+impl fmt::Display for Score {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width = f.precision().unwrap_or(2);
+        write!(f, "{}|{} = {:.width$}", self.name, self.signature, self.score)?;
+        if let Some(Interval { mean, half_width }) = self.interval {
+            write!(f, " (μ = {mean:.width$} ± {half_width:.width$})")?;
+        }
+        if let Details::Bleu { precisions, brevity_penalty, hyp_len, ref_len, .. } = &self.details {
+            let precisions: Vec<String> = precisions.iter().map(|p| format!("{p:.1}")).collect();
+            let ratio = if *ref_len == 0 { 0.0 } else { *hyp_len as f64 / *ref_len as f64 };
+            write!(f, " {} (BP = {brevity_penalty:.3} ratio = {ratio:.3} ", precisions.join("/"))?;
+            write!(f, "hyp_len = {hyp_len} ref_len = {ref_len})")?;
+        }
+        Ok(())
+    }
+}
+
+/// The scores of several metrics by their keys; as JSON one object, `{"bleu":{…},"chrf":{…},"ter":{…}}`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scores(pub Vec<(&'static str, Score)>);
+
+impl Scores {
+    /// The score of one metric.
+    pub fn get(&self, key: &str) -> Option<&Score> {
+        self.0.iter().find(|(k, _)| *k == key).map(|(_, score)| score)
+    }
+}
+
+impl Serialize for Scores {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (key, score) in &self.0 {
+            map.serialize_entry(key, score)?;
+        }
+        map.end()
+    }
+}

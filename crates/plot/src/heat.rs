@@ -1,0 +1,414 @@
+//! One matrix as coloured cells, with the names of its rows and columns and a colour scale.
+
+use super::colour::LEVELS;
+use super::matrix::{Matrix, position, scale_range};
+use super::scene::{Anchor, Cells, Item, Paint, Scene, Text};
+use super::text::{clean, columns, fit, mono_width, truncate};
+use super::ticks::{brief, format_number, labels, linear_ticks};
+use super::{raster, svg};
+use crate::Result;
+
+/// Around every picture.
+pub(super) const MARGIN: f64 = 16.0;
+/// Longer sides are averaged down to this: there are no more pixels to show them with.
+const MAX_SIDE: usize = 1024;
+/// More cells than this get no tips, which take forty times the space of the cell.
+const MAX_TIPS: usize = 2500;
+
+/// A matrix drawn as a heat map, such as the attention of target tokens (rows) to source tokens (columns).
+///
+/// ```
+/// use regard_plot::{HeatMap, Matrix};
+/// let attention = Matrix::from_rows(&[[0.9, 0.1], [0.2, 0.8]]);
+/// let map = HeatMap::new("Attention", attention).labels(&["das", "Haus"], &["the", "house"]).axes("target", "source");
+/// assert!(map.to_svg().contains("Haus"));
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct HeatMap {
+    /// Stands above the map and names it to a screen reader.
+    pub title: String,
+    /// The numbers.
+    pub matrix: Matrix,
+    /// The names of the rows; their numbers when empty.
+    pub rows: Vec<String>,
+    /// The names of the columns; their numbers when empty.
+    pub columns: Vec<String>,
+    /// What the rows are.
+    pub row_axis: String,
+    /// What the columns are.
+    pub column_axis: String,
+    /// What the colours measure, with its unit.
+    pub scale_label: String,
+    /// The ends of the colour scale; from the values when not given.
+    pub range: Option<(f32, f32)>,
+    /// Whether the cells show their values.
+    pub values: bool,
+}
+
+impl HeatMap {
+    /// A map with a title and nothing but numbers.
+    pub fn new(title: impl Into<String>, matrix: Matrix) -> Self {
+        HeatMap { title: title.into(), matrix, ..HeatMap::default() }
+    }
+
+    /// With names for the rows and the columns.
+    pub fn labels<R: AsRef<str>, C: AsRef<str>>(mut self, rows: &[R], columns: &[C]) -> Self {
+        self.rows = rows.iter().map(|l| l.as_ref().to_string()).collect();
+        self.columns = columns.iter().map(|l| l.as_ref().to_string()).collect();
+        self
+    }
+
+    /// With words for what the rows and the columns are.
+    pub fn axes(mut self, rows: impl Into<String>, columns: impl Into<String>) -> Self {
+        (self.row_axis, self.column_axis) = (rows.into(), columns.into());
+        self
+    }
+
+    /// With words for what the colours measure.
+    pub fn scale_label(mut self, label: impl Into<String>) -> Self {
+        self.scale_label = label.into();
+        self
+    }
+
+    /// With a colour scale from `lo` to `hi`.
+    pub fn range(mut self, lo: f32, hi: f32) -> Self {
+        self.range = Some((lo, hi));
+        self
+    }
+
+    /// With the value written into each cell.
+    pub fn values(mut self) -> Self {
+        self.values = true;
+        self
+    }
+
+    /// The map as an SVG document, which may also stand in a page.
+    pub fn to_svg(&self) -> String {
+        svg::render(&self.scene())
+    }
+
+    /// The map as a PNG file; 2 is a good `scale` for screens. Labels beyond the Latin script show as boxes: use SVG for those.
+    pub fn to_png(&self, scale: f64) -> Result<Vec<u8>> {
+        raster::png(&self.scene(), scale)
+    }
+
+    fn scene(&self) -> Scene {
+        let mut scene = Scene { title: clean(&self.title), description: self.describe(), ..Scene::default() };
+        let range = scale_range(self.range, self.matrix.extent());
+        let body =
+            Body::new(self, Room { side: (720.0, 560.0), cell: 26.0, label: 24, rows: true, columns: true });
+        let (mut x, mut y) = (MARGIN, MARGIN);
+        let title = Text::new(x, y + 14.0, 16.0, truncate(&scene.title, 90)).bold();
+        let title_width = title.width();
+        if !self.title.is_empty() {
+            scene.text(title);
+            y += 30.0;
+        }
+        if !self.row_axis.is_empty() {
+            x += 18.0;
+        }
+        if !self.column_axis.is_empty() {
+            y += 18.0;
+        }
+        let (w, h) = body.size();
+        let label = |text: &str| truncate(&clean(text), 60);
+        scene.text(
+            Text::new(x + body.left + body.inner().0 / 2.0, y - 6.0, 12.0, label(&self.column_axis))
+                .paint(Paint::Soft)
+                .anchor(Anchor::Middle),
+        );
+        scene.text(
+            Text::new(x - 8.0, y + body.top + body.inner().1 / 2.0, 12.0, label(&self.row_axis))
+                .paint(Paint::Soft)
+                .anchor(Anchor::Middle)
+                .upward(),
+        );
+        let tips = self.tips(&body);
+        body.draw(&mut scene, (x, y), range, tips, self.values);
+        let legend = draw_scale(
+            &mut scene,
+            (x + w + 20.0, y + body.top),
+            body.inner().1,
+            range,
+            &label(&self.scale_label),
+        );
+        let mut bottom = (y + h).max(y + body.top + legend.1);
+        if let Some(note) = body.note() {
+            bottom += 20.0;
+            scene.text(Text::new(x, bottom, 11.0, note).paint(Paint::Soft));
+        }
+        scene.width = (x + w + 20.0 + legend.0 + MARGIN).max(title_width + 2.0 * MARGIN).ceil();
+        scene.height = (bottom + MARGIN).ceil();
+        scene
+    }
+
+    /// The map in words.
+    pub(super) fn describe(&self) -> String {
+        let (rows, columns) = (self.matrix.rows(), self.matrix.columns());
+        let size = format!("Heat map of {rows} rows and {columns} columns");
+        match self.matrix.extent() {
+            Some((lo, hi)) => {
+                format!("{size}, values from {} to {}.", brief(f64::from(lo)), brief(f64::from(hi)))
+            }
+            None => format!("{size} without a value."),
+        }
+    }
+
+    fn tips(&self, body: &Body) -> Vec<String> {
+        if body.block != (1, 1) || self.matrix.values().len() > MAX_TIPS {
+            return Vec::new();
+        }
+        let name = |labels: &[String], i: usize| {
+            labels.get(i).map_or_else(|| i.to_string(), |l| truncate(&clean(l), 40))
+        };
+        let cells = self.matrix.values().iter().enumerate();
+        cells
+            .map(|(i, v)| {
+                let (row, column) = (i / self.matrix.columns(), i % self.matrix.columns());
+                format!(
+                    "{} · {}: {}",
+                    name(&self.rows, row),
+                    name(&self.columns, column),
+                    brief(f64::from(*v))
+                )
+            })
+            .collect()
+    }
+}
+
+/// What a map may use: the sides of its cells together, the largest cell, the longest label, and which labels it draws.
+#[derive(Clone, Copy)]
+pub(super) struct Room {
+    pub(super) side: (f64, f64),
+    pub(super) cell: f64,
+    pub(super) label: usize,
+    pub(super) rows: bool,
+    pub(super) columns: bool,
+}
+
+/// The cells of a map and their labels, measured.
+pub(super) struct Body {
+    matrix: Matrix,
+    block: (usize, usize),
+    cell: (f64, f64),
+    /// Index of the cell, and its label.
+    rows: Vec<(usize, String)>,
+    columns: Vec<(usize, String)>,
+    upward: bool,
+    sizes: (f64, f64),
+    /// The space that the labels take.
+    pub(super) left: f64,
+    pub(super) top: f64,
+}
+
+impl Body {
+    pub(super) fn new(map: &HeatMap, room: Room) -> Self {
+        let (matrix, block) = map.matrix.shrunk(MAX_SIDE);
+        let cell = cell_size(&matrix, room, map.values);
+        let size = |cell: f64| (cell - 1.0).clamp(9.0, 12.0);
+        let sizes = (size(cell.1), size(cell.0));
+        let shorten = |names: &[String], i: usize| truncate(&clean(&names[i]), room.label);
+        // Names stand as close as they can, numbers with some air.
+        let pitch = sizes.0 * if map.rows.is_empty() { 1.6 } else { 1.0 };
+        let rows = pick(&map.rows, matrix.rows(), block.0, (pitch / cell.1).ceil(), shorten);
+        let widest = |labels: &[(usize, String)]| labels.iter().map(|l| columns(&l.1)).max().unwrap_or(0);
+        // Across where every label fits over its cell, or can skip cells because it is a mere number; else upward.
+        let mut names = pick(&map.columns, matrix.columns(), block.1, (sizes.1 / cell.0).ceil(), shorten);
+        let width = (widest(&names) as f64 + 1.0) * sizes.1 * 0.6;
+        let upward = width > cell.0 && !map.columns.is_empty();
+        if !upward {
+            names = pick(&map.columns, matrix.columns(), block.1, (width / cell.0).ceil(), shorten);
+        }
+        let rows = if room.rows { rows } else { Vec::new() };
+        let names = if room.columns { names } else { Vec::new() };
+        let left = rows.iter().map(|l| mono_width(&l.1, sizes.0)).fold(0.0, f64::max);
+        let high = if upward { widest(&names) as f64 * sizes.1 * 0.6 } else { sizes.1 * 0.8 };
+        Body {
+            left: if rows.is_empty() { 0.0 } else { left + 7.0 },
+            top: if names.is_empty() { 0.0 } else { high + 7.0 },
+            matrix,
+            block,
+            cell,
+            rows,
+            columns: names,
+            upward,
+            sizes,
+        }
+    }
+
+    fn empty(&self) -> bool {
+        self.matrix.values().is_empty()
+    }
+
+    /// Width and height of the cells.
+    pub(super) fn inner(&self) -> (f64, f64) {
+        if self.empty() {
+            return (180.0, 90.0);
+        }
+        (self.matrix.columns() as f64 * self.cell.0, self.matrix.rows() as f64 * self.cell.1)
+    }
+
+    /// Width and height with labels.
+    pub(super) fn size(&self) -> (f64, f64) {
+        (self.left + self.inner().0, self.top + self.inner().1)
+    }
+
+    fn note(&self) -> Option<String> {
+        let (rows, columns) = self.block;
+        (self.block != (1, 1)).then(|| format!("each cell is the mean of {rows} × {columns} values"))
+    }
+
+    pub(super) fn draw(
+        &self,
+        scene: &mut Scene,
+        at: (f64, f64),
+        range: (f64, f64),
+        tips: Vec<String>,
+        values: bool,
+    ) {
+        let (x, y) = (at.0 + self.left, at.1 + self.top);
+        let (w, h) = self.inner();
+        if self.empty() {
+            scene.frame((x, y), (w, h));
+            let note = Text::new(x + w / 2.0, y + h / 2.0 + 4.0, 12.0, "no data");
+            return scene.text(note.paint(Paint::Soft).anchor(Anchor::Middle));
+        }
+        for (row, label) in &self.rows {
+            let middle = y + (*row as f64 + 0.5) * self.cell.1 + self.sizes.0 * 0.35;
+            scene.text(Text::new(x - 6.0, middle, self.sizes.0, label.clone()).anchor(Anchor::End).mono());
+        }
+        for (column, label) in &self.columns {
+            let middle = x + (*column as f64 + 0.5) * self.cell.0;
+            let text = Text::new(middle, y - 6.0, self.sizes.1, label.clone()).mono();
+            scene.text(if self.upward {
+                Text { x: middle + self.sizes.1 * 0.35, ..text }.upward()
+            } else {
+                text.anchor(Anchor::Middle)
+            });
+        }
+        let paints: Vec<Paint> = self.matrix.values().iter().map(|v| paint(*v, range)).collect();
+        scene.items.push(Item::Cells(Cells {
+            x,
+            y,
+            cell: self.cell,
+            columns: self.matrix.columns(),
+            paints: paints.clone(),
+            tips,
+        }));
+        scene.frame((x, y), (w, h));
+        if values && self.cell.0 >= 24.0 {
+            let step = 10f64.powf((range.1 - range.0).log10().ceil() - 2.0);
+            for (i, (value, paint)) in self.matrix.values().iter().zip(paints).enumerate() {
+                let (row, column) = (i / self.matrix.columns(), i % self.matrix.columns());
+                let (cx, cy) =
+                    (x + (column as f64 + 0.5) * self.cell.0, y + (row as f64 + 0.5) * self.cell.1);
+                let ink = match paint {
+                    Paint::Heat(level) if level as usize >= LEVELS / 2 => Paint::OnHigh,
+                    Paint::Heat(_) => Paint::OnLow,
+                    _ => Paint::Ink,
+                };
+                let text =
+                    Text::new(cx, cy + 3.6, 10.0, truncate(&format_number(f64::from(*value), step), 6));
+                scene.text(text.mono().anchor(Anchor::Middle).paint(ink));
+            }
+        }
+    }
+}
+
+fn paint(value: f32, range: (f64, f64)) -> Paint {
+    match position(value, range) {
+        Some(t) => Paint::Heat((t * (LEVELS - 1) as f64).round() as u8),
+        None => Paint::Missing,
+    }
+}
+
+/// Square cells of whole pixels where they are large enough to be seen as such, else whatever fills the room.
+fn cell_size(matrix: &Matrix, room: Room, values: bool) -> (f64, f64) {
+    if values && matrix.rows().max(matrix.columns()) <= 64 {
+        return (42.0, 24.0);
+    }
+    let fit = |room: f64, count: usize| room / count.max(1) as f64;
+    let (w, h) = (fit(room.side.0, matrix.columns()), fit(room.side.1, matrix.rows()));
+    let whole = |v: f64| if v >= 4.0 { v.floor() } else { v };
+    let square = w.min(h).min(room.cell);
+    if square >= 8.0 {
+        return (square.floor(), square.floor());
+    }
+    (whole(w.min(room.cell)), whole(h.min(room.cell)))
+}
+
+/// Every how many cells a label stands, and which: names at the given stride, or numbers at round ones.
+fn pick(
+    names: &[String],
+    cells: usize,
+    block: usize,
+    stride: f64,
+    name: impl Fn(&[String], usize) -> String,
+) -> Vec<(usize, String)> {
+    let stride = stride.max(1.0) as usize;
+    if names.is_empty() {
+        let step = (0..).flat_map(|p| [1, 2, 5].map(|m| m * 10usize.pow(p))).find(|s| *s >= stride * block);
+        let step = step.unwrap_or(stride * block);
+        return (0..cells * block).step_by(step).map(|i| (i / block, i.to_string())).collect();
+    }
+    (0..cells)
+        .step_by(stride)
+        .map(|i| (i, if i * block < names.len() { name(names, i * block) } else { (i * block).to_string() }))
+        .collect()
+}
+
+/// The colour scale beside a map; the width and height it took.
+pub(super) fn draw_scale(
+    scene: &mut Scene,
+    at: (f64, f64),
+    height: f64,
+    range: (f64, f64),
+    label: &str,
+) -> (f64, f64) {
+    let bar = height.clamp(72.0, 220.0);
+    let steps = LEVELS as f64;
+    scene.items.push(Item::Cells(Cells {
+        x: at.0,
+        y: at.1,
+        cell: (12.0, bar / steps),
+        columns: 1,
+        paints: (0..LEVELS as u8).rev().map(Paint::Heat).collect(),
+        tips: Vec::new(),
+    }));
+    scene.frame(at, (12.0, bar));
+    let ticks = linear_ticks(range.0, range.1, (bar / 28.0) as usize);
+    let mut widest: f64 = 0.0;
+    for (tick, label) in ticks.iter().zip(labels(&ticks, false)) {
+        let y = at.1 + bar * (1.0 - (tick - range.0) / (range.1 - range.0));
+        scene.line(vec![(at.0 + 12.0, y), (at.0 + 16.0, y)], Paint::Axis, 1.0);
+        let text = Text::new(at.0 + 20.0, y + 4.0, 11.0, label);
+        widest = widest.max(text.width());
+        scene.text(text);
+    }
+    let mut width = 20.0 + widest;
+    let mut height = bar;
+    if !label.is_empty() {
+        // A label longer than the bar ends at its top instead of running out of the picture.
+        let text = Text::new(at.0 + width + 16.0, at.1, 12.0, fit(label, 12.0, bar.max(180.0)))
+            .paint(Paint::Soft)
+            .upward();
+        let length = text.width();
+        let middle = at.1 + bar.max(length) / 2.0;
+        height = bar.max(length);
+        scene.text(Text { y: middle, ..text }.anchor(Anchor::Middle));
+        width += 20.0;
+    }
+    let missing = scene.items.iter().any(|item| match item {
+        Item::Cells(cells) => cells.paints.contains(&Paint::Missing),
+        _ => false,
+    });
+    if missing {
+        let y = at.1 + height + 14.0;
+        scene.items.push(Item::Rect { x: at.0, y, w: 12.0, h: 12.0, paint: Paint::Missing });
+        let text = Text::new(at.0 + 20.0, y + 10.0, 11.0, "no value");
+        width = width.max(20.0 + text.width());
+        scene.text(text);
+        height += 26.0;
+    }
+    (width, height)
+}

@@ -1,0 +1,194 @@
+//! A model made ready to decode: its matrices packed, in f32 or in 8 bits.
+
+use crate::Result;
+use crate::model::{Param, Parameter, Transformer};
+use regard_kernels::{Isa, Mat, MatMut, Packed, RowScratch, quantize_rows};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::time::Instant;
+
+/// The number format of the matrix products.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// 32 bits.
+    #[default]
+    F32,
+    /// 8 bits, with a scale for each row of the weights and of the input.
+    Int8,
+}
+
+/// The numbers of one parameter, as they come from a file.
+#[derive(Clone, Debug)]
+pub enum Values<'a> {
+    /// As they are.
+    F32(Cow<'a, [f32]>),
+    /// In 8 bits, with a scale for each row.
+    Int8 {
+        /// Row by row.
+        values: Cow<'a, [i8]>,
+        /// One for each row.
+        scales: Vec<f32>,
+    },
+}
+
+/// A model ready to decode. Threads can share it.
+#[derive(Debug)]
+pub struct Engine {
+    model: Transformer,
+    isa: Isa,
+    precision: Precision,
+    /// By where they lie in the flat vector of weights.
+    matrices: HashMap<usize, Packed>,
+    vectors: HashMap<usize, Vec<f32>>,
+    bias: Option<Vec<f32>>,
+}
+
+impl Engine {
+    /// Packs the flat vector of weights. `bias` is what is added to the logits, one number a word.
+    ///
+    /// # Panics
+    /// If there are fewer weights than the model has.
+    pub fn new(
+        model: &Transformer,
+        weights: &[f32],
+        bias: Option<&[f32]>,
+        precision: Precision,
+        isa: Isa,
+    ) -> Self {
+        let mut engine = Self::empty(model.clone(), bias.map(<[f32]>::to_vec), precision, isa);
+        for parameter in model.parameters() {
+            engine.put(parameter, Values::F32(Cow::Borrowed(&weights[parameter.param.range()])));
+        }
+        engine
+    }
+
+    /// Packs one parameter after the other as `read` gives them, so that never more than one is held twice.
+    pub fn build<'a>(
+        model: &Transformer,
+        bias: Option<Vec<f32>>,
+        precision: Precision,
+        isa: Isa,
+        mut read: impl FnMut(&Parameter) -> Result<Values<'a>>,
+    ) -> Result<Self> {
+        let mut engine = Self::empty(model.clone(), bias, precision, isa);
+        for parameter in model.parameters() {
+            engine.put(parameter, read(parameter)?);
+        }
+        Ok(engine)
+    }
+
+    fn empty(model: Transformer, bias: Option<Vec<f32>>, precision: Precision, isa: Isa) -> Self {
+        Engine { model, isa, precision, matrices: HashMap::new(), vectors: HashMap::new(), bias }
+    }
+
+    fn put(&mut self, parameter: &Parameter, values: Values<'_>) {
+        let (at, [rows, cols]) = (parameter.param.offset, parameter.shape);
+        if !parameter.is_matrix() {
+            self.vectors.insert(at, widened(values, cols).into_owned());
+            return;
+        }
+        let packed = match (self.precision, values) {
+            (Precision::F32, values) => Packed::f32(self.isa, &widened(values, cols), rows, cols),
+            (Precision::Int8, Values::Int8 { values, scales }) => {
+                Packed::int8(self.isa, &values, &scales, cols)
+            }
+            (Precision::Int8, Values::F32(values)) => {
+                let (values, scales) = quantize_rows(&values, cols);
+                Packed::int8(self.isa, &values, &scales, cols)
+            }
+        };
+        self.matrices.insert(at, packed);
+    }
+
+    /// The layers.
+    pub fn model(&self) -> &Transformer {
+        &self.model
+    }
+
+    /// The number format of its products.
+    pub fn precision(&self) -> Precision {
+        self.precision
+    }
+
+    /// The instruction set it was packed for.
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
+    /// What is added to the logits.
+    pub fn bias(&self) -> Option<&[f32]> {
+        self.bias.as_deref()
+    }
+
+    /// How much memory its weights take.
+    pub fn bytes(&self) -> usize {
+        let vectors = self.vectors.values().chain(&self.bias).map(|v| 4 * v.len());
+        self.matrices.values().map(Packed::bytes).chain(vectors).sum()
+    }
+
+    /// The flat vector of weights again, as training and attention maps want it; in 8 bits, what is left of them.
+    pub fn weights(&self) -> Vec<f32> {
+        let mut weights = vec![0.0; self.model.parameters().len()];
+        for parameter in self.model.parameters() {
+            let to = &mut weights[parameter.param.range()];
+            match self.matrices.get(&parameter.param.offset) {
+                Some(matrix) => {
+                    let rows = to.chunks_exact_mut(parameter.shape[1].max(1));
+                    rows.enumerate().for_each(|(i, row)| matrix.read_row(i, row));
+                }
+                None => to.copy_from_slice(self.vector(parameter.param)),
+            }
+        }
+        weights
+    }
+
+    pub(super) fn matrix(&self, param: Param) -> &Packed {
+        &self.matrices[&param.offset]
+    }
+
+    pub(super) fn vector(&self, param: Param) -> &[f32] {
+        &self.vectors[&param.offset]
+    }
+}
+
+/// The numbers in f32.
+fn widened(values: Values<'_>, cols: usize) -> Cow<'_, [f32]> {
+    match values {
+        Values::F32(values) => values,
+        Values::Int8 { values, scales } => {
+            let rows = values.chunks_exact(cols.max(1)).zip(scales);
+            rows.flat_map(|(row, scale)| row.iter().map(move |&x| f32::from(x) * scale)).collect()
+        }
+    }
+}
+
+/// Multiplications a second of a product that never leaves the first cache, on so many threads: what the others are measured by.
+pub fn peak_speed(precision: Precision, isa: Isa, threads: usize) -> f64 {
+    const SIZE: (usize, usize, usize) = (12, 32, 256);
+    // Some milliseconds each; the best of many, because a core needs a while to reach its speed and others may disturb it.
+    const TIMES: usize = 1000;
+    const TRIALS: usize = 100;
+    let (m, n, k) = SIZE;
+    let ones = vec![1.0; n * k];
+    let packed = match precision {
+        Precision::F32 => Packed::f32(isa, &ones, n, k),
+        Precision::Int8 => Packed::int8(isa, &vec![1; n * k], &vec![1.0; n], k),
+    };
+    let work = || {
+        let (mut y, mut scratch) = (vec![0.0; m * n], RowScratch::default());
+        let rows = packed.rows(Mat::new(&ones[..m * k], m, k), &mut scratch);
+        let trial = |_| {
+            let start = Instant::now();
+            for _ in 0..TIMES {
+                packed.product(rows, 0..n, None, MatMut::new(&mut y, m, n));
+            }
+            (TIMES * m * n * k) as f64 / start.elapsed().as_secs_f64()
+        };
+        (0..TRIALS).map(trial).fold(0.0, f64::max)
+    };
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        work() + others.into_iter().map(|other| other.join().unwrap_or(0.0)).sum::<f64>()
+    })
+}

@@ -1,0 +1,165 @@
+//! The readers of model files on bytes of any kind, for the targets in `fuzz/`: a panic is a finding.
+
+use super::generation::GenerationConfig;
+use super::json::Keys;
+use super::tensor::{Tensor, width};
+use super::weights::Tensors;
+use super::{Languages, marian, safetensors, torch};
+use crate::counter::mix;
+use crate::model::Transformer;
+use crate::text::Tokenizer;
+use std::fs;
+use std::path::Path;
+
+/// Every tensor lies in the file, has no more numbers than it, and can be read or is refused.
+fn check(file: &[u8], tensors: &Tensors) {
+    for entry in tensors.values() {
+        let bytes = &file[entry.range.clone()];
+        let numbers: usize = entry.shape.iter().product();
+        assert!(numbers * width(entry.kind) <= file.len());
+        let tensor =
+            Tensor { kind: entry.kind, shape: &entry.shape, strides: entry.strides.as_deref(), bytes };
+        let mut to = vec![0.0; numbers];
+        let _ = tensor.read(&mut to);
+    }
+}
+
+/// A safetensors file.
+pub fn safetensors(file: &[u8]) {
+    if let Ok(tensors) = safetensors::read(file) {
+        check(file, &tensors);
+    }
+}
+
+/// A `pytorch_model.bin`.
+pub fn pytorch(file: &[u8]) {
+    if let Ok(tensors) = torch::read(file) {
+        check(file, &tensors);
+    }
+}
+
+/// The settings files of a folder: `config.json`, `generation_config.json`, `tokenizer_config.json`.
+pub fn config(text: &[u8]) {
+    let Ok(keys) = Keys::parse(Path::new("config.json"), text) else { return };
+    let _ = (keys.all::<GenerationConfig>(), keys.all::<Languages>(), marian::read_eos(&keys));
+    let Ok(config) = marian::read_config(&keys) else { return };
+    assert!(!marian::vocabulary_places(&config).is_empty());
+    let _ = marian::why_not(&config);
+    // Larger ones are compared with the weights before anything is made of them.
+    if config.encoder_layers.max(config.decoder_layers) <= 64
+        && let Ok(model) = Transformer::new(config)
+    {
+        assert!(!marian::places(&model).is_empty());
+    }
+}
+
+/// A `tokenizer.json`, which gets text of every kind to encode, and ids of every kind to decode.
+pub fn tokenizer(file: &[u8]) {
+    const TEXT: &str =
+        " ab  abab <unk>▁\t\u{200b}山 </s>\u{0}\u{10ffff}👩\u{200d}👧 12 ﬁ e\u{301} >>de<< a. ";
+    let Ok(json) = std::str::from_utf8(file) else { return };
+    let Ok(tokenizer) = Tokenizer::from_json(json.to_owned(), Path::new("tokenizer.json")) else { return };
+    // Its own text too, so that a file can meet its own pieces.
+    let own: String = json.chars().take(200).collect();
+    for text in [TEXT, "", &own] {
+        let Ok(ids) = tokenizer.encode(text) else { continue };
+        assert!(ids.iter().all(|&id| (id as usize) < tokenizer.size()));
+        assert_eq!(tokenizer.encode(text).ok(), Some(ids.clone()), "one text, one segmentation");
+        tokenizer.decode(&ids);
+        let _ = tokenizer.encode_dropout(text, 0.5, 1);
+    }
+    tokenizer.decode(&[0, 1, 2, 7, u32::MAX]);
+}
+
+/// Gives `read` the seeds in `fuzz/corpus/NAME` and then copies of them damaged at random: a short run of what `fuzz/` does at length, for
+/// tests. REGARD_FUZZ sets the number of copies.
+///
+/// # Panics
+/// If there are no seeds, or where `read` does.
+pub fn damage_seeds(name: &str, read: impl Fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
+    let mut files: Vec<_> =
+        fs::read_dir(folder).expect("a folder of seeds").filter_map(|file| Some(file.ok()?.path())).collect();
+    files.sort();
+    let seeds: Vec<Vec<u8>> = files.iter().filter_map(|file| fs::read(file).ok()).collect();
+    assert!(!seeds.is_empty(), "no seeds for {name}");
+    seeds.iter().for_each(|seed| read(seed));
+    let count = std::env::var("REGARD_FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(2000);
+    let mut random = Random(7);
+    for _ in 0..count {
+        read(&random.damage(&seeds));
+    }
+}
+
+/// Numbers that follow from a seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_add(1);
+        (mix(self.0) % n.max(1) as u64) as usize
+    }
+
+    fn byte(&mut self) -> u8 {
+        const ODD: [u8; 16] = *b"\x00\x01\x7f\x80\xff(.{}[]\"9-:,";
+        if self.below(2) == 0 { ODD[self.below(16)] } else { self.below(256) as u8 }
+    }
+
+    /// A few bytes changed, taken out, put in, repeated, or taken from another seed.
+    fn damage(&mut self, seeds: &[Vec<u8>]) -> Vec<u8> {
+        let mut file = seeds[self.below(seeds.len())].clone();
+        for _ in 0..=self.below(6) {
+            let at = self.below(file.len() + 1);
+            let end = (at + self.below(24)).min(file.len());
+            match self.below(8) {
+                0 | 1 if at < file.len() => file[at] = self.byte(),
+                2 => drop(file.drain(at..end)),
+                3 => file.insert(at, self.byte()),
+                4 => file.truncate(at),
+                5 => {
+                    let again = file[at..end].to_vec();
+                    let to = self.below(file.len() + 1);
+                    file.splice(to..to, again);
+                }
+                6 => {
+                    let other = &seeds[self.below(seeds.len())];
+                    let from = self.below(other.len());
+                    let part = other[from..(from + self.below(64)).min(other.len())].to_vec();
+                    file.splice(at..end, part);
+                }
+                _ => {
+                    let number = [0, 1, u64::MAX, 1 << 31, 1 << 32, 1 << 62, i64::MAX as u64][self.below(7)];
+                    let bytes = number.to_le_bytes();
+                    let width = [2usize, 4, 8][self.below(3)].min(file.len() - at);
+                    file[at..at + width].copy_from_slice(&bytes[..width]);
+                }
+            }
+        }
+        file
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::damage_seeds;
+
+    #[test]
+    fn settings_of_any_kind() {
+        damage_seeds("config", super::config);
+    }
+
+    #[test]
+    fn safetensors_of_any_kind() {
+        damage_seeds("safetensors", super::safetensors);
+    }
+
+    #[test]
+    fn pytorch_files_of_any_kind() {
+        damage_seeds("pickle", super::pytorch);
+    }
+
+    #[test]
+    fn tokenizers_of_any_kind() {
+        damage_seeds("tokenizer", super::tokenizer);
+    }
+}

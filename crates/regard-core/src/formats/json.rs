@@ -1,0 +1,96 @@
+//! The small JSON files of a model folder: read key by key, so that what is wrong can be named.
+
+use crate::replace::replace;
+use crate::{Error, Result, bounded};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// No file of settings is longer; what is read is bounded by it.
+const LONGEST: u64 = 4 << 20;
+
+/// An object in a file.
+#[derive(Debug)]
+pub(super) struct Keys {
+    path: PathBuf,
+    map: Map<String, Value>,
+}
+
+impl Keys {
+    /// Reads a file that holds one object.
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        Self::parse(path, &bounded::read(path, LONGEST)?)
+    }
+
+    /// The object of a file's text.
+    pub(super) fn parse(path: &Path, text: &[u8]) -> Result<Self> {
+        match serde_json::from_slice(text) {
+            Ok(Value::Object(map)) => Ok(Keys { path: path.to_path_buf(), map }),
+            Ok(_) => Err(Error::file(path, "an object { … } is expected")),
+            Err(e) => Err(Error::file(path, format!("not JSON: {e}"))),
+        }
+    }
+
+    /// The same, but no such file is an empty object.
+    pub(super) fn open_if_there(path: &Path) -> Result<Self> {
+        match path.try_exists() {
+            Ok(false) => Ok(Keys { path: path.to_path_buf(), map: Map::new() }),
+            _ => Self::open(path),
+        }
+    }
+
+    /// The value of `key`, unless it is missing or null.
+    pub(super) fn get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>> {
+        match self.map.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => serde_json::from_value(value.clone()).map(Some).map_err(|e| self.wrong(key, e)),
+        }
+    }
+
+    /// The value of `key`, which must be there.
+    pub(super) fn need<T: DeserializeOwned>(&self, key: &str) -> Result<T> {
+        self.get(key)?.ok_or_else(|| self.wrong(key, "is missing"))
+    }
+
+    /// The object as a structure; a key that does not fit is named.
+    pub(super) fn all<T: DeserializeOwned>(&self) -> Result<T> {
+        for (key, value) in &self.map {
+            let alone = Map::from_iter([(key.clone(), value.clone())]);
+            serde_json::from_value::<T>(alone.into()).map_err(|e| self.wrong(key, e))?;
+        }
+        serde_json::from_value(self.map.clone().into()).map_err(|e| Error::file(&self.path, e.to_string()))
+    }
+
+    /// The object under `key`; its own keys are named after it.
+    pub(super) fn object(&self, key: &str) -> Result<Keys> {
+        Ok(Keys { path: self.path.clone(), map: self.need(key)? })
+    }
+
+    /// An error about `key`.
+    pub(super) fn wrong(&self, key: &str, message: impl std::fmt::Display) -> Error {
+        Error::file(&self.path, format!("{key}: {message}"))
+    }
+
+    /// The file.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether `key` is there, be it null.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.map.contains_key(key)
+    }
+
+    /// Whether there is nothing in it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.map.is_empty()
+    }
+}
+
+/// Writes a value as a file of settings.
+pub(super) fn write(path: &Path, value: &impl Serialize) -> Result<()> {
+    let text = serde_json::to_string_pretty(value).map_err(|e| Error::file(path, e.to_string()))?;
+    replace(path, |to| writeln!(to, "{text}"))
+}

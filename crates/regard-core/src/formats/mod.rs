@@ -1,0 +1,445 @@
+//! Model folders.
+//!
+//! A model is a MarianMT directory, which `transformers` and CTranslate2 read as well: `config.json`,
+//! `generation_config.json`, `model.safetensors`, `tokenizer.json` (and `target_tokenizer.json` if the vocabularies
+//! are separate; or the `.spm` files and `vocab.json` of published models) and `tokenizer_config.json`. Weights are also read from
+//! `pytorch_model.bin`, and from several files with an index; [`resolve`] finds models by their names on the Hugging Face hub. A model that
+//! this format cannot express has the same files under
+//! `model_type: regard`; [`Model::why_not_marian`] says why.
+
+mod average;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
+mod generation;
+mod hub;
+mod json;
+mod marian;
+mod pickle;
+mod safetensors;
+mod tensor;
+mod torch;
+mod weights;
+mod zip;
+
+pub use average::{average, average_with};
+pub use generation::GenerationConfig;
+pub use hub::resolve;
+pub use safetensors::Precision;
+
+use crate::decode::{self, Engine, Values};
+use crate::model::{Combine, EncoderKind, ModelConfig, Parameter, Positions, Side, Transformer};
+use crate::text::{self, TokenizerPair};
+use crate::{Error, Isa, Result};
+use json::Keys;
+use marian::{Place, WrittenConfig};
+use safetensors::Writable;
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+use tensor::Tensor;
+use weights::Weights;
+
+const CONFIG: &str = "config.json";
+const GENERATION: &str = "generation_config.json";
+const WEIGHTS: &str = weights::SAFETENSORS;
+const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
+
+/// Everything that is needed to translate.
+#[derive(Clone, Debug)]
+pub struct Model {
+    /// The layers.
+    pub transformer: Transformer,
+    /// Their weights.
+    pub weights: Vec<f32>,
+    /// Text to ids and back.
+    pub tokenizers: TokenizerPair,
+    /// From what to what it translates.
+    pub languages: Languages,
+    /// How it wants to be searched.
+    pub generation: GenerationConfig,
+    /// What is added to the logits; `None` is zero.
+    pub final_logits_bias: Option<Vec<f32>>,
+}
+
+/// The languages of a model, as the user named them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Languages {
+    /// What it reads, for example `en`.
+    #[serde(rename = "source_lang")]
+    pub source: Option<String>,
+    /// What it writes, for example `de`.
+    #[serde(rename = "target_lang")]
+    pub target: Option<String>,
+}
+
+impl Languages {
+    /// These, and where there is none, those of `other`.
+    pub fn or(self, other: Self) -> Self {
+        Languages { source: self.source.or(other.source), target: self.target.or(other.target) }
+    }
+}
+
+/// What a model folder says about itself, besides the model.
+#[derive(Clone, Debug, Serialize)]
+pub struct Description {
+    /// `marian` or `regard`.
+    pub model_type: &'static str,
+    /// Why the Marian format cannot express it; empty if it can.
+    pub why_not_marian: Vec<String>,
+    /// The precision that most of the weights are stored in.
+    pub precision: Precision,
+    /// The size of the file of weights.
+    pub weight_bytes: u64,
+}
+
+impl Model {
+    /// Reads a model folder.
+    pub fn load(folder: &Path) -> Result<Self> {
+        let (model, file) = Self::open(folder)?;
+        let weights = read_weights(&model.transformer, &file)?;
+        Ok(Model { weights, ..model })
+    }
+
+    /// Reads a model folder and packs its weights, which are then not in the model; in the precision they are stored in, if none is
+    /// asked for. Never more than one matrix is held twice.
+    pub fn load_engine(
+        folder: &Path,
+        precision: Option<decode::Precision>,
+        isa: Isa,
+    ) -> Result<(Self, Engine)> {
+        let (model, file) = Self::open(folder)?;
+        let stored = match stored_precision(&file) {
+            Precision::Int8 => decode::Precision::Int8,
+            _ => decode::Precision::F32,
+        };
+        check_places(&model.transformer, &file)?;
+        let (precision, bias) = (precision.unwrap_or(stored), model.final_logits_bias.clone());
+        let config = model.transformer.config();
+        let engine = Engine::build(&model.transformer, bias, precision, isa, |parameter| {
+            let places = marian::places_of(parameter, config);
+            match precision {
+                decode::Precision::Int8 => read_values(parameter, &places, &file),
+                decode::Precision::F32 => {
+                    read_floats(parameter, &places, &file).map(|v| Values::F32(v.into()))
+                }
+            }
+        })?;
+        Ok((model, engine))
+    }
+
+    /// Everything but the weights, and these.
+    fn open(folder: &Path) -> Result<(Self, Weights)> {
+        let (keys, config) = read_config(folder)?;
+        let file = Weights::open(folder)?;
+        check_sizes(&config, &file)?;
+        let transformer = Transformer::new(config)?;
+        let tokenizers = TokenizerPair::load(folder)?;
+        check_tokenizers(&tokenizers, transformer.config(), marian::read_eos(&keys)?)
+            .map_err(|(tokenizer, message)| Error::file(folder.join(tokenizer), message))?;
+        let languages = Keys::open_if_there(&folder.join(TOKENIZER_CONFIG))?.all()?;
+        let generation = read_generation(folder, &keys)?;
+        let final_logits_bias = read_bias(transformer.config().target_vocabulary, &file)?;
+        let weights = Vec::new();
+        Ok((Model { transformer, weights, tokenizers, languages, generation, final_logits_bias }, file))
+    }
+
+    /// Writes a model folder, each file beside its place and renamed. If `generation` says nothing at all,
+    /// [`GenerationConfig::standard`] is written.
+    pub fn save(&self, folder: &Path, precision: Precision) -> Result<()> {
+        let config = self.transformer.config();
+        let target = self.tokenizers.target();
+        check_tokenizers(&self.tokenizers, config, Some(target.eos()))
+            .map_err(|(tokenizer, message)| Error::file(folder.join(tokenizer), message))?;
+        fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
+        self.tokenizers.save(folder)?;
+        json::write(&folder.join(TOKENIZER_CONFIG), &self.tokenizer_config())?;
+        let standard = GenerationConfig::standard(target.pad(), target.eos(), config.max_positions);
+        let silent = self.generation == GenerationConfig::default();
+        json::write(&folder.join(GENERATION), if silent { &standard } else { &self.generation })?;
+        let bias = self.final_logits_bias.as_deref();
+        write_weights(&self.transformer, &self.weights, bias, &folder.join(WEIGHTS), precision)?;
+        // Last: a new folder is a model from here on, and not before.
+        json::write(&folder.join(CONFIG), &WrittenConfig::new(config, target.eos(), precision))
+    }
+
+    fn tokenizer_config(&self) -> serde_json::Value {
+        let mut config = self.tokenizers.hugging_face_config(self.transformer.config().max_positions);
+        let languages = [("source_lang", &self.languages.source), ("target_lang", &self.languages.target)];
+        for (key, language) in languages {
+            if let Some(language) = language {
+                config[key] = language.as_str().into();
+            }
+        }
+        config
+    }
+
+    /// The shape of a folder's model, without its weights.
+    pub fn config(folder: &Path) -> Result<ModelConfig> {
+        Ok(read_config(folder)?.1)
+    }
+
+    /// What a folder's model adds to the logits of its `words`.
+    pub fn output_bias(folder: &Path, words: usize) -> Result<Option<Vec<f32>>> {
+        read_bias(words, &Weights::open(folder)?)
+    }
+
+    /// Writes a file of weights alone, beside its place and renamed.
+    pub fn save_weights(
+        transformer: &Transformer,
+        weights: &[f32],
+        file: &Path,
+        precision: Precision,
+    ) -> Result<()> {
+        write_weights(transformer, weights, transformer.output_bias(), file, precision)
+    }
+
+    /// Why `transformers` and CTranslate2 could not run a model of this shape; empty if they can.
+    pub fn why_not_marian(config: &ModelConfig) -> Vec<String> {
+        marian::why_not(config)
+    }
+
+    /// How a folder stores its model.
+    pub fn describe(folder: &Path) -> Result<Description> {
+        let (_, config) = read_config(folder)?;
+        let file = Weights::open(folder)?;
+        let (mut why_not_marian, precision) = (marian::why_not(&config), stored_precision(&file));
+        if precision == Precision::Int8 {
+            why_not_marian.push("weights in 8 bits: Marian has f32, bf16 and f16".into());
+        }
+        Ok(Description {
+            model_type: if why_not_marian.is_empty() { marian::MARIAN } else { marian::REGARD },
+            why_not_marian,
+            precision,
+            weight_bytes: file.bytes() as u64,
+        })
+    }
+}
+
+/// The precision that most of the weights are stored in.
+fn stored_precision(file: &Weights) -> Precision {
+    match file.kinds().into_iter().max_by_key(|(_, numbers)| *numbers) {
+        Some(("BF16", _)) => Precision::Bf16,
+        Some(("F16", _)) => Precision::F16,
+        Some(("I8", _)) => Precision::Int8,
+        _ => Precision::F32,
+    }
+}
+
+fn read_config(folder: &Path) -> Result<(Keys, ModelConfig)> {
+    if !folder.is_dir() {
+        let message =
+            format!("no such folder; a model is a folder with {CONFIG}, {WEIGHTS} and tokenizer.json");
+        return Err(Error::file(folder, message));
+    }
+    if !folder.join(CONFIG).exists() && folder.join("cache").join("lock").exists() {
+        let message = "is not a model yet: the training run in this folder has not reached its first step";
+        return Err(Error::file(folder, message));
+    }
+    let keys = Keys::open(&folder.join(CONFIG))?;
+    let config = marian::read_config(&keys)?;
+    Ok((keys, config))
+}
+
+/// How the model wants to be searched; `keys` are those of [`CONFIG`].
+fn read_generation(folder: &Path, keys: &Keys) -> Result<GenerationConfig> {
+    let file = Keys::open_if_there(&folder.join(GENERATION))?;
+    let generation: GenerationConfig = if !file.is_empty() {
+        file.all()?
+    } else {
+        // Older folders have the search in the configuration of the model, and there the end is forced unless a null says no.
+        let mut generation: GenerationConfig = keys.all()?;
+        if !keys.has("forced_eos_token_id") {
+            generation.forced_eos_token_id = marian::read_eos(keys)?;
+        }
+        generation
+    };
+    Ok(generation.or(GenerationConfig::implied()))
+}
+
+/// The vocabularies have the sizes of the embeddings, and padding comes last. An error has the tokenizer's file.
+fn check_tokenizers(
+    tokenizers: &TokenizerPair,
+    config: &ModelConfig,
+    eos: Option<u32>,
+) -> std::result::Result<(), (&'static str, String)> {
+    let (source_file, target_file) = tokenizers.vocabulary_files();
+    for (file, tokenizer, words) in [
+        (source_file, tokenizers.source(), config.source_vocabulary),
+        (target_file, tokenizers.target(), config.target_vocabulary),
+    ] {
+        let size = tokenizer.size();
+        if size != words {
+            return Err((file, format!("the vocabulary has {size} pieces, but the embeddings have {words}")));
+        }
+        if tokenizer.pad() as usize != size - 1 {
+            let message =
+                format!("{} is {}, but must be the last id, {}", text::PAD, tokenizer.pad(), size - 1);
+            return Err((file, message));
+        }
+        if let Some(eos) = eos.filter(|&eos| eos != tokenizer.eos()) {
+            let message =
+                format!("{} is {}, but eos_token_id of the model is {eos}", text::EOS, tokenizer.eos());
+            return Err((file, message));
+        }
+    }
+    Ok(())
+}
+
+/// The file has room for a model of this configuration, so that making one allocates no more than the file warrants.
+fn check_sizes(config: &ModelConfig, file: &Weights) -> Result<()> {
+    let refuse = |message: String| Err(Error::file(file.path(), message));
+    for place in marian::vocabulary_places(config) {
+        find(&place, file)?;
+    }
+    for (stack, layers) in [("encoder", config.encoder_layers), ("decoder", config.decoder_layers)] {
+        if layers > file.len() {
+            return refuse(format!("{} tensors cannot be {layers} {stack} layers", file.len()));
+        }
+        let next = format!("model.{stack}.layers.{layers}.fc1.weight");
+        if file.tensor(&next).is_some() {
+            return refuse(format!("{next} is there, but {CONFIG} says {stack}_layers {layers}"));
+        }
+    }
+    let d = config.d_model as u128;
+    let sides = [Side::Source, Side::Target];
+    let heads = sides.map(|side| config.head_shape(side));
+    let d_k = heads.iter().map(|heads| heads.d_k).max().unwrap_or(0);
+    let positions = match config.positions {
+        Positions::Learned => config.max_positions as u128 * d,
+        Positions::Relative => (2 * config.relative_reach as u128 + 1) * d_k as u128,
+        Positions::Sinusoidal | Positions::None => 0,
+    };
+    let joined = if config.combine == Combine::Concatenate { 2 * d * d } else { 0 };
+    let mixing = match config.encoder {
+        EncoderKind::Attention | EncoderKind::Window => 0,
+        EncoderKind::Recurrent => 3 * d * d,
+        EncoderKind::Convolutional => config.kernel_width as u128 * d * d,
+    };
+    let rows = heads.iter().flat_map(|heads| [heads.keys(), heads.values()]);
+    let rows = rows.chain(sides.map(|side| config.feed_forward_width(side)));
+    let projections = rows.map(|rows| rows as u128 * d);
+    let largest = projections.chain([positions, joined, mixing]).max().unwrap_or(0);
+    let numbers = file.most_numbers() as u128;
+    if largest > numbers {
+        return refuse(format!(
+            "{CONFIG} describes a matrix of {largest} numbers, but the file has {numbers} at most"
+        ));
+    }
+    Ok(())
+}
+
+/// The tensor of a place, which must be there in the right shape, and its name.
+fn find<'a>(place: &'a Place, file: &'a Weights) -> Result<(&'a str, Tensor<'a>)> {
+    let mut names = std::iter::once(place.name.as_str()).chain(place.also.iter().copied());
+    let found = names.find_map(|name| Some((name, file.tensor(name)?)));
+    let Some((name, tensor)) = found else {
+        let message = format!("tensor {} of shape {:?} is missing", place.name, place.shape);
+        return Err(Error::file(file.path(), message));
+    };
+    if tensor.shape != place.shape {
+        let problem =
+            format!("has the shape {:?}, but {:?} is expected from {CONFIG}", tensor.shape, place.shape);
+        return Err(file.wrong(name, problem));
+    }
+    Ok((name, tensor))
+}
+
+/// All tensors of the model are there, and no more numbers are needed than the files have: tensors of theirs may share their numbers,
+/// ours do not.
+fn check_places(model: &Transformer, file: &Weights) -> Result<()> {
+    let (mut counted, mut needed) = (HashSet::new(), 0);
+    for place in marian::places(model) {
+        let (name, _) = find(&place, file)?;
+        if counted.insert(name.to_owned()) {
+            needed += place.range.len();
+        }
+    }
+    let most = file.most_numbers();
+    if needed > most {
+        let message = format!("{CONFIG} describes {needed} weights, but there are {most} at most");
+        return Err(Error::file(file.path(), message));
+    }
+    Ok(())
+}
+
+fn read_weights(model: &Transformer, file: &Weights) -> Result<Vec<f32>> {
+    check_places(model, file)?;
+    let mut weights = vec![0.0; model.parameters().len()];
+    for place in marian::places(model) {
+        let (name, tensor) = find(&place, file)?;
+        file.read(name, tensor, &mut weights[place.range.clone()])?;
+    }
+    Ok(weights)
+}
+
+/// The numbers of one parameter from the tensors that it is made of.
+fn read_floats(parameter: &Parameter, places: &[Place], file: &Weights) -> Result<Vec<f32>> {
+    let (start, mut values) = (parameter.param.range().start, vec![0.0; parameter.param.len]);
+    for place in places {
+        let (name, tensor) = find(place, file)?;
+        file.read(name, tensor, &mut values[place.range.start - start..place.range.end - start])?;
+    }
+    Ok(values)
+}
+
+/// The same as they are stored: in 8 bits, if they are all so.
+fn read_values(parameter: &Parameter, places: &[Place], file: &Weights) -> Result<Values<'static>> {
+    let (mut values, mut scales) = (Vec::with_capacity(parameter.param.len), Vec::new());
+    for place in places {
+        let (name, tensor) = find(place, file)?;
+        match file.read_int8(name, tensor)? {
+            Some((these, of_these)) => {
+                values.extend(these);
+                scales.extend(of_these);
+            }
+            None => return Ok(Values::F32(read_floats(parameter, places, file)?.into())),
+        }
+    }
+    Ok(Values::Int8 { values: values.into(), scales })
+}
+
+fn read_bias(words: usize, file: &Weights) -> Result<Option<Vec<f32>>> {
+    let name = marian::BIAS;
+    let Some(tensor) = file.tensor(name) else { return Ok(None) };
+    if tensor.shape != [1, words] && tensor.shape != [words] {
+        let problem = format!("has the shape {:?}, but [1, {words}] is expected", tensor.shape);
+        return Err(file.wrong(name, problem));
+    }
+    let mut bias = vec![0.0; words];
+    tensor.read(&mut bias).map_err(|problem| file.wrong(name, problem))?;
+    Ok(bias.iter().any(|&x| x != 0.0).then_some(bias))
+}
+
+fn write_weights(
+    model: &Transformer,
+    weights: &[f32],
+    bias: Option<&[f32]>,
+    file: &Path,
+    precision: Precision,
+) -> Result<()> {
+    let (words, size) = (model.config().target_vocabulary, model.parameters().len());
+    let refuse = |message| Err(Error::Input { operation: "saving a model", message });
+    if weights.len() != size {
+        return refuse(format!("there are {} weights, but the model has {size}", weights.len()));
+    }
+    let zeros = vec![0.0; words];
+    let bias = bias.unwrap_or(&zeros);
+    if bias.len() != words {
+        return refuse(format!("{} has {} numbers for {words} words", marian::BIAS, bias.len()));
+    }
+    let mut tensors =
+        vec![Writable { name: marian::BIAS.into(), shape: vec![1, words], values: bias, matrix: false }];
+    for parameter in model.parameters() {
+        let matrix = parameter.is_matrix();
+        let places = marian::places_of(parameter, model.config()).into_iter();
+        tensors.extend(places.map(|Place { name, shape, range, .. }| Writable {
+            name,
+            shape,
+            values: &weights[range],
+            matrix,
+        }));
+    }
+    tensors.sort_by(|a, b| a.name.cmp(&b.name));
+    safetensors::write(file, &tensors, precision)
+}

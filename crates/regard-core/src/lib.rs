@@ -1,0 +1,23 @@
+//! Everything that inference needs: text, model, decoding, model folders, the translator.
+
+// Raw text to ids and back: normalisation, training a tokenizer, `tokenizer.json`.
+pub mod text;
+// Sentences laid end to end without padding: what a model computes on.
+pub mod batch;
+// The Transformer: configuration, parameters, wiring.
+pub mod model;
+// Search: greedy, beam and sampling, with key/value caches.
+pub mod decode;
+// Model folders: MarianMT directories, safetensors.
+pub mod formats;
+// Text in, text out.
+pub mod translator;
+// Random numbers by counter.
+pub mod counter;
+pub mod bounded;
+mod error;
+mod replace;
+
+pub use error::{Error, Result};
+pub use regard_kernels::{Isa, IsaError, Key, Products};
+pub use replace::replace;

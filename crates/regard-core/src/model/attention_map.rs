@@ -1,0 +1,82 @@
+//! The weights of attention, as people look at them.
+
+/// Which attention a map shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AttentionKind {
+    /// Source over source.
+    Encoder,
+    /// Target over target.
+    Decoder,
+    /// Target over source.
+    Cross,
+}
+
+/// The weights of all heads of one attention for one sentence: `[heads, rows, columns]`, each row summing to one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AttentionMap {
+    /// Which attention.
+    pub kind: AttentionKind,
+    /// Counted through the stack, from 0.
+    pub layer: usize,
+    /// How many heads.
+    pub heads: usize,
+    /// Tokens that attend.
+    pub rows: usize,
+    /// Tokens attended to.
+    pub columns: usize,
+    /// The weights.
+    pub weights: Vec<f32>,
+}
+
+impl AttentionMap {
+    /// The weights of one head, `[rows, columns]`.
+    ///
+    /// # Panics
+    /// If there is no such head.
+    pub fn head(&self, head: usize) -> &[f32] {
+        &self.weights[head * self.rows * self.columns..][..self.rows * self.columns]
+    }
+
+    /// All heads on average.
+    pub fn mean(&self) -> Vec<f32> {
+        let size = self.rows * self.columns;
+        let share = 1.0 / self.heads as f32;
+        (0..size).map(|i| (0..self.heads).map(|h| self.weights[h * size + i]).sum::<f32>() * share).collect()
+    }
+
+    /// How clearly its rows point at different tokens, all heads on average, in nats: the mutual information of rows and columns.
+    /// 0 if every row looks the same, be it at everything or at one token; ln(n) if each of n rows looks at a token of its own.
+    pub fn sharpness(&self) -> f64 {
+        let weights = self.mean();
+        let entropy = |p: &[f64]| -p.iter().filter(|&&x| x > 0.0).map(|x| x * x.ln()).sum::<f64>();
+        let mut all = vec![0.0; self.columns];
+        let mut of_rows = 0.0;
+        for row in weights.chunks(self.columns.max(1)) {
+            let row: Vec<f64> = row.iter().map(|&x| f64::from(x)).collect();
+            all.iter_mut().zip(&row).for_each(|(sum, x)| *sum += x / self.rows as f64);
+            of_rows += entropy(&row) / self.rows as f64;
+        }
+        entropy(&all) - of_rows
+    }
+}
+
+/// The map of one kind whose rows point most clearly at different tokens: the layer to show first. `None` if there is none of
+/// that kind.
+///
+/// ```
+/// use regard_core::model::{AttentionKind::Cross, AttentionMap, sharpest};
+/// let map = |layer, weights: [f32; 4]| AttentionMap {
+///     kind: Cross, layer, heads: 1, rows: 2, columns: 2, weights: weights.to_vec(),
+/// };
+/// let maps = [
+///     map(0, [0.6, 0.4, 0.4, 0.6]), // diffuse
+///     map(1, [0.1, 0.9, 0.9, 0.1]), // each row at a token of its own
+///     map(2, [0.0, 1.0, 0.0, 1.0]), // both at the same token
+/// ];
+/// assert_eq!(sharpest(&maps, Cross).unwrap().layer, 1);
+/// ```
+pub fn sharpest(maps: &[AttentionMap], kind: AttentionKind) -> Option<&AttentionMap> {
+    let of_kind = maps.iter().filter(|map| map.kind == kind);
+    of_kind.max_by(|a, b| a.sharpness().total_cmp(&b.sharpness()))
+}

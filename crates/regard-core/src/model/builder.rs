@@ -1,0 +1,156 @@
+//! The layers of a configuration, and where their parameters lie.
+
+use super::config::{Combine, Direction, EncoderKind, ModelConfig, Positions};
+use super::layers::{
+    ConvolutionLayer, CrossAttentionLayer, EmbeddingLayer, FeedForwardLayer, HeadShape, LinearLayer, Mixing,
+    NormLayer, RecurrentLayer, RelativePositions, SelfAttentionLayer, Side,
+};
+use super::parameters::{Initial, Param, Parameters, RELATIVE};
+use regard_kernels::Mask;
+
+/// Lays parameters out while the layers are made.
+pub(super) struct Builder<'a> {
+    config: &'a ModelConfig,
+    /// Whose layers are being made.
+    side: Side,
+    parameters: Parameters,
+}
+
+impl<'a> Builder<'a> {
+    pub(super) fn new(config: &'a ModelConfig) -> Self {
+        Builder { config, side: Side::Source, parameters: Parameters::default() }
+    }
+
+    /// The layers that follow are this side's; the first are the source's.
+    pub(super) fn go_on_with(&mut self, side: Side) {
+        self.side = side;
+    }
+
+    /// All that was laid out.
+    pub(super) fn into_parameters(self) -> Parameters {
+        self.parameters
+    }
+
+    fn linear(&mut self, name: &str, rows: usize, input: usize) -> LinearLayer {
+        self.linear_like(name, rows, input, rows)
+    }
+
+    /// A linear layer that begins as if it were a part of one with `fan_out` rows.
+    fn linear_like(&mut self, name: &str, rows: usize, input: usize, fan_out: usize) -> LinearLayer {
+        let initial = Initial::Glorot { fan_out };
+        LinearLayer {
+            weight: self.parameters.add(format!("{name}.weight"), [rows, input], initial),
+            bias: self.parameters.add(format!("{name}.bias"), [1, rows], Initial::Zero),
+        }
+    }
+
+    pub(super) fn norm(&mut self, name: &str) -> NormLayer {
+        let d = self.config.d_model;
+        NormLayer {
+            gamma: self.parameters.add(format!("{name}.weight"), [1, d], Initial::One),
+            beta: self.parameters.add(format!("{name}.bias"), [1, d], Initial::Zero),
+        }
+    }
+
+    pub(super) fn words(&mut self, name: &str, words: usize) -> Param {
+        let d = self.config.d_model;
+        let deviation = if self.config.scale_embeddings { (d as f32).powf(-0.5) } else { 1.0 };
+        self.parameters.add(name, [words, d], Initial::Normal { deviation, pad: true })
+    }
+
+    pub(super) fn embedding(&mut self, side: Side, table: Param) -> EmbeddingLayer {
+        let d = self.config.d_model;
+        let name = match side {
+            Side::Source => "encoder",
+            Side::Target => "decoder",
+        };
+        let positions = (self.config.positions == Positions::Learned).then(|| {
+            let initial = Initial::Normal { deviation: 0.02, pad: false };
+            self.parameters.add(format!("{name}.positions"), [self.config.max_positions, d], initial)
+        });
+        let joined = (self.config.combine == Combine::Concatenate)
+            .then(|| self.linear(&format!("{name}.joined"), d, 2 * d));
+        EmbeddingLayer { side, table, positions, joined }
+    }
+
+    pub(super) fn mixing(&mut self, layer: usize) -> Mixing {
+        let name = |kind: &str| format!("encoder.layers.{layer}.{kind}");
+        match self.config.encoder {
+            EncoderKind::Attention | EncoderKind::Window => {
+                let mask = Mask { causal: false, window: self.config.encoder_window() };
+                Mixing::Attention(self.self_attention(&name("self_attn"), layer, mask))
+            }
+            EncoderKind::Recurrent => Mixing::Recurrent(self.recurrent(&name("recurrent"))),
+            EncoderKind::Convolutional => {
+                Mixing::Convolution(self.convolution(&name("convolution"), self.config.dilation(layer)))
+            }
+        }
+    }
+
+    /// Gates begin as matrices of their own, so that the state neither fades nor grows in the first steps.
+    fn recurrent(&mut self, name: &str) -> RecurrentLayer {
+        let d = self.config.d_model;
+        let both = self.config.encoder_direction == Direction::Both;
+        let (directions, h) = if both { (2, d / 2) } else { (1, d) };
+        RecurrentLayer {
+            input: self.linear_like(&format!("{name}.input"), directions * 3 * h, d, h),
+            forward: self.linear_like(&format!("{name}.forward"), 3 * h, h, h),
+            backward: both.then(|| self.linear_like(&format!("{name}.backward"), 3 * h, h, h)),
+            out: self.linear(&format!("{name}.out"), d, d),
+            norm: self.norm(&format!("{name}_norm")),
+        }
+    }
+
+    fn convolution(&mut self, name: &str, dilation: usize) -> ConvolutionLayer {
+        let (d, width) = (self.config.d_model, self.config.kernel_width);
+        ConvolutionLayer {
+            width,
+            dilation,
+            kernel: self.linear(&format!("{name}.kernel"), d, width * d),
+            out: self.linear(&format!("{name}.out"), d, d),
+            norm: self.norm(&format!("{name}_norm")),
+        }
+    }
+
+    pub(super) fn self_attention(&mut self, name: &str, layer: usize, mask: Mask) -> SelfAttentionLayer {
+        let (d, heads) = (self.config.d_model, self.config.head_shape(self.side));
+        let HeadShape { d_k, .. } = heads;
+        let reach = self.config.relative_reach;
+        SelfAttentionLayer {
+            layer,
+            qkv: self.linear(&format!("{name}.qkv"), 2 * heads.keys() + heads.values(), d),
+            out: self.linear(&format!("{name}.out"), d, heads.values()),
+            norm: self.norm(&format!("{name}_norm")),
+            mask,
+            relative: (self.config.positions == Positions::Relative).then(|| RelativePositions {
+                table: self.parameters.add(
+                    format!("{name}{RELATIVE}"),
+                    [2 * reach + 1, d_k],
+                    Initial::Glorot { fan_out: 2 * reach + 1 },
+                ),
+                reach,
+            }),
+        }
+    }
+
+    pub(super) fn cross_attention(&mut self, name: &str, layer: usize) -> CrossAttentionLayer {
+        let (d, heads) = (self.config.d_model, self.config.head_shape(self.side));
+        let all = 2 * heads.keys() + heads.values();
+        CrossAttentionLayer {
+            layer,
+            q: self.linear_like(&format!("{name}.q"), heads.keys(), d, all),
+            kv: self.linear_like(&format!("{name}.kv"), heads.keys() + heads.values(), d, all),
+            out: self.linear(&format!("{name}.out"), d, heads.values()),
+            norm: self.norm(&format!("{name}_norm")),
+        }
+    }
+
+    pub(super) fn feed_forward(&mut self, name: &str) -> FeedForwardLayer {
+        let (d, d_ff) = (self.config.d_model, self.config.feed_forward_width(self.side));
+        FeedForwardLayer {
+            up: self.linear(&format!("{name}.up"), d_ff, d),
+            down: self.linear(&format!("{name}.down"), d, d_ff),
+            norm: self.norm(&format!("{name}_norm")),
+        }
+    }
+}

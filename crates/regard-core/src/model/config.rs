@@ -1,0 +1,496 @@
+//! What a model looks like, field by field.
+
+use super::layers::{HeadShape, Side};
+use crate::{Error, Result};
+use regard_kernels::Activation;
+use serde::{Deserialize, Serialize};
+
+/// Where a layer is normalised.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NormPlace {
+    /// `LayerNorm(x + f(x))`, the paper's.
+    #[default]
+    Post,
+    /// `x + f(LayerNorm(x))`, with one more norm at the end of each stack.
+    Pre,
+}
+
+/// How the model knows the order of its tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Positions {
+    /// Sines in the first half of the columns and cosines in the second: the paper's, its columns reordered.
+    #[default]
+    Sinusoidal,
+    /// A learned vector for each position up to `max_positions`.
+    Learned,
+    /// A learned vector for each distance between query and key, in every self-attention.
+    Relative,
+    /// Not at all.
+    None,
+}
+
+/// How a position vector joins the token's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Combine {
+    /// Added, as in the paper.
+    #[default]
+    Add,
+    /// Put beside it and projected back to `d_model` by a learned matrix, so that the embeddings can still be tied.
+    Concatenate,
+}
+
+/// How the tokens of the source get to know each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EncoderKind {
+    /// Self-attention, the paper's: `y_t = f(x_t, X, X)`.
+    #[default]
+    Attention,
+    /// Self-attention within a window; the decoder's is not restricted.
+    Window,
+    /// A gated recurrent unit: `y_t = f(y_{t-1}, x_t)`.
+    Recurrent,
+    /// A convolution over neighbouring tokens: `y_t = f(x_{t-1}, x_t, x_{t+1})`.
+    Convolutional,
+}
+
+impl EncoderKind {
+    /// Its name in settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            EncoderKind::Attention => "attention",
+            EncoderKind::Window => "window",
+            EncoderKind::Recurrent => "recurrent",
+            EncoderKind::Convolutional => "convolutional",
+        }
+    }
+}
+
+/// Which way a recurrent encoder reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// From the beginning and from the end, each with half of the width.
+    #[default]
+    Both,
+    /// From the beginning alone.
+    Forward,
+}
+
+/// Which of the three vocabulary matrices (source, target, output) are one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tying {
+    /// All three, the paper's; needs one vocabulary for both languages.
+    #[default]
+    ThreeWay,
+    /// Target and output.
+    Decoder,
+    /// None.
+    None,
+}
+
+/// A named size of model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Preset {
+    /// 128 wide, 4 heads, 4 + 4 layers, d_ff 256.
+    Tiny,
+    /// 512 wide, 4 heads, 6 + 6 layers, d_ff 1024.
+    Small,
+    /// The paper's base: 512 wide, 8 heads, 6 + 6 layers, d_ff 2048.
+    Base,
+    /// The paper's big: 1024 wide, 16 heads, 6 + 6 layers, d_ff 4096, dropout 0.3.
+    Big,
+}
+
+/// The shape of a Transformer. The default is the paper's base model, but for the vocabularies, which have none.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ModelConfig {
+    /// Words the encoder knows, the padding token included; padding is the last.
+    pub source_vocabulary: usize,
+    /// Words the decoder knows, the padding token included; padding is the last, and the decoder's start.
+    pub target_vocabulary: usize,
+    /// Width of the vectors between layers.
+    pub d_model: usize,
+    /// Attention heads.
+    pub heads: usize,
+    /// Attention heads of the decoder; as many as `heads` if not given.
+    pub decoder_heads: Option<usize>,
+    /// Width of a head's queries and keys; `d_model / heads` if not given.
+    pub d_k: Option<usize>,
+    /// Width of a head's values; `d_model / heads` if not given.
+    pub d_v: Option<usize>,
+    /// Width inside the feed-forward layers.
+    pub d_ff: usize,
+    /// Width inside the feed-forward layers of the decoder; `d_ff` if not given.
+    pub decoder_d_ff: Option<usize>,
+    /// Layers of the encoder.
+    pub encoder_layers: usize,
+    /// Layers of the decoder.
+    pub decoder_layers: usize,
+    /// Where layers are normalised.
+    pub norm: NormPlace,
+    /// ε of the layer norms.
+    pub norm_epsilon: f32,
+    /// The feed-forward layers' activation.
+    #[serde(with = "activation_name")]
+    pub activation: Activation,
+    /// Dropout of the embeddings and of each sub-layer's output.
+    pub dropout: f32,
+    /// Dropout of the attention weights.
+    pub attention_dropout: f32,
+    /// Dropout behind the activation.
+    pub activation_dropout: f32,
+    /// Which vocabulary matrices are one.
+    pub tying: Tying,
+    /// Whether token vectors are multiplied by √d_model.
+    pub scale_embeddings: bool,
+    /// How order is known.
+    pub positions: Positions,
+    /// How a position vector joins the token's.
+    pub combine: Combine,
+    /// Positions that learned vectors exist for; sinusoids go on for ever.
+    pub max_positions: usize,
+    /// The longest distance that relative positions tell apart.
+    pub relative_reach: usize,
+    /// Self-attention reaches only so many tokens to each side; all of them if not given. With `encoder = window` it is the
+    /// encoder's reach alone, 4 if not given.
+    pub window: Option<usize>,
+    /// What mixes the tokens in the encoder's layers.
+    pub encoder: EncoderKind,
+    /// Which way a recurrent encoder reads.
+    pub encoder_direction: Direction,
+    /// Tokens that a convolutional encoder sees at once, its own in their middle.
+    pub kernel_width: usize,
+    /// Whether a convolutional encoder's tokens lie 1, k, k², … apart, more from layer to layer, so that log_k n layers reach all.
+    pub dilated: bool,
+}
+
+impl Default for ModelConfig {
+    fn default() -> Self {
+        ModelConfig {
+            source_vocabulary: 0,
+            target_vocabulary: 0,
+            d_model: 512,
+            heads: 8,
+            decoder_heads: None,
+            d_k: None,
+            d_v: None,
+            d_ff: 2048,
+            decoder_d_ff: None,
+            encoder_layers: 6,
+            decoder_layers: 6,
+            norm: NormPlace::Post,
+            norm_epsilon: 1e-5,
+            activation: Activation::Relu,
+            dropout: 0.1,
+            attention_dropout: 0.0,
+            activation_dropout: 0.0,
+            tying: Tying::ThreeWay,
+            scale_embeddings: true,
+            positions: Positions::Sinusoidal,
+            combine: Combine::Add,
+            max_positions: 512,
+            relative_reach: 16,
+            window: None,
+            encoder: EncoderKind::Attention,
+            encoder_direction: Direction::Both,
+            kernel_width: KERNEL_WIDTH,
+            dilated: false,
+        }
+    }
+}
+
+impl Preset {
+    /// Every preset, by size.
+    pub const ALL: [Preset; 4] = [Preset::Tiny, Preset::Small, Preset::Base, Preset::Big];
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Preset::Tiny => "tiny",
+            Preset::Small => "small",
+            Preset::Base => "base",
+            Preset::Big => "big",
+        }
+    }
+
+    /// The model of this size, with one vocabulary of `words` for both languages.
+    pub fn config(self, words: usize) -> ModelConfig {
+        let (d_model, heads, layers, d_ff, dropout) = match self {
+            Preset::Tiny => (128, 4, 4, 256, 0.1),
+            Preset::Small => (512, 4, 6, 1024, 0.1),
+            Preset::Base => (512, 8, 6, 2048, 0.1),
+            Preset::Big => (1024, 16, 6, 4096, 0.3),
+        };
+        ModelConfig {
+            source_vocabulary: words,
+            target_vocabulary: words,
+            d_model,
+            heads,
+            d_ff,
+            encoder_layers: layers,
+            decoder_layers: layers,
+            dropout,
+            ..ModelConfig::default()
+        }
+    }
+}
+
+impl ModelConfig {
+    /// The heads of each attention of the encoder or the decoder.
+    pub fn head_shape(&self, side: Side) -> HeadShape {
+        let heads = match side {
+            Side::Source => self.heads,
+            Side::Target => self.decoder_heads.unwrap_or(self.heads),
+        };
+        let even = self.d_model / heads.max(1);
+        HeadShape { heads, d_k: self.d_k.unwrap_or(even), d_v: self.d_v.unwrap_or(even) }
+    }
+
+    /// The width inside the feed-forward layers of the encoder or the decoder.
+    pub fn feed_forward_width(&self, side: Side) -> usize {
+        match side {
+            Side::Source => self.d_ff,
+            Side::Target => self.decoder_d_ff.unwrap_or(self.d_ff),
+        }
+    }
+
+    /// Its sizes in words; where encoder and decoder differ, the encoder's first.
+    pub fn sizes(&self) -> String {
+        let both = |of: fn(&Self, Side) -> usize| {
+            let (source, target) = (of(self, Side::Source), of(self, Side::Target));
+            if source == target { source.to_string() } else { format!("{source} and {target}") }
+        };
+        format!(
+            "d_model {}, heads {}, d_ff {}, encoder layers {}, decoder layers {}",
+            self.d_model,
+            both(|config, side| config.head_shape(side).heads),
+            both(Self::feed_forward_width),
+            self.encoder_layers,
+            self.decoder_layers
+        )
+    }
+
+    /// The source padding token.
+    pub fn source_pad(&self) -> u32 {
+        (self.source_vocabulary - 1) as u32
+    }
+
+    /// The target padding token, with which the decoder starts.
+    pub fn target_pad(&self) -> u32 {
+        (self.target_vocabulary - 1) as u32
+    }
+
+    /// The vector that token vectors are multiplied by.
+    pub fn embedding_scale(&self) -> f32 {
+        if self.scale_embeddings { (self.d_model as f32).sqrt() } else { 1.0 }
+    }
+
+    /// How far the encoder's self-attention reaches, if that is restricted.
+    pub(crate) fn encoder_window(&self) -> Option<usize> {
+        match self.encoder {
+            EncoderKind::Window => Some(self.window.unwrap_or(WINDOW)),
+            _ => self.window,
+        }
+    }
+
+    /// How far the decoder's reaches.
+    pub(crate) fn decoder_window(&self) -> Option<usize> {
+        self.window.filter(|_| self.encoder != EncoderKind::Window)
+    }
+
+    /// How far apart the tokens are that layer `layer` of a convolutional encoder sees at once.
+    pub(crate) fn dilation(&self, layer: usize) -> usize {
+        let times = if self.dilated { u32::try_from(layer).unwrap_or(u32::MAX) } else { 0 };
+        self.kernel_width.saturating_pow(times).min(MOST)
+    }
+
+    /// Refuses what makes no sense, by the name of the field.
+    pub fn validate(&self) -> Result<()> {
+        let refuse = |field: &str, message: String| Err(Error::config(field, message));
+        for (field, value, least) in [
+            ("source_vocabulary", self.source_vocabulary, 3),
+            ("target_vocabulary", self.target_vocabulary, 3),
+            ("d_model", self.d_model, 1),
+            ("heads", self.heads, 1),
+            ("decoder_heads", self.decoder_heads.unwrap_or(1), 1),
+            ("d_k", self.d_k.unwrap_or(1), 1),
+            ("d_v", self.d_v.unwrap_or(1), 1),
+            ("d_ff", self.d_ff, 1),
+            ("decoder_d_ff", self.decoder_d_ff.unwrap_or(1), 1),
+            ("encoder_layers", self.encoder_layers, 1),
+            ("decoder_layers", self.decoder_layers, 1),
+            ("max_positions", self.max_positions, 1),
+            ("relative_reach", self.relative_reach, 1),
+            ("window", self.window.unwrap_or(1), 1),
+            ("kernel_width", self.kernel_width, 3),
+        ] {
+            if value < least {
+                return refuse(field, format!("{value} is too few, at least {least} is needed"));
+            }
+            if value > MOST {
+                return refuse(field, format!("{value} is too many, at most {MOST} is possible"));
+            }
+        }
+        let even = self.d_k.is_none() || self.d_v.is_none();
+        for (field, heads) in [("heads", Some(self.heads)), ("decoder_heads", self.decoder_heads)] {
+            let Some(heads) = heads.filter(|&heads| even && !self.d_model.is_multiple_of(heads)) else {
+                continue;
+            };
+            let fits: Vec<String> = (1..=self.d_model.min(64))
+                .filter(|h| self.d_model.is_multiple_of(*h))
+                .map(|h| h.to_string())
+                .collect();
+            let message = format!(
+                "{heads} does not divide d_model = {}; use one of {}, or set d_k and d_v",
+                self.d_model,
+                fits.join(", ")
+            );
+            return refuse(field, message);
+        }
+        if self.positions == Positions::Sinusoidal && !self.d_model.is_multiple_of(2) {
+            return refuse(
+                "d_model",
+                format!("{} is odd; sinusoidal positions need an even width", self.d_model),
+            );
+        }
+        for (field, rate) in [
+            ("dropout", self.dropout),
+            ("attention_dropout", self.attention_dropout),
+            ("activation_dropout", self.activation_dropout),
+        ] {
+            if !(0.0..1.0).contains(&rate) {
+                return refuse(field, format!("{rate} is not a rate from 0 up to, but not including, 1"));
+            }
+        }
+        if !(self.norm_epsilon > 0.0 && self.norm_epsilon.is_finite()) {
+            return refuse("norm_epsilon", format!("{} is not a small positive number", self.norm_epsilon));
+        }
+        if self.tying == Tying::ThreeWay && self.source_vocabulary != self.target_vocabulary {
+            let message = format!(
+                "three-way needs one vocabulary, but the source has {} and the target {} words; use decoder or none",
+                self.source_vocabulary, self.target_vocabulary
+            );
+            return refuse("tying", message);
+        }
+        if self.combine == Combine::Concatenate
+            && matches!(self.positions, Positions::Relative | Positions::None)
+        {
+            let message = "concatenate needs position vectors; use positions = sinusoidal or learned".into();
+            return refuse("combine", message);
+        }
+        self.validate_encoder()
+    }
+
+    /// Refuses settings that the kind of encoder has no use for.
+    fn validate_encoder(&self) -> Result<()> {
+        let refuse = |field: &str, message: String| Err(Error::config(field, message));
+        let kind = self.encoder.name();
+        let attends = matches!(self.encoder, EncoderKind::Attention | EncoderKind::Window);
+        if !attends && self.positions == Positions::Relative {
+            let message = format!(
+                "relative ones belong to self-attention, which a {kind} encoder has not; use sinusoidal, learned or none"
+            );
+            return refuse("positions", message);
+        }
+        if let Some(window) = self.window.filter(|_| !attends) {
+            let message = format!(
+                "{window} restricts self-attention, which a {kind} encoder has not; use encoder = window or attention"
+            );
+            return refuse("window", message);
+        }
+        let (both, recurrent) =
+            (self.encoder_direction == Direction::Both, self.encoder == EncoderKind::Recurrent);
+        if !recurrent && !both {
+            return refuse("encoder_direction", format!("only encoder = recurrent has one, not {kind}"));
+        }
+        if recurrent && both && !self.d_model.is_multiple_of(2) {
+            let message = format!("{} is odd; each direction gets half, so it must be even", self.d_model);
+            return refuse("d_model", message);
+        }
+        if self.encoder != EncoderKind::Convolutional {
+            if self.kernel_width != KERNEL_WIDTH {
+                return refuse("kernel_width", format!("only encoder = convolutional has one, not {kind}"));
+            }
+            if self.dilated {
+                return refuse("dilated", format!("only encoder = convolutional can be, not {kind}"));
+            }
+        }
+        if self.kernel_width.is_multiple_of(2) {
+            let message = format!("{} is even; a token in the middle needs 3, 5, 7, …", self.kernel_width);
+            return refuse("kernel_width", message);
+        }
+        Ok(())
+    }
+
+    /// Multiply-adds of one pair's training step, up to a factor: what work is split by.
+    pub fn cost(&self, source: usize, target: usize) -> f64 {
+        let (d, n, m) = (self.d_model as f64, source as f64, target as f64);
+        let sizes = |side| {
+            let HeadShape { heads, d_k, d_v } = self.head_shape(side);
+            let scores = (heads * (d_k + d_v)) as f64;
+            // Projections, scores, feed-forward.
+            (2.0 * scores * d, scores, 2.0 * d * self.feed_forward_width(side) as f64)
+        };
+        let reach = |n: f64, window: Option<usize>| window.map_or(n, |w| n.min(2.0 * w as f64 + 1.0));
+        let (attention, scores, ff) = sizes(Side::Source);
+        let mixing = match (self.encoder, self.encoder_direction) {
+            (EncoderKind::Attention | EncoderKind::Window, _) => {
+                attention + scores * reach(n, self.encoder_window())
+            }
+            (EncoderKind::Recurrent, Direction::Both) => 5.5 * d * d,
+            (EncoderKind::Recurrent, Direction::Forward) => 7.0 * d * d,
+            (EncoderKind::Convolutional, _) => (self.kernel_width as f64 + 1.0) * d * d,
+        };
+        let encoder = n * (mixing + ff);
+        let (attention, scores, ff) = sizes(Side::Target);
+        let cross = scores * d;
+        let decoder =
+            m * (attention + cross + ff + scores * (reach(m, self.decoder_window()) + n)) + n * cross;
+        self.encoder_layers as f64 * encoder
+            + self.decoder_layers as f64 * decoder
+            + m * d * self.target_vocabulary as f64
+    }
+}
+
+/// Tokens that a convolution sees at once, if nothing is said.
+const KERNEL_WIDTH: usize = 3;
+
+/// The reach of `encoder = window`, if nothing is said.
+const WINDOW: usize = 4;
+
+/// No dimension is larger: products of a few of them stay far from overflow.
+const MOST: usize = 1 << 24;
+
+/// Activations by the names that configurations use.
+mod activation_name {
+    use regard_kernels::Activation;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    const NAMES: [(&str, Activation); 4] = [
+        ("relu", Activation::Relu),
+        ("gelu", Activation::Gelu),
+        ("silu", Activation::Silu),
+        ("swish", Activation::Silu),
+    ];
+
+    pub(super) fn serialize<S: Serializer>(value: &Activation, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(NAMES.iter().find(|(_, a)| a == value).map_or("identity", |(name, _)| name))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Activation, D::Error> {
+        let name = String::deserialize(from)?;
+        NAMES.iter().find(|(n, _)| *n == name).map(|(_, a)| *a).ok_or_else(|| {
+            D::Error::custom(format!("unknown activation {name:?}, use relu, gelu, silu or swish"))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

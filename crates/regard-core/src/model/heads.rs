@@ -1,0 +1,335 @@
+//! What a head of a trained model does, judged from its weights, and what the model is without it.
+
+use super::{AttentionKind, Side, Transformer};
+use crate::{Error, Result};
+use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
+
+/// A pattern must hold this share of a head's weight, and so much more than an even head would give it.
+const SHARE: f64 = 0.4;
+const LIFT: f64 = 0.25;
+/// Patterns that contain others (a neighbourhood contains the previous token) must hold more.
+const WIDE_SHARE: f64 = 0.75;
+/// From this share of the greatest possible entropy on, a head looks at everything alike.
+const EVEN: f64 = 0.93;
+
+/// What a head seems to do. The web page says the same, in `hints.js`; a test compares the two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HeadPattern {
+    /// The token itself.
+    Diagonal,
+    /// In cross-attention, along the line from corner to corner.
+    Aligned,
+    /// In the decoder, the token that was just read.
+    Read,
+    /// The token before.
+    Previous,
+    /// The token behind.
+    Next,
+    /// The first token, whatever is asked.
+    First,
+    /// The end of the sentence.
+    End,
+    /// Punctuation.
+    Punctuation,
+    /// Other places with the same token.
+    Same,
+    /// One and the same token, whatever is asked.
+    One,
+    /// At most two tokens away.
+    Near,
+    /// Everything alike.
+    Even,
+    /// None of these.
+    Mixed,
+    /// The sentence is too short to tell.
+    Short,
+}
+
+impl HeadPattern {
+    /// Every pattern.
+    pub const ALL: [HeadPattern; 14] = {
+        use HeadPattern::*;
+        [
+            Diagonal,
+            Aligned,
+            Read,
+            Previous,
+            Next,
+            First,
+            End,
+            Punctuation,
+            Same,
+            One,
+            Near,
+            Even,
+            Mixed,
+            Short,
+        ]
+    };
+
+    /// A word or two, for small places.
+    pub fn short(self) -> &'static str {
+        match self {
+            HeadPattern::Diagonal => "itself",
+            HeadPattern::Aligned => "diagonal",
+            HeadPattern::Read => "just read",
+            HeadPattern::Previous => "previous",
+            HeadPattern::Next => "next",
+            HeadPattern::First => "first",
+            HeadPattern::End => "end",
+            HeadPattern::Punctuation => "marks",
+            HeadPattern::Same => "same",
+            HeadPattern::One => "one word",
+            HeadPattern::Near => "near",
+            HeadPattern::Even => "even",
+            HeadPattern::Mixed => "mixed",
+            HeadPattern::Short => "–",
+        }
+    }
+
+    /// A sentence.
+    pub fn text(self) -> &'static str {
+        match self {
+            HeadPattern::Diagonal => "Looks at the token itself.",
+            HeadPattern::Aligned => "Walks along the diagonal: words are translated in their order.",
+            HeadPattern::Read => "Looks at the token that was just read.",
+            HeadPattern::Previous => "Looks at the previous token.",
+            HeadPattern::Next => "Looks at the next token.",
+            HeadPattern::First => "Looks at the first token, whatever is asked.",
+            HeadPattern::End => "Rests on the end of the sentence: often a way to look at nothing.",
+            HeadPattern::Punctuation => "Looks at punctuation.",
+            HeadPattern::Same => "Looks at other places with the same token.",
+            HeadPattern::One => "All tokens look at one and the same token.",
+            HeadPattern::Near => "Looks around itself, at most two tokens away.",
+            HeadPattern::Even => "Looks at everything alike.",
+            HeadPattern::Mixed => "No simple pattern: it depends on the words.",
+            HeadPattern::Short => "The sentence is too short to tell.",
+        }
+    }
+}
+
+/// What a head does in one sentence.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HeadHint {
+    /// The pattern.
+    pub pattern: HeadPattern,
+    /// The share of the weight that the pattern holds; of an even head, its entropy over the greatest possible.
+    pub share: f64,
+    /// How many tokens a row looks at: the exponential of its entropy, averaged.
+    pub spread: f64,
+}
+
+/// The weights of a head that are judged.
+struct Head<'a> {
+    kind: AttentionKind,
+    weights: &'a [f32],
+    rows: usize,
+    columns: usize,
+}
+
+/// A pattern and the cells (row, column) that belong to it.
+type Cells<'a> = (HeadPattern, Box<dyn Fn(usize, usize) -> bool + 'a>);
+
+/// The hint for one head: `weights [rows, columns]`, the pieces that attend and those attended to.
+///
+/// In the decoder, `columns` are the pieces that it reads (the start first) and `rows` those that it says.
+///
+/// ```
+/// use regard_core::model::{AttentionKind, HeadPattern, describe_head};
+/// let pieces = ["▁a", "▁b", "▁c", "</s>"];
+/// let weights = [0., 1., 0., 0., 0., 0., 1., 0., 0., 0., 0., 1., 0., 0., 0., 1.];
+/// let hint = describe_head(AttentionKind::Encoder, &weights, &pieces, &pieces)?;
+/// assert_eq!((hint.pattern, hint.share), (HeadPattern::Next, 0.75));
+/// # Ok::<(), regard_core::Error>(())
+/// ```
+pub fn describe_head<T: AsRef<str>>(
+    kind: AttentionKind,
+    weights: &[f32],
+    rows: &[T],
+    columns: &[T],
+) -> Result<HeadHint> {
+    if weights.len() != rows.len() * columns.len() {
+        let (got, m, n) = (weights.len(), rows.len(), columns.len());
+        let message = format!("{got} weights for {m} rows of {n} columns");
+        return Err(Error::Input { operation: "describing a head", message });
+    }
+    let head = Head { kind, weights, rows: rows.len(), columns: columns.len() };
+    let spread = mean(head.used().map(|i| entropy(head.row(i)).exp()));
+    let hint = |pattern, share| HeadHint { pattern, share, spread };
+    if head.used().len() < 2 || columns.len() < 3 {
+        return Ok(hint(HeadPattern::Short, 0.0));
+    }
+    if let Some((pattern, share)) = head.best(narrow(&head, rows, columns), SHARE) {
+        return Ok(hint(pattern, share));
+    }
+    let even = mean(head.used().map(|i| entropy(head.row(i)) / (head.seen(i) as f64).ln()));
+    if even >= EVEN {
+        return Ok(hint(HeadPattern::Even, even));
+    }
+    Ok(match head.best(wide(kind), WIDE_SHARE) {
+        Some((pattern, share)) => hint(pattern, share),
+        None => hint(HeadPattern::Mixed, 0.0),
+    })
+}
+
+impl Head<'_> {
+    fn row(&self, i: usize) -> &[f32] {
+        &self.weights[i * self.columns..][..self.columns]
+    }
+
+    /// The rows that say something: the decoder's first can see one token only.
+    fn used(&self) -> std::ops::Range<usize> {
+        usize::from(self.kind == AttentionKind::Decoder).min(self.rows)..self.rows
+    }
+
+    /// How many columns row `i` sees.
+    fn seen(&self, i: usize) -> usize {
+        if self.kind == AttentionKind::Decoder { (i + 1).min(self.columns) } else { self.columns }
+    }
+
+    /// The share of the weight at some cells, and what it would be in an even head.
+    fn share(&self, picks: impl Fn(usize, usize) -> bool) -> (f64, f64) {
+        let (mut held, mut even) = (0.0, 0.0);
+        for i in self.used() {
+            let seen = self.seen(i);
+            for (_, &weight) in self.row(i)[..seen].iter().enumerate().filter(|(j, _)| picks(i, *j)) {
+                held += f64::from(weight);
+                even += 1.0 / seen as f64;
+            }
+        }
+        let rows = self.used().len() as f64;
+        (held / rows, even / rows)
+    }
+
+    /// The pattern that holds most, if it holds enough; in a tie the earlier one.
+    fn best(&self, candidates: Vec<Cells<'_>>, least: f64) -> Option<(HeadPattern, f64)> {
+        let mut best: Option<(HeadPattern, f64)> = None;
+        for (pattern, picks) in candidates {
+            let (held, even) = self.share(picks);
+            if held >= least && held >= even + LIFT && best.is_none_or(|(_, most)| held > most) {
+                best = Some((pattern, held));
+            }
+        }
+        best
+    }
+
+    /// The column that all rows together look at most.
+    fn heaviest(&self) -> usize {
+        let total = |j: usize| (0..self.rows).map(|i| f64::from(self.row(i)[j])).sum::<f64>();
+        let totals: Vec<f64> = (0..self.columns).map(total).collect();
+        (0..self.columns).reduce(|a, b| if totals[b] > totals[a] { b } else { a }).unwrap_or(0)
+    }
+}
+
+fn narrow<'a, T: AsRef<str>>(head: &Head<'_>, rows: &'a [T], columns: &'a [T]) -> Vec<Cells<'a>> {
+    let ends: Vec<bool> = columns.iter().map(|c| is_end(c.as_ref())).collect();
+    let marks: Vec<bool> = columns.iter().map(|c| is_punctuation(c.as_ref())).collect();
+    let heaviest = head.heaviest();
+    let mut list: Vec<Cells<'a>> = match head.kind {
+        AttentionKind::Cross => Vec::new(),
+        // Column i is what row i has just read: the token before the one it is about to say.
+        AttentionKind::Decoder => vec![
+            (HeadPattern::Read, Box::new(|i, j| j == i)),
+            (HeadPattern::Previous, Box::new(|i, j| j + 1 == i)),
+        ],
+        AttentionKind::Encoder => vec![
+            (HeadPattern::Diagonal, Box::new(|i, j| j == i)),
+            (HeadPattern::Previous, Box::new(|i, j| j + 1 == i)),
+            (HeadPattern::Next, Box::new(|i, j| j == i + 1)),
+        ],
+    };
+    list.push((HeadPattern::First, Box::new(|_, j| j == 0)));
+    list.push((HeadPattern::End, Box::new(move |_, j| ends[j])));
+    list.push((HeadPattern::Punctuation, Box::new(move |_, j| marks[j])));
+    match head.kind {
+        AttentionKind::Encoder => {
+            let same = move |i: usize, j: usize| i != j && rows[i].as_ref() == columns[j].as_ref();
+            list.push((HeadPattern::Same, Box::new(same)));
+        }
+        AttentionKind::Decoder => {}
+        AttentionKind::Cross => {
+            // One cell to each side of the line from corner to corner, or of one beside it: a translation may begin late.
+            let slope = (head.columns - 1) as f64 / (head.rows - 1) as f64;
+            for shift in [0.0, -1.0, 1.0, -2.0, 2.0] {
+                let near = move |i: usize, j: usize| (j as f64 - i as f64 * slope - shift).abs() <= 1.0;
+                list.push((HeadPattern::Aligned, Box::new(near)));
+            }
+        }
+    }
+    list.push((HeadPattern::One, Box::new(move |_, j| j == heaviest)));
+    list
+}
+
+fn wide(kind: AttentionKind) -> Vec<Cells<'static>> {
+    match kind {
+        AttentionKind::Cross => Vec::new(),
+        _ => vec![(HeadPattern::Near, Box::new(|i, j| i.abs_diff(j) <= 2))],
+    }
+}
+
+/// `−Σ w ln w` of weights that are scaled to the sum 1.
+fn entropy(row: &[f32]) -> f64 {
+    let total: f64 = row.iter().map(|&w| f64::from(w)).sum();
+    if total.is_nan() || total <= 0.0 {
+        return 0.0;
+    }
+    let shares = row.iter().map(|&w| f64::from(w) / total);
+    shares.filter(|&w| w > 0.0).map(|w| -w * w.ln()).sum()
+}
+
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let n = values.len().max(1) as f64;
+    values.sum::<f64>() / n
+}
+
+fn is_end(piece: &str) -> bool {
+    ["</s>", "<eos>", "<end>", "[SEP]"].contains(&piece)
+}
+
+/// Whether a piece is nothing but marks; so is the mark of a word's beginning where it stands alone.
+fn is_punctuation(piece: &str) -> bool {
+    let plain = piece.trim_start_matches(['▁', 'Ġ']);
+    let plain = plain.strip_suffix("@@").unwrap_or(plain);
+    let special = piece.len() >= 2 && piece.starts_with('<') && piece.ends_with('>');
+    let mark = |c: char| {
+        let group = c.general_category_group();
+        matches!(group, GeneralCategoryGroup::Punctuation | GeneralCategoryGroup::Symbol)
+    };
+    !special && plain.chars().all(mark)
+}
+
+/// Takes a head out of a model: its columns of the output projection `W_O` become zero, so that whatever it attends to adds
+/// nothing. Every other weight stays.
+pub fn remove_head(
+    model: &Transformer,
+    weights: &mut [f32],
+    kind: AttentionKind,
+    layer: usize,
+    head: usize,
+) -> Result<()> {
+    let refuse = |message| Err(Error::Input { operation: "removing a head", message });
+    let (side, name) = match kind {
+        AttentionKind::Encoder => (Side::Source, format!("encoder.layers.{layer}.self_attn.out.weight")),
+        AttentionKind::Decoder => (Side::Target, format!("decoder.layers.{layer}.self_attn.out.weight")),
+        AttentionKind::Cross => (Side::Target, format!("decoder.layers.{layer}.cross_attn.out.weight")),
+    };
+    let shape = model.config().head_shape(side);
+    let Some(out) = model.parameters().get(&name) else {
+        return refuse(format!("there is no parameter {name}"));
+    };
+    if head >= shape.heads {
+        return refuse(format!("there is no head {head}, a layer has 0 to {}", shape.heads - 1));
+    }
+    let (has, needs) = (weights.len(), model.parameters().len());
+    if has != needs {
+        return refuse(format!("{has} weights for a model of {needs}"));
+    }
+    for row in weights[out.param.range()].chunks_exact_mut(shape.values()) {
+        row[head * shape.d_v..][..shape.d_v].fill(0.0);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "heads/tests.rs"]
+mod tests;

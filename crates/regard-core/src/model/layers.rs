@@ -1,0 +1,460 @@
+//! The wiring of encoder and decoder, once, over whatever executes it.
+
+use super::builder::Builder;
+use super::config::{ModelConfig, NormPlace, Tying};
+use super::parameters::{Initial, Param, Parameters};
+use crate::{Error, Result};
+use regard_kernels::Mask;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The two sides of a translation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// What the encoder reads.
+    Source,
+    /// What the decoder reads.
+    Target,
+}
+
+/// The heads of an attention layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeadShape {
+    /// h
+    pub heads: usize,
+    /// Width of a head's queries and keys.
+    pub d_k: usize,
+    /// Width of a head's values.
+    pub d_v: usize,
+}
+
+impl HeadShape {
+    /// Width of all queries, and of all keys.
+    pub fn keys(self) -> usize {
+        self.heads * self.d_k
+    }
+
+    /// Width of all values.
+    pub fn values(self) -> usize {
+        self.heads * self.d_v
+    }
+}
+
+/// Learned vectors of the distance between query and key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RelativePositions {
+    /// `[2 · reach + 1, d_k]`, shared by the heads.
+    pub table: Param,
+    /// The longest distance told apart.
+    pub reach: usize,
+}
+
+/// A linear layer: `W [out, in]`, `b [out]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinearLayer {
+    /// W
+    pub weight: Param,
+    /// b
+    pub bias: Param,
+}
+
+/// γ and β.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NormLayer {
+    /// γ
+    pub gamma: Param,
+    /// β
+    pub beta: Param,
+}
+
+/// The embedding of one side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EmbeddingLayer {
+    /// Whose tokens it embeds.
+    pub side: Side,
+    /// `[v, d]`
+    pub table: Param,
+    /// Learned positions.
+    pub positions: Option<Param>,
+    /// From token and position, side by side, back to the width of the model.
+    pub joined: Option<LinearLayer>,
+}
+
+/// Self-attention with its projections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SelfAttentionLayer {
+    /// Counted through the stack.
+    pub layer: usize,
+    /// Queries, keys and values side by side.
+    pub qkv: LinearLayer,
+    /// Back to the width of the model.
+    pub out: LinearLayer,
+    /// The norm of the sub-layer.
+    pub norm: NormLayer,
+    /// Which keys a query sees.
+    pub mask: Mask,
+    /// Relative positions.
+    pub relative: Option<RelativePositions>,
+}
+
+/// A gated recurrent unit with its projections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecurrentLayer {
+    /// What the tokens give to the gates, of all directions side by side.
+    pub input: LinearLayer,
+    /// What the state gives to them, read from the beginning: `[3·h, h]`.
+    pub forward: LinearLayer,
+    /// The same, read from the end.
+    pub backward: Option<LinearLayer>,
+    /// Back to the width of the model.
+    pub out: LinearLayer,
+    /// The norm of the sub-layer.
+    pub norm: NormLayer,
+}
+
+/// A convolution over neighbouring tokens, with its activation and projection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConvolutionLayer {
+    /// How many tokens it sees at once, its own in their middle.
+    pub width: usize,
+    /// How far they are apart.
+    pub dilation: usize,
+    /// Over all of them side by side.
+    pub kernel: LinearLayer,
+    /// Back to the width of the model.
+    pub out: LinearLayer,
+    /// The norm of the sub-layer.
+    pub norm: NormLayer,
+}
+
+/// Cross-attention with its projections: queries of the decoder, keys and values of the encoder's output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CrossAttentionLayer {
+    /// Counted through the stack.
+    pub layer: usize,
+    /// Queries.
+    pub q: LinearLayer,
+    /// Keys and values side by side.
+    pub kv: LinearLayer,
+    /// Back to the width of the model.
+    pub out: LinearLayer,
+    /// The norm of the sub-layer.
+    pub norm: NormLayer,
+}
+
+/// The position-wise feed-forward layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FeedForwardLayer {
+    pub(super) up: LinearLayer,
+    pub(super) down: LinearLayer,
+    pub(super) norm: NormLayer,
+}
+
+/// How the tokens of the source get to know each other: the one thing in which encoders differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mixing {
+    Attention(SelfAttentionLayer),
+    Recurrent(RecurrentLayer),
+    Convolution(ConvolutionLayer),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct EncoderLayer {
+    mixing: Mixing,
+    feed_forward: FeedForwardLayer,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct DecoderLayer {
+    self_attention: SelfAttentionLayer,
+    cross_attention: CrossAttentionLayer,
+    feed_forward: FeedForwardLayer,
+}
+
+/// What carries the layers out: on the training tape, or with caches while decoding.
+///
+/// Dropout is the executor's affair: it knows whether this is training.
+pub trait Executor {
+    /// A handle to the vectors of some tokens.
+    type Tensor: Copy;
+
+    /// Token vectors with their positions.
+    fn embed(&mut self, layer: &EmbeddingLayer) -> Self::Tensor;
+    /// `x·Wᵀ + b`
+    fn linear(&mut self, x: Self::Tensor, layer: &LinearLayer) -> Self::Tensor;
+    /// `activation(x·Wᵀ + b)`
+    fn activated(&mut self, x: Self::Tensor, layer: &LinearLayer) -> Self::Tensor;
+    /// Attention of tokens over tokens of the same side; `qkv` side by side.
+    fn self_attention(&mut self, qkv: Self::Tensor, layer: &SelfAttentionLayer) -> Self::Tensor;
+    /// The states of a recurrent layer, given what the tokens add to its gates.
+    fn recurrent(&mut self, gates: Self::Tensor, layer: &RecurrentLayer) -> Self::Tensor;
+    /// The tokens around each token of the same sentence side by side, zeros where there are none.
+    fn neighbours(&mut self, x: Self::Tensor, layer: &ConvolutionLayer) -> Self::Tensor;
+    /// The keys and values of the encoder's output for one decoder layer, which a cache may hold already.
+    fn memory(&mut self, memory: Self::Tensor, layer: &CrossAttentionLayer) -> Self::Tensor;
+    /// Attention of target tokens over source tokens.
+    fn cross_attention(
+        &mut self,
+        q: Self::Tensor,
+        kv: Self::Tensor,
+        layer: &CrossAttentionLayer,
+    ) -> Self::Tensor;
+    /// `LayerNorm(x + f)`
+    fn add_norm(&mut self, x: Self::Tensor, branch: Self::Tensor, norm: &NormLayer) -> Self::Tensor;
+    /// `LayerNorm(x)`
+    fn norm(&mut self, x: Self::Tensor, norm: &NormLayer) -> Self::Tensor;
+    /// `x + f`
+    fn add(&mut self, x: Self::Tensor, branch: Self::Tensor) -> Self::Tensor;
+    /// An embedding or a layer is over: of all that this pass has made, only `x` is needed from here on.
+    fn settle(&mut self, x: Self::Tensor) -> Self::Tensor {
+        x
+    }
+}
+
+/// The Transformer's layers and where their weights lie.
+#[derive(Clone, Debug)]
+pub struct Transformer {
+    config: ModelConfig,
+    parameters: Parameters,
+    source: EmbeddingLayer,
+    target: EmbeddingLayer,
+    encoder: Vec<EncoderLayer>,
+    decoder: Vec<DecoderLayer>,
+    /// The last norm of encoder and decoder, in a pre-norm model.
+    final_norms: Option<(NormLayer, NormLayer)>,
+    output: Param,
+    /// What is added to the logits; not trained.
+    output_bias: Option<Arc<[f32]>>,
+}
+
+impl Transformer {
+    /// The model of a configuration, if that makes sense.
+    pub fn new(config: ModelConfig) -> Result<Self> {
+        config.validate()?;
+        let mut b = Builder::new(&config);
+        let (source_table, target_table, output) = match config.tying {
+            Tying::ThreeWay => {
+                let shared = b.words("embeddings", config.target_vocabulary);
+                (shared, shared, shared)
+            }
+            Tying::Decoder => {
+                let source = b.words("encoder.embeddings", config.source_vocabulary);
+                let target = b.words("decoder.embeddings", config.target_vocabulary);
+                (source, target, target)
+            }
+            Tying::None => (
+                b.words("encoder.embeddings", config.source_vocabulary),
+                b.words("decoder.embeddings", config.target_vocabulary),
+                b.words("output", config.target_vocabulary),
+            ),
+        };
+        let source = b.embedding(Side::Source, source_table);
+        let target = b.embedding(Side::Target, target_table);
+        let encoder = (0..config.encoder_layers)
+            .map(|i| EncoderLayer {
+                mixing: b.mixing(i),
+                feed_forward: b.feed_forward(&format!("encoder.layers.{i}.ffn")),
+            })
+            .collect();
+        let causal = Mask { causal: true, window: config.decoder_window() };
+        b.go_on_with(Side::Target);
+        let decoder = (0..config.decoder_layers)
+            .map(|i| DecoderLayer {
+                self_attention: b.self_attention(&format!("decoder.layers.{i}.self_attn"), i, causal),
+                cross_attention: b.cross_attention(&format!("decoder.layers.{i}.cross_attn"), i),
+                feed_forward: b.feed_forward(&format!("decoder.layers.{i}.ffn")),
+            })
+            .collect();
+        let final_norms =
+            (config.norm == NormPlace::Pre).then(|| (b.norm("encoder.norm"), b.norm("decoder.norm")));
+        let parameters = b.into_parameters();
+        let output_bias = None;
+        Ok(Transformer {
+            config,
+            parameters,
+            source,
+            target,
+            encoder,
+            decoder,
+            final_norms,
+            output,
+            output_bias,
+        })
+    }
+
+    /// What it looks like.
+    pub fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    /// Its parameters.
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// The output matrix `[v, d]`.
+    pub fn output(&self) -> Param {
+        self.output
+    }
+
+    /// The matrices that tokens are multiplied by in training, each at the beginning of its parameter: those of the linear layers, and
+    /// the output's without the padding token, which is never said.
+    pub fn matrices(&self) -> impl Iterator<Item = (Param, [usize; 2])> + '_ {
+        let output = [self.config.target_vocabulary - 1, self.config.d_model];
+        let linear =
+            self.parameters.iter().filter(|p| p.is_matrix() && matches!(p.initial, Initial::Glorot { .. }));
+        linear.map(|p| (p.param, p.shape)).chain([(self.output, output)])
+    }
+
+    /// The mark behind which the backward pass of a model on a tape changes no gradient in this range of the weights any
+    /// more. There is a mark behind each embedding and each layer. What is outside of the layers is final at the end, and has none.
+    pub fn final_after(&self, range: Range<usize>) -> Option<usize> {
+        let touched = self
+            .parameters
+            .iter()
+            .filter(|p| p.param.offset < range.end && range.start < p.param.range().end);
+        let marks = touched.map(|p| {
+            let mut parts = p.name.split('.');
+            let (half, kind, layer) = (parts.next()?, parts.next()?, parts.next()?);
+            let layer: usize = layer.parse().ok().filter(|_| kind == "layers")?;
+            // The embeddings come first, in either half.
+            Some(if half == "encoder" { layer } else { self.encoder.len() + 1 + layer })
+        });
+        marks.min().flatten()
+    }
+
+    /// The same model with numbers to be added to the logits, one a word. They belong to models of others; training leaves them
+    /// as they are.
+    pub fn with_output_bias(self, bias: Option<Vec<f32>>) -> Result<Self> {
+        let words = self.config.target_vocabulary;
+        if let Some(bias) = bias.as_ref().filter(|bias| bias.len() != words) {
+            let message = format!("a bias of {} numbers for a vocabulary of {words}", bias.len());
+            return Err(Error::Input { operation: "model", message });
+        }
+        Ok(Transformer { output_bias: bias.map(Arc::from), ..self })
+    }
+
+    /// The same, to be shared.
+    pub fn shared_output_bias(&self) -> Option<Arc<[f32]>> {
+        self.output_bias.clone()
+    }
+
+    /// What is added to the logits, if anything.
+    pub fn output_bias(&self) -> Option<&[f32]> {
+        self.output_bias.as_deref()
+    }
+
+    /// The decoder's cross-attentions, whose keys and values can be computed once for a source sentence.
+    pub fn cross_attention_layers(&self) -> impl Iterator<Item = &CrossAttentionLayer> {
+        self.decoder.iter().map(|layer| &layer.cross_attention)
+    }
+
+    /// Runs the encoder: `[n, d]`.
+    pub fn encode<E: Executor>(&self, e: &mut E) -> E::Tensor {
+        let mut x = self.embed(e, &self.source);
+        for layer in &self.encoder {
+            x = match &layer.mixing {
+                Mixing::Attention(layer) => self.self_attention(e, x, layer),
+                Mixing::Recurrent(layer) => self.recurrent(e, x, layer),
+                Mixing::Convolution(layer) => self.convolution(e, x, layer),
+            };
+            x = self.feed_forward(e, x, &layer.feed_forward);
+            x = e.settle(x);
+        }
+        match &self.final_norms {
+            Some((norm, _)) => e.norm(x, norm),
+            None => x,
+        }
+    }
+
+    /// Runs the decoder over the encoder's output: `[m, d]`, of which the output matrix makes logits.
+    pub fn decode<E: Executor>(&self, e: &mut E, memory: E::Tensor) -> E::Tensor {
+        let mut x = self.embed(e, &self.target);
+        for layer in &self.decoder {
+            x = self.self_attention(e, x, &layer.self_attention);
+            x = self.cross_attention(e, x, memory, &layer.cross_attention);
+            x = self.feed_forward(e, x, &layer.feed_forward);
+            x = e.settle(x);
+        }
+        match &self.final_norms {
+            Some((_, norm)) => e.norm(x, norm),
+            None => x,
+        }
+    }
+
+    fn embed<E: Executor>(&self, e: &mut E, layer: &EmbeddingLayer) -> E::Tensor {
+        let x = e.embed(layer);
+        let x = match &layer.joined {
+            Some(joined) => e.linear(x, joined),
+            None => x,
+        };
+        e.settle(x)
+    }
+
+    /// A sub-layer with its residual connection and its norm, before or behind.
+    fn sub_layer<E: Executor>(
+        &self,
+        e: &mut E,
+        x: E::Tensor,
+        norm: &NormLayer,
+        f: impl FnOnce(&mut E, E::Tensor) -> E::Tensor,
+    ) -> E::Tensor {
+        match self.config.norm {
+            NormPlace::Post => {
+                let branch = f(e, x);
+                e.add_norm(x, branch, norm)
+            }
+            NormPlace::Pre => {
+                let normed = e.norm(x, norm);
+                let branch = f(e, normed);
+                e.add(x, branch)
+            }
+        }
+    }
+
+    fn self_attention<E: Executor>(&self, e: &mut E, x: E::Tensor, layer: &SelfAttentionLayer) -> E::Tensor {
+        self.sub_layer(e, x, &layer.norm, |e, x| {
+            let qkv = e.linear(x, &layer.qkv);
+            let heads = e.self_attention(qkv, layer);
+            e.linear(heads, &layer.out)
+        })
+    }
+
+    fn recurrent<E: Executor>(&self, e: &mut E, x: E::Tensor, layer: &RecurrentLayer) -> E::Tensor {
+        self.sub_layer(e, x, &layer.norm, |e, x| {
+            let gates = e.linear(x, &layer.input);
+            let states = e.recurrent(gates, layer);
+            e.linear(states, &layer.out)
+        })
+    }
+
+    fn convolution<E: Executor>(&self, e: &mut E, x: E::Tensor, layer: &ConvolutionLayer) -> E::Tensor {
+        self.sub_layer(e, x, &layer.norm, |e, x| {
+            let around = e.neighbours(x, layer);
+            let hidden = e.activated(around, &layer.kernel);
+            e.linear(hidden, &layer.out)
+        })
+    }
+
+    fn cross_attention<E: Executor>(
+        &self,
+        e: &mut E,
+        x: E::Tensor,
+        memory: E::Tensor,
+        layer: &CrossAttentionLayer,
+    ) -> E::Tensor {
+        self.sub_layer(e, x, &layer.norm, |e, x| {
+            let q = e.linear(x, &layer.q);
+            let kv = e.memory(memory, layer);
+            let heads = e.cross_attention(q, kv, layer);
+            e.linear(heads, &layer.out)
+        })
+    }
+
+    fn feed_forward<E: Executor>(&self, e: &mut E, x: E::Tensor, layer: &FeedForwardLayer) -> E::Tensor {
+        self.sub_layer(e, x, &layer.norm, |e, x| {
+            let hidden = e.activated(x, &layer.up);
+            e.linear(hidden, &layer.down)
+        })
+    }
+}

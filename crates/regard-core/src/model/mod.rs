@@ -1,0 +1,23 @@
+//! The Transformer: its configuration, where its weights lie, and the wiring of its layers.
+//!
+//! [`Transformer`] holds no numbers. It says which parameters there are and in which order the operations come; an
+//! [`Executor`] carries them out: the training tape, cached kernels in decoding. So there is one definition of
+//! encoder and decoder.
+
+mod attention_map;
+mod builder;
+mod config;
+mod heads;
+mod layers;
+mod parameters;
+pub mod positions;
+
+pub use attention_map::{AttentionKind, AttentionMap, sharpest};
+pub use config::{Combine, Direction, EncoderKind, ModelConfig, NormPlace, Positions, Preset, Tying};
+pub use heads::{HeadHint, HeadPattern, describe_head, remove_head};
+pub use layers::{
+    ConvolutionLayer, CrossAttentionLayer, EmbeddingLayer, Executor, HeadShape, LinearLayer, NormLayer,
+    RecurrentLayer, RelativePositions, SelfAttentionLayer, Side, Transformer,
+};
+pub use parameters::{Initial, Param, Parameter, Parameters, Parts};
+pub use regard_kernels::Activation;

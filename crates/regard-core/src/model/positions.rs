@@ -1,0 +1,174 @@
+//! Sinusoidal positions (section 3.5 of the paper).
+
+/// `[n, d]` sinusoids, as the models use them: sines in the first half of the columns, cosines in the second.
+///
+/// Column `i` of a half has the frequency `10000^(−2i/d)`. It is the paper's table with its columns reordered, which
+/// changes nothing, since every weight that reads them is learned.
+///
+/// ```
+/// let table = regard_core::model::positions::sinusoidal(3, 4);
+/// assert_eq!(table[..4], [0.0, 0.0, 1.0, 1.0]);
+/// assert!((table[4] - 1f32.sin()).abs() < 1e-6 && (table[6] - 1f32.cos()).abs() < 1e-6);
+/// ```
+pub fn sinusoidal(n: usize, d: usize) -> Vec<f32> {
+    let half = d / 2;
+    let mut table = vec![0.0; n * d];
+    for (position, row) in table.chunks_exact_mut(d.max(1)).enumerate() {
+        for i in 0..half {
+            let (sin, cos) = angle(position, i, d).sin_cos();
+            (row[i], row[half + i]) = (sin as f32, cos as f32);
+        }
+    }
+    table
+}
+
+/// `[n, d]` sinusoids in the paper's own order: `PE(p, 2i) = sin(p / 10000^(2i/d))`, `PE(p, 2i+1) = cos(…)` of the same angle.
+pub fn interleaved(n: usize, d: usize) -> Vec<f32> {
+    let mut table = vec![0.0; n * d];
+    for (position, row) in table.chunks_exact_mut(d.max(1)).enumerate() {
+        for (c, x) in row.iter_mut().enumerate() {
+            let angle = angle(position, c / 2, d);
+            *x = if c % 2 == 0 { angle.sin() } else { angle.cos() } as f32;
+        }
+    }
+    table
+}
+
+/// The matrix `M(δ)` `[d, d]` with `PE(p + δ) = M(δ)·PE(p)` for every position `p`, the columns ordered as in [`sinusoidal`].
+///
+/// It turns the sine and cosine of each frequency `ω` by the angle `δω`: a rotation that depends on the distance alone, so that
+/// "so many tokens further on" is the same linear map everywhere.
+///
+/// ```
+/// use regard_core::model::positions::{linear_map, sinusoidal};
+/// let (table, map) = (sinusoidal(10, 4), linear_map(3, 4));
+/// let moved: f32 = map[..4].iter().zip(&table[5 * 4..]).map(|(m, x)| m * x).sum();
+/// assert!((moved - table[8 * 4]).abs() < 1e-6);
+/// ```
+pub fn linear_map(delta: isize, d: usize) -> Vec<f32> {
+    let half = d / 2;
+    let mut map = vec![0.0; d * d];
+    for i in 0..half {
+        let (sin, cos) = (delta as f64 * frequency(i, d)).sin_cos();
+        let (sin, cos) = (sin as f32, cos as f32);
+        (map[i * d + i], map[i * d + half + i]) = (cos, sin);
+        (map[(half + i) * d + i], map[(half + i) * d + half + i]) = (-sin, cos);
+    }
+    map
+}
+
+/// `PE(p)·PE(p + δ)`, which is `Σ cos(δω)` over the frequencies: it depends on the distance alone, and is `d / 2` at distance 0.
+pub fn similarity(delta: isize, d: usize) -> f64 {
+    (0..d / 2).map(|i| (delta as f64 * frequency(i, d)).cos()).sum()
+}
+
+/// `10000^(−2i/d)`
+fn frequency(i: usize, d: usize) -> f64 {
+    10_000f64.powf(-2.0 * i as f64 / d as f64)
+}
+
+/// `[rows · columns, d]` sinusoids of places on a grid, row by row: the first half of a vector is that of the row, the second
+/// that of the column, each as in [`sinusoidal`]. `d` must divide by 4; what is left over stays zero.
+///
+/// ```
+/// let table = regard_core::model::positions::sinusoidal_2d(2, 3, 8);
+/// // The last of six places is row 1, column 2.
+/// assert_eq!(table[5 * 8..5 * 8 + 4], regard_core::model::positions::sinusoidal(2, 4)[4..]);
+/// assert_eq!(table[5 * 8 + 4..], regard_core::model::positions::sinusoidal(3, 4)[8..]);
+/// ```
+pub fn sinusoidal_2d(rows: usize, columns: usize, d: usize) -> Vec<f32> {
+    let half = d / 4 * 2;
+    let (of_row, of_column) = (sinusoidal(rows, half), sinusoidal(columns, half));
+    let mut table = vec![0.0; rows * columns * d];
+    for (place, vector) in table.chunks_exact_mut(d.max(1)).enumerate() {
+        let (row, column) = (place / columns, place % columns);
+        vector[..half].copy_from_slice(&of_row[row * half..][..half]);
+        vector[half..2 * half].copy_from_slice(&of_column[column * half..][..half]);
+    }
+    table
+}
+
+/// `p / 10000^(2i/d)`
+fn angle(position: usize, i: usize, d: usize) -> f64 {
+    position as f64 / 10_000f64.powf(2.0 * i as f64 / d as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_forms_hold_the_same_numbers() {
+        let (n, d) = (40, 16);
+        let (halves, pairs) = (sinusoidal(n, d), interleaved(n, d));
+        for p in 0..n {
+            for i in 0..d / 2 {
+                assert_eq!(halves[p * d + i], pairs[p * d + 2 * i]);
+                assert_eq!(halves[p * d + d / 2 + i], pairs[p * d + 2 * i + 1]);
+            }
+        }
+    }
+
+    fn product(map: &[f32], x: &[f32]) -> Vec<f32> {
+        map.chunks_exact(x.len()).map(|row| row.iter().zip(x).map(|(m, x)| m * x).sum()).collect()
+    }
+
+    #[test]
+    fn one_linear_map_moves_every_position() {
+        let (n, d) = (60, 32);
+        let table = sinusoidal(n, d);
+        let row = |p: usize| &table[p * d..(p + 1) * d];
+        for delta in [-20isize, -1, 0, 1, 7, 20] {
+            let map = linear_map(delta, d);
+            for p in 20..40usize {
+                let want = row(p.checked_add_signed(delta).unwrap());
+                for (got, want) in product(&map, row(p)).iter().zip(want) {
+                    assert!((got - want).abs() < 2e-6, "{delta}, {p}: {got} for {want}");
+                }
+            }
+        }
+        // There and back again is nothing; the map of a wrong distance is another one.
+        let back = product(&linear_map(-7, d), &product(&linear_map(7, d), row(9)));
+        assert!(back.iter().zip(row(9)).all(|(a, b)| (a - b).abs() < 1e-6));
+        let wrong = product(&linear_map(6, d), row(20));
+        assert!(wrong.iter().zip(row(27)).any(|(a, b)| (a - b).abs() > 0.1));
+    }
+
+    #[test]
+    fn similarity_is_the_dot_product_of_two_rows() {
+        let (n, d) = (40, 24);
+        let table = sinusoidal(n, d);
+        let row = |p: usize| &table[p * d..(p + 1) * d];
+        for (p, q) in [(0usize, 0usize), (3, 10), (39, 2)] {
+            let dot: f32 = row(p).iter().zip(row(q)).map(|(a, b)| a * b).sum();
+            assert!((f64::from(dot) - similarity(q as isize - p as isize, d)).abs() < 1e-5);
+        }
+        assert_eq!(similarity(0, d), 12.0);
+    }
+
+    #[test]
+    fn places_on_a_grid_differ_and_share_what_they_share() {
+        let (rows, columns, d) = (3, 5, 16);
+        let table = sinusoidal_2d(rows, columns, d);
+        let vector = |place: usize| &table[place * d..][..d];
+        for a in 0..rows * columns {
+            for b in 0..a {
+                assert_eq!(vector(a)[..8] == vector(b)[..8], a / columns == b / columns, "{a} {b}");
+                assert_eq!(vector(a)[8..] == vector(b)[8..], a % columns == b % columns, "{a} {b}");
+            }
+        }
+        // A width that 4 does not divide has columns of zero at its end, and no width no numbers.
+        assert_eq!(sinusoidal_2d(2, 2, 6)[4..6], [0.0, 0.0]);
+        assert!(sinusoidal_2d(2, 2, 0).is_empty() && sinusoidal_2d(0, 3, 8).is_empty());
+    }
+
+    #[test]
+    fn numbers_of_the_formula() {
+        // d = 6, p = 2: the second frequency is 10000^(−1/3) = 0.0464158883.
+        let row = &sinusoidal(3, 6)[12..];
+        let want = [0.909_297_4, 0.092_698_5, 0.004_308_854, -0.416_146_84, 0.995_694_2, 0.999_990_7];
+        for (got, want) in row.iter().zip(want) {
+            assert!((got - want).abs() < 1e-6, "{row:?}");
+        }
+    }
+}

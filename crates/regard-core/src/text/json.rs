@@ -1,0 +1,233 @@
+//! A tokenizer that is a `tokenizer.json`: those trained here, and foreign ones.
+
+use std::collections::{HashMap, HashSet};
+use std::io::Write;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use tokenizers::{Model, OffsetReferential, OffsetType, PreTokenizer};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::dropout::{MergeTable, merge_parts};
+use super::expansion::check_expansion;
+use super::pipeline::{for_each_word, normalise, normaliser, word_splitter};
+use super::tokenizer::{Special, failed};
+use super::{EOS, PAD, UNK};
+use crate::counter::Counter;
+use crate::replace::replace;
+use crate::{Error, Result};
+
+/// Text to ids and back by the `tokenizers` crate.
+pub(super) struct JsonTokenizer {
+    inner: tokenizers::Tokenizer,
+    /// The file as it was read or will be written.
+    json: String,
+    special: Special,
+    /// Ids that are not text: left out by `decode`.
+    hidden: HashSet<u32>,
+    merges: OnceLock<Option<MergeTable>>,
+    /// The stages before the model are the ones of this library, which has a faster way through them.
+    own_stages: bool,
+}
+
+/// Words and their ids, so that frequent words are segmented once a batch.
+pub(super) type WordCache = HashMap<String, Vec<u32>>;
+
+/// Words a cache holds at most; the rest is segmented each time.
+const CACHE_WORDS: usize = 100_000;
+
+impl JsonTokenizer {
+    /// Reads the text of a `tokenizer.json`; `path` is for messages.
+    pub(super) fn read(json: String, path: &Path) -> Result<Self> {
+        let mut value: Value = serde_json::from_str(&json)
+            .map_err(|e| Error::file(path, format!("not a tokenizer.json: {e}")))?;
+        if !value.is_object() {
+            return Err(Error::file(path, "not a tokenizer.json: an object is expected"));
+        }
+        check_merges(&value["model"], path)?;
+        check_ids(&value, path)?;
+        for stage in ["normalizer", "decoder"] {
+            check_expansion(&value[stage])
+                .map_err(|problem| Error::file(path, format!("{stage}: {problem}")))?;
+        }
+        // A file may ask for BPE-dropout, which is for training: a text that is translated has one
+        // segmentation. Training has a setting of its own for it.
+        if let Some(dropout) = value.get_mut("model").and_then(|model| model.get_mut("dropout")) {
+            *dropout = Value::Null;
+        }
+        let own_stages = value["normalizer"] == normaliser() && value["pre_tokenizer"] == word_splitter();
+        let mut hidden = keep_special_tokens_out_of_text(&mut value);
+        let mut inner: tokenizers::Tokenizer = serde_json::from_value(value)
+            .map_err(|e| Error::file(path, format!("not a tokenizer.json that can be used: {e}")))?;
+        // A file may ask to cut or pad what it encodes; a sentence is never cut silently here.
+        inner.with_truncation(None).map_err(|e| Error::file(path, e.to_string()))?;
+        inner.with_padding(None);
+        inner.set_encode_special_tokens(true);
+
+        let vocabulary = inner.get_vocab(true);
+        let size = vocabulary.values().max().map_or(0, |&id| id as usize + 1);
+        let special = Special::find(size, |token| inner.token_to_id(token), path)?;
+        if size != vocabulary.len() {
+            let message = format!(
+                "the ids of the {} pieces should be 0 to {} without a gap, but the largest is {}",
+                vocabulary.len(),
+                vocabulary.len() - 1,
+                size - 1
+            );
+            return Err(Error::file(path, message));
+        }
+        hidden.extend([special.eos, special.unk, special.pad]);
+        Ok(JsonTokenizer { inner, json, special, hidden, merges: OnceLock::new(), own_stages })
+    }
+
+    /// Writes the file: beside, then renamed.
+    pub(super) fn save(&self, path: &Path) -> Result<()> {
+        replace(path, |to| to.write_all(self.json.as_bytes()))
+    }
+
+    pub(super) fn text(&self) -> &str {
+        &self.json
+    }
+
+    pub(super) fn hash(&self) -> u64 {
+        xxh3_64(self.json.as_bytes())
+    }
+
+    pub(super) fn special(&self) -> Special {
+        self.special
+    }
+
+    pub(super) fn id(&self, piece: &str) -> Option<u32> {
+        self.inner.token_to_id(piece)
+    }
+
+    pub(super) fn piece(&self, id: u32) -> Option<String> {
+        self.inner.id_to_token(id)
+    }
+
+    /// The ids of a sentence, without an end.
+    pub(super) fn encode(&self, text: &str, cache: &mut WordCache) -> Result<Vec<u32>> {
+        if self.own_stages {
+            self.encode_words(text, cache)
+        } else {
+            self.inner.encode_fast(text, false).map(|encoding| encoding.get_ids().to_vec())
+        }
+        .map_err(failed)
+    }
+
+    fn encode_words(&self, text: &str, cache: &mut WordCache) -> tokenizers::Result<Vec<u32>> {
+        let mut ids = Vec::with_capacity(text.len() / 4 + 4);
+        let mut outcome = Ok(());
+        for_each_word(&normalise(text), |word| {
+            if let Some(known) = cache.get(word) {
+                ids.extend_from_slice(known);
+                return;
+            }
+            match self.inner.get_model().tokenize(word) {
+                Ok(pieces) => {
+                    let start = ids.len();
+                    ids.extend(pieces.iter().map(|piece| piece.id));
+                    if cache.len() < CACHE_WORDS && word.len() < 64 {
+                        cache.insert(word.to_owned(), ids[start..].to_vec());
+                    }
+                }
+                Err(error) => outcome = Err(error),
+            }
+        });
+        outcome.map(|()| ids)
+    }
+
+    /// The ids of a sentence, without an end, each merge left out with probability `dropout`; `None` if the model has
+    /// no merges that can be.
+    pub(super) fn encode_dropout(&self, text: &str, dropout: f32, seed: u64) -> Result<Option<Vec<u32>>> {
+        let merges = self.merges.get_or_init(|| {
+            let file: Value = serde_json::from_str(&self.json).ok()?;
+            MergeTable::read(&file["model"])
+        });
+        let Some(merges) = merges else { return Ok(None) };
+        let mut random = Counter::new(seed, 0);
+        let mut ids = Vec::with_capacity(text.len() / 3 + 4);
+        let mut segment = |word: &str, ids: &mut Vec<u32>| {
+            merges.segment(word, f64::from(dropout), &mut random, ids);
+        };
+        if self.own_stages {
+            for_each_word(&normalise(text), |word| segment(word, &mut ids));
+        } else {
+            let added = self.inner.get_added_vocabulary();
+            let mut words = added.extract_and_normalize(self.inner.get_normalizer(), text);
+            if let Some(splitter) = self.inner.get_pre_tokenizer() {
+                splitter.pre_tokenize(&mut words).map_err(failed)?;
+            }
+            for (word, _, tokens) in words.get_splits(OffsetReferential::Original, OffsetType::None) {
+                match tokens {
+                    // A special token such as `>>de<<`.
+                    Some(tokens) => ids.extend(tokens.iter().map(|token| token.id)),
+                    None => segment(word, &mut ids),
+                }
+            }
+        }
+        Ok(Some(ids))
+    }
+
+    pub(super) fn decode(&self, ids: &[u32]) -> String {
+        let text: Vec<u32> = ids.iter().copied().filter(|id| !self.hidden.contains(id)).collect();
+        let pieces = || text.iter().filter_map(|&id| self.piece(id)).collect();
+        self.inner.decode(&text, false).unwrap_or_else(|_| pieces())
+    }
+}
+
+/// Merges that the `tokenizers` crate would take for a broken invariant and panic over.
+fn check_merges(model: &Value, path: &Path) -> Result<()> {
+    let (Some(merges), Some(vocabulary)) = (model["merges"].as_array(), model["vocab"].as_object()) else {
+        return Ok(());
+    };
+    let prefix = model["continuing_subword_prefix"].as_str().unwrap_or_default();
+    for (rank, merge) in merges.iter().enumerate() {
+        let product = merge_parts(merge)
+            .and_then(|(left, right)| Some(format!("{left}{}", right.strip_prefix(prefix)?)));
+        if product.is_none_or(|product| !vocabulary.contains_key(&product)) {
+            let message = format!("merge {} ({merge}) does not make a piece of the vocabulary", rank + 1);
+            return Err(Error::file(path, message));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses two tokens with the same id, whichever lists they are in.
+fn check_ids(file: &Value, path: &Path) -> Result<()> {
+    let vocabulary = &file["model"]["vocab"];
+    let listed = vocabulary.as_object().into_iter().flatten();
+    let listed = listed.filter_map(|(token, id)| Some((token.as_str(), id.as_u64()?)));
+    // The pieces of a unigram model have their places as ids.
+    let placed = vocabulary.as_array().into_iter().flatten().zip(0..);
+    let placed = placed.filter_map(|(entry, id)| Some((entry[0].as_str()?, id)));
+    let added = file["added_tokens"].as_array().into_iter().flatten();
+    let added = added.filter_map(|token| Some((token["content"].as_str()?, token["id"].as_u64()?)));
+    let mut tokens: HashMap<u64, &str> = HashMap::new();
+    for (token, id) in listed.chain(placed).chain(added) {
+        if let Some(other) = tokens.insert(id, token).filter(|other| *other != token) {
+            let message =
+                format!("the tokens {other:?} and {token:?} have the same id, {id}; each needs its own");
+            return Err(Error::file(path, message));
+        }
+    }
+    Ok(())
+}
+
+/// Lets `</s>`, `<unk>` and `<pad>` in a sentence be the text they are, while other special tokens of a foreign file
+/// (`>>de<<`) are still found in it; returns the ids of all of them.
+fn keep_special_tokens_out_of_text(file: &mut Value) -> HashSet<u32> {
+    let mut special = HashSet::new();
+    for token in file.get_mut("added_tokens").and_then(Value::as_array_mut).into_iter().flatten() {
+        let id: Option<u32> = token["id"].as_u64().and_then(|id| id.try_into().ok());
+        if token["special"] == true {
+            special.extend(id);
+        }
+        let ours = token["content"].as_str().is_some_and(|content| [EOS, UNK, PAD].contains(&content));
+        if token.is_object() {
+            token["special"] = ours.into();
+        }
+    }
+    special
+}

@@ -1,0 +1,256 @@
+//! One tokenizer: text to ids, ids to text, whatever its files are.
+
+use std::path::Path;
+use std::thread;
+
+use super::json::{JsonTokenizer, WordCache};
+use super::marian::MarianTokenizer;
+use super::train::{Pieces, learn};
+use super::{EOS, PAD, TextSample, TokenizerSettings, UNK};
+use crate::{Error, Result, bounded};
+
+/// Text to ids and back.
+pub struct Tokenizer {
+    kind: Kind,
+    special: Special,
+}
+
+enum Kind {
+    /// A `tokenizer.json`.
+    Json(Box<JsonTokenizer>),
+    /// A side of a published Marian folder: a `.spm` file and a `vocab.json`.
+    Marian(Box<MarianTokenizer>),
+}
+
+/// The size of a vocabulary and the ids that every one has.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Special {
+    pub(super) size: usize,
+    pub(super) eos: u32,
+    pub(super) unk: u32,
+    pub(super) pad: u32,
+}
+
+impl Special {
+    /// Finds the ids; `path` is for the message if one is missing.
+    pub(super) fn find(size: usize, id: impl Fn(&str) -> Option<u32>, path: &Path) -> Result<Self> {
+        let ids = [EOS, UNK, PAD].map(id);
+        let [Some(eos), Some(unk), Some(pad)] = ids else {
+            let missing = [EOS, UNK, PAD].into_iter().zip(ids).filter(|(_, id)| id.is_none());
+            let missing: Vec<&str> = missing.map(|(token, _)| token).collect();
+            let message =
+                format!("the vocabulary lacks {}; needed are {EOS}, {UNK} and {PAD}", missing.join(" and "));
+            return Err(Error::file(path, message));
+        };
+        Ok(Special { size, eos, unk, pad })
+    }
+
+    /// Whether an id is one of them.
+    pub(super) fn has(&self, id: u32) -> bool {
+        [self.eos, self.unk, self.pad].contains(&id)
+    }
+}
+
+impl std::fmt::Debug for Tokenizer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tokenizer").field("size", &self.size()).field("hash", &self.hash()).finish()
+    }
+}
+
+impl From<JsonTokenizer> for Tokenizer {
+    fn from(tokenizer: JsonTokenizer) -> Self {
+        Tokenizer { special: tokenizer.special(), kind: Kind::Json(Box::new(tokenizer)) }
+    }
+}
+
+impl From<MarianTokenizer> for Tokenizer {
+    fn from(tokenizer: MarianTokenizer) -> Self {
+        Tokenizer { special: tokenizer.special(), kind: Kind::Marian(Box::new(tokenizer)) }
+    }
+}
+
+impl Tokenizer {
+    /// Trains one vocabulary on all samples together.
+    pub fn train(samples: &[&TextSample], settings: &TokenizerSettings) -> Result<Self> {
+        Self::from_pieces(learn(samples, settings)?)
+    }
+
+    pub(super) fn from_pieces(pieces: Pieces) -> Result<Self> {
+        Self::from_json(pieces.into_json()?, Path::new("tokenizer.json"))
+    }
+
+    /// Reads a `tokenizer.json`, one of ours or any other that has `</s>`, `<unk>` and `<pad>`.
+    pub fn load(path: &Path) -> Result<Self> {
+        Self::from_json(bounded::read_text(path, bounded::LARGEST_TEXT)?, path)
+    }
+
+    /// Reads the text of a `tokenizer.json`; `path` is for messages.
+    pub fn from_json(json: String, path: &Path) -> Result<Self> {
+        JsonTokenizer::read(json, path).map(Self::from)
+    }
+
+    /// Writes the `tokenizer.json`: beside, then renamed. A tokenizer of other files is saved by its
+    /// [`TokenizerPair`](super::TokenizerPair) alone.
+    pub fn save(&self, path: &Path) -> Result<()> {
+        match &self.kind {
+            Kind::Json(json) => json.save(path),
+            Kind::Marian(_) => {
+                Err(Error::file(path, "a tokenizer of .spm files cannot be written as a tokenizer.json"))
+            }
+        }
+    }
+
+    /// The text of the `tokenizer.json`, if it is one.
+    pub fn to_json(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Json(json) => Some(json.text()),
+            Kind::Marian(_) => None,
+        }
+    }
+
+    pub(super) fn as_marian(&self) -> Option<&MarianTokenizer> {
+        match &self.kind {
+            Kind::Json(_) => None,
+            Kind::Marian(marian) => Some(marian),
+        }
+    }
+
+    /// A hash of the files: equal for equal tokenizers.
+    pub fn hash(&self) -> u64 {
+        match &self.kind {
+            Kind::Json(json) => json.hash(),
+            Kind::Marian(marian) => marian.hash(),
+        }
+    }
+
+    /// Ids in the vocabulary, special tokens included.
+    pub fn size(&self) -> usize {
+        self.special.size
+    }
+
+    /// The id of `</s>`.
+    pub fn eos(&self) -> u32 {
+        self.special.eos
+    }
+
+    /// The id of `<unk>`.
+    pub fn unk(&self) -> u32 {
+        self.special.unk
+    }
+
+    /// The id of `<pad>`, which also starts the decoder.
+    pub fn pad(&self) -> u32 {
+        self.special.pad
+    }
+
+    /// The id of a piece.
+    pub fn id(&self, piece: &str) -> Option<u32> {
+        match &self.kind {
+            Kind::Json(json) => json.id(piece),
+            Kind::Marian(marian) => marian.id(piece),
+        }
+    }
+
+    /// The piece of an id.
+    pub fn piece(&self, id: u32) -> Option<String> {
+        match &self.kind {
+            Kind::Json(json) => json.piece(id),
+            Kind::Marian(marian) => marian.piece(id).map(str::to_owned),
+        }
+    }
+
+    /// A language token such as `>>de<<` at the start of a text, if the vocabulary has it, and what follows.
+    pub fn split_language<'a>(&self, text: &'a str) -> (Option<&'a str>, &'a str) {
+        let end = text.strip_prefix(">>").and_then(|rest| rest.find("<<")).map(|at| at + 4);
+        match end.map(|end| text.split_at(end)) {
+            Some((token, rest)) if self.id(token).is_some() => (Some(token), rest),
+            _ => (None, text),
+        }
+    }
+
+    /// The line that [`Tokenizer::encode`] should be given: [`normalise`](super::normalise)d, unless the tokenizer has
+    /// a normalisation of its own that must see the text as it is. Empty if there is no text.
+    pub fn prepare(&self, line: &str) -> String {
+        let normalised = super::normalise(line);
+        match &self.kind {
+            Kind::Marian(_) if !normalised.is_empty() => line.trim_end_matches(['\r', '\n']).to_owned(),
+            _ => normalised,
+        }
+    }
+
+    /// The ids of a sentence, `</s>` at the end.
+    pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
+        self.encode_cached(text, &mut WordCache::new())
+    }
+
+    fn encode_cached(&self, text: &str, cache: &mut WordCache) -> Result<Vec<u32>> {
+        let mut ids = match &self.kind {
+            Kind::Json(json) => json.encode(text, cache)?,
+            Kind::Marian(marian) => {
+                let (language, rest) = self.split_language(text);
+                let mut ids: Vec<u32> = language.and_then(|token| self.id(token)).into_iter().collect();
+                marian.encode(rest, &mut ids);
+                ids
+            }
+        };
+        ids.push(self.eos());
+        Ok(ids)
+    }
+
+    /// [`Tokenizer::encode`] of many sentences, on `threads` threads (0 and 1: on this one).
+    pub fn encode_batch(&self, texts: &[&str], threads: usize) -> Result<Vec<Vec<u32>>> {
+        let share = texts.len().div_ceil(threads.max(1)).max(1);
+        if share >= texts.len() {
+            let mut cache = WordCache::new();
+            return texts.iter().map(|text| self.encode_cached(text, &mut cache)).collect();
+        }
+        thread::scope(|scope| {
+            let parts: Vec<_> =
+                texts.chunks(share).map(|part| scope.spawn(|| self.encode_batch(part, 1))).collect();
+            let mut all = Vec::with_capacity(texts.len());
+            for part in parts {
+                all.extend(part.join().map_err(|_| failed("a thread panicked"))??);
+            }
+            Ok(all)
+        })
+    }
+
+    /// [`Tokenizer::encode`] with BPE-dropout: each merge is left out with probability `dropout`. The result depends
+    /// on the text, `dropout` and `seed` alone.
+    pub fn encode_dropout(&self, text: &str, dropout: f32, seed: u64) -> Result<Vec<u32>> {
+        if !(0.0..=1.0).contains(&dropout) {
+            return Err(Error::config("bpe_dropout", format!("{dropout} is not between 0 and 1")));
+        }
+        let ids = match &self.kind {
+            Kind::Json(json) => json.encode_dropout(text, dropout, seed)?,
+            Kind::Marian(_) => None,
+        };
+        let Some(mut ids) = ids else {
+            return Err(Error::config(
+                "bpe_dropout",
+                "only a BPE vocabulary with byte fallback can do this; use 0",
+            ));
+        };
+        ids.push(self.eos());
+        Ok(ids)
+    }
+
+    /// The text of ids, special tokens left out, ids outside the vocabulary too.
+    pub fn decode(&self, ids: &[u32]) -> String {
+        match &self.kind {
+            Kind::Json(json) => json.decode(ids),
+            Kind::Marian(marian) => marian.decode(ids),
+        }
+    }
+
+    /// The pieces of a sentence, for showing; without `</s>`.
+    pub fn pieces(&self, text: &str) -> Result<Vec<String>> {
+        let mut ids = self.encode(text)?;
+        ids.pop();
+        Ok(ids.into_iter().map(|id| self.piece(id).unwrap_or_default()).collect())
+    }
+}
+
+pub(super) fn failed(error: impl ToString) -> Error {
+    Error::Input { operation: "tokenizing", message: error.to_string() }
+}

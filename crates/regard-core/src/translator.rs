@@ -1,0 +1,606 @@
+//! Text in, text out: lines are split where they are too long, encoded, searched, decoded and joined again.
+//!
+//! ```no_run
+//! use regard::{Isa, translator::Translator};
+//! # fn main() -> regard_core::Result<()> {
+//! let translator = Translator::load(&["model"], Isa::best(), 2)?;
+//! let lines = translator.translate(&["A dog runs.", "Two men talk."], &translator.options())?;
+//! println!("{}", lines[0].best().text);
+//! # Ok(())
+//! # }
+//! ```
+
+use crate::decode::{
+    Engine, Hypothesis, Precision, SearchOptions, Watch, attention_maps, score_pairs, search_watched,
+};
+use crate::formats::Model;
+use crate::model::AttentionMap;
+use crate::text::Tokenizer;
+use crate::{Error, Isa, Result};
+use std::borrow::Cow;
+use std::ops::Range;
+use std::path::Path;
+
+/// One or several models of one vocabulary, ready to translate; it can be shared by threads.
+#[derive(Debug)]
+pub struct Translator {
+    /// Their weights are in the engines.
+    models: Vec<Model>,
+    engines: Vec<Engine>,
+    threads: usize,
+    longest: usize,
+}
+
+/// One of the translations of a line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// The text: one line without tabs, whatever the model generates.
+    pub text: String,
+    /// What it was ranked by; of a line that was split, the mean of its parts.
+    pub score: f32,
+    /// The tokens that the model generated.
+    pub tokens: Vec<String>,
+    /// The log-probability of each token and of the end.
+    pub token_scores: Vec<f32>,
+    /// Pairs of words, counted from 0: (source, target); empty unless the search options request attention.
+    pub alignment: Vec<(usize, usize)>,
+}
+
+/// The translations of a line.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Line {
+    /// Best first; none for an empty line.
+    pub candidates: Vec<Candidate>,
+    /// The source pieces.
+    pub source: Vec<String>,
+    /// How many parts the line was translated in.
+    pub parts: usize,
+    /// How many of them had to be cut inside a sentence.
+    pub cut: usize,
+}
+
+impl Line {
+    /// The best translation; an empty text for an empty line.
+    pub fn best(&self) -> Candidate {
+        self.candidates.first().cloned().unwrap_or(Candidate {
+            text: String::new(),
+            score: 0.0,
+            tokens: Vec::new(),
+            token_scores: Vec::new(),
+            alignment: Vec::new(),
+        })
+    }
+}
+
+/// A part of a line: its ids, and whether it ends in the middle of a sentence.
+struct Part {
+    ids: Vec<u32>,
+    cut: bool,
+}
+
+/// Follows the translation of lines; several threads call it at once.
+pub trait WatchLines: Sync {
+    /// Whether line `index` is still wanted; one that is not comes back unfinished.
+    fn wanted(&self, index: usize) -> bool;
+
+    /// Whether [`WatchLines::grown`] should be called for line `index`.
+    fn follows(&self, index: usize) -> bool;
+
+    /// The text of part `part` of line `index` so far; a line has one part unless it is longer than the model can read.
+    fn grown(&self, index: usize, part: usize, text: &str);
+}
+
+/// Waits for everything and ignores progress.
+impl WatchLines for () {
+    fn wanted(&self, _: usize) -> bool {
+        true
+    }
+
+    fn follows(&self, _: usize) -> bool {
+        false
+    }
+
+    fn grown(&self, _: usize, _: usize, _: &str) {}
+}
+
+/// The search knows parts by their number; this knows their lines.
+struct WatchParts<'a> {
+    places: Vec<(usize, usize)>,
+    translator: &'a Translator,
+    watch: &'a dyn WatchLines,
+}
+
+impl Watch for WatchParts<'_> {
+    fn wanted(&self, index: usize) -> bool {
+        self.watch.wanted(self.places[index].0)
+    }
+
+    fn grown(&self, index: usize, ids: &[u32]) {
+        let (line, part) = self.places[index];
+        if self.watch.follows(line) {
+            self.watch.grown(line, part, &self.translator.decode(ids));
+        }
+    }
+}
+
+impl Translator {
+    /// Loads one model, or several as an ensemble, in the precision that each is stored in.
+    pub fn load<P: AsRef<Path>>(folders: &[P], isa: Isa, threads: usize) -> Result<Self> {
+        Self::load_as(folders, None, isa, threads)
+    }
+
+    /// The same in a precision of one's choice.
+    pub fn load_as<P: AsRef<Path>>(
+        folders: &[P],
+        precision: Option<Precision>,
+        isa: Isa,
+        threads: usize,
+    ) -> Result<Self> {
+        let loaded = folders.iter().map(|folder| Model::load_engine(folder.as_ref(), precision, isa));
+        let (models, engines) = loaded.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+        Self::with_engines(models, engines, threads)
+    }
+
+    /// Translates with models that are already there.
+    pub fn new(mut models: Vec<Model>, precision: Precision, isa: Isa, threads: usize) -> Result<Self> {
+        let engine = |model: &mut Model| {
+            let weights = std::mem::take(&mut model.weights);
+            Engine::new(&model.transformer, &weights, model.final_logits_bias.as_deref(), precision, isa)
+        };
+        let engines = models.iter_mut().map(engine).collect();
+        Self::with_engines(models, engines, threads)
+    }
+
+    fn with_engines(models: Vec<Model>, engines: Vec<Engine>, threads: usize) -> Result<Self> {
+        let Some(first) = models.first() else {
+            return Err(Error::Input {
+                operation: "translator",
+                message: "no model; at least one is needed".into(),
+            });
+        };
+        let longest = first.transformer.config().max_positions;
+        for other in &models[1..] {
+            let (a, b) = (first.tokenizers.target().hash(), other.tokenizers.target().hash());
+            if a != b || first.tokenizers.source().hash() != other.tokenizers.source().hash() {
+                let message = "the models of an ensemble have different tokenizers".into();
+                return Err(Error::Input { operation: "translator", message });
+            }
+        }
+        if threads == 0 {
+            return Err(Error::config("threads", "0 is too few, at least 1 is needed"));
+        }
+        Ok(Translator { models, engines, threads, longest })
+    }
+
+    /// The first model, without its weights, which are packed.
+    pub fn model(&self) -> &Model {
+        &self.models[0]
+    }
+
+    /// The weights of the first model, unpacked; in 8 bits, what is left of them.
+    pub fn weights(&self) -> Vec<f32> {
+        self.engines[0].weights()
+    }
+
+    /// Every attention of the first model while it reads `source` and says `target`, ids with their end token.
+    pub fn attention_maps(&self, source: &[u32], target: &[u32]) -> Result<Vec<AttentionMap>> {
+        attention_maps(&self.engines[0], source, target)
+    }
+
+    /// The instruction set it runs on.
+    pub fn isa(&self) -> Isa {
+        self.engines[0].isa()
+    }
+
+    /// The number format of the matrix products.
+    pub fn precision(&self) -> Precision {
+        self.engines[0].precision()
+    }
+
+    /// How many cores it uses.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// The search settings of the model's `generation_config.json`, and the defaults for what that does not say.
+    pub fn options(&self) -> SearchOptions {
+        let generation = &self.model().generation;
+        let eos = self.target().eos();
+        let mut options = SearchOptions { end: eos, ..SearchOptions::default() };
+        if let Some(beam) = generation.num_beams {
+            options.beam = beam;
+        }
+        if let Some(penalty) = generation.length_penalty {
+            options.length_penalty = penalty;
+        }
+        // Their lengths count the start token, and those of new tokens, which win, do not.
+        let most = generation.max_length.map(|n| n.saturating_sub(1).max(1));
+        options.max_length = generation.max_new_tokens.or(most);
+        let least = generation.min_length.map(|n| n.saturating_sub(1));
+        options.min_length = least.max(generation.min_new_tokens).unwrap_or(0);
+        if let Some(n) = generation.no_repeat_ngram_size {
+            options.no_repeat_ngram = n;
+        }
+        if let Some(penalty) = generation.repetition_penalty {
+            options.repetition_penalty = penalty;
+        }
+        if let Some(rule) = generation.early_stopping {
+            options.early_stopping = rule;
+        }
+        if let Some(renormalize) = generation.renormalize_logits {
+            options.renormalize = renormalize;
+        }
+        options.forced_first = generation.forced_bos_token_id;
+        options.forced_end = generation.forced_eos_token_id == Some(eos);
+        let pad = self.model().transformer.config().target_pad();
+        for word in generation.bad_words_ids.iter().flatten() {
+            match word[..] {
+                [] => {}
+                // Padding never comes anyway, and the end cannot be banned.
+                [id] if id == pad || id == eos => {}
+                [id] => options.banned.push(id),
+                _ => options.banned_sequences.push(word.clone()),
+            }
+        }
+        options
+    }
+
+    /// The tokenizer of the target side.
+    pub fn target(&self) -> &Tokenizer {
+        self.model().tokenizers.target()
+    }
+
+    /// The tokenizer of the source side.
+    pub fn source(&self) -> &Tokenizer {
+        self.model().tokenizers.source()
+    }
+
+    /// The text of target tokens, as one line without tabs: a vocabulary with byte fallback can spell any character.
+    fn decode(&self, ids: &[u32]) -> String {
+        let text = self.target().decode(ids);
+        let breaks = |c: char| c == '\t' || is_line_break(c);
+        if text.contains(breaks) { text.replace(breaks, " ") } else { text }
+    }
+
+    /// Translates each line; as many come out as went in.
+    pub fn translate<T: AsRef<str>>(&self, lines: &[T], options: &SearchOptions) -> Result<Vec<Line>> {
+        self.translate_watched(lines, options, self.threads, &())
+    }
+
+    /// The same on `threads` cores, followed by `watch`, which can cancel lines and sees how they grow.
+    pub fn translate_watched<T: AsRef<str>>(
+        &self,
+        lines: &[T],
+        options: &SearchOptions,
+        threads: usize,
+        watch: &dyn WatchLines,
+    ) -> Result<Vec<Line>> {
+        let parts: Vec<Vec<Part>> =
+            lines.iter().map(|line| self.split(line.as_ref())).collect::<Result<_>>()?;
+        let places =
+            parts.iter().enumerate().flat_map(|(line, p)| (0..p.len()).map(move |part| (line, part)));
+        let parts_watch = WatchParts { places: places.collect(), translator: self, watch };
+        let sources: Vec<Vec<u32>> = parts.iter().flatten().map(|p| p.ids.clone()).collect();
+        let engines: Vec<&Engine> = self.engines.iter().collect();
+        let mut found = search_watched(&engines, &sources, options, threads, &parts_watch)?.into_iter();
+        Ok(parts
+            .iter()
+            .map(|parts| {
+                let hypotheses: Vec<Vec<Hypothesis>> = found.by_ref().take(parts.len()).collect();
+                self.join(parts, &hypotheses)
+            })
+            .collect())
+    }
+
+    /// The log-probability of each token of given translations and of their ends, and what each is ranked by: forced decoding.
+    pub fn score<T: AsRef<str>>(&self, pairs: &[(T, T)], options: &SearchOptions) -> Result<Vec<Candidate>> {
+        let encode = |(source, target): &(T, T)| -> Result<(Vec<u32>, Vec<u32>)> {
+            Ok((self.source().encode(source.as_ref())?, self.target().encode(target.as_ref())?))
+        };
+        let ids = pairs.iter().map(encode).collect::<Result<Vec<_>>>()?;
+        let engines: Vec<&Engine> = self.engines.iter().collect();
+        let scores = score_pairs(&engines, &ids, self.threads)?;
+        let mut candidates = Vec::with_capacity(pairs.len());
+        for (((_, text), (_, target)), token_scores) in pairs.iter().zip(&ids).zip(scores) {
+            let total: f32 = token_scores.iter().sum();
+            let words = &target[..target.len().saturating_sub(1)];
+            candidates.push(Candidate {
+                text: single_line(text.as_ref().trim_end_matches(['\r', '\n'])).into_owned(),
+                score: total / options.divisor(token_scores.len()),
+                tokens: words.iter().filter_map(|&id| self.target().piece(id)).collect(),
+                token_scores,
+                alignment: Vec::new(),
+            });
+        }
+        Ok(candidates)
+    }
+
+    /// The parts in which a line is translated: one, unless it is longer than the model can read. Each of them has the
+    /// language token that the line begins with.
+    fn split(&self, line: &str) -> Result<Vec<Part>> {
+        let text = self.source().prepare(line);
+        if text.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids = self.source().encode(&text)?;
+        let (language, text) = self.source().split_language(&text);
+        if ids.len() <= 1 + language.iter().len() {
+            return Ok(Vec::new());
+        }
+        if ids.len() <= self.longest {
+            return Ok(vec![Part { ids, cut: false }]);
+        }
+        // Sentences are gathered as long as they fit together.
+        let language = language.unwrap_or_default();
+        let mut parts: Vec<Part> = Vec::new();
+        let mut open = String::new();
+        for sentence in sentences(text) {
+            let joined =
+                if open.is_empty() { format!("{language}{sentence}") } else { format!("{open} {sentence}") };
+            if !open.is_empty() && self.source().encode(&joined)?.len() > self.longest {
+                self.close(&open, &mut parts)?;
+                open = format!("{language}{sentence}");
+            } else {
+                open = joined;
+            }
+        }
+        self.close(&open, &mut parts)?;
+        Ok(parts)
+    }
+
+    /// Adds the text as one part, or cut into several where even a sentence is too long.
+    fn close(&self, text: &str, parts: &mut Vec<Part>) -> Result<()> {
+        let mut ids = self.source().encode(text)?;
+        if ids.len() <= self.longest {
+            parts.push(Part { ids, cut: false });
+            return Ok(());
+        }
+        let end = ids.pop();
+        let (language, _) = self.source().split_language(text);
+        let (language, rest) = ids.split_at(language.iter().len());
+        let room = self.longest.saturating_sub(1 + language.len()).max(1);
+        for piece in rest.chunks(room) {
+            parts.push(Part { ids: language.iter().chain(piece).copied().chain(end).collect(), cut: true });
+        }
+        Ok(())
+    }
+
+    fn join(&self, parts: &[Part], hypotheses: &[Vec<Hypothesis>]) -> Line {
+        let count = hypotheses.iter().map(Vec::len).min().unwrap_or(0);
+        let pieces = |t: &Tokenizer, ids: &[u32]| -> Vec<String> {
+            ids.iter().map(|&id| t.piece(id).unwrap_or_default()).collect()
+        };
+        let source: Vec<Vec<String>> =
+            parts.iter().map(|p| pieces(self.source(), &p.ids[..p.ids.len() - 1])).collect();
+        let candidates = (0..count)
+            .map(|n| {
+                let chosen: Vec<&Hypothesis> = hypotheses.iter().map(|h| &h[n]).collect();
+                let texts: Vec<String> = chosen.iter().map(|h| self.decode(&h.ids)).collect();
+                let mut alignment = Vec::new();
+                let (mut words_before, mut target_before) = (0, 0);
+                for (h, source) in chosen.iter().zip(&source) {
+                    let target = pieces(self.target(), &h.ids);
+                    let (s, t) = (words(source), words(&target));
+                    for (a, b) in align(&h.attention, &s, &t) {
+                        alignment.push((words_before + a, target_before + b));
+                    }
+                    words_before += s.last().map_or(0, |w| w + 1);
+                    target_before += t.last().map_or(0, |w| w + 1);
+                }
+                Candidate {
+                    text: texts.iter().filter(|t| !t.is_empty()).cloned().collect::<Vec<_>>().join(" "),
+                    score: chosen.iter().map(|h| h.score).sum::<f32>() / chosen.len() as f32,
+                    tokens: chosen.iter().flat_map(|h| pieces(self.target(), &h.ids)).collect(),
+                    token_scores: chosen.iter().flat_map(|h| h.token_log_probabilities.clone()).collect(),
+                    alignment,
+                }
+            })
+            .collect();
+        let cut = parts.iter().filter(|p| p.cut).count();
+        Line { candidates, source: source.concat(), parts: parts.len(), cut }
+    }
+}
+
+/// Whether a character ends a line, for this program or for one that reads its output.
+///
+/// ```
+/// use regard_core::translator::is_line_break;
+/// assert!("\n\r\u{b}\u{c}\u{85}\u{2028}\u{2029}".chars().all(is_line_break));
+/// assert!(!is_line_break(' ') && !is_line_break('\t'));
+/// ```
+pub fn is_line_break(c: char) -> bool {
+    matches!(c, '\n' | '\u{b}' | '\u{c}' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+/// The text with a space in the place of every line break.
+pub fn single_line(text: &str) -> Cow<'_, str> {
+    match text.contains(is_line_break) {
+        true => text.replace(is_line_break, " ").into(),
+        false => text.into(),
+    }
+}
+
+/// The number of the word that each piece belongs to, as spaces part the words of the text: `▁` begins a word, and bytes that
+/// spell a line break or a tab, which the text has as a space, end one.
+fn words(pieces: &[String]) -> Vec<usize> {
+    let mut word = 0;
+    // Pieces up to this one spell a break.
+    let mut break_end = 0;
+    let mut found = Vec::with_capacity(pieces.len());
+    for (i, piece) in pieces.iter().enumerate() {
+        if i > 0 && piece.starts_with('▁') {
+            word += 1;
+        }
+        found.push(word);
+        if i >= break_end {
+            break_end = i + spelt_break(&pieces[i..]);
+        }
+        if i + 1 == break_end {
+            word += 1;
+        }
+    }
+    found
+}
+
+/// How many pieces at the beginning of `pieces` are bytes (`<0x0A>`) that spell a line break or a tab; 0 if they do not.
+fn spelt_break(pieces: &[String]) -> usize {
+    let byte = |piece: &String| u8::from_str_radix(piece.strip_prefix("<0x")?.strip_suffix('>')?, 16).ok();
+    let bytes: Vec<u8> = pieces.iter().take(3).map_while(byte).collect();
+    match bytes[..] {
+        [b'\t'..=b'\r', ..] => 1,
+        [0xc2, 0x85, ..] => 2,
+        [0xe2, 0x80, 0xa8 | 0xa9] => 3,
+        _ => 0,
+    }
+}
+
+/// For each target word, the source word that its pieces attended to most, as seen from both sides.
+fn align(attention: &[Vec<f32>], source: &[usize], target: &[usize]) -> Vec<(usize, usize)> {
+    let (Some(&last_source), Some(&last_target)) = (source.last(), target.last()) else { return Vec::new() };
+    let mut sums = vec![vec![0.0f32; last_source + 1]; last_target + 1];
+    for (row, &t) in attention.iter().zip(target) {
+        for (weight, &s) in row.iter().zip(source) {
+            sums[t][s] += weight;
+        }
+    }
+    // How much of what a source word gets comes from this target word counts as well: every word attends to the full stop.
+    let totals: Vec<f32> = (0..=last_source).map(|s| sums.iter().map(|row| row[s]).sum()).collect();
+    for row in &mut sums {
+        row.iter_mut().zip(&totals).for_each(|(x, total)| *x *= *x / total.max(f32::MIN_POSITIVE));
+    }
+    let best = |row: &[f32]| (0..row.len()).max_by(|&a, &b| row[a].total_cmp(&row[b]).then(b.cmp(&a)));
+    let found = sums.iter().enumerate().filter_map(|(t, row)| Some((best(row)?, t)));
+    if attention.is_empty() { Vec::new() } else { found.collect() }
+}
+
+/// Sentences of a text, without the space around them.
+fn sentences(text: &str) -> Vec<&str> {
+    sentence_ranges(text).into_iter().map(|range| &text[range]).collect()
+}
+
+/// Where the sentences of a text lie, in bytes; only white space lies between them.
+///
+/// They end behind `.`, `!`, `?` or `…`, perhaps within quotation marks or brackets, and a space, or behind the CJK forms of these. What
+/// goes on with a small letter is no new sentence, and neither is what follows an initial or one of a few titles (`J. Smith`, `Dr. Smith`).
+///
+/// ```
+/// use regard_core::translator::sentence_ranges;
+/// assert_eq!(sentence_ranges("Dr. No came. Why?  Ask."), [0..12, 13..17, 19..23]);
+/// ```
+pub fn sentence_ranges(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    let mut previous = ' ';
+    for (at, c) in text.char_indices() {
+        let ends = match previous {
+            '。' | '！' | '？' | '」' | '』' | '）' => {
+                let marks = ['。', '！', '？'];
+                let closers = ['」', '』', '）'];
+                !marks.contains(&c)
+                    && !closers.contains(&c)
+                    && text[start..at].trim_end_matches(closers).ends_with(marks)
+            }
+            '.' | '!' | '?' | '…' | '"' | '”' | '»' | ')' | '\'' | '’' => {
+                c.is_whitespace() && ends_sentence(&text[start..at]) && begins_sentence(&text[at..])
+            }
+            _ => false,
+        };
+        if ends {
+            found.push(start..at);
+            start = at;
+        }
+        previous = c;
+    }
+    found.push(start..text.len());
+    found.into_iter().map(|range| trimmed(text, range)).filter(|range| !range.is_empty()).collect()
+}
+
+/// The range without the white space at its ends.
+fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
+    let inside = &text[range.clone()];
+    let start = range.start + (inside.len() - inside.trim_start().len());
+    start..start + inside.trim().len()
+}
+
+/// Whether the text ends with a mark that ends a sentence, perhaps within quotation marks or brackets.
+fn ends_sentence(text: &str) -> bool {
+    let text = text.trim_end_matches(['"', '”', '»', ')', '\'', '’']);
+    match text.strip_suffix('.') {
+        None => text.ends_with(['!', '?', '…']),
+        Some(before) => {
+            let word = before.rsplit(|c: char| c.is_whitespace() || c == '(').next().unwrap_or_default();
+            let mut letters = word.chars();
+            let initial = matches!((letters.next(), letters.next()), (Some(c), None) if c.is_uppercase());
+            !initial && !TITLES.contains(&word)
+        }
+    }
+}
+
+/// What stands before a name or a number, with a full stop that ends nothing.
+const TITLES: [&str; 21] = [
+    "Mr", "Mrs", "Ms", "Dr", "Prof", "St", "Mt", "vs", "No", "Nr", "Fig", "Vol", "pp", "e.g", "i.e", "z.B",
+    "Hr", "Fr", "Mme", "Mlle", "Sr",
+];
+
+/// Whether what follows can be the beginning of a sentence: it does not go on with a small letter.
+fn begins_sentence(rest: &str) -> bool {
+    rest.trim_start().chars().next().is_none_or(|c| !c.is_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_split_behind_its_sentences() {
+        assert_eq!(sentences("One. Two! \"Three?\" Four"), ["One.", "Two!", "\"Three?\"", "Four"]);
+        assert_eq!(sentences("Pi is 3.14 (about) and so on"), ["Pi is 3.14 (about) and so on"]);
+        assert_eq!(sentences("一。二！三"), ["一。", "二！", "三"]);
+        assert_eq!(sentences(""), [""; 0]);
+        assert_eq!(sentences(" \n "), [""; 0]);
+        assert_eq!(sentences("One.\n Two ! Three"), ["One.", "Two !", "Three"]);
+        assert_eq!(sentences("「一。」二。"), ["「一。」", "二。"]);
+    }
+
+    #[test]
+    fn a_full_stop_may_end_nothing() {
+        for text in
+            ["J. S. Bach played.", "Ask Dr. No.", "See (Fig. 3) and e.g. this.", "He said \"No!\" and left."]
+        {
+            assert_eq!(sentences(text), [text]);
+        }
+        assert_eq!(sentences("It was he. J. Smith left."), ["It was he.", "J. Smith left."]);
+    }
+
+    #[test]
+    fn bytes_that_spell_a_break_part_words() {
+        let of = |list: &str| words(&list.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        assert_eq!(of("▁a <0x0A> b ▁c"), [0, 0, 1, 2]);
+        assert_eq!(of("<0x0D> b"), [0, 1]);
+        assert_eq!(of("▁a <0xE2> <0x80> <0xA8> b"), [0, 0, 0, 0, 1]);
+        assert_eq!(of("▁a <0xC2> <0x85> ▁b"), [0, 0, 0, 2]);
+        // Other bytes are letters.
+        assert_eq!(of("▁a <0xC3> <0xA4> b <0x41>"), [0, 0, 0, 0, 0]);
+        assert_eq!(single_line("a\r\nb\u{2028}c\td"), "a  b c\td");
+    }
+
+    #[test]
+    fn words_are_aligned_by_the_sum_of_their_pieces() {
+        let pieces = |x: &[&str]| x.iter().map(|s| s.to_string()).collect::<Vec<_>>();
+        let source = words(&pieces(&["▁the", "▁hou", "se"]));
+        let target = words(&pieces(&["▁das", "▁Ha", "us"]));
+        assert_eq!((source.clone(), target.clone()), (vec![0, 1, 1], vec![0, 1, 1]));
+        // The last row is the end's; each row also has the source's end.
+        let attention = vec![
+            vec![0.7, 0.1, 0.1, 0.1],
+            vec![0.4, 0.3, 0.2, 0.1],
+            vec![0.1, 0.1, 0.6, 0.2],
+            vec![0.0, 0.0, 0.0, 1.0],
+        ];
+        assert_eq!(align(&attention, &source, &target), [(0, 0), (1, 1)]);
+        assert_eq!(align(&[], &source, &target), []);
+        // Both attend most to the second word, which is the first one's only by habit.
+        let attention = vec![vec![0.4, 0.6], vec![0.1, 0.9]];
+        assert_eq!(align(&attention, &[0, 1], &[0, 1]), [(0, 0), (1, 1)]);
+    }
+}

@@ -1,0 +1,104 @@
+//! Token vectors, scaled, with the vectors of their positions added or put beside them.
+
+use crate::autograd::{Backward, Forward, Op, Param};
+use regard_core::batch::Packed;
+use regard_kernels::{Dropout, add_scaled, dropout_in_place};
+use std::sync::Arc;
+
+/// Where the vector of a position comes from; each `d` wide.
+#[derive(Clone, Debug)]
+pub enum PositionVectors {
+    /// There is none.
+    None,
+    /// A fixed table, row by row, at least as long as the longest sentence.
+    Fixed(Arc<[f32]>),
+    /// Learned rows `[positions, d]`.
+    Learned(Param),
+}
+
+/// `y = dropout(scale · E[id] + P[position])`, or with the two side by side, `y [rows, 2·d]`.
+#[derive(Debug)]
+pub struct Embedding {
+    /// Which tokens.
+    pub tokens: Packed,
+    /// E `[v, d]`
+    pub table: Param,
+    /// d
+    pub width: usize,
+    /// √d in the paper.
+    pub scale: f32,
+    /// P
+    pub positions: PositionVectors,
+    /// Whether the position stands beside the token instead of being added to it.
+    pub concatenate: bool,
+    /// The token whose vector is zero and stays so.
+    pub pad: u32,
+    /// Dropout of the sum.
+    pub dropout: Option<Dropout>,
+}
+
+impl Embedding {
+    fn columns(&self) -> usize {
+        if self.concatenate { 2 * self.width } else { self.width }
+    }
+
+    /// The columns of a row where the position goes.
+    fn place(&self) -> std::ops::Range<usize> {
+        if self.concatenate { self.width..2 * self.width } else { 0..self.width }
+    }
+}
+
+impl Op for Embedding {
+    fn name(&self) -> &'static str {
+        "embedding"
+    }
+
+    fn shape(&self, _: &Forward<'_>) -> (usize, usize) {
+        (self.tokens.tokens(), self.columns())
+    }
+
+    fn saves(&self, _: &Forward<'_>) -> usize {
+        0
+    }
+
+    fn forward(&mut self, cx: &mut Forward<'_>, y: &mut [f32], _: &mut [f32]) {
+        let d = self.width;
+        let table = cx.weight(self.table);
+        let positions = match &self.positions {
+            PositionVectors::None => None,
+            PositionVectors::Fixed(rows) => Some(&rows[..]),
+            PositionVectors::Learned(param) => Some(cx.weight(*param)),
+        };
+        y.fill(0.0);
+        let rows = self.tokens.ids().iter().zip(self.tokens.positions());
+        for (y, (&id, position)) in y.chunks_exact_mut(self.columns()).zip(rows) {
+            if let Some(positions) = positions {
+                y[self.place()].copy_from_slice(&positions[position * d..][..d]);
+            }
+            if id != self.pad {
+                add_scaled(cx.isa, &mut y[..d], &table[id as usize * d..][..d], self.scale);
+            }
+        }
+        if let Some(p) = self.dropout {
+            dropout_in_place(cx.isa, y, self.columns(), p);
+        }
+    }
+
+    fn backward(&self, cx: &mut Backward<'_>, _: &[f32], _: &[f32], dy: &mut [f32]) {
+        let d = self.width;
+        if let Some(p) = self.dropout {
+            dropout_in_place(cx.isa, dy, self.columns(), p);
+        }
+        let rows = self.tokens.ids().iter().zip(self.tokens.positions());
+        for (dy, (&id, position)) in dy.chunks_exact(self.columns()).zip(rows) {
+            if id != self.pad {
+                let to = &mut cx.gradients[self.table.range()][id as usize * d..][..d];
+                add_scaled(cx.isa, to, &dy[..d], self.scale);
+            }
+            if let PositionVectors::Learned(param) = self.positions {
+                let to = &mut cx.gradients[param.range()][position * d..][..d];
+                add_scaled(cx.isa, to, &dy[self.place()], 1.0);
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! A gated recurrent unit over whole sentences, in one direction or both, without the projection of its input.
+//!
+//! What the tokens give to the gates is one large product that comes before. Here, each step multiplies the states of all sentences that
+//! are still running at once; on the way back, the gradient of the state's matrix is again one large product over all steps.
+
+use crate::autograd::{Backward, Forward, Op, Param, Var};
+use regard_core::batch::{TimeSteps, gru_states};
+use regard_kernels::{
+    Activation, GruStep, Into, Mat, MatMut, activate, activate_backward, gru_backward, matmul,
+};
+use std::sync::Arc;
+
+/// What the state gives to the gates of one direction: `U [3·h, h]`, `b [3·h]`, as reset, update and candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecurrentCell {
+    /// U
+    pub weight: Param,
+    /// b
+    pub bias: Param,
+}
+
+/// The states of a gated recurrent unit: `x [rows, directions · 3·h]`, `y [rows, directions · h]`.
+#[derive(Debug)]
+pub struct Recurrent {
+    /// What the tokens give to the gates, of all directions side by side.
+    pub x: Var,
+    /// From the beginning of a sentence.
+    pub forward: RecurrentCell,
+    /// From its end.
+    pub backward: Option<RecurrentCell>,
+    /// Where the sentences begin and end.
+    pub offsets: Arc<[usize]>,
+}
+
+/// Memory that recurrent operations reuse.
+#[derive(Debug, Default)]
+pub struct RecurrentScratch {
+    state: Vec<f32>,
+    matrix: Vec<f32>,
+    before: Vec<f32>,
+    slopes: Vec<f32>,
+}
+
+impl RecurrentScratch {
+    /// How many numbers it has room for.
+    pub(crate) fn capacity(&self) -> usize {
+        [&self.state, &self.matrix, &self.before, &self.slopes].iter().map(|v| v.capacity()).sum()
+    }
+}
+
+impl Recurrent {
+    /// Width of a direction's state.
+    fn hidden(&self) -> usize {
+        self.forward.bias.len / 3
+    }
+
+    /// Each direction, and whether it reads from the end.
+    fn cells(&self) -> impl Iterator<Item = (RecurrentCell, bool)> {
+        std::iter::once((self.forward, false)).chain(self.backward.map(|cell| (cell, true)))
+    }
+}
+
+impl Op for Recurrent {
+    fn name(&self) -> &'static str {
+        "recurrent"
+    }
+
+    fn shape(&self, cx: &Forward<'_>) -> (usize, usize) {
+        (cx.value(self.x).rows(), self.cells().count() * self.hidden())
+    }
+
+    /// For each direction, gates and what the state gave to the candidate, in the order of time.
+    fn saves(&self, cx: &Forward<'_>) -> usize {
+        cx.value(self.x).rows() * self.cells().count() * 4 * self.hidden()
+    }
+
+    fn forward(&mut self, cx: &mut Forward<'_>, y: &mut [f32], saved: &mut [f32]) {
+        let (x, h) = (cx.value(self.x), self.hidden());
+        let (rows, directions) = (x.rows(), self.cells().count());
+        let RecurrentScratch { state, matrix, .. } = &mut cx.scratch.recurrent;
+        let mut rest = MatMut::new(y, rows, directions * h);
+        for (i, (cell, reversed)) in self.cells().enumerate() {
+            let (y, others) = rest.split_columns(h);
+            rest = others;
+            let steps = TimeSteps::new(&self.offsets, reversed);
+            let (gates, kept) = saved[i * rows * 4 * h..][..rows * 4 * h].split_at_mut(rows * 3 * h);
+            // Transposed once, so that no step has to.
+            let weight = &cx.weights.flat[cell.weight.range()];
+            matrix.clear();
+            matrix.extend((0..h).flat_map(|c| weight[c..].iter().step_by(h)));
+            let (matrix, bias) = (Mat::new(matrix, h, 3 * h), &cx.weights.flat[cell.bias.range()]);
+            gru_states(
+                cx.isa,
+                &steps,
+                x.columns(i * 3 * h, 3 * h),
+                (gates, kept),
+                state,
+                y,
+                |state, gates| {
+                    let to = MatMut::new(gates, state.rows(), 3 * h);
+                    matmul(cx.isa, to, state, matrix, Into::Overwrite, cx.threads);
+                    activate(cx.isa, gates, bias, Activation::Identity, None, None);
+                },
+            );
+        }
+    }
+
+    fn backward(&self, cx: &mut Backward<'_>, y: &[f32], saved: &[f32], dy: &mut [f32]) {
+        let (x, h) = (cx.value(self.x), self.hidden());
+        let (rows, directions) = (x.rows(), self.cells().count());
+        let mut dx = cx.take_zeroed(self.x);
+        let (y, dy) = (Mat::new(y, rows, directions * h), Mat::new(dy, rows, directions * h));
+        let mut rest = MatMut::new(&mut dx, rows, directions * 3 * h);
+        for (i, (cell, reversed)) in self.cells().enumerate() {
+            let (dx, others) = rest.split_columns(3 * h);
+            rest = others;
+            let steps = TimeSteps::new(&self.offsets, reversed);
+            let saved = saved[i * rows * 4 * h..][..rows * 4 * h].split_at(rows * 3 * h);
+            let (y, dy) = (y.columns(i * h, h), dy.columns(i * h, h));
+            backward_cell(cx, cell, &steps, saved, (y, dy), dx);
+        }
+        cx.put(self.x, dx);
+    }
+}
+
+/// The way back of one direction: gathers the states before each step, walks from the last step to the first, then multiplies once.
+fn backward_cell(
+    cx: &mut Backward<'_>,
+    cell: RecurrentCell,
+    steps: &TimeSteps,
+    (gates, kept): (&[f32], &[f32]),
+    (y, dy): (Mat<'_>, Mat<'_>),
+    mut dx: MatMut<'_>,
+) {
+    let (rows, h) = (y.rows(), y.cols());
+    let RecurrentScratch { state: carry, before, slopes, .. } = &mut cx.scratch.recurrent;
+    before.clear();
+    for row in steps.previous() {
+        match row {
+            Some(row) => before.extend_from_slice(y.row(row)),
+            None => before.resize(before.len() + h, 0.0),
+        }
+    }
+    slopes.resize(rows * 3 * h, 0.0);
+    carry.clear();
+    carry.resize(steps.sentences() * h, 0.0);
+    let weight = Mat::new(&cx.weights.flat[cell.weight.range()], 3 * h, h);
+    for t in (0..steps.count()).rev() {
+        let (of, range) = (steps.rows(t), steps.range(t));
+        let (one, three) = (range.start * h..range.end * h, range.start * 3 * h..range.end * 3 * h);
+        let step = GruStep { gates: &gates[three.clone()], kept: &kept[one.clone()], before: &before[one] };
+        let (slopes, carry) = (&mut slopes[three], &mut carry[..of.len() * h]);
+        gru_backward(cx.isa, step, of, dy, carry, dx.reborrow(), slopes);
+        if t > 0 {
+            let to = MatMut::new(carry, of.len(), h);
+            matmul(cx.isa, to, Mat::new(slopes, of.len(), 3 * h), weight, Into::Add, cx.threads);
+        }
+    }
+    let slopes = &mut slopes[..rows * 3 * h];
+    activate_backward(cx.isa, slopes, &[], Activation::Identity, None, &mut cx.gradients[cell.bias.range()]);
+    let d_weight = MatMut::new(&mut cx.gradients[cell.weight.range()], 3 * h, h);
+    let slopes = Mat::new(slopes, rows, 3 * h);
+    matmul(cx.isa, d_weight, slopes.t(), Mat::new(before, rows, h), Into::Add, cx.threads);
+}

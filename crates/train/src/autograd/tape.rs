@@ -1,0 +1,386 @@
+//! The record of a forward pass and the walk back over it.
+
+use super::Weights;
+use super::ops::RecurrentScratch;
+use regard_core::model::Param;
+use regard_kernels::{Into, Isa, Mat, Products, Scratch};
+
+/// A `[rows, cols]` value on the tape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Var(usize);
+
+/// An operation that the tape can run both ways.
+///
+/// Its inputs are [`Var`]s and [`Param`]s that it keeps in its own fields.
+pub trait Op: Send {
+    /// What it is called in messages.
+    fn name(&self) -> &'static str;
+
+    /// Rows and columns of the output.
+    fn shape(&self, cx: &Forward<'_>) -> (usize, usize);
+
+    /// How many numbers the backward pass needs besides inputs and output.
+    fn saves(&self, cx: &Forward<'_>) -> usize;
+
+    /// Fills `y`, the output, and `saved`; what they hold before is arbitrary.
+    fn forward(&mut self, cx: &mut Forward<'_>, y: &mut [f32], saved: &mut [f32]);
+
+    /// Given `dy`, the slope of the loss by the output, adds the slopes by inputs and parameters to theirs. `dy` is free to be
+    /// overwritten.
+    fn backward(&self, cx: &mut Backward<'_>, y: &[f32], saved: &[f32], dy: &mut [f32]);
+}
+
+/// A buffer that is kept and reused: it only ever grows.
+#[derive(Debug, Default)]
+struct Slot {
+    rows: usize,
+    cols: usize,
+    data: Vec<f32>,
+}
+
+impl Slot {
+    fn shape(&mut self, rows: usize, cols: usize) -> &mut [f32] {
+        (self.rows, self.cols) = (rows, cols);
+        if self.data.len() < rows * cols {
+            self.data.resize(rows * cols, 0.0);
+        }
+        &mut self.data[..rows * cols]
+    }
+
+    fn get(&self) -> &[f32] {
+        &self.data[..self.rows * self.cols]
+    }
+}
+
+/// What an operation sees on the way forward.
+#[derive(Debug)]
+pub struct Forward<'a> {
+    /// The instruction set.
+    pub isa: Isa,
+    /// How matrix products are made.
+    pub products: Products,
+    /// How many cores a matrix product may use.
+    pub threads: usize,
+    /// All weights.
+    pub weights: Weights<'a>,
+    /// The gradients of all weights when training, for a loss that makes its gradient on the way.
+    pub gradients: Option<&'a mut [f32]>,
+    /// Reused memory.
+    pub scratch: &'a mut Workspace,
+    values: &'a [Slot],
+}
+
+impl<'a> Forward<'a> {
+    /// The value of an input.
+    pub fn value(&self, var: Var) -> Mat<'a> {
+        let slot = &self.values[var.0];
+        Mat::new(slot.get(), slot.rows, slot.cols)
+    }
+
+    /// A parameter.
+    pub fn weight(&self, param: Param) -> &'a [f32] {
+        &self.weights.flat[param.range()]
+    }
+}
+
+/// Memory that operations reuse.
+#[derive(Debug, Default)]
+pub struct Workspace {
+    /// The attention kernels'.
+    pub attention: Scratch,
+    /// Logits of a block.
+    pub logits: Vec<f32>,
+    /// The recurrent operation's.
+    pub recurrent: RecurrentScratch,
+    /// The sum of `−log p` of the target words that cross-entropies have seen, without label smoothing.
+    pub nll: f64,
+}
+
+/// What an operation sees on the way back.
+#[derive(Debug)]
+pub struct Backward<'a> {
+    /// The instruction set.
+    pub isa: Isa,
+    /// How matrix products are made.
+    pub products: Products,
+    /// How many cores a matrix product may use.
+    pub threads: usize,
+    /// All weights.
+    pub weights: Weights<'a>,
+    /// The gradients of all weights, to be added to.
+    pub gradients: &'a mut [f32],
+    /// Reused memory.
+    pub scratch: &'a mut Workspace,
+    values: &'a [Slot],
+    slopes: &'a mut [Option<Vec<f32>>],
+    pool: &'a mut Pool,
+}
+
+impl<'a> Backward<'a> {
+    /// The value of an input.
+    pub fn value(&self, var: Var) -> Mat<'a> {
+        let slot = &self.values[var.0];
+        Mat::new(slot.get(), slot.rows, slot.cols)
+    }
+
+    /// A parameter.
+    pub fn weight(&self, param: Param) -> &'a [f32] {
+        &self.weights.flat[param.range()]
+    }
+
+    /// The gradient of a parameter.
+    pub fn gradient(&mut self, param: Param) -> &mut [f32] {
+        &mut self.gradients[param.range()]
+    }
+
+    /// Takes the slope by an input, to write to (if it is the first) or to add to; it must be [given back](Self::put).
+    pub fn take(&mut self, var: Var) -> (Vec<f32>, Into) {
+        match self.slopes[var.0].take() {
+            Some(slope) => (slope, Into::Add),
+            None => (self.pool.take(self.values[var.0].get().len()), Into::Overwrite),
+        }
+    }
+
+    /// The same with zeros in place of nothing, for those that can only add.
+    pub fn take_zeroed(&mut self, var: Var) -> Vec<f32> {
+        let (mut slope, into) = self.take(var);
+        if into == Into::Overwrite {
+            slope.fill(0.0);
+        }
+        slope
+    }
+
+    /// Gives back what [`take`](Self::take) gave.
+    pub fn put(&mut self, var: Var, slope: Vec<f32>) {
+        self.slopes[var.0] = Some(slope);
+    }
+}
+
+/// Free gradient buffers.
+#[derive(Debug, Default)]
+struct Pool(Vec<Vec<f32>>);
+
+impl Pool {
+    /// A buffer of `n` numbers with arbitrary contents: the smallest free one that suffices, else the largest, grown.
+    fn take(&mut self, n: usize) -> Vec<f32> {
+        let fit =
+            (0..self.0.len()).filter(|&i| self.0[i].capacity() >= n).min_by_key(|&i| self.0[i].capacity());
+        let largest = || (0..self.0.len()).max_by_key(|&i| self.0[i].capacity());
+        let mut buffer = fit.or_else(largest).map(|i| self.0.swap_remove(i)).unwrap_or_default();
+        buffer.resize(n, 0.0);
+        buffer
+    }
+
+    fn give(&mut self, buffer: Vec<f32>) {
+        self.0.push(buffer);
+    }
+}
+
+/// Is told of every [mark](Tape::mark) that a backward pass has come past, with the gradients of all weights as they are then.
+pub type Watch = Box<dyn FnMut(usize, &[f32]) + Send>;
+
+struct Node {
+    op: Box<dyn Op>,
+    output: Var,
+    saved: usize,
+}
+
+/// The record of one forward pass.
+pub struct Tape {
+    products: Products,
+    threads: usize,
+    values: Vec<Slot>,
+    used: usize,
+    nodes: Vec<Node>,
+    /// How many nodes there were at each mark.
+    marks: Vec<usize>,
+    watch: Option<Watch>,
+    slopes: Vec<Option<Vec<f32>>>,
+    pool: Pool,
+    workspace: Workspace,
+}
+
+impl std::fmt::Debug for Tape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.nodes.iter().map(|n| n.op.name())).finish()
+    }
+}
+
+impl Tape {
+    /// An empty tape whose matrix products are in f32 and may use `threads` cores.
+    pub fn new(isa: Isa, threads: usize) -> Self {
+        Self::with_products(Products::f32(isa), threads)
+    }
+
+    /// An empty tape whose matrix products are made in this way and may use `threads` cores.
+    pub fn with_products(products: Products, threads: usize) -> Self {
+        Tape {
+            products,
+            threads,
+            values: Vec::new(),
+            used: 0,
+            nodes: Vec::new(),
+            marks: Vec::new(),
+            watch: None,
+            slopes: Vec::new(),
+            pool: Pool::default(),
+            workspace: Workspace::default(),
+        }
+    }
+
+    /// The instruction set it runs on.
+    pub fn isa(&self) -> Isa {
+        self.products.isa()
+    }
+
+    /// Makes matrix products in this way from now on.
+    pub fn set_products(&mut self, products: Products) {
+        self.products = products;
+    }
+
+    /// Forgets everything recorded, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.used = 0;
+        self.nodes.clear();
+        self.marks.clear();
+    }
+
+    /// Marks this place of the record; marks are counted from 0.
+    pub fn mark(&mut self) {
+        self.marks.push(self.nodes.len());
+    }
+
+    /// Who is told of the marks from now on, if anyone.
+    pub fn set_watch(&mut self, watch: Option<Watch>) {
+        self.watch = watch;
+    }
+
+    /// A value from outside.
+    ///
+    /// # Panics
+    /// If `data` is not `rows · cols` long.
+    pub fn input(&mut self, data: &[f32], rows: usize, cols: usize) -> Var {
+        assert_eq!(data.len(), rows * cols);
+        self.reserve(1);
+        self.values[self.used].shape(rows, cols).copy_from_slice(data);
+        self.used += 1;
+        Var(self.used - 1)
+    }
+
+    fn reserve(&mut self, slots: usize) {
+        if self.values.len() < self.used + slots {
+            self.values.resize_with(self.used + slots, Slot::default);
+        }
+    }
+
+    /// Runs an operation forward and records it. `gradients` are those of the weights, while training.
+    pub fn push<'w>(
+        &mut self,
+        weights: impl std::convert::Into<Weights<'w>>,
+        gradients: Option<&mut [f32]>,
+        mut op: impl Op + 'static,
+    ) -> Var {
+        self.reserve(2);
+        let (before, after) = self.values.split_at_mut(self.used);
+        let mut cx = Forward {
+            isa: self.products.isa(),
+            products: self.products,
+            threads: self.threads,
+            weights: weights.into(),
+            gradients,
+            scratch: &mut self.workspace,
+            values: before,
+        };
+        let (rows, cols) = op.shape(&cx);
+        let saves = op.saves(&cx);
+        let (output, saved) = after.split_at_mut(1);
+        op.forward(&mut cx, output[0].shape(rows, cols), saved[0].shape(saves, 1));
+        let output = Var(self.used);
+        self.nodes.push(Node { op: Box::new(op), output, saved: self.used + 1 });
+        self.used += 2;
+        output
+    }
+
+    /// A value.
+    pub fn value(&self, var: Var) -> Mat<'_> {
+        let slot = &self.values[var.0];
+        Mat::new(slot.get(), slot.rows, slot.cols)
+    }
+
+    /// Walks back from `last`, whose slope is `dy` (an empty one for a loss, which knows its own), and adds the slopes by all
+    /// weights to `gradients`.
+    ///
+    /// # Panics
+    /// If `dy` is neither empty nor as long as the value of `last`.
+    pub fn backward<'w>(
+        &mut self,
+        weights: impl std::convert::Into<Weights<'w>>,
+        gradients: &mut [f32],
+        last: Var,
+        dy: &[f32],
+    ) {
+        let weights = weights.into();
+        self.slopes.resize_with(self.values.len(), || None);
+        let mut first = self.pool.take(self.values[last.0].get().len());
+        if dy.is_empty() {
+            first.fill(1.0);
+        } else {
+            first.copy_from_slice(dy);
+        }
+        self.slopes[last.0] = Some(first);
+        let mut marks = self.marks.iter().copied().enumerate().rev().peekable();
+        let watch = &mut self.watch;
+        let mut passed = |node: usize, gradients: &[f32]| {
+            while let Some((mark, _)) = marks.next_if(|(_, at)| *at >= node) {
+                watch.iter_mut().for_each(|watch| watch(mark, gradients));
+            }
+        };
+        for (i, node) in self.nodes.iter().enumerate().rev() {
+            passed(i + 1, gradients);
+            // Nothing that was computed later depends on it: it does not touch the loss.
+            let Some(mut dy) = self.slopes[node.output.0].take() else { continue };
+            let mut cx = Backward {
+                isa: self.products.isa(),
+                products: self.products,
+                threads: self.threads,
+                weights,
+                gradients,
+                scratch: &mut self.workspace,
+                values: &self.values,
+                slopes: &mut self.slopes,
+                pool: &mut self.pool,
+            };
+            let (y, saved) = (self.values[node.output.0].get(), self.values[node.saved].get());
+            node.op.backward(&mut cx, y, saved, &mut dy);
+            self.pool.give(dy);
+        }
+        passed(0, gradients);
+    }
+
+    /// The slope by an input value after [`backward`](Self::backward), if it has one.
+    pub fn slope(&self, var: Var) -> Option<&[f32]> {
+        self.slopes[var.0].as_deref()
+    }
+
+    /// Gives the slopes by input values back to the pool.
+    pub fn clear_slopes(&mut self) {
+        for slope in &mut self.slopes {
+            if let Some(slope) = slope.take() {
+                self.pool.give(slope);
+            }
+        }
+    }
+
+    /// The sum of `−log p` of the target words since the last call, without label smoothing.
+    pub fn take_nll(&mut self) -> f64 {
+        std::mem::take(&mut self.workspace.nll)
+    }
+
+    /// How many numbers of memory it holds: what must stop growing after the first steps.
+    pub fn capacity(&self) -> usize {
+        let values: usize = self.values.iter().map(|s| s.data.capacity()).sum();
+        let Workspace { logits, recurrent, .. } = &self.workspace;
+        let pool: usize = self.pool.0.iter().map(Vec::capacity).sum();
+        values + pool + logits.capacity() + recurrent.capacity()
+    }
+}

@@ -1,0 +1,466 @@
+//! Everything that can be set about a training run, field by field. Defaults are those of a preset: the paper's, but for
+//! `tiny`, whose recipe is for corpora of some ten thousand pairs.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use super::schedule::{Schedule, ScheduleKind};
+use super::{Overlap, StepSettings, TrainPrecision, Wire};
+use crate::batches::BatchSettings;
+use crate::corpus::Filters;
+use regard_core::formats::Precision;
+use regard_core::model::{ModelConfig, Preset};
+use regard_core::text::{Segmentation, TokenizerSettings};
+use regard_core::{Error, Result};
+
+/// The settings of a training run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrainConfig {
+    /// The size of the model, and the recipe that the other settings begin with.
+    pub preset: Preset,
+    /// Everything random follows from it.
+    pub seed: u64,
+    /// Cores to use; all of them if not given. Another number gives another run, in the last digits.
+    pub threads: Option<usize>,
+    /// The number format of the matrix products: auto, f32 or bf16.
+    pub precision: TrainPrecision,
+    /// Number of training steps after which the run ends.
+    pub steps: Option<u64>,
+    /// Number of passes over the corpus after which the run ends.
+    pub epochs: Option<u64>,
+    /// Minutes that the whole run should take, in place of `steps` and `epochs`.
+    pub minutes: Option<f64>,
+    /// Steps from one line of the log to the next.
+    pub log_every: u64,
+    /// Where the text is.
+    pub data: DataConfig,
+    /// The model.
+    pub model: ModelConfig,
+    /// The vocabulary.
+    pub tokenizer: TokenizerConfig,
+    /// Which pairs are left out.
+    pub filters: Filters,
+    /// The batches.
+    pub batch: BatchConfig,
+    /// Adam, and what is done to loss and gradient.
+    pub optimizer: OptimizerConfig,
+    /// The learning rate.
+    pub schedule: Schedule,
+    /// How the run is watched, and when it ends early.
+    pub validation: ValidationConfig,
+    /// What is kept on the way.
+    pub checkpoints: CheckpointConfig,
+}
+
+/// Where the text is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataConfig {
+    /// Files of the source language, one sentence per line; plain, gzip or zstd.
+    pub src: Vec<PathBuf>,
+    /// As many files of the target language.
+    pub tgt: Vec<PathBuf>,
+    /// In their place, one file of source, tab, target.
+    pub tsv: Option<PathBuf>,
+    /// The source side to validate on; without it, pairs of the corpus are held out.
+    pub valid_src: Option<PathBuf>,
+    /// The target side to validate on.
+    pub valid_tgt: Option<PathBuf>,
+    /// The source language; the files' extension if not given.
+    pub source_lang: Option<String>,
+    /// The target language; the files' extension if not given.
+    pub target_lang: Option<String>,
+    /// A model folder to start from: its weights, shape and tokenizers.
+    pub init: Option<PathBuf>,
+}
+
+/// The vocabulary.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenizerConfig {
+    /// bpe or unigram.
+    pub segmentation: Segmentation,
+    /// Pieces; chosen from the corpus if not given.
+    pub size: Option<usize>,
+    /// A vocabulary for each language in place of a joint one.
+    pub separate: bool,
+    /// An existing `tokenizer.json` in place of a new one; joint.
+    pub file: Option<PathBuf>,
+    /// BPE-dropout: each merge is left out with this probability, in training only.
+    pub bpe_dropout: f32,
+}
+
+/// The batches.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BatchConfig {
+    /// Target tokens at most, `</s>` included.
+    pub max_tokens: usize,
+    /// Pairs that are sorted by length together.
+    pub pool: usize,
+    /// Batches whose gradients are summed to one step.
+    pub accumulate: usize,
+}
+
+/// Adam, and what is done to loss and gradient.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OptimizerConfig {
+    /// β₁.
+    pub beta1: f32,
+    /// β₂.
+    pub beta2: f32,
+    /// ε.
+    pub epsilon: f32,
+    /// Longer gradients are scaled down to this length.
+    pub clip: Option<f32>,
+    /// ε of the label smoothing.
+    pub label_smoothing: f32,
+    /// R-Drop: every pair goes through the model twice with different dropout, and this times the divergence of the two is added
+    /// to the loss; 5 is usual. A step then takes twice the time.
+    pub r_drop: Option<f32>,
+    /// The format of gradients and weights between the ranks of an MPI job: f32 or bf16.
+    pub wire: Wire,
+    /// Whether these leave while the backward pass still runs: auto (the faster way, found by trying), on or off. The training is the
+    /// same.
+    #[serde(default)]
+    pub overlap: Overlap,
+    /// Decay of a moving average of the weights, which then is what is validated and saved; 0.999 is usual.
+    pub ema: Option<f32>,
+}
+
+/// How the run is watched, and when it ends early.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ValidationConfig {
+    /// How often: `"500 steps"` or `"1 epochs"`.
+    pub every: Every,
+    /// What is best: bleu, chrf or loss.
+    pub metric: ValidationMetric,
+    /// Number of validations without a better one after which the run ends.
+    pub patience: Option<u64>,
+    /// Beams of the translations.
+    pub beam: usize,
+    /// Sentences at most, the first of the files; also how many are held out where there are no files.
+    pub max_sentences: usize,
+    /// Translations to show each time.
+    pub samples: usize,
+}
+
+/// What is kept on the way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CheckpointConfig {
+    /// How often: `"500 steps"` or `"1 epochs"`.
+    pub every: Every,
+    /// Number of last and of best weights to keep; their averages are tried at the end. 0: none.
+    pub average: usize,
+    /// How the weights of the model folder are stored: f32, bf16 or f16. Checkpoints are always in f32.
+    #[serde(default)]
+    pub store: Precision,
+}
+
+/// What the best model is chosen by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ValidationMetric {
+    /// BLEU of translations.
+    Bleu,
+    /// chrF of translations.
+    Chrf,
+    /// The loss without label smoothing.
+    Loss,
+}
+
+/// A distance between two events of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Every {
+    /// So many steps.
+    Steps(u64),
+    /// So many passes over the corpus.
+    Epochs(u64),
+}
+
+impl Every {
+    /// Whether it is time after step `step`; `epochs_done` is given if the step was the last of an epoch.
+    pub(super) fn due(self, step: u64, epochs_done: Option<u64>) -> bool {
+        match self {
+            Every::Steps(n) => step.is_multiple_of(n),
+            Every::Epochs(n) => epochs_done.is_some_and(|e| e.is_multiple_of(n)),
+        }
+    }
+
+    fn check(self, field: &str) -> Result<()> {
+        match self {
+            Every::Steps(0) | Every::Epochs(0) => Err(Error::config(field, "0 is never; give at least 1")),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Every {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Every::Steps(n) => write!(f, "{n} steps"),
+            Every::Epochs(n) => write!(f, "{n} epochs"),
+        }
+    }
+}
+
+impl Serialize for Every {
+    fn serialize<S: Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Every {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Written {
+            Number(u64),
+            Text(String),
+        }
+        let refuse = |what: &dyn fmt::Display| {
+            de::Error::custom(format!("{what} is no distance; write \"500 steps\" or \"1 epochs\""))
+        };
+        match Written::deserialize(from).map_err(|_| refuse(&"this"))? {
+            Written::Number(n) => Ok(Every::Steps(n)),
+            Written::Text(text) => {
+                let (number, unit) = text.trim().split_once(' ').unwrap_or((text.trim(), "steps"));
+                match (number.parse(), unit.trim()) {
+                    (Ok(n), "step" | "steps") => Ok(Every::Steps(n)),
+                    (Ok(n), "epoch" | "epochs") => Ok(Every::Epochs(n)),
+                    _ => Err(refuse(&format!("{text:?}"))),
+                }
+            }
+        }
+    }
+}
+
+impl TrainConfig {
+    /// The recipe of a preset.
+    pub fn new(preset: Preset) -> Self {
+        let tiny = preset == Preset::Tiny;
+        let model = ModelConfig { source_vocabulary: 0, target_vocabulary: 0, ..preset.config(0) };
+        TrainConfig {
+            preset,
+            seed: 1,
+            threads: None,
+            precision: TrainPrecision::Auto,
+            steps: Some(match preset {
+                Preset::Tiny => 5_000,
+                Preset::Small | Preset::Base => 100_000,
+                Preset::Big => 300_000,
+            }),
+            epochs: None,
+            minutes: None,
+            log_every: if tiny { 50 } else { 10 },
+            data: DataConfig::default(),
+            model: ModelConfig { dropout: if tiny { 0.3 } else { model.dropout }, ..model },
+            tokenizer: TokenizerConfig::default(),
+            filters: Filters::default(),
+            // Six batches of 4,096 tokens are the paper's 25,000, in a sixth of the memory.
+            batch: BatchConfig { max_tokens: 4096, pool: 100_000, accumulate: if tiny { 1 } else { 6 } },
+            optimizer: OptimizerConfig {
+                beta1: 0.9,
+                beta2: 0.98,
+                epsilon: 1e-9,
+                clip: None,
+                label_smoothing: 0.1,
+                r_drop: None,
+                wire: Wire::F32,
+                overlap: Overlap::Auto,
+                ema: None,
+            },
+            // On Multi30k, falling to 0 in a straight line reaches in 5,000 steps what the inverse square root needs far more for.
+            schedule: if tiny {
+                Schedule { kind: ScheduleKind::Linear, peak: Some(0.005), warmup: 1500 }
+            } else {
+                Schedule { kind: ScheduleKind::Paper, peak: None, warmup: 4000 }
+            },
+            validation: ValidationConfig {
+                every: Every::Steps(if tiny { 500 } else { 1000 }),
+                metric: ValidationMetric::Bleu,
+                patience: if tiny { None } else { Some(10) },
+                beam: 4,
+                max_sentences: 2000,
+                samples: 3,
+            },
+            checkpoints: CheckpointConfig {
+                every: Every::Steps(if tiny { 100 } else { 1000 }),
+                average: match preset {
+                    Preset::Tiny => 10,
+                    Preset::Small | Preset::Base => 5,
+                    Preset::Big => 20,
+                },
+                store: Precision::F32,
+            },
+        }
+    }
+
+    /// A preset for a corpus of `pairs` pairs, if their number is known, on `cores` cores.
+    pub fn choose_preset(pairs: Option<u64>, cores: usize) -> Preset {
+        match (pairs.unwrap_or(0), cores) {
+            (0..300_000, _) | (_, 0..4) => Preset::Tiny,
+            (300_000..3_000_000, _) | (_, 4..16) => Preset::Small,
+            _ => Preset::Base,
+        }
+    }
+
+    /// Refuses what makes no sense, by the name of the setting.
+    pub fn check(&self) -> Result<()> {
+        // Vocabularies are not known yet; any will do.
+        ModelConfig { source_vocabulary: 300, target_vocabulary: 300, ..self.model.clone() }
+            .validate()
+            .map_err(|e| in_section("model", e))?;
+        self.filters.check().map_err(|e| in_section("filters", e))?;
+        self.schedule.check()?;
+        self.batches().check().map_err(|e| in_section("batch", e))?;
+        self.validation.every.check("validation.every")?;
+        self.checkpoints.every.check("checkpoints.every")?;
+        if self.checkpoints.store == Precision::Int8 {
+            let message = "int8 cannot be trained on; use f32, bf16 or f16, and `regard quantize` on the finished model";
+            return Err(Error::config("checkpoints.store", message));
+        }
+        let least_one = [
+            ("threads", self.threads.map(|n| n as u64)),
+            ("steps", self.steps),
+            ("epochs", self.epochs),
+            ("log_every", Some(self.log_every)),
+            ("batch.accumulate", Some(self.batch.accumulate as u64)),
+            ("validation.beam", Some(self.validation.beam as u64)),
+            ("validation.max_sentences", Some(self.validation.max_sentences as u64)),
+            ("validation.patience", self.validation.patience),
+        ];
+        if let Some((field, _)) = least_one.iter().find(|(_, value)| *value == Some(0)) {
+            return Err(Error::config(*field, "0 is too few, at least 1 is needed"));
+        }
+        let positive = [
+            ("minutes", self.minutes),
+            ("optimizer.epsilon", Some(f64::from(self.optimizer.epsilon))),
+            ("optimizer.clip", self.optimizer.clip.map(f64::from)),
+            ("optimizer.r_drop", self.optimizer.r_drop.map(f64::from)),
+        ];
+        for (field, value) in positive {
+            if let Some(value) = value.filter(|v| !(*v > 0.0 && v.is_finite())) {
+                return Err(Error::config(field, format!("{value} is not a positive number")));
+            }
+        }
+        let rates = [
+            ("optimizer.beta1", self.optimizer.beta1),
+            ("optimizer.beta2", self.optimizer.beta2),
+            ("optimizer.label_smoothing", self.optimizer.label_smoothing),
+            ("optimizer.ema", self.optimizer.ema.unwrap_or(0.0)),
+            ("tokenizer.bpe_dropout", self.tokenizer.bpe_dropout),
+        ];
+        for (field, rate) in rates {
+            if !(0.0..1.0).contains(&rate) {
+                let message = format!("{rate} is not a rate from 0 up to, but not including, 1");
+                return Err(Error::config(field, message));
+            }
+        }
+        if self.steps.is_none() && self.epochs.is_none() && self.minutes.is_none() {
+            return Err(Error::config("steps", "the run has no end; give steps, epochs or minutes"));
+        }
+        Ok(())
+    }
+
+    /// Makes the paths independent of the folder that the program was started in.
+    pub fn absolute_paths(&mut self) -> Result<()> {
+        let data = &mut self.data;
+        let optional = [
+            &mut data.tsv,
+            &mut data.valid_src,
+            &mut data.valid_tgt,
+            &mut data.init,
+            &mut self.tokenizer.file,
+        ];
+        let lists = data.src.iter_mut().chain(&mut data.tgt);
+        for path in optional.into_iter().flatten().chain(lists) {
+            *path = std::path::absolute(&*path).map_err(|e| Error::io(&*path, e))?;
+        }
+        Ok(())
+    }
+
+    /// How batches are planned.
+    pub fn batches(&self) -> BatchSettings {
+        BatchSettings { max_tokens: self.batch.max_tokens, pool: self.batch.pool }
+    }
+
+    /// How a tokenizer is trained.
+    pub fn tokenizer_settings(&self) -> TokenizerSettings {
+        let TokenizerConfig { segmentation, size, separate, .. } = self.tokenizer;
+        TokenizerSettings { segmentation, size, separate }
+    }
+
+    /// The settings of a step.
+    pub fn step_settings(&self) -> StepSettings {
+        let OptimizerConfig { beta1, beta2, epsilon, clip, label_smoothing, r_drop, .. } = self.optimizer;
+        StepSettings { label_smoothing, betas: (beta1, beta2), epsilon, clip, r_drop }
+    }
+}
+
+fn in_section(section: &str, error: Error) -> Error {
+    match error {
+        Error::Config { field, message } => Error::config(format!("{section}.{field}"), message),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_preset_is_sound() {
+        for preset in Preset::ALL {
+            let config = TrainConfig::new(preset);
+            config.check().unwrap();
+            assert_eq!(config.step_settings(), StepSettings::default());
+        }
+        let tiny = TrainConfig::new(Preset::Tiny);
+        assert_eq!((tiny.model.dropout, tiny.model.attention_dropout, tiny.steps), (0.3, 0.0, Some(5000)));
+        assert_eq!((tiny.batch.max_tokens, tiny.checkpoints.average), (4096, 10));
+        assert_eq!(TrainConfig::new(Preset::Big).model.dropout, 0.3);
+    }
+
+    #[test]
+    fn nonsense_is_refused_by_its_key() {
+        let refusal = |change: fn(&mut TrainConfig)| {
+            let mut config = TrainConfig::new(Preset::Tiny);
+            change(&mut config);
+            config.check().unwrap_err().to_string()
+        };
+        assert!(refusal(|c| c.model.heads = 3).starts_with("model.heads: 3 does not divide"));
+        assert_eq!(refusal(|c| c.steps = Some(0)), "steps: 0 is too few, at least 1 is needed");
+        assert!(refusal(|c| c.batch.max_tokens = 0).starts_with("batch.max_tokens: 0 makes no batch"));
+        assert!(refusal(|c| c.optimizer.beta2 = 1.0).starts_with("optimizer.beta2: 1 is not a rate"));
+        assert!(refusal(|c| c.minutes = Some(f64::NAN)).starts_with("minutes: NaN"));
+        assert!(refusal(|c| c.steps = None).starts_with("steps: the run has no end"));
+        assert!(refusal(|c| c.validation.every = Every::Epochs(0)).starts_with("validation.every: 0"));
+    }
+
+    #[test]
+    fn presets_are_chosen_by_size_and_cores() {
+        assert_eq!(TrainConfig::choose_preset(Some(29_000), 64), Preset::Tiny);
+        assert_eq!(TrainConfig::choose_preset(None, 64), Preset::Tiny);
+        assert_eq!(TrainConfig::choose_preset(Some(7_000_000), 2), Preset::Tiny);
+        assert_eq!(TrainConfig::choose_preset(Some(700_000), 8), Preset::Small);
+        assert_eq!(TrainConfig::choose_preset(Some(7_000_000), 64), Preset::Base);
+    }
+
+    #[test]
+    fn distances() {
+        let read = |text: &str| serde_json::from_str::<Every>(text);
+        assert_eq!(read("500").unwrap(), Every::Steps(500));
+        assert_eq!(read("\"2 epochs\"").unwrap(), Every::Epochs(2));
+        assert_eq!(read("\"1 epoch\"").unwrap(), Every::Epochs(1));
+        assert!(read("\"often\"").unwrap_err().to_string().contains("\"often\" is no distance"));
+        assert!(Every::Epochs(2).due(7, Some(4)) && !Every::Epochs(2).due(7, Some(3)));
+        assert!(Every::Steps(7).due(14, None) && !Every::Epochs(1).due(14, None));
+    }
+}

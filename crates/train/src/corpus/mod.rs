@@ -1,0 +1,71 @@
+//! Parallel text files to a cache of ids on disk.
+//!
+//! [`Inputs`] names the files, [`Pairs`] streams their lines, [`Filters`] says what is dropped, [`Corpus`] holds the
+//! ids that came out, and [`Summary`] counts everything that did not.
+//!
+//! **Reading.** Files may be plain, gzip or zstd, told apart by their first bytes. Lines end at LF; a CR before it and
+//! a byte-order mark at the start of a file do not belong to the text. The last line needs no LF. The two sides must
+//! have the same number of lines, or nothing is built.
+//!
+//! **What is always dropped, and counted**: pairs of which a side is not UTF-8, has no text, or is longer than
+//! [`Filters::max_line_bytes`]; lines of a TSV without a tab. Everything else is up to the [`Filters`].
+
+mod build;
+mod cache;
+mod estimate;
+mod filter;
+mod lines;
+mod pairs;
+mod summary;
+
+pub use cache::{CacheState, Corpus, PairIds};
+pub use estimate::{PairCount, count_pairs};
+pub use filter::Filters;
+pub use lines::open_text;
+pub use pairs::{Inputs, Pair, Pairs, Side};
+pub use summary::{Dropped, Reason, Summary};
+
+use filter::TextFilter;
+use regard_core::text::{TextSample, TokenizerPair, TokenizerSettings};
+use regard_core::{Error, Result};
+
+/// Trains the tokenizers of a model on its corpus: every pair that is not dropped for what its lines are.
+pub fn train_tokenizers(
+    inputs: &Inputs,
+    filters: &Filters,
+    settings: &TokenizerSettings,
+) -> Result<TokenizerPair> {
+    let (mut source, mut target) = (TextSample::default(), TextSample::default());
+    let (mut summary, mut usable) = (Summary::default(), TextFilter::new(filters));
+    for pair in Pairs::open(inputs, filters.max_line_bytes)? {
+        let pair = pair?;
+        summary.read += 1;
+        if let (Side::Text(from), Side::Text(to)) = (&pair.source, &pair.target) {
+            source.add(from);
+            target.add(to);
+        }
+        // What becomes of the pairs is of interest only if there is none to train on.
+        if source.bytes().min(target.bytes()) == 0
+            && let Err((reason, of_target)) = usable.pass(&pair)
+        {
+            summary.drop_pair(reason, || build::place(inputs, &pair, of_target));
+        }
+    }
+    if summary.dropped.values().map(|dropped| dropped.count).sum::<u64>() == summary.read {
+        return Err(nothing_usable(inputs, &summary));
+    }
+    TokenizerPair::train(&source, &target, settings)
+}
+
+/// The error of a corpus without a pair that can be used.
+fn nothing_usable(inputs: &Inputs, summary: &Summary) -> Error {
+    let path = inputs.paths()[0];
+    if summary.read == 0 {
+        return Error::file(path, "has no lines: there is nothing to train on");
+    }
+    if summary.dropped(Reason::NoTab) == summary.read {
+        let message = "no line has a tab; source and target of each line must be separated by one";
+        return Error::file(path, message);
+    }
+    Error::file(path, format!("no pair of this corpus can be used\n{summary}"))
+}

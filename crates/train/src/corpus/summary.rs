@@ -1,0 +1,154 @@
+//! What became of the pairs of a corpus.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Why a pair was dropped. The first reason that applies counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// A side is not UTF-8.
+    InvalidUtf8,
+    /// A side has too many bytes to be a sentence.
+    LineTooLong,
+    /// A line of a TSV without a tab.
+    NoTab,
+    /// A side has no text.
+    Empty,
+    /// Both sides are the same text.
+    Identical,
+    /// The pair was there before.
+    Duplicate,
+    /// A side has fewer words than asked for.
+    TooFewWords,
+    /// A side has more words than asked for.
+    TooManyWords,
+    /// A side has more tokens than asked for.
+    TooManyTokens,
+    /// One side is too many times as long as the other.
+    Ratio,
+}
+
+impl Reason {
+    /// The reason as a phrase.
+    pub fn phrase(self) -> &'static str {
+        match self {
+            Reason::InvalidUtf8 => "not UTF-8",
+            Reason::LineTooLong => "overlong line",
+            Reason::NoTab => "no tab in the line",
+            Reason::Empty => "empty line",
+            Reason::Identical => "source and target identical",
+            Reason::Duplicate => "duplicate",
+            Reason::TooFewWords => "too few words",
+            Reason::TooManyWords => "too many words",
+            Reason::TooManyTokens => "too many tokens",
+            Reason::Ratio => "lengths too different",
+        }
+    }
+}
+
+/// How many pairs were dropped for one reason.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Dropped {
+    /// Pairs.
+    pub count: u64,
+    /// The first of them, as `file:line`.
+    pub first: String,
+}
+
+/// The account of a corpus: `read` = `kept` + all that is in `dropped`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Pairs in the files.
+    pub read: u64,
+    /// Pairs in the corpus.
+    pub kept: u64,
+    /// Pairs left out, by reason.
+    pub dropped: BTreeMap<Reason, Dropped>,
+    /// Source tokens of the pairs kept, `</s>` included.
+    pub source_tokens: u64,
+    /// Target tokens of the pairs kept, `</s>` included.
+    pub target_tokens: u64,
+    /// `<unk>` among these tokens: none with a vocabulary trained here.
+    pub unknown_tokens: u64,
+    /// Tokens of the longest sentence kept, of either side.
+    pub longest: u64,
+}
+
+impl Summary {
+    /// Pairs dropped for `reason`.
+    pub fn dropped(&self, reason: Reason) -> u64 {
+        self.dropped.get(&reason).map_or(0, |d| d.count)
+    }
+
+    pub(super) fn drop_pair(&mut self, reason: Reason, place: impl FnOnce() -> String) {
+        match self.dropped.get_mut(&reason) {
+            Some(dropped) => dropped.count += 1,
+            None => {
+                self.dropped.insert(reason, Dropped { count: 1, first: place() });
+            }
+        }
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width = grouped(self.read).len();
+        writeln!(f, "{} pairs read", grouped(self.read))?;
+        for (reason, dropped) in &self.dropped {
+            let count = grouped(dropped.count);
+            writeln!(f, "{count:>width$} dropped: {} (first: {})", reason.phrase(), dropped.first)?;
+        }
+        let mean = |tokens: u64| tokens as f64 / self.kept.max(1) as f64;
+        write!(
+            f,
+            "{:>width$} kept: {} source and {} target tokens, {:.1} and {:.1} per sentence, at most {}",
+            grouped(self.kept),
+            grouped(self.source_tokens),
+            grouped(self.target_tokens),
+            mean(self.source_tokens),
+            mean(self.target_tokens),
+            self.longest,
+        )?;
+        if self.unknown_tokens > 0 {
+            write!(f, "; {} of them unknown", grouped(self.unknown_tokens))?;
+        }
+        Ok(())
+    }
+}
+
+/// 1234567 as 1,234,567.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_prints_well() {
+        let mut summary = Summary { read: 29_000, kept: 28_987, ..Summary::default() };
+        (summary.source_tokens, summary.target_tokens, summary.longest) = (1_400_000, 450_123, 51);
+        for line in 1..=12 {
+            summary.drop_pair(Reason::Empty, || format!("a.en:{line}"));
+        }
+        summary.drop_pair(Reason::InvalidUtf8, || "b.de:7".into());
+        let expected = "29,000 pairs read\n\
+                        \x20    1 dropped: not UTF-8 (first: b.de:7)\n\
+                        \x20   12 dropped: empty line (first: a.en:1)\n\
+                        28,987 kept: 1,400,000 source and 450,123 target tokens, 48.3 and 15.5 per sentence, at most 51";
+        assert_eq!(summary.to_string(), expected);
+        assert_eq!((grouped(0), grouped(999), grouped(1000)), ("0".into(), "999".into(), "1,000".into()));
+    }
+}

@@ -1,0 +1,113 @@
+//! What ranks must have in common, compared before anything is done.
+
+use super::Group;
+use regard_core::{Error, Result};
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use xxhash_rust::xxh3::Xxh3;
+
+/// Names and values that must be the same on every rank, or why this rank cannot go on.
+pub type Facts = Vec<(String, String)>;
+
+/// Facts about the program itself: its version and a hash of its file.
+pub fn program_facts() -> Facts {
+    let hash = std::env::current_exe().and_then(|path| file_hash(&path));
+    let hash = hash.map_or_else(|_| "unknown".into(), |hash| format!("{hash:016x}"));
+    vec![("the program".into(), format!("regard {} ({hash})", env!("CARGO_PKG_VERSION")))]
+}
+
+/// Facts about the model in a folder: a hash of each of its files.
+pub fn model_facts(folder: &Path) -> Result<Facts> {
+    let error = |e| Error::io(folder, e);
+    let mut facts = Facts::new();
+    for entry in std::fs::read_dir(folder).map_err(error)? {
+        let path = entry.map_err(error)?.path();
+        let of_model =
+            path.extension().is_some_and(|e| ["json", "safetensors", "bin", "spm"].iter().any(|x| e == *x));
+        if of_model && path.is_file() {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let hash = file_hash(&path).map_err(|e| Error::io(&path, e))?;
+            facts.push((format!("the model's {name}"), format!("{hash:016x}")));
+        }
+    }
+    facts.sort();
+    Ok(facts)
+}
+
+fn file_hash(path: &Path) -> io::Result<u64> {
+    let (mut file, mut hash, mut buffer) = (File::open(path)?, Xxh3::new(), vec![0; 1 << 20]);
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(hash.digest()),
+            n => hash.update(&buffer[..n]),
+        }
+    }
+}
+
+/// Returns if all ranks came with the same facts; otherwise the same error everywhere, which says who differs from rank 0 in what.
+/// A rank that could not find its facts out says why, and everyone hears it.
+pub fn agree(group: &dyn Group, mine: std::result::Result<Facts, impl Display>) -> Result<()> {
+    if group.size() == 1 {
+        return mine.map(drop).map_err(|e| Error::Apart(e.to_string()));
+    }
+    let mine: (String, std::result::Result<Facts, String>) = (group.host(), mine.map_err(|e| e.to_string()));
+    let mine = serde_json::to_vec(&mine).unwrap_or_default();
+    let mut all = Vec::with_capacity(group.size());
+    for (rank, bytes) in group.gather(&mine).iter().enumerate() {
+        let read: (String, std::result::Result<Facts, String>) = serde_json::from_slice(bytes)
+            .map_err(|_| Error::Apart(format!("rank {rank} sent something that cannot be read")))?;
+        all.push(read);
+    }
+    let mut first = None;
+    for (rank, (host, facts)) in all.iter().enumerate() {
+        let facts = facts.as_ref().map_err(|why| Error::Apart(at(rank, host, why)))?;
+        let of_first = *first.get_or_insert(facts);
+        if let Some(difference) = difference(of_first, facts) {
+            return Err(Error::Apart(at(rank, host, &difference)));
+        }
+    }
+    Ok(())
+}
+
+fn at(rank: usize, host: &str, what: &str) -> String {
+    format!("rank {rank} on {host}: {what}")
+}
+
+/// The first fact that differs, with both values.
+fn difference(first: &Facts, other: &Facts) -> Option<String> {
+    let value = |facts: &Facts, name: &str| {
+        facts.iter().find(|(n, _)| n == name).map_or("nothing".to_owned(), |(_, value)| value.clone())
+    };
+    let names = first.iter().chain(other).map(|(name, _)| name);
+    names.map(|name| (name, value(first, name), value(other, name))).find(|(_, a, b)| a != b).map(
+        |(name, of_first, its)| {
+            format!("{name} is {its}, but {of_first} on rank 0; all ranks must have the same")
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_name_both_values() {
+        let facts =
+            |text: &str| vec![("seed".to_owned(), "1".to_owned()), ("clip".to_owned(), text.to_owned())];
+        assert_eq!(difference(&facts("2"), &facts("2")), None);
+        assert_eq!(
+            difference(&facts("2"), &facts("0.5")).as_deref(),
+            Some("clip is 0.5, but 2 on rank 0; all ranks must have the same")
+        );
+        let missing = vec![("seed".to_owned(), "1".to_owned())];
+        assert!(difference(&missing, &facts("2")).unwrap().starts_with("clip is 2, but nothing on rank 0"));
+    }
+
+    #[test]
+    fn a_program_knows_itself() {
+        let facts = program_facts();
+        assert!(facts[0].1.starts_with("regard ") && !facts[0].1.contains("unknown"), "{facts:?}");
+    }
+}

@@ -1,0 +1,172 @@
+//! Processes that work on one thing together: one, or the ranks of an MPI job.
+//!
+//! [`Group`] is all that the rest of the library knows of them. [`Alone`] is the usual one; `World`, behind the cargo feature `mpi`,
+//! is all ranks that `mpirun` started.
+
+mod agree;
+#[cfg(feature = "mpi")]
+mod world;
+
+pub use agree::{Facts, agree, model_facts, program_facts};
+#[cfg(feature = "mpi")]
+pub use world::World;
+
+use regard_core::{Error, Result};
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// Some processes, counted from 0. Every method but [`rank`](Self::rank), [`size`](Self::size), [`host`](Self::host) and
+/// [`abort`](Self::abort) must be called by all of them, in the same order.
+pub trait Group: Debug + Send + Sync {
+    /// The number of this process.
+    fn rank(&self) -> usize;
+
+    /// How many there are.
+    fn size(&self) -> usize;
+
+    /// The machine that this process runs on.
+    fn host(&self) -> String;
+
+    /// What everyone has, in the order of the ranks.
+    fn gather(&self, mine: &[u8]) -> Vec<Vec<u8>>;
+
+    /// Replaces `data` by that of rank 0. Others may wait long for it, and leave their core to the system while they do.
+    fn broadcast(&self, data: &mut Vec<u8>);
+
+    /// Replaces numbers, equally many everywhere, by those of rank 0.
+    fn broadcast_f32(&self, data: &mut [f32]);
+
+    /// Cuts `out` into pieces of `counts[r]` numbers and sends the r-th to rank r; `into` gets everyone's piece for this rank, in the
+    /// order of the ranks.
+    fn swap_f32(&self, out: &[f32], counts: &[usize], into: &mut [f32]);
+
+    /// The same with numbers of 16 bits.
+    fn swap_u16(&self, out: &[u16], counts: &[usize], into: &mut [u16]);
+
+    /// Fills `all` with what every rank has, `counts[r]` numbers of rank r.
+    fn share_f32(&self, mine: &[f32], counts: &[usize], all: &mut [f32]);
+
+    /// The same with numbers of 16 bits.
+    fn share_u16(&self, mine: &[u16], counts: &[usize], all: &mut [u16]);
+
+    /// Ends all processes at once.
+    fn abort(&self, status: i32) -> !;
+}
+
+/// A process by itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Alone;
+
+impl Group for Alone {
+    fn rank(&self) -> usize {
+        0
+    }
+
+    fn size(&self) -> usize {
+        1
+    }
+
+    fn host(&self) -> String {
+        "this machine".into()
+    }
+
+    fn gather(&self, mine: &[u8]) -> Vec<Vec<u8>> {
+        vec![mine.to_vec()]
+    }
+
+    fn broadcast(&self, _: &mut Vec<u8>) {}
+
+    fn broadcast_f32(&self, _: &mut [f32]) {}
+
+    fn swap_f32(&self, out: &[f32], _: &[usize], into: &mut [f32]) {
+        into.copy_from_slice(out);
+    }
+
+    fn swap_u16(&self, out: &[u16], _: &[usize], into: &mut [u16]) {
+        into.copy_from_slice(out);
+    }
+
+    fn share_f32(&self, mine: &[f32], _: &[usize], all: &mut [f32]) {
+        all.copy_from_slice(mine);
+    }
+
+    fn share_u16(&self, mine: &[u16], _: &[usize], all: &mut [u16]) {
+        all.copy_from_slice(mine);
+    }
+
+    fn abort(&self, status: i32) -> ! {
+        std::process::exit(status)
+    }
+}
+
+/// How many processes the launcher says that it started this one with: `mpirun` of Open MPI and MPICH, or Slurm's `srun`.
+pub fn launched() -> usize {
+    launched_by(|name| std::env::var(name).ok())
+}
+
+fn launched_by(variable: impl Fn(&str) -> Option<String>) -> usize {
+    let number = |name: &str| variable(name).and_then(|text| text.parse().ok());
+    // Slurm names its tasks for every job; only with PMIx is it a launcher of MPI.
+    let slurm = || variable("PMIX_RANK").and_then(|_| number("SLURM_STEP_NUM_TASKS"));
+    number("OMPI_COMM_WORLD_SIZE").or_else(|| number("PMI_SIZE")).or_else(slurm).unwrap_or(1).max(1)
+}
+
+/// The group that this process was started in; for `command`, which the message names where it cannot be joined.
+pub fn join(command: &str) -> Result<Arc<dyn Group>> {
+    let size = launched();
+    if size == 1 {
+        return Ok(Arc::new(Alone));
+    }
+    #[cfg(feature = "mpi")]
+    {
+        let _ = command;
+        Ok(Arc::new(World::join(size)?))
+    }
+    #[cfg(not(feature = "mpi"))]
+    {
+        let message = format!(
+            "started {size} times by an MPI launcher, but this program was built without MPI: each copy would {command} by itself. \
+             Start it once, or build it with `cargo build --release --features mpi`"
+        );
+        Err(Error::Input { operation: "mpi", message })
+    }
+}
+
+/// Refuses `command` where a launcher started several copies of it: it is for one process.
+pub fn refuse_copies(command: &str) -> Result<()> {
+    match launched() {
+        1 => Ok(()),
+        size => {
+            let message = format!(
+                "started {size} times by an MPI launcher, but `{command}` is for one process; start it without the launcher"
+            );
+            Err(Error::Input { operation: "mpi", message })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn launchers_are_known_by_their_variables() {
+        let size = |set: &[(&str, &str)]| {
+            launched_by(|name| set.iter().find(|(n, _)| *n == name).map(|(_, value)| (*value).to_owned()))
+        };
+        assert_eq!(size(&[]), 1);
+        assert_eq!(size(&[("OMPI_COMM_WORLD_SIZE", "4")]), 4);
+        assert_eq!(size(&[("PMI_SIZE", "3")]), 3);
+        assert_eq!(size(&[("PMIX_RANK", "0"), ("SLURM_STEP_NUM_TASKS", "8")]), 8);
+        assert_eq!(size(&[("SLURM_STEP_NUM_TASKS", "8")]), 1);
+        assert_eq!(size(&[("OMPI_COMM_WORLD_SIZE", "many")]), 1);
+    }
+
+    #[test]
+    fn one_process_has_what_it_gave() {
+        let mut into = [0.0; 2];
+        Alone.swap_f32(&[1.0, 2.0], &[2], &mut into);
+        assert_eq!(into, [1.0, 2.0]);
+        assert_eq!(Alone.gather(b"x"), [b"x"]);
+    }
+}

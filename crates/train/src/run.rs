@@ -1,0 +1,454 @@
+//! The training loop.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::config::{TrainConfig, ValidationMetric};
+use super::follow::Order;
+use super::log::{Log, Record, StepRecord, ValidationRecord};
+use super::plan::Plan;
+use super::prepare::{Data, Folder};
+use super::schedule::{Schedule, ScheduleKind};
+use super::state::{self, Best, Snapshot, State, Store};
+use super::validate::Validator;
+use super::{Trainer, report};
+use crate::batches::plan_epoch;
+use regard_core::formats::Model;
+use regard_core::{Error, Result};
+
+/// Is told how a run goes.
+pub trait Progress {
+    /// A sentence for the user.
+    fn message(&mut self, text: &str);
+
+    /// After every step; `total` is the last step, if it is known.
+    fn step(&mut self, record: &StepRecord, total: Option<u64>);
+
+    /// After every line of the log about steps.
+    fn logged(&mut self, _record: &StepRecord, _total: Option<u64>) {}
+
+    /// After every validation.
+    fn validated(&mut self, record: &ValidationRecord, best: bool);
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It is done.
+    Finished,
+    /// It was asked to stop, and can be resumed.
+    Interrupted,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// How it ended.
+    pub end: End,
+    /// Steps taken.
+    pub steps: u64,
+    /// BLEU of the model in the folder, on the validation sentences.
+    pub bleu: Option<f64>,
+    /// chrF of the same.
+    pub chrf: Option<f64>,
+    /// Seconds of training steps.
+    pub seconds: f64,
+    /// Seconds of everything: preparation, steps, validation.
+    pub all_seconds: f64,
+    /// Target tokens trained on.
+    pub target_tokens: u64,
+}
+
+/// Seconds since the start of the program's part of a run. Tests put one of their own in its place.
+pub(super) type Clock = Box<dyn Fn() -> f64>;
+
+/// A plan that has changed by more than this part is told to the user.
+const TOLD_CHANGE: f64 = 0.2;
+/// Number of steps over which the running mean of the loss looks back.
+const LOOK_BACK: f64 = 50.0;
+
+pub(super) struct Run<'a> {
+    pub(super) config: TrainConfig,
+    pub(super) folder: Folder,
+    pub(super) data: Data,
+    pub(super) trainer: Trainer,
+    pub(super) ema: Option<Vec<f32>>,
+    pub(super) validator: Validator,
+    pub(super) store: Store,
+    pub(super) log: Log,
+    pub(super) state: State,
+    pub(super) stop: &'a AtomicBool,
+    pub(super) progress: &'a mut dyn Progress,
+    pub(super) clock: Clock,
+    /// All seconds of earlier parts of the run.
+    pub(super) before: f64,
+    /// Another rank was asked to.
+    pub(super) asked_to_stop: bool,
+    /// The steps of the plan that the user was told of.
+    pub(super) told_steps: u64,
+}
+
+/// Everything that the run needs to go on, to the last bit.
+pub(super) fn save_state(
+    store: &mut Store,
+    log: &mut Log,
+    state: &mut State,
+    trainer: &Trainer,
+    ema: Option<&[f32]>,
+) -> Result<()> {
+    log.sync()?;
+    state.log_length = log.length();
+    let (first, second) = trainer.moments();
+    let mut vectors = vec![trainer.weights(), first, second];
+    vectors.extend(ema);
+    store.save(state, &vectors)
+}
+
+impl Run<'_> {
+    /// From where the state is to the end, or to where it is stopped.
+    pub(super) fn go(&mut self) -> Result<Outcome> {
+        self.state.finished &= self.is_over();
+        if self.state.finished {
+            self.progress.message("this run is finished; a larger number of steps or epochs continues it");
+            return Ok(self.outcome(End::Finished));
+        }
+        self.note_long_warmup();
+        let (now, step) = (self.elapsed(), self.state.step);
+        self.state.pace.restart(now, step);
+        while !self.is_over() {
+            let epoch = self.state.epoch;
+            let plan = plan_epoch(&self.data.lengths, &self.config.batches(), self.config.seed, epoch);
+            while self.state.epoch == epoch && !self.is_over() {
+                if self.asked_to_stop || self.stop.load(Ordering::Relaxed) {
+                    return self.interrupted();
+                }
+                let rest = &plan[(self.state.position as usize).min(plan.len() - 1)..];
+                let group = &rest[..rest.len().min(self.config.batch.accumulate)];
+                self.step(group, plan.len())?;
+            }
+        }
+        self.finish()
+    }
+
+    /// A recipe's warm-up is for its own number of steps; in a much shorter run the rate would never be what it should.
+    fn note_long_warmup(&mut self) {
+        let tokens: u64 = self.data.lengths.iter().map(|l| u64::from(l.1)).sum();
+        let a_step = (self.config.batch.max_tokens * self.config.batch.accumulate).max(1) as u64;
+        let by_epochs = self.config.epochs.map(|e| e.saturating_mul(tokens.div_ceil(a_step)));
+        let warmup = self.config.schedule.warmup;
+        if self.config.minutes.is_none()
+            && let Some(steps) = [self.config.steps, by_epochs].into_iter().flatten().min()
+            && warmup > steps / 2
+        {
+            self.progress.message(&format!(
+                "a warm-up of {warmup} steps is too long for a run of about {steps}: the learning rate {}; \
+                 --set schedule.warmup={} would fit",
+                if warmup >= steps { "never reaches its peak" } else { "reaches its peak late" },
+                (steps / 8).max(1)
+            ));
+        }
+    }
+
+    /// The last step, if it is known.
+    fn last_step(&self) -> Option<u64> {
+        match (&self.state.plan, self.config.minutes) {
+            (Some(plan), _) => Some(plan.steps),
+            (None, Some(_)) => None,
+            (None, None) => self.config.steps,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let timed = self.config.minutes.is_some();
+        self.last_step().is_some_and(|last| self.state.step >= last)
+            || (!timed && self.config.epochs.is_some_and(|e| self.state.epoch >= e))
+            || self.config.validation.patience.is_some_and(|p| self.state.waited >= p)
+    }
+
+    fn schedule(&self) -> Schedule {
+        self.state.plan.as_ref().map_or(self.config.schedule, |plan| plan.schedule)
+    }
+
+    /// One step on a few batches of the epoch's plan, and whatever is due after it.
+    fn step(&mut self, group: &[Vec<u32>], in_epoch: usize) -> Result<()> {
+        let start = (self.clock)();
+        let number = self.state.step + 1;
+        let rate = self.schedule().rate(number, self.config.model.d_model, self.last_step());
+        let batch = |pairs: &Vec<u32>| self.data.batch(&self.config, self.state.epoch, pairs);
+        let batches = match group.iter().map(batch).collect::<Result<Vec<_>>>() {
+            Ok(batches) => batches,
+            Err(error) => return Err(self.saved_before(error)),
+        };
+        Order::step(&self.state, group.len(), rate as f32).tell(&**self.trainer.group());
+        let report = self.trainer.step(&batches, rate as f32)?;
+        self.asked_to_stop |= report.stop;
+        self.watch(number, report.loss, report.applied)?;
+        if let (Some(ema), Some(decay)) = (&mut self.ema, self.config.optimizer.ema) {
+            // In the beginning a young average follows faster.
+            let decay = decay.min((1.0 + number as f32) / (10.0 + number as f32));
+            ema.iter_mut().zip(self.trainer.weights()).for_each(|(e, w)| *e = decay * *e + (1.0 - decay) * w);
+        }
+        self.state.step = number;
+        self.state.position += group.len() as u64;
+        let epochs_done = (self.state.position as usize >= in_epoch).then(|| {
+            (self.state.epoch, self.state.position) = (self.state.epoch + 1, 0);
+            self.state.epoch
+        });
+        let seconds = (self.clock)() - start;
+        self.state.seconds += seconds;
+        self.state.tokens += report.target_tokens as u64;
+        let pending = &mut self.state.pending;
+        pending.0 += report.loss * report.target_tokens as f64;
+        pending.1 += report.target_tokens as u64;
+        pending.2 += seconds;
+        self.state.pending_nll += report.nll * report.target_tokens as f64;
+        let record = StepRecord {
+            step: number,
+            epoch: self.state.epoch as f64 + self.state.position as f64 / in_epoch as f64,
+            loss: pending.0 / pending.1.max(1) as f64,
+            nll: Some(self.state.pending_nll / pending.1.max(1) as f64),
+            rate,
+            gradient_norm: report.gradient_norm,
+            tokens_per_second: pending.1 as f64 / pending.2.max(1e-9),
+            seconds: self.state.seconds,
+        };
+        let total = self.last_step();
+        self.progress.step(&record, total);
+        let due = number.is_multiple_of(self.config.log_every);
+        // The loss falls fastest in the first steps, so that the first line alone would hide where
+        // it came from.
+        if due || (number < self.config.log_every && number.is_power_of_two()) {
+            (self.state.pending, self.state.pending_nll) = ((0.0, 0, 0.0), 0.0);
+            if due {
+                self.progress.logged(&record, total);
+            }
+            self.log.write(&Record::Step(record))?;
+        }
+        self.update_plan()?;
+        self.after_step(epochs_done)
+    }
+
+    /// Saves everything, because a step could not be made for `error`.
+    fn saved_before(&mut self, error: Error) -> Error {
+        match self.save() {
+            Ok(()) => {
+                let text = format!("stopped after step {}; everything up to it is saved", self.state.step);
+                self.progress.message(&text);
+            }
+            Err(e) => self.progress.message(&format!("the state could not be saved either: {e}")),
+        }
+        error
+    }
+
+    /// Validation, weights for averaging and the checkpoint, where they are due.
+    fn after_step(&mut self, epochs_done: Option<u64>) -> Result<()> {
+        let step = self.state.step;
+        let (validate, save) = match &mut self.state.plan {
+            Some(plan) => plan.due(step),
+            // A plan is about to be made.
+            None if self.config.minutes.is_some() => (false, false),
+            None => {
+                let (validation, checkpoints) = (&self.config.validation, &self.config.checkpoints);
+                (validation.every.due(step, epochs_done), checkpoints.every.due(step, epochs_done))
+            }
+        };
+        let (validate, save) = (validate || self.is_over(), save || self.is_over());
+        let score = if validate { Some(self.validate()?) } else { None };
+        let n = self.config.checkpoints.average;
+        if (save || validate) && n > 0 {
+            let weights = self.ema.as_deref().unwrap_or_else(|| self.trainer.weights());
+            self.store.save_weights(step, weights)?;
+            self.state.snapshots.push(Snapshot { step, score });
+            state::keep(&mut self.state.snapshots, n);
+        }
+        if save || validate {
+            self.save()?;
+        }
+        Ok(())
+    }
+
+    /// Stops a run that has gone wrong, before anything of it is saved.
+    fn watch(&mut self, step: u64, loss: f64, applied: bool) -> Result<()> {
+        let why = if applied {
+            let (mean, least) = self.state.running.unwrap_or((loss, loss));
+            let mean = mean + (loss - mean) / LOOK_BACK.min(step as f64);
+            let least = least.min(mean);
+            self.state.running = Some((mean, least));
+            // Far above anything that noise does, and below what an untrained model has.
+            let exploded = step > LOOK_BACK as u64 && mean > 1.3 * least + 1.0;
+            exploded.then(|| format!("the loss has risen from {least:.2} to {mean:.2}"))
+        } else {
+            Some(format!("loss or gradient is no longer a number (loss {loss})"))
+        };
+        let Some(why) = why else { return Ok(()) };
+        let peak = self.schedule().peak(self.config.model.d_model);
+        let message = format!(
+            "{why} at step {step}; the model in {out} and the last checkpoint are from before. What helps most is a lower \
+             learning rate, then a longer warm-up, then clipping:\n  regard train --resume --out {out} --set \
+             schedule.kind={kind} --set schedule.peak={lower} --set schedule.warmup={warmup} --set optimizer.clip=1",
+            out = self.folder.out.display(),
+            kind = match self.schedule().kind {
+                ScheduleKind::Linear => "linear",
+                ScheduleKind::Constant => "constant",
+                _ => "inverse-sqrt",
+            },
+            lower = (peak / 2.0) as f32,
+            warmup = 2 * self.schedule().warmup.max(500),
+        );
+        Err(Error::Input { operation: "training", message })
+    }
+
+    /// In a run with a time limit: how many steps there will be, as far as that can be said by now.
+    fn update_plan(&mut self) -> Result<()> {
+        let (step, now) = (self.state.step, self.elapsed());
+        let State { plan, pace, .. } = &mut self.state;
+        let first = plan.is_none();
+        if !Plan::update(plan, pace, &self.config, now, step) {
+            return Ok(());
+        }
+        let (Some(plan), Some(minutes)) = (&*plan, self.config.minutes) else { return Ok(()) };
+        let change = (plan.steps as f64 / self.told_steps.max(1) as f64 - 1.0).abs();
+        if first || change > TOLD_CHANGE {
+            self.told_steps = plan.steps;
+            self.progress.message(&format!(
+                "{minutes} minutes are about {} steps of {:.0} ms, with a validation every {} steps{}",
+                plan.steps,
+                1e3 * pace.per_step,
+                plan.interval,
+                if first { "; the number is revised as steps are timed" } else { "" }
+            ));
+        }
+        if first { self.save() } else { Ok(()) }
+    }
+
+    fn elapsed(&self) -> f64 {
+        self.before + (self.clock)()
+    }
+
+    fn save(&mut self) -> Result<()> {
+        self.state.all_seconds = self.elapsed();
+        Order::Moments.tell(&**self.trainer.group());
+        self.trainer.collect_moments();
+        save_state(&mut self.store, &mut self.log, &mut self.state, &self.trainer, self.ema.as_deref())
+    }
+
+    /// Validates the weights at hand; the best so far become the model of the folder. Returns the score.
+    fn validate(&mut self) -> Result<f64> {
+        let weights = self.ema.as_deref().unwrap_or_else(|| self.trainer.weights()).to_vec();
+        let (best, better) = self.try_weights(&weights, "step")?;
+        let score = best.score;
+        if better {
+            self.state.best = Some(best);
+            self.state.waited = 0;
+        } else {
+            self.state.waited += 1;
+        }
+        Ok(score)
+    }
+
+    /// Validates any weights, and saves them as the model if they are the best so far.
+    fn try_weights(&mut self, weights: &[f32], name: &str) -> Result<(Best, bool)> {
+        let (step, start) = (self.state.step, (self.clock)());
+        let found = self.validator.run(self.trainer.model(), weights, step)?;
+        let score = match self.config.validation.metric {
+            ValidationMetric::Bleu => found.bleu,
+            ValidationMetric::Chrf => found.chrf,
+            ValidationMetric::Loss => -found.loss,
+        };
+        let best = Best { step, score, loss: found.loss, bleu: found.bleu, chrf: found.chrf };
+        let better = self.state.best.as_ref().is_none_or(|old| best.beats(old)) && found.loss.is_finite();
+        if better {
+            let file = self.folder.out.join("model.safetensors");
+            Model::save_weights(self.trainer.model(), weights, &file, self.config.checkpoints.store)?;
+        }
+        let record = ValidationRecord {
+            step,
+            loss: found.loss,
+            perplexity: found.loss.exp(),
+            bleu: found.bleu,
+            chrf: found.chrf,
+            seconds: self.state.seconds,
+            weights: name.to_owned(),
+            samples: found.samples,
+        };
+        self.progress.validated(&record, better);
+        self.log.write(&Record::Validation(record))?;
+        self.state.pace.validated((self.clock)() - start);
+        Ok((best, better))
+    }
+
+    fn interrupted(&mut self) -> Result<Outcome> {
+        self.save()?;
+        self.write_report("Interrupted")?;
+        let out = self.folder.out.display();
+        self.progress.message(&format!(
+            "stopped after step {}, everything is saved; to continue:\n  regard train --resume --out {out}",
+            self.state.step
+        ));
+        Ok(self.outcome(End::Interrupted))
+    }
+
+    /// The averages of the kept weights, if one of them is better; then the report.
+    fn finish(&mut self) -> Result<Outcome> {
+        let n = self.config.checkpoints.average;
+        let last = state::last(&self.state.snapshots, n);
+        let best = state::best(&self.state.snapshots, n);
+        let mut tried: Vec<(Vec<u64>, &str)> = vec![(last.clone(), "last")];
+        if best != last {
+            tried.push((best, "best"));
+        }
+        let length = self.trainer.weights().len();
+        for (steps, which) in tried {
+            let Some(weights) = self.store.average(&steps, length) else { continue };
+            let name = format!("average of the {which} {}", steps.len());
+            let (found, better) = self.try_weights(&weights, &name)?;
+            if better {
+                self.state.best = Some(found);
+            }
+        }
+        self.state.finished = true;
+        self.save()?;
+        self.write_report("Finished")?;
+        Ok(self.outcome(End::Finished))
+    }
+
+    fn write_report(&self, what: &str) -> Result<()> {
+        let best = self.state.best.as_ref().map_or(String::new(), |b| {
+            format!(
+                " The model in the folder has BLEU {:.2} and chrF {:.2} on the validation sentences.",
+                b.bleu, b.chrf
+            )
+        });
+        let summary = format!(
+            "{what} after {} steps, {:.1} epochs and {:.1} minutes, {:.1} of them in training steps \
+             at {:.0} target tokens per second.{best}",
+            self.state.step,
+            self.epochs(),
+            self.elapsed() / 60.0,
+            self.state.seconds / 60.0,
+            self.state.tokens as f64 / self.state.seconds.max(1e-9)
+        );
+        report::write(&self.folder.logs, &self.config, &summary)
+    }
+
+    /// Passes over the corpus, the part of the last one by its batches.
+    fn epochs(&self) -> f64 {
+        let per_epoch =
+            self.state.tokens as f64 / self.data.lengths.iter().map(|l| f64::from(l.1)).sum::<f64>();
+        (self.state.epoch as f64).max(per_epoch.min(self.state.epoch as f64 + 1.0))
+    }
+
+    fn outcome(&self, end: End) -> Outcome {
+        Outcome {
+            end,
+            steps: self.state.step,
+            bleu: self.state.best.as_ref().map(|b| b.bleu),
+            chrf: self.state.best.as_ref().map(|b| b.chrf),
+            seconds: self.state.seconds,
+            all_seconds: self.elapsed(),
+            target_tokens: self.state.tokens,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

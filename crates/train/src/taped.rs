@@ -1,0 +1,337 @@
+//! The layers carried out on the tape: training, and anything else that wants gradients.
+
+use crate::autograd::ops::{
+    AddNorm, Agreement, CrossAttention, CrossEntropy, Embedding, Linear, Neighbours, PositionVectors,
+    Recurrent, RecurrentCell, Residual, SelfAttention,
+};
+use crate::autograd::{Op, Tape, Var, Weights};
+use regard_core::batch::{Batch, Packed};
+use regard_core::model::{
+    Combine, ConvolutionLayer, CrossAttentionLayer, EmbeddingLayer, Executor, LinearLayer, ModelConfig,
+    NormLayer, Positions, RecurrentLayer, SelfAttentionLayer, Side, Transformer, positions,
+};
+use regard_core::{Error, Result};
+use regard_kernels::{Activation, Dropout, Key};
+use std::sync::Arc;
+
+/// What the two halves of a model hold after their embedding and after each of their layers, `[tokens, d]` each. In a pre-norm
+/// model the last norm is not included.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LayerOutputs {
+    /// Of the source tokens: `encoder_layers + 1` matrices.
+    pub encoder: Vec<Vec<f32>>,
+    /// Of the target tokens: `decoder_layers + 1` matrices.
+    pub decoder: Vec<Vec<f32>>,
+}
+
+/// The vectors between the layers while the model reads a batch, without dropout.
+pub fn layer_outputs(
+    tape: &mut Tape,
+    model: &Transformer,
+    weights: &[f32],
+    batch: &Batch,
+) -> Result<LayerOutputs> {
+    tape.clear();
+    let mut e = Taped::new(tape, model, weights, None, (&batch.source, &batch.input), None)?;
+    let memory = model.encode(&mut e);
+    let of_encoder = e.settled.len();
+    model.decode(&mut e, memory);
+    let value = |x: &Var| e.value(*x).to_vec();
+    let (encoder, decoder) = e.settled.split_at(of_encoder);
+    Ok(LayerOutputs {
+        encoder: encoder.iter().map(value).collect(),
+        decoder: decoder.iter().map(value).collect(),
+    })
+}
+
+/// Dropout while training: the stream of random numbers of this step.
+#[derive(Clone, Copy, Debug)]
+pub struct Dropouts {
+    /// The stream.
+    pub key: Key,
+}
+
+/// The tape as an [`Executor`], over one batch.
+#[derive(Debug)]
+pub struct Taped<'a> {
+    tape: &'a mut Tape,
+    model: &'a Transformer,
+    weights: Weights<'a>,
+    gradients: Option<&'a mut [f32]>,
+    source: &'a Packed,
+    target: &'a Packed,
+    sinusoids: Arc<[f32]>,
+    dropouts: Option<Dropouts>,
+    /// Which side the layers at hand belong to: its rows are what random numbers are counted by.
+    side: Side,
+    /// How many operations with dropout there have been: each has a stream of its own.
+    streams: u64,
+    /// What came out of the embeddings and the layers.
+    settled: Vec<Var>,
+}
+
+impl<'a> Taped<'a> {
+    /// Runs on `tape` with `weights`. With `dropouts` it is training; with `gradients`, the loss adds to them.
+    ///
+    /// Refuses ids that the vocabulary lacks, and sentences longer than a learned position table.
+    pub fn new(
+        tape: &'a mut Tape,
+        model: &'a Transformer,
+        weights: impl Into<Weights<'a>>,
+        gradients: Option<&'a mut [f32]>,
+        (source, target): (&'a Packed, &'a Packed),
+        dropouts: Option<Dropouts>,
+    ) -> Result<Self> {
+        let config = model.config();
+        check(source, "source", config.source_vocabulary, config)?;
+        check(target, "target", config.target_vocabulary, config)?;
+        let longest = |x: &Packed| (0..x.sentences()).map(|i| x.length(i)).max().unwrap_or(0);
+        let sinusoids = match config.positions {
+            Positions::Sinusoidal => {
+                positions::sinusoidal(longest(source).max(longest(target)), config.d_model)
+            }
+            _ => Vec::new(),
+        };
+        Ok(Taped {
+            tape,
+            model,
+            weights: weights.into(),
+            gradients,
+            source,
+            target,
+            sinusoids: sinusoids.into(),
+            dropouts,
+            side: Side::Source,
+            streams: 0,
+            settled: Vec::new(),
+        })
+    }
+
+    fn packed(&self, side: Side) -> &'a Packed {
+        match side {
+            Side::Source => self.source,
+            Side::Target => self.target,
+        }
+    }
+
+    fn dropout(&mut self, rate: f32) -> Option<Dropout> {
+        self.streams += 1;
+        let first_row = self.packed(self.side).first_row();
+        self.dropouts.filter(|_| rate > 0.0).map(|d| Dropout::new(d.key.child(self.streams), rate, first_row))
+    }
+
+    /// Runs an operation and records it: for what an [`Executor`] around this one does in another way.
+    pub fn push(&mut self, op: impl Op + 'static) -> Var {
+        self.tape.push(self.weights, self.gradients.as_deref_mut(), op)
+    }
+
+    /// The value of a tensor, row by row.
+    pub fn value(&self, x: Var) -> &[f32] {
+        self.tape.value(x).data()
+    }
+
+    /// The loss of each target token against what should have come, and on the way the gradient of `scale` times their sum.
+    pub fn loss(&mut self, x: Var, targets: Arc<[u32]>, settings: LossSettings) -> Var {
+        // The padding token is the last word: it takes no part.
+        let words = self.model.config().target_vocabulary - 1;
+        let (table, bias) = (self.model.output(), self.model.shared_output_bias());
+        let LossSettings { smoothing, scale, agreement } = settings;
+        let loss = CrossEntropy { x, table, bias, words, targets, smoothing, scale };
+        match agreement {
+            Some(weight) => self.push(Agreement { loss, weight }),
+            None => self.push(loss),
+        }
+    }
+}
+
+/// What the loss is, besides the model and the tokens.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LossSettings {
+    /// ε of the label smoothing.
+    pub smoothing: f32,
+    /// What the sum of the losses is multiplied by before its gradient is taken.
+    pub scale: f32,
+    /// R-Drop: the batch has every pair twice, [`Batch::twice`], and this times their divergence is added.
+    pub agreement: Option<f32>,
+}
+
+impl LossSettings {
+    /// The cross-entropy itself.
+    pub const PLAIN: LossSettings = LossSettings { smoothing: 0.0, scale: 1.0, agreement: None };
+}
+
+/// Every id is a word of the vocabulary, and every position has a vector.
+fn check(tokens: &Packed, side: &'static str, words: usize, config: &ModelConfig) -> Result<()> {
+    let refuse = |message| Err(Error::Input { operation: side, message });
+    if let Some(id) = tokens.ids().iter().find(|&&id| id as usize >= words) {
+        return refuse(format!("token {id} is not in the vocabulary of {words}"));
+    }
+    if config.positions == Positions::Learned {
+        let most = config.max_positions;
+        if let Some(i) = (0..tokens.sentences()).find(|&i| tokens.length(i) > most) {
+            return refuse(format!(
+                "sentence {i} has {} tokens, the model has {most} positions",
+                tokens.length(i)
+            ));
+        }
+    }
+    Ok(())
+}
+
+impl Executor for Taped<'_> {
+    type Tensor = Var;
+
+    fn embed(&mut self, layer: &EmbeddingLayer) -> Var {
+        self.side = layer.side;
+        let config = self.model.config();
+        let (scale, width) = (config.embedding_scale(), config.d_model);
+        let positions = match (config.positions, layer.positions) {
+            (Positions::Sinusoidal, _) => PositionVectors::Fixed(self.sinusoids.clone()),
+            (Positions::Learned, Some(table)) => PositionVectors::Learned(table),
+            _ => PositionVectors::None,
+        };
+        let pad = match layer.side {
+            Side::Source => config.source_pad(),
+            Side::Target => config.target_pad(),
+        };
+        let concatenate = config.combine == Combine::Concatenate;
+        let dropout = self.dropout(config.dropout);
+        let tokens = self.packed(layer.side).clone();
+        self.push(Embedding {
+            tokens,
+            table: layer.table,
+            width,
+            scale,
+            positions,
+            concatenate,
+            pad,
+            dropout,
+        })
+    }
+
+    fn linear(&mut self, x: Var, layer: &LinearLayer) -> Var {
+        let LinearLayer { weight, bias } = *layer;
+        self.push(Linear { x, weight, bias, activation: Activation::Identity, dropout: None })
+    }
+
+    fn activated(&mut self, x: Var, layer: &LinearLayer) -> Var {
+        let LinearLayer { weight, bias } = *layer;
+        let config = self.model.config();
+        let dropout = self.dropout(config.activation_dropout);
+        self.push(Linear { x, weight, bias, activation: config.activation, dropout })
+    }
+
+    fn self_attention(&mut self, qkv: Var, layer: &SelfAttentionLayer) -> Var {
+        let config = self.model.config();
+        let dropout = self.dropout(config.attention_dropout);
+        let offsets = self.packed(self.side).offsets().clone();
+        let SelfAttentionLayer { mask, relative, .. } = *layer;
+        let shape = config.head_shape(self.side);
+        self.push(SelfAttention { qkv, shape, mask, offsets, dropout, relative })
+    }
+
+    fn recurrent(&mut self, gates: Var, layer: &RecurrentLayer) -> Var {
+        let cell = |layer: LinearLayer| RecurrentCell { weight: layer.weight, bias: layer.bias };
+        let (forward, backward) = (cell(layer.forward), layer.backward.map(cell));
+        let offsets = self.packed(self.side).offsets().clone();
+        self.push(Recurrent { x: gates, forward, backward, offsets })
+    }
+
+    fn neighbours(&mut self, x: Var, layer: &ConvolutionLayer) -> Var {
+        let ConvolutionLayer { width, dilation, .. } = *layer;
+        let offsets = self.packed(self.side).offsets().clone();
+        self.push(Neighbours { x, width, dilation, offsets })
+    }
+
+    fn memory(&mut self, memory: Var, layer: &CrossAttentionLayer) -> Var {
+        self.linear(memory, &layer.kv)
+    }
+
+    fn cross_attention(&mut self, q: Var, kv: Var, _: &CrossAttentionLayer) -> Var {
+        let config = self.model.config();
+        let shape = config.head_shape(Side::Target);
+        let dropout = self.dropout(config.attention_dropout);
+        let (queries, keys) = (self.target.offsets().clone(), self.source.offsets().clone());
+        self.push(CrossAttention { q, kv, shape, queries, keys, dropout })
+    }
+
+    fn add_norm(&mut self, x: Var, branch: Var, norm: &NormLayer) -> Var {
+        let config = self.model.config();
+        let dropout = self.dropout(config.dropout);
+        let epsilon = config.norm_epsilon;
+        self.push(AddNorm { x, branch: Some(branch), dropout, gamma: norm.gamma, beta: norm.beta, epsilon })
+    }
+
+    fn norm(&mut self, x: Var, norm: &NormLayer) -> Var {
+        let epsilon = self.model.config().norm_epsilon;
+        self.push(AddNorm { x, branch: None, dropout: None, gamma: norm.gamma, beta: norm.beta, epsilon })
+    }
+
+    fn add(&mut self, x: Var, branch: Var) -> Var {
+        let dropout = self.dropout(self.model.config().dropout);
+        self.push(Residual { x, branch, dropout })
+    }
+
+    fn settle(&mut self, x: Var) -> Var {
+        self.settled.push(x);
+        self.tape.mark();
+        x
+    }
+}
+
+/// The loss of each target token of a batch, without label smoothing: minus its log-probability.
+pub fn token_losses(
+    tape: &mut Tape,
+    model: &Transformer,
+    weights: &[f32],
+    batch: &Batch,
+) -> Result<Vec<f32>> {
+    tape.clear();
+    let losses = forward(tape, model, weights.into(), None, batch, LossSettings::PLAIN, None)?;
+    Ok(tape.value(losses).data().to_vec())
+}
+
+/// The sum of the losses of a batch's target tokens, each with label smoothing.
+///
+/// With `gradients`, those of `settings.scale` times that sum are added to them; with `dropouts`, the model drops as in training.
+pub fn loss<'w>(
+    tape: &mut Tape,
+    model: &Transformer,
+    weights: impl Into<Weights<'w>>,
+    mut gradients: Option<&mut [f32]>,
+    batch: &Batch,
+    settings: LossSettings,
+    dropouts: Option<Dropouts>,
+) -> Result<f64> {
+    let weights = weights.into();
+    tape.clear();
+    let losses = forward(tape, model, weights, gradients.as_deref_mut(), batch, settings, dropouts)?;
+    let total = tape.value(losses).data().iter().map(|&x| f64::from(x)).sum();
+    if let Some(gradients) = gradients {
+        tape.backward(weights, gradients, losses, &[]);
+        tape.clear_slopes();
+    }
+    Ok(total)
+}
+
+/// Records the whole model and its loss; the value is the loss of each target token.
+fn forward(
+    tape: &mut Tape,
+    model: &Transformer,
+    weights: Weights<'_>,
+    gradients: Option<&mut [f32]>,
+    batch: &Batch,
+    settings: LossSettings,
+    dropouts: Option<Dropouts>,
+) -> Result<Var> {
+    let words = model.config().target_vocabulary - 1;
+    if let Some(id) = batch.output.iter().find(|&&id| id as usize >= words) {
+        let message = format!("target token {id} is not a word: the vocabulary has {words} and padding");
+        return Err(Error::Input { operation: "loss", message });
+    }
+    let sides = (&batch.source, &batch.input);
+    let mut e = Taped::new(tape, model, weights, gradients, sides, dropouts)?;
+    let memory = model.encode(&mut e);
+    let x = model.decode(&mut e, memory);
+    Ok(e.loss(x, batch.output.clone(), settings))
+}

@@ -1,0 +1,144 @@
+//! Validation: the loss without dropout, BLEU and chrF of real translations, and a few of them to look at.
+
+use crate::autograd::Tape;
+use crate::taped::{LossSettings, loss};
+use regard_core::batch::Batch;
+use regard_core::counter::mix;
+use regard_core::decode::{SearchOptions, search};
+use regard_core::model::Transformer;
+use regard_core::text::TokenizerPair;
+use regard_core::{Error, Isa, Result};
+use regard_metrics::{Bleu, Chrf, Metric, Tokenizer};
+
+/// The sentences to validate on.
+#[derive(Debug)]
+pub(super) struct Validator {
+    source_texts: Vec<String>,
+    references: Vec<Vec<String>>,
+    sources: Vec<Vec<u32>>,
+    batches: Vec<Batch>,
+    tokens: usize,
+    tokenizers: TokenizerPair,
+    search: SearchOptions,
+    bleu: Bleu,
+    samples: usize,
+    tapes: Vec<Tape>,
+    isa: Isa,
+}
+
+/// What a validation found.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Found {
+    pub(super) loss: f64,
+    pub(super) bleu: f64,
+    pub(super) chrf: f64,
+    /// Source, translation, reference.
+    pub(super) samples: Vec<(String, String, String)>,
+}
+
+/// Target tokens of a batch at most; larger ones only need more memory.
+const BATCH: usize = 4096;
+
+impl Validator {
+    /// Encodes the pairs, leaving out those with more than `max_tokens` tokens; says how many these are. `tokenizer` is BLEU's.
+    pub(super) fn new(
+        pairs: Vec<(String, String)>,
+        tokenizers: &TokenizerPair,
+        (beam, samples, max_tokens): (usize, usize, usize),
+        tokenizer: Tokenizer,
+        start: u32,
+        isa: Isa,
+        threads: usize,
+    ) -> Result<(Self, usize)> {
+        let all = pairs.len();
+        let (mut source_texts, mut references, mut sources, mut targets) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for (source, target) in pairs {
+            let ids = (tokenizers.source().encode(&source)?, tokenizers.target().encode(&target)?);
+            if ids.0.len().max(ids.1.len()) <= max_tokens {
+                source_texts.push(source);
+                references.push(target);
+                sources.push(ids.0);
+                targets.push(ids.1);
+            }
+        }
+        let mut order: Vec<usize> = (0..sources.len()).collect();
+        order.sort_by_key(|&i| (targets[i].len(), sources[i].len()));
+        let mut batches = Vec::new();
+        let mut rest = &order[..];
+        while !rest.is_empty() {
+            let mut tokens = 0;
+            let fits = rest.iter().take_while(|&&i| {
+                tokens += targets[i].len().max(sources[i].len());
+                tokens <= BATCH
+            });
+            let (batch, after) = rest.split_at(fits.count().max(1));
+            batches.push(Batch::new(batch.iter().map(|&i| (&sources[i][..], &targets[i][..])), start)?);
+            rest = after;
+        }
+        let dropped = all - sources.len();
+        let validator = Validator {
+            source_texts,
+            references: vec![references],
+            tokens: targets.iter().map(Vec::len).sum(),
+            sources,
+            batches,
+            tokenizers: tokenizers.clone(),
+            search: SearchOptions { beam, end: tokenizers.target().eos(), ..SearchOptions::default() },
+            bleu: Bleu { tokenizer, ..Bleu::default() },
+            samples,
+            tapes: (0..threads.max(1)).map(|_| Tape::new(isa, 1)).collect(),
+            isa,
+        };
+        Ok((validator, dropped))
+    }
+
+    /// How many sentences.
+    pub(super) fn len(&self) -> usize {
+        self.sources.len()
+    }
+
+    /// Validates; the same weights give the same numbers. `tag` decides which samples are shown.
+    pub(super) fn run(&mut self, model: &Transformer, weights: &[f32], tag: u64) -> Result<Found> {
+        let loss = self.loss(model, weights)?;
+        let found = search(model, weights, &self.sources, &self.search, self.isa, self.tapes.len())?;
+        let target = self.tokenizers.target();
+        let translations: Vec<String> = found
+            .iter()
+            .map(|best| best.first().map(|h| target.decode(&h.ids)).unwrap_or_default())
+            .collect();
+        let bleu = self.bleu.corpus(&translations, &self.references).map_err(Error::other)?.score;
+        let chrf = Chrf::default().corpus(&translations, &self.references).map_err(Error::other)?.score;
+        let (count, n) = (self.samples.min(self.len()), self.len());
+        let samples = (0..count)
+            // Others each time, spread over the files.
+            .map(|k| (mix(tag) as usize % n + k * n / count) % n)
+            .map(|i| (self.source_texts[i].clone(), translations[i].clone(), self.references[0][i].clone()))
+            .collect();
+        Ok(Found { loss, bleu, chrf, samples })
+    }
+
+    fn loss(&mut self, model: &Transformer, weights: &[f32]) -> Result<f64> {
+        let threads = self.tapes.len();
+        let batches = &self.batches;
+        let shares: Vec<Result<Vec<f64>>> = std::thread::scope(|scope| {
+            let handles: Vec<_> = self
+                .tapes
+                .iter_mut()
+                .enumerate()
+                .map(|(t, tape)| {
+                    scope.spawn(move || {
+                        let mine = batches.iter().skip(t).step_by(threads);
+                        mine.map(|b| loss(tape, model, weights, None, b, LossSettings::PLAIN, None)).collect()
+                    })
+                })
+                .collect();
+            handles.into_iter().map(|h| h.join().unwrap_or_else(|e| std::panic::resume_unwind(e))).collect()
+        });
+        let mut total = 0.0;
+        for share in shares {
+            total += share?.iter().sum::<f64>();
+        }
+        Ok(total / self.tokens.max(1) as f64)
+    }
+}

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Runs the fuzz targets with libFuzzer and AddressSanitizer, with the stable toolchain and nothing else installed.
+#
+#   tools/fuzz.sh                    every target for 10 seconds
+#   tools/fuzz.sh 600 pickle spm     these two for ten minutes each
+#
+# A target starts from the seeds in fuzz/corpus/TARGET and does not change them. What makes it fail is left in fuzz/artifacts/TARGET.
+set -euo pipefail
+cd "$(dirname "$0")/../fuzz"
+
+seconds=${1:-10}
+shift || true
+target=$(rustc -vV | sed -n 's/^host: //p')
+
+# Coverage feedback for libFuzzer, as cargo-fuzz sets it up. Those flags are unstable, hence RUSTC_BOOTSTRAP; --target keeps them
+# away from build scripts and macros, which run on the host.
+flags="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters"
+flags+=" -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares"
+flags+=" --cfg fuzzing -Zsanitizer=address -Cdebug-assertions=yes -Coverflow-checks=yes -Ccodegen-units=4"
+RUSTC_BOOTSTRAP=1 RUSTFLAGS="$flags" cargo build --release --locked --target "$target"
+
+names=("$@")
+if [ ${#names[@]} -eq 0 ]; then
+  for file in fuzz_targets/*.rs; do names+=("$(basename "$file" .rs)"); done
+fi
+found=$(mktemp -d)
+trap 'rm -rf "$found"' EXIT
+for name in "${names[@]}"; do
+  echo "== $name, $seconds s"
+  mkdir -p "artifacts/$name" "$found/$name" "corpus/$name"
+  # A seed takes milliseconds: one that needs ten seconds, or 2 GB, is a finding.
+  "target/$target/release/$name" "$found/$name" "corpus/$name" -artifact_prefix="artifacts/$name/" -seed=1 \
+    -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 2>&1 |
+    grep -E -v '^(INFO|#)' || [ "${PIPESTATUS[0]}" -eq 0 ]
+done
