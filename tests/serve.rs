@@ -99,7 +99,7 @@ fn every_limit_is_a_flag() {
         (
             "/v1/attention",
             of("\"a b c d\"", ""),
-            "exceeds text limit (3): attention is shown for so many tokens",
+            "tokens; attention can be shown for at most 3",
         ),
         ("/translate", " ".repeat(301), "Invalid request: the body has more than 300 bytes"),
         ("/translate", of("\"1\"", ""), "{\"translatedText\":\"1\"}"),

@@ -1,7 +1,8 @@
 //! A text as the sentences that are translated and everything between them, which is kept.
 
 use crate::html::{Entities, Markup, escape_with};
-use crate::protect::{is_translatable, protected, restore, within, without_outer_emoji};
+use crate::protect::{is_translatable, protected, within, without_outer_emoji};
+use crate::restore::restore;
 use crate::words::Translation;
 use regard_core::translator::sentence_ranges;
 use std::ops::Range;
@@ -194,11 +195,14 @@ impl Document {
                     Some(markup) => out.text.push_str(&markup.render(&sentence.text, words)),
                     None => {
                         let text = words.text();
-                        for (from, to) in words.pairs(&sentence.text) {
-                            let count = |at: usize| target_characters + text[..at].chars().count();
-                            let place =
-                                [from.start, from.end].map(|at| source_characters.at(sentence.start + at));
-                            out.alignment.push([place[0], place[1], count(to.start), count(to.end)]);
+                        let pairs = words.pairs(&sentence.text);
+                        if !pairs.is_empty() {
+                            let start = source_characters.at(sentence.start);
+                            let (from, to) = (characters(&sentence.text), characters(&text));
+                            out.alignment.extend(pairs.into_iter().map(|(s, t)| {
+                                let target = [t.start, t.end].map(|at| target_characters + to[at]);
+                                [start + from[s.start], start + from[s.end], target[0], target[1]]
+                            }));
                         }
                         out.text.push_str(&text);
                     }
@@ -210,18 +214,22 @@ impl Document {
         out
     }
 
-    /// What can be shown while the sentences come in: all before the first that has said nothing yet.
-    pub fn so_far(&self, said: &[Option<String>]) -> String {
+    /// What can be shown while the sentences come in: all before the first that has said nothing yet. `said` tells what the
+    /// sentence of a number says so far.
+    pub fn so_far(&self, said: impl Fn(usize) -> Option<String>) -> String {
         let mut out = String::new();
-        let mut said = said.iter().zip(&self.sentences);
+        let mut sentences = self.sentences.iter().enumerate();
         for piece in &self.pieces {
-            match (piece, piece.is_sentence().then(|| said.next()).flatten()) {
-                (Piece::Keep(text), _) => out.push_str(text),
-                (Piece::Sentence, Some((Some(text), sentence))) => match &sentence.markup {
-                    Some(_) => out.push_str(&escape_with(text, &Entities::default())),
-                    None => out.push_str(text),
-                },
-                (Piece::Sentence, _) => break,
+            match piece {
+                Piece::Keep(text) => out.push_str(text),
+                Piece::Sentence => {
+                    let next = sentences.next().and_then(|(i, sentence)| Some((said(i)?, sentence)));
+                    let Some((text, sentence)) = next else { break };
+                    match &sentence.markup {
+                        Some(_) => out.push_str(&escape_with(&text, &Entities::default())),
+                        None => out.push_str(&text),
+                    }
+                }
             }
         }
         out
@@ -248,7 +256,17 @@ fn needs_space(sentence: &Sentence, translated: &str, next: &str) -> bool {
         && next.starts_with(spaced)
 }
 
-/// Counts the characters before a byte; sentences come in order, so that the whole text is walked about once.
+/// How many characters lie before each byte of a text and before its end.
+fn characters(text: &str) -> Vec<usize> {
+    let begins = |at: usize| usize::from(text.is_char_boundary(at));
+    let before = (0..text.len()).scan(0, |count, at| {
+        *count += begins(at);
+        Some(*count - 1)
+    });
+    before.chain([text.chars().count()]).collect()
+}
+
+/// Counts the characters before a byte; sentences come in order, so that the whole text is walked once.
 struct Characters<'a> {
     text: &'a str,
     byte: usize,
@@ -260,13 +278,10 @@ impl<'a> Characters<'a> {
         Characters { text, byte: 0, count: 0 }
     }
 
+    /// The characters before a byte that is not before the last one.
     fn at(&mut self, byte: usize) -> usize {
-        let byte = byte.min(self.text.len());
-        let span = |from: usize, to: usize| self.text.get(from..to).map_or(0, |t| t.chars().count());
-        self.count = match byte >= self.byte {
-            true => self.count + span(self.byte, byte),
-            false => self.count - span(byte, self.byte),
-        };
+        let byte = byte.clamp(self.byte, self.text.len());
+        self.count += self.text.get(self.byte..byte).map_or(0, |passed| passed.chars().count());
         self.byte = byte;
         self.count
     }
@@ -364,9 +379,7 @@ mod tests {
     #[test]
     fn what_is_said_so_far_ends_at_the_first_silence() {
         let document = Document::plain("One. Two.\nThree.");
-        let said = |list: &[Option<&str>]| {
-            document.so_far(&list.iter().map(|t| t.map(str::to_owned)).collect::<Vec<_>>())
-        };
+        let said = |list: &[Option<&str>]| document.so_far(|i| list[i].map(str::to_owned));
         assert_eq!(said(&[None, Some("b"), None]), "");
         assert_eq!(said(&[Some("a"), Some("b"), None]), "a b\n");
     }

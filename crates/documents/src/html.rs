@@ -13,8 +13,8 @@ pub(crate) use place::Markup;
 
 use crate::document::{Document, sentences};
 use crate::protect::{is_translatable, protected, within, without_outer_emoji};
-use entities::decode;
-use place::Node;
+use entities::{StandIns, decode};
+use place::{Node, Nodes, Opaque};
 use std::ops::Range;
 use std::sync::Arc;
 use tokens::{Token, tokens};
@@ -28,6 +28,7 @@ const DEPTH: usize = 100;
 pub fn document(html: &str) -> Document {
     let mut document = Document::default();
     let mut segment = Segment::default();
+    let mut stand_ins = StandIns::new(html);
     for token in tokens(html) {
         match token {
             Token::Break(raw) => {
@@ -38,7 +39,7 @@ pub fn document(html: &str) -> Document {
                 if segment.is_full() {
                     std::mem::take(&mut segment).close(&mut document);
                 }
-                segment.add(inline);
+                segment.add(inline, &mut stand_ins);
             }
         }
     }
@@ -55,7 +56,7 @@ struct Segment {
     /// Elements that are open, by their number.
     open: Vec<(String, usize)>,
     /// Content that is not translated, as it stands in the text.
-    opaque: Vec<(Range<usize>, String)>,
+    opaque: Vec<Opaque>,
     entities: Entities,
 }
 
@@ -64,13 +65,13 @@ impl Segment {
         self.open.len() >= DEPTH || self.nodes.len() + self.opaque.len() >= TAGS
     }
 
-    fn add(&mut self, token: Token<'_>) {
+    fn add(&mut self, token: Token<'_>, stand_ins: &mut StandIns) {
         let at = self.text.len();
         let parent = self.open.last().map(|(_, node)| *node);
         match token {
             Token::Text(raw) => {
                 self.raw.push_str(raw);
-                decode(raw, &mut self.text, &mut self.entities);
+                decode(raw, &mut self.text, stand_ins, &mut self.entities, true);
             }
             Token::Open { name, raw } => {
                 self.raw.push_str(raw);
@@ -104,13 +105,13 @@ impl Segment {
             Token::Opaque { raw, text } => {
                 self.raw.push_str(raw);
                 let mut shown = String::new();
-                decode(text, &mut shown, &mut Entities::default());
+                decode(text, &mut shown, stand_ins, &mut self.entities, false);
                 let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
                 if shown.is_empty() {
                     self.point(raw, parent);
                 } else {
                     self.text.push_str(&shown);
-                    self.opaque.push((at..self.text.len(), raw.to_owned()));
+                    self.opaque.push(Opaque { range: at..self.text.len(), raw: raw.to_owned() });
                 }
             }
             Token::Break(_) => {}
@@ -124,7 +125,7 @@ impl Segment {
 
     /// Adds its sentences to the document; as it was written, if nothing in it is to be translated.
     fn close(mut self, document: &mut Document) {
-        let opaque: Vec<Range<usize>> = self.opaque.iter().map(|(range, _)| range.clone()).collect();
+        let opaque: Vec<Range<usize>> = self.opaque.iter().map(|opaque| opaque.range.clone()).collect();
         let all = merged(protected(&self.text), &opaque);
         if !is_translatable(&self.text, &all) {
             document.keep(&self.raw);
@@ -142,17 +143,13 @@ impl Segment {
             document.keep(&self.raw);
             return;
         }
-        let homes = place::homes(&self.nodes, &sentences);
         let entities = Arc::new(std::mem::take(&mut self.entities));
+        let mut nodes = Nodes::new(&self.nodes, &sentences);
         let mut at = 0;
         for (i, range) in sentences.iter().enumerate() {
             document.keep(&self.kept(at..range.start, &entities));
-            let opaque = self.opaque.iter().filter_map(|(place, raw)| {
-                let inside = range.start <= place.start && place.end <= range.end;
-                inside.then(|| (self.text[place.clone()].to_owned(), raw.clone()))
-            });
-            let markup =
-                Markup::new(&self.nodes, &homes, (i, range), opaque.collect(), Arc::clone(&entities));
+            let opaque = self.opaque_within(range).map(|opaque| opaque.from(range.start)).collect();
+            let markup = Markup::new(&mut nodes, (i, range), opaque, Arc::clone(&entities));
             let text = self.text[range.clone()].to_owned();
             document.translate(text, 0, within(&all, range), Some(Arc::new(markup)));
             at = range.end;
@@ -160,11 +157,16 @@ impl Segment {
         document.keep(&self.kept(at..self.text.len(), &entities));
     }
 
+    fn opaque_within(&self, range: &Range<usize>) -> impl Iterator<Item = &Opaque> {
+        let first = self.opaque.partition_point(|opaque| opaque.range.start < range.start);
+        let end = range.end;
+        self.opaque[first..].iter().take_while(move |opaque| opaque.range.end <= end)
+    }
+
     /// What stands between sentences, as it was written but for its tags, which are the sentences'.
     fn kept(&self, range: Range<usize>, entities: &Entities) -> String {
         let (mut out, mut at) = (String::new(), range.start);
-        let inside = |place: &Range<usize>| range.start <= place.start && place.end <= range.end;
-        for (place, raw) in self.opaque.iter().filter(|(place, _)| inside(place)) {
+        for Opaque { range: place, raw } in self.opaque_within(&range) {
             out.push_str(&escape_with(&self.text[at..place.start], entities));
             out.push_str(raw);
             at = place.end;
@@ -175,17 +177,51 @@ impl Segment {
 
 /// The range with the whole of what it begins or ends in.
 fn outside(range: Range<usize>, opaque: &[Range<usize>]) -> Range<usize> {
-    let around = |at: usize| opaque.iter().find(|place| place.start < at && at < place.end);
+    let around = |at: usize| {
+        let place = opaque.get(opaque.partition_point(|place| place.end <= at));
+        place.filter(|place| place.start < at)
+    };
     let start = around(range.start).map_or(range.start, |place| place.start);
     start..around(range.end).map_or(range.end, |place| place.end)
 }
 
-/// Both lists in order; what lies in a range of `stronger` is left out.
+/// Both lists, each of them in order, as one; what overlaps a range of `stronger` is left out.
 fn merged(ranges: Vec<Range<usize>>, stronger: &[Range<usize>]) -> Vec<Range<usize>> {
-    let free = |r: &Range<usize>| stronger.iter().all(|s| r.end <= s.start || s.end <= r.start);
-    let mut all: Vec<_> = ranges.into_iter().filter(free).chain(stronger.iter().cloned()).collect();
-    all.sort_by_key(|range| range.start);
+    let mut all = Vec::with_capacity(ranges.len() + stronger.len());
+    let mut stronger = stronger.iter().peekable();
+    for range in ranges {
+        while let Some(before) = stronger.next_if(|s| s.end <= range.start) {
+            all.push(before.clone());
+        }
+        if stronger.peek().is_none_or(|next| range.end <= next.start) {
+            all.push(range);
+        }
+    }
+    all.extend(stronger.cloned());
     all
+}
+
+/// The tags of texts, in an order of their own, and their text without white space: what must not differ between HTML and its
+/// translation into itself.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn contents<const N: usize>(texts: [&str; N]) -> [(Vec<&str>, String); N] {
+    let mut stand_ins = StandIns::new(&texts.concat());
+    texts.map(|html| {
+        let (mut tags, mut content) = (Vec::new(), String::new());
+        for token in tokens(html) {
+            match token {
+                Token::Text(raw) => {
+                    decode(raw, &mut content, &mut stand_ins, &mut Entities::default(), false)
+                }
+                Token::Break(raw) | Token::Point(raw) => tags.push(raw),
+                Token::Open { raw, .. } | Token::Close { raw, .. } => tags.push(raw),
+                Token::Opaque { raw, .. } => tags.push(raw),
+            }
+        }
+        tags.sort_unstable();
+        content.retain(|c| !c.is_whitespace());
+        (tags, content)
+    })
 }
 
 #[cfg(test)]

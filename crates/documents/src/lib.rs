@@ -10,7 +10,16 @@ pub mod html;
 mod document;
 mod lines;
 mod protect;
+mod restore;
 mod words;
+
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
+
+#[cfg(test)]
+mod linear;
+#[cfg(test)]
+mod testing;
 
 pub use document::{Document, Rendered, Sentence};
 pub use lines::translate_lines;

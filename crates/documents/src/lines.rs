@@ -4,7 +4,7 @@ use crate::{Document, Sentence, Translation};
 use regard_core::Result;
 use regard_core::decode::SearchOptions;
 use regard_core::translator::{Candidate, Line, Translator, single_line};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// Translates each line sentence by sentence. What lies between sentences is kept, and so are addresses, placeholders, numbers
 /// and emoji; a line that holds nothing else comes back as it is. As many lines come out as went in.
@@ -84,14 +84,14 @@ impl<'a> PlainLine<'a> {
         });
         let rendered = self.document.render(self.text, &translations.collect::<Vec<_>>());
         let chosen: Vec<&Candidate> = chosen.iter().flatten().copied().collect();
-        let mut pairs = Vec::new();
+        let (mut pairs, mut known) = (Vec::new(), HashSet::new());
         if alignment {
             let before = self.language.chars().count();
             let source = words_of_characters(self.language.chars().chain(self.text.chars()));
             let target = words_of_characters(rendered.text.chars());
             for [from, _, start, end] in rendered.alignment {
                 let pair = source.get(before + from).copied().zip(target.get(start).copied());
-                pairs.extend(pair.filter(|pair| start < end && !pairs.contains(pair)));
+                pairs.extend(pair.filter(|pair| start < end && known.insert(*pair)));
             }
         }
         Candidate {

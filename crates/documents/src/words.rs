@@ -53,11 +53,23 @@ impl Translation {
         Translation(words)
     }
 
+    /// Parts of a text as its translation.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn of_parts<'a>(text: &'a str, parts: impl Iterator<Item = &'a str>) -> Self {
+        let ranges = word_ranges(text);
+        let word = |part: &'a str| {
+            let start = part.as_ptr() as usize - text.as_ptr() as usize;
+            let first = ranges.partition_point(|word| word.end <= start);
+            let from = ranges.get(first).filter(|word| word.start < start + part.len());
+            Word::new(part, from.map(|_| first))
+        };
+        Translation(parts.map(word).collect())
+    }
+
     /// A text that is its own translation.
-    #[cfg(test)]
-    pub fn same(text: &str) -> Self {
-        let words = text.split(' ').enumerate().map(|(i, word)| Word::new(word, Some(i)));
-        Translation(words.collect())
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn same(text: &str) -> Self {
+        Translation::of_parts(text, text.split(' '))
     }
 
     /// The words with spaces between them.

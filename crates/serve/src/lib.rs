@@ -76,6 +76,8 @@ pub struct App {
     pub(crate) bodies: Arc<Bodies>,
     /// Looking inside a model is done one at a time: it is not gathered into batches.
     pub(crate) inside: Arc<Semaphore>,
+    /// Texts that are taken apart or put together at a time, one for each core.
+    pub(crate) compute_slots: Arc<Semaphore>,
     cors: Option<HeaderValue>,
 }
 
@@ -102,6 +104,7 @@ impl App {
             files: Files::default(),
             bodies: Arc::new(Bodies::new(&settings.limits)),
             inside: Arc::new(Semaphore::new(1)),
+            compute_slots: Arc::new(Semaphore::new(settings.batching.cores.clamp(1, 1 << 10))),
             cors,
             settings,
             models,

@@ -1,5 +1,7 @@
 //! The API in one table: the OpenAPI document and the page that shows it are made from it.
 
+mod answers;
+
 use crate::App;
 use crate::error::{ApiResult, ok};
 use crate::page;
@@ -22,6 +24,11 @@ struct Parameter {
 enum Kind {
     Text,
     TextOrList,
+    /// The code of a language that is served.
+    Language,
+    /// The same, or `auto`.
+    LanguageOrAuto,
+    Format,
     Integer,
     Flag,
     File,
@@ -41,13 +48,24 @@ enum Input {
     Multipart,
 }
 
+/// How parameters are written.
+#[derive(Clone, Copy, PartialEq)]
+enum Encoding {
+    Json,
+    /// As text: a form or the address.
+    Text,
+}
+
 struct Endpoint {
     method: &'static str,
     path: &'static str,
     about: &'static str,
     input: Input,
     parameters: &'static [Parameter],
-    /// An answer, as JSON, or as text where it is none.
+    /// The content type of the answer.
+    kind: &'static str,
+    schema: fn() -> Value,
+    /// An answer.
     answer: &'static str,
     errors: &'static [(u16, &'static str)],
 }
@@ -59,13 +77,24 @@ const fn parameter(name: &'static str, kind: Kind, required: bool, about: &'stat
 const KEY: Parameter = parameter("api_key", Kind::Text, false, "A key, where the server asks for one");
 const Q: Parameter = parameter("q", Kind::TextOrList, true, "The text, or in JSON a list of texts");
 const ONE_TEXT: Parameter = parameter("q", Kind::Text, true, "The text");
-const SOURCE: Parameter = parameter("source", Kind::Text, true, "Its language, or auto");
-const TARGET: Parameter = parameter("target", Kind::Text, true, "The language to translate to");
+const SOURCE: Parameter = parameter("source", Kind::LanguageOrAuto, true, "Its language, or auto");
+const TARGET: Parameter = parameter("target", Kind::Language, true, "The language to translate to");
 const FORMAT: Parameter =
-    parameter("format", Kind::Text, false, "text (the default) or html, whose markup is kept");
+    parameter("format", Kind::Format, false, "text (the default) or html, whose markup is kept");
+
+/// Parameters of LibreTranslate that an endpoint accepts, of the right type, even where it has no use for them.
+const ACCEPTED: [Parameter; 7] = [
+    parameter("q", Kind::Text, false, "Not used here"),
+    parameter("source", Kind::Text, false, "Not used here"),
+    parameter("target", Kind::Text, false, "Not used here"),
+    parameter("format", Kind::Text, false, "Not used here"),
+    parameter("alternatives", Kind::Integer, false, "Not used here"),
+    parameter("secret", Kind::Text, false, "Not used here"),
+    KEY,
+];
 
 const USUAL: &[(u16, &str)] = &[
-    (400, "A parameter is missing or cannot be used"),
+    (400, "A parameter is missing, unknown or cannot be used"),
     (403, "The key is wrong"),
     (408, "The body came too slowly"),
     (413, "The body is too large"),
@@ -73,6 +102,9 @@ const USUAL: &[(u16, &str)] = &[
     (500, "The translation failed"),
     (503, "Too many requests are waiting, or it took too long; see Retry-After"),
 ];
+
+const JSON: &str = "application/json";
+const PLAIN: &str = "text/plain";
 
 /// Every endpoint of the API.
 const ENDPOINTS: [Endpoint; 14] = [
@@ -92,10 +124,12 @@ const ENDPOINTS: [Endpoint; 14] = [
                 Kind::Flag,
                 false,
                 "Whether to say which characters belong together: for each text, [source start, source end, target start, \
-                 target end] in code points; only of plain text",
+                 target end] in code points; empty for HTML",
             ),
             KEY,
         ],
+        kind: JSON,
+        schema: answers::translation,
         answer: r#"{"translatedText": "Hallo Welt!", "detectedLanguage": {"confidence": 90.0, "language": "en"}, "alternatives": ["Hallo, Welt!"]}"#,
         errors: USUAL,
     },
@@ -105,6 +139,8 @@ const ENDPOINTS: [Endpoint; 14] = [
         about: "The languages that are read, and to which each can be translated",
         input: Input::None,
         parameters: &[],
+        kind: JSON,
+        schema: answers::languages,
         answer: r#"[{"code": "en", "name": "English", "targets": ["de", "en"]}]"#,
         errors: &[],
     },
@@ -114,6 +150,8 @@ const ENDPOINTS: [Endpoint; 14] = [
         about: "The language of a text, among those that are served",
         input: Input::Body,
         parameters: &[ONE_TEXT, KEY],
+        kind: JSON,
+        schema: answers::detection,
         answer: r#"[{"confidence": 90.0, "language": "en"}]"#,
         errors: USUAL,
     },
@@ -123,6 +161,8 @@ const ENDPOINTS: [Endpoint; 14] = [
         about: "Whether the server runs",
         input: Input::None,
         parameters: &[],
+        kind: JSON,
+        schema: answers::health,
         answer: r#"{"status": "ok"}"#,
         errors: &[],
     },
@@ -132,6 +172,8 @@ const ENDPOINTS: [Endpoint; 14] = [
         about: "Limits and defaults for a page",
         input: Input::None,
         parameters: &[],
+        kind: JSON,
+        schema: answers::settings,
         answer: r#"{"charLimit": 100000, "frontendTimeout": 500, "apiKeys": false, "keyRequired": false, "suggestions": false, "filesTranslation": true, "supportedFilesFormat": [".txt"], "language": {"source": {"code": "auto", "name": "Auto Detect"}, "target": {"code": "de", "name": "German"}}}"#,
         errors: &[],
     },
@@ -146,6 +188,8 @@ const ENDPOINTS: [Endpoint; 14] = [
             TARGET,
             KEY,
         ],
+        kind: JSON,
+        schema: answers::file,
         answer: r#"{"translatedFileUrl": "http://127.0.0.1:5000/download_file/0123.txt"}"#,
         errors: USUAL,
     },
@@ -155,6 +199,8 @@ const ENDPOINTS: [Endpoint; 14] = [
         about: "Fetch a translated file, for half an hour",
         input: Input::Query,
         parameters: &[parameter("name", Kind::Path, true, "Its name, from translatedFileUrl")],
+        kind: PLAIN,
+        schema: answers::text,
         answer: "the text of the file",
         errors: &[(404, "There is no such file, or not any more")],
     },
@@ -164,6 +210,8 @@ const ENDPOINTS: [Endpoint; 14] = [
         about: "Translate a text and see it grow: server-sent events, the last with done true",
         input: Input::Body,
         parameters: &[ONE_TEXT, SOURCE, TARGET, FORMAT, KEY],
+        kind: "text/event-stream",
+        schema: answers::text,
         answer: "data: {\"text\":\"Hallo\",\"done\":false}\n\ndata: {\"text\":\"Hallo Welt!\",\"done\":true}\n",
         errors: USUAL,
     },
@@ -174,11 +222,18 @@ const ENDPOINTS: [Endpoint; 14] = [
         input: Input::Body,
         parameters: &[
             ONE_TEXT,
-            parameter("source", Kind::Text, false, "Its language; without one, that of the first model"),
-            parameter("target", Kind::Text, false, "The language of the translation"),
+            parameter(
+                "source",
+                Kind::LanguageOrAuto,
+                false,
+                "Its language; without one, that of the first model",
+            ),
+            parameter("target", Kind::Language, false, "The language of the translation"),
             parameter("translation", Kind::Text, false, "The translation; without one, the model's own"),
             KEY,
         ],
+        kind: JSON,
+        schema: answers::attention,
         answer: r#"{"source": ["▁Hi", "</s>"], "target": ["▁Hallo", "</s>"], "encoder": [[[[0.9, 0.1], [0.5, 0.5]]]], "decoder": [[[[1.0, 0.0], [0.5, 0.5]]]], "cross": [[[[0.9, 0.1], [0.2, 0.8]]]], "translation": "Hallo"}"#,
         errors: USUAL,
     },
@@ -196,6 +251,8 @@ const ENDPOINTS: [Endpoint; 14] = [
             ),
             KEY,
         ],
+        kind: JSON,
+        schema: answers::positions,
         answer: r#"{"kind": "sinusoidal", "interleaved": [[0.0, 1.0]], "own": [[0.0, 1.0]]}"#,
         errors: USUAL,
     },
@@ -205,6 +262,8 @@ const ENDPOINTS: [Endpoint; 14] = [
         about: "The models: sizes, settings, how they were trained, how fast they are",
         input: Input::Query,
         parameters: &[KEY],
+        kind: JSON,
+        schema: answers::models,
         answer: r#"[{"source": "en", "target": "de", "name": "model", "parameters": 3, "parts": {"embeddings": 1, "encoder": 1, "decoder": 1}, "config": {}, "training": [{"step": 100, "loss": 4.2, "bleu": null, "rate": 0.001}], "examples": [{"source": "Hi", "target": "Hallo", "reference": "Hallo"}], "speed": {"tokens_per_s": 1000.0, "requests": 1}}]"#,
         errors: USUAL,
     },
@@ -214,6 +273,8 @@ const ENDPOINTS: [Endpoint; 14] = [
         about: "Counters in the text format of Prometheus",
         input: Input::None,
         parameters: &[],
+        kind: PLAIN,
+        schema: answers::text,
         answer: "regard_requests_in_flight 1\n",
         errors: &[],
     },
@@ -223,7 +284,9 @@ const ENDPOINTS: [Endpoint; 14] = [
         about: "This API as an OpenAPI document",
         input: Input::None,
         parameters: &[],
-        answer: r#"{"openapi": "3.0.3"}"#,
+        kind: JSON,
+        schema: answers::document,
+        answer: r#"{"openapi": "3.0.3", "info": {"title": "Regard", "version": "0.1.0"}, "paths": {}}"#,
         errors: &[],
     },
     Endpoint {
@@ -232,60 +295,107 @@ const ENDPOINTS: [Endpoint; 14] = [
         about: "This API as a page",
         input: Input::None,
         parameters: &[],
+        kind: "text/html",
+        schema: answers::text,
         answer: "a page",
         errors: &[],
     },
 ];
 
 impl Parameter {
-    fn schema(&self) -> Value {
-        match self.kind {
-            Kind::Text | Kind::Path => json!({"type": "string", "description": self.about}),
-            Kind::TextOrList => json!({
-                "oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
-                "description": self.about,
-            }),
-            Kind::Integer => json!({"type": "integer", "minimum": 0, "description": self.about}),
-            Kind::Flag => json!({"type": "boolean", "description": self.about}),
-            Kind::File => json!({"type": "string", "format": "binary", "description": self.about}),
+    /// What it may hold. Empty texts and `null` count as missing.
+    fn schema(&self, app: &App, encoding: Encoding) -> Value {
+        let limits = &app.settings.limits;
+        let text = || json!({"type": "string", "minLength": usize::from(self.required)});
+        let long_text = || {
+            let mut schema = text();
+            schema["maxLength"] = json!(limits.characters);
+            schema
+        };
+        let language = |auto: Option<&'static str>| {
+            let none = (!self.required).then_some("");
+            let codes = app.languages.sources().map(|(code, _)| code).chain(auto).chain(none);
+            json!({"type": "string", "enum": codes.collect::<Vec<_>>()})
+        };
+        let in_json = encoding == Encoding::Json;
+        let mut schema = match self.kind {
+            Kind::Text if self.name == "q" => long_text(),
+            Kind::Text | Kind::Path => text(),
+            Kind::TextOrList if in_json => {
+                let list = json!({"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": limits.texts});
+                json!({"anyOf": [long_text(), list]})
+            }
+            Kind::TextOrList => long_text(),
+            Kind::Language => language(None),
+            Kind::LanguageOrAuto => language(Some("auto")),
+            Kind::Format => json!({"type": "string", "enum": ["text", "html", ""]}),
+            Kind::Integer => {
+                let number = json!({"type": "integer", "maximum": limits.alternatives});
+                match in_json {
+                    true => {
+                        json!({"anyOf": [number, {"type": "string", "pattern": "^\\s*[+-]?[0-9]+\\s*$"}]})
+                    }
+                    false => number,
+                }
+            }
+            Kind::Flag if in_json => {
+                json!({"anyOf": [{"type": "boolean"}, {"type": "string", "enum": ["true", "false", "1", "0"]}]})
+            }
+            Kind::Flag => json!({"type": "boolean"}),
+            Kind::File => json!({"type": "string", "format": "binary"}),
+        };
+        if in_json && !self.required {
+            schema["nullable"] = json!(true);
         }
+        schema["description"] = json!(self.about);
+        schema
     }
 }
 
 impl Endpoint {
-    fn operation(&self) -> Value {
+    fn operation(&self, app: &App) -> Value {
         let mut operation = json!({"summary": self.about, "responses": self.responses()});
         match self.input {
             Input::None => {}
             Input::Query => {
                 let parameters = self.parameters.iter().map(|p| {
                     let place = if p.kind == Kind::Path { "path" } else { "query" };
-                    json!({"name": p.name, "in": place, "required": p.required, "schema": p.schema()})
+                    let schema = p.schema(app, Encoding::Text);
+                    json!({"name": p.name, "in": place, "required": p.required, "schema": schema})
                 });
                 operation["parameters"] = parameters.collect();
             }
-            Input::Body | Input::Multipart => {
-                let properties: Map<String, Value> =
-                    self.parameters.iter().map(|p| (p.name.to_owned(), p.schema())).collect();
-                let required: Vec<&str> =
-                    self.parameters.iter().filter(|p| p.required).map(|p| p.name).collect();
-                let schema =
-                    json!({"schema": {"type": "object", "required": required, "properties": properties}});
-                let content = match self.input {
-                    Input::Multipart => json!({"multipart/form-data": schema}),
-                    _ => json!({"application/json": schema, "application/x-www-form-urlencoded": schema}),
-                };
+            Input::Body => {
+                let content = json!({
+                    "application/json": {"schema": self.body(app, Encoding::Json)},
+                    "application/x-www-form-urlencoded": {"schema": self.body(app, Encoding::Text)},
+                });
+                operation["requestBody"] = json!({"required": true, "content": content});
+            }
+            Input::Multipart => {
+                let content = json!({"multipart/form-data": {"schema": self.body(app, Encoding::Text)}});
                 operation["requestBody"] = json!({"required": true, "content": content});
             }
         }
         operation
     }
 
+    /// The schema of a body: no other members are accepted.
+    fn body(&self, app: &App, encoding: Encoding) -> Value {
+        let own = |name: &str| self.parameters.iter().any(|p| p.name == name);
+        let all = self.parameters.iter().chain(ACCEPTED.iter().filter(|p| !own(p.name)));
+        let properties: Map<String, Value> =
+            all.map(|p| (p.name.to_owned(), p.schema(app, encoding))).collect();
+        let required: Vec<&str> = self.parameters.iter().filter(|p| p.required).map(|p| p.name).collect();
+        json!({"type": "object", "required": required, "properties": properties, "additionalProperties": false})
+    }
+
     fn responses(&self) -> Value {
-        let content = match serde_json::from_str::<Value>(self.answer) {
-            Ok(example) => json!({"application/json": {"schema": shape(&example), "example": example}}),
-            Err(_) => json!({"text/plain": {"schema": {"type": "string"}, "example": self.answer}}),
+        let example = match self.kind {
+            JSON => serde_json::from_str(self.answer).unwrap_or_else(|_| json!(self.answer)),
+            _ => json!(self.answer),
         };
+        let content = json!({(self.kind): {"schema": (self.schema)(), "example": example}});
         let mut responses = json!({"200": {"description": "The answer", "content": content}});
         for (status, about) in self.errors {
             responses[status.to_string()] = json!({
@@ -297,30 +407,12 @@ impl Endpoint {
     }
 }
 
-/// The schema of an example.
-fn shape(example: &Value) -> Value {
-    match example {
-        Value::Object(object) => {
-            let properties: Map<String, Value> = object.iter().map(|(k, v)| (k.clone(), shape(v))).collect();
-            json!({"type": "object", "properties": properties})
-        }
-        Value::Array(list) => {
-            json!({"type": "array", "items": list.first().map_or_else(|| json!({}), shape)})
-        }
-        Value::String(_) => json!({"type": "string"}),
-        Value::Bool(_) => json!({"type": "boolean"}),
-        Value::Number(number) if number.is_u64() => json!({"type": "integer"}),
-        Value::Number(_) => json!({"type": "number"}),
-        Value::Null => json!({"type": "number", "nullable": true}),
-    }
-}
-
 /// The OpenAPI document.
-fn openapi() -> Value {
+fn openapi(app: &App) -> Value {
     let mut paths = Map::new();
     for endpoint in &ENDPOINTS {
         let path = paths.entry(endpoint.path).or_insert_with(|| json!({}));
-        path[endpoint.method] = endpoint.operation();
+        path[endpoint.method] = endpoint.operation(app);
     }
     json!({
         "openapi": "3.0.3",
@@ -334,13 +426,14 @@ fn openapi() -> Value {
             "type": "object",
             "required": ["error"],
             "properties": {"error": {"type": "string", "description": "What is wrong"}},
+            "additionalProperties": false,
         }}},
     })
 }
 
 /// `GET /spec`.
-pub(crate) async fn document(State(_): State<Arc<App>>) -> ApiResult {
-    ok(&openapi())
+pub(crate) async fn document(State(app): State<Arc<App>>) -> ApiResult {
+    ok(&openapi(&app))
 }
 
 /// `GET /docs`.
@@ -353,7 +446,7 @@ fn html() -> String {
         "<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>Regard: the API</title>\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
          <link rel=\"stylesheet\" href=\"docs.css\"></head>\n<body>\n<main>\n<h1>The API</h1>\n\
-         <p>Parameters of a POST come as a JSON object, a form or in the query. An error is \
+         <p>Parameters of a POST come as a JSON object, a form or in the query; unknown ones are refused. An error is \
          <code>{\"error\": \"what is wrong\"}</code>. <a href=\"spec\">The OpenAPI document</a></p>\n",
     );
     for endpoint in &ENDPOINTS {
@@ -394,27 +487,4 @@ fn section(out: &mut String, endpoint: &Endpoint) -> std::fmt::Result {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_example_is_json_where_it_looks_like_it() {
-        for endpoint in ENDPOINTS.iter().filter(|e| e.answer.starts_with(['{', '['])) {
-            let parsed: Result<Value, _> = serde_json::from_str(endpoint.answer);
-            assert!(parsed.is_ok(), "{}: {parsed:?}", endpoint.path);
-        }
-    }
-
-    #[test]
-    fn the_document_names_what_is_required() {
-        let spec = openapi();
-        let schema =
-            &spec["paths"]["/translate"]["post"]["requestBody"]["content"]["application/json"]["schema"];
-        assert_eq!(schema["required"], json!(["q", "source", "target"]));
-        assert_eq!(schema["properties"]["alternatives"]["type"], "integer");
-        let answer =
-            &spec["paths"]["/languages"]["get"]["responses"]["200"]["content"]["application/json"]["schema"];
-        assert_eq!(answer["items"]["properties"]["targets"]["items"]["type"], "string");
-        assert_eq!(spec["paths"]["/download_file/{name}"]["get"]["parameters"][0]["in"], "path");
-    }
-}
+mod tests;

@@ -1,6 +1,7 @@
 //! `&amp;` and its kind.
 
-use std::collections::HashMap;
+use crate::protect::is_private_use;
+use std::collections::{HashMap, HashSet};
 
 /// Entities that stand for a character which matters to a translation.
 const NAMED: [(&str, char); 69] = [
@@ -75,35 +76,52 @@ const NAMED: [(&str, char); 69] = [
     ("uuml", 'ü'),
 ];
 
+/// Characters of the private use areas that stand for the entities of a document that are not known: they come through the
+/// translation and are written as the entities again. None of them is in the document itself.
+#[derive(Debug, Default)]
+pub(super) struct StandIns {
+    /// Characters that are in the document.
+    reserved: HashSet<char>,
+    taken: HashMap<String, char>,
+    /// The last one that was tried.
+    last: Option<char>,
+}
+
+impl StandIns {
+    /// For a document, whose own characters are no stand-ins.
+    pub(super) fn new(html: &str) -> Self {
+        let reserved = html.chars().filter(|c| is_private_use(*c)).collect();
+        StandIns { reserved, ..StandIns::default() }
+    }
+
+    /// The stand-in of an entity; nothing if there is none left.
+    fn of(&mut self, entity: &str) -> Option<char> {
+        if let Some(&c) = self.taken.get(entity) {
+            return Some(c);
+        }
+        let first =
+            self.last.map_or('\u{e000}', |last| char::from_u32(u32::from(last) + 1).unwrap_or(char::MAX));
+        let c = (first..=char::MAX).find(|c| is_private_use(*c) && !self.reserved.contains(c));
+        self.last = Some(c.unwrap_or(char::MAX));
+        self.taken.insert(entity.to_owned(), c?);
+        c
+    }
+}
+
 /// How the characters were written that stood as entities.
 #[derive(Debug, Default)]
 pub struct Entities {
     written: HashMap<char, String>,
-    read: HashMap<String, char>,
-    /// How many stand-ins of the private use area are taken.
-    stand_ins: u32,
 }
 
-impl Entities {
-    /// The character of an entity. One that is not known becomes a character of the private use area, which comes through the
-    /// translation and is written as the entity again; nothing, if there is none left.
-    fn character(&mut self, entity: &str) -> Option<char> {
-        if let Some(&c) = self.read.get(entity) {
-            return Some(c);
-        }
-        let c = character(&entity[1..entity.len() - 1]).or_else(|| {
-            let c = char::from_u32(0xe000 + self.stand_ins).filter(|c| *c <= '\u{f8ff}')?;
-            self.stand_ins += 1;
-            Some(c)
-        })?;
-        self.read.insert(entity.to_owned(), c);
-        self.written.entry(c).or_insert_with(|| entity.to_owned());
-        Some(c)
-    }
-}
-
-/// Adds the text with its entities as characters, and notes which were written so.
-pub(super) fn decode(raw: &str, text: &mut String, entities: &mut Entities) {
+/// Adds the text with its entities as characters, and notes which were written so: `all` of them, or only those that have stand-ins.
+pub(super) fn decode(
+    raw: &str,
+    text: &mut String,
+    stand_ins: &mut StandIns,
+    entities: &mut Entities,
+    all: bool,
+) {
     let mut rest = raw;
     while let Some(at) = rest.find('&') {
         text.push_str(&rest[..at]);
@@ -113,8 +131,13 @@ pub(super) fn decode(raw: &str, text: &mut String, entities: &mut Entities) {
             rest = &rest[1..];
             continue;
         };
-        match entities.character(entity) {
-            Some(c) => text.push(c),
+        match character(&entity[1..entity.len() - 1]).or_else(|| stand_ins.of(entity)) {
+            Some(c) => {
+                text.push(c);
+                if all || is_private_use(c) {
+                    entities.written.entry(c).or_insert_with(|| entity.to_owned());
+                }
+            }
             None => text.push_str(entity),
         }
         rest = &rest[entity.len()..];
@@ -136,7 +159,8 @@ fn character(name: &str) -> Option<char> {
                 Some(hexadecimal) => u32::from_str_radix(hexadecimal, 16).ok()?,
                 None => number.parse().ok()?,
             };
-            char::from_u32(code).filter(|c| !c.is_control())
+            // A private character could be taken for the stand-in of another entity.
+            char::from_u32(code).filter(|c| !c.is_control() && !is_private_use(*c))
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Where the tags of a sentence go in its translation: around the words that attended to the words they were around.
 
 use super::{Entities, escape_with};
+use crate::restore::{Finder, Span};
 use crate::words::{Translation, Word, word_ranges};
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,18 +18,64 @@ pub(super) struct Node {
     pub(super) parent: Option<usize>,
 }
 
-/// The sentences in which a node begins and ends, by their number.
-pub(super) type Home = (usize, usize);
+/// An element whose content is not translated.
+#[derive(Clone, Debug)]
+pub(super) struct Opaque {
+    /// Where its content is shown, in bytes of the segment, or of the sentence.
+    pub(super) range: Range<usize>,
+    pub(super) raw: String,
+}
 
-/// The home of each node. There must be a sentence.
-pub(super) fn homes(nodes: &[Node], sentences: &[Range<usize>]) -> Vec<Home> {
-    let home = |node: &Node| {
-        let begins = sentences.iter().position(|s| s.end > node.range.start);
-        let begins = begins.unwrap_or(sentences.len().saturating_sub(1));
-        let ends = sentences.iter().rposition(|s| s.start < node.range.end).unwrap_or(0);
-        (begins, ends.max(begins))
-    };
-    nodes.iter().map(home).collect()
+impl Opaque {
+    /// With its place counted from `start` on.
+    pub(super) fn from(&self, start: usize) -> Self {
+        Opaque { range: self.range.start - start..self.range.end - start, raw: self.raw.clone() }
+    }
+}
+
+/// The nodes of a segment by sentences.
+pub(super) struct Nodes<'a> {
+    nodes: &'a [Node],
+    /// The sentences in which each node begins and ends, by their number.
+    homes: Vec<(usize, usize)>,
+    /// The nodes that begin or end in a sentence, in order.
+    of: Vec<Vec<usize>>,
+    /// Where a node stands among the elements of a sentence, with that sentence's number.
+    places: Vec<Option<(usize, usize)>>,
+}
+
+impl<'a> Nodes<'a> {
+    /// There must be a sentence.
+    pub(super) fn new(nodes: &'a [Node], sentences: &[Range<usize>]) -> Self {
+        let last = sentences.len().saturating_sub(1);
+        let home = |node: &Node| {
+            let begins = sentences.partition_point(|s| s.end <= node.range.start).min(last);
+            let ends = sentences.partition_point(|s| s.start < node.range.end).saturating_sub(1);
+            (begins, ends.max(begins))
+        };
+        let homes: Vec<_> = nodes.iter().map(home).collect();
+        let mut of = vec![Vec::new(); sentences.len()];
+        for (node, &(begins, ends)) in homes.iter().enumerate() {
+            of[begins].push(node);
+            if ends != begins {
+                of[ends].push(node);
+            }
+        }
+        Nodes { nodes, homes, of, places: vec![None; nodes.len()] }
+    }
+
+    /// The element of a sentence that a node lies in. One that neither begins nor ends there is around all of it: what lies in it
+    /// lies in what it lies in.
+    fn parent(&self, node: usize, sentence: usize) -> Option<usize> {
+        let mut parent = self.nodes[node].parent;
+        while let Some(node) = parent {
+            match self.places[node] {
+                Some((number, element)) if number == sentence => return Some(element),
+                _ => parent = self.nodes[node].parent,
+            }
+        }
+        None
+    }
 }
 
 /// A node as far as it concerns one sentence.
@@ -49,8 +96,8 @@ struct Element {
 #[derive(Debug)]
 pub(crate) struct Markup {
     elements: Vec<Element>,
-    /// Text that is not translated, and the element that it is shown for.
-    opaque: Vec<(String, String)>,
+    /// What is not translated, in bytes of the sentence.
+    opaque: Vec<Opaque>,
     entities: Arc<Entities>,
 }
 
@@ -64,29 +111,24 @@ struct Frame {
 impl Markup {
     /// The tags of sentence `number`, which lies at `range` in its segment.
     pub(super) fn new(
-        nodes: &[Node],
-        homes: &[Home],
+        nodes: &mut Nodes<'_>,
         (number, range): (usize, &Range<usize>),
-        opaque: Vec<(String, String)>,
+        opaque: Vec<Opaque>,
         entities: Arc<Entities>,
     ) -> Self {
+        let clip = |at: usize| at.clamp(range.start, range.end) - range.start;
         let mut elements = Vec::new();
-        let mut places: Vec<Option<usize>> = Vec::with_capacity(nodes.len());
-        for (node, &(begins, ends)) in nodes.iter().zip(homes) {
-            if number != begins && number != ends {
-                // It is around all of the sentence, or not in it: what lies in it lies in what it lies in.
-                places.push(node.parent.and_then(|parent| places[parent]));
-                continue;
-            }
-            let clip = |at: usize| at.clamp(range.start, range.end) - range.start;
-            places.push(Some(elements.len()));
+        for i in std::mem::take(&mut nodes.of[number]) {
+            let (node, (begins, ends)) = (&nodes.nodes[i], nodes.homes[i]);
+            let parent = nodes.parent(i, number);
+            nodes.places[i] = Some((number, elements.len()));
             elements.push(Element {
                 range: clip(node.range.start)..clip(node.range.end),
                 open: if number == begins { node.open.clone() } else { String::new() },
                 close: if number == ends { node.close.clone() } else { String::new() },
                 from_before: number != begins,
                 goes_on: number != ends,
-                parent: node.parent.and_then(|parent| places[parent]),
+                parent,
             });
         }
         Markup { elements, opaque, entities }
@@ -95,31 +137,49 @@ impl Markup {
     /// The translation with the tags in it.
     pub(crate) fn render(&self, source: &str, translation: &Translation) -> String {
         let ranges = word_ranges(source);
-        let mut opaque = self.opaque.clone();
-        let words: Vec<String> =
-            translation.0.iter().map(|word| self.word(&word.text, &mut opaque)).collect();
+        let (words, lost) = self.words(source, &ranges, translation);
         let frame = Frame { target: 0..words.len(), source: 0..ranges.len() };
         let layout =
             Layout { markup: self, source, ranges: &ranges, translation: &translation.0, words: &words };
         let mut text = layout.chunks(None, &frame).join(" ");
         // What did not come through stands at the end rather than nowhere.
-        for (_, raw) in opaque {
+        for raw in lost {
             text.push(' ');
-            text.push_str(&raw);
+            text.push_str(raw);
         }
         text
     }
 
-    /// A word as HTML; what is shown for an element becomes the element.
-    fn word(&self, text: &str, opaque: &mut Vec<(String, String)>) -> String {
-        for i in 0..opaque.len() {
-            if let Some(at) = text.find(opaque[i].0.as_str()) {
-                let (shown, raw) = opaque.remove(i);
-                let before = escape_with(&text[..at], &self.entities);
-                return format!("{before}{raw}{}", self.word(&text[at + shown.len()..], opaque));
+    /// The words as HTML, with the elements in them whose content is not translated, and those that did not come through.
+    fn words(
+        &self,
+        source: &str,
+        ranges: &[Range<usize>],
+        translation: &Translation,
+    ) -> (Vec<String>, Vec<&str>) {
+        let mut finder = Finder::new(&translation.0);
+        let mut found: Vec<(usize, Range<usize>, &str)> = Vec::new();
+        let mut lost = Vec::new();
+        for opaque in &self.opaque {
+            match finder.take(&Span::new(source, ranges, &opaque.range), true) {
+                Some(place) if place.words.start() == place.words.end() => {
+                    found.push((*place.words.start(), place.start..place.end, &opaque.raw));
+                }
+                _ => lost.push(opaque.raw.as_str()),
             }
         }
-        escape_with(text, &self.entities)
+        found.sort_by_key(|(word, place, _)| (*word, place.start));
+        let mut found = found.into_iter().peekable();
+        let as_html = |(number, word): (usize, &Word)| {
+            let (mut out, mut at) = (String::new(), 0);
+            while let Some((_, place, raw)) = found.next_if(|(word, ..)| *word == number) {
+                out.push_str(&escape_with(&word.text[at..place.start], &self.entities));
+                out.push_str(raw);
+                at = place.end;
+            }
+            out + &escape_with(&word.text[at..], &self.entities)
+        };
+        (translation.0.iter().enumerate().map(as_html).collect(), lost)
     }
 }
 

@@ -169,3 +169,39 @@ fn however_many_entities_there_are_they_are_all_there() {
     let out = backwards(&html);
     assert!(out.contains("&a0;") && out.contains("&a1234;") && out.contains("DOG"), "{}", &out[..100]);
 }
+
+#[test]
+fn private_characters_come_back_as_themselves() {
+    for html in [
+        "<p>A \u{e000} dog &foo; runs</p>",
+        "<p>A dog &foo; \u{e000} &#xe000; &#xE001; \u{e001} runs &bar;</p>",
+        "a &foo; <code>&foo; \u{e000}</code> <code>&bar;</code> &bar; dog",
+    ] {
+        assert_eq!(unchanged(html), html);
+    }
+    // Those of one paragraph stay out of another.
+    let html = "<p>One &foo; dog</p><p>Two \u{e000} dogs &bar; run</p>";
+    assert_eq!(unchanged(html), html);
+}
+
+#[test]
+fn more_entities_than_one_private_area_has() {
+    let html: String = (0..20_000).map(|i| format!("&a{i:x}; ")).collect::<String>() + "dogs";
+    assert_eq!(unchanged(&html), html);
+}
+
+#[test]
+fn what_is_not_closed_stays_at_the_end() {
+    for html in
+        ["one two <!-- three", "one two <code>three", "one two <svg>three", "one <span translate=no>two"]
+    {
+        assert!(backwards(html).ends_with(&html[html.find('<').unwrap()..]), "{}", backwards(html));
+    }
+}
+
+#[test]
+fn code_keeps_its_place_among_equal_words() {
+    for html in ["call <code>a</code> a man", "x <code>x</code> x <kbd>x</kbd> y", "a<code>a</code> is"] {
+        assert_eq!(unchanged(html), html);
+    }
+}

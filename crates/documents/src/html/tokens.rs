@@ -70,7 +70,10 @@ pub(super) fn tokens(html: &str) -> Vec<Token<'_>> {
 fn token(html: &str, start: usize) -> Option<(Token<'_>, usize)> {
     let rest = &html[start..];
     if let Some(comment) = rest.strip_prefix("<!--") {
-        let end = start + comment.find("-->").map_or(rest.len(), |n| n + 7);
+        // What is not closed takes in all that follows: nothing of a sentence may come behind it.
+        let Some(end) = comment.find("-->").map(|n| start + n + 7) else {
+            return Some((Token::Break(rest), html.len()));
+        };
         return Some((Token::Point(&html[start..end]), end));
     }
     if rest.starts_with("<!") || rest.starts_with("<?") {
@@ -98,7 +101,8 @@ fn token(html: &str, start: usize) -> Option<(Token<'_>, usize)> {
     if untouched || HIDDEN.contains(&name.as_str()) {
         let (content, whole) = element(html, end, &name);
         let raw = &html[start..whole];
-        return Some(match inline {
+        let closed = content < whole;
+        return Some(match inline && closed {
             true if untouched => (Token::Opaque { raw, text: &html[end..content] }, whole),
             true => (Token::Point(raw), whole),
             false => (Token::Break(raw), whole),

@@ -1,16 +1,18 @@
 //! `POST /translate_file` and `GET /download_file/{name}`: text files, kept in memory for a while.
 
-use super::translate::{document, way};
+use super::translate::parse;
 use crate::App;
 use crate::error::{ApiError, ApiResult, ok, typed};
 use crate::params::Call;
-use crate::service::Wishes;
+use crate::service::TranslateOptions;
 use axum::body::Bytes;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
+use std::net::Ipv6Addr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -83,23 +85,52 @@ pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiRes
         return Err(ApiError::too_long(characters, limit));
     }
     app.metrics.characters.add(characters);
-    let way = way(&app, text, source, target)?;
-    let texts = [(text, document(text, ending.starts_with(".htm")))];
-    let mut outcomes = app.in_time(app.translate(&way.route, &texts, Wishes::default())).await?;
+    let (source, target) = (source.to_owned(), target.to_owned());
+    let work = async {
+        let ready = parse(&app, vec![text.to_owned()], source, target, ending.starts_with(".htm")).await?;
+        let ready = ready.into_iter().next().ok_or_else(|| ApiError::internal("the file was lost"))?;
+        app.translate(&ready.routed.route, vec![ready.parsed], TranslateOptions::default()).await
+    };
+    let mut outcomes = app.in_time(work).await?;
     let text = outcomes.pop().map(|outcome| outcome.best.text).unwrap_or_default();
     let name = app.files.keep(ending, text, Instant::now());
     ok(&Answer { translated_file_url: format!("{}/download_file/{name}", origin(&call.headers)) })
 }
 
-/// The address that the client knows the server by.
+/// The address that the client knows the server by; nothing, and so an address relative to the server, where it names none.
 fn origin(headers: &HeaderMap) -> String {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let scheme = text("x-forwarded-proto").filter(|scheme| *scheme == "https").unwrap_or("http");
-    text("host").map_or_else(String::new, |host| format!("{scheme}://{host}"))
+    text("host")
+        .filter(|host| is_authority(host))
+        .map_or_else(String::new, |host| format!("{scheme}://{host}"))
 }
 
-pub(super) async fn download(State(app): State<Arc<App>>, Path(name): Path<String>) -> ApiResult {
-    let bytes = app.files.get(&name, Instant::now()).ok_or_else(|| ApiError::not_found("The file"))?;
+/// Whether a text is the name or address of a host, perhaps with a port: it becomes part of an address that clients follow.
+fn is_authority(text: &str) -> bool {
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => match rest.split_once(']') {
+            Some((address, port)) if address.parse::<Ipv6Addr>().is_ok() => ("v6", port),
+            _ => return false,
+        },
+        None => text.split_at(text.find(':').unwrap_or(text.len())),
+    };
+    let label = |label: &str| {
+        let inner = label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+        inner && (1..=63).contains(&label.len()) && !label.starts_with('-') && !label.ends_with('-')
+    };
+    let named = host.len() <= 253 && host.strip_suffix('.').unwrap_or(host).split('.').all(label);
+    let number = |port: &str| port.bytes().all(|b| b.is_ascii_digit()) && port.parse::<u16>().is_ok();
+    named && (port.is_empty() || port.strip_prefix(':').is_some_and(number))
+}
+
+pub(super) async fn download(
+    State(app): State<Arc<App>>,
+    name: Result<Path<String>, PathRejection>,
+) -> ApiResult {
+    // A name that is no UTF-8 is the name of no file.
+    let bytes = name.ok().and_then(|Path(name)| app.files.get(&name, Instant::now()));
+    let bytes = bytes.ok_or_else(|| ApiError::not_found("The file"))?;
     let mut response = typed(StatusCode::OK, "text/plain; charset=utf-8", bytes);
     let headers = response.headers_mut();
     // Never shown as a page of this server: the text is somebody else's.
@@ -110,6 +141,42 @@ pub(super) async fn download(State(app): State<Arc<App>>, Path(name): Path<Strin
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_is_checked_before_it_is_used() {
+        for good in
+            ["127.0.0.1:5000", "localhost", "some.example", "a-b.some.example.:80", "[::1]:5000", "[::1]"]
+        {
+            let mut headers = HeaderMap::new();
+            headers.insert("host", good.parse().unwrap());
+            assert_eq!(origin(&headers), format!("http://{good}"));
+            headers.insert("x-forwarded-proto", HeaderValue::from_static("https"));
+            assert_eq!(origin(&headers), format!("https://{good}"));
+        }
+        for bad in [
+            "",
+            "a b",
+            "some.example/path?",
+            "user@some.example",
+            "a\"><script>",
+            "some..example",
+            "-a.example",
+            "a:b",
+            "a:",
+            "a:99999",
+            "a:+1",
+            "[::1",
+            "[x]:1",
+            "[::1]x",
+            "javascript:1//",
+            &"a".repeat(64),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert("host", bad.parse().unwrap());
+            assert_eq!(origin(&headers), "", "{bad}");
+        }
+        assert_eq!(origin(&HeaderMap::new()), "");
+    }
 
     #[test]
     fn files_are_kept_for_a_while_and_not_without_end() {

@@ -1,6 +1,6 @@
 //! What happens inside: `/v1/attention`, `/v1/positions`, `/v1/model`.
 
-use super::translate::way;
+use super::translate::route;
 use crate::App;
 use crate::batcher::{Search, Sentence};
 use crate::error::{ApiError, ApiResult, ok};
@@ -66,34 +66,41 @@ pub(super) async fn attention(State(app): State<Arc<App>>, call: Call) -> ApiRes
     if text.chars().count() > limit {
         return Err(ApiError::too_long(text.chars().count(), limit));
     }
-    let number = direct(&app, &call, &text)?;
-    let model = served(&app, number)?;
-    let source = encoded(&app, model.translator.source(), &text)?;
+    app.in_time(attention_of(&app, &call, text)).await
+}
+
+async fn attention_of(app: &Arc<App>, call: &Call, text: String) -> ApiResult {
+    let asked = |name| call.text(name).map(str::to_owned);
+    let (from, to, shared, q) = (asked("source"), asked("target"), Arc::clone(app), text.clone());
+    let (number, source) = app
+        .compute(move |_| {
+            let number = direct(&shared, from.as_deref(), to.as_deref(), &q)?;
+            Ok((number, encoded(&shared, served(&shared, number)?.translator.source(), &q)?))
+        })
+        .await?;
     let translation = match call.text("translation") {
         Some(translation) => translation.to_owned(),
         None => {
             let search = Search { nbest: 1, attention: false };
-            let ticket = app.submit(number, vec![Sentence::new(text, search)])?;
-            let mut lines = app.in_time(async { Ok(ticket.wait().await?) }).await?;
+            let mut lines = app.submit(number, vec![Sentence::new(text, search)])?.wait().await?;
             lines.pop().map(|line| line.best().text).unwrap_or_default()
         }
     };
-    let target = encoded(&app, model.translator.target(), &translation)?;
-    let translator = Arc::clone(&model.translator);
     let slot = Arc::clone(&app.inside).acquire_owned();
-    let slot =
-        app.in_time(async { slot.await.map_err(|_| ApiError::busy("the server is about to end")) }).await?;
-    let work = tokio::task::spawn_blocking(move || {
+    let slot = slot.await.map_err(|_| ApiError::busy("the server is about to end"))?;
+    let shared = Arc::clone(app);
+    app.compute(move |_| {
         let _slot = slot;
-        look(&translator, &source, &target, translation)
-    });
-    work.await.map_err(|_| ApiError::internal("the attention could not be computed; the log says why"))?
+        let translator = &served(&shared, number)?.translator;
+        let target = encoded(&shared, translator.target(), &translation)?;
+        look(translator, &source, &target, translation)
+    })
+    .await
 }
 
 /// The number of the model that a request is about: that of its languages, or the first.
-fn direct(app: &App, call: &Call, text: &str) -> ApiResult<usize> {
+fn direct(app: &App, source: Option<&str>, target: Option<&str>, text: &str) -> ApiResult<usize> {
     let first = app.models.first().ok_or_else(|| ApiError::internal("there is no model"))?;
-    let (source, target) = (call.text("source"), call.text("target"));
     let source = source.unwrap_or(if target.is_some() { "auto" } else { &first.source });
     let target = match target {
         Some(target) => target,
@@ -103,7 +110,7 @@ fn direct(app: &App, call: &Call, text: &str) -> ApiResult<usize> {
             &model.target
         }
     };
-    match way(app, text, source, target)?.route.as_slice() {
+    match route(app, text, source, target)?.route.as_slice() {
         [model] => Ok(*model),
         _ => Err(ApiError::bad(format!("there is no single model from {source} to {target} to look into"))),
     }
@@ -119,7 +126,7 @@ fn encoded(app: &App, tokenizer: &Tokenizer, text: &str) -> ApiResult<Vec<u32>> 
     let limit = app.settings.limits.attention_tokens;
     if ids.len() > limit {
         return Err(ApiError::bad(format!(
-            "Invalid request: request ({}) exceeds text limit ({limit}): attention is shown for so many tokens",
+            "This text has {} tokens; attention can be shown for at most {limit}",
             ids.len()
         )));
     }
@@ -159,8 +166,13 @@ struct PositionTables<'a> {
 
 /// `GET /v1/positions?model=en-de`.
 pub(super) async fn positions(State(app): State<Arc<App>>, call: Call) -> ApiResult {
-    let model = match call.text("model") {
-        None => served(&app, 0)?,
+    let (shared, pair) = (Arc::clone(&app), call.text("model").map(str::to_owned));
+    app.in_time(app.compute(move |_| tables(&shared, pair.as_deref()))).await
+}
+
+fn tables(app: &App, pair: Option<&str>) -> ApiResult {
+    let model = match pair {
+        None => served(app, 0)?,
         Some(pair) => {
             let found = app.models.iter().find(|m| m.pair().eq_ignore_ascii_case(pair) || m.name == pair);
             found.ok_or_else(|| {

@@ -31,7 +31,9 @@ pub(super) async fn detect(State(app): State<Arc<App>>, call: Call) -> ApiResult
     if characters > limit {
         return Err(ApiError::too_long(characters, limit));
     }
-    let (language, confidence) = app.languages.detect(&texts.list().join(" "));
+    let shared = Arc::clone(&app);
+    let work = app.compute(move |_| Ok(shared.languages.detect(&texts.list().join(" "))));
+    let (language, confidence) = app.in_time(work).await?;
     ok(&[Detected { confidence, language }])
 }
 

@@ -1,16 +1,16 @@
 //! `POST /v1/translate/stream`: the translation while it grows, as server-sent events.
 
-use super::translate::{Wanted, document};
+use super::translate::Wanted;
 use crate::App;
 use crate::batcher::Growth;
 use crate::error::{ApiError, ApiResult, typed};
-use crate::languages::Route;
 use crate::params::{Call, Texts};
+use crate::service::Parsed;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use http_body::Frame;
-use regard_documents::{Document, Sentence, Translation};
+use regard_documents::Sentence;
 use serde::Serialize;
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -54,16 +54,18 @@ impl Events {
 }
 
 pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiResult {
-    let mut wanted = Wanted::read(&app, &call)?;
-    let (Texts::One(text), Some(way)) = (wanted.texts, wanted.ways.pop()) else {
+    let wanted = Wanted::read(&app, &call)?;
+    if let Texts::Many(_) = wanted.texts {
         return Err(ApiError::bad("Invalid request: q must be a string; a stream has one text"));
-    };
+    }
+    let deadline = app.deadline();
+    let ready = app.until(deadline, wanted.parse(&app)).await?.pop();
+    let ready = ready.ok_or_else(|| ApiError::missing("q"))?;
     let (to, body) = mpsc::channel(16);
     tokio::spawn(async move {
         let mut events = Events(to);
-        let outcome = app.in_time(async {
-            Ok(follow(&app, &way.route, &text, &document(&text, wanted.markup), &mut events).await)
-        });
+        let work = async { Ok(follow(&app, &ready.routed.route, ready.parsed, &mut events).await) };
+        let outcome = app.until(deadline, work);
         // A client that has gone is told nothing; dropping the future gave up its sentences.
         let last = match outcome.await {
             Ok(Ok(text)) => events.send(&Event::Text { text: &text, done: true }).await,
@@ -99,20 +101,18 @@ impl From<ApiError> for Stop {
     }
 }
 
+/// An event has the whole text so far. It is sent when the text has grown by this part of its length, so that all events together are
+/// not much longer than the text, however long that is.
+const GROWTH: usize = 64;
+
 /// Sends what the last model of the route says so far, and returns the whole text.
-async fn follow(
-    app: &App,
-    route: &Route,
-    source: &str,
-    document: &Document,
-    events: &mut Events,
-) -> Result<String, Stop> {
-    let Some((&last, before)) = route.split_last() else { return Ok(source.to_owned()) };
-    let sentences: Vec<&Sentence> = document.sentences.iter().collect();
-    let read = app.approach(before, &sentences, false).await?;
+async fn follow(app: &App, route: &[usize], text: Parsed, events: &mut Events) -> Result<String, Stop> {
+    let Some((&last, before)) = route.split_last() else { return Ok(text.source) };
+    let sentences: Vec<&Sentence> = text.document.sentences.iter().collect();
+    let inputs = app.pivot(before, &sentences, false).await?;
     let (to, mut from) = mpsc::channel(64);
-    let queued = read.iter().zip(&sentences).enumerate().map(|(i, (read, sentence))| {
-        let mut queued = read.queued(sentence, 1, false);
+    let queued = inputs.iter().zip(&sentences).enumerate().map(|(i, (input, sentence))| {
+        let mut queued = input.queued(sentence, 1, false);
         queued.progress = Some((i, to.clone()));
         queued
     });
@@ -120,6 +120,7 @@ async fn follow(
     drop(to);
     let mut parts: Vec<Vec<String>> = vec![Vec::new(); sentences.len()];
     let mut told = String::new();
+    let mut grown = 0;
     // It ends when the last sentence is finished: then nobody holds the other end.
     loop {
         let growth = tokio::select! {
@@ -127,25 +128,38 @@ async fn follow(
             () = events.0.closed() => return Err(Stop::Gone),
         };
         let Some(growth) = growth else { break };
-        grow(&mut parts, growth);
-        let said: Vec<_> = parts.iter().map(|p| (!p.is_empty()).then(|| p.join(" "))).collect();
-        let text = document.so_far(&said);
+        grown += grow(&mut parts, growth);
+        if grown < told.len() / GROWTH {
+            continue;
+        }
+        grown = 0;
+        let said = |i: usize| (!parts[i].is_empty()).then(|| parts[i].join(" "));
+        let text = text.document.so_far(said);
         if text != told {
             events.send(&Event::Text { text: &text, done: false }).await?;
             told = text;
         }
     }
     let lines = ticket.wait().await.map_err(ApiError::from)?;
-    let mut translation: Vec<Translation> =
-        lines.iter().zip(&read).map(|(line, read)| read.best(line)).collect();
-    sentences.iter().zip(&mut translation).for_each(|(sentence, translation)| sentence.restore(translation));
-    Ok(document.render(source, &translation).text)
+    let rendered = app.compute(move |_| {
+        let restored =
+            text.document.sentences.iter().zip(lines.iter().zip(&inputs)).map(|(sentence, (line, input))| {
+                let mut translation = input.best(line);
+                sentence.restore(&mut translation);
+                translation
+            });
+        let restored: Vec<_> = restored.collect();
+        Ok(text.document.render(&text.source, &restored).text)
+    });
+    Ok(rendered.await?)
 }
 
-fn grow(parts: &mut [Vec<String>], growth: Growth) {
-    let Some(said) = parts.get_mut(growth.sentence) else { return };
+/// Notes how far a sentence has come, and says by how many bytes it has grown.
+fn grow(parts: &mut [Vec<String>], growth: Growth) -> usize {
+    let Some(said) = parts.get_mut(growth.sentence) else { return 0 };
     if said.len() <= growth.part {
         said.resize(growth.part + 1, String::new());
     }
-    said[growth.part] = growth.text;
+    let before = std::mem::replace(&mut said[growth.part], growth.text).len();
+    said[growth.part].len().saturating_sub(before)
 }

@@ -4,7 +4,7 @@ use crate::App;
 use crate::error::{ApiError, ApiResult, ok};
 use crate::languages::Route;
 use crate::params::{Call, Texts};
-use crate::service::{Outcome, Wishes};
+use crate::service::{Outcome, Parsed, TranslateOptions};
 use axum::extract::State;
 use regard_documents::{Document, html};
 use serde::Serialize;
@@ -39,18 +39,26 @@ struct Answer {
     alignment: Option<Vec<Vec<[usize; 4]>>>,
 }
 
-/// Where a text goes: its source language, if that had to be found out, and its route.
+/// A route, and the language that it begins at, if that had to be found out.
 #[derive(Debug)]
-pub(super) struct Way {
+pub(super) struct Routed {
     pub(super) route: Route,
     pub(super) detected: Option<Detected>,
+}
+
+/// A text that is ready to be translated.
+#[derive(Debug)]
+pub(super) struct Ready {
+    pub(super) parsed: Parsed,
+    pub(super) routed: Routed,
 }
 
 /// What a request wants to be translated.
 pub(super) struct Wanted {
     pub(super) texts: Texts,
-    pub(super) ways: Vec<Way>,
-    pub(super) markup: bool,
+    source: String,
+    target: String,
+    markup: bool,
 }
 
 impl Wanted {
@@ -71,18 +79,44 @@ impl Wanted {
             "html" => true,
             other => return Err(ApiError::bad(format!("{other} format is not supported"))),
         };
-        let way = |text: &String| match markup && source.eq_ignore_ascii_case("auto") {
-            true => way(app, &document(text, true).words(), source, target),
-            false => way(app, text, source, target),
-        };
-        let ways = texts.list().iter().map(way).collect::<ApiResult<_>>()?;
+        let (source, target) = (source.to_owned(), target.to_owned());
         app.metrics.characters.add(characters);
-        Ok(Wanted { texts, ways, markup })
+        Ok(Wanted { texts, source, target, markup })
+    }
+
+    /// Finds the languages and the sentences of its texts.
+    pub(super) async fn parse(self, app: &Arc<App>) -> ApiResult<Vec<Ready>> {
+        let Wanted { texts, source, target, markup } = self;
+        parse(app, texts.list().to_vec(), source, target, markup).await
     }
 }
 
-/// The way from a language, or from whatever the text is in, to another.
-pub(super) fn way(app: &App, text: &str, source: &str, target: &str) -> ApiResult<Way> {
+/// Finds the languages and the sentences of texts.
+pub(super) async fn parse(
+    app: &Arc<App>,
+    texts: Vec<String>,
+    source: String,
+    target: String,
+    markup: bool,
+) -> ApiResult<Vec<Ready>> {
+    let shared = Arc::clone(app);
+    app.compute(move |cancellation| {
+        let ready = |text: String| {
+            cancellation.check()?;
+            let document = if markup { html::document(&text) } else { Document::plain(&text) };
+            let routed = match markup && source.eq_ignore_ascii_case("auto") {
+                true => route(&shared, &document.words(), &source, &target)?,
+                false => route(&shared, &text, &source, &target)?,
+            };
+            Ok(Ready { parsed: Parsed { source: text, document }, routed })
+        };
+        texts.into_iter().map(ready).collect()
+    })
+    .await
+}
+
+/// The route from a language, or from whatever the text is in, to another.
+pub(super) fn route(app: &App, text: &str, source: &str, target: &str) -> ApiResult<Routed> {
     let languages = &app.languages;
     let (source, detected) = match source.eq_ignore_ascii_case("auto") {
         true => {
@@ -92,21 +126,22 @@ pub(super) fn way(app: &App, text: &str, source: &str, target: &str) -> ApiResul
         false => (languages.known(source)?, None),
     };
     let target = languages.known(target)?;
-    Ok(Way { route: languages.route(&source, &target)?.clone(), detected })
-}
-
-/// The sentences of a text.
-pub(super) fn document(text: &str, markup: bool) -> Document {
-    if markup { html::document(text) } else { Document::plain(text) }
+    Ok(Routed { route: languages.route(&source, &target)?.clone(), detected })
 }
 
 pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiResult {
     let alternatives = call.alternatives(app.settings.limits.alternatives)?;
     let wanted = Wanted::read(&app, &call)?;
-    let wishes = Wishes { alternatives, alignment: call.flag("alignment") };
-    let outcomes = app.in_time(translate_all(&app, &wanted, wishes)).await?;
+    let options = TranslateOptions { alternatives, alignment: call.flag("alignment") };
     let one = matches!(wanted.texts, Texts::One(_));
-    let found: Option<Vec<Detected>> = wanted.ways.into_iter().map(|way| way.detected).collect();
+    let work = async {
+        let (parsed, routed): (Vec<Parsed>, Vec<Routed>) =
+            wanted.parse(&app).await?.into_iter().map(|ready| (ready.parsed, ready.routed)).unzip();
+        let outcomes = translate_all(&app, parsed, &routed, options).await?;
+        Ok((outcomes, routed))
+    };
+    let (outcomes, routed) = app.in_time(work).await?;
+    let found: Option<Vec<Detected>> = routed.into_iter().map(|routed| routed.detected).collect();
     let alignment = outcomes.iter().map(|o| o.best.alignment.clone()).collect();
     let (texts, others): (Vec<String>, Vec<Vec<String>>) =
         outcomes.into_iter().map(|o| (o.best.text, o.alternatives)).unzip();
@@ -114,7 +149,7 @@ pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiRes
         translated_text: shaped(one, texts),
         detected_language: found.map(|found| shaped(one, found)),
         alternatives: (alternatives > 0).then(|| shaped(one, others)),
-        alignment: wishes.alignment.then_some(alignment),
+        alignment: options.alignment.then_some(alignment),
     })
 }
 
@@ -129,17 +164,20 @@ fn shaped<T>(one: bool, mut list: Vec<T>) -> OneOrMany<T> {
 }
 
 /// Translates texts of one route together, routes one after the other.
-async fn translate_all(app: &App, wanted: &Wanted, wishes: Wishes) -> ApiResult<Vec<Outcome>> {
+async fn translate_all(
+    app: &App,
+    mut parsed: Vec<Parsed>,
+    routed: &[Routed],
+    options: TranslateOptions,
+) -> ApiResult<Vec<Outcome>> {
     let mut routes: BTreeMap<&Route, Vec<usize>> = BTreeMap::new();
-    for (i, way) in wanted.ways.iter().enumerate() {
-        routes.entry(&way.route).or_default().push(i);
+    for (i, routed) in routed.iter().enumerate() {
+        routes.entry(&routed.route).or_default().push(i);
     }
-    let mut outcomes = vec![Outcome::default(); wanted.ways.len()];
+    let mut outcomes = vec![Outcome::default(); parsed.len()];
     for (route, numbers) in routes {
-        let list = wanted.texts.list();
-        let texts: Vec<(&str, Document)> =
-            numbers.iter().map(|&i| (list[i].as_str(), document(&list[i], wanted.markup))).collect();
-        for (i, outcome) in numbers.into_iter().zip(app.translate(route, &texts, wishes).await?) {
+        let texts = numbers.iter().map(|&i| std::mem::take(&mut parsed[i])).collect();
+        for (i, outcome) in numbers.into_iter().zip(app.translate(route, texts, options).await?) {
             outcomes[i] = outcome;
         }
     }

@@ -1,5 +1,6 @@
 //! The API against the router, without a socket, with small models of random weights.
 
+mod compute;
 mod connections;
 mod errors;
 mod inside;
@@ -81,7 +82,7 @@ fn app(settings: Settings) -> Arc<App> {
 }
 
 /// The usual one, which tests share.
-fn usual() -> Arc<App> {
+pub(crate) fn usual() -> Arc<App> {
     static APP: OnceLock<Arc<App>> = OnceLock::new();
     Arc::clone(APP.get_or_init(|| app(settings())))
 }
@@ -91,23 +92,23 @@ fn settings() -> Settings {
     Settings { batching, ..Settings::default() }
 }
 
-struct Answer {
-    status: u16,
-    headers: HeaderMap,
-    body: String,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: String,
 }
 
 impl Answer {
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|e| panic!("{e}: {}", self.body))
     }
 
-    fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 
     /// The value of an answer that must be good.
-    fn good(&self) -> Value {
+    pub(crate) fn good(&self) -> Value {
         assert_eq!(self.status, 200, "{}", self.body);
         self.json()
     }
@@ -121,7 +122,7 @@ impl Answer {
     }
 }
 
-async fn send(app: &Arc<App>, request: Request) -> Answer {
+pub(crate) async fn send(app: &Arc<App>, request: Request) -> Answer {
     let response = router(Arc::clone(app)).oneshot(request).await.unwrap();
     let (parts, body) = response.into_parts();
     let body = axum::body::to_bytes(body, usize::MAX).await.unwrap();
@@ -129,21 +130,21 @@ async fn send(app: &Arc<App>, request: Request) -> Answer {
     Answer { status: parts.status.as_u16(), headers: parts.headers, body }
 }
 
-fn request(method: &str, path: &str, kind: &str, body: impl Into<Body>) -> Request {
+pub(crate) fn request(method: &str, path: &str, kind: &str, body: impl Into<Body>) -> Request {
     let request = axum::http::Request::builder().method(method).uri(path);
     let request = if kind.is_empty() { request } else { request.header("content-type", kind) };
     request.body(body.into()).unwrap()
 }
 
-async fn get(app: &Arc<App>, path: &str) -> Answer {
+pub(crate) async fn get(app: &Arc<App>, path: &str) -> Answer {
     send(app, request("GET", path, "", Body::empty())).await
 }
 
-async fn post(app: &Arc<App>, path: &str, value: Value) -> Answer {
+pub(crate) async fn post(app: &Arc<App>, path: &str, value: Value) -> Answer {
     send(app, request("POST", path, "application/json", value.to_string())).await
 }
 
-async fn form(app: &Arc<App>, path: &str, body: &str) -> Answer {
+pub(crate) async fn form(app: &Arc<App>, path: &str, body: &str) -> Answer {
     send(app, request("POST", path, "application/x-www-form-urlencoded", body.to_owned())).await
 }
 
