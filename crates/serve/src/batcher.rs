@@ -1,6 +1,7 @@
 //! One queue for each model: sentences of many requests are gathered and translated together by threads of their own.
 //!
-//! A worker takes what is there, waiting a few milliseconds for more, and runs it as one batch. A request that nobody waits for
+//! A worker takes what is there, waiting a few milliseconds for more, and runs it as one batch. Requests take turns, a sentence
+//! at a time, so that a long document does not delay a short text by more than its share. A request that nobody waits for
 //! any more is left out, or given up between two steps. A panic is caught; the sentences of that batch are tried one by one, so
 //! that it costs the request that caused it and no other; an error is handled likewise.
 
@@ -22,7 +23,8 @@ pub struct Batching {
     pub most: usize,
     /// How long a worker waits for more sentences.
     pub wait: Duration,
-    /// Sentences that may wait; a request that does not fit is refused.
+    /// Sentences that may wait; a request that does not fit is refused. Requests take turns, so one of them delays others by a
+    /// batch at most, and counts for no more than that.
     pub queue: usize,
     /// Threads that run batches, each model its own.
     pub workers: usize,
@@ -139,10 +141,75 @@ impl Job {
     }
 }
 
+/// The sentences of a request that wait.
+struct Request {
+    jobs: VecDeque<Job>,
+    gone: Arc<AtomicBool>,
+}
+
+/// Requests in the order of their turns.
 #[derive(Default)]
 struct Queue {
-    jobs: VecDeque<Job>,
+    requests: VecDeque<Request>,
     closing: bool,
+}
+
+/// Sentences of long requests may be this many times the queue: they delay nobody, but they take memory.
+const LONG: usize = 4;
+
+impl Queue {
+    /// How many sentences wait.
+    fn len(&self) -> usize {
+        self.requests.iter().map(|request| request.jobs.len()).sum()
+    }
+
+    /// Leaves out what nobody waits for; how many sentences that were.
+    fn leave_out_gone(&mut self) -> usize {
+        let mut count = 0;
+        self.requests.retain(|request| {
+            let gone = request.gone.load(Ordering::Relaxed);
+            count += if gone { request.jobs.len() } else { 0 };
+            !gone
+        });
+        count
+    }
+
+    /// Whether a request of `count` sentences may wait with the others.
+    fn has_room(&self, count: usize, batching: &Batching) -> bool {
+        let (queue, batch) = (batching.queue.max(1), batching.most.max(1));
+        // A request that is larger than the whole queue must still have a chance: when nobody waits.
+        let share = |count: usize| count.min(batch).min(queue);
+        let shares: usize = self.requests.iter().map(|request| share(request.jobs.len())).sum();
+        let long = self.requests.iter().map(|request| request.jobs.len()).filter(|&count| count > batch);
+        let long: usize = long.sum();
+        let fits = count <= batch || long == 0 || long.saturating_add(count) <= queue.saturating_mul(LONG);
+        fits && shares + share(count) <= queue
+    }
+
+    /// Up to `most` sentences that can be searched together, one of each request in turn.
+    fn gather(&mut self, most: usize) -> Vec<Job> {
+        let first = self.requests.front().and_then(|request| request.jobs.front());
+        let Some(beam) = first.map(|job| job.beam) else { return Vec::new() };
+        let mut batch = Vec::new();
+        // Requests whose next sentence needs a search of another width; they come first in the next batch.
+        let mut others = Vec::new();
+        while batch.len() < most
+            && let Some(mut request) = self.requests.pop_front()
+        {
+            if request.jobs.front().is_none_or(|job| job.beam != beam) {
+                others.push(request);
+                continue;
+            }
+            batch.extend(request.jobs.pop_front());
+            if !request.jobs.is_empty() {
+                self.requests.push_back(request);
+            }
+        }
+        while let Some(request) = others.pop() {
+            self.requests.push_front(request);
+        }
+        batch
+    }
 }
 
 struct Shared {
@@ -202,7 +269,7 @@ impl Batcher {
         Ok(Batcher { shared, workers: Mutex::new(workers) })
     }
 
-    /// Puts the sentences of a request into the queue, all or none.
+    /// Puts the sentences of a request into the queue.
     pub(crate) fn submit(&self, sentences: Vec<Sentence>) -> Result<Ticket, Failure> {
         let gone = Arc::new(AtomicBool::new(false));
         let mut replies = Vec::with_capacity(sentences.len());
@@ -210,19 +277,24 @@ impl Batcher {
         if queue.closing {
             return Err(Failure::Closing);
         }
-        // A request that is larger than the whole queue must still have a chance: when nobody waits.
-        if !queue.jobs.is_empty() && queue.jobs.len() + sentences.len() > self.shared.batching.queue {
+        if !queue.has_room(sentences.len(), &self.shared.batching) {
             // What nobody waits for takes no room.
-            queue.jobs.retain(|job| !job.is_gone());
-            if !queue.jobs.is_empty() && queue.jobs.len() + sentences.len() > self.shared.batching.queue {
+            self.shared.metrics.given_up.add(queue.leave_out_gone());
+            if !queue.has_room(sentences.len(), &self.shared.batching) {
                 return Err(Failure::Full);
             }
         }
-        for sentence in sentences {
-            let (reply, receiver) = oneshot::channel();
-            let beam = self.shared.engine.beam(sentence.search.nbest);
-            queue.jobs.push_back(Job { sentence, beam, gone: Arc::clone(&gone), reply });
-            replies.push(receiver);
+        let jobs: VecDeque<Job> = sentences
+            .into_iter()
+            .map(|sentence| {
+                let (reply, receiver) = oneshot::channel();
+                replies.push(receiver);
+                let beam = self.shared.engine.beam(sentence.search.nbest);
+                Job { sentence, beam, gone: Arc::clone(&gone), reply }
+            })
+            .collect();
+        if !jobs.is_empty() {
+            queue.requests.push_back(Request { jobs, gone: Arc::clone(&gone) });
         }
         drop(queue);
         self.shared.filled.notify_all();
@@ -231,7 +303,7 @@ impl Batcher {
 
     /// How many sentences wait.
     pub(crate) fn waiting(&self) -> usize {
-        self.shared.lock().jobs.len()
+        self.shared.lock().len()
     }
 
     /// Finishes what waits, then ends the workers. Later requests are refused.
@@ -272,41 +344,21 @@ impl Shared {
     /// The next batch; nothing when the queue is closed and empty.
     fn take(&self) -> Option<Vec<Job>> {
         let mut queue = self.lock();
-        while queue.jobs.is_empty() {
+        while queue.requests.is_empty() {
             if queue.closing {
                 return None;
             }
             queue = self.filled.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
         let until = Instant::now() + self.batching.wait;
-        while queue.jobs.len() < self.batching.most && !queue.closing {
+        while queue.len() < self.batching.most && !queue.closing {
             let Some(left) = until.checked_duration_since(Instant::now()).filter(|d| !d.is_zero()) else {
                 break;
             };
             queue = self.filled.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0;
         }
-        Some(self.gather(&mut queue.jobs))
-    }
-
-    /// The first jobs that can be searched together; the others keep their order.
-    fn gather(&self, jobs: &mut VecDeque<Job>) -> Vec<Job> {
-        let before = jobs.len();
-        jobs.retain(|job| !job.is_gone());
-        self.metrics.given_up.add(before - jobs.len());
-        let Some(beam) = jobs.front().map(|job| job.beam) else { return Vec::new() };
-        let mut batch = Vec::new();
-        let mut rest = VecDeque::new();
-        while let Some(job) = jobs.pop_front() {
-            if batch.len() == self.batching.most.max(1) {
-                rest.push_back(job);
-                break;
-            }
-            if job.beam == beam { batch.push(job) } else { rest.push_back(job) }
-        }
-        while let Some(job) = rest.pop_back() {
-            jobs.push_front(job);
-        }
-        batch
+        self.metrics.given_up.add(queue.leave_out_gone());
+        Some(queue.gather(self.batching.most.max(1)))
     }
 
     fn run(&self, batch: Vec<Job>, threads: usize) {

@@ -122,6 +122,57 @@ fn a_full_queue_refuses_and_a_large_request_has_its_turn() {
 }
 
 #[test]
+fn requests_take_turns() {
+    let (bench, go) = bench(one_worker(10), true);
+    let first = bench.batcher.submit(sentences(&["x"])).unwrap();
+    bench.begun.recv().unwrap();
+    let long: Vec<String> = (0..30).map(|n| format!("long {n}")).collect();
+    let long = sentences(&long.iter().map(String::as_str).collect::<Vec<_>>());
+    // It is longer than the queue, and delays others by a batch at most.
+    let long = bench.batcher.submit(long).unwrap();
+    let short = bench.batcher.submit(sentences(&["a", "b", "c"])).unwrap();
+    let single = bench.batcher.submit(sentences(&["d"])).unwrap();
+    go.send(()).unwrap();
+    wait(first).unwrap();
+    assert_eq!(wait(short), Ok(["a", "b", "c"].map(str::to_owned).into()));
+    assert_eq!(wait(single), Ok(vec!["d".to_owned()]));
+    assert_eq!(wait(long).unwrap().len(), 30);
+    let batches = bench.engine.batches.lock().unwrap();
+    assert_eq!(batches[1], ["long 0", "a", "d", "long 1"]);
+    assert_eq!(batches[2], ["b", "long 2", "c", "long 3"]);
+    assert!(batches[1..].iter().rev().skip(1).all(|batch| batch.len() == 4), "{batches:?}");
+}
+
+#[test]
+fn long_requests_do_not_lock_others_out() {
+    let (bench, go) = bench(one_worker(10), true);
+    let first = bench.batcher.submit(sentences(&["x"])).unwrap();
+    bench.begun.recv().unwrap();
+    let submit = |count: usize| bench.batcher.submit(sentences(&vec!["s"; count]));
+    let long = submit(1000).unwrap();
+    // More long ones would only take memory; short ones are still let in, as far as the queue goes.
+    assert_eq!(submit(5).unwrap_err(), Failure::Full);
+    let short: Vec<Ticket> = (0..6).map(|_| submit(1).unwrap()).collect();
+    assert_eq!(submit(1).unwrap_err(), Failure::Full);
+    assert_eq!(bench.batcher.waiting(), 1006);
+    // Who goes away leaves the queue as a whole.
+    drop(long);
+    let last = submit(4).unwrap();
+    assert_eq!((bench.batcher.waiting(), bench.metrics.given_up.get()), (10, 1000));
+    go.send(()).unwrap();
+    for ticket in short.into_iter().chain([first, last]) {
+        wait(ticket).unwrap();
+    }
+}
+
+#[test]
+fn no_sentences_need_no_turn() {
+    let (bench, _) = bench(one_worker(1), false);
+    assert_eq!(wait(bench.batcher.submit(Vec::new()).unwrap()), Ok(Vec::new()));
+    assert_eq!(bench.batcher.waiting(), 0);
+}
+
+#[test]
 fn nobody_works_for_a_client_that_has_gone() {
     let (bench, go) = bench(one_worker(100), true);
     let first = bench.batcher.submit(sentences(&["ab"])).unwrap();
