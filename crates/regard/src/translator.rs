@@ -150,7 +150,10 @@ impl Translator {
 
     fn with_engines(models: Vec<Model>, engines: Vec<Engine>, threads: usize) -> Result<Self> {
         let Some(first) = models.first() else {
-            return Err(Error::Input { operation: "translator", message: "no model; at least one is needed".into() });
+            return Err(Error::Input {
+                operation: "translator",
+                message: "no model; at least one is needed".into(),
+            });
         };
         let longest = first.transformer.config().max_positions;
         for other in &models[1..] {
