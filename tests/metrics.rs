@@ -1,8 +1,8 @@
 //! The metrics against sacreBLEU 2.6; the goldens come from tools/goldens/metrics.py.
 
 use regard::metrics::{
-    Bleu, Bootstrap, Chrf, Details, Metric, Scores, Smoothing, Ter, Tokenizer, lines, paired_bootstrap,
-    score_all, select,
+    Bleu, Bootstrap, Chrf, Details, Metric, Scores, Smoothing, Ter, Tokenizer, is_unspaced, lines,
+    paired_bootstrap, score_all, select,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -366,14 +366,11 @@ fn wrong_input_is_refused_with_the_numbers() {
         message(&["a", "b"], &[&["a", "b"], &["a", "b", "c"]]),
         "score: the hypotheses have 2 lines and reference 2 has 3; a reference needs one line for each hypothesis"
     );
-    assert_eq!(
-        message(&[], &[&[]]),
-        "score: there is no sentence to score: hypotheses and references are empty"
-    );
-    assert_eq!(message(&["a"], &[]), "score: there is no reference; at least one is needed");
+    assert_eq!(message(&[], &[&[]]), "score: no sentence to score: hypotheses and references are empty");
+    assert_eq!(message(&["a"], &[]), "score: no reference; at least one is needed");
     assert_eq!(
         metric.sentence("a", &[]).unwrap_err().to_string(),
-        "score: there is no reference; at least one is needed"
+        "score: no reference; at least one is needed"
     );
     let bootstrap = Bootstrap { samples: 1, seed: 1 };
     assert_eq!(
@@ -396,7 +393,7 @@ fn wrong_settings_are_refused_with_what_is_accepted() {
         error(select("bleu,comet", Tokenizer::V13a, false).map(drop)),
         r#"metric: unknown metric "comet"; accepted: bleu, chrf, chrf++, ter"#
     );
-    assert_eq!(error(select("ter,ter", Tokenizer::V13a, false).map(drop)), r#"metric: "ter" is named twice"#);
+    assert_eq!(error(select("ter,ter", Tokenizer::V13a, false).map(drop)), r#"metric: "ter" is given twice"#);
     for text in ["add-one", "exp:1", "floor:x", ""] {
         let message = format!(
             "smoothing: unknown smoothing {text:?}; accepted: none, exp, floor, add-k, floor:NUMBER, add-k:NUMBER"
@@ -448,4 +445,19 @@ fn three_thousand_sentences_take_seconds_at_most() {
     }
     println!("{report}");
     assert!(start.elapsed().as_secs() < 60, "{report}");
+}
+
+#[test]
+fn the_target_language_chooses_the_tokenizer() {
+    for (codes, tokenizer) in [
+        (&["zh", "zh-CN", "zh_TW", "zho_Hans", "cmn", "yue_Hant", "ZH"][..], Tokenizer::Zh),
+        (&["ja", "jpn_Jpan", "ko", "kor_Hang", "th", "tha_Thai", "lo", "km", "my", "bo"], Tokenizer::Char),
+        (&["de", "en-GB", "fra_Latn", "ar", "hi", "vi", "zh-Latn", "", "-"], Tokenizer::V13a),
+    ] {
+        for code in codes {
+            assert_eq!(Tokenizer::for_language(code), tokenizer, "{code}");
+        }
+    }
+    assert!(is_unspaced("我喜欢猫和狗 ok") && is_unspaced("สวัสดี") && is_unspaced("猫は寝ている"));
+    assert!(!is_unspaced("Ein Hund, 犬") && !is_unspaced("") && !is_unspaced("강아지가 달린다"));
 }
