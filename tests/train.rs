@@ -797,14 +797,24 @@ fn the_report_compares_like_with_like() {
             Record::Validation(_) => None,
         })
         .collect();
-    assert_eq!(steps.iter().map(|r| r.step).collect::<Vec<_>>(), [1, 2, 4, 8, 10, 20]);
+    assert_eq!(steps.iter().map(|r| r.step).collect::<Vec<_>>(), [1, 2, 4, 8, 10, 20, 24]);
     // Smoothing adds to the loss of a model that has learned something, and hardly to that of one
     // that has not.
-    let (first, last) = (&steps[0], &steps[5]);
+    let (first, last) = (&steps[0], &steps[6]);
     assert!((first.loss - first.nll.unwrap()).abs() < 0.5, "{first:?}");
     assert!(last.nll.unwrap() < first.nll.unwrap(), "{first:?} {last:?}");
     let page = fs::read_to_string(out.join("logs/report.html")).unwrap();
     assert!(page.contains("without label smoothing") && !page.contains("cannot be compared"));
+
+    // Without smoothing the two are the same number.
+    config.optimizer.label_smoothing = 0.0;
+    let plain = folder.path().join("plain");
+    run(&config, &plain, false, u64::MAX).0.unwrap();
+    for record in read_log(&plain.join("logs/log.jsonl")).unwrap() {
+        if let Record::Step(r) = record {
+            assert!((r.loss - r.nll.unwrap()).abs() < 1e-5 * r.loss, "{r:?}");
+        }
+    }
 }
 
 /// A corpus cache that is cut off while it is in use ends the run with a message, and with everything saved.

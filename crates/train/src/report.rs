@@ -15,6 +15,21 @@ pub(super) fn write(folder: &Path, config: &TrainConfig, summary: &str) -> Resul
     write_text(&folder.join("report.html"), &render(&records, config, summary))
 }
 
+/// With more points than this, the loss is drawn faintly and its running mean over it.
+const MANY: usize = 200;
+
+/// Adds the training loss, every point of which is already the mean of some steps. The lines before
+/// the first regular one are a few steps apart and fall fast: they take no part in a running mean.
+fn training_curves(chart: LineChart, loss: &[(f64, f64)], log_every: u64) -> LineChart {
+    if loss.len() <= MANY {
+        return chart.series(Series::new("training", loss.to_vec()).colour(0));
+    }
+    let (first, regular) = loss.split_at(loss.partition_point(|(step, _)| *step < log_every as f64));
+    let mean = [first, &smooth(regular, 5)].concat();
+    let faint = Series::new("training", loss.to_vec()).faint();
+    chart.series(faint).series(Series::new("training, running mean", mean).colour(0))
+}
+
 /// The page of the lines of a log.
 pub fn render(records: &[Record], config: &TrainConfig, summary: &str) -> String {
     let (mut steps, mut validations): (Vec<&StepRecord>, Vec<&ValidationRecord>) = (Vec::new(), Vec::new());
@@ -38,9 +53,7 @@ pub fn render(records: &[Record], config: &TrainConfig, summary: &str) -> String
     let mut page = Page::new("Training report")
         .paragraph(summary)
         .figure(
-            chart("Cross-entropy", "nats per target token")
-                .series(Series::new("training", loss.clone()).faint())
-                .series(Series::new("training, running mean", smooth(&loss, 5)).colour(0))
+            training_curves(chart("Loss", "cross-entropy, nats per target token"), &loss, config.log_every)
                 .series(Series::new("validation", of_validations(|r| r.loss)).markers().colour(1))
                 .to_svg(),
             if plain {

@@ -214,9 +214,10 @@ impl Run<'_> {
         let total = self.last_step();
         self.progress.step(&record, total);
         let due = number.is_multiple_of(self.config.log_every);
+        let last = total == Some(number);
         // The loss falls fastest in the first steps, so that the first line alone would hide where
         // it came from.
-        if due || (number < self.config.log_every && number.is_power_of_two()) {
+        if due || last || (number < self.config.log_every && number.is_power_of_two()) {
             (self.state.pending, self.state.pending_nll) = ((0.0, 0, 0.0), 0.0);
             if due {
                 self.progress.logged(&record, total);
