@@ -96,11 +96,7 @@ fn every_limit_is_a_flag() {
             of("\"a\"", ", \"alternatives\": 2"),
             "Invalid request: alternatives parameter must be <= 1",
         ),
-        (
-            "/v1/attention",
-            of("\"a b c d\"", ""),
-            "tokens; attention can be shown for at most 3",
-        ),
+        ("/v1/attention", of("\"a b c d\"", ""), "tokens; attention can be shown for at most 3"),
         ("/translate", " ".repeat(301), "Invalid request: the body has more than 300 bytes"),
         ("/translate", of("\"1\"", ""), "{\"translatedText\":\"1\"}"),
         ("/translate", of("\"1\"", ""), "{\"translatedText\":\"1\"}"),
