@@ -7,7 +7,7 @@ mod commands;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use commands::{ClosedPipe, Interrupted, SaidElsewhere, Usage};
-use regard::train::group::refuse_copies;
+use regard::train::distributed::refuse_copies;
 use std::process::ExitCode;
 
 /// The threads of a training step allocate their packing buffers anew, in bf16 for each matrix product. The system's allocator

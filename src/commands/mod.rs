@@ -29,7 +29,7 @@ use std::sync::{Arc, LazyLock};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use regard::metrics::Tokenizer;
-use regard::train::group::{Group, join};
+use regard::train::distributed::{Communicator, join};
 
 /// How a command ends: with nothing, or with the one message that the user sees.
 pub(crate) type CommandResult = Result<(), Box<dyn Error>>;
@@ -82,13 +82,16 @@ impl Display for ClosedPipe {
 
 /// Runs `work` as one of the ranks that an MPI launcher started, or as the only one. An error on one rank ends all of them, with a
 /// message that names the rank; an error that all ranks see is printed by rank 0.
-pub(crate) fn together(command: &str, work: impl FnOnce(&Arc<dyn Group>) -> CommandResult) -> CommandResult {
+pub(crate) fn together(
+    command: &str,
+    work: impl FnOnce(&Arc<dyn Communicator>) -> CommandResult,
+) -> CommandResult {
     let group = join(command)?;
     let Err(error) = work(&group) else { return Ok(()) };
     if group.size() == 1 || error.is::<Interrupted>() {
         return Err(error);
     }
-    if let Some(regard::Error::Apart(_)) = error.downcast_ref() {
+    if let Some(regard::Error::Inconsistent(_)) = error.downcast_ref() {
         if group.rank() == 0 {
             eprintln!("regard: {error}");
         }

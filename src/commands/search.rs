@@ -4,7 +4,7 @@ use super::cores;
 use clap::{Args, ValueEnum};
 use regard::decode::{EarlyStopping, LengthPenalty, Precision, Sampling, SearchOptions, Shortlist};
 use regard::formats::resolve;
-use regard::train::group::{Facts, model_facts};
+use regard::train::distributed::{ConsistencyCheck, model_check};
 use regard::translator::Translator;
 use regard::{Isa, Result};
 use std::path::PathBuf;
@@ -49,10 +49,10 @@ impl ModelFlags {
 
 impl ModelFlags {
     /// What must be the same on all ranks of an MPI job.
-    pub(super) fn facts(&self) -> Result<Facts> {
-        let mut facts = Facts::new();
+    pub(super) fn facts(&self) -> Result<ConsistencyCheck> {
+        let mut facts = ConsistencyCheck::new();
         for folder in &self.model {
-            facts.extend(model_facts(&resolve(folder)?)?);
+            facts.extend(model_check(&resolve(folder)?)?);
         }
         facts.push(("--precision".into(), format!("{:?}", self.precision)));
         Ok(facts)

@@ -7,10 +7,10 @@ use regard::Isa;
 use regard::formats::{Model, resolve};
 use regard::model::Preset;
 use regard::train::corpus::{Inputs, count_pairs};
-use regard::train::group::{Facts, Group, agree, program_facts};
+use regard::train::distributed::{Communicator, ConsistencyCheck, check_consistency, program_check};
 use regard::train::{
-    End, Outcome, Progress, StepRecord, TrainConfig, TrainPrecision, ValidationRecord, check_shape, follow,
-    has_run, lead, resumed_config,
+    End, Outcome, Progress, StepRecord, TrainConfig, TrainPrecision, ValidationRecord, check_shape, has_run,
+    resumed_config, run_rank0, run_worker,
 };
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -146,29 +146,29 @@ impl From<PrecisionName> for TrainPrecision {
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
     together("train", |group| {
         if group.size() > 1 {
-            agree(&**group, facts(&arguments))?;
+            check_consistency(&**group, facts(&arguments))?;
         }
         match group.rank() {
             0 => run_first(&arguments, Arc::clone(group)),
             _ => {
                 let (stop, local) =
                     (stop_on_signals()?, |config: &mut TrainConfig| apply(&arguments, config));
-                Ok(follow(Arc::clone(group), &arguments.out, Isa::from_env()?, &stop, local)?)
+                Ok(run_worker(Arc::clone(group), &arguments.out, Isa::from_env()?, &stop, local)?)
             }
         }
     })
 }
 
 /// What all ranks must be asked alike.
-fn facts(arguments: &Arguments) -> Result<Facts, regard::Error> {
+fn facts(arguments: &Arguments) -> Result<ConsistencyCheck, regard::Error> {
     let mut asked = TrainConfig::read(preset(arguments), |_| Preset::Base, arguments.config.as_deref(), &[])?;
     apply(arguments, &mut asked)?;
     let own = [("--resume".to_owned(), arguments.resume.to_string())];
-    Ok(program_facts().into_iter().chain(own).chain(asked.facts()).collect())
+    Ok(program_check().into_iter().chain(own).chain(asked.facts()).collect())
 }
 
-/// Alone, or as the first of several ranks.
-fn run_first(arguments: &Arguments, group: Arc<dyn Group>) -> CommandResult {
+/// SingleProcess, or as the first of several ranks.
+fn run_first(arguments: &Arguments, group: Arc<dyn Communicator>) -> CommandResult {
     let isa = Isa::from_env()?;
     let resume = arguments.resume && has_run(&arguments.out);
     if arguments.resume && !resume && arguments.src.is_empty() && arguments.tsv.is_none() {
@@ -188,7 +188,7 @@ fn run_first(arguments: &Arguments, group: Arc<dyn Group>) -> CommandResult {
     };
     let stop = stop_on_signals()?;
     let mut view = View::new();
-    let outcome = lead(group, config, &arguments.out, arguments.resume, isa, &stop, &mut view);
+    let outcome = run_rank0(group, config, &arguments.out, arguments.resume, isa, &stop, &mut view);
     view.close();
     let outcome = outcome?;
     match outcome.end {

@@ -50,7 +50,7 @@ pub enum Error {
     },
     /// Ranks that cannot work together; every one of them has this same error.
     #[error("{0}")]
-    Apart(String),
+    Inconsistent(String),
     /// An error of another library.
     #[error(transparent)]
     Other(Box<dyn std::error::Error + Send + Sync>),

@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 use regard_kernels::{Isa, add, sum_of_squares};
 use serde::{Deserialize, Serialize};
 
-use super::overlap::Parcel;
+use super::overlap::GradientBucket;
 use super::step::{PIECE, over_threads};
-use crate::group::{Alone, Group};
+use crate::distributed::{Communicator, SingleProcess};
 
 /// The format of gradients and weights between ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,7 +37,7 @@ pub(super) const BUCKET: usize = 128;
 /// The part of this rank in a step.
 #[derive(Debug)]
 pub(super) struct Exchange {
-    pub(super) group: Arc<dyn Group>,
+    pub(super) group: Arc<dyn Communicator>,
     wire: Wire,
     /// The weights of the model.
     length: usize,
@@ -68,11 +68,11 @@ pub(super) struct Arrived {
 
 impl Exchange {
     pub(super) fn alone(length: usize) -> Self {
-        Self::new(Arc::new(Alone), Wire::F32, length, BUCKET)
+        Self::new(Arc::new(SingleProcess), Wire::F32, length, BUCKET)
     }
 
     /// For so many weights, in buckets of `pieces` at least.
-    pub(super) fn new(group: Arc<dyn Group>, wire: Wire, length: usize, pieces: usize) -> Self {
+    pub(super) fn new(group: Arc<dyn Communicator>, wire: Wire, length: usize, pieces: usize) -> Self {
         let bucket = PIECE * pieces.next_multiple_of(group.size());
         let (received, narrow, before, spent) = Default::default();
         Exchange { group, wire, length, bucket, received, narrow, before, spent }
@@ -157,11 +157,11 @@ impl Exchange {
     pub(super) fn sum_arriving(
         &mut self,
         isa: Isa,
-        parcels: &[Parcel],
+        gradient_buckets: &[GradientBucket],
         replicas: &[Receiver<Vec<f32>>],
     ) -> Option<Arrived> {
-        let mut arrived = Arrived { sums: Vec::new(), squares: vec![Vec::new(); parcels.len()] };
-        for Parcel { bucket, .. } in parcels {
+        let mut arrived = Arrived { sums: Vec::new(), squares: vec![Vec::new(); gradient_buckets.len()] };
+        for GradientBucket { bucket, .. } in gradient_buckets {
             let mut of_replicas = replicas.iter().map(Receiver::recv);
             let mut sum = of_replicas.next()?.ok()?;
             for other in of_replicas {
@@ -204,14 +204,14 @@ impl Exchange {
     fn swap(&mut self, bucket: &Bucket, threads: usize, gradients: &[f32]) {
         self.received.resize(bucket.own.len() * bucket.counts.len(), 0.0);
         match self.wire {
-            Wire::F32 => self.group.swap_f32(gradients, &bucket.counts, &mut self.received),
+            Wire::F32 => self.group.all_to_all_f32(gradients, &bucket.counts, &mut self.received),
             Wire::Bf16 => {
                 let (out, into) = &mut self.narrow;
                 out.resize(gradients.len(), 0);
                 into.resize(self.received.len(), 0);
                 let work = out.chunks_mut(PIECE).zip(gradients.chunks(PIECE));
                 over_threads(threads, work, |(out, x)| narrow(out, x.iter().copied()));
-                self.group.swap_u16(out, &bucket.counts, into);
+                self.group.all_to_all_u16(out, &bucket.counts, into);
                 let work = self.received.chunks_mut(PIECE).zip(into.chunks(PIECE));
                 over_threads(threads, work, |(x, from)| widen(x, from));
             }
@@ -251,7 +251,7 @@ impl Exchange {
             let own = &mut weights[bucket.own];
             narrow(mine, own.iter().zip(old).map(|(new, old)| new - old));
             own.copy_from_slice(old);
-            self.group.share_u16(mine, &bucket.counts, all);
+            self.group.all_gather_u16(mine, &bucket.counts, all);
             weights[bucket.range].iter_mut().zip(all.iter()).for_each(|(w, change)| *w += wide(*change));
         }
         before.clear();
@@ -263,7 +263,7 @@ impl Exchange {
         for bucket in self.buckets() {
             self.received.clear();
             self.received.extend_from_slice(&vector[bucket.own]);
-            self.group.share_f32(&self.received, &bucket.counts, &mut vector[bucket.range]);
+            self.group.all_gather_f32(&self.received, &bucket.counts, &mut vector[bucket.range]);
         }
     }
 }

@@ -29,15 +29,15 @@ const TRIALS: usize = 4;
 
 /// Which way the next step goes. All ranks hear the same times and decide alike.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct OverlapTuner {
     overlap: Overlap,
     /// Seconds of a target token in the steps tried without overlap, and with it.
     tried: [Vec<f64>; 2],
 }
 
-impl Pace {
+impl OverlapTuner {
     pub(super) fn new(overlap: Overlap) -> Self {
-        Pace { overlap, tried: Default::default() }
+        OverlapTuner { overlap, tried: Default::default() }
     }
 
     /// Whether the next step overlaps.
@@ -69,43 +69,47 @@ fn median(x: &[f64]) -> f64 {
 
 /// A bucket, and the mark of the backward pass behind which its gradients are final; those without one are so at the end.
 #[derive(Clone, Debug)]
-pub(super) struct Parcel {
+pub(super) struct GradientBucket {
     pub(super) bucket: Bucket,
     pub(super) mark: Option<usize>,
 }
 
-impl Parcel {
+impl GradientBucket {
     fn is_final(&self, passed: Option<usize>) -> bool {
         passed.is_none_or(|passed| self.mark.is_some_and(|mark| passed <= mark))
     }
 }
 
 /// The buckets in the order in which they become final.
-pub(super) fn parcels(model: &Transformer, buckets: impl Iterator<Item = Bucket>) -> Arc<[Parcel]> {
-    let parcel = |bucket: Bucket| Parcel { mark: model.final_after(bucket.range.clone()), bucket };
-    let mut parcels: Vec<Parcel> = buckets.map(parcel).collect();
-    parcels.sort_by_key(|parcel| Reverse(parcel.mark));
-    parcels.into()
+pub(super) fn gradient_buckets(
+    model: &Transformer,
+    buckets: impl Iterator<Item = Bucket>,
+) -> Arc<[GradientBucket]> {
+    let parcel = |bucket: Bucket| GradientBucket { mark: model.final_after(bucket.range.clone()), bucket };
+    let mut gradient_buckets: Vec<GradientBucket> = buckets.map(parcel).collect();
+    gradient_buckets.sort_by_key(|parcel| Reverse(parcel.mark));
+    gradient_buckets.into()
 }
 
 /// What a replica still has to send.
 #[derive(Debug)]
-pub(super) struct Outbox {
-    parcels: Arc<[Parcel]>,
+pub(super) struct BucketQueue {
+    gradient_buckets: Arc<[GradientBucket]>,
     next: usize,
     to: Sender<Vec<f32>>,
 }
 
 /// Where a replica's buckets go, and where they come out.
-pub(super) fn post(parcels: &Arc<[Parcel]>) -> (Outbox, Receiver<Vec<f32>>) {
+pub(super) fn post(gradient_buckets: &Arc<[GradientBucket]>) -> (BucketQueue, Receiver<Vec<f32>>) {
     let (to, from) = channel();
-    (Outbox { parcels: Arc::clone(parcels), next: 0, to }, from)
+    (BucketQueue { gradient_buckets: Arc::clone(gradient_buckets), next: 0, to }, from)
 }
 
-impl Outbox {
+impl BucketQueue {
     /// Sends what is final once the backward pass is behind that mark, or over.
     pub(super) fn release(&mut self, passed: Option<usize>, gradients: &[f32]) {
-        while let Some(parcel) = self.parcels.get(self.next).filter(|parcel| parcel.is_final(passed)) {
+        while let Some(parcel) = self.gradient_buckets.get(self.next).filter(|parcel| parcel.is_final(passed))
+        {
             // Nobody listens only where another replica has failed, which ends the step.
             let _ = self.to.send(gradients[parcel.bucket.range.clone()].to_vec());
             self.next += 1;
@@ -120,7 +124,7 @@ mod tests {
     #[test]
     fn the_faster_way_is_kept_after_both_were_tried() {
         for (with, wanted) in [(0.5, true), (2.0, false)] {
-            let mut pace = Pace::new(Overlap::Auto);
+            let mut pace = OverlapTuner::new(Overlap::Auto);
             let mut ways = Vec::new();
             for step in 0..30 {
                 let overlapped = pace.overlaps();
@@ -132,6 +136,6 @@ mod tests {
             assert!(!ways[..=TRIALS].contains(&true) && !ways[TRIALS + 1..=2 * TRIALS + 1].contains(&false));
             assert!(ways[2 * TRIALS + 2..].iter().all(|&way| way == wanted), "{ways:?}");
         }
-        assert!(Pace::new(Overlap::On).overlaps() && !Pace::new(Overlap::Off).overlaps());
+        assert!(OverlapTuner::new(Overlap::On).overlaps() && !OverlapTuner::new(Overlap::Off).overlaps());
     }
 }

@@ -9,7 +9,7 @@ use super::config::{DataConfig, TrainConfig};
 use super::log::{StepRecord, ValidationRecord};
 use super::run::Progress;
 use crate::corpus::{CacheState, Corpus, Inputs, Pairs, Side, train_tokenizers};
-use crate::group::Facts;
+use crate::distributed::ConsistencyCheck;
 use regard_core::batch::Batch;
 use regard_core::counter::{Counter, mix};
 use regard_core::formats::{Languages, Model};
@@ -286,7 +286,7 @@ impl Data {
     }
 
     /// What all ranks must have the same of.
-    pub(super) fn facts(&self) -> Facts {
+    pub(super) fn facts(&self) -> ConsistencyCheck {
         let tokens: u64 = self.lengths.iter().map(|l| u64::from(l.0) + u64::from(l.1)).sum();
         let (pairs, content) = (self.corpus.len(), self.corpus.content_hash());
         vec![("the corpus".into(), format!("{pairs} pairs of {tokens} tokens ({content:016x})"))]

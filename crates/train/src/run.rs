@@ -3,13 +3,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::config::{TrainConfig, ValidationMetric};
-use super::follow::Order;
 use super::log::{Log, Record, StepRecord, ValidationRecord};
 use super::plan::Plan;
 use super::prepare::{Data, Folder};
 use super::schedule::{Schedule, ScheduleKind};
 use super::state::{self, Best, Snapshot, State, Store};
 use super::validate::Validator;
+use super::worker::Command;
 use super::{Trainer, report};
 use crate::batches::plan_epoch;
 use regard_core::formats::Model;
@@ -178,7 +178,7 @@ impl Run<'_> {
             Ok(batches) => batches,
             Err(error) => return Err(self.saved_before(error)),
         };
-        Order::step(&self.state, group.len(), rate as f32).tell(&**self.trainer.group());
+        Command::step(&self.state, group.len(), rate as f32).broadcast(&**self.trainer.group());
         let report = self.trainer.step(&batches, rate as f32)?;
         self.asked_to_stop |= report.stop;
         self.watch(number, report.loss, report.applied)?;
@@ -327,7 +327,7 @@ impl Run<'_> {
 
     fn save(&mut self) -> Result<()> {
         self.state.all_seconds = self.elapsed();
-        Order::Moments.tell(&**self.trainer.group());
+        Command::Moments.broadcast(&**self.trainer.group());
         self.trainer.collect_moments();
         save_state(&mut self.store, &mut self.log, &mut self.state, &self.trainer, self.ema.as_deref())
     }

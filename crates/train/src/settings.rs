@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::config::TrainConfig;
-use crate::group::Facts;
+use crate::distributed::ConsistencyCheck;
 use regard_core::model::Preset;
 use regard_core::{Error, Result};
 
@@ -104,7 +104,7 @@ impl TrainConfig {
     }
 
     /// The settings that all ranks of a job must have the same of. Where files lie may differ, and how many cores there are.
-    pub fn facts(&self) -> Facts {
+    pub fn facts(&self) -> ConsistencyCheck {
         const OWN: [&str; 8] = [
             "threads",
             "data.src",

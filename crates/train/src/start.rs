@@ -7,14 +7,14 @@ use std::time::Instant;
 
 use super::checkpoint;
 use super::config::TrainConfig;
-use super::follow::{self, Order};
 use super::log::Log;
 use super::prepare::{Data, Folder, config_file, has_run, inputs, languages, load_init};
 use super::run::{Clock, Outcome, Progress, Run, save_state};
 use super::state::{State, Store};
 use super::step::Trainer;
 use super::validate::Validator;
-use crate::group::{Alone, Group};
+use super::worker::{self, Command};
+use crate::distributed::{Communicator, SingleProcess};
 use regard_core::counter::mix;
 use regard_core::formats::{GenerationConfig, Languages, Model, resolve};
 use regard_core::model::{ModelConfig, Transformer, Tying};
@@ -84,12 +84,12 @@ pub fn train(
     stop: &AtomicBool,
     progress: &mut dyn Progress,
 ) -> Result<Outcome> {
-    lead(Arc::new(Alone), config, out, resume, isa, stop, progress)
+    run_rank0(Arc::new(SingleProcess), config, out, resume, isa, stop, progress)
 }
 
-/// The same on rank 0 of a group, while all others [`follow`](super::follow()). It alone decides, validates, logs and saves.
-pub fn lead(
-    group: Arc<dyn Group>,
+/// The same on rank 0 of a group, while all others [`run_worker`](super::worker()). It alone decides, validates, logs and saves.
+pub fn run_rank0(
+    group: Arc<dyn Communicator>,
     config: TrainConfig,
     out: &Path,
     resume: bool,
@@ -106,7 +106,7 @@ pub fn lead(
 #[expect(clippy::too_many_arguments)]
 pub(super) fn lead_by(
     clock: Clock,
-    group: Arc<dyn Group>,
+    group: Arc<dyn Communicator>,
     mut config: TrainConfig,
     out: &Path,
     resume: bool,
@@ -175,7 +175,7 @@ pub(super) fn lead_by(
     };
     let all_languages = languages(&config.data).or(known_languages);
     let told = TrainConfig { threads: asked_threads, ..config.clone() };
-    follow::open(&*group, told, &data, &folder, &bias)?;
+    worker::open(&*group, told, &data, &folder, &bias)?;
     let transformer = Transformer::new(config.model.clone())?.with_output_bias(bias)?;
     let weights = match init {
         Some(model) if model.weights.len() == transformer.parameters().len() => model.weights,
@@ -281,6 +281,6 @@ pub(super) fn lead_by(
         told_steps,
     };
     let outcome = run.go()?;
-    Order::End.tell(&**run.trainer.group());
+    Command::End.broadcast(&**run.trainer.group());
     Ok(outcome)
 }

@@ -2,9 +2,9 @@
 //! order; Adam.
 
 use super::exchange::{Arrived, BUCKET, Exchange, Wire};
-use super::overlap::{Outbox, Overlap, Pace, Parcel, parcels, post};
+use super::overlap::{BucketQueue, GradientBucket, Overlap, OverlapTuner, gradient_buckets, post};
 use crate::autograd::{ReadyMatrices, Renewal, Tape, Watch, Weights};
-use crate::group::Group;
+use crate::distributed::Communicator;
 use crate::taped::{Dropouts, LossSettings, loss};
 use regard_core::batch::Batch;
 use regard_core::model::Transformer;
@@ -95,7 +95,7 @@ struct Share {
 
 impl Replica {
     /// Forward and backward of the parts of replica `number`. Gradients that are final go to the outbox.
-    fn run(&mut self, work: &Work<'_>, number: usize, outbox: Option<Outbox>) -> Result<Share> {
+    fn run(&mut self, work: &Work<'_>, number: usize, outbox: Option<BucketQueue>) -> Result<Share> {
         let start = Instant::now();
         Timer::take();
         self.gradients.fill(0.0);
@@ -122,7 +122,7 @@ impl Replica {
 }
 
 /// Lets the backward pass send what it has done with, as long as the outbox is there.
-fn watch(outbox: &Arc<Mutex<Outbox>>) -> Watch {
+fn watch(outbox: &Arc<Mutex<BucketQueue>>) -> Watch {
     let outbox = Arc::downgrade(outbox);
     Box::new(move |mark, gradients| {
         if let Some(outbox) = outbox.upgrade() {
@@ -131,7 +131,7 @@ fn watch(outbox: &Arc<Mutex<Outbox>>) -> Watch {
     })
 }
 
-fn release(outbox: &Mutex<Outbox>, passed: Option<usize>, gradients: &[f32]) {
+fn release(outbox: &Mutex<BucketQueue>, passed: Option<usize>, gradients: &[f32]) {
     outbox.lock().unwrap_or_else(PoisonError::into_inner).release(passed, gradients);
 }
 
@@ -152,8 +152,8 @@ pub struct Trainer {
     exchange: Exchange,
     /// Whether steps overlap, the buckets in the order in which they then leave, and which way the last step went and how many
     /// seconds it took a token.
-    pace: Pace,
-    parcels: Arc<[Parcel]>,
+    pace: OverlapTuner,
+    gradient_buckets: Arc<[GradientBucket]>,
     last: Option<(bool, f64)>,
     /// The number of this rank's first replica, and how many all ranks have.
     first_replica: usize,
@@ -213,8 +213,8 @@ impl Trainer {
             ready: ready(&model, Products::f32(isa)),
             model,
             exchange: Exchange::alone(n),
-            pace: Pace::new(Overlap::Off),
-            parcels: Arc::default(),
+            pace: OverlapTuner::new(Overlap::Off),
+            gradient_buckets: Arc::default(),
             last: None,
             first_replica: 0,
             all_replicas: replicas,
@@ -232,22 +232,22 @@ impl Trainer {
 
     /// Trains together with the other ranks of a group: a step is over the replicas of all. Every rank must have made its trainer with
     /// the same model and settings, and gets the steps, weights and moments of rank 0.
-    pub fn join(&mut self, group: Arc<dyn Group>, wire: Wire, overlap: Overlap) -> Result<()> {
+    pub fn join(&mut self, group: Arc<dyn Communicator>, wire: Wire, overlap: Overlap) -> Result<()> {
         self.join_in_buckets(group, wire, overlap, BUCKET)
     }
 
     /// The same in buckets of so many pieces.
     pub(super) fn join_in_buckets(
         &mut self,
-        group: Arc<dyn Group>,
+        group: Arc<dyn Communicator>,
         wire: Wire,
         overlap: Overlap,
         pieces: usize,
     ) -> Result<()> {
         let rank = group.rank();
         self.exchange = Exchange::new(group, wire, self.weights.len(), pieces);
-        self.parcels = parcels(&self.model, self.exchange.buckets());
-        self.pace = Pace::new(if self.exchange.is_alone() { Overlap::Off } else { overlap });
+        self.gradient_buckets = gradient_buckets(&self.model, self.exchange.buckets());
+        self.pace = OverlapTuner::new(if self.exchange.is_alone() { Overlap::Off } else { overlap });
         let of_ranks = self.exchange.gather(&[self.replicas.len() as f64, self.step as f64]);
         let replicas: Vec<usize> = of_ranks.iter().map(|x| x[0] as usize).collect();
         self.first_replica = replicas[..rank].iter().sum();
@@ -263,7 +263,7 @@ impl Trainer {
     }
 
     /// The group that it trains in.
-    pub fn group(&self) -> &Arc<dyn Group> {
+    pub fn group(&self) -> &Arc<dyn Communicator> {
         &self.exchange.group
     }
 
@@ -280,7 +280,7 @@ impl Trainer {
     /// How many buckets can leave before the backward pass is over.
     #[cfg(test)]
     pub(super) fn early_parcels(&self) -> usize {
-        self.parcels.iter().filter(|parcel| parcel.mark.is_some()).count()
+        self.gradient_buckets.iter().filter(|parcel| parcel.mark.is_some()).count()
     }
 
     /// Lets the next step's report tell all ranks that this one was asked to stop.
@@ -436,18 +436,18 @@ impl Trainer {
         over_threads(self.replicas.len(), self.ready.renew(&self.weights), Renewal::run);
         let (model, weights) = (&self.model, Weights::with_ready(&self.weights, &self.ready));
         let work = &Work { model, weights, parts: &parts, settings, key };
-        let (isa, parcels, exchange) = (self.isa, &self.parcels, &mut self.exchange);
+        let (isa, gradient_buckets, exchange) = (self.isa, &self.gradient_buckets, &mut self.exchange);
         let (mut outboxes, inboxes): (Vec<_>, Vec<_>) = self
             .replicas
             .iter()
             .filter(|_| overlapped)
-            .map(|_| post(parcels))
+            .map(|_| post(gradient_buckets))
             .map(|(to, from)| (Some(to), from))
             .unzip();
         outboxes.resize_with(self.replicas.len(), || None);
         let (results, arrived) = std::thread::scope(|scope| {
-            let exchange =
-                overlapped.then(|| scope.spawn(move || exchange.sum_arriving(isa, parcels, &inboxes)));
+            let exchange = overlapped
+                .then(|| scope.spawn(move || exchange.sum_arriving(isa, gradient_buckets, &inboxes)));
             let mut replicas = self.replicas.iter_mut().zip(outboxes).zip(self.first_replica..);
             let first = replicas.next();
             let handles: Vec<_> = replicas

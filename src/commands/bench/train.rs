@@ -6,7 +6,7 @@ use crate::commands::{CommandResult, cores, print_line, together};
 use clap::{Args, ValueEnum};
 use regard::batch::Batch;
 use regard::model::{ModelConfig, Preset, Transformer};
-use regard::train::group::{Group, agree, program_facts};
+use regard::train::distributed::{Communicator, check_consistency, program_check};
 use regard::train::{Overlap, StepSettings, TrainPrecision, Trainer, Wire};
 use regard::{Isa, Key};
 use serde::Serialize;
@@ -95,19 +95,22 @@ pub(super) fn run(arguments: &Arguments) -> CommandResult {
             "the workload".into(),
             format!("{:?}, wire {:?}, overlap {:?}", arguments.preset, arguments.wire, arguments.overlap),
         )];
-        agree(&**group, Ok::<_, regard::Error>(program_facts().into_iter().chain(asked).collect()))?;
+        check_consistency(
+            &**group,
+            Ok::<_, regard::Error>(program_check().into_iter().chain(asked).collect()),
+        )?;
         measure(arguments, group)
     })
 }
 
 /// Whether rank 0 goes on, on every rank.
-fn go_on(group: &dyn Group, mine: bool) -> bool {
+fn go_on(group: &dyn Communicator, mine: bool) -> bool {
     let mut decision = vec![u8::from(mine)];
     group.broadcast(&mut decision);
     decision == [1]
 }
 
-fn measure(arguments: &Arguments, group: &Arc<dyn Group>) -> CommandResult {
+fn measure(arguments: &Arguments, group: &Arc<dyn Communicator>) -> CommandResult {
     if !(arguments.seconds >= 0.0 && arguments.seconds.is_finite()) {
         return Err(
             format!("--seconds {}: a number of seconds from 0 on is needed", arguments.seconds).into()

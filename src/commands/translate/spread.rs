@@ -6,33 +6,33 @@ use super::{
     warn,
 };
 use regard::decode::SearchOptions;
-use regard::train::group::{Group, agree, program_facts};
+use regard::train::distributed::{Communicator, check_consistency, program_check};
 use regard::translator::Translator;
 use serde::de::DeserializeOwned;
 use std::sync::atomic::Ordering;
 
-pub(super) fn run(arguments: &Arguments, group: &dyn Group) -> CommandResult {
+pub(super) fn run(arguments: &Arguments, group: &dyn Communicator) -> CommandResult {
     if arguments.score_target.is_some() {
         let message = "--score-target runs in one process; start it without the launcher";
-        return Err(regard::Error::Apart(message.into()).into());
+        return Err(regard::Error::Inconsistent(message.into()).into());
     }
     // A name on the hub is fetched by one, before the others look for it.
     if group.rank() > 0 {
         group.broadcast(&mut Vec::new());
     }
-    let facts = arguments.model.facts().map(|of_model| program_facts().into_iter().chain(of_model));
+    let facts = arguments.model.facts().map(|of_model| program_check().into_iter().chain(of_model));
     if group.rank() == 0 {
         group.broadcast(&mut Vec::new());
     }
-    agree(group, facts.map(Iterator::collect))?;
+    check_consistency(group, facts.map(Iterator::collect))?;
     let translator = arguments.model.load()?;
     let options = options(arguments, &translator)?;
     let Arguments { nbest, scores, alignment, json, no_split, .. } = arguments;
     let flags = format!("nbest {nbest}, scores {scores}, alignment {alignment}, json {json}");
     let search = format!("{options:?}, {flags}, no_split {no_split}");
-    agree(group, Ok::<_, regard::Error>(vec![("the search".into(), search)]))?;
+    check_consistency(group, Ok::<_, regard::Error>(vec![("the search".into(), search)]))?;
     if group.rank() == 0 {
-        return lead(arguments, group, &translator, &options);
+        return run_rank0(arguments, group, &translator, &options);
     }
     loop {
         let mut bytes = Vec::new();
@@ -45,9 +45,9 @@ pub(super) fn run(arguments: &Arguments, group: &dyn Group) -> CommandResult {
     }
 }
 
-fn lead(
+fn run_rank0(
     arguments: &Arguments,
-    group: &dyn Group,
+    group: &dyn Communicator,
     translator: &Translator,
     options: &SearchOptions,
 ) -> CommandResult {
@@ -99,7 +99,7 @@ fn next_lines(lines: &mut Lines, least: usize) -> Result<Vec<(String, bool)>, re
 /// Translates this rank's lines and returns those of all: what to print, and whether a sentence was cut.
 fn share(
     arguments: &Arguments,
-    group: &dyn Group,
+    group: &dyn Communicator,
     translator: &Translator,
     options: &SearchOptions,
     lines: &[String],

@@ -50,7 +50,7 @@ impl OnThread {
     }
 }
 
-impl Group for OnThread {
+impl Communicator for OnThread {
     fn rank(&self) -> usize {
         self.rank
     }
@@ -80,19 +80,19 @@ impl Group for OnThread {
         data.iter_mut().zip(numbers(&first, f32::from_le_bytes)).for_each(|(to, x)| *to = x);
     }
 
-    fn swap_f32(&self, out: &[f32], counts: &[usize], into: &mut [f32]) {
+    fn all_to_all_f32(&self, out: &[f32], counts: &[usize], into: &mut [f32]) {
         self.swap(out, counts, into, (f32::to_le_bytes, f32::from_le_bytes));
     }
 
-    fn swap_u16(&self, out: &[u16], counts: &[usize], into: &mut [u16]) {
+    fn all_to_all_u16(&self, out: &[u16], counts: &[usize], into: &mut [u16]) {
         self.swap(out, counts, into, (u16::to_le_bytes, u16::from_le_bytes));
     }
 
-    fn share_f32(&self, mine: &[f32], _: &[usize], all: &mut [f32]) {
+    fn all_gather_f32(&self, mine: &[f32], _: &[usize], all: &mut [f32]) {
         self.share(mine, all, (f32::to_le_bytes, f32::from_le_bytes));
     }
 
-    fn share_u16(&self, mine: &[u16], _: &[usize], all: &mut [u16]) {
+    fn all_gather_u16(&self, mine: &[u16], _: &[usize], all: &mut [u16]) {
         self.share(mine, all, (u16::to_le_bytes, u16::from_le_bytes));
     }
 
@@ -102,7 +102,7 @@ impl Group for OnThread {
 }
 
 /// Runs `f` as each of so many ranks.
-fn on_ranks<R: Send>(ranks: usize, f: impl Fn(Arc<dyn Group>) -> R + Sync) -> Vec<R> {
+fn on_ranks<R: Send>(ranks: usize, f: impl Fn(Arc<dyn Communicator>) -> R + Sync) -> Vec<R> {
     let board = Arc::new(Board { barrier: Barrier::new(ranks), notes: Mutex::new(vec![Vec::new(); ranks]) });
     std::thread::scope(|scope| {
         let start = |rank| {
@@ -208,7 +208,7 @@ fn ranks_of_one_core_train_as_one_rank_of_all_cores() {
 /// On every combination of ranks and cores, wire, norm and accumulation: gradients that leave early are those that leave late.
 #[test]
 fn overlapped_steps_are_the_same_bit_for_bit() {
-    let run = |group: Arc<dyn Group>, wire, overlap, norm, threads| {
+    let run = |group: Arc<dyn Communicator>, wire, overlap, norm, threads| {
         // A layer has two pieces or more.
         let config = ModelConfig { d_model: 64, d_ff: 512, heads: 2, norm, ..Preset::Tiny.config(50) };
         let model = Transformer::new(config).unwrap();

@@ -2,7 +2,7 @@
 
 use super::super::start::{lead_by, resumed_config};
 use super::*;
-use crate::group::Alone;
+use crate::distributed::SingleProcess;
 use regard_core::Isa;
 use regard_core::model::Preset;
 use regard_sample_corpus as builtin;
@@ -59,7 +59,8 @@ fn run(config: TrainConfig, out: &Path, resume: bool, after: u64) -> (Outcome, S
     let (now, stop) = (Rc::new(Cell::new(0.0)), AtomicBool::new(false));
     let mut mover = Mover { now: Rc::clone(&now), stop: &stop, after, heard: String::new() };
     let clock = Box::new(move || now.get());
-    let outcome = lead_by(clock, Arc::new(Alone), config, out, resume, Isa::best(), &stop, &mut mover);
+    let outcome =
+        lead_by(clock, Arc::new(SingleProcess), config, out, resume, Isa::best(), &stop, &mut mover);
     (outcome.unwrap(), mover.heard)
 }
 

@@ -1,7 +1,7 @@
 //! The other ranks of a job: they do what rank 0 tells them.
 //!
 //! Rank 0 runs the loop of `run.rs`, with its clock, validations and files. Before each thing that needs everyone it sends an
-//! [`Order`], so that no other rank has anything to decide.
+//! [`Command`], so that no other rank has anything to decide.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use super::start::dropout_seed;
 use super::state::State;
 use super::step::Trainer;
 use crate::batches::plan_epoch;
-use crate::group::{Group, agree};
+use crate::distributed::{Communicator, check_consistency};
 use regard_core::model::Transformer;
 use regard_core::text::TokenizerPair;
 use regard_core::{Error, Isa, Result};
 
 /// What all ranks do next.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) enum Order {
+pub(super) enum Command {
     /// A step on some batches of an epoch's plan.
     Step { epoch: u64, position: u64, batches: usize, rate_bits: u32 },
     /// Give rank 0 Adam's moments.
@@ -31,20 +31,20 @@ pub(super) enum Order {
     End,
 }
 
-impl Order {
+impl Command {
     pub(super) fn step(state: &State, batches: usize, rate: f32) -> Self {
-        Order::Step { epoch: state.epoch, position: state.position, batches, rate_bits: rate.to_bits() }
+        Command::Step { epoch: state.epoch, position: state.position, batches, rate_bits: rate.to_bits() }
     }
 
     /// Rank 0 tells the others.
-    pub(super) fn tell(self, group: &dyn Group) {
+    pub(super) fn broadcast(self, group: &dyn Communicator) {
         if group.size() > 1 {
             group.broadcast(&mut serde_json::to_vec(&self).unwrap_or_default());
         }
     }
 
-    fn hear(group: &dyn Group) -> Result<Self> {
-        hear(group)
+    fn receive(group: &dyn Communicator) -> Result<Self> {
+        receive(group)
     }
 }
 
@@ -57,7 +57,7 @@ struct Opening {
     bias: Option<Vec<f32>>,
 }
 
-fn hear<T: for<'a> Deserialize<'a>>(group: &dyn Group) -> Result<T> {
+fn receive<T: for<'a> Deserialize<'a>>(group: &dyn Communicator) -> Result<T> {
     let mut bytes = Vec::new();
     group.broadcast(&mut bytes);
     serde_json::from_slice(&bytes).map_err(|e| Error::Input {
@@ -68,7 +68,7 @@ fn hear<T: for<'a> Deserialize<'a>>(group: &dyn Group) -> Result<T> {
 
 /// On rank 0: tells the others what the run is, and refuses those that have another corpus.
 pub(super) fn open(
-    group: &dyn Group,
+    group: &dyn Communicator,
     config: TrainConfig,
     data: &Data,
     folder: &Folder,
@@ -80,7 +80,7 @@ pub(super) fn open(
     let tokenizers = files_of(&data.tokenizers, &folder.cache.join("tokenizers"))?;
     let opening = Opening { config, tokenizers, bias: bias.clone() };
     group.broadcast(&mut serde_json::to_vec(&opening).unwrap_or_default());
-    agree(group, Ok::<_, Error>(data.facts()))
+    check_consistency(group, Ok::<_, Error>(data.facts()))
 }
 
 /// The files of a pair of tokenizers, by way of a folder that is removed again.
@@ -109,21 +109,21 @@ fn tokenizers_of(files: &[(String, Vec<u8>)], folder: &Path) -> Result<Tokenizer
     Ok(tokenizers)
 }
 
-/// Trains with rank 0, which runs [`lead`](super::lead()), as long as it does. `local` puts into the settings of rank 0 what is this
+/// Trains with rank 0, which runs [`run_rank0`](super::run_rank0), as long as it does. `local` puts into the settings of rank 0 what is this
 /// rank's own: its files and cores. `out` is where it may keep a cache of its corpus; `stop` asks all ranks to stop.
-pub fn follow(
-    group: Arc<dyn Group>,
+pub fn run_worker(
+    group: Arc<dyn Communicator>,
     out: &Path,
     isa: Isa,
     stop: &AtomicBool,
     local: impl FnOnce(&mut TrainConfig) -> Result<()>,
 ) -> Result<()> {
-    let Opening { mut config, tokenizers, bias } = hear(&*group)?;
+    let Opening { mut config, tokenizers, bias } = receive(&*group)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     // What a resumed run had on rank 0, if there are as many here.
     config.threads = config.threads.map(|threads| threads.min(cores)).or(Some(cores));
     let prepared = local(&mut config).and_then(|()| prepare(&mut config, out, &tokenizers, group.rank()));
-    agree(&*group, prepared.as_ref().map(|(data, _)| data.facts()))?;
+    check_consistency(&*group, prepared.as_ref().map(|(data, _)| data.facts()))?;
     let (data, threads) = prepared?;
     let transformer = Transformer::new(config.model.clone())?.with_output_bias(bias)?;
     let weights = vec![0.0; transformer.parameters().len()];
@@ -132,7 +132,7 @@ pub fn follow(
     let mut trainer = Trainer::new(transformer, weights, config.step_settings(), isa, threads, seed)?
         .with_products(products);
     trainer.join(group, config.optimizer.wire, config.optimizer.overlap)?;
-    obey(&mut trainer, &config, &data, stop)
+    run_commands(&mut trainer, &config, &data, stop)
 }
 
 fn prepare(
@@ -148,12 +148,12 @@ fn prepare(
     Ok((Data::prepare_on_rank(config, (&cache, rank), tokenizers, threads)?, threads))
 }
 
-fn obey(trainer: &mut Trainer, config: &TrainConfig, data: &Data, stop: &AtomicBool) -> Result<()> {
+fn run_commands(trainer: &mut Trainer, config: &TrainConfig, data: &Data, stop: &AtomicBool) -> Result<()> {
     let group = Arc::clone(trainer.group());
     let (mut planned, mut plan) = (None, Vec::new());
     loop {
-        match Order::hear(&*group)? {
-            Order::Step { epoch, position, batches, rate_bits } => {
+        match Command::receive(&*group)? {
+            Command::Step { epoch, position, batches, rate_bits } => {
                 if planned != Some(epoch) {
                     plan = plan_epoch(&data.lengths, &config.batches(), config.seed, epoch);
                     planned = Some(epoch);
@@ -165,8 +165,8 @@ fn obey(trainer: &mut Trainer, config: &TrainConfig, data: &Data, stop: &AtomicB
                 }
                 trainer.step(&batches, f32::from_bits(rate_bits))?;
             }
-            Order::Moments => trainer.collect_moments(),
-            Order::End => return Ok(()),
+            Command::Moments => trainer.collect_moments(),
+            Command::End => return Ok(()),
         }
     }
 }

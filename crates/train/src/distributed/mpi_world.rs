@@ -1,25 +1,25 @@
 //! All ranks of an MPI job. Nothing outside of this file calls MPI.
 
-use super::Group;
+use super::Communicator;
 use mpi::collective::{CommunicatorCollectives, Root};
 use mpi::datatype::{Equivalence, Partition, PartitionMut};
 use mpi::environment::Universe;
 use mpi::request::{Request, Scope};
-use mpi::topology::{Communicator, SimpleCommunicator};
+use mpi::topology::{Communicator as _, SimpleCommunicator};
 use mpi::{Count, Threading};
 use regard_core::{Error, Result};
 use std::fmt::{self, Debug, Formatter};
 use std::time::{Duration, Instant};
 
 /// The ranks that a launcher started. When it is dropped, MPI is at its end.
-pub struct World {
+pub struct MpiWorld {
     rank: usize,
     size: usize,
     // Held for its end.
     _universe: Universe,
 }
 
-impl Drop for World {
+impl Drop for MpiWorld {
     fn drop(&mut self) {
         // The end of MPI waits for all ranks, and these wait for a rank that has failed.
         if std::thread::panicking() {
@@ -28,7 +28,7 @@ impl Drop for World {
     }
 }
 
-impl Debug for World {
+impl Debug for MpiWorld {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "rank {} of {}", self.rank, self.size)
     }
@@ -41,7 +41,7 @@ const NAP: Duration = Duration::from_micros(100);
 /// Bytes that are broadcast at a time; MPI counts in 32 bits.
 const MOST: usize = 1 << 30;
 
-impl World {
+impl MpiWorld {
     /// Starts MPI; the launcher said that there are `launched` processes.
     pub fn join(launched: usize) -> Result<Self> {
         let refuse = |message: String| Err(Error::Input { operation: "mpi", message });
@@ -62,7 +62,7 @@ impl World {
                  that this program was built with"
             ));
         }
-        Ok(World { rank, size, _universe: universe })
+        Ok(MpiWorld { rank, size, _universe: universe })
     }
 
     fn world(&self) -> SimpleCommunicator {
@@ -125,7 +125,7 @@ impl Layout {
     }
 }
 
-impl Group for World {
+impl Communicator for MpiWorld {
     fn rank(&self) -> usize {
         self.rank
     }
@@ -168,19 +168,19 @@ impl Group for World {
         data.chunks_mut(MOST / 4).for_each(|part| root.broadcast_into(part));
     }
 
-    fn swap_f32(&self, out: &[f32], counts: &[usize], into: &mut [f32]) {
+    fn all_to_all_f32(&self, out: &[f32], counts: &[usize], into: &mut [f32]) {
         self.swap(out, counts, into);
     }
 
-    fn swap_u16(&self, out: &[u16], counts: &[usize], into: &mut [u16]) {
+    fn all_to_all_u16(&self, out: &[u16], counts: &[usize], into: &mut [u16]) {
         self.swap(out, counts, into);
     }
 
-    fn share_f32(&self, mine: &[f32], counts: &[usize], all: &mut [f32]) {
+    fn all_gather_f32(&self, mine: &[f32], counts: &[usize], all: &mut [f32]) {
         self.share(mine, counts, all);
     }
 
-    fn share_u16(&self, mine: &[u16], counts: &[usize], all: &mut [u16]) {
+    fn all_gather_u16(&self, mine: &[u16], counts: &[usize], all: &mut [u16]) {
         self.share(mine, counts, all);
     }
 

@@ -1,6 +1,6 @@
 //! What ranks must have in common, compared before anything is done.
 
-use super::Group;
+use super::Communicator;
 use regard_core::{Error, Result};
 use std::fmt::Display;
 use std::fs::File;
@@ -9,19 +9,19 @@ use std::path::Path;
 use xxhash_rust::xxh3::Xxh3;
 
 /// Names and values that must be the same on every rank, or why this rank cannot go on.
-pub type Facts = Vec<(String, String)>;
+pub type ConsistencyCheck = Vec<(String, String)>;
 
-/// Facts about the program itself: its version and a hash of its file.
-pub fn program_facts() -> Facts {
+/// ConsistencyCheck about the program itself: its version and a hash of its file.
+pub fn program_check() -> ConsistencyCheck {
     let hash = std::env::current_exe().and_then(|path| file_hash(&path));
     let hash = hash.map_or_else(|_| "unknown".into(), |hash| format!("{hash:016x}"));
     vec![("the program".into(), format!("regard {} ({hash})", env!("CARGO_PKG_VERSION")))]
 }
 
-/// Facts about the model in a folder: a hash of each of its files.
-pub fn model_facts(folder: &Path) -> Result<Facts> {
+/// ConsistencyCheck about the model in a folder: a hash of each of its files.
+pub fn model_check(folder: &Path) -> Result<ConsistencyCheck> {
     let error = |e| Error::io(folder, e);
-    let mut facts = Facts::new();
+    let mut facts = ConsistencyCheck::new();
     for entry in std::fs::read_dir(folder).map_err(error)? {
         let path = entry.map_err(error)?.path();
         let of_model =
@@ -48,24 +48,28 @@ fn file_hash(path: &Path) -> io::Result<u64> {
 
 /// Returns if all ranks came with the same facts; otherwise the same error everywhere, which says who differs from rank 0 in what.
 /// A rank that could not find its facts out says why, and everyone hears it.
-pub fn agree(group: &dyn Group, mine: std::result::Result<Facts, impl Display>) -> Result<()> {
+pub fn check_consistency(
+    group: &dyn Communicator,
+    mine: std::result::Result<ConsistencyCheck, impl Display>,
+) -> Result<()> {
     if group.size() == 1 {
-        return mine.map(drop).map_err(|e| Error::Apart(e.to_string()));
+        return mine.map(drop).map_err(|e| Error::Inconsistent(e.to_string()));
     }
-    let mine: (String, std::result::Result<Facts, String>) = (group.host(), mine.map_err(|e| e.to_string()));
+    let mine: (String, std::result::Result<ConsistencyCheck, String>) =
+        (group.host(), mine.map_err(|e| e.to_string()));
     let mine = serde_json::to_vec(&mine).unwrap_or_default();
     let mut all = Vec::with_capacity(group.size());
     for (rank, bytes) in group.gather(&mine).iter().enumerate() {
-        let read: (String, std::result::Result<Facts, String>) = serde_json::from_slice(bytes)
-            .map_err(|_| Error::Apart(format!("rank {rank} sent something that cannot be read")))?;
+        let read: (String, std::result::Result<ConsistencyCheck, String>) = serde_json::from_slice(bytes)
+            .map_err(|_| Error::Inconsistent(format!("rank {rank} sent something that cannot be read")))?;
         all.push(read);
     }
     let mut first = None;
     for (rank, (host, facts)) in all.iter().enumerate() {
-        let facts = facts.as_ref().map_err(|why| Error::Apart(at(rank, host, why)))?;
+        let facts = facts.as_ref().map_err(|why| Error::Inconsistent(at(rank, host, why)))?;
         let of_first = *first.get_or_insert(facts);
         if let Some(difference) = difference(of_first, facts) {
-            return Err(Error::Apart(at(rank, host, &difference)));
+            return Err(Error::Inconsistent(at(rank, host, &difference)));
         }
     }
     Ok(())
@@ -76,8 +80,8 @@ fn at(rank: usize, host: &str, what: &str) -> String {
 }
 
 /// The first fact that differs, with both values.
-fn difference(first: &Facts, other: &Facts) -> Option<String> {
-    let value = |facts: &Facts, name: &str| {
+fn difference(first: &ConsistencyCheck, other: &ConsistencyCheck) -> Option<String> {
+    let value = |facts: &ConsistencyCheck, name: &str| {
         facts.iter().find(|(n, _)| n == name).map_or("nothing".to_owned(), |(_, value)| value.clone())
     };
     let names = first.iter().chain(other).map(|(name, _)| name);
@@ -107,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_program_knows_itself() {
-        let facts = program_facts();
+        let facts = program_check();
         assert!(facts[0].1.starts_with("regard ") && !facts[0].1.contains("unknown"), "{facts:?}");
     }
 }

@@ -1,15 +1,15 @@
 //! Processes that work on one thing together: one, or the ranks of an MPI job.
 //!
-//! [`Group`] is all that the rest of the library knows of them. [`Alone`] is the usual one; `World`, behind the cargo feature `mpi`,
+//! [`Communicator`] is all that the rest of the library knows of them. [`SingleProcess`] is the usual one; `MpiWorld`, behind the cargo feature `mpi`,
 //! is all ranks that `mpirun` started.
 
-mod agree;
+mod consistency;
 #[cfg(feature = "mpi")]
-mod world;
+mod mpi_world;
 
-pub use agree::{Facts, agree, model_facts, program_facts};
+pub use consistency::{ConsistencyCheck, check_consistency, model_check, program_check};
 #[cfg(feature = "mpi")]
-pub use world::World;
+pub use mpi_world::MpiWorld;
 
 use regard_core::{Error, Result};
 use std::fmt::Debug;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// Some processes, counted from 0. Every method but [`rank`](Self::rank), [`size`](Self::size), [`host`](Self::host) and
 /// [`abort`](Self::abort) must be called by all of them, in the same order.
-pub trait Group: Debug + Send + Sync {
+pub trait Communicator: Debug + Send + Sync {
     /// The number of this process.
     fn rank(&self) -> usize;
 
@@ -38,16 +38,16 @@ pub trait Group: Debug + Send + Sync {
 
     /// Cuts `out` into pieces of `counts[r]` numbers and sends the r-th to rank r; `into` gets everyone's piece for this rank, in the
     /// order of the ranks.
-    fn swap_f32(&self, out: &[f32], counts: &[usize], into: &mut [f32]);
+    fn all_to_all_f32(&self, out: &[f32], counts: &[usize], into: &mut [f32]);
 
     /// The same with numbers of 16 bits.
-    fn swap_u16(&self, out: &[u16], counts: &[usize], into: &mut [u16]);
+    fn all_to_all_u16(&self, out: &[u16], counts: &[usize], into: &mut [u16]);
 
     /// Fills `all` with what every rank has, `counts[r]` numbers of rank r.
-    fn share_f32(&self, mine: &[f32], counts: &[usize], all: &mut [f32]);
+    fn all_gather_f32(&self, mine: &[f32], counts: &[usize], all: &mut [f32]);
 
     /// The same with numbers of 16 bits.
-    fn share_u16(&self, mine: &[u16], counts: &[usize], all: &mut [u16]);
+    fn all_gather_u16(&self, mine: &[u16], counts: &[usize], all: &mut [u16]);
 
     /// Ends all processes at once.
     fn abort(&self, status: i32) -> !;
@@ -55,9 +55,9 @@ pub trait Group: Debug + Send + Sync {
 
 /// A process by itself.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Alone;
+pub struct SingleProcess;
 
-impl Group for Alone {
+impl Communicator for SingleProcess {
     fn rank(&self) -> usize {
         0
     }
@@ -78,19 +78,19 @@ impl Group for Alone {
 
     fn broadcast_f32(&self, _: &mut [f32]) {}
 
-    fn swap_f32(&self, out: &[f32], _: &[usize], into: &mut [f32]) {
+    fn all_to_all_f32(&self, out: &[f32], _: &[usize], into: &mut [f32]) {
         into.copy_from_slice(out);
     }
 
-    fn swap_u16(&self, out: &[u16], _: &[usize], into: &mut [u16]) {
+    fn all_to_all_u16(&self, out: &[u16], _: &[usize], into: &mut [u16]) {
         into.copy_from_slice(out);
     }
 
-    fn share_f32(&self, mine: &[f32], _: &[usize], all: &mut [f32]) {
+    fn all_gather_f32(&self, mine: &[f32], _: &[usize], all: &mut [f32]) {
         all.copy_from_slice(mine);
     }
 
-    fn share_u16(&self, mine: &[u16], _: &[usize], all: &mut [u16]) {
+    fn all_gather_u16(&self, mine: &[u16], _: &[usize], all: &mut [u16]) {
         all.copy_from_slice(mine);
     }
 
@@ -112,15 +112,15 @@ fn launched_by(variable: impl Fn(&str) -> Option<String>) -> usize {
 }
 
 /// The group that this process was started in; for `command`, which the message names where it cannot be joined.
-pub fn join(command: &str) -> Result<Arc<dyn Group>> {
+pub fn join(command: &str) -> Result<Arc<dyn Communicator>> {
     let size = launched();
     if size == 1 {
-        return Ok(Arc::new(Alone));
+        return Ok(Arc::new(SingleProcess));
     }
     #[cfg(feature = "mpi")]
     {
         let _ = command;
-        Ok(Arc::new(World::join(size)?))
+        Ok(Arc::new(MpiWorld::join(size)?))
     }
     #[cfg(not(feature = "mpi"))]
     {
@@ -165,8 +165,8 @@ mod tests {
     #[test]
     fn one_process_has_what_it_gave() {
         let mut into = [0.0; 2];
-        Alone.swap_f32(&[1.0, 2.0], &[2], &mut into);
+        SingleProcess.all_to_all_f32(&[1.0, 2.0], &[2], &mut into);
         assert_eq!(into, [1.0, 2.0]);
-        assert_eq!(Alone.gather(b"x"), [b"x"]);
+        assert_eq!(SingleProcess.gather(b"x"), [b"x"]);
     }
 }
