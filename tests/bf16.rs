@@ -56,11 +56,8 @@ fn matrices_made_ready_change_no_bit() {
                 let (batch, weights) = (batch(20, seed), trainer.weights().to_vec());
                 let report = trainer.step(std::slice::from_ref(&batch), rate).unwrap();
                 let (mut tape, mut gradients) = (Tape::with_products(products, 1), vec![0.0; weights.len()]);
-                let settings = LossSettings {
-                    smoothing: 0.1,
-                    scale: 1.0 / report.target_tokens as f32,
-                    agreement: None,
-                };
+                let settings =
+                    LossSettings { smoothing: 0.1, scale: 1.0 / report.target_tokens as f32, r_drop: None };
                 let (model, to) = (trainer.model(), Some(&mut gradients[..]));
                 let total = loss(&mut tape, model, &weights, to, &batch, settings, None).unwrap();
                 assert_eq!(total / report.target_tokens as f64, report.loss, "{name}, {}", products.name());

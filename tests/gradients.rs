@@ -4,8 +4,8 @@
 use regard::batch::Packed;
 use regard::model::{HeadShape, RelativePositions};
 use regard::train::autograd::ops::{
-    AddNorm, Agreement, CrossAttention, CrossEntropy, Embedding, Linear, Neighbours, Pick, Pointer, Pointing,
-    PositionVectors, Recurrent, RecurrentCell, Residual, SelfAttention,
+    AddNorm, CrossAttention, CrossEntropy, Embedding, Linear, Pick, Pointer, Pointing, PositionVectors,
+    RDrop, Recurrent, RecurrentCell, Residual, SelfAttention, Unfold,
 };
 use regard::train::autograd::{Param, Tape, Var};
 use regard::{Isa, Products};
@@ -237,7 +237,7 @@ fn neighbours(width: usize, dilation: usize) -> Case {
         inputs: vec![(rows, d)],
         parameters: vec![],
         record: Box::new(move |tape, w, g, x, _| {
-            tape.push(w, g, Neighbours { x: x[0], width, dilation, offsets: RAGGED.into() })
+            tape.push(w, g, Unfold { x: x[0], width, dilation, offsets: RAGGED.into() })
         }),
         definition: Box::new(move |x, _| {
             let sentence = |row: usize| RAGGED.windows(2).find(|w| (w[0]..w[1]).contains(&row)).unwrap();
@@ -345,19 +345,19 @@ fn cross_entropy(words: usize, smoothing: f32, biased: bool) -> Case {
 }
 
 /// Two passes over 70 tokens, so that their logits do not fit one group.
-fn agreement(weight: f32, biased: bool) -> Case {
+fn r_drop(weight: f32, biased: bool) -> Case {
     let (half, d, words, smoothing) = (70, 3, 5, 0.1);
     let targets: Arc<[u32]> = (0..2 * half).map(|r| (r % half % words) as u32).collect();
     let bias: Option<Arc<[f32]>> = biased.then(|| (0..=words).map(|w| w as f32 * 0.25).collect());
     let (for_definition, bias_for_definition) = (targets.clone(), bias.clone());
     Case {
-        name: format!("agreement {weight}, biased {biased}"),
+        name: format!("r_drop {weight}, biased {biased}"),
         inputs: vec![(2 * half, d)],
         parameters: vec![(words + 1) * d],
         record: Box::new(move |tape, w, g, x, p| {
             let (targets, bias) = (targets.clone(), bias.clone());
             let loss = CrossEntropy { x: x[0], table: p[0], bias, words, targets, smoothing, scale: 0.25 };
-            tape.push(w, g, Agreement { loss, weight })
+            tape.push(w, g, RDrop { loss, weight })
         }),
         definition: Box::new(move |x, p| {
             let bias = |w: usize| bias_for_definition.as_ref().map_or(0.0, |b| f64::from(b[w]));
@@ -431,7 +431,7 @@ fn table() -> Vec<Case> {
         cross_entropy(1027, 0.1, false),
     ]);
     cases.push(cross_entropy(1027, 0.1, true));
-    cases.extend([agreement(0.0, false), agreement(5.0, true)]);
+    cases.extend([r_drop(0.0, false), r_drop(5.0, true)]);
     cases.push(pointer());
     cases
 }
@@ -501,7 +501,7 @@ fn check(case: &Case, products: Products, (exact, exact_slope): (f64, f64)) {
     assert_close(&got, &(case.definition)(&wide_inputs, &wide_parameters), exact, &what);
 
     // A loss knows its own slope (scale times the sum of its rows); anything else gets a random one.
-    let is_loss = ["cross_entropy", "agreement"].iter().any(|loss| case.name.starts_with(loss));
+    let is_loss = ["cross_entropy", "r_drop"].iter().any(|loss| case.name.starts_with(loss));
     let slope = if is_loss { vec![0.25; got.len()] } else { random(got.len(), 99) };
     tape.backward(&weights, &mut gradients, y, if is_loss { &[] } else { &slope });
     let total = |y: Vec<f64>| y.iter().zip(&slope).map(|(y, s)| y * f64::from(*s)).sum::<f64>();

@@ -6,7 +6,7 @@ mod faults;
 mod train;
 mod translate;
 
-use regard_sample_corpus;
+use regard_sample_corpus as builtin;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

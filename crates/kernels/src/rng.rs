@@ -163,7 +163,7 @@ mod tests {
         }
         let same = (0..n).filter(|&i| (key.child(1).bits(i) ^ key.child(2).bits(i)) & 0xff == 0).count();
         assert!((same as f64 / f64::from(n) - 1.0 / 256.0).abs() < 0.002, "{same}");
-        // Neighbours in the counter are not alike.
+        // Unfold in the counter are not alike.
         let same = (0..n).filter(|&i| (key.bits(i) ^ key.bits(i + 1)) & 0xff == 0).count();
         assert!((same as f64 / f64::from(n) - 1.0 / 256.0).abs() < 0.002, "{same}");
     }

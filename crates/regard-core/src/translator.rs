@@ -330,7 +330,7 @@ impl Translator {
         if ids.len() <= self.longest {
             return Ok(vec![Part { ids, cut: false }]);
         }
-        // Sentences are gathered as long as they fit together.
+        // Sentences are paged as long as they fit together.
         let language = language.unwrap_or_default();
         let mut parts: Vec<Part> = Vec::new();
         let mut open = String::new();

@@ -2,7 +2,7 @@
 
 mod layer;
 
-use crate::mixing::WIDTH;
+use crate::token_mixer::WIDTH;
 use crate::{Column, Report, Setup, Study, Table};
 use layer::{KINDS, Kind, Part, REACH, Times};
 use regard_core::Result;
@@ -80,7 +80,7 @@ fn slope(points: &[(f64, f64)]) -> f64 {
 
 fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let grid = Grid::new(setup);
-    let mixing = measure(setup, &grid, Part::Mixing)?;
+    let mixing = measure(setup, &grid, Part::TokenMixer)?;
     let layers = measure(setup, &grid, Part::Layer)?;
     explain(report, &grid, &mixing, &layers);
     report.heading("The mixing of tokens alone");

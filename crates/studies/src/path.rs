@@ -2,7 +2,7 @@
 
 mod copy;
 
-use crate::mixing::{Mixing, WIDTH};
+use crate::token_mixer::{TokenMixer, WIDTH};
 use crate::{Cell, Column, Report, Setup, Study, Table};
 use copy::{Sizes, accuracies};
 use regard_core::Result;
@@ -16,8 +16,13 @@ pub(crate) const STUDY: Study = Study {
     body: run,
 };
 
-const KINDS: [Mixing; 5] =
-    [Mixing::Attention, Mixing::Window, Mixing::Recurrent, Mixing::Convolution, Mixing::Dilated];
+const KINDS: [TokenMixer; 5] = [
+    TokenMixer::Attention,
+    TokenMixer::Window,
+    TokenMixer::Recurrent,
+    TokenMixer::Convolution,
+    TokenMixer::Dilated,
+];
 
 /// How far the window reaches to each side.
 const REACH: usize = 2;
@@ -25,7 +30,7 @@ const REACH: usize = 2;
 const SOLVED: f64 = 0.9;
 
 struct Curve {
-    kind: Mixing,
+    kind: TokenMixer,
     /// Accuracy by distance.
     points: Vec<(usize, f64)>,
 }
@@ -38,32 +43,32 @@ impl Curve {
 }
 
 /// How far one token of the output can see through so many layers; `None` is any distance.
-fn reach(kind: Mixing, layers: usize) -> Option<usize> {
+fn reach(kind: TokenMixer, layers: usize) -> Option<usize> {
     let side = WIDTH / 2;
     match kind {
-        Mixing::Attention | Mixing::Recurrent | Mixing::BothDirections => None,
-        Mixing::Window => Some(layers * REACH),
-        Mixing::Convolution => Some(layers * side),
-        Mixing::Dilated => Some((0..layers).map(|i| side * WIDTH.pow(i as u32)).sum()),
+        TokenMixer::Attention | TokenMixer::Recurrent | TokenMixer::BothDirections => None,
+        TokenMixer::Window => Some(layers * REACH),
+        TokenMixer::Convolution => Some(layers * side),
+        TokenMixer::Dilated => Some((0..layers).map(|i| side * WIDTH.pow(i as u32)).sum()),
     }
 }
 
 /// Steps from one token to another so far away, if there were layers enough.
-fn path(kind: Mixing, distance: usize) -> usize {
+fn path(kind: TokenMixer, distance: usize) -> usize {
     match kind {
-        Mixing::Attention => 1,
-        Mixing::Recurrent | Mixing::BothDirections => distance,
+        TokenMixer::Attention => 1,
+        TokenMixer::Recurrent | TokenMixer::BothDirections => distance,
         kind => (1..=distance).find(|&layers| reach(kind, layers).is_none_or(|r| r >= distance)).unwrap_or(0),
     }
 }
 
-fn theory(kind: Mixing) -> &'static str {
+fn theory(kind: TokenMixer) -> &'static str {
     match kind {
-        Mixing::Attention => "1",
-        Mixing::Window => "n/r",
-        Mixing::Recurrent | Mixing::BothDirections => "n",
-        Mixing::Convolution => "n/k",
-        Mixing::Dilated => "log_k n",
+        TokenMixer::Attention => "1",
+        TokenMixer::Window => "n/r",
+        TokenMixer::Recurrent | TokenMixer::BothDirections => "n",
+        TokenMixer::Convolution => "n/k",
+        TokenMixer::Dilated => "log_k n",
     }
 }
 
@@ -73,8 +78,9 @@ fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let mut curves = Vec::new();
     for kinds in KINDS.chunks(setup.threads.max(1)) {
         let results: Vec<Result<Curve>> = std::thread::scope(|scope| {
-            let work =
-                |kind: Mixing| move || Ok(Curve { kind, points: accuracies(setup, kind, REACH, &sizes)? });
+            let work = |kind: TokenMixer| {
+                move || Ok(Curve { kind, points: accuracies(setup, kind, REACH, &sizes)? })
+            };
             let handles: Vec<_> = kinds.iter().map(|&kind| scope.spawn(work(kind))).collect();
             handles.into_iter().map(|h| h.join().unwrap_or_else(|e| std::panic::resume_unwind(e))).collect()
         });
@@ -207,10 +213,12 @@ mod tests {
     #[test]
     fn reaches_and_paths_are_those_of_the_theory() {
         let reaches = [4, 8, 40];
-        for (kind, want) in [Mixing::Convolution, Mixing::Window, Mixing::Dilated].into_iter().zip(reaches) {
+        for (kind, want) in
+            [TokenMixer::Convolution, TokenMixer::Window, TokenMixer::Dilated].into_iter().zip(reaches)
+        {
             assert_eq!(reach(kind, 4), Some(want), "{kind:?}");
             assert_eq!((path(kind, want), path(kind, want + 1)), (4, 5), "{kind:?}");
         }
-        assert_eq!((path(Mixing::Attention, 99), path(Mixing::Recurrent, 99)), (1, 99));
+        assert_eq!((path(TokenMixer::Attention, 99), path(TokenMixer::Recurrent, 99)), (1, 99));
     }
 }

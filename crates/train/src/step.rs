@@ -3,7 +3,7 @@
 
 use super::exchange::{Arrived, BUCKET, Exchange, Wire};
 use super::overlap::{BucketQueue, GradientBucket, Overlap, OverlapTuner, gradient_buckets, post};
-use crate::autograd::{ReadyMatrices, Renewal, Tape, Watch, Weights};
+use crate::autograd::{PackedWeights, Repack, Tape, Watch, Weights};
 use crate::distributed::Communicator;
 use crate::taped::{Dropouts, LossSettings, loss};
 use regard_core::batch::Batch;
@@ -148,7 +148,7 @@ pub struct Trainer {
     second_moments: Vec<f32>,
     replicas: Vec<Replica>,
     /// Matrices of the weights as the products of all replicas read them.
-    ready: ReadyMatrices,
+    ready: PackedWeights,
     exchange: Exchange,
     /// Whether steps overlap, the buckets in the order in which they then leave, and which way the last step went and how many
     /// seconds it took a token.
@@ -173,9 +173,9 @@ struct Sums {
 
 /// Room for the matrices that are packed once a step. Packing is cheap beside a product of hundreds of rows; but rounding is not, and the loss
 /// reads the output's matrix for a few rows at a time.
-fn ready(model: &Transformer, products: Products) -> ReadyMatrices {
+fn ready(model: &Transformer, products: Products) -> PackedWeights {
     let output = model.output();
-    ReadyMatrices::new(products, model.matrices().filter(|&(param, _)| products.round() || param == output))
+    PackedWeights::new(products, model.matrices().filter(|&(param, _)| products.round() || param == output))
 }
 
 impl Trainer {
@@ -423,8 +423,8 @@ impl Trainer {
     ) -> Result<(Sums, Option<(Arrived, Duration)>)> {
         let key = Key::new(self.seed).child(self.step);
         let config = self.model.config();
-        let StepSettings { label_smoothing: smoothing, r_drop: agreement, .. } = self.settings;
-        let (twice, settings) = (agreement.is_some(), LossSettings { smoothing, scale, agreement });
+        let StepSettings { label_smoothing: smoothing, r_drop, .. } = self.settings;
+        let (twice, settings) = (r_drop.is_some(), LossSettings { smoothing, scale, r_drop });
         let parts: Vec<Vec<Batch>> = batches
             .iter()
             .map(|b| {
@@ -433,8 +433,8 @@ impl Trainer {
                 ranges.into_iter().map(part).collect()
             })
             .collect();
-        over_threads(self.replicas.len(), self.ready.renew(&self.weights), Renewal::run);
-        let (model, weights) = (&self.model, Weights::with_ready(&self.weights, &self.ready));
+        over_threads(self.replicas.len(), self.ready.repack(&self.weights), Repack::run);
+        let (model, weights) = (&self.model, Weights::with_packed(&self.weights, &self.ready));
         let work = &Work { model, weights, parts: &parts, settings, key };
         let (isa, gradient_buckets, exchange) = (self.isa, &self.gradient_buckets, &mut self.exchange);
         let (mut outboxes, inboxes): (Vec<_>, Vec<_>) = self

@@ -1,8 +1,8 @@
 //! The layers carried out on the tape: training, and anything else that wants gradients.
 
 use crate::autograd::ops::{
-    AddNorm, Agreement, CrossAttention, CrossEntropy, Embedding, Linear, Neighbours, PositionVectors,
-    Recurrent, RecurrentCell, Residual, SelfAttention,
+    AddNorm, CrossAttention, CrossEntropy, Embedding, Linear, PositionVectors, RDrop, Recurrent,
+    RecurrentCell, Residual, SelfAttention, Unfold,
 };
 use crate::autograd::{Op, Tape, Var, Weights};
 use regard_core::batch::{Batch, Packed};
@@ -34,10 +34,10 @@ pub fn layer_outputs(
     tape.clear();
     let mut e = Taped::new(tape, model, weights, None, (&batch.source, &batch.input), None)?;
     let memory = model.encode(&mut e);
-    let of_encoder = e.settled.len();
+    let of_encoder = e.layer_ends.len();
     model.decode(&mut e, memory);
     let value = |x: &Var| e.value(*x).to_vec();
-    let (encoder, decoder) = e.settled.split_at(of_encoder);
+    let (encoder, decoder) = e.layer_ends.split_at(of_encoder);
     Ok(LayerOutputs {
         encoder: encoder.iter().map(value).collect(),
         decoder: decoder.iter().map(value).collect(),
@@ -67,7 +67,7 @@ pub struct Taped<'a> {
     /// How many operations with dropout there have been: each has a stream of its own.
     streams: u64,
     /// What came out of the embeddings and the layers.
-    settled: Vec<Var>,
+    layer_ends: Vec<Var>,
 }
 
 impl<'a> Taped<'a> {
@@ -103,7 +103,7 @@ impl<'a> Taped<'a> {
             dropouts,
             side: Side::Source,
             streams: 0,
-            settled: Vec::new(),
+            layer_ends: Vec::new(),
         })
     }
 
@@ -135,10 +135,10 @@ impl<'a> Taped<'a> {
         // The padding token is the last word: it takes no part.
         let words = self.model.config().target_vocabulary - 1;
         let (table, bias) = (self.model.output(), self.model.shared_output_bias());
-        let LossSettings { smoothing, scale, agreement } = settings;
+        let LossSettings { smoothing, scale, r_drop } = settings;
         let loss = CrossEntropy { x, table, bias, words, targets, smoothing, scale };
-        match agreement {
-            Some(weight) => self.push(Agreement { loss, weight }),
+        match r_drop {
+            Some(weight) => self.push(RDrop { loss, weight }),
             None => self.push(loss),
         }
     }
@@ -152,12 +152,12 @@ pub struct LossSettings {
     /// What the sum of the losses is multiplied by before its gradient is taken.
     pub scale: f32,
     /// R-Drop: the batch has every pair twice, [`Batch::twice`], and this times their divergence is added.
-    pub agreement: Option<f32>,
+    pub r_drop: Option<f32>,
 }
 
 impl LossSettings {
     /// The cross-entropy itself.
-    pub const PLAIN: LossSettings = LossSettings { smoothing: 0.0, scale: 1.0, agreement: None };
+    pub const PLAIN: LossSettings = LossSettings { smoothing: 0.0, scale: 1.0, r_drop: None };
 }
 
 /// Every id is a word of the vocabulary, and every position has a vector.
@@ -237,10 +237,10 @@ impl Executor for Taped<'_> {
         self.push(Recurrent { x: gates, forward, backward, offsets })
     }
 
-    fn neighbours(&mut self, x: Var, layer: &ConvolutionLayer) -> Var {
+    fn unfold(&mut self, x: Var, layer: &ConvolutionLayer) -> Var {
         let ConvolutionLayer { width, dilation, .. } = *layer;
         let offsets = self.packed(self.side).offsets().clone();
-        self.push(Neighbours { x, width, dilation, offsets })
+        self.push(Unfold { x, width, dilation, offsets })
     }
 
     fn memory(&mut self, memory: Var, layer: &CrossAttentionLayer) -> Var {
@@ -272,8 +272,8 @@ impl Executor for Taped<'_> {
         self.push(Residual { x, branch, dropout })
     }
 
-    fn settle(&mut self, x: Var) -> Var {
-        self.settled.push(x);
+    fn end_layer(&mut self, x: Var) -> Var {
+        self.layer_ends.push(x);
         self.tape.mark();
         x
     }

@@ -1,8 +1,8 @@
 //! The product of packed bf16 operands: tiles of the output in registers, blocks of the operands in cache.
 
 use super::over_rows;
+use super::packed_b::Operand;
 use super::panels::{Layout, Place, WIDE};
-use super::prepared::Operand;
 use super::rounding::{STRETCH, pack, pack_rows};
 use crate::aligned::Aligned;
 use crate::mat::{Mat, MatMut};

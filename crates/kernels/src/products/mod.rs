@@ -1,23 +1,23 @@
 //! Products of large matrices, in f32 or in bf16, the upper half of an f32: operands rounded to 8 bits of mantissa, sums in f32.
 //!
 //! The operands are f32 matrices. Those that are rounded are so while they are packed, so that no copy in bf16 has to be kept; of
-//! weights, which many products read, one can be: [`Prepared`]. What the numbers are is said at [`Products`].
+//! weights, which many products read, one can be: [`PackedB`]. What the numbers are is said at [`Products`].
 
 // Only x86 has the instruction; elsewhere the tests run its model.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 mod bf16;
 mod panels;
-mod prepared;
+mod packed_b;
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 mod rounding;
 mod single;
 
-pub use prepared::{Prepared, Right};
+pub use packed_b::{PackedB, Right};
 
 use crate::mat::{Mat, MatMut};
 use crate::{Isa, Timer};
+use packed_b::Operand;
 use panels::Layout;
-use prepared::Operand;
 use rounding::rounded;
 
 /// What a product does to what was in its output before.
@@ -102,7 +102,7 @@ impl Products {
     }
 
     /// `C = A·B` or `C += A·B`, with `A [m, k]` and `B [k, n]` transposed as their views say, on up to `threads` cores; with 1 it starts
-    /// none. `B` is a matrix or [`Prepared`] by the same products.
+    /// none. `B` is a matrix or [`PackedB`] by the same products.
     ///
     /// # Panics
     /// If the shapes do not fit, or if `B` was prepared by other products.

@@ -4,8 +4,8 @@
 //! into panels, which a few tiles read again and again.
 
 use super::over_rows;
+use super::packed_b::Operand;
 use super::panels::{Layout, Place, WIDE};
-use super::prepared::Operand;
 use crate::aligned::Aligned;
 use crate::mat::{Mat, MatMut};
 use crate::simd::{Simd, lanes, simd_kernel};

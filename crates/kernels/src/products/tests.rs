@@ -277,7 +277,7 @@ fn a_prepared_operand_gives_the_bits_of_the_matrix() {
                 }
             }
             for products in every_products() {
-                let mut prepared = Prepared::default();
+                let mut prepared = PackedB::default();
                 products.prepare(b.t(), &mut prepared);
                 products.prepare(b, &mut prepared);
                 for (first, rows, start, cols) in parts(k, n) {
@@ -302,7 +302,7 @@ fn every_products() -> Vec<Products> {
 #[should_panic(expected = "prepared for Some(F32) in bf16")]
 fn an_operand_prepared_for_other_products_is_refused() {
     let x = Mat::new(&[1.0], 1, 1);
-    let mut prepared = Prepared::default();
+    let mut prepared = PackedB::default();
     Products::f32(Isa::best()).prepare(x, &mut prepared);
     let products = Products::bf16_in_software(Isa::best());
     products.matmul(MatMut::new(&mut [0.0], 1, 1), x, prepared.whole(), Into::Add, 1);

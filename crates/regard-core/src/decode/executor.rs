@@ -7,8 +7,8 @@ use crate::model::{
     NormLayer, Positions, RecurrentLayer, SelfAttentionLayer, Side, positions,
 };
 use regard_kernels::{
-    Activation, Attention, Gathered, Mat, MatMut, Norm, NormSaved, Relative, RowScratch, Scratch, Team,
-    activate, add, add_norm, add_scaled, attention_forward, gathered_attention,
+    Activation, Attention, Mat, MatMut, Norm, NormSaved, Paged, Relative, RowScratch, Scratch, Team,
+    activate, add, add_norm, add_scaled, attention_forward, paged_attention,
 };
 
 /// A value of this pass, or keys and values that a cache holds.
@@ -364,8 +364,8 @@ impl<'a> Inference<'a> {
             let q = e.mat(qkv).columns(0, keys);
             let to = MatMut::new(y, rows, values);
             let mut weights = e.self_weights.as_ref().map(|_| vec![0.0; heads.heads * lists.rows.len()]);
-            let shape = gathered(heads, lists, relative);
-            gathered_attention(engine.isa(), &shape, q, kv, to, weights.as_deref_mut(), &mut scratch);
+            let shape = paged(heads, lists, relative);
+            paged_attention(engine.isa(), &shape, q, kv, to, weights.as_deref_mut(), &mut scratch);
             e.scores = scratch;
             if let (Some(all), Some(weights)) = (&mut e.self_weights, weights) {
                 all.push(weights);
@@ -425,7 +425,7 @@ impl Executor for Pass<'_, '_> {
         self.on.states(gates, layer)
     }
 
-    fn neighbours(&mut self, x: Tensor, layer: &ConvolutionLayer) -> Tensor {
+    fn unfold(&mut self, x: Tensor, layer: &ConvolutionLayer) -> Tensor {
         self.on.around(x, layer)
     }
 
@@ -444,8 +444,8 @@ impl Executor for Pass<'_, '_> {
             let mut wanted = e.cross_weights.take();
             let mut weights = wanted.as_ref().map(|_| vec![0.0; heads.heads * source.rows.len()]);
             let to = MatMut::new(y, rows, heads.values());
-            let shape = gathered(heads, source, None);
-            gathered_attention(
+            let shape = paged(heads, source, None);
+            paged_attention(
                 engine.isa(),
                 &shape,
                 e.mat(q),
@@ -477,7 +477,7 @@ impl Executor for Pass<'_, '_> {
         })
     }
 
-    fn settle(&mut self, x: Tensor) -> Tensor {
+    fn end_layer(&mut self, x: Tensor) -> Tensor {
         let Tensor::Slot(i) = x else { return x };
         self.on.slots.swap(0, i);
         self.on.used = 1;
@@ -499,8 +499,8 @@ fn value<'a>(slots: &'a [Slot], caches: &'a Caches, x: Tensor) -> (&'a [f32], us
     }
 }
 
-fn gathered<'a>(shape: HeadShape, lists: &'a Lists, relative: Option<Relative<'a>>) -> Gathered<'a> {
+fn paged<'a>(shape: HeadShape, lists: &'a Lists, relative: Option<Relative<'a>>) -> Paged<'a> {
     let HeadShape { heads, d_k, d_v } = shape;
     let (offsets, rows) = (&lists.offsets[..], &lists.rows[..]);
-    Gathered { heads, d_k, d_v, scale: (d_k as f32).sqrt().recip(), offsets, rows, relative }
+    Paged { heads, d_k, d_v, scale: (d_k as f32).sqrt().recip(), offsets, rows, relative }
 }

@@ -2,8 +2,8 @@
 
 use super::config::{Combine, Direction, EncoderKind, ModelConfig, Positions};
 use super::layers::{
-    ConvolutionLayer, CrossAttentionLayer, EmbeddingLayer, FeedForwardLayer, HeadShape, LinearLayer, Mixing,
-    NormLayer, RecurrentLayer, RelativePositions, SelfAttentionLayer, Side,
+    ConvolutionLayer, CrossAttentionLayer, EmbeddingLayer, FeedForwardLayer, HeadShape, LinearLayer,
+    NormLayer, RecurrentLayer, RelativePositions, SelfAttentionLayer, Side, TokenMixer,
 };
 use super::parameters::{Initial, Location, Param, Parameters, Role};
 use regard_kernels::Mask;
@@ -82,16 +82,16 @@ impl<'a> Builder<'a> {
         EmbeddingLayer { side, table, positions, joined }
     }
 
-    pub(super) fn mixing(&mut self, layer: usize) -> Mixing {
+    pub(super) fn token_mixer(&mut self, layer: usize) -> TokenMixer {
         let name = |kind: &str| format!("encoder.layers.{layer}.{kind}");
         match self.config.encoder {
             EncoderKind::Attention | EncoderKind::Window => {
                 let mask = Mask { causal: false, window: self.config.encoder_window() };
-                Mixing::Attention(self.self_attention(&name("self_attn"), layer, mask))
+                TokenMixer::Attention(self.self_attention(&name("self_attn"), layer, mask))
             }
-            EncoderKind::Recurrent => Mixing::Recurrent(self.recurrent(&name("recurrent"))),
+            EncoderKind::Recurrent => TokenMixer::Recurrent(self.recurrent(&name("recurrent"))),
             EncoderKind::Convolutional => {
-                Mixing::Convolution(self.convolution(&name("convolution"), self.config.dilation(layer)))
+                TokenMixer::Convolution(self.convolution(&name("convolution"), self.config.dilation(layer)))
             }
         }
     }

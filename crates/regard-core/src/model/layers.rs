@@ -152,7 +152,7 @@ pub(super) struct FeedForwardLayer {
 
 /// How the tokens of the source get to know each other: the one thing in which encoders differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mixing {
+pub(super) enum TokenMixer {
     Attention(SelfAttentionLayer),
     Recurrent(RecurrentLayer),
     Convolution(ConvolutionLayer),
@@ -160,7 +160,7 @@ pub(super) enum Mixing {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct EncoderLayer {
-    mixing: Mixing,
+    mixer: TokenMixer,
     feed_forward: FeedForwardLayer,
 }
 
@@ -189,7 +189,7 @@ pub trait Executor {
     /// The states of a recurrent layer, given what the tokens add to its gates.
     fn recurrent(&mut self, gates: Self::Tensor, layer: &RecurrentLayer) -> Self::Tensor;
     /// The tokens around each token of the same sentence side by side, zeros where there are none.
-    fn neighbours(&mut self, x: Self::Tensor, layer: &ConvolutionLayer) -> Self::Tensor;
+    fn unfold(&mut self, x: Self::Tensor, layer: &ConvolutionLayer) -> Self::Tensor;
     /// The keys and values of the encoder's output for one decoder layer, which a cache may hold already.
     fn memory(&mut self, memory: Self::Tensor, layer: &CrossAttentionLayer) -> Self::Tensor;
     /// Attention of target tokens over source tokens.
@@ -206,7 +206,7 @@ pub trait Executor {
     /// `x + f`
     fn add(&mut self, x: Self::Tensor, branch: Self::Tensor) -> Self::Tensor;
     /// An embedding or a layer is over: of all that this pass has made, only `x` is needed from here on.
-    fn settle(&mut self, x: Self::Tensor) -> Self::Tensor {
+    fn end_layer(&mut self, x: Self::Tensor) -> Self::Tensor {
         x
     }
 }
@@ -254,7 +254,7 @@ impl Transformer {
             .map(|i| {
                 b.enter(Side::Source, Some(i));
                 EncoderLayer {
-                    mixing: b.mixing(i),
+                    mixer: b.token_mixer(i),
                     feed_forward: b.feed_forward(&format!("encoder.layers.{i}.ffn")),
                 }
             })
@@ -369,13 +369,13 @@ impl Transformer {
     pub fn encode<E: Executor>(&self, e: &mut E) -> E::Tensor {
         let mut x = self.embed(e, &self.source);
         for layer in &self.encoder {
-            x = match &layer.mixing {
-                Mixing::Attention(layer) => self.self_attention(e, x, layer),
-                Mixing::Recurrent(layer) => self.recurrent(e, x, layer),
-                Mixing::Convolution(layer) => self.convolution(e, x, layer),
+            x = match &layer.mixer {
+                TokenMixer::Attention(layer) => self.self_attention(e, x, layer),
+                TokenMixer::Recurrent(layer) => self.recurrent(e, x, layer),
+                TokenMixer::Convolution(layer) => self.convolution(e, x, layer),
             };
             x = self.feed_forward(e, x, &layer.feed_forward);
-            x = e.settle(x);
+            x = e.end_layer(x);
         }
         match &self.final_norms {
             Some((norm, _)) => e.norm(x, norm),
@@ -390,7 +390,7 @@ impl Transformer {
             x = self.self_attention(e, x, &layer.self_attention);
             x = self.cross_attention(e, x, memory, &layer.cross_attention);
             x = self.feed_forward(e, x, &layer.feed_forward);
-            x = e.settle(x);
+            x = e.end_layer(x);
         }
         match &self.final_norms {
             Some((_, norm)) => e.norm(x, norm),
@@ -404,7 +404,7 @@ impl Transformer {
             Some(joined) => e.linear(x, joined),
             None => x,
         };
-        e.settle(x)
+        e.end_layer(x)
     }
 
     /// A sub-layer with its residual connection and its norm, before or behind.
@@ -446,7 +446,7 @@ impl Transformer {
 
     fn convolution<E: Executor>(&self, e: &mut E, x: E::Tensor, layer: &ConvolutionLayer) -> E::Tensor {
         self.sub_layer(e, x, &layer.norm, |e, x| {
-            let around = e.neighbours(x, layer);
+            let around = e.unfold(x, layer);
             let hidden = e.activated(around, &layer.kernel);
             e.linear(hidden, &layer.out)
         })

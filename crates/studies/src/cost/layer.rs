@@ -1,6 +1,6 @@
 //! One layer on the tape, and how long it takes.
 
-use crate::mixing::{Mixing, WIDTH};
+use crate::token_mixer::{TokenMixer, WIDTH};
 use crate::{Scale, Setup};
 use regard_core::batch::Packed;
 use regard_core::model::HeadShape;
@@ -8,7 +8,7 @@ use regard_core::model::{Activation, Preset, Transformer};
 use regard_core::{Key, Result};
 use regard_kernels::Mask;
 use regard_train::Taped;
-use regard_train::autograd::ops::{Linear, Neighbours, Recurrent, RecurrentCell, SelfAttention};
+use regard_train::autograd::ops::{Linear, Recurrent, RecurrentCell, SelfAttention, Unfold};
 use regard_train::autograd::{Param, Tape, Var};
 use std::time::Instant;
 
@@ -31,12 +31,12 @@ pub(super) enum Kind {
 pub(super) const KINDS: [Kind; 4] = [Kind::Attention, Kind::Window, Kind::Recurrent, Kind::Convolution];
 
 impl Kind {
-    fn mixing(self) -> Mixing {
+    fn mixing(self) -> TokenMixer {
         match self {
-            Kind::Attention => Mixing::Attention,
-            Kind::Window => Mixing::Window,
-            Kind::Recurrent => Mixing::Recurrent,
-            Kind::Convolution => Mixing::Convolution,
+            Kind::Attention => TokenMixer::Attention,
+            Kind::Window => TokenMixer::Window,
+            Kind::Recurrent => TokenMixer::Recurrent,
+            Kind::Convolution => TokenMixer::Convolution,
         }
     }
 
@@ -68,7 +68,7 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// What the theory counts: attention without its projections, the recurrent unit and the convolution without that of their output.
-    Mixing,
+    TokenMixer,
     /// All of an encoder layer.
     Layer,
 }
@@ -76,7 +76,7 @@ pub(super) enum Part {
 impl Part {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Part::Mixing => "the mixing alone",
+            Part::TokenMixer => "the mixing alone",
             Part::Layer => "the whole layer",
         }
     }
@@ -205,7 +205,7 @@ impl Work {
 
     fn convolution(&self, tape: &mut Tape, x: Var) -> Var {
         let offsets = self.offsets.into();
-        let around = tape.push(&self.weights, None, Neighbours { x, width: WIDTH, dilation: 1, offsets });
+        let around = tape.push(&self.weights, None, Unfold { x, width: WIDTH, dilation: 1, offsets });
         self.linear(tape, around, 0, self.d, WIDTH * self.d)
     }
 }

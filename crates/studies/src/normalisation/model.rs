@@ -120,8 +120,8 @@ impl Executor for Normed<'_> {
         self.inner.recurrent(gates, layer)
     }
 
-    fn neighbours(&mut self, x: Var, layer: &ConvolutionLayer) -> Var {
-        self.inner.neighbours(x, layer)
+    fn unfold(&mut self, x: Var, layer: &ConvolutionLayer) -> Var {
+        self.inner.unfold(x, layer)
     }
 
     fn memory(&mut self, memory: Var, layer: &CrossAttentionLayer) -> Var {
@@ -188,7 +188,7 @@ impl Model {
         let settings = match &training {
             Some(_) => {
                 let smoothing = StepSettings::default().label_smoothing;
-                LossSettings { smoothing, scale: 1.0 / batch.target_tokens() as f32, agreement: None }
+                LossSettings { smoothing, scale: 1.0 / batch.target_tokens() as f32, r_drop: None }
             }
             None => LossSettings::PLAIN,
         };

@@ -10,4 +10,4 @@ mod weights;
 
 pub use regard_core::model::Param;
 pub use tape::{Backward, Forward, Op, Tape, Var, Watch};
-pub use weights::{ReadyMatrices, Renewal, Weights};
+pub use weights::{PackedWeights, Repack, Weights};

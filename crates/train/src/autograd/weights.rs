@@ -1,7 +1,7 @@
 //! The weights as operations see them, and their matrices made ready for products.
 
 use super::Param;
-use regard_kernels::{Mat, Prepared, Products, Right};
+use regard_kernels::{Mat, PackedB, Products, Right};
 use std::collections::BTreeMap;
 
 /// All weights, and perhaps some of their matrices made ready for products.
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub struct Weights<'a> {
     /// All of them.
     pub flat: &'a [f32],
-    ready: Option<&'a ReadyMatrices>,
+    ready: Option<&'a PackedWeights>,
 }
 
 impl<'a> From<&'a [f32]> for Weights<'a> {
@@ -26,7 +26,7 @@ impl<'a> From<&'a Vec<f32>> for Weights<'a> {
 
 impl<'a> Weights<'a> {
     /// With matrices that were made ready from these weights.
-    pub fn with_ready(flat: &'a [f32], ready: &'a ReadyMatrices) -> Self {
+    pub fn with_packed(flat: &'a [f32], ready: &'a PackedWeights) -> Self {
         Weights { flat, ready: Some(ready) }
     }
 
@@ -56,7 +56,7 @@ fn matrix(weights: &[f32], offset: usize, [rows, cols]: [usize; 2]) -> Mat<'_> {
 
 /// Matrices made ready for products once a step, to be read by all replicas.
 #[derive(Debug)]
-pub struct ReadyMatrices {
+pub struct PackedWeights {
     products: Products,
     /// By the place where they begin.
     matrices: BTreeMap<usize, Ready>,
@@ -65,39 +65,39 @@ pub struct ReadyMatrices {
 #[derive(Debug)]
 struct Ready {
     shape: [usize; 2],
-    right: Prepared,
-    transposed: Prepared,
+    right: PackedB,
+    transposed: PackedB,
 }
 
-/// One thing to do for [`ReadyMatrices`]; they can be done at the same time.
+/// One thing to do for [`PackedWeights`]; they can be done at the same time.
 #[derive(Debug)]
-pub struct Renewal<'a> {
+pub struct Repack<'a> {
     products: Products,
     matrix: Mat<'a>,
-    to: &'a mut Prepared,
+    to: &'a mut PackedB,
 }
 
-impl Renewal<'_> {
+impl Repack<'_> {
     /// Does it.
     pub fn run(self) {
         self.products.prepare(self.matrix, self.to);
     }
 }
 
-impl ReadyMatrices {
-    /// Room for the matrices that lie at the beginning of these parameters. They must be [renewed](Self::renew) before they are used.
+impl PackedWeights {
+    /// Room for the matrices that lie at the beginning of these parameters. They must be [renewed](Self::repack) before they are used.
     pub fn new(products: Products, matrices: impl IntoIterator<Item = (Param, [usize; 2])>) -> Self {
-        let empty = |shape| Ready { shape, right: Prepared::default(), transposed: Prepared::default() };
+        let empty = |shape| Ready { shape, right: PackedB::default(), transposed: PackedB::default() };
         let matrices = matrices.into_iter().map(|(param, shape)| (param.offset, empty(shape))).collect();
-        ReadyMatrices { products, matrices }
+        PackedWeights { products, matrices }
     }
 
     /// What there is to do when the weights have changed.
-    pub fn renew<'a>(&'a mut self, weights: &'a [f32]) -> impl Iterator<Item = Renewal<'a>> {
+    pub fn repack<'a>(&'a mut self, weights: &'a [f32]) -> impl Iterator<Item = Repack<'a>> {
         let products = self.products;
         self.matrices.iter_mut().flat_map(move |(&offset, Ready { shape, right, transposed })| {
             let matrix = matrix(weights, offset, *shape);
-            [(matrix, right), (matrix.t(), transposed)].map(|(matrix, to)| Renewal { products, matrix, to })
+            [(matrix, right), (matrix.t(), transposed)].map(|(matrix, to)| Repack { products, matrix, to })
         })
     }
 }

@@ -3,26 +3,26 @@
 //! Letters as in the paper: `n` source tokens, `m` target tokens, `d` model width, `h` heads, `v` vocabulary; `rows` where
 //! it may be either kind of token.
 
-mod agreement;
+mod r_drop;
 mod attention;
 mod cross_entropy;
 mod embedding;
 mod linear;
-mod neighbours;
+mod unfold;
 mod norm;
 mod pick;
 mod recurrent;
 mod pointer;
 mod residual;
 
-pub use agreement::Agreement;
 pub use attention::{CrossAttention, SelfAttention};
 pub use cross_entropy::CrossEntropy;
 pub use embedding::{Embedding, PositionVectors};
 pub use linear::Linear;
-pub use neighbours::Neighbours;
 pub use norm::AddNorm;
 pub use pick::Pick;
 pub use pointer::{Pointer, Pointing};
+pub use r_drop::RDrop;
 pub use recurrent::{Recurrent, RecurrentCell, RecurrentScratch};
 pub use residual::Residual;
+pub use unfold::Unfold;

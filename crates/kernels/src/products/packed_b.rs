@@ -11,14 +11,14 @@ use crate::mat::Mat;
 /// A matrix of weights is multiplied by every replica of a training step and changes once. It begins empty;
 /// [`Products::prepare`] fills it, and uses the same memory when that is done anew.
 #[derive(Debug, Default)]
-pub struct Prepared {
+pub struct PackedB {
     rows: usize,
     cols: usize,
     words: Aligned<u32>,
     by: Option<Products>,
 }
 
-impl Prepared {
+impl PackedB {
     /// All of it.
     ///
     /// # Panics
@@ -96,7 +96,7 @@ const _: () = {
 
 impl Products {
     /// Makes a right operand ready. The products with it are those with the matrix itself, to the bit.
-    pub fn prepare(self, matrix: Mat<'_>, to: &mut Prepared) {
+    pub fn prepare(self, matrix: Mat<'_>, to: &mut PackedB) {
         (to.rows, to.cols, to.by) = (matrix.rows, matrix.cols, Some(self));
         match self.format {
             Format::F32 => single::pack_right(self.isa, matrix, &mut to.words),

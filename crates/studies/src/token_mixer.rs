@@ -4,7 +4,7 @@ use regard_core::model::{Direction, EncoderKind, ModelConfig};
 
 /// One way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mixing {
+pub(crate) enum TokenMixer {
     /// Every token looks at every token.
     Attention,
     /// Every token looks at those near it.
@@ -22,26 +22,26 @@ pub(crate) enum Mixing {
 /// Tokens that a convolution sees at once: k.
 pub(crate) const WIDTH: usize = 3;
 
-impl Mixing {
+impl TokenMixer {
     /// All of them.
-    pub(crate) const ALL: [Mixing; 6] = [
-        Mixing::Attention,
-        Mixing::Window,
-        Mixing::Recurrent,
-        Mixing::BothDirections,
-        Mixing::Convolution,
-        Mixing::Dilated,
+    pub(crate) const ALL: [TokenMixer; 6] = [
+        TokenMixer::Attention,
+        TokenMixer::Window,
+        TokenMixer::Recurrent,
+        TokenMixer::BothDirections,
+        TokenMixer::Convolution,
+        TokenMixer::Dilated,
     ];
 
     /// Its name in tables.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Mixing::Attention => "attention",
-            Mixing::Window => "attention in a window",
-            Mixing::Recurrent => "recurrent",
-            Mixing::BothDirections => "recurrent, both directions",
-            Mixing::Convolution => "convolution",
-            Mixing::Dilated => "dilated convolution",
+            TokenMixer::Attention => "attention",
+            TokenMixer::Window => "attention in a window",
+            TokenMixer::Recurrent => "recurrent",
+            TokenMixer::BothDirections => "recurrent, both directions",
+            TokenMixer::Convolution => "convolution",
+            TokenMixer::Dilated => "dilated convolution",
         }
     }
 
@@ -50,14 +50,14 @@ impl Mixing {
         (config.encoder, config.window, config.dilated) = (EncoderKind::Attention, None, false);
         (config.kernel_width, config.encoder_direction) = (WIDTH, Direction::Both);
         match self {
-            Mixing::Attention => {}
-            Mixing::Window => (config.encoder, config.window) = (EncoderKind::Window, Some(reach)),
-            Mixing::BothDirections => config.encoder = EncoderKind::Recurrent,
-            Mixing::Recurrent => {
+            TokenMixer::Attention => {}
+            TokenMixer::Window => (config.encoder, config.window) = (EncoderKind::Window, Some(reach)),
+            TokenMixer::BothDirections => config.encoder = EncoderKind::Recurrent,
+            TokenMixer::Recurrent => {
                 (config.encoder, config.encoder_direction) = (EncoderKind::Recurrent, Direction::Forward);
             }
-            Mixing::Convolution => config.encoder = EncoderKind::Convolutional,
-            Mixing::Dilated => (config.encoder, config.dilated) = (EncoderKind::Convolutional, true),
+            TokenMixer::Convolution => config.encoder = EncoderKind::Convolutional,
+            TokenMixer::Dilated => (config.encoder, config.dilated) = (EncoderKind::Convolutional, true),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// `y_t = (x_{t−s}, …, x_t, …, x_{t+s})` within a sentence, zeros beyond its ends: `x [rows, d]`, `y [rows, width · d]`.
 #[derive(Debug)]
-pub struct Neighbours {
+pub struct Unfold {
     /// x
     pub x: Var,
     /// How many tokens, an odd number.
@@ -18,7 +18,7 @@ pub struct Neighbours {
     pub offsets: Arc<[usize]>,
 }
 
-impl Op for Neighbours {
+impl Op for Unfold {
     fn name(&self) -> &'static str {
         "neighbours"
     }

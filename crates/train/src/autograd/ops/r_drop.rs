@@ -10,7 +10,7 @@ const PAIRS: usize = 64;
 /// Cross-entropy of the rows of two passes over the same tokens, the second behind the first, and how much they differ: to each
 /// pair `½·(KL(p‖q) + KL(q‖p))` times `weight` is added, half to each of its rows.
 #[derive(Debug)]
-pub struct Agreement {
+pub struct RDrop {
     /// The cross-entropy of all rows.
     pub loss: CrossEntropy,
     /// What the divergence is multiplied by.
@@ -24,9 +24,9 @@ struct Pass {
     log_p: Vec<f32>,
 }
 
-impl Op for Agreement {
+impl Op for RDrop {
     fn name(&self) -> &'static str {
-        "agreement"
+        "r_drop"
     }
 
     fn shape(&self, cx: &Forward<'_>) -> (usize, usize) {

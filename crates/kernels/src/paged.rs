@@ -11,7 +11,7 @@ use crate::softmax::exponentials;
 
 /// The heads, and which cache rows each query sees.
 #[derive(Clone, Copy, Debug)]
-pub struct Gathered<'a> {
+pub struct Paged<'a> {
     /// h
     pub heads: usize,
     /// Width of a head's queries and keys.
@@ -31,14 +31,14 @@ pub struct Gathered<'a> {
 #[inline(always)]
 fn body<S: Simd>(
     s: S,
-    shape: &Gathered<'_>,
+    shape: &Paged<'_>,
     q: Mat<'_>,
     kv: Mat<'_>,
     mut out: MatMut<'_>,
     mut weights: Option<&mut [f32]>,
     scratch: &mut Vec<f32>,
 ) {
-    let Gathered { heads, d_k, d_v, scale, offsets, rows, relative } = *shape;
+    let Paged { heads, d_k, d_v, scale, offsets, rows, relative } = *shape;
     let keys = heads * d_k;
     assert!(offsets.len() == q.rows + 1 && offsets[q.rows] <= rows.len());
     assert!(q.cols == keys && kv.cols == keys + heads * d_v && (out.rows, out.cols) == (q.rows, heads * d_v));
@@ -127,14 +127,14 @@ fn weigh<S: Simd>(s: S, scores: &mut [f32], scale: f32) {
 #[inline(always)]
 fn by_rows<S: Simd>(
     s: S,
-    shape: &Gathered<'_>,
+    shape: &Paged<'_>,
     query: &[f32],
     kv: Mat<'_>,
     list: &[u32],
     scores: &mut [f32],
     to: &mut [f32],
 ) {
-    let Gathered { heads, d_k, d_v, scale, relative, .. } = *shape;
+    let Paged { heads, d_k, d_v, scale, relative, .. } = *shape;
     let (keys, n) = (heads * d_k, list.len());
     for (j, &row) in list.iter().enumerate() {
         let key = &kv.row(row as usize)[..keys];
@@ -173,8 +173,8 @@ simd_kernel! {
     ///
     /// # Panics
     /// If the shapes do not fit, or a list names a row that is not there.
-    pub fn gathered_attention(
-        shape: &Gathered<'_>, q: Mat<'_>, kv: Mat<'_>, out: MatMut<'_>, weights: Option<&mut [f32]>,
+    pub fn paged_attention(
+        shape: &Paged<'_>, q: Mat<'_>, kv: Mat<'_>, out: MatMut<'_>, weights: Option<&mut [f32]>,
         scratch: &mut Vec<f32>,
     ) = body;
 }
@@ -206,10 +206,10 @@ mod tests {
                     let table = random((2 * reach.unwrap_or(0) + 1) * d_k, 3);
                     let relative = reach.map(|reach| Relative { table: &table, reach });
                     let scale = 1.0 / (d_k as f32).sqrt();
-                    let shape = Gathered { heads, d_k, d_v, scale, offsets: &offsets, rows: &rows, relative };
+                    let shape = Paged { heads, d_k, d_v, scale, offsets: &offsets, rows: &rows, relative };
                     let mut out = vec![f32::NAN; 5 * heads * d_v];
                     let mut weights = vec![f32::NAN; heads * rows.len()];
-                    gathered_attention(
+                    paged_attention(
                         isa,
                         &shape,
                         Mat::new(&q, 5, keys),
