@@ -474,8 +474,8 @@ fn products_in_bf16_leave_values_and_gradients_what_they_are_but_for_their_round
     }
 }
 
-/// Asserts values and slopes within these tolerances.
-fn check(case: &Case, products: Products, (exact, exact_slope): (f64, f64)) {
+/// Asserts values and gradients within these tolerances.
+fn check(case: &Case, products: Products, (exact, exact_grad): (f64, f64)) {
     let what = format!("{} on {} in {}", case.name, products.isa(), products.name());
     let inputs: Vec<Vec<f32>> =
         case.inputs.iter().enumerate().map(|(i, (r, c))| random(r * c, i as u64)).collect();
@@ -500,20 +500,20 @@ fn check(case: &Case, products: Products, (exact, exact_slope): (f64, f64)) {
     let got = tape.value(y).data().to_vec();
     assert_close(&got, &(case.definition)(&wide_inputs, &wide_parameters), exact, &what);
 
-    // A loss knows its own slope (scale times the sum of its rows); anything else gets a random one.
+    // A loss knows its own gradient (scale times the sum of its rows); anything else gets a random one.
     let is_loss = ["cross_entropy", "r_drop"].iter().any(|loss| case.name.starts_with(loss));
-    let slope = if is_loss { vec![0.25; got.len()] } else { random(got.len(), 99) };
-    tape.backward(&weights, &mut gradients, y, if is_loss { &[] } else { &slope });
-    let total = |y: Vec<f64>| y.iter().zip(&slope).map(|(y, s)| y * f64::from(*s)).sum::<f64>();
+    let grad = if is_loss { vec![0.25; got.len()] } else { random(got.len(), 99) };
+    tape.backward(&weights, &mut gradients, y, if is_loss { &[] } else { &grad });
+    let total = |y: Vec<f64>| y.iter().zip(&grad).map(|(y, s)| y * f64::from(*s)).sum::<f64>();
     for (i, var) in vars.iter().enumerate() {
         let want = naive::finite_differences(&wide_inputs[i], 1e-6, |x| {
             let mut inputs = wide_inputs.clone();
             inputs[i] = x.to_vec();
             total((case.definition)(&inputs, &wide_parameters))
         });
-        assert!(want.iter().any(|x| x.abs() > 1e-4), "{what}: input {i} has no slope to check");
-        let slope = tape.slope(*var).expect("a slope");
-        assert_close(slope, &want, exact_slope, &format!("{what}: slope by input {i}"));
+        assert!(want.iter().any(|x| x.abs() > 1e-4), "{what}: input {i} has no gradient to check");
+        let grad = tape.grad(*var).expect("a gradient");
+        assert_close(grad, &want, exact_grad, &format!("{what}: gradient by input {i}"));
     }
     for (i, place) in places.iter().enumerate() {
         let want = naive::finite_differences(&wide_parameters[i], 1e-6, |p| {
@@ -521,12 +521,12 @@ fn check(case: &Case, products: Products, (exact, exact_slope): (f64, f64)) {
             parameters[i] = p.to_vec();
             total((case.definition)(&wide_inputs, &parameters))
         });
-        assert!(want.iter().any(|x| x.abs() > 1e-4), "{what}: parameter {i} has no slope to check");
+        assert!(want.iter().any(|x| x.abs() > 1e-4), "{what}: parameter {i} has no gradient to check");
         assert_close(
             &gradients[place.range()],
             &want,
-            exact_slope,
-            &format!("{what}: slope by parameter {i}"),
+            exact_grad,
+            &format!("{what}: gradient by parameter {i}"),
         );
     }
 }

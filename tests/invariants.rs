@@ -397,7 +397,7 @@ fn threads_and_splits_change_only_the_rounding() {
         for (a, b) in one.iter().zip(&other) {
             assert!((a.loss - b.loss).abs() < 1e-5 * a.loss, "{threads} threads: {} and {}", a.loss, b.loss);
         }
-        // One step's gradient, not three steps' weights: Adam turns the rounding of a slope near zero into a whole step.
+        // One step's gradient, not three steps' weights: Adam turns the rounding of a gradient near zero into a whole step.
         let (_, other) = three_steps(threads, &batches[..1]);
         let difference = largest_difference(first.gradient(), other.gradient());
         assert!(difference < 1e-6, "{threads} threads: {difference}");

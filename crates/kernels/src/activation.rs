@@ -36,9 +36,9 @@ impl Activation {
         }
     }
 
-    /// The slope at `z`.
+    /// The gradient at `z`.
     #[inline(always)]
-    fn slope<S: Simd>(self, s: S, z: S::F) -> S::F {
+    fn grad<S: Simd>(self, s: S, z: S::F) -> S::F {
         let one = s.splat(1.0);
         match self {
             Activation::Identity => one,
@@ -125,15 +125,15 @@ fn backward_body<S: Simd>(
     for (r, (dy, known)) in dy.chunks_exact_mut(cols).zip(known.chunks_exact(cols)).enumerate() {
         match dropout {
             None => vectors!(S, cols, at => {
-                let v = s.mul(at.read(s, dy), activation.slope(s, at.read(s, known)));
+                let v = s.mul(at.read(s, dy), activation.grad(s, at.read(s, known)));
                 at.write(s, dy, v);
                 at.write(s, d_bias, s.add(at.read(s, d_bias), v));
             }),
             Some(dropout) => {
                 let factors = dropout.row(s, r, cols);
                 vectors!(S, cols, at => {
-                    let slope = s.mul(activation.slope(s, at.read(s, known)), factors.at(s, at.index()));
-                    let v = s.mul(at.read(s, dy), slope);
+                    let grad = s.mul(activation.grad(s, at.read(s, known)), factors.at(s, at.index()));
+                    let v = s.mul(at.read(s, dy), grad);
                     at.write(s, dy, v);
                     at.write(s, d_bias, s.add(at.read(s, d_bias), v));
                 });
@@ -142,10 +142,10 @@ fn backward_body<S: Simd>(
     }
 }
 simd_kernel! {
-    /// Turns `dy`, the slope by the output of [`activate`], into the slope by its input, and adds the sums of its columns to `d_bias`.
+    /// Turns `dy`, the gradient with respect to the output of [`activate`], into the gradient with respect to its input, and adds the sums of its columns to `d_bias`.
     ///
     /// `known` is what was before the activation if it [needs](Activation::needs_input) that, else the output itself: for
-    /// ReLU the two are positive at the same places, wherever dropout has not made the slope zero anyway.
+    /// ReLU the two are positive at the same places, wherever dropout has not made the gradient zero anyway.
     ///
     /// # Panics
     /// If the lengths do not fit.
@@ -192,9 +192,9 @@ mod tests {
                         let (mut dz, mut d_bias) = (dy.clone(), vec![1.0; cols]);
                         activate_backward(isa, &mut dz, known, activation, dropout, &mut d_bias);
                         let h = 1e-5;
-                        let slope = |x: f64| (twin(x + h) - twin(x - h)) / (2.0 * h);
+                        let grad = |x: f64| (twin(x + h) - twin(x - h)) / (2.0 * h);
                         let want: Vec<f64> =
-                            (0..z.len()).map(|i| f64::from(dy[i]) * factor(i) * slope(input(i))).collect();
+                            (0..z.len()).map(|i| f64::from(dy[i]) * factor(i) * grad(input(i))).collect();
                         assert_close(&dz, &want, 2e-5, &what);
                         let sums: Vec<f64> = (0..cols)
                             .map(|c| 1.0 + (0..rows).map(|r| want[r * cols + c]).sum::<f64>())

@@ -302,12 +302,12 @@ fn backward_body<S: Simd>(
     let wide = shape.longest().next_multiple_of(WIDTH);
     let reach = shape.relative.map_or(0, |r| r.reach);
     let far = (2 * reach + 1).next_multiple_of(WIDTH);
-    let [keys_t, values_t, scores, slopes, table_t, by_distance] =
+    let [keys_t, values_t, scores, grads, table_t, by_distance] =
         scratch.split([d_k * wide, d_v * wide, BLOCK * wide, BLOCK * wide, d_k * far, BLOCK * far]);
     if let Some(relative) = shape.relative {
         assert!(
             d_table.as_ref().is_some_and(|t| t.len() == relative.table.len()),
-            "slope of relative positions"
+            "gradient of relative positions"
         );
         let from = Right { at: relative.table.as_ptr(), row: d_k };
         // SAFETY: the table's length is checked; `table_t` has d_k rows of `far`.
@@ -328,13 +328,13 @@ fn backward_body<S: Simd>(
                 let width = (end - first).next_multiple_of(WIDTH);
                 let queries = Left { at: at(q, q0 + i, head * d_k), row: q.row_stride, col: 1 };
                 let d_outs = Left { at: at(d_out, q0 + i, head * d_v), row: d_out.row_stride, col: 1 };
-                // SAFETY: as in the forward pass, for the scores and for the slopes by the weights.
+                // SAFETY: as in the forward pass, for the scores and for the gradients with respect to the weights.
                 unsafe {
                     let right = Right { at: keys_t.as_ptr().add(first), row: wide };
                     let to = Out { at: scores.as_mut_ptr(), row: wide };
                     s.product((rows, width, d_k), queries, right, to, false);
                     let right = Right { at: values_t.as_ptr().add(first), row: wide };
-                    let to = Out { at: slopes.as_mut_ptr(), row: wide };
+                    let to = Out { at: grads.as_mut_ptr(), row: wide };
                     s.product((rows, width, d_v), d_outs, right, to, false);
                     if shape.relative.is_some() {
                         let right = Right { at: table_t.as_ptr(), row: far };
@@ -350,7 +350,7 @@ fn backward_body<S: Simd>(
                     let mean =
                         loops::dot(s, &d_out.row(row)[head_columns.clone()], &out.row(row)[head_columns]);
                     let weights = &mut scores[r * wide..][..width];
-                    let slopes = &mut slopes[r * wide..][..width];
+                    let grads = &mut grads[r * wide..][..width];
                     let position = i + r + n.saturating_sub(m);
                     if shape.relative.is_some() {
                         add_by_distance(
@@ -361,42 +361,42 @@ fn backward_body<S: Simd>(
                             reach,
                         );
                     }
-                    for x in [&mut *weights, &mut *slopes] {
+                    for x in [&mut *weights, &mut *grads] {
                         x[..lo].fill(0.0);
                         x[hi..].fill(0.0);
                     }
-                    let (weights, slopes) = (&mut weights[lo..hi], &mut slopes[lo..hi]);
+                    let (weights, grads) = (&mut weights[lo..hi], &mut grads[lo..hi]);
                     let (scale, shift) = (s.splat(scale), s.splat(-log_sums[row * heads + head]));
                     let mean = s.splat(mean);
                     match shape.dropout {
                         None => vectors!(S, weights.len(), at => {
                             let p = exp_of_negative(s, s.mul_add(at.read(s, weights), scale, shift));
-                            let g = s.sub(at.read(s, slopes), mean);
+                            let g = s.sub(at.read(s, grads), mean);
                             at.write(s, weights, p);
-                            at.write(s, slopes, s.mul(s.mul(p, g), scale));
+                            at.write(s, grads, s.mul(s.mul(p, g), scale));
                         }),
                         Some(dropout) => {
                             let factors = dropout.head(head).row(s, row, COUNTERS);
                             vectors!(S, weights.len(), at => {
                                 let p = exp_of_negative(s, s.mul_add(at.read(s, weights), scale, shift));
                                 let f = factors.at(s, seen.start + at.index());
-                                let g = s.sub(s.mul(at.read(s, slopes), f), mean);
+                                let g = s.sub(s.mul(at.read(s, grads), f), mean);
                                 at.write(s, weights, s.mul(p, f));
-                                at.write(s, slopes, s.mul(s.mul(p, g), scale));
+                                at.write(s, grads, s.mul(s.mul(p, g), scale));
                             });
                         }
                     }
                     if shape.relative.is_some() {
                         let sums = &mut by_distance[r * far..][..far];
                         sums.fill(0.0);
-                        for (j, slope) in slopes.iter().enumerate() {
-                            sums[distance_row(seen.start + j, position, reach)] += slope;
+                        for (j, grad) in grads.iter().enumerate() {
+                            sums[distance_row(seen.start + j, position, reach)] += grad;
                         }
                     }
                 }
                 let keys = end - first;
                 // SAFETY: `keys <= n` rows of this sentence's keys and values from `first` on, `rows` of its queries, and
-                // the same places of the slopes, which are views of their own.
+                // the same places of the gradients, which are views of their own.
                 unsafe {
                     let right = Right { at: at(d_out, q0 + i, head * d_v), row: d_out.row_stride };
                     let to = dv.as_ptr().add((k0 + first) * dv.stride + head * d_v);
@@ -406,12 +406,12 @@ fn backward_body<S: Simd>(
                     let right = Right { at: at(k, k0 + first, head * d_k), row: k.row_stride };
                     let to = dq.as_ptr().add((q0 + i) * dq.stride + head * d_k);
                     let to_queries = Out { at: to, row: dq.stride };
-                    let left = Left { at: slopes.as_ptr(), row: wide, col: 1 };
+                    let left = Left { at: grads.as_ptr(), row: wide, col: 1 };
                     s.product((rows, d_k, keys), left, right, to_queries, true);
 
                     let queries = Right { at: queries.at, row: queries.row };
                     let to = dk.as_ptr().add((k0 + first) * dk.stride + head * d_k);
-                    let left = Left { at: slopes.as_ptr(), row: 1, col: wide };
+                    let left = Left { at: grads.as_ptr(), row: 1, col: wide };
                     s.product((keys, d_k, rows), left, queries, Out { at: to, row: dk.stride }, true);
 
                     if let (Some(relative), Some(d_table)) = (shape.relative, &mut d_table) {
@@ -428,9 +428,9 @@ fn backward_body<S: Simd>(
     }
 }
 simd_kernel! {
-    /// Adds the slopes of [`attention_forward`] by `q`, `k`, `v` and the relative table to what is there.
+    /// Adds the gradients of [`attention_forward`] by `q`, `k`, `v` and the relative table to what is there.
     ///
-    /// `saved` is the output, the slope by it, and the forward pass's `log_sums`.
+    /// `saved` is the output, the gradient with respect to it, and the forward pass's `log_sums`.
     ///
     /// # Panics
     /// If the shapes do not fit.

@@ -1,6 +1,6 @@
 //! Sums, dropout and norms of plain rows of numbers.
 
-use crate::Into;
+use crate::Accumulate;
 use crate::rng::Dropout;
 use crate::simd::loops::{self, Place, vectors};
 use crate::simd::{Simd, simd_kernel};
@@ -33,7 +33,7 @@ simd_kernel! {
 }
 
 #[inline(always)]
-fn dropout_body<S: Simd>(s: S, y: &mut [f32], x: &[f32], cols: usize, dropout: Dropout, into: Into) {
+fn dropout_body<S: Simd>(s: S, y: &mut [f32], x: &[f32], cols: usize, dropout: Dropout, into: Accumulate) {
     assert_eq!(y.len(), x.len());
     if cols == 0 {
         return;
@@ -41,17 +41,17 @@ fn dropout_body<S: Simd>(s: S, y: &mut [f32], x: &[f32], cols: usize, dropout: D
     for (r, (y, x)) in y.chunks_exact_mut(cols).zip(x.chunks_exact(cols)).enumerate() {
         let factors = dropout.row(s, r, cols);
         vectors!(S, cols, at => {
-            let old = if into == Into::Add { at.read(s, y) } else { s.zero() };
+            let old = if into == Accumulate::Add { at.read(s, y) } else { s.zero() };
             at.write(s, y, s.mul_add(at.read(s, x), factors.at(s, at.index()), old));
         });
     }
 }
 simd_kernel! {
-    /// `y = dropout(x)` or `y += dropout(x)` for `[rows, cols]`; its own slope too, since a dropped number's is zero.
+    /// `y = dropout(x)` or `y += dropout(x)` for `[rows, cols]`; its own gradient too, since a dropped number's is zero.
     ///
     /// # Panics
     /// If the lengths differ.
-    pub fn dropout(y: &mut [f32], x: &[f32], cols: usize, dropout: Dropout, into: Into) = dropout_body;
+    pub fn dropout(y: &mut [f32], x: &[f32], cols: usize, dropout: Dropout, into: Accumulate) = dropout_body;
 }
 
 #[inline(always)]
@@ -103,7 +103,7 @@ mod tests {
                     &what,
                 );
                 let p = Dropout::new(Key::new(4), 0.5, 11);
-                for (into, keep) in [(Into::Overwrite, 0.0), (Into::Add, 1.0)] {
+                for (into, keep) in [(Accumulate::Overwrite, 0.0), (Accumulate::Add, 1.0)] {
                     let mut got = y.clone();
                     dropout(isa, &mut got, &x, n, p, into);
                     let want: Vec<f64> =

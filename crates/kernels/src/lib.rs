@@ -45,7 +45,7 @@ pub use mat::{Mat, MatMut};
 pub use norm::{Norm, NormSaved, add_norm, add_norm_backward};
 pub use packed::{Packed, RowScratch, Rows, quantize_rows};
 pub use paged::{Paged, paged_attention};
-pub use products::{Into, PackedB, Products, Right, matmul};
+pub use products::{Accumulate, PackedB, Products, Right, matmul};
 pub use recurrent::{GruStep, gru_backward, gru_forward};
 pub use rng::{Dropout, Key};
 pub use softmax::{log_softmax_rows, softmax_rows};

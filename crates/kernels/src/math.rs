@@ -51,7 +51,7 @@ pub(crate) fn sigmoid<S: Simd>(s: S, x: S::F) -> S::F {
     s.div(one, s.add(one, exp(s, s.sub(s.zero(), x))))
 }
 
-/// The standard normal distribution `Φ(x)` and its density `φ(x)`, of which GELU and its slope are made.
+/// The standard normal distribution `Φ(x)` and its density `φ(x)`, of which GELU and its gradient are made.
 ///
 /// By Abramowitz and Stegun 7.1.26, whose error is below 1.5·10⁻⁷.
 #[inline(always)]

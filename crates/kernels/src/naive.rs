@@ -142,7 +142,7 @@ pub fn adam(
     (weight - rate * m_hat / (v_hat.sqrt() + epsilon), m, v)
 }
 
-/// `(f(x + h) − f(x − h)) / 2h` for each number of `x`: the slope that a backward pass must agree with.
+/// `(f(x + h) − f(x − h)) / 2h` for each number of `x`: the gradient that a backward pass must agree with.
 pub fn finite_differences(x: &[f64], h: f64, f: impl Fn(&[f64]) -> f64) -> Vec<f64> {
     let mut x = x.to_vec();
     (0..x.len())

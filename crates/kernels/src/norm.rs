@@ -1,6 +1,6 @@
 //! Layer normalisation, with the residual sum and the dropout that come before it in the paper's post-norm layers.
 
-use crate::Into;
+use crate::Accumulate;
 use crate::rng::Dropout;
 use crate::simd::loops::{self, Place, vectors};
 use crate::simd::{Simd, simd_kernel};
@@ -103,8 +103,8 @@ fn backward_body<S: Simd>(
     gamma: &[f32],
     (normalised, scale): (&[f32], &[f32]),
     dropout: Option<Dropout>,
-    (dx, into_x): (&mut [f32], Into),
-    mut branch: Option<(&mut [f32], Into)>,
+    (dx, into_x): (&mut [f32], Accumulate),
+    mut branch: Option<(&mut [f32], Accumulate)>,
     (d_gamma, d_beta): (&mut [f32], &mut [f32]),
 ) {
     let d = gamma.len();
@@ -130,7 +130,7 @@ fn backward_body<S: Simd>(
         vectors!(S, d, at => {
             let g = s.sub(s.mul(at.read(s, dy), at.read(s, gamma)), mean);
             let v = s.mul(scale, s.sub(g, s.mul(at.read(s, hat), mean_hat)));
-            let old = if into_x == Into::Add { at.read(s, dx) } else { s.zero() };
+            let old = if into_x == Accumulate::Add { at.read(s, dx) } else { s.zero() };
             at.write(s, dx, s.add(old, v));
             if let Some((df, into)) = &mut branch {
                 let df = &mut df[row.clone()];
@@ -138,20 +138,20 @@ fn backward_body<S: Simd>(
                     Some(dropout) => s.mul(v, dropout.row(s, r, d).at(s, at.index())),
                     None => v,
                 };
-                let old = if *into == Into::Add { at.read(s, df) } else { s.zero() };
+                let old = if *into == Accumulate::Add { at.read(s, df) } else { s.zero() };
                 at.write(s, df, s.add(old, v));
             }
         });
     }
 }
 simd_kernel! {
-    /// The slopes of [`add_norm`] by `x`, by the branch, by γ and by β; those of γ and β are added to what is there.
+    /// The gradients of [`add_norm`] by `x`, by the branch, by γ and by β; those of γ and β are added to what is there.
     ///
     /// # Panics
     /// If the lengths do not fit.
     pub fn add_norm_backward(
-        dy: &[f32], gamma: &[f32], saved: (&[f32], &[f32]), dropout: Option<Dropout>, dx: (&mut [f32], Into),
-        branch: Option<(&mut [f32], Into)>, d_norm: (&mut [f32], &mut [f32]),
+        dy: &[f32], gamma: &[f32], saved: (&[f32], &[f32]), dropout: Option<Dropout>, dx: (&mut [f32], Accumulate),
+        branch: Option<(&mut [f32], Accumulate)>, d_norm: (&mut [f32], &mut [f32]),
     ) = backward_body;
 }
 
@@ -199,18 +199,18 @@ mod tests {
                         &gamma,
                         (&hat, &scale),
                         dropout,
-                        (&mut dx, Into::Add),
-                        Some((&mut df, Into::Overwrite)),
+                        (&mut dx, Accumulate::Add),
+                        Some((&mut df, Accumulate::Overwrite)),
                         (&mut dg, &mut db),
                     );
                     if d == 1 {
-                        continue; // The variance of one number is 0: the slopes are 1/√ε times nothing.
+                        continue; // The variance of one number is 0: the gradients are 1/√ε times nothing.
                     }
                     let loss = |y: Vec<f64>| y.iter().zip(&dy).map(|(y, g)| y * f64::from(*g)).sum::<f64>();
                     let plus = |w: Vec<f64>| w.into_iter().map(|w| w + 1.0).collect::<Vec<_>>();
                     let h = 1e-6;
                     let by = |x: &[f64], f: &dyn Fn(&[f64]) -> f64| naive::finite_differences(x, h, f);
-                    let tolerance = 2e-3; // With two columns the variance can be near ε, and the slope large.
+                    let tolerance = 2e-3; // With two columns the variance can be near ε, and the gradient large.
                     assert_close(
                         &dx,
                         &plus(by(&wx, &|x| loss(twin(x, &wf, &wg, &wb, dropout)))),

@@ -111,9 +111,9 @@ fn backward_body<S: Simd>(
         let (dy, carry) = (dy.row(row), &mut carry[i * h..][..h]);
         vectors!(S, h, at => {
             let (reset, update, candidate) = (at.read(s, r), at.read(s, z), at.read(s, c));
-            let slope = s.add(at.read(s, dy), at.read(s, carry));
+            let grad = s.add(at.read(s, dy), at.read(s, carry));
             let by_candidate = s.mul(
-                s.mul(slope, s.sub(one, update)),
+                s.mul(grad, s.sub(one, update)),
                 s.sub(one, s.mul(candidate, candidate)),
             );
             let by_reset = s.mul(
@@ -121,10 +121,10 @@ fn backward_body<S: Simd>(
                 s.mul(reset, s.sub(one, reset)),
             );
             let by_update = s.mul(
-                s.mul(slope, s.sub(at.read(s, before), candidate)),
+                s.mul(grad, s.sub(at.read(s, before), candidate)),
                 s.mul(update, s.sub(one, update)),
             );
-            at.write(s, carry, s.mul(slope, update));
+            at.write(s, carry, s.mul(grad, update));
             at.write(s, d_r, by_reset);
             at.write(s, d_z, by_update);
             at.write(s, d_u, s.mul(by_candidate, reset));
@@ -135,8 +135,8 @@ fn backward_body<S: Simd>(
     }
 }
 simd_kernel! {
-    /// The way back over one step. `carry [k, h]` comes with the slope by the new state from later steps, and becomes that by the
-    /// state before, but for what goes through `U`: that is `d_gates · U`, with `d_gates [k, 3·h]` the slope by `U·h + b`. The slope by the
+    /// The way back over one step. `carry [k, h]` comes with the gradient with respect to the new state from later steps, and becomes that by the
+    /// state before, but for what goes through `U`: that is `d_gates · U`, with `d_gates [k, 3·h]` the gradient with respect to `U·h + b`. The gradient with respect to the
     /// rows of `x` is added to those of `dx`.
     ///
     /// # Panics
@@ -200,11 +200,11 @@ mod tests {
                     let x = widen(&case.x[row * 3 * h..][..3 * h]);
                     let u = widen(&case.from_state[i * 3 * h..][..3 * h]);
                     let before = widen(&case.state[i * h..][..h]);
-                    let slope: Vec<f64> = (0..h)
+                    let grad: Vec<f64> = (0..h)
                         .map(|j| f64::from(dy[row * h + j]) + f64::from(first_carry[i * h + j]))
                         .collect();
                     assert_close(&y[row * h..][..h], &naive::gru_step(&x, &u, &before), 1e-6, &what);
-                    let total = |y: Vec<f64>| y.iter().zip(&slope).map(|(y, slope)| y * slope).sum::<f64>();
+                    let total = |y: Vec<f64>| y.iter().zip(&grad).map(|(y, grad)| y * grad).sum::<f64>();
                     let by_x =
                         naive::finite_differences(&x, 1e-5, |x| total(naive::gru_step(x, &u, &before)));
                     let by_u =

@@ -309,7 +309,7 @@ pub fn loss<'w>(
     let total = tape.value(losses).data().iter().map(|&x| f64::from(x)).sum();
     if let Some(gradients) = gradients {
         tape.backward(weights, gradients, losses, &[]);
-        tape.clear_slopes();
+        tape.clear_grads();
     }
     Ok(total)
 }

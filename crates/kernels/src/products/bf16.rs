@@ -6,7 +6,7 @@ use super::panels::{Layout, Place, WIDE};
 use super::rounding::{STRETCH, pack, pack_rows};
 use crate::aligned::Aligned;
 use crate::mat::{Mat, MatMut};
-use crate::{Into, Isa};
+use crate::{Accumulate, Isa};
 
 /// How much of `k` is summed in registers before it is added to the output. Even, so that no pair is torn.
 pub(super) const DEPTH: usize = 512;
@@ -65,7 +65,14 @@ pub(super) fn pack_right<K: Kernel>(kernel: K, b: Mat<'_>, to: &mut Aligned<u32>
 }
 
 /// The product with `vdpbf16ps`.
-pub(super) fn in_hardware(isa: Isa, c: MatMut<'_>, a: Mat<'_>, b: Operand<'_>, into: Into, threads: usize) {
+pub(super) fn in_hardware(
+    isa: Isa,
+    c: MatMut<'_>,
+    a: Mat<'_>,
+    b: Operand<'_>,
+    into: Accumulate,
+    threads: usize,
+) {
     assert!(isa.has_bf16());
     #[cfg(target_arch = "x86_64")]
     product(x86::Avx512Bf16::new(isa), c, a, b, into, threads);
@@ -79,7 +86,7 @@ pub(super) fn product<K: Kernel>(
     c: MatMut<'_>,
     a: Mat<'_>,
     b: Operand<'_>,
-    into: Into,
+    into: Accumulate,
     threads: usize,
 ) {
     over_rows((c, a, b), into, TALL, threads, &|c, a| {
@@ -95,7 +102,7 @@ fn blocks<K: Kernel, const BY_ROWS: bool>(
     mut c: MatMut<'_>,
     a: Mat<'_>,
     b: Operand<'_>,
-    into: Into,
+    into: Accumulate,
 ) {
     let (m, n, k) = (a.rows, c.cols, a.cols);
     // Words from one row to the next, or from one pair to the next.
@@ -135,7 +142,7 @@ fn blocks<K: Kernel, const BY_ROWS: bool>(
                         (0..wide).step_by(COLUMNS).zip(panels.chunks_exact(pairs * COLUMNS))
                     {
                         let extent = (ROWS.min(tall - row), COLUMNS.min(wide - column));
-                        let add = into == Into::Add || start > 0;
+                        let add = into == Accumulate::Add || start > 0;
                         let place = Place::within(&mut c, (top + row, first + column), extent, add);
                         let (left, right) = ((left.as_ptr(), stride(depth)), right.as_ptr());
                         // SAFETY: the panels are whole ones, and the place is inside C, a `&mut` view.

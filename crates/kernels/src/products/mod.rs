@@ -22,7 +22,7 @@ use rounding::rounded;
 
 /// What a product does to what was in its output before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Into {
+pub enum Accumulate {
     /// `C = A·B`
     Overwrite,
     /// `C += A·B`
@@ -110,8 +110,8 @@ impl Products {
         self,
         c: MatMut<'_>,
         a: Mat<'_>,
-        b: impl std::convert::Into<Right<'b>>,
-        into: Into,
+        b: impl Into<Right<'b>>,
+        into: Accumulate,
         threads: usize,
     ) {
         let Right { operand: b, prepared } = b.into();
@@ -139,7 +139,7 @@ impl Products {
 }
 
 /// [`Products::matmul`] in f32.
-pub fn matmul(isa: Isa, c: MatMut<'_>, a: Mat<'_>, b: Mat<'_>, into: Into, threads: usize) {
+pub fn matmul(isa: Isa, c: MatMut<'_>, a: Mat<'_>, b: Mat<'_>, into: Accumulate, threads: usize) {
     Products::f32(isa).matmul(c, a, b, into, threads);
 }
 
@@ -147,7 +147,7 @@ pub fn matmul(isa: Isa, c: MatMut<'_>, a: Mat<'_>, b: Mat<'_>, into: Into, threa
 ///
 /// # Panics
 /// If the shapes do not fit.
-fn is_done(c: &mut MatMut<'_>, a: Mat<'_>, b: Operand<'_>, into: Into) -> bool {
+fn is_done(c: &mut MatMut<'_>, a: Mat<'_>, b: Operand<'_>, into: Accumulate) -> bool {
     let ((m, k), (rows, n)) = ((a.rows, a.cols), b.shape());
     assert!(
         rows == k && c.rows == m && c.cols == n,
@@ -159,7 +159,7 @@ fn is_done(c: &mut MatMut<'_>, a: Mat<'_>, b: Operand<'_>, into: Into) -> bool {
     if let Operand::Matrix(b) = b {
         assert!(b.is_within());
     }
-    if k == 0 && into == Into::Overwrite {
+    if k == 0 && into == Accumulate::Overwrite {
         c.fill(0.0);
     }
     m == 0 || n == 0 || k == 0
@@ -171,7 +171,7 @@ fn is_done(c: &mut MatMut<'_>, a: Mat<'_>, b: Operand<'_>, into: Into) -> bool {
 /// If the shapes do not fit.
 fn over_rows(
     (mut c, a, b): (MatMut<'_>, Mat<'_>, Operand<'_>),
-    into: Into,
+    into: Accumulate,
     least: usize,
     threads: usize,
     run: &(impl Fn(MatMut<'_>, Mat<'_>) + Sync),

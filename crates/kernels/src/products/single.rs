@@ -9,7 +9,7 @@ use super::panels::{Layout, Place, WIDE};
 use crate::aligned::Aligned;
 use crate::mat::{Mat, MatMut};
 use crate::simd::{Simd, lanes, simd_kernel};
-use crate::{Into, Isa};
+use crate::{Accumulate, Isa};
 use std::cell::Cell;
 
 /// How much of `k` is summed in registers before it is added to the output: a panel of it takes half of a first-level cache.
@@ -48,7 +48,7 @@ pub(super) fn pack_right(isa: Isa, b: Mat<'_>, to: &mut Aligned<u32>) {
 }
 
 /// The product, split over threads.
-pub(super) fn product(isa: Isa, c: MatMut<'_>, a: Mat<'_>, b: Operand<'_>, into: Into, threads: usize) {
+pub(super) fn product(isa: Isa, c: MatMut<'_>, a: Mat<'_>, b: Operand<'_>, into: Accumulate, threads: usize) {
     over_rows((c, a, b), into, TALL, threads, &|c, a| {
         let mut room = ROOM.take().unwrap_or_else(|| Room {
             right: Aligned::zeros(DEPTH * WIDE),
@@ -71,7 +71,7 @@ fn floats_mut(words: &mut [u32]) -> &mut [f32] {
 }
 
 #[inline(always)]
-fn body<S: Simd>(s: S, c: MatMut<'_>, a: Mat<'_>, b: Operand<'_>, into: Into, room: &mut Room) {
+fn body<S: Simd>(s: S, c: MatMut<'_>, a: Mat<'_>, b: Operand<'_>, into: Accumulate, room: &mut Room) {
     match S::TILE_ROWS {
         3 => blocks::<S, 3>(s, c, a, b, into, room),
         6 => blocks::<S, 6>(s, c, a, b, into, room),
@@ -79,7 +79,7 @@ fn body<S: Simd>(s: S, c: MatMut<'_>, a: Mat<'_>, b: Operand<'_>, into: Into, ro
     }
 }
 simd_kernel! {
-    fn by_one_thread(c: MatMut<'_>, a: Mat<'_>, b: Operand<'_>, into: Into, room: &mut Room) = body;
+    fn by_one_thread(c: MatMut<'_>, a: Mat<'_>, b: Operand<'_>, into: Accumulate, room: &mut Room) = body;
 }
 
 /// The product in tiles of `R` rows.
@@ -89,7 +89,7 @@ fn blocks<S: Simd, const R: usize>(
     mut c: MatMut<'_>,
     a: Mat<'_>,
     b: Operand<'_>,
-    into: Into,
+    into: Accumulate,
     room: &mut Room,
 ) {
     const { assert!(TALL.is_multiple_of(R)) }
@@ -119,7 +119,7 @@ fn blocks<S: Simd, const R: usize>(
                 for (column, panel) in (0..wide).step_by(columns).zip(panels.chunks_exact(columns * depth)) {
                     for row in (0..tall).step_by(R) {
                         let size = (R.min(tall - row), columns.min(wide - column));
-                        let add = into == Into::Add || start > 0;
+                        let add = into == Accumulate::Add || start > 0;
                         let place = Place::within(&mut c, (top + row, first + column), size, add);
                         let left = a.data.as_ptr().wrapping_add(row * a.row_stride);
                         if row < direct && column == 0 {
@@ -315,7 +315,7 @@ mod tests {
                 let (a, at) = (Mat::new(&a, m, k), Mat::new(&at, k, m).t());
                 let (b, bt) = (Mat::new(&b, k, n), Mat::new(&bt, n, k).t());
                 for (a, b, form) in [(a, b, "nn"), (a, bt, "nt"), (at, b, "tn"), (at, bt, "tt")] {
-                    for (into, want) in [(Into::Overwrite, &want), (Into::Add, &plus)] {
+                    for (into, want) in [(Accumulate::Overwrite, &want), (Accumulate::Add, &plus)] {
                         let mut c = old.clone();
                         matmul(isa, MatMut::new(&mut c, m, n), a, b, into, 1);
                         // Each of k products of at most 4 is rounded to 24 bits when it is added.
@@ -338,7 +338,7 @@ mod tests {
             (0..7 * 13).map(|i| (0..10).map(|p| at(left, i / 13, p) * at(right, p, i % 13)).sum()).collect();
         for isa in Isa::available() {
             let mut c = vec![0.0; 7 * 13];
-            matmul(isa, MatMut::new(&mut c, 7, 13), left, right, Into::Overwrite, 1);
+            matmul(isa, MatMut::new(&mut c, 7, 13), left, right, Accumulate::Overwrite, 1);
             assert_close(&c, &want, 1e-5, &format!("{isa}"));
         }
     }
@@ -358,7 +358,7 @@ mod tests {
                         MatMut::new(&mut c, rows.len(), n),
                         a,
                         Mat::new(&b, k, n),
-                        Into::Overwrite,
+                        Accumulate::Overwrite,
                         threads,
                     );
                     c
@@ -384,7 +384,7 @@ mod tests {
                 MatMut::new(&mut c, m, n),
                 Mat::new(&a, m, k),
                 Mat::new(&b, k, n),
-                Into::Overwrite,
+                Accumulate::Overwrite,
                 1,
             );
             for (i, x) in c.iter().enumerate() {

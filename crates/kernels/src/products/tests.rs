@@ -55,7 +55,7 @@ impl Kernel for Model {
     }
 }
 
-type Product = fn(MatMut<'_>, Mat<'_>, Mat<'_>, Into, usize);
+type Product = fn(MatMut<'_>, Mat<'_>, Mat<'_>, Accumulate, usize);
 
 /// Everything that multiplies in the order of the instruction: the model, and the instruction where there is one.
 fn kernels() -> Vec<(&'static str, Product)> {
@@ -128,7 +128,7 @@ fn every_transposition_agrees_with_the_naive_twin() {
                     let want = naive::product(&widen(&rounded(&a)), &widen(&rounded(&b)), m, n, k);
                     let plus: Vec<f64> = want.iter().zip(&old).map(|(w, o)| w + f64::from(*o)).collect();
                     in_every_form((m, n, k), &a, &b, |form, a, b| {
-                        for (into, want) in [(Into::Overwrite, &want), (Into::Add, &plus)] {
+                        for (into, want) in [(Accumulate::Overwrite, &want), (Accumulate::Add, &plus)] {
                             let mut c = old.clone();
                             product(MatMut::new(&mut c, m, n), a, b, into, 1);
                             // No more than 33 products of at most 4, each rounded to 24 bits when it is added.
@@ -154,9 +154,9 @@ fn sums_beyond_a_block_are_exact_where_they_can_be() {
         for (name, product) in every_way() {
             in_every_form((m, n, k), &a, &b, |form, a, b| {
                 let mut c = vec![f32::NAN; m * n];
-                product(MatMut::new(&mut c, m, n), a, b, Into::Overwrite, 1);
+                product(MatMut::new(&mut c, m, n), a, b, Accumulate::Overwrite, 1);
                 assert_eq!(c, want, "{name} {form} {m}×{n}×{k}");
-                product(MatMut::new(&mut c, m, n), a, b, Into::Add, 1);
+                product(MatMut::new(&mut c, m, n), a, b, Accumulate::Add, 1);
                 assert!(c.iter().zip(&want).all(|(c, w)| *c == 2.0 * w), "{name} {form} {m}×{n}×{k} added");
             });
         }
@@ -170,11 +170,11 @@ fn parts_of_matrices_are_multiplied_and_written_in_place() {
     let packed: Vec<f32> = (0..4).flat_map(|r| x.row(r).to_vec()).collect();
     for (name, product) in every_way() {
         let mut want = vec![0.0; 4 * 7];
-        product(MatMut::new(&mut want, 4, 7), Mat::new(&packed, 4, 20), w, Into::Overwrite, 1);
+        product(MatMut::new(&mut want, 4, 7), Mat::new(&packed, 4, 20), w, Accumulate::Overwrite, 1);
         let mut got = vec![9.0; 4 * 10];
         let (_, to) = MatMut::new(&mut got, 4, 10).split_columns(2);
         let (to, _) = to.split_columns(7);
-        product(to, x, w, Into::Overwrite, 1);
+        product(to, x, w, Accumulate::Overwrite, 1);
         for (r, row) in got.chunks(10).enumerate() {
             assert_eq!(row[2..9], want[r * 7..][..7], "{name}");
             assert_eq!((row[0], row[1], row[9]), (9.0, 9.0, 9.0), "{name}: beside the part");
@@ -190,7 +190,13 @@ fn a_row_does_not_depend_on_the_others_nor_on_the_threads() {
         let run = |rows: std::ops::Range<usize>, threads| {
             let mut c = vec![0.0; rows.len() * n];
             let a = Mat::new(&a, m, k).rows_from(rows.start, rows.len());
-            product(MatMut::new(&mut c, rows.len(), n), a, Mat::new(&b, k, n), Into::Overwrite, threads);
+            product(
+                MatMut::new(&mut c, rows.len(), n),
+                a,
+                Mat::new(&b, k, n),
+                Accumulate::Overwrite,
+                threads,
+            );
             c
         };
         let all = run(0..m, 1);
@@ -209,7 +215,13 @@ fn what_is_not_finite_stays_in_its_row_and_column_and_denormals_are_zero() {
             a[12 * k + 39] = bad;
             b[3 * n + 33] = bad;
             let mut c = vec![0.0; m * n];
-            product(MatMut::new(&mut c, m, n), Mat::new(&a, m, k), Mat::new(&b, k, n), Into::Overwrite, 1);
+            product(
+                MatMut::new(&mut c, m, n),
+                Mat::new(&a, m, k),
+                Mat::new(&b, k, n),
+                Accumulate::Overwrite,
+                1,
+            );
             for (i, x) in c.iter().enumerate() {
                 let touched = i / n == 12 || i % n == 33;
                 assert!(
@@ -229,7 +241,7 @@ fn what_is_not_finite_stays_in_its_row_and_column_and_denormals_are_zero() {
                 MatMut::new(&mut c, 1, 1),
                 Mat::new(&[x], 1, 1),
                 Mat::new(&[y], 1, 1),
-                Into::Overwrite,
+                Accumulate::Overwrite,
                 1,
             );
             assert_eq!(c, [0.0], "{name} {x:e} {y:e}");
@@ -267,7 +279,7 @@ fn a_prepared_operand_gives_the_bits_of_the_matrix() {
             for (first, rows, start, cols) in parts(k, n) {
                 let (a, b) = (a.columns(first, rows), b.rows_from(first, rows).columns(start, cols));
                 let packed = packed.columns(start, cols).rows_from(first, rows);
-                for into in [Into::Overwrite, Into::Add] {
+                for into in [Accumulate::Overwrite, Accumulate::Add] {
                     let [want, got] = [Operand::Matrix(b), Operand::Packed(packed)].map(|b| {
                         let mut c = old[..m * cols].to_vec();
                         product(Model, MatMut::new(&mut c, m, cols), a, b, into, 1);
@@ -284,8 +296,8 @@ fn a_prepared_operand_gives_the_bits_of_the_matrix() {
                     let (a, b) = (a.columns(first, rows), b.rows_from(first, rows).columns(start, cols));
                     let part = prepared.whole().rows_from(first, rows).columns(start, cols);
                     let [mut want, mut got] = [(); 2].map(|()| old[..m * cols].to_vec());
-                    products.matmul(MatMut::new(&mut want, m, cols), a, b, Into::Add, 1);
-                    products.matmul(MatMut::new(&mut got, m, cols), a, part, Into::Add, 2);
+                    products.matmul(MatMut::new(&mut want, m, cols), a, b, Accumulate::Add, 1);
+                    products.matmul(MatMut::new(&mut got, m, cols), a, part, Accumulate::Add, 2);
                     assert_eq!(got, want, "{} {form} {m}×{n}×{k}", products.name());
                 }
             }
@@ -305,7 +317,7 @@ fn an_operand_prepared_for_other_products_is_refused() {
     let mut prepared = PackedB::default();
     Products::f32(Isa::best()).prepare(x, &mut prepared);
     let products = Products::bf16_in_software(Isa::best());
-    products.matmul(MatMut::new(&mut [0.0], 1, 1), x, prepared.whole(), Into::Add, 1);
+    products.matmul(MatMut::new(&mut [0.0], 1, 1), x, prepared.whole(), Accumulate::Add, 1);
 }
 
 #[test]
@@ -331,7 +343,7 @@ fn the_instruction_and_its_model_give_the_same_bits() {
                 MatMut::new(&mut c, m, n),
                 Mat::new(&a, m, k),
                 Mat::new(&b, k, n),
-                Into::Overwrite,
+                Accumulate::Overwrite,
                 1,
             );
             c
@@ -356,5 +368,5 @@ fn shapes_that_do_not_fit_are_named() {
     let x = [0.0; 6];
     let mut c = [0.0; 6];
     let x = Mat::new(&x, 2, 3);
-    product(Model, MatMut::new(&mut c, 2, 3), x, Operand::Matrix(x), Into::Add, 1);
+    product(Model, MatMut::new(&mut c, 2, 3), x, Operand::Matrix(x), Accumulate::Add, 1);
 }

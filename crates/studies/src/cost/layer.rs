@@ -108,7 +108,7 @@ pub(super) fn time(setup: &Setup<'_>, kind: Kind, part: Part, n: usize, d: usize
         let start = Instant::now();
         tape.backward(&work.weights, &mut gradients, y, &slope);
         best.backward = best.backward.min(start.elapsed().as_secs_f64());
-        tape.clear_slopes();
+        tape.clear_grads();
         runs += 1;
     }
     Ok(best)

@@ -82,10 +82,10 @@ pub(crate) fn fit<E: Sync + Send>(
             let mut pass = Pass { tape: &mut replica.tape, weights: &weights, gradients, heads, scale };
             let losses = loss(&mut pass, &examples);
             let values = replica.tape.value(losses).data();
-            let (total, slope) =
+            let (total, grad) =
                 (values.iter().map(|&x| f64::from(x)).sum::<f64>(), vec![scale; values.len()]);
-            replica.tape.backward(&weights, &mut replica.gradients, losses, &slope);
-            replica.tape.clear_slopes();
+            replica.tape.backward(&weights, &mut replica.gradients, losses, &grad);
+            replica.tape.clear_grads();
             total
         };
         let total = over_replicas(&mut replicas, run);

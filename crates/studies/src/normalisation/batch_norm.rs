@@ -183,7 +183,7 @@ mod tests {
             let y = tape.push(&weights, None, op);
             let mut gradients = vec![0.0; 2 * D];
             tape.backward(&weights, &mut gradients, y, &c);
-            let dx = tape.slope(var).unwrap().to_vec();
+            let dx = tape.grad(var).unwrap().to_vec();
 
             let wide = |x: &[f32]| x.iter().map(|x| f64::from(*x)).collect::<Vec<f64>>();
             let (x, weights, c) = (wide(&x), wide(&weights), wide(&c));

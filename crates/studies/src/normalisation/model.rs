@@ -217,7 +217,7 @@ impl Model {
         let pass = Pass { out, losses: tape.value(losses).data().to_vec(), seen };
         if let Some(gradients) = gradients {
             tape.backward(weights, gradients, losses, &[]);
-            tape.clear_slopes();
+            tape.clear_grads();
         }
         Ok(pass)
     }

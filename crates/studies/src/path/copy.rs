@@ -171,7 +171,7 @@ impl Learner {
         let losses = self.tape.push(&self.weights, Some(&mut self.gradients), loss);
         let total: f32 = self.tape.value(losses).data().iter().sum();
         self.tape.backward(&self.weights, &mut self.gradients, losses, &[]);
-        self.tape.clear_slopes();
+        self.tape.clear_grads();
         let adam = Adam { rate, betas: (0.9, 0.98), epsilon: 1e-9, step, gradient_scale: 1.0 };
         let (first, second) = &mut self.moments;
         adam_step(self.tape.isa(), adam, &mut self.weights, first, second, &self.gradients);

@@ -3,7 +3,7 @@
 use super::Weights;
 use super::ops::RecurrentScratch;
 use regard_core::model::Param;
-use regard_kernels::{Into, Isa, Mat, Products, Scratch};
+use regard_kernels::{Accumulate, Isa, Mat, Products, Scratch};
 
 /// A `[rows, cols]` value on the tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub trait Op: Send {
     /// Fills `y`, the output, and `saved`; what they hold before is arbitrary.
     fn forward(&mut self, cx: &mut Forward<'_>, y: &mut [f32], saved: &mut [f32]);
 
-    /// Given `dy`, the slope of the loss by the output, adds the slopes by inputs and parameters to theirs. `dy` is free to be
+    /// Given `dy`, the gradient of the loss by the output, adds the gradients with respect to inputs and parameters to theirs. `dy` is free to be
     /// overwritten.
     fn backward(&self, cx: &mut Backward<'_>, y: &[f32], saved: &[f32], dy: &mut [f32]);
 }
@@ -112,7 +112,7 @@ pub struct Backward<'a> {
     /// Reused memory.
     pub scratch: &'a mut Workspace,
     values: &'a [Slot],
-    slopes: &'a mut [Option<Vec<f32>>],
+    grads: &'a mut [Option<Vec<f32>>],
     pool: &'a mut Pool,
 }
 
@@ -133,26 +133,26 @@ impl<'a> Backward<'a> {
         &mut self.gradients[param.range()]
     }
 
-    /// Takes the slope by an input, to write to (if it is the first) or to add to; it must be [given back](Self::put).
-    pub fn take(&mut self, var: Var) -> (Vec<f32>, Into) {
-        match self.slopes[var.0].take() {
-            Some(slope) => (slope, Into::Add),
-            None => (self.pool.take(self.values[var.0].get().len()), Into::Overwrite),
+    /// Takes the gradient with respect to an input, to write to (if it is the first) or to add to; it must be [given back](Self::put).
+    pub fn take(&mut self, var: Var) -> (Vec<f32>, Accumulate) {
+        match self.grads[var.0].take() {
+            Some(grad) => (grad, Accumulate::Add),
+            None => (self.pool.take(self.values[var.0].get().len()), Accumulate::Overwrite),
         }
     }
 
     /// The same with zeros in place of nothing, for those that can only add.
     pub fn take_zeroed(&mut self, var: Var) -> Vec<f32> {
-        let (mut slope, into) = self.take(var);
-        if into == Into::Overwrite {
-            slope.fill(0.0);
+        let (mut grad, into) = self.take(var);
+        if into == Accumulate::Overwrite {
+            grad.fill(0.0);
         }
-        slope
+        grad
     }
 
     /// Gives back what [`take`](Self::take) gave.
-    pub fn put(&mut self, var: Var, slope: Vec<f32>) {
-        self.slopes[var.0] = Some(slope);
+    pub fn put(&mut self, var: Var, grad: Vec<f32>) {
+        self.grads[var.0] = Some(grad);
     }
 }
 
@@ -195,7 +195,7 @@ pub struct Tape {
     /// How many nodes there were at each mark.
     marks: Vec<usize>,
     watch: Option<Watch>,
-    slopes: Vec<Option<Vec<f32>>>,
+    grads: Vec<Option<Vec<f32>>>,
     pool: Pool,
     workspace: Workspace,
 }
@@ -222,7 +222,7 @@ impl Tape {
             nodes: Vec::new(),
             marks: Vec::new(),
             watch: None,
-            slopes: Vec::new(),
+            grads: Vec::new(),
             pool: Pool::default(),
             workspace: Workspace::default(),
         }
@@ -307,7 +307,7 @@ impl Tape {
         Mat::new(slot.get(), slot.rows, slot.cols)
     }
 
-    /// Walks back from `last`, whose slope is `dy` (an empty one for a loss, which knows its own), and adds the slopes by all
+    /// Walks back from `last`, whose gradient is `dy` (an empty one for a loss, which knows its own), and adds the gradients with respect to all
     /// weights to `gradients`.
     ///
     /// # Panics
@@ -320,14 +320,14 @@ impl Tape {
         dy: &[f32],
     ) {
         let weights = weights.into();
-        self.slopes.resize_with(self.values.len(), || None);
+        self.grads.resize_with(self.values.len(), || None);
         let mut first = self.pool.take(self.values[last.0].get().len());
         if dy.is_empty() {
             first.fill(1.0);
         } else {
             first.copy_from_slice(dy);
         }
-        self.slopes[last.0] = Some(first);
+        self.grads[last.0] = Some(first);
         let mut marks = self.marks.iter().copied().enumerate().rev().peekable();
         let watch = &mut self.watch;
         let mut passed = |node: usize, gradients: &[f32]| {
@@ -338,7 +338,7 @@ impl Tape {
         for (i, node) in self.nodes.iter().enumerate().rev() {
             passed(i + 1, gradients);
             // Nothing that was computed later depends on it: it does not touch the loss.
-            let Some(mut dy) = self.slopes[node.output.0].take() else { continue };
+            let Some(mut dy) = self.grads[node.output.0].take() else { continue };
             let mut cx = Backward {
                 isa: self.products.isa(),
                 products: self.products,
@@ -347,7 +347,7 @@ impl Tape {
                 gradients,
                 scratch: &mut self.workspace,
                 values: &self.values,
-                slopes: &mut self.slopes,
+                grads: &mut self.grads,
                 pool: &mut self.pool,
             };
             let (y, saved) = (self.values[node.output.0].get(), self.values[node.saved].get());
@@ -357,16 +357,16 @@ impl Tape {
         passed(0, gradients);
     }
 
-    /// The slope by an input value after [`backward`](Self::backward), if it has one.
-    pub fn slope(&self, var: Var) -> Option<&[f32]> {
-        self.slopes[var.0].as_deref()
+    /// The gradient with respect to an input value after [`backward`](Self::backward), if it has one.
+    pub fn grad(&self, var: Var) -> Option<&[f32]> {
+        self.grads[var.0].as_deref()
     }
 
-    /// Gives the slopes by input values back to the pool.
-    pub fn clear_slopes(&mut self) {
-        for slope in &mut self.slopes {
-            if let Some(slope) = slope.take() {
-                self.pool.give(slope);
+    /// Gives the gradients with respect to input values back to the pool.
+    pub fn clear_grads(&mut self) {
+        for grad in &mut self.grads {
+            if let Some(grad) = grad.take() {
+                self.pool.give(grad);
             }
         }
     }

@@ -94,12 +94,12 @@ fn the_decoders_first_row_does_not_decide() {
 fn cross_attention_along_the_diagonal_also_between_unequal_lengths() {
     let said: Vec<&str> = "▁1 ▁2 ▁3 ▁4 ▁5 ▁6 ▁7 ▁8 ▁9 ▁10 ▁11 ▁12 ▁13 </s>".split(' ').collect();
     let m = said.len();
-    let slope = (N - 1) as f64 / (m - 1) as f64;
+    let grad = (N - 1) as f64 / (m - 1) as f64;
     let cross = |picks: &dyn Fn(usize, usize) -> bool| {
         let weights = weights(m, N, picks, 0.9, false);
         describe_head(AttentionKind::Cross, &weights, &said, &SENTENCE).unwrap().pattern
     };
-    let at = |i: usize| (i as f64 * slope).round() as usize;
+    let at = |i: usize| (i as f64 * grad).round() as usize;
     assert_eq!(cross(&|i, j| j == at(i)), HeadPattern::Aligned);
     assert_eq!(cross(&|i, j| j + 2 == at(i)), HeadPattern::Aligned);
     assert_eq!(cross(&|_, j| j == N - 1), HeadPattern::End);

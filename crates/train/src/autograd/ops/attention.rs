@@ -85,8 +85,8 @@ impl Op for SelfAttention {
 
     fn backward(&self, cx: &mut Backward<'_>, y: &[f32], saved: &[f32], dy: &mut [f32]) {
         let qkv = cx.value(self.qkv);
-        let mut slope = cx.take_zeroed(self.qkv);
-        let (dq, rest) = MatMut::new(&mut slope, qkv.rows(), qkv.cols()).split_columns(self.shape.keys());
+        let mut grad = cx.take_zeroed(self.qkv);
+        let (dq, rest) = MatMut::new(&mut grad, qkv.rows(), qkv.cols()).split_columns(self.shape.keys());
         let (dk, dv) = rest.split_columns(self.shape.keys());
         let (rows, cols) = (qkv.rows(), self.shape.values());
         let outputs = (Mat::new(y, rows, cols), Mat::new(dy, rows, cols), saved);
@@ -94,7 +94,7 @@ impl Op for SelfAttention {
         let d_table = self.relative.map(|r| &mut cx.gradients[r.table.range()]);
         let scratch = &mut cx.scratch.attention;
         attention_backward(cx.isa, &shape, self.split(qkv), outputs, (dq, dk, dv), d_table, scratch);
-        cx.put(self.qkv, slope);
+        cx.put(self.qkv, grad);
     }
 }
 
@@ -138,14 +138,14 @@ impl Op for CrossAttention {
     fn backward(&self, cx: &mut Backward<'_>, y: &[f32], saved: &[f32], dy: &mut [f32]) {
         let (q, kv) = (cx.value(self.q), cx.value(self.kv));
         let (k, v) = (kv.columns(0, self.shape.keys()), kv.columns(self.shape.keys(), self.shape.values()));
-        let (mut slope_q, mut slope_kv) = (cx.take_zeroed(self.q), cx.take_zeroed(self.kv));
-        let dq = MatMut::new(&mut slope_q, q.rows(), q.cols());
-        let (dk, dv) = MatMut::new(&mut slope_kv, kv.rows(), kv.cols()).split_columns(self.shape.keys());
+        let (mut grad_q, mut grad_kv) = (cx.take_zeroed(self.q), cx.take_zeroed(self.kv));
+        let dq = MatMut::new(&mut grad_q, q.rows(), q.cols());
+        let (dk, dv) = MatMut::new(&mut grad_kv, kv.rows(), kv.cols()).split_columns(self.shape.keys());
         let (rows, cols) = (q.rows(), self.shape.values());
         let outputs = (Mat::new(y, rows, cols), Mat::new(dy, rows, cols), saved);
         let scratch = &mut cx.scratch.attention;
         attention_backward(cx.isa, &self.kernel(), (q, k, v), outputs, (dq, dk, dv), None, scratch);
-        cx.put(self.q, slope_q);
-        cx.put(self.kv, slope_kv);
+        cx.put(self.q, grad_q);
+        cx.put(self.kv, grad_kv);
     }
 }

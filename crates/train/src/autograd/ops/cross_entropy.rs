@@ -1,7 +1,9 @@
 //! The loss: logits, label-smoothed cross-entropy and its gradient, which never exist as a whole.
 
 use crate::autograd::{Backward, Forward, Op, Param, Var};
-use regard_kernels::{BlockStatistics, Into, Mat, MatMut, Right, logits_to_exponentials, logits_to_gradient};
+use regard_kernels::{
+    Accumulate, BlockStatistics, Mat, MatMut, Right, logits_to_exponentials, logits_to_gradient,
+};
 use std::sync::Arc;
 
 /// Words of the vocabulary in a block, whose logits are used while they are in cache. Tables can be made ready in such blocks.
@@ -14,7 +16,7 @@ const ROWS: usize = 192;
 /// Cross-entropy of `softmax(x·Eᵀ + b)` against the targets, with label smoothing; `x [m, d]`, `E [v, d]`.
 ///
 /// The output is the loss of each row. The gradient is made on the way forward, because the logits are gone afterwards: it
-/// is that of `scale · Σ` of the rows, whatever slope the output is given.
+/// is that of `scale · Σ` of the rows, whatever gradient the output is given.
 #[derive(Debug)]
 pub struct CrossEntropy {
     /// x
@@ -47,7 +49,7 @@ impl Op for CrossEntropy {
         (cx.value(self.x).rows(), 1)
     }
 
-    /// The slope by `x`.
+    /// The gradient with respect to `x`.
     fn saves(&self, cx: &Forward<'_>) -> usize {
         let x = cx.value(self.x);
         if cx.gradients.is_some() { x.rows() * x.cols() } else { 0 }
@@ -78,7 +80,7 @@ impl Op for CrossEntropy {
             for (block, (start, width)) in blocks(words).enumerate() {
                 let to = &mut logits[start * rows..][..rows * width];
                 let e = columns.columns(start, width);
-                cx.products.matmul(MatMut::new(to, rows, width), x, e, Into::Overwrite, cx.threads);
+                cx.products.matmul(MatMut::new(to, rows, width), x, e, Accumulate::Overwrite, cx.threads);
                 if let Some(bias) = &self.bias {
                     let bias = &bias[start..start + width];
                     to.chunks_exact_mut(width).for_each(|row| regard_kernels::add(cx.isa, row, bias));
@@ -109,23 +111,23 @@ impl Op for CrossEntropy {
             let Some(gradients) = cx.gradients.as_deref_mut() else { continue };
             let dx = &mut saved[first * d..][..rows * d];
             for (block, (start, width)) in blocks(words).enumerate() {
-                let slope = &mut logits[start * rows..][..rows * width];
+                let grad = &mut logits[start * rows..][..rows * width];
                 for r in 0..rows {
                     factors[r] = self.scale * (statistics[block * group + r].top - log_sums[r]).exp();
                 }
-                let to = MatMut::new(slope, rows, width);
+                let to = MatMut::new(grad, rows, width);
                 logits_to_gradient(cx.isa, to, &factors[..rows], self.scale * even);
                 for (r, &target) in targets.iter().enumerate() {
                     if (start..start + width).contains(&(target as usize)) {
-                        slope[r * width + target as usize - start] -= self.scale * (1.0 - self.smoothing);
+                        grad[r * width + target as usize - start] -= self.scale * (1.0 - self.smoothing);
                     }
                 }
-                let slope = Mat::new(slope, rows, width);
+                let grad = Mat::new(grad, rows, width);
                 let e = table.rows_from(start, width);
-                let into = if block == 0 { Into::Overwrite } else { Into::Add };
-                cx.products.matmul(MatMut::new(dx, rows, d), slope, e, into, cx.threads);
+                let into = if block == 0 { Accumulate::Overwrite } else { Accumulate::Add };
+                cx.products.matmul(MatMut::new(dx, rows, d), grad, e, into, cx.threads);
                 let de = &mut gradients[self.table.range()][start * d..][..width * d];
-                cx.products.matmul(MatMut::new(de, width, d), slope.t(), x, Into::Add, cx.threads);
+                cx.products.matmul(MatMut::new(de, width, d), grad.t(), x, Accumulate::Add, cx.threads);
             }
         }
         cx.scratch.logits = logits;
@@ -134,8 +136,8 @@ impl Op for CrossEntropy {
     fn backward(&self, cx: &mut Backward<'_>, _: &[f32], saved: &[f32], _: &mut [f32]) {
         let (mut dx, into) = cx.take(self.x);
         match into {
-            Into::Overwrite => dx.copy_from_slice(saved),
-            Into::Add => regard_kernels::add(cx.isa, &mut dx, saved),
+            Accumulate::Overwrite => dx.copy_from_slice(saved),
+            Accumulate::Add => regard_kernels::add(cx.isa, &mut dx, saved),
         }
         cx.put(self.x, dx);
     }

@@ -1,7 +1,7 @@
 //! `y = dropout(activation(x·Wᵀ + b))`
 
 use crate::autograd::{Backward, Forward, Op, Param, Var};
-use regard_kernels::{Activation, Dropout, Into, Mat, MatMut, activate, activate_backward};
+use regard_kernels::{Accumulate, Activation, Dropout, Mat, MatMut, activate, activate_backward};
 
 /// A linear layer with its activation and dropout: `x [rows, in]`, `W [out, in]`, `b [out]`, `y [rows, out]`.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Op for Linear {
         let x = cx.value(self.x);
         let to = MatMut::new(y, x.rows(), self.bias.len);
         let weight = cx.weights.right_transposed(self.weight, self.matrix());
-        cx.products.matmul(to, x, weight, Into::Overwrite, cx.threads);
+        cx.products.matmul(to, x, weight, Accumulate::Overwrite, cx.threads);
         let before = self.activation.needs_input().then_some(saved);
         activate(cx.isa, y, cx.weight(self.bias), self.activation, self.dropout, before);
     }
@@ -53,7 +53,7 @@ impl Op for Linear {
         let x = cx.value(self.x);
         let dz = Mat::new(dy, x.rows(), self.bias.len);
         let dw = MatMut::new(&mut cx.gradients[self.weight.range()], dz.cols(), x.cols());
-        cx.products.matmul(dw, dz.t(), x, Into::Add, cx.threads);
+        cx.products.matmul(dw, dz.t(), x, Accumulate::Add, cx.threads);
         let (mut dx, into) = cx.take(self.x);
         let to = MatMut::new(&mut dx, x.rows(), x.cols());
         let weight = cx.weights.right(self.weight, self.matrix());

@@ -1,7 +1,7 @@
 //! The loss of pointing at a token: which of the tokens of a text is meant.
 
 use crate::autograd::{Backward, Forward, Op, Var};
-use regard_kernels::{Into, Isa, Mat, MatMut, add, add_scaled, log_softmax_rows, matmul};
+use regard_kernels::{Accumulate, Isa, Mat, MatMut, add, add_scaled, log_softmax_rows, matmul};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ impl Op for Pointer {
             let choices = k.rows_from(among.start, among.len());
             let to = MatMut::new(scores, 1, among.len());
             let from = sum(cx.isa, q, rows);
-            matmul(cx.isa, to, Mat::new(&from, 1, q.cols()), choices.t(), Into::Overwrite, cx.threads);
+            matmul(cx.isa, to, Mat::new(&from, 1, q.cols()), choices.t(), Accumulate::Overwrite, cx.threads);
             scores.iter_mut().for_each(|score| *score *= scale);
             log_softmax_rows(cx.isa, scores, among.len());
             *loss = -scores[*target];
@@ -75,14 +75,14 @@ impl Op for Pointer {
         let (mut dq, mut dk) = (cx.take_zeroed(self.q), cx.take_zeroed(self.k));
         let mut rest = saved;
         let mut d_from = vec![0.0; d];
-        for (Pointing { rows, among, target }, slope) in self.pointers.iter().zip(dy) {
+        for (Pointing { rows, among, target }, grad) in self.pointers.iter().zip(dy) {
             let (log_p, others) = rest.split_at(among.len());
             rest = others;
             let from = sum(cx.isa, q, rows);
             d_from.fill(0.0);
             for (j, log_p) in log_p.iter().enumerate() {
                 let right = if j == *target { 1.0 } else { 0.0 };
-                let by_score = *slope * scale * (log_p.exp() - right);
+                let by_score = *grad * scale * (log_p.exp() - right);
                 let at = (among.start + j) * d;
                 add_scaled(cx.isa, &mut d_from, &k.data()[at..][..d], by_score);
                 add_scaled(cx.isa, &mut dk[at..][..d], &from, by_score);

@@ -2,7 +2,7 @@
 
 use super::CrossEntropy;
 use crate::autograd::{Backward, Forward, Op};
-use regard_kernels::{Into, Mat, MatMut, log_softmax_rows, softmax_rows};
+use regard_kernels::{Accumulate, Mat, MatMut, log_softmax_rows, softmax_rows};
 
 /// Pairs of rows whose logits exist at the same time.
 const PAIRS: usize = 64;
@@ -50,7 +50,13 @@ impl Op for RDrop {
             for (pass, start) in passes.iter_mut().zip(starts) {
                 pass.log_p.resize(rows * words, 0.0);
                 let to = MatMut::new(&mut pass.log_p, rows, words);
-                cx.products.matmul(to, x.rows_from(start, rows), transposed, Into::Overwrite, cx.threads);
+                cx.products.matmul(
+                    to,
+                    x.rows_from(start, rows),
+                    transposed,
+                    Accumulate::Overwrite,
+                    cx.threads,
+                );
                 if let Some(bias) = &self.loss.bias {
                     let rows = pass.log_p.chunks_exact_mut(words);
                     rows.for_each(|row| regard_kernels::add(cx.isa, row, &bias[..words]));
@@ -63,18 +69,18 @@ impl Op for RDrop {
             let pairs = one.log_p.chunks_exact_mut(words).zip(two.log_p.chunks_exact_mut(words));
             let distributions = one.p.chunks_exact(words).zip(two.p.chunks_exact(words));
             for (r, ((a, b), (p, q))) in pairs.zip(distributions).enumerate() {
-                let divergence = self.weight * 0.5 * slopes(a, b, p, q, 0.5 * self.weight * self.loss.scale);
+                let divergence = self.weight * 0.5 * grads(a, b, p, q, 0.5 * self.weight * self.loss.scale);
                 y[first + r] += 0.5 * divergence;
                 y[half + first + r] += 0.5 * divergence;
             }
             let Some(gradients) = cx.gradients.as_deref_mut() else { continue };
             for (pass, start) in passes.iter().zip(starts) {
-                let slope = Mat::new(&pass.log_p, rows, words);
+                let grad = Mat::new(&pass.log_p, rows, words);
                 let dx = MatMut::new(&mut saved[start * d..][..rows * d], rows, d);
-                cx.products.matmul(dx, slope, table, Into::Add, cx.threads);
+                cx.products.matmul(dx, grad, table, Accumulate::Add, cx.threads);
                 let de = &mut gradients[self.loss.table.range()][..words * d];
                 let x = x.rows_from(start, rows);
-                cx.products.matmul(MatMut::new(de, words, d), slope.t(), x, Into::Add, cx.threads);
+                cx.products.matmul(MatMut::new(de, words, d), grad.t(), x, Accumulate::Add, cx.threads);
             }
         }
     }
@@ -84,9 +90,9 @@ impl Op for RDrop {
     }
 }
 
-/// Returns `KL(p‖q) + KL(q‖p)` of the distributions whose logarithms are `a` and `b`, and puts `factor` times its slopes by their
+/// Returns `KL(p‖q) + KL(q‖p)` of the distributions whose logarithms are `a` and `b`, and puts `factor` times its gradients with respect to their
 /// logits in place of these.
-fn slopes(a: &mut [f32], b: &mut [f32], p: &[f32], q: &[f32], factor: f32) -> f32 {
+fn grads(a: &mut [f32], b: &mut [f32], p: &[f32], q: &[f32], factor: f32) -> f32 {
     let (mut forth, mut back) = (0.0, 0.0);
     for ((a, b), (p, q)) in a.iter().zip(&*b).zip(p.iter().zip(q)) {
         forth += p * (a - b);

@@ -6,7 +6,7 @@
 use crate::autograd::{Backward, Forward, Op, Param, Var};
 use regard_core::batch::{TimeSteps, gru_states};
 use regard_kernels::{
-    Activation, GruStep, Into, Mat, MatMut, activate, activate_backward, gru_backward, matmul,
+    Accumulate, Activation, GruStep, Mat, MatMut, activate, activate_backward, gru_backward, matmul,
 };
 use std::sync::Arc;
 
@@ -38,13 +38,13 @@ pub struct RecurrentScratch {
     state: Vec<f32>,
     matrix: Vec<f32>,
     before: Vec<f32>,
-    slopes: Vec<f32>,
+    grads: Vec<f32>,
 }
 
 impl RecurrentScratch {
     /// How many numbers it has room for.
     pub(crate) fn capacity(&self) -> usize {
-        [&self.state, &self.matrix, &self.before, &self.slopes].iter().map(|v| v.capacity()).sum()
+        [&self.state, &self.matrix, &self.before, &self.grads].iter().map(|v| v.capacity()).sum()
     }
 }
 
@@ -98,7 +98,7 @@ impl Op for Recurrent {
                 y,
                 |state, gates| {
                     let to = MatMut::new(gates, state.rows(), 3 * h);
-                    matmul(cx.isa, to, state, matrix, Into::Overwrite, cx.threads);
+                    matmul(cx.isa, to, state, matrix, Accumulate::Overwrite, cx.threads);
                     activate(cx.isa, gates, bias, Activation::Identity, None, None);
                 },
             );
@@ -133,7 +133,7 @@ fn backward_cell(
     mut dx: MatMut<'_>,
 ) {
     let (rows, h) = (y.rows(), y.cols());
-    let RecurrentScratch { state: carry, before, slopes, .. } = &mut cx.scratch.recurrent;
+    let RecurrentScratch { state: carry, before, grads, .. } = &mut cx.scratch.recurrent;
     before.clear();
     for row in steps.previous() {
         match row {
@@ -141,7 +141,7 @@ fn backward_cell(
             None => before.resize(before.len() + h, 0.0),
         }
     }
-    slopes.resize(rows * 3 * h, 0.0);
+    grads.resize(rows * 3 * h, 0.0);
     carry.clear();
     carry.resize(steps.sentences() * h, 0.0);
     let weight = Mat::new(&cx.weights.flat[cell.weight.range()], 3 * h, h);
@@ -149,16 +149,16 @@ fn backward_cell(
         let (of, range) = (steps.rows(t), steps.range(t));
         let (one, three) = (range.start * h..range.end * h, range.start * 3 * h..range.end * 3 * h);
         let step = GruStep { gates: &gates[three.clone()], kept: &kept[one.clone()], before: &before[one] };
-        let (slopes, carry) = (&mut slopes[three], &mut carry[..of.len() * h]);
-        gru_backward(cx.isa, step, of, dy, carry, dx.reborrow(), slopes);
+        let (grads, carry) = (&mut grads[three], &mut carry[..of.len() * h]);
+        gru_backward(cx.isa, step, of, dy, carry, dx.reborrow(), grads);
         if t > 0 {
             let to = MatMut::new(carry, of.len(), h);
-            matmul(cx.isa, to, Mat::new(slopes, of.len(), 3 * h), weight, Into::Add, cx.threads);
+            matmul(cx.isa, to, Mat::new(grads, of.len(), 3 * h), weight, Accumulate::Add, cx.threads);
         }
     }
-    let slopes = &mut slopes[..rows * 3 * h];
-    activate_backward(cx.isa, slopes, &[], Activation::Identity, None, &mut cx.gradients[cell.bias.range()]);
+    let grads = &mut grads[..rows * 3 * h];
+    activate_backward(cx.isa, grads, &[], Activation::Identity, None, &mut cx.gradients[cell.bias.range()]);
     let d_weight = MatMut::new(&mut cx.gradients[cell.weight.range()], 3 * h, h);
-    let slopes = Mat::new(slopes, rows, 3 * h);
-    matmul(cx.isa, d_weight, slopes.t(), Mat::new(before, rows, h), Into::Add, cx.threads);
+    let grads = Mat::new(grads, rows, 3 * h);
+    matmul(cx.isa, d_weight, grads.t(), Mat::new(before, rows, h), Accumulate::Add, cx.threads);
 }

@@ -1,7 +1,7 @@
 //! `y = x + dropout(f)`
 
 use crate::autograd::{Backward, Forward, Op, Var};
-use regard_kernels::{Dropout, Into, add, dropout};
+use regard_kernels::{Accumulate, Dropout, add, dropout};
 
 /// The residual sum of a pre-norm layer.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Op for Residual {
         let f = cx.value(self.branch);
         y.copy_from_slice(cx.value(self.x).data());
         match self.dropout {
-            Some(p) => dropout(cx.isa, y, f.data(), f.cols(), p, Into::Add),
+            Some(p) => dropout(cx.isa, y, f.data(), f.cols(), p, Accumulate::Add),
             None => add(cx.isa, y, f.data()),
         }
     }
@@ -43,8 +43,8 @@ impl Op for Residual {
             let (mut dx, into) = cx.take(var);
             match (p, into) {
                 (Some(p), into) => dropout(cx.isa, &mut dx, dy, cols, p, into),
-                (None, Into::Add) => add(cx.isa, &mut dx, dy),
-                (None, Into::Overwrite) => dx.copy_from_slice(dy),
+                (None, Accumulate::Add) => add(cx.isa, &mut dx, dy),
+                (None, Accumulate::Overwrite) => dx.copy_from_slice(dy),
             }
             cx.put(var, dx);
         }
