@@ -299,7 +299,7 @@ fn text_that_looks_like_a_token_is_text() {
     assert!(ids.len() > 2 && ids.iter().filter(|&&id| id == source.eos()).count() == 1, "{ids:?}");
     // Ids beyond the vocabulary are left out.
     assert_eq!(source.decode(&[u32::MAX, 100_000]), "");
-    let error = source.encode_dropout("ba", 0.1, 1).unwrap_err().to_string();
+    let error = source.resample(&[], 0.1, 1).unwrap_err().to_string();
     assert_eq!(error, "bpe_dropout: only a BPE vocabulary with byte fallback can do this; use 0");
 }
 

@@ -269,26 +269,26 @@ fn dropout_is_seeded_and_spells_the_same_text() {
     let mut tokens = [0, 0, 0];
     for (i, text) in sentences().into_iter().map(|p| p.0).chain((0..2_000).map(random_string)).enumerate() {
         let plain = tokenizer.encode(&text).unwrap();
-        assert_eq!(tokenizer.encode_dropout(&text, 0.0, 1).unwrap(), plain, "{text:?}");
-        let dropped = tokenizer.encode_dropout(&text, 0.3, i as u64).unwrap();
-        assert_eq!(dropped, tokenizer.encode_dropout(&text, 0.3, i as u64).unwrap());
+        assert_eq!(tokenizer.resample(&plain, 0.0, 1).unwrap(), plain, "{text:?}");
+        let dropped = tokenizer.resample(&plain, 0.3, i as u64).unwrap();
+        assert_eq!(dropped, tokenizer.resample(&plain, 0.3, i as u64).unwrap());
         assert_eq!(tokenizer.decode(&dropped), normalise(&text));
-        let spelt = tokenizer.encode_dropout(&text, 1.0, 1).unwrap();
+        let spelt = tokenizer.resample(&plain, 1.0, 1).unwrap();
         assert_eq!(tokenizer.decode(&spelt), normalise(&text));
         for (sum, ids) in tokens.iter_mut().zip([plain, dropped, spelt]) {
             *sum += ids.len();
         }
     }
     assert!(tokens[0] < tokens[1] && tokens[1] < tokens[2], "{tokens:?}");
-    let text = "The baker follows the pilot in the garden.";
+    let ids = tokenizer.encode("The baker follows the pilot in the garden.").unwrap();
     let seeds: std::collections::HashSet<_> =
-        (0..50).map(|seed| tokenizer.encode_dropout(text, 0.2, seed).unwrap()).collect();
+        (0..50).map(|seed| tokenizer.resample(&ids, 0.2, seed).unwrap()).collect();
     assert!(seeds.len() > 25, "{}", seeds.len());
 
-    let error = tokenizer.encode_dropout("a", 1.5, 0).unwrap_err().to_string();
+    let error = tokenizer.resample(&ids, 1.5, 0).unwrap_err().to_string();
     assert_eq!(error, "bpe_dropout: 1.5 is not between 0 and 1");
     let unigram = trained(Segmentation::Unigram, false);
-    let error = unigram.source().encode_dropout("a", 0.1, 0).unwrap_err().to_string();
+    let error = unigram.source().resample(&ids, 0.1, 0).unwrap_err().to_string();
     assert_eq!(error, "bpe_dropout: only a BPE vocabulary with byte fallback can do this; use 0");
 }
 

@@ -102,7 +102,7 @@ pub(super) struct Data {
     pub(super) pairs: Vec<u32>,
     pub(super) lengths: Vec<(u32, u32)>,
     /// The pairs to validate on.
-    pub(super) valid: Vec<(String, String)>,
+    pub(super) valid: Vec<ValidationPair>,
     /// Equal for equal corpora.
     pub(super) hash: u64,
 }
@@ -205,7 +205,7 @@ impl Data {
             }
             if config.tokenizer.bpe_dropout > 0.0 {
                 // Said now, and not at the first batch.
-                tokenizer.encode_dropout("", config.tokenizer.bpe_dropout, 0)?;
+                tokenizer.resample(&[], config.tokenizer.bpe_dropout, 0)?;
             }
         }
         let corpus = Corpus::prepare(&inputs, &config.filters, &tokenizers, &folder.cache, CACHE, threads)?;
@@ -214,7 +214,7 @@ impl Data {
             progress.message(&format!("the cache was built again: {why}"));
         }
         Self::new(tokenizers, corpus, |corpus, tokenizers, pairs| match validation_files(&config.data)? {
-            Some(files) => read_valid(&files, config, progress),
+            Some(files) => read_valid(&files, config, tokenizers, progress),
             None => hold_out(config, corpus, tokenizers, pairs, progress),
         })
     }
@@ -245,7 +245,7 @@ impl Data {
     fn new(
         tokenizers: TokenizerPair,
         corpus: Corpus,
-        valid: impl FnOnce(&Corpus, &TokenizerPair, &mut Vec<u32>) -> Result<Vec<(String, String)>>,
+        valid: impl FnOnce(&Corpus, &TokenizerPair, &mut Vec<u32>) -> Result<Vec<ValidationPair>>,
     ) -> Result<Self> {
         let all = corpus.lengths();
         let mut hash = Xxh3::new();
@@ -276,7 +276,7 @@ impl Data {
             // Another segmentation each epoch, the same in a resumed one.
             let seed = mix(mix(config.seed ^ epoch) ^ i as u64);
             let again = |tokenizer: &Tokenizer, ids: &[u32], seed| {
-                let drawn = tokenizer.encode_dropout(&tokenizer.decode(ids), dropout, seed)?;
+                let drawn = tokenizer.resample(ids, dropout, seed)?;
                 Ok::<_, Error>(if drawn.len() > most { ids.to_vec() } else { drawn })
             };
             let pair = self.corpus.pair(i)?;
@@ -307,8 +307,9 @@ fn validation_files(data: &DataConfig) -> Result<Option<Inputs>> {
 fn read_valid(
     files: &Inputs,
     config: &TrainConfig,
+    tokenizers: &TokenizerPair,
     progress: &mut dyn Progress,
-) -> Result<Vec<(String, String)>> {
+) -> Result<Vec<ValidationPair>> {
     let most = config.validation.max_sentences;
     let (mut valid, mut read) = (Vec::new(), 0);
     for pair in Pairs::open(files, config.filters.max_line_bytes)? {
@@ -320,7 +321,12 @@ fn read_valid(
             && !target.trim().is_empty()
             && valid.len() < most
         {
-            valid.push((source, target));
+            valid.push(ValidationPair {
+                source_ids: tokenizers.source().encode(&source)?,
+                target_ids: tokenizers.target().encode(&target)?,
+                source,
+                target,
+            });
         }
     }
     if valid.is_empty() {
@@ -336,6 +342,15 @@ fn read_valid(
     Ok(valid)
 }
 
+/// A pair to validate on, as text and as ids.
+#[derive(Clone, Debug)]
+pub(super) struct ValidationPair {
+    pub(super) source: String,
+    pub(super) target: String,
+    pub(super) source_ids: Vec<u32>,
+    pub(super) target_ids: Vec<u32>,
+}
+
 /// Keeps one pair in fifty from training, drawn by the seed.
 fn hold_out(
     config: &TrainConfig,
@@ -343,7 +358,7 @@ fn hold_out(
     tokenizers: &TokenizerPair,
     pairs: &mut Vec<u32>,
     progress: &mut dyn Progress,
-) -> Result<Vec<(String, String)>> {
+) -> Result<Vec<ValidationPair>> {
     if corpus.len() < 2 {
         return Err(Error::config("data.valid_src", "one pair is too few to hold any out; give --valid-src"));
     }
@@ -356,7 +371,12 @@ fn hold_out(
     progress.message(&format!("no validation files: {count} pairs of the corpus are held out"));
     let text = |i: &u32| {
         let pair = corpus.pair(*i as usize)?;
-        Ok((tokenizers.source().decode(pair.source()), tokenizers.target().decode(pair.target())))
+        Ok(ValidationPair {
+            source: tokenizers.source().decode(pair.source()),
+            target: tokenizers.target().decode(pair.target()),
+            source_ids: pair.source().to_vec(),
+            target_ids: pair.target().to_vec(),
+        })
     };
     held_out.iter().map(text).collect()
 }

@@ -1,6 +1,7 @@
 //! Validation: the loss without dropout, BLEU and chrF of real translations, and a few of them to look at.
 
 use crate::autograd::Tape;
+use crate::prepare::ValidationPair;
 use crate::taped::{LossSettings, loss};
 use regard_core::batch::Batch;
 use regard_core::counter::mix;
@@ -40,9 +41,9 @@ pub(super) struct Found {
 const BATCH: usize = 4096;
 
 impl Validator {
-    /// Encodes the pairs, leaving out those with more than `max_tokens` tokens; says how many these are. `tokenizer` is BLEU's.
+    /// Makes batches of the pairs, leaving out those with more than `max_tokens` tokens; says how many these are. `tokenizer` is BLEU's.
     pub(super) fn new(
-        pairs: Vec<(String, String)>,
+        pairs: Vec<ValidationPair>,
         tokenizers: &TokenizerPair,
         (beam, samples, max_tokens): (usize, usize, usize),
         tokenizer: Tokenizer,
@@ -53,13 +54,12 @@ impl Validator {
         let all = pairs.len();
         let (mut source_texts, mut references, mut sources, mut targets) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for (source, target) in pairs {
-            let ids = (tokenizers.source().encode(&source)?, tokenizers.target().encode(&target)?);
-            if ids.0.len().max(ids.1.len()) <= max_tokens {
-                source_texts.push(source);
-                references.push(target);
-                sources.push(ids.0);
-                targets.push(ids.1);
+        for pair in pairs {
+            if pair.source_ids.len().max(pair.target_ids.len()) <= max_tokens {
+                source_texts.push(pair.source);
+                references.push(pair.target);
+                sources.push(pair.source_ids);
+                targets.push(pair.target_ids);
             }
         }
         let mut order: Vec<usize> = (0..sources.len()).collect();

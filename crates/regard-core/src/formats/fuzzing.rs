@@ -66,7 +66,7 @@ pub fn tokenizer(file: &[u8]) {
         assert!(ids.iter().all(|&id| (id as usize) < tokenizer.size()));
         assert_eq!(tokenizer.encode(text).ok(), Some(ids.clone()), "one text, one segmentation");
         tokenizer.decode(&ids);
-        let _ = tokenizer.encode_dropout(text, 0.5, 1);
+        let _ = tokenizer.resample(&ids, 0.5, 1);
     }
     tokenizer.decode(&[0, 1, 2, 7, u32::MAX]);
 }

@@ -3,7 +3,7 @@
 //!
 //! The `tokenizers` crate has it too, but with a generator that cannot be seeded; a run must be repeatable.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -15,11 +15,12 @@ const STRETCH: usize = 128;
 /// The merges of a BPE model by ids.
 #[derive(Debug)]
 pub(super) struct MergeTable {
-    /// Pieces of one character.
-    characters: HashMap<char, u32>,
-    bytes: Vec<u32>,
     /// A pair of neighbours to the rank of their merge and its product.
     merges: HashMap<(u32, u32), (u32, u32)>,
+    /// The product of a merge to its parts.
+    parts: HashMap<u32, (u32, u32)>,
+    /// Pieces that begin a word, and so never merge with what comes before them.
+    begins_word: HashSet<u32>,
 }
 
 impl MergeTable {
@@ -35,37 +36,48 @@ impl MergeTable {
         }
         let vocabulary = model["vocab"].as_object()?;
         let id = |piece: &str| vocabulary.get(piece)?.as_u64()?.try_into().ok();
-        let mut characters = HashMap::new();
-        for piece in vocabulary.keys() {
-            let mut letters = piece.chars();
-            if let (Some(character), None) = (letters.next(), letters.next()) {
-                characters.insert(character, id(piece)?);
-            }
+        let mut begins_word = HashSet::new();
+        for piece in vocabulary.keys().filter(|piece| piece.starts_with('▁')) {
+            begins_word.insert(id(piece)?);
         }
-        let bytes = (0..=255u8).map(|b| id(&format!("<0x{b:02X}>"))).collect::<Option<_>>()?;
-        let mut merges = HashMap::new();
+        let (mut merges, mut parts) = (HashMap::new(), HashMap::new());
         for (rank, merge) in model["merges"].as_array()?.iter().enumerate() {
             let (left, right) = merge_parts(merge)?;
             let product = id(&format!("{left}{right}"))?;
-            merges.insert((id(left)?, id(right)?), (rank.try_into().ok()?, product));
+            let pair = (id(left)?, id(right)?);
+            merges.insert(pair, (rank.try_into().ok()?, product));
+            parts.entry(product).or_insert(pair);
         }
-        Some(MergeTable { characters, bytes, merges })
+        Some(MergeTable { merges, parts, begins_word })
     }
 
-    /// Appends the pieces of `word` to `ids`.
-    pub(super) fn segment(&self, word: &str, dropout: f64, random: &mut Counter, ids: &mut Vec<u32>) {
-        let mut symbols = Vec::with_capacity(word.len());
-        for character in word.chars() {
-            match self.characters.get(&character) {
-                Some(&id) => symbols.push(id),
-                None => {
-                    let mut buffer = [0; 4];
-                    let encoded = character.encode_utf8(&mut buffer).bytes();
-                    symbols.extend(encoded.map(|b| self.bytes[usize::from(b)]));
-                }
+    /// Other pieces of the same text: each word is taken apart into single characters and merged again, each merge left out with
+    /// probability `dropout`. Special tokens and bytes are no product of a merge, and stay as they are.
+    pub(super) fn resample(&self, ids: &[u32], dropout: f64, random: &mut Counter) -> Vec<u32> {
+        let (mut all, mut word) = (Vec::with_capacity(2 * ids.len()), Vec::new());
+        for &id in ids {
+            if self.begins_word.contains(&id) {
+                self.merge(&mut word, dropout, random, &mut all);
+            }
+            self.take_apart(id, &mut word);
+        }
+        self.merge(&mut word, dropout, random, &mut all);
+        all
+    }
+
+    fn take_apart(&self, id: u32, symbols: &mut Vec<u32>) {
+        let mut rest = vec![id];
+        while let Some(id) = rest.pop() {
+            match self.parts.get(&id) {
+                Some(&(left, right)) => rest.extend([right, left]),
+                None => symbols.push(id),
             }
         }
-        for stretch in symbols.chunks(STRETCH) {
+    }
+
+    /// Moves the symbols of a word to `ids` after merging them.
+    fn merge(&self, word: &mut Vec<u32>, dropout: f64, random: &mut Counter, ids: &mut Vec<u32>) {
+        for stretch in word.chunks(STRETCH) {
             let mut symbols = stretch.to_vec();
             while let Some((at, product)) = self.best_merge(&symbols, dropout, random) {
                 symbols[at] = product;
@@ -73,6 +85,7 @@ impl MergeTable {
             }
             ids.append(&mut symbols);
         }
+        word.clear();
     }
 
     /// The first of the lowest-ranked merges that survive the dropout.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use serde_json::Value;
-use tokenizers::{Model, OffsetReferential, OffsetType, PreTokenizer};
+use tokenizers::Model;
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::dropout::{MergeTable, merge_parts};
@@ -138,36 +138,14 @@ impl JsonTokenizer {
         outcome.map(|()| ids)
     }
 
-    /// The ids of a sentence, without an end, each merge left out with probability `dropout`; `None` if the model has
-    /// no merges that can be.
-    pub(super) fn encode_dropout(&self, text: &str, dropout: f32, seed: u64) -> Result<Option<Vec<u32>>> {
+    /// Other ids of the same text, each merge left out with probability `dropout`; `None` if the model has no merges that can be.
+    pub(super) fn resample(&self, ids: &[u32], dropout: f32, seed: u64) -> Option<Vec<u32>> {
         let merges = self.merges.get_or_init(|| {
             let file: Value = serde_json::from_str(&self.json).ok()?;
             MergeTable::read(&file["model"])
         });
-        let Some(merges) = merges else { return Ok(None) };
-        let mut random = Counter::new(seed, 0);
-        let mut ids = Vec::with_capacity(text.len() / 3 + 4);
-        let mut segment = |word: &str, ids: &mut Vec<u32>| {
-            merges.segment(word, f64::from(dropout), &mut random, ids);
-        };
-        if self.own_stages {
-            for_each_word(&normalise(text), |word| segment(word, &mut ids));
-        } else {
-            let added = self.inner.get_added_vocabulary();
-            let mut words = added.extract_and_normalize(self.inner.get_normalizer(), text);
-            if let Some(splitter) = self.inner.get_pre_tokenizer() {
-                splitter.pre_tokenize(&mut words).map_err(failed)?;
-            }
-            for (word, _, tokens) in words.get_splits(OffsetReferential::Original, OffsetType::None) {
-                match tokens {
-                    // A special token such as `>>de<<`.
-                    Some(tokens) => ids.extend(tokens.iter().map(|token| token.id)),
-                    None => segment(word, &mut ids),
-                }
-            }
-        }
-        Ok(Some(ids))
+        let merges = merges.as_ref()?;
+        Some(merges.resample(ids, f64::from(dropout), &mut Counter::new(seed, 0)))
     }
 
     pub(super) fn decode(&self, ids: &[u32]) -> String {

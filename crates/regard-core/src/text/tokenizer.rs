@@ -215,24 +215,19 @@ impl Tokenizer {
         })
     }
 
-    /// [`Tokenizer::encode`] with BPE-dropout: each merge is left out with probability `dropout`. The result depends
-    /// on the text, `dropout` and `seed` alone.
-    pub fn encode_dropout(&self, text: &str, dropout: f32, seed: u64) -> Result<Vec<u32>> {
+    /// BPE-dropout of a sentence that [`encode`](Self::encode) has made ids of: its words are merged again, each merge left out with
+    /// probability `dropout`. The result depends on the ids, `dropout` and `seed` alone.
+    pub fn resample(&self, ids: &[u32], dropout: f32, seed: u64) -> Result<Vec<u32>> {
         if !(0.0..=1.0).contains(&dropout) {
             return Err(Error::config("bpe_dropout", format!("{dropout} is not between 0 and 1")));
         }
-        let ids = match &self.kind {
-            Kind::Json(json) => json.encode_dropout(text, dropout, seed)?,
+        let resampled = match &self.kind {
+            Kind::Json(json) => json.resample(ids, dropout, seed),
             Kind::Marian(_) => None,
         };
-        let Some(mut ids) = ids else {
-            return Err(Error::config(
-                "bpe_dropout",
-                "only a BPE vocabulary with byte fallback can do this; use 0",
-            ));
-        };
-        ids.push(self.eos());
-        Ok(ids)
+        resampled.ok_or_else(|| {
+            Error::config("bpe_dropout", "only a BPE vocabulary with byte fallback can do this; use 0")
+        })
     }
 
     /// The text of ids, special tokens left out, ids outside the vocabulary too.
