@@ -57,9 +57,20 @@ impl<'a> Span<'a> {
             own: first..last,
             before: source[..range.start].chars().next_back().filter(in_word),
             after: source[range.end..].chars().next().filter(in_word),
-            is_number: text.starts_with(|c: char| c.is_ascii_digit()),
+            is_number: is_number(text),
         }
     }
+}
+
+/// What may stand between the digits of a number.
+fn is_separator(c: char) -> bool {
+    matches!(c, '.' | ',' | ':' | '/' | '\'' | '’' | '\u{a0}' | '\u{202f}')
+}
+
+/// Whether a span is a number, which another language may separate in another way; an address may begin with a digit, too.
+fn is_number(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit())
+        && text.chars().all(|c| c.is_ascii_digit() || is_separator(c))
 }
 
 /// A place in a translation: from a byte of its first word to a byte of its last.
@@ -130,10 +141,7 @@ impl<'a> Finder<'a> {
     /// The letters from `start` on that spell what is wanted, if they do. Spaces inside do not count, nor
     /// do a number's separators.
     fn matched(&self, start: usize, wanted: &[char], span: &Span<'_>) -> Option<Range<usize>> {
-        let between = |c: char| match span.is_number {
-            true => matches!(c, '.' | ',' | ':' | '/' | '\'' | '’' | '\u{a0}' | '\u{202f}'),
-            false => c.is_whitespace(),
-        };
+        let between = |c: char| if span.is_number { is_separator(c) } else { c.is_whitespace() };
         let (mut end, mut found) = (start, 0);
         while found < wanted.len() {
             let letter = self.letters.get(end).filter(|letter| !letter.taken)?;
@@ -367,6 +375,17 @@ mod tests {
             let words: Vec<(&str, usize)> = text.split(' ').enumerate().map(|(i, word)| (word, i)).collect();
             assert_eq!(restored(text, &words), text);
         }
+    }
+
+    #[test]
+    fn what_begins_with_a_digit_need_not_be_a_number() {
+        assert_eq!(
+            restored("ask 1a@b.example now", &[("fragt", 0), ("1", 1), ("jetzt", 2)]),
+            "fragt 1a@b.example jetzt"
+        );
+        let text = "or -:3𝟙0 dogs";
+        let words: Vec<(&str, usize)> = text.split(' ').enumerate().map(|(i, word)| (word, i)).collect();
+        assert_eq!(restored(text, &words), text);
     }
 
     #[test]
