@@ -3,7 +3,8 @@
 use crate::html::{self, contents};
 use crate::{Document, Translation};
 
-/// Plain text whose sentences are their own translations comes back as it was; one whose translations are lost keeps what is protected.
+/// Plain text whose sentences are their own translations comes back as it was; one whose translations are
+/// lost keeps what is protected.
 pub fn protected(text: &[u8]) {
     let text = String::from_utf8_lossy(text);
     let document = Document::plain(&text);
@@ -29,8 +30,9 @@ pub fn protected(text: &[u8]) {
     assert_eq!(said, text);
 }
 
-/// HTML whose sentences are their own translations keeps each of its tags and all of its text. White space inside of sentences
-/// becomes one space, tags move to the ends of words, and characters that would be markup become entities.
+/// HTML whose sentences are their own translations keeps each of its tags and all of its text. White space
+/// inside of sentences becomes one space, tags move to the ends of words, and characters that would be
+/// markup become entities.
 pub fn html(text: &[u8]) {
     let text = String::from_utf8_lossy(text);
     let document = html::document(&text);
@@ -46,8 +48,8 @@ pub fn html(text: &[u8]) {
     assert_eq!(rendered_content, content, "{text:?} became {rendered:?}");
 }
 
-/// The seeds of the targets, damaged at random: a short run of what `fuzz/` does at length. REGARD_FUZZ sets the number of
-/// texts that each function gets.
+/// The seeds of the targets, damaged at random: a short run of what `fuzz/` does at length. REGARD_FUZZ
+/// sets the number of texts that each function gets.
 #[cfg(test)]
 mod tests {
     use crate::testing::Random;

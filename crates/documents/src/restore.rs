@@ -1,15 +1,17 @@
 //! Puts back what a translation lost of the protected spans.
 //!
-//! Each span of the source is looked for in the translation, in any spacing and case; a number counts as unharmed if its digits are
-//! there, so that 1,000.5 may become 1.000,5. Of several places the one is taken that has the exact spelling, then the one whose word
-//! attended to the span. What is not there is put at the word that attended to it, or, where there is none, behind the word that attended
-//! to what stands before it.
+//! Each span of the source is looked for in the translation, in any spacing and case; a number counts as
+//! unharmed if its digits are there, so that 1,000.5 may become 1.000,5. Of several places the one is taken
+//! that has the exact spelling, then the one whose word attended to the span. What is not there is put at
+//! the word that attended to it, or, where there is none, behind the word that attended to what stands
+//! before it.
 
 use crate::words::{Translation, Word, word_ranges};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Puts back what of `protected` the translation of `source` lacks, and holds each of them together as one word.
+/// Puts back what of `protected` the translation of `source` lacks, and holds each of them together as one
+/// word.
 pub(crate) fn restore(source: &str, protected: &[Range<usize>], translation: &mut Translation) {
     let words = word_ranges(source);
     let mut edits = Vec::new();
@@ -55,9 +57,20 @@ impl<'a> Span<'a> {
             own: first..last,
             before: source[..range.start].chars().next_back().filter(in_word),
             after: source[range.end..].chars().next().filter(in_word),
-            is_number: text.starts_with(|c: char| c.is_ascii_digit()),
+            is_number: is_number(text),
         }
     }
+}
+
+/// What may stand between the digits of a number.
+fn is_separator(c: char) -> bool {
+    matches!(c, '.' | ',' | ':' | '/' | '\'' | '’' | '\u{a0}' | '\u{202f}')
+}
+
+/// Whether a span is a number, which another language may separate in another way; an address may begin with a digit, too.
+fn is_number(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit())
+        && text.chars().all(|c| c.is_ascii_digit() || is_separator(c))
 }
 
 /// A place in a translation: from a byte of its first word to a byte of its last.
@@ -125,12 +138,10 @@ impl<'a> Finder<'a> {
         Some(self.place(&letters))
     }
 
-    /// The letters from `start` on that spell what is wanted, if they do. Spaces inside do not count, nor do a number's separators.
+    /// The letters from `start` on that spell what is wanted, if they do. Spaces inside do not count, nor
+    /// do a number's separators.
     fn matched(&self, start: usize, wanted: &[char], span: &Span<'_>) -> Option<Range<usize>> {
-        let between = |c: char| match span.is_number {
-            true => matches!(c, '.' | ',' | ':' | '/' | '\'' | '’' | '\u{a0}' | '\u{202f}'),
-            false => c.is_whitespace(),
-        };
+        let between = |c: char| if span.is_number { is_separator(c) } else { c.is_whitespace() };
         let (mut end, mut found) = (start, 0);
         while found < wanted.len() {
             let letter = self.letters.get(end).filter(|letter| !letter.taken)?;
@@ -206,8 +217,8 @@ const EXACT: usize = 8;
 /// The rank that no place surpasses.
 const BEST: usize = EXACT + 4 + 2;
 
-/// Replaces places of a translation, which do not overlap, and says which words of the outcome hold one. Words that share a place
-/// become one.
+/// Replaces places of a translation, which do not overlap, and says which words of the outcome hold one.
+/// Words that share a place become one.
 fn apply(mut edits: Vec<(Place, String)>, translation: &mut Translation) -> Vec<bool> {
     edits.sort_by_key(|(place, _)| (*place.words.start(), place.start));
     let mut edits = edits.into_iter().peekable();
@@ -246,11 +257,13 @@ fn apply(mut edits: Vec<(Place, String)>, translation: &mut Translation) -> Vec<
     settled
 }
 
-/// Puts a span that is not there at the word that attended to its words, or behind one that attended to what precedes them.
+/// Puts a span that is not there at the word that attended to its words, or behind one that attended to
+/// what precedes them.
 fn put_back(span: &Span<'_>, translation: &mut Translation, settled: &mut Vec<bool>) {
     let from = Some(span.own.start).filter(|_| !span.own.is_empty());
     let attends = |word: &Word| word.from.is_some_and(|from| span.own.contains(&from));
-    // A word much longer than the span is no failed copy of it: in a language without spaces it is the whole sentence.
+    // A word much longer than the span is no failed copy of it: in a language without spaces it is the
+    // whole sentence.
     let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).count();
     let most = 12.max(2 * letters(span.text));
     let mut places = translation.0.iter().enumerate().filter(|(i, w)| attends(w) && !settled[*i]);
@@ -362,6 +375,17 @@ mod tests {
             let words: Vec<(&str, usize)> = text.split(' ').enumerate().map(|(i, word)| (word, i)).collect();
             assert_eq!(restored(text, &words), text);
         }
+    }
+
+    #[test]
+    fn what_begins_with_a_digit_need_not_be_a_number() {
+        assert_eq!(
+            restored("ask 1a@b.example now", &[("fragt", 0), ("1", 1), ("jetzt", 2)]),
+            "fragt 1a@b.example jetzt"
+        );
+        let text = "or -:3𝟙0 dogs";
+        let words: Vec<(&str, usize)> = text.split(' ').enumerate().map(|(i, word)| (word, i)).collect();
+        assert_eq!(restored(text, &words), text);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! From texts to translated texts: documents go along a route of models, sentence by sentence.
 //!
-//! Taking texts apart and putting them together is work for a core, not for the threads that answer requests: [`App::compute`] does it
-//! elsewhere, a few texts at a time, so that the server answers whatever it is sent.
+//! Taking texts apart and putting them together is work for a core, not for the threads that answer
+//! requests: [`App::compute`] does it elsewhere, a few texts at a time, so that the server answers whatever
+//! it is sent.
 
 use crate::App;
 use crate::batcher::{Failure, Search, Sentence as Queued, Ticket};
@@ -91,8 +92,8 @@ impl App {
         })
     }
 
-    /// Runs work that needs a core on a thread of its own, as soon as one of a few is free. When the future is dropped, the
-    /// work is told so.
+    /// Runs work that needs a core on a thread of its own, as soon as one of a few is free. When the future
+    /// is dropped, the work is told so.
     pub(crate) async fn compute<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Cancellation) -> ApiResult<T> + Send + 'static,

@@ -29,6 +29,8 @@ enum Kind {
     /// The same, or `auto`.
     LanguageOrAuto,
     Format,
+    /// A number of alternatives.
+    Alternatives,
     Integer,
     Flag,
     File,
@@ -118,7 +120,12 @@ const ENDPOINTS: [Endpoint; 14] = [
             SOURCE,
             TARGET,
             FORMAT,
-            parameter("alternatives", Kind::Integer, false, "How many other translations to give, at most"),
+            parameter(
+                "alternatives",
+                Kind::Alternatives,
+                false,
+                "How many other translations to give, at most",
+            ),
             parameter(
                 "alignment",
                 Kind::Flag,
@@ -149,7 +156,10 @@ const ENDPOINTS: [Endpoint; 14] = [
         path: "/detect",
         about: "The language of a text, among those that are served",
         input: Input::Body,
-        parameters: &[ONE_TEXT, KEY],
+        parameters: &[
+            parameter("q", Kind::TextOrList, true, "The text; a list of texts, in JSON, counts as one text"),
+            KEY,
+        ],
         kind: JSON,
         schema: answers::detection,
         answer: r#"[{"confidence": 90.0, "language": "en"}]"#,
@@ -329,8 +339,11 @@ impl Parameter {
             Kind::Language => language(None),
             Kind::LanguageOrAuto => language(Some("auto")),
             Kind::Format => json!({"type": "string", "enum": ["text", "html", ""]}),
-            Kind::Integer => {
-                let number = json!({"type": "integer", "maximum": limits.alternatives});
+            Kind::Integer | Kind::Alternatives => {
+                let mut number = json!({"type": "integer"});
+                if self.kind == Kind::Alternatives {
+                    number["maximum"] = json!(limits.alternatives);
+                }
                 match in_json {
                     true => {
                         json!({"anyOf": [number, {"type": "string", "pattern": "^\\s*[+-]?[0-9]+\\s*$"}]})

@@ -76,8 +76,9 @@ const NAMED: [(&str, char); 69] = [
     ("uuml", 'ü'),
 ];
 
-/// Characters of the private use areas that stand for the entities of a document that are not known: they come through the
-/// translation and are written as the entities again. None of them is in the document itself.
+/// Characters of the private use areas that stand for the entities of a document that are not known: they
+/// come through the translation and are written as the entities again. None of them is in the document
+/// itself.
 #[derive(Debug, Default)]
 pub(super) struct StandIns {
     /// Characters that are in the document.
@@ -114,7 +115,8 @@ pub struct Entities {
     written: HashMap<char, String>,
 }
 
-/// Adds the text with its entities as characters, and notes which were written so: `all` of them, or only those that have stand-ins.
+/// Adds the text with its entities as characters, and notes which were written so: `all` of them, or only
+/// those that have stand-ins.
 pub(super) fn decode(
     raw: &str,
     text: &mut String,
@@ -165,7 +167,8 @@ fn character(name: &str) -> Option<char> {
     }
 }
 
-/// The text as HTML: characters that were written as entities are written so again, and none can be taken for markup.
+/// The text as HTML: characters that were written as entities are written so again, and none can be taken
+/// for markup.
 pub fn escape_with(text: &str, entities: &Entities) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

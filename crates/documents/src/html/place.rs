@@ -1,4 +1,5 @@
-//! Where the tags of a sentence go in its translation: around the words that attended to the words they were around.
+//! Where the tags of a sentence go in its translation: around the words that attended to the words they
+//! were around.
 
 use super::{Entities, escape_with};
 use crate::restore::{Finder, Span};
@@ -64,8 +65,8 @@ impl<'a> Nodes<'a> {
         Nodes { nodes, homes, of, places: vec![None; nodes.len()] }
     }
 
-    /// The element of a sentence that a node lies in. One that neither begins nor ends there is around all of it: what lies in it
-    /// lies in what it lies in.
+    /// The element of a sentence that a node lies in. One that neither begins nor ends there is around all
+    /// of it: what lies in it lies in what it lies in.
     fn parent(&self, node: usize, sentence: usize) -> Option<usize> {
         let mut parent = self.nodes[node].parent;
         while let Some(node) = parent {
@@ -150,7 +151,8 @@ impl Markup {
         text
     }
 
-    /// The words as HTML, with the elements in them whose content is not translated, and those that did not come through.
+    /// The words as HTML, with the elements in them whose content is not translated, and those that did not
+    /// come through.
     fn words(
         &self,
         source: &str,

@@ -201,7 +201,12 @@ fn what_is_not_closed_stays_at_the_end() {
 
 #[test]
 fn code_keeps_its_place_among_equal_words() {
-    for html in ["call <code>a</code> a man", "x <code>x</code> x <kbd>x</kbd> y", "a<code>a</code> is"] {
+    for html in [
+        "call <code>a</code> a man",
+        "x <code>x</code> x <kbd>x</kbd> y",
+        "a<code>a</code> is",
+        "see <code>1f(x) y</code>",
+    ] {
         assert_eq!(unchanged(html), html);
     }
 }

@@ -30,7 +30,8 @@ const OPAQUE: [&str; 4] = ["code", "kbd", "samp", "var"];
 /// Elements whose content is no text.
 const HIDDEN: [&str; 7] = ["script", "style", "svg", "math", "template", "textarea", "pre"];
 
-/// Bytes that are looked through in vain for the end of tags: in a text of nothing but `<a` that would be the square of its length.
+/// Bytes that are looked through in vain for the end of tags: in a text of nothing but `<a` that would be
+/// the square of its length.
 const PATIENCE: usize = 1 << 24;
 
 /// The tokens of a text.
@@ -134,7 +135,8 @@ fn is_marked(tag: &str) -> bool {
     }
 }
 
-/// Where the content of an element ends that begins at `from`, and where the element ends. Elements of the same name may lie in it.
+/// Where the content of an element ends that begins at `from`, and where the element ends. Elements of the
+/// same name may lie in it.
 fn element(html: &str, from: usize, name: &str) -> (usize, usize) {
     let mut depth = 1;
     let mut at = from;

@@ -97,7 +97,8 @@ pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiRes
     ok(&Answer { translated_file_url: format!("{}/download_file/{name}", origin(&call.headers)) })
 }
 
-/// The address that the client knows the server by; nothing, and so an address relative to the server, where it names none.
+/// The address that the client knows the server by; nothing, and so an address relative to the server,
+/// where it names none.
 fn origin(headers: &HeaderMap) -> String {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let scheme = text("x-forwarded-proto").filter(|scheme| *scheme == "https").unwrap_or("http");
@@ -106,7 +107,8 @@ fn origin(headers: &HeaderMap) -> String {
         .map_or_else(String::new, |host| format!("{scheme}://{host}"))
 }
 
-/// Whether a text is the name or address of a host, perhaps with a port: it becomes part of an address that clients follow.
+/// Whether a text is the name or address of a host, perhaps with a port: it becomes part of an address that
+/// clients follow.
 fn is_authority(text: &str) -> bool {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => match rest.split_once(']') {

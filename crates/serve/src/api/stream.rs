@@ -101,8 +101,8 @@ impl From<ApiError> for Stop {
     }
 }
 
-/// An event has the whole text so far. It is sent when the text has grown by this part of its length, so that all events together are
-/// not much longer than the text, however long that is.
+/// An event has the whole text so far. It is sent when the text has grown by this part of its length, so
+/// that all events together are not much longer than the text, however long that is.
 const GROWTH: usize = 64;
 
 /// Sends what the last model of the route says so far, and returns the whole text.
