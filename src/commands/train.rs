@@ -27,8 +27,7 @@ const HELP: &str = "Examples:\n  \
 
 /// The help with all settings, which come from their definitions.
 fn long_help() -> String {
-    let mut text = format!("{HELP}\n\nSettings for --set and --config:\n");
-    let mut sections: Vec<(String, Vec<String>)> = Vec::new();
+    let mut sections: Vec<(String, Vec<String>)> = vec![(String::new(), Vec::new())];
     for key in TrainConfig::new(Preset::Tiny).keys() {
         let (section, name) = key.split_once('.').unwrap_or(("", &key));
         match sections.iter_mut().find(|(of, _)| of == section) {
@@ -36,8 +35,9 @@ fn long_help() -> String {
             None => sections.push((section.to_owned(), vec![name.to_owned()])),
         }
     }
+    let mut text = format!("{HELP}\n\nSettings for --set and --config, by section:\n");
     for (section, names) in sections {
-        let mut line = if section.is_empty() { "  ".to_owned() } else { format!("  {section}.: ") };
+        let mut line = if section.is_empty() { "  ".to_owned() } else { format!("  [{section}] ") };
         for name in names {
             if line.len() + name.len() > 100 {
                 text += line.trim_end();
@@ -49,7 +49,8 @@ fn long_help() -> String {
         text += line.trim_end();
         text.push('\n');
     }
-    text + "The section may be left out where the name is in one section only: --set dropout=0.2 is model.dropout."
+    text + "The full name is SECTION.NAME, as in --set model.dropout=0.2; the section may be left out where\n\
+            only one has a setting of that name."
 }
 
 #[derive(Debug, Args)]
