@@ -1,5 +1,6 @@
 //! `regard quickstart`: a translator in a minute or two, without any files.
 
+use super::numbers::{STEPS as STEP_RANGE, THREADS, whole, whole_u64};
 use super::train::{PrecisionName, View};
 use super::{CommandResult, cores, stop_on_signals};
 use clap::Args;
@@ -25,13 +26,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR", default_value = "quickstart-model")]
     out: PathBuf,
     /// Training pairs
-    #[arg(long, value_name = "N", default_value_t = PAIRS, hide = true)]
+    #[arg(long, value_name = "N", default_value_t = PAIRS, hide = true, value_parser = whole(1..=10_000_000))]
     pairs: usize,
     /// End after so many steps
-    #[arg(long, value_name = "N", default_value_t = STEPS, hide = true)]
+    #[arg(long, value_name = "N", default_value_t = STEPS, hide = true, value_parser = whole_u64(STEP_RANGE))]
     steps: u64,
     /// How many cores to use [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(THREADS))]
     threads: Option<usize>,
     /// The number format of the matrix products
     #[arg(long, value_enum, default_value = "auto")]

@@ -1,6 +1,7 @@
 //! The flags of the search, which every command that translates has.
 
 use super::cores;
+use super::numbers::{BEAM, THREADS, TOKENS, decimal_f32, whole};
 use clap::{Args, ValueEnum};
 use regard::decode::{EarlyStopping, LengthPenalty, Precision, Sampling, SearchOptions, Shortlist};
 use regard::formats::resolve;
@@ -16,7 +17,7 @@ pub(super) struct ModelFlags {
     #[arg(long, value_name = "DIR", required = true)]
     model: Vec<PathBuf>,
     /// How many cores to use [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(THREADS))]
     threads: Option<usize>,
     /// The number format of the matrix products [default: int8 for a quantised model, else f32]
     #[arg(long, value_enum)]
@@ -64,10 +65,11 @@ impl ModelFlags {
 #[command(next_help_heading = "Search (a flag, else the model's generation_config.json, else the default)")]
 pub(super) struct SearchFlags {
     /// Hypotheses a sentence; 1 is greedy search [default: 4]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(BEAM))]
     beam: Option<usize>,
     /// α of the length penalty [default: 0.6]
     #[arg(long, value_name = "ALPHA", allow_negative_numbers = true)]
+    #[arg(value_parser = decimal_f32(-100.0..=100.0))]
     length_penalty: Option<f32>,
     /// What a score is divided by: length^α, or the paper's ((5 + length) / 6)^α
     #[arg(long, value_enum, value_name = "FORM")]
@@ -76,16 +78,16 @@ pub(super) struct SearchFlags {
     #[arg(long, value_enum, value_name = "RULE")]
     early_stopping: Option<Stopping>,
     /// At most so many tokens [default: 50 more than the source has]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(TOKENS))]
     max_length: Option<usize>,
     /// At least so many tokens
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(0..=100_000))]
     min_length: Option<usize>,
     /// No sequence of so many tokens twice
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(0..=100_000))]
     no_repeat_ngram: Option<usize>,
     /// Above 1 makes tokens that are already there less likely
-    #[arg(long, value_name = "FACTOR")]
+    #[arg(long, value_name = "FACTOR", value_parser = decimal_f32(0.001..=1000.0))]
     repetition_penalty: Option<f32>,
     /// Text that every translation begins with
     #[arg(long, value_name = "TEXT")]
@@ -97,19 +99,19 @@ pub(super) struct SearchFlags {
     #[arg(long)]
     sample: bool,
     /// Sharpens (below 1) or flattens the distribution that is drawn from
-    #[arg(long, requires = "sample", value_name = "T")]
+    #[arg(long, requires = "sample", value_name = "T", value_parser = decimal_f32(0.001..=1000.0))]
     temperature: Option<f32>,
     /// Draw from so many of the likeliest tokens
-    #[arg(long, requires = "sample", value_name = "N")]
+    #[arg(long, requires = "sample", value_name = "N", value_parser = whole(0..=100_000_000))]
     top_k: Option<usize>,
     /// Draw from the likeliest tokens that together have this probability
-    #[arg(long, requires = "sample", value_name = "P")]
+    #[arg(long, requires = "sample", value_name = "P", value_parser = decimal_f32(0.0..=1.0))]
     top_p: Option<f32>,
     /// The seed of the draws
     #[arg(long, requires = "sample", value_name = "N")]
     seed: Option<u64>,
     /// Sentences that are translated together
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(1..=100_000))]
     batch: Option<usize>,
 }
 

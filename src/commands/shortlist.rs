@@ -1,5 +1,6 @@
 //! `regard shortlist`: the likely words of each source word, from a corpus.
 
+use super::numbers::{SENTENCES, THREADS, whole};
 use super::{CommandResult, cores};
 use clap::Args;
 use regard::corpus::{Corpus, Filters, Inputs};
@@ -28,15 +29,17 @@ pub(crate) struct Arguments {
     out: PathBuf,
     /// So many of the most frequent target words may always come
     #[arg(long, value_name = "N", default_value_t = ShortlistSize::default().frequent)]
+    #[arg(value_parser = whole(0..=100_000_000))]
     frequent: usize,
     /// So many of the likeliest target words for each source word
     #[arg(long, value_name = "N", default_value_t = ShortlistSize::default().per_word)]
+    #[arg(value_parser = whole(0..=100_000_000))]
     per_word: usize,
     /// Learn from so many pairs at most, spread over the corpus
-    #[arg(long, value_name = "N", default_value_t = 500_000)]
+    #[arg(long, value_name = "N", default_value_t = 500_000, value_parser = whole(SENTENCES))]
     pairs: usize,
     /// How many cores to use [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(THREADS))]
     threads: Option<usize>,
 }
 

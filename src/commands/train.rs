@@ -1,5 +1,6 @@
 //! `regard train`: two text files to a translator.
 
+use super::numbers::{STEPS, THREADS, decimal, whole, whole_u64};
 use super::{CommandResult, cores, stop_on_signals, together};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -53,12 +54,13 @@ pub(crate) struct Arguments {
     set: Vec<String>,
     /// Plan the training to take so long
     #[arg(long, value_name = "N", conflicts_with_all = ["epochs", "steps"])]
+    #[arg(value_parser = decimal(0.001..=5_256_000.0))]
     minutes: Option<f64>,
     /// End after so many passes over the corpus
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole_u64(STEPS))]
     epochs: Option<u64>,
     /// End after so many steps
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole_u64(STEPS))]
     steps: Option<u64>,
     /// Go on with the run in DIR, bit for bit where it was
     #[arg(long)]
@@ -73,7 +75,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TAG")]
     target_lang: Option<String>,
     /// How many cores to use [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(THREADS))]
     threads: Option<usize>,
     /// Everything random follows from it [default: 1]
     #[arg(long, value_name = "N")]

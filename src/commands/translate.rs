@@ -3,6 +3,7 @@
 mod spread;
 
 use super::input::Lines;
+use super::numbers::{BEAM, whole};
 use super::search::{ModelFlags, SearchFlags};
 use super::{CommandResult, Output, stop_on_signals};
 use clap::Args;
@@ -29,7 +30,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     search: SearchFlags,
     /// Print so many translations of each line
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(BEAM))]
     nbest: usize,
     /// Print the score before each translation, and a tab
     #[arg(long)]
