@@ -78,7 +78,8 @@ fn a_server_answers_and_ends_with_a_signal() {
 #[test]
 fn every_limit_is_a_flag() {
     let flags = "--char-limit 40 --batch-limit 2 --alternatives-limit 1 --max-body-bytes 300 --attention-limit 3 --idle-timeout 20 \
-                 --max-connections 5 --timeout 30 --queue 9 --max-batch 3 --batch-wait-ms 1 --cors none --requests-per-minute 6";
+                 --max-connections 5 --timeout 30 --queue 9 --max-batch 3 --batch-wait-ms 1 --cors none --requests-per-minute 7 \
+                 --max-connections-per-address 4 --stall-timeout 10 --trusted-proxy 10.0.0.0/8,::1 --wrong-keys-per-minute 5";
     let server = Server::start(&flags.split_whitespace().collect::<Vec<_>>());
     let answer = server.ask("GET /languages", "");
     assert!(!answer.contains("access-control"), "{answer}");
@@ -100,7 +101,7 @@ fn every_limit_is_a_flag() {
         ("/translate", " ".repeat(301), "Invalid request: the body has more than 300 bytes"),
         ("/translate", of("\"1\"", ""), "{\"translatedText\":\"1\"}"),
         ("/translate", of("\"1\"", ""), "{\"translatedText\":\"1\"}"),
-        ("/translate", of("\"1\"", ""), "Slowdown: 6 per 1 minute"),
+        ("/translate", of("\"1\"", ""), "Slowdown: 7 per 1 minute"),
     ] {
         let answer = server.ask(&format!("POST {path}"), &body);
         assert!(answer.contains(message), "{message} is not in {answer}");
@@ -129,17 +130,29 @@ fn what_cannot_be_served_is_refused_with_one_message() {
         (vec!["--model", model, "--model", model], "translates from en to fr, and so does"),
         (vec!["--model", model, "--port", &port], "choose another --host or --port"),
         (vec!["--model", model, "--api-keys", "no-such-file"], "no-such-file: "),
-        (vec!["--model", model, "--timeout=-1"], "--timeout -1: a number from 0 on is needed"),
-        (vec!["--model", model, "--idle-timeout=0"], "--idle-timeout 0: leaves no time for a request"),
-        (
-            vec!["--model", model, "--batch-wait-ms", "nan"],
-            "--batch-wait-ms NaN: a number from 0 on is needed",
-        ),
-        (vec!["--model", model, "--beam", "0"], "beam: 0 is too few"),
     ] {
         let output = crate::command::regard().arg("serve").args(&flags).output().unwrap();
         let error = String::from_utf8(output.stderr).unwrap();
         assert!(!output.status.success() && error.contains(message), "{flags:?}: {error}");
         assert_eq!(error.lines().count(), 1, "{error}");
+    }
+    for (flags, message) in [
+        (["--timeout", "1e19"], "'1e19' for '--timeout <SECONDS>': a number from 0.001 to 86400 is needed"),
+        (["--idle-timeout", "1e19"], "'1e19' for '--idle-timeout <SECONDS>': a number from 0.001 to 86400"),
+        (["--idle-timeout", "0"], "'0' for '--idle-timeout <SECONDS>': a number from 0.001 to 86400"),
+        (["--batch-wait-ms", "nan"], "'nan' for '--batch-wait-ms <MS>': a number from 0 to 60000 is needed"),
+        (
+            ["--threads", "99999999"],
+            "'99999999' for '--threads <N>': a whole number from 1 to 1024 is needed",
+        ),
+        (["--beam", "0"], "'0' for '--beam <N>': a whole number from 1 to 1000 is needed"),
+        (
+            ["--trusted-proxy", "10.0.0.0/40"],
+            "\"10.0.0.0/40\" is not an IP address or a range such as 10.0.0.0/8",
+        ),
+    ] {
+        let output = crate::command::regard().args(["serve", "--model", model]).args(flags).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && error.contains(message), "{flags:?}: {error}");
     }
 }

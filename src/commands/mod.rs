@@ -8,6 +8,7 @@ pub(crate) mod info;
 mod input;
 pub(crate) mod look;
 pub(crate) mod man;
+mod numbers;
 pub(crate) mod quantize;
 pub(crate) mod quickstart;
 pub(crate) mod score;

@@ -1,5 +1,6 @@
 //! `regard quickstart`: a translator in a minute or two, without any files.
 
+use super::numbers::{STEPS as STEP_RANGE, THREADS, whole, whole_u64};
 use super::train::{PrecisionName, View};
 use super::{CommandResult, Output, cores, interrupted, stop_on_signals};
 use clap::Args;
@@ -26,13 +27,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR", default_value = "quickstart-model")]
     out: PathBuf,
     /// Training pairs
-    #[arg(long, value_name = "N", default_value_t = PAIRS, hide = true)]
+    #[arg(long, value_name = "N", default_value_t = PAIRS, hide = true, value_parser = whole(1..=10_000_000))]
     pairs: usize,
     /// Stop after N training steps
-    #[arg(long, value_name = "N", default_value_t = STEPS, hide = true)]
+    #[arg(long, value_name = "N", default_value_t = STEPS, hide = true, value_parser = whole_u64(STEP_RANGE))]
     steps: u64,
     /// Number of cores to use [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(THREADS))]
     threads: Option<usize>,
     /// Number format of matrix multiplications
     #[arg(long, value_enum, default_value = "auto")]

@@ -1,6 +1,7 @@
 //! `regard score`: translations against references, with sacreBLEU's numbers and signatures.
 
 use super::input::{is_stdin, read_text};
+use super::numbers::whole;
 use super::{CommandResult, Output, Usage, bleu_tokenizer, tokenizer_parser};
 use clap::{Args, ValueEnum};
 use regard::Error;
@@ -44,7 +45,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     chrf_lowercase: bool,
     /// Longest word n-grams of `--metric chrf`; 2 makes it chrF++
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole(0..=100))]
     chrf_word_order: usize,
     /// Respect case in TER
     #[arg(long)]
@@ -60,7 +61,7 @@ pub(crate) struct Arguments {
     paired: Option<PathBuf>,
     /// Number of bootstrap samples
     #[arg(long, value_name = "N", default_value_t = 1000)]
-    #[arg(visible_aliases = ["confidence-n", "paired-bs-n"])]
+    #[arg(visible_aliases = ["confidence-n", "paired-bs-n"], value_parser = whole(1..=1_000_000))]
     samples: usize,
     /// Seed of the bootstrap
     #[arg(long, value_name = "N", default_value_t = 12345, env = "SACREBLEU_SEED")]

@@ -1,6 +1,7 @@
 //! The flags of model and search, shared by all commands that translate.
 
 use super::cores;
+use super::numbers::{BEAM, THREADS, TOKENS, decimal_f32, whole};
 use clap::{Args, ValueEnum};
 use regard::decode::{EarlyStopping, LengthPenalty, Precision, Sampling, SearchOptions, Shortlist};
 use regard::formats::resolve;
@@ -16,7 +17,7 @@ pub(super) struct ModelFlags {
     #[arg(long, value_name = "DIR", required = true)]
     model: Vec<PathBuf>,
     /// Number of cores to use [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(THREADS))]
     threads: Option<usize>,
     /// Number format of matrix multiplications [default: int8 for a quantized model, else f32]
     #[arg(long, value_enum)]
@@ -66,10 +67,11 @@ impl ModelFlags {
 )]
 pub(super) struct SearchFlags {
     /// Beam size (1 = greedy) [default: 4]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(BEAM))]
     beam: Option<usize>,
     /// Exponent α of the length penalty [default: 0.6]
     #[arg(long, value_name = "ALPHA", allow_negative_numbers = true)]
+    #[arg(value_parser = decimal_f32(-100.0..=100.0))]
     length_penalty: Option<f32>,
     /// Form of the length penalty: power divides scores by length^α, paper by ((5 + length) / 6)^α
     #[arg(long, value_enum, value_name = "FORM")]
@@ -78,16 +80,16 @@ pub(super) struct SearchFlags {
     #[arg(long, value_enum, value_name = "RULE")]
     early_stopping: Option<Stopping>,
     /// Maximum translation length in tokens [default: 50 more than the source has]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(TOKENS))]
     max_length: Option<usize>,
     /// Minimum translation length in tokens
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(0..=100_000))]
     min_length: Option<usize>,
     /// Never repeat a sequence of N tokens
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(0..=100_000))]
     no_repeat_ngram: Option<usize>,
     /// Values above 1 make repeated tokens less likely
-    #[arg(long, value_name = "FACTOR")]
+    #[arg(long, value_name = "FACTOR", value_parser = decimal_f32(0.001..=1000.0))]
     repetition_penalty: Option<f32>,
     /// Text that each translation begins with
     #[arg(long, value_name = "TEXT")]
@@ -99,19 +101,19 @@ pub(super) struct SearchFlags {
     #[arg(long)]
     sample: bool,
     /// Sampling temperature: below 1 sharpens the distribution, above 1 flattens it
-    #[arg(long, requires = "sample", value_name = "T")]
+    #[arg(long, requires = "sample", value_name = "T", value_parser = decimal_f32(0.001..=1000.0))]
     temperature: Option<f32>,
     /// Sample from the N most likely tokens
-    #[arg(long, requires = "sample", value_name = "N")]
+    #[arg(long, requires = "sample", value_name = "N", value_parser = whole(0..=100_000_000))]
     top_k: Option<usize>,
     /// Sample from the most likely tokens whose probabilities sum to P
-    #[arg(long, requires = "sample", value_name = "P")]
+    #[arg(long, requires = "sample", value_name = "P", value_parser = decimal_f32(0.0..=1.0))]
     top_p: Option<f32>,
     /// Seed of the sampling
     #[arg(long, requires = "sample", value_name = "N")]
     seed: Option<u64>,
     /// Number of sentences decoded together
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(1..=100_000))]
     batch: Option<usize>,
 }
 

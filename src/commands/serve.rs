@@ -1,12 +1,13 @@
 //! `regard serve`: models behind HTTP.
 
+use super::numbers::{THREADS, decimal, whole, whole_u16, whole_u32};
 use super::search::{PrecisionFlag, SearchFlags};
 use super::{CommandResult, cores};
 use clap::{Args, ValueEnum};
 use regard::Isa;
 use regard::decode::Precision;
 use regard::translator::Translator;
-use regard_serve::{App, Batching, Keys, Limits, ModelSource, Settings};
+use regard_serve::{AddressRange, App, Batching, Keys, Limits, ModelSource, Settings};
 use std::error::Error;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -27,17 +28,18 @@ use tokio::signal::unix::{SignalKind, signal};
     page. Where there is no model from one language to another, two in a row are used. Addresses, placeholders such as\n\
     {name} and %s, numbers and emoji come through a translation unharmed. SIGTERM and Ctrl-C finish what is under way.")]
 pub(crate) struct Arguments {
-    /// The folder of a model; several serve several pairs of languages. SOURCE-TARGET=DIR for a model that does not say its own
+    /// The folder of a model; several serve several pairs of languages. SOURCE-TARGET=DIR for a
+    /// model that does not say its own
     #[arg(long, value_name = "DIR", required = true, num_args = 1..)]
     model: Vec<String>,
     /// The address to listen on; 0.0.0.0 for all of this machine's
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     host: IpAddr,
     /// The port to listen on; 0 for one that is free
-    #[arg(long, value_name = "N", default_value_t = 5000)]
+    #[arg(long, value_name = "N", default_value_t = 5000, value_parser = whole_u16(0..=65_535))]
     port: u16,
     /// How many cores to use [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(THREADS))]
     threads: Option<usize>,
     /// The number format of the matrix products [default: int8 for a quantised model, else f32]
     #[arg(long, value_enum)]
@@ -57,101 +59,102 @@ pub(crate) struct Arguments {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Log {
-    /// A line a request
+    /// One line per request
     Text,
-    /// A JSON object a request
+    /// One JSON object per request
     Json,
-    /// Nothing but what goes wrong
+    /// Errors only
     Quiet,
 }
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Who may use it")]
 struct Access {
-    /// A file with one key a line; without one of them no request is answered
+    /// A file with one key per line. Requests that translate, detect a language or look inside a
+    /// model then need a key: in an `Authorization: Bearer` header, as `api_key` in the query, or
+    /// as `api_key` in the body
     #[arg(long, value_name = "FILE")]
     api_keys: Option<PathBuf>,
     /// The origin whose pages may call the server: one, * for any, or none
     #[arg(long, value_name = "ORIGIN", default_value = "*")]
     cors: String,
-    /// Requests a minute of one client: of one key, or else of one address [default: no limit]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Requests per minute of one client: of one key, or else of one address (IPv6: one /64)
+    /// [default: no limit]
+    #[arg(long, value_name = "N", value_parser = whole_u32(1..=1_000_000))]
     requests_per_minute: Option<u32>,
+    /// Wrong keys per minute of one address; further keys that it has not used before are refused unseen
+    #[arg(long, value_name = "N", default_value_t = Limits::default().wrong_keys_per_minute)]
+    #[arg(value_parser = whole_u32(1..=1_000_000))]
+    wrong_keys_per_minute: u32,
+    /// Proxies in front of the server, as addresses or ranges such as 10.0.0.0/8. From them, and
+    /// from nobody else, the client's address is taken from X-Forwarded-For or Forwarded: the
+    /// right-most one that is not itself a trusted proxy
+    #[arg(long, value_name = "RANGE", num_args = 1.., value_delimiter = ',')]
+    trusted_proxy: Vec<AddressRange>,
 }
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Batches")]
 struct Gathering {
-    /// Sentences of several requests that are translated together, at most; 1 turns it off
-    #[arg(long, value_name = "N", default_value_t = 32, value_parser = at_least_one)]
+    /// Maximum sentences that are translated together, of one request or several; 1 turns batching off
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = whole(1..=10_000))]
     max_batch: usize,
     /// Milliseconds that a worker waits for more sentences
-    #[arg(long, value_name = "MS", default_value_t = 2.0)]
+    #[arg(long, value_name = "MS", default_value_t = 2.0, value_parser = decimal(0.0..=60_000.0))]
     batch_wait_ms: f64,
-    /// Threads that run batches, of each model [default: as many as cores]
-    #[arg(long, value_name = "N", value_parser = at_least_one)]
+    /// Threads that run batches, for each model [default: the number of cores]
+    #[arg(long, value_name = "N", value_parser = whole(THREADS))]
     workers: Option<usize>,
-    /// Sentences that may wait for a model; more are refused with 503
-    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = at_least_one)]
+    /// Maximum sentences that wait for a model; requests beyond it get status 503. Requests take
+    /// turns, so a long one delays the others by one batch and counts for no more
+    #[arg(long, value_name = "N", default_value_t = 4096, value_parser = whole(1..=1_000_000))]
     queue: usize,
 }
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Limits of a request")]
+#[command(next_help_heading = "Limits")]
 struct LimitFlags {
-    /// Characters
-    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    /// Maximum characters per request
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = whole(1..=100_000_000))]
     char_limit: usize,
-    /// Texts of a list
-    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    /// Maximum texts per request
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = whole(1..=1_000_000))]
     batch_limit: usize,
-    /// Alternatives
-    #[arg(long, value_name = "N", default_value_t = 5)]
+    /// Maximum alternatives per text
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole(0..=100))]
     alternatives_limit: usize,
-    /// Bytes of the body
-    #[arg(long, value_name = "N", default_value_t = 4 << 20)]
+    /// Maximum size of a request's body
+    #[arg(long, value_name = "BYTES", default_value_t = 4 << 20, value_parser = whole(1..=1 << 30))]
     max_body_bytes: usize,
-    /// Tokens that attention is shown for
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    /// Maximum tokens of a text whose attention is shown
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = whole(1..=2_000))]
     attention_limit: usize,
-    /// Seconds until it is given up
-    #[arg(long, value_name = "SECONDS", default_value_t = 60.0)]
+    /// Give up on a request after N seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60.0, value_parser = decimal(WAIT))]
     timeout: f64,
     /// Seconds that a client may take to begin a request; an idle connection is closed
-    #[arg(long, value_name = "SECONDS", default_value_t = 30.0)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 30.0, value_parser = decimal(WAIT))]
     idle_timeout: f64,
-    /// Connections at a time; more wait
-    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = at_least_one)]
+    /// Seconds without progress (4 kB) after which a request's body is refused with status 408
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = decimal(WAIT))]
+    stall_timeout: f64,
+    /// Maximum connections at a time. A new one replaces the one that has been idle longest; if
+    /// none is idle, it gets status 503
+    #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = whole(1..=1_000_000))]
     max_connections: usize,
+    /// Maximum connections at a time from one address (IPv6: one /64); more get status 429
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = whole(1..=1_000_000))]
+    max_connections_per_address: usize,
 }
 
-fn at_least_one(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(0) => Err("at least 1 is needed".to_owned()),
-        Ok(n) => Ok(n),
-        Err(_) => Err("a whole number is needed".to_owned()),
-    }
-}
-
-/// Seconds or milliseconds as a time; NaN, infinity and what is below zero are refused.
-fn time(flag: &str, value: f64, unit: f64) -> Result<Duration, Box<dyn Error>> {
-    Duration::try_from_secs_f64(value * unit)
-        .map_err(|_| format!("{flag} {value}: a number from 0 on is needed").into())
-}
+/// Seconds of a wait: a millisecond to a day.
+const WAIT: std::ops::RangeInclusive<f64> = 0.001..=86_400.0;
 
 impl Arguments {
     fn settings(&self) -> Result<Settings, Box<dyn Error>> {
         let cores = self.threads.unwrap_or_else(cores).max(1);
         let Gathering { max_batch, batch_wait_ms, workers, queue } = self.gathering;
         let limits = &self.limits;
-        let timeout = time("--timeout", limits.timeout, 1.0)?;
-        if timeout.is_zero() {
-            return Err("--timeout 0: leaves no time for a translation".into());
-        }
-        let idle = time("--idle-timeout", limits.idle_timeout, 1.0)?;
-        if idle.is_zero() {
-            return Err("--idle-timeout 0: leaves no time for a request".into());
-        }
         Ok(Settings {
             limits: Limits {
                 body_bytes: limits.max_body_bytes,
@@ -159,14 +162,18 @@ impl Arguments {
                 texts: limits.batch_limit,
                 alternatives: limits.alternatives_limit,
                 attention_tokens: limits.attention_limit,
-                timeout,
-                idle,
+                timeout: Duration::from_secs_f64(limits.timeout),
+                idle: Duration::from_secs_f64(limits.idle_timeout),
+                stall: Duration::from_secs_f64(limits.stall_timeout),
                 connections: limits.max_connections,
+                connections_per_address: limits.max_connections_per_address,
                 requests_per_minute: self.access.requests_per_minute,
+                wrong_keys_per_minute: self.access.wrong_keys_per_minute,
+                trusted_proxies: self.access.trusted_proxy.clone(),
             },
             batching: Batching {
                 most: max_batch,
-                wait: time("--batch-wait-ms", batch_wait_ms, 1e-3)?,
+                wait: Duration::from_secs_f64(batch_wait_ms / 1e3),
                 queue,
                 workers: workers.unwrap_or(cores),
                 cores,

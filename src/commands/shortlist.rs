@@ -1,5 +1,6 @@
 //! `regard shortlist`: the likely words of each source word, from a corpus.
 
+use super::numbers::{SENTENCES, THREADS, whole};
 use super::{CommandResult, cores};
 use clap::Args;
 use regard::decode::{Shortlist, ShortlistSize};
@@ -28,15 +29,17 @@ pub(crate) struct Arguments {
     out: PathBuf,
     /// Number of most frequent target words that are always allowed
     #[arg(long, value_name = "N", default_value_t = ShortlistSize::default().frequent)]
+    #[arg(value_parser = whole(0..=100_000_000))]
     frequent: usize,
     /// Number of likely target words for each source word
     #[arg(long, value_name = "N", default_value_t = ShortlistSize::default().per_word)]
+    #[arg(value_parser = whole(0..=100_000_000))]
     per_word: usize,
     /// Learn from at most N pairs, spread over the corpus
-    #[arg(long, value_name = "N", default_value_t = 500_000)]
+    #[arg(long, value_name = "N", default_value_t = 500_000, value_parser = whole(SENTENCES))]
     pairs: usize,
     /// Number of cores to use [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(THREADS))]
     threads: Option<usize>,
 }
 

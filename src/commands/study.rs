@@ -1,5 +1,6 @@
 //! `regard study`: comparisons around the Transformer, measured.
 
+use super::numbers::whole_u16;
 use super::{CommandResult, Output, Usage, cores, print_line};
 use clap::Args;
 use regard::Isa;
@@ -33,7 +34,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// How many cores to use [default: all]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole_u16(1..=1024))]
     threads: Option<u16>,
 }
 

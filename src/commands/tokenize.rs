@@ -3,6 +3,7 @@
 mod count;
 
 use super::input::Lines;
+use super::numbers::{THREADS, whole};
 use super::{CommandResult, Output, cores};
 use clap::Args;
 use regard::Error;
@@ -41,12 +42,13 @@ pub(crate) struct Arguments {
     count: bool,
     /// Number of most frequent pieces that --count lists
     #[arg(long, value_name = "N", default_value_t = 20, requires = "count")]
+    #[arg(value_parser = whole(0..=1_000_000_000))]
     top: usize,
     /// Print one JSON object per line, or for the summary
     #[arg(long)]
     json: bool,
     /// Number of cores to use [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(THREADS))]
     threads: Option<usize>,
     /// Train a tokenizer on these files
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "out")]

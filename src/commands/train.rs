@@ -1,5 +1,6 @@
 //! `regard train`: two text files to a translator.
 
+use super::numbers::{STEPS, THREADS, decimal, whole, whole_u64};
 use super::{CommandResult, Usage, cores, interrupted, print_line, stop_on_signals, together};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -85,12 +86,13 @@ pub(crate) struct Arguments {
     set: Vec<String>,
     /// Train for about N minutes, preparation and validation included
     #[arg(long, value_name = "N", conflicts_with_all = ["epochs", "steps"])]
+    #[arg(value_parser = decimal(0.001..=5_256_000.0))]
     minutes: Option<f64>,
     /// Stop after N passes over the corpus
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole_u64(STEPS))]
     epochs: Option<u64>,
     /// Stop after N training steps
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole_u64(STEPS))]
     steps: Option<u64>,
     /// Continue an interrupted run exactly where it stopped
     #[arg(long)]
@@ -105,7 +107,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TAG")]
     target_lang: Option<String>,
     /// Number of cores to use [default: all]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(THREADS))]
     threads: Option<usize>,
     /// Random seed [default: 1]
     #[arg(long, value_name = "N")]

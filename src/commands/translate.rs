@@ -3,6 +3,7 @@
 mod spread;
 
 use super::input::Lines;
+use super::numbers::{BEAM, whole};
 use super::search::{ModelFlags, SearchFlags};
 use super::{CommandResult, Output, stop_on_signals};
 use clap::Args;
@@ -32,7 +33,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     search: SearchFlags,
     /// Number of translations to print for each line; the beam is at least as wide
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(BEAM))]
     nbest: usize,
     /// Print the score and a tab before each translation
     #[arg(long)]

@@ -5,6 +5,7 @@
 //! any more is left out, or given up between two steps. A panic is caught; the sentences of that batch are tried one by one, so
 //! that it costs the request that caused it and no other; an error is handled likewise.
 
+use crate::limits::Limits;
 use crate::metrics::ModelMetrics;
 use regard_core::decode::SearchOptions;
 use regard_core::translator::{Line, Translator, WatchLines};
@@ -350,7 +351,7 @@ impl Shared {
             }
             queue = self.filled.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
-        let until = Instant::now() + self.batching.wait;
+        let until = Instant::now() + self.batching.wait.min(Limits::LONGEST);
         while queue.len() < self.batching.most && !queue.closing {
             let Some(left) = until.checked_duration_since(Instant::now()).filter(|d| !d.is_zero()) else {
                 break;

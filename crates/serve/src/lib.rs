@@ -6,7 +6,11 @@
 
 mod api;
 mod batcher;
+mod bodies;
+mod clients;
+mod connections;
 mod error;
+mod gate;
 mod languages;
 mod limits;
 mod listen;
@@ -18,7 +22,9 @@ mod service;
 mod spec;
 
 pub use batcher::Batching;
-pub use limits::{Keys, Limits};
+pub use clients::{AddressRange, InvalidAddressRange};
+pub use gate::Keys;
+pub use limits::Limits;
 pub use listen::run;
 pub use models::ModelSource;
 
@@ -28,9 +34,11 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use bodies::Bodies;
+use clients::TrustedProxies;
 use error::ApiError;
+use gate::Gate;
 use languages::Languages;
-use limits::{Bodies, Gate};
 use metrics::Metrics;
 use models::Served;
 use std::future::poll_fn;
@@ -74,6 +82,7 @@ pub struct App {
     pub(crate) metrics: Metrics,
     pub(crate) files: Files,
     pub(crate) bodies: Arc<Bodies>,
+    pub(crate) proxies: TrustedProxies,
     /// Looking inside a model is done one at a time: it is not gathered into batches.
     pub(crate) inside: Arc<Semaphore>,
     /// Texts that are taken apart or put together at a time, one for each core.
@@ -83,7 +92,8 @@ pub struct App {
 
 impl App {
     /// Starts the models' queues.
-    pub fn new(models: Vec<ModelSource>, settings: Settings) -> regard_core::Result<Arc<Self>> {
+    pub fn new(models: Vec<ModelSource>, mut settings: Settings) -> regard_core::Result<Arc<Self>> {
+        settings.limits = settings.limits.capped();
         if models.is_empty() {
             return Err(regard_core::Error::config("model", "at least one is needed"));
         }
@@ -99,10 +109,11 @@ impl App {
         let pairs: Vec<_> = models.iter().map(|m| (m.source.clone(), m.target.clone())).collect();
         Ok(Arc::new(App {
             languages: Languages::new(&pairs),
-            gate: Gate::new(settings.keys.clone(), settings.limits.requests_per_minute),
+            gate: Gate::new(settings.keys.clone(), &settings.limits),
             metrics: Metrics::default(),
             files: Files::default(),
             bodies: Arc::new(Bodies::new(&settings.limits)),
+            proxies: TrustedProxies::new(settings.limits.trusted_proxies.clone()),
             inside: Arc::new(Semaphore::new(1)),
             compute_slots: Arc::new(Semaphore::new(settings.batching.cores.clamp(1, 1 << 10))),
             cors,
@@ -202,6 +213,13 @@ fn add_headers(headers: &mut HeaderMap, cors: Option<&HeaderValue>) {
     if origin != "*" {
         headers.insert(header::VARY, HeaderValue::from_static("Origin"));
     }
+}
+
+/// Entry points of the targets in `fuzz/`.
+#[cfg(any(test, feature = "fuzzing"))]
+#[doc(hidden)]
+pub mod fuzzing {
+    pub use crate::params::fuzzing::parameters;
 }
 
 #[cfg(test)]

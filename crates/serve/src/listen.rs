@@ -1,12 +1,16 @@
 //! Connections: how many there may be, how long they may be silent, and how they end.
 //!
-//! A client costs a connection for as long as it likes to be slow, so every wait has an end: for the head of a request (also between two
-//! requests), for its body (`params`), for the translation (`service`), and for a client that does not take its answer.
+//! A client costs a connection for as long as it likes to be slow, so every wait has an end: for
+//! the head of a request (also between two requests), for its body (`params`), for the translation
+//! (`service`), and for a client that does not take its answer.
 
+use crate::connections::{Answering, Connections, Place, Refusal};
 use crate::limits::Limits;
 use crate::{App, router};
 use axum::Router;
+use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{ConnectInfo, Request};
+use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
@@ -15,17 +19,27 @@ use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::time::Sleep;
 
 /// How long to wait when the system has no more connections to give.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// Bytes of the head of a request: the line, the headers and what is buffered of a body.
+const HEAD_BYTES: usize = 32 << 10;
+
+/// How long the heads that are on their way are waited for when the server ends.
+const LAST_HEADS: Duration = Duration::from_secs(1);
+
+/// Refused clients that are told why at a time, and how long each may take to hear it.
+const REFUSED: usize = 64;
+const REFUSED_FOR: Duration = Duration::from_secs(1);
 
 /// Answers requests until `stop` comes, then finishes those that are under way.
 pub async fn run(
@@ -35,44 +49,62 @@ pub async fn run(
 ) -> io::Result<()> {
     let limits = app.settings.limits.clone();
     let router = router(Arc::clone(&app));
-    let slots = Arc::new(Semaphore::new(limits.connections.min(Semaphore::MAX_PERMITS)));
+    let connections = Connections::new(&limits);
+    let refused = Arc::new(Semaphore::new(REFUSED));
     let graceful = GracefulShutdown::new();
     tokio::pin!(stop);
     loop {
-        let (stream, address, slot) = tokio::select! {
-            connection = accept(&listener, &slots) => connection,
+        let (stream, address) = tokio::select! {
+            connection = accept(&listener) => connection,
             () = &mut stop => break,
         };
-        let connection = connection(stream, address, router.clone(), &limits);
+        // The clients of a proxy share its connections; they are told apart by request.
+        let client = (!app.proxies.contains(address.ip())).then(|| address.ip().into());
+        let place = match connections.open(client) {
+            Ok(place) => Arc::new(place),
+            Err(refusal) => {
+                app.metrics.refused_connections.add(1);
+                if let Ok(slot) = Arc::clone(&refused).try_acquire_owned() {
+                    tokio::spawn(async move {
+                        let _ = tokio::time::timeout(REFUSED_FOR, refuse(stream, refusal)).await;
+                        drop(slot);
+                    });
+                }
+                continue;
+            }
+        };
+        let connection = connection(stream, address, router.clone(), &limits, &place);
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
-            // A client that goes away or sends no HTTP is no event of ours.
-            if let Err(error) = connection.await {
-                tracing::debug!(%error, "a connection ended");
+            tokio::select! {
+                // A client that goes away or sends no HTTP is no event of ours.
+                outcome = connection => if let Err(error) = outcome {
+                    tracing::debug!(%error, "a connection ended");
+                },
+                () = place.taken() => tracing::debug!("an idle connection gave its place to another"),
             }
-            drop(slot);
         });
     }
     drop(listener);
-    // Each of a request's waits ends by itself; one that trickles through all of them is not waited for.
-    let longest = limits.idle + 3 * limits.timeout;
-    if tokio::time::timeout(longest, graceful.shutdown()).await.is_err() {
-        tracing::warn!("some clients did not take their answers");
+    let mut finished = pin!(graceful.shutdown());
+    if tokio::time::timeout(LAST_HEADS, &mut finished).await.is_err() {
+        connections.close_waiting();
+        // Each of a request's waits ends by itself; one that trickles through all of them is not
+        // waited for.
+        let longest = limits.timeout.saturating_mul(3);
+        if tokio::time::timeout(longest, finished).await.is_err() {
+            tracing::warn!("some clients did not take their answers");
+        }
     }
     app.close();
     Ok(())
 }
 
-/// The next connection, when there is room for it. Until then, others wait with the system.
-async fn accept(
-    listener: &TcpListener,
-    slots: &Arc<Semaphore>,
-) -> (TcpStream, SocketAddr, Option<OwnedSemaphorePermit>) {
-    // The semaphore is never closed.
-    let slot = Arc::clone(slots).acquire_owned().await.ok();
+/// The next connection.
+async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
-            Ok((stream, address)) => return (stream, address, slot),
+            Ok(connection) => return connection,
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
                 tokio::time::sleep(PAUSE).await;
@@ -81,11 +113,30 @@ async fn accept(
     }
 }
 
+/// Says why a connection is refused. What the client sends is read, because a connection that is
+/// closed over unread bytes takes its answer back.
+async fn refuse(mut stream: TcpStream, refusal: Refusal) -> io::Result<()> {
+    let (status, message) = match refusal {
+        Refusal::Full => ("503 Service Unavailable", "too many connections, try again"),
+        Refusal::Address => ("429 Too Many Requests", "too many connections from this address"),
+    };
+    let body = format!("{{\"error\":\"{message}\"}}");
+    let length = body.len();
+    let head = "Content-Type: application/json\r\nRetry-After: 1\r\nConnection: close";
+    let answer = format!("HTTP/1.1 {status}\r\n{head}\r\nContent-Length: {length}\r\n\r\n{body}");
+    stream.write_all(answer.as_bytes()).await?;
+    stream.shutdown().await?;
+    let mut unread = [0; 4096];
+    while stream.read(&mut unread).await? > 0 {}
+    Ok(())
+}
+
 fn connection(
     stream: TcpStream,
     address: SocketAddr,
     router: Router,
     limits: &Limits,
+    place: &Arc<Place>,
 ) -> http1::Connection<
     TokioIo<Patient>,
     impl Service<
@@ -98,14 +149,44 @@ fn connection(
     // An answer is written in one go; waiting for more would only delay it.
     let _ = stream.set_nodelay(true);
     let inner = TowerToHyperService::new(router);
+    let place = Arc::clone(place);
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(address));
-        inner.call(request)
+        let answering = place.begin();
+        let answer = inner.call(request);
+        async move { answer.await.map(|answer| answer.map(|body| Body::new(AnswerBody { body, answering }))) }
     });
     let stream = Patient { stream, patience: limits.timeout, given_up: None };
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(limits.idle);
+    http.timer(TokioTimer::new()).header_read_timeout(limits.idle).max_buf_size(HEAD_BYTES);
     http.serve_connection(TokioIo::new(stream), service)
+}
+
+/// The body of an answer. Until it is dropped, its connection is not idle.
+struct AnswerBody {
+    body: Body,
+    #[expect(dead_code, reason = "is dropped with the body")]
+    answering: Answering,
+}
+
+impl HttpBody for AnswerBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 /// A stream that fails when the other side takes nothing for a while.

@@ -122,6 +122,10 @@ impl ModelMetrics {
 pub(crate) struct Metrics {
     pub(crate) in_flight: Gauge,
     pub(crate) characters: Counter,
+    /// Connections that found no place.
+    pub(crate) refused_connections: Counter,
+    /// Requests with a key that is not valid.
+    pub(crate) wrong_keys: Counter,
     requests: Mutex<BTreeMap<Request, Histogram<10>>>,
 }
 
@@ -150,6 +154,18 @@ impl Metrics {
         line(&mut out, "regard_requests_in_flight", "", self.in_flight.0.load(Ordering::Relaxed));
         head(&mut out, "regard_characters_total", "counter", "Characters that were to be translated.");
         line(&mut out, "regard_characters_total", "", self.characters.get());
+        let counters = [
+            (
+                "regard_refused_connections_total",
+                "Connections that found no place.",
+                &self.refused_connections,
+            ),
+            ("regard_wrong_keys_total", "Requests with a key that is not valid.", &self.wrong_keys),
+        ];
+        for (name, help, counter) in counters {
+            head(&mut out, name, "counter", help);
+            line(&mut out, name, "", counter.get());
+        }
         head(&mut out, "regard_request_seconds", "histogram", "Time to answer, by route and status.");
         for (request, histogram) in self.requests.lock().unwrap_or_else(PoisonError::into_inner).iter() {
             let Request { route, method, status } = request;
@@ -213,6 +229,7 @@ mod tests {
         drop(guard);
         for wanted in [
             "regard_requests_in_flight 1\n",
+            "regard_wrong_keys_total 0\n",
             "regard_request_seconds_bucket{route=\"/translate\",method=\"POST\",status=\"200\",le=\"0.005\"} 0\n",
             "regard_request_seconds_bucket{route=\"/translate\",method=\"POST\",status=\"200\",le=\"0.01\"} 1\n",
             "regard_request_seconds_bucket{route=\"/translate\",method=\"POST\",status=\"200\",le=\"+Inf\"} 2\n",

@@ -1,16 +1,29 @@
-//! The values of a request, from its query, a JSON object, a urlencoded form or a multipart form.
+//! The parameters of a request: checked against its client's key and quota, read within limits,
+//! parsed into typed values.
+//!
+//! Keys in the `Authorization` header or the query are checked before the body is read.
+//! LibreTranslate's clients may also send the key in the body: such bodies are read from a pool of
+//! their own (`bodies`), which clients with a checked key do not need.
+
+mod values;
+
+pub(crate) use values::Texts;
+use values::{Parameters, Schema};
 
 use crate::App;
+use crate::bodies::{BodyBytes, Owner};
+use crate::clients::{ClientAddress, NO_ADDRESS};
 use crate::error::{ApiError, ApiResult};
-use crate::limits::Held;
+use crate::gate::no_key;
+use crate::limits::Limits;
 use axum::body::{Body, Bytes, HttpBody};
-use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequest, Multipart, Request};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequest, MatchedPath, Multipart, Request};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use http_body_util::BodyExt;
-use serde_json::{Map, Value};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use tokio::time::{Instant, timeout, timeout_at};
 
 /// A file that came with a form.
 #[derive(Debug)]
@@ -19,30 +32,15 @@ pub(crate) struct Upload {
     pub(crate) bytes: Bytes,
 }
 
-/// A request that may go on: its values, its key and its client's quota have been looked at.
+/// A request that may go on: its parameters have been read, and its key and its client's quota have
+/// been checked.
 #[derive(Debug, Default)]
 pub(crate) struct Call {
-    values: Map<String, Value>,
+    values: Parameters,
     pub(crate) file: Option<Upload>,
     pub(crate) headers: HeaderMap,
     /// Frees the room of its body.
-    _held: Option<Held>,
-}
-
-/// What `q` holds.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Texts {
-    One(String),
-    Many(Vec<String>),
-}
-
-impl Texts {
-    pub(crate) fn list(&self) -> &[String] {
-        match self {
-            Texts::One(text) => std::slice::from_ref(text),
-            Texts::Many(texts) => texts,
-        }
-    }
+    _held: Option<BodyBytes>,
 }
 
 impl FromRequest<Arc<App>> for Call {
@@ -51,21 +49,64 @@ impl FromRequest<Arc<App>> for Call {
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, ApiError> {
         let (parts, body) = request.into_parts();
         let limits = &app.settings.limits;
-        let reading = tokio::time::timeout(limits.timeout, read(body, app));
-        let late =
-            |_| ApiError::new(StatusCode::REQUEST_TIMEOUT, "Invalid request: the body came too slowly");
-        let (body, held) = reading.await.map_err(late)??;
-        let mut call = Call { headers: parts.headers.clone(), _held: Some(held), ..Call::default() };
-        call.add_form(parts.uri.query().unwrap_or_default().as_bytes(), false);
-        call.add_body(&parts, body).await?;
-        let client = parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|c| c.0.ip());
-        app.gate.admit(call.key(), client)?;
+        let peer = parts.extensions.get::<ConnectInfo<SocketAddr>>().map_or(NO_ADDRESS, |c| c.0.ip());
+        let client = ClientAddress::from(app.proxies.client(peer, &parts.headers));
+        let route = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+        let schema = Schema::of(route, limits.texts);
+        let mut call = Call { headers: parts.headers.clone(), ..Call::default() };
+        call.values.add_form(parts.uri.query().unwrap_or_default().as_bytes(), &schema)?;
+
+        let key = call.values.key().or_else(|| bearer(&parts.headers)).map(str::to_owned);
+        let owner = match (app.gate.needs_key(), key) {
+            (false, _) => {
+                app.gate.admit(None, client)?;
+                Owner::Address(client)
+            }
+            (true, Some(key)) => {
+                admit(app, &key, client)?;
+                Owner::Key(key)
+            }
+            (true, None) if body.is_end_stream() => return Err(no_key()),
+            (true, None) => Owner::Unverified(client),
+        };
+        let unverified = matches!(owner, Owner::Unverified(_));
+        let held = BodyBytes::new(&app.bodies, owner);
+        let reading = timeout(limits.timeout, read(body, held, limits));
+        let (body, mut held) = reading.await.map_err(|_| too_slow())??;
+        call.add_body(&parts, body, &schema).await?;
+        if unverified {
+            let key = call.values.key().ok_or_else(no_key)?;
+            admit(app, key, client)?;
+            held.transfer(Owner::Key(key.to_owned()))?;
+        }
+        call._held = Some(held);
         Ok(call)
     }
 }
 
-async fn read(mut body: Body, app: &Arc<App>) -> ApiResult<(Bytes, Held)> {
-    let limit = app.settings.limits.body_bytes;
+/// Checks a key, and counts it where it is wrong.
+fn admit(app: &App, key: &str, client: ClientAddress) -> ApiResult<()> {
+    app.gate.admit(Some(key), client).inspect_err(|error| {
+        if error.status == StatusCode::FORBIDDEN {
+            app.metrics.wrong_keys.add(1);
+        }
+    })
+}
+
+/// The token of `Authorization: Bearer …`.
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    Some(token.trim()).filter(|token| scheme.eq_ignore_ascii_case("bearer") && !token.is_empty())
+}
+
+fn too_slow() -> ApiError {
+    ApiError::new(StatusCode::REQUEST_TIMEOUT, "Invalid request: the body came too slowly")
+}
+
+/// Reads a body. It may not be too large, and it may not stall: a part of it that is held is memory
+/// that others cannot use.
+async fn read(mut body: Body, mut held: BodyBytes, limits: &Limits) -> ApiResult<(Bytes, BodyBytes)> {
+    let limit = limits.body_bytes;
     let too_large = || {
         let message = format!("Invalid request: the body has more than {limit} bytes");
         ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, message)
@@ -73,77 +114,66 @@ async fn read(mut body: Body, app: &Arc<App>) -> ApiResult<(Bytes, Held)> {
     if body.size_hint().lower() > limit as u64 {
         return Err(too_large());
     }
-    let mut held = Held::new(&app.bodies);
     let mut bytes = Vec::new();
-    while let Some(frame) = body.frame().await {
+    let (mut progress, mut deadline) = (0, Instant::now() + limits.stall);
+    while let Some(frame) = timeout_at(deadline, body.frame()).await.map_err(|_| too_slow())? {
         let broken = |_| ApiError::bad("Invalid request: the body could not be read");
-        if let Ok(data) = frame.map_err(broken)?.into_data() {
-            if bytes.len() + data.len() > limit {
-                return Err(too_large());
-            }
-            held.add(data.len())?;
-            bytes.extend_from_slice(&data);
+        let Ok(data) = frame.map_err(broken)?.into_data() else { continue };
+        if bytes.len() + data.len() > limit {
+            return Err(too_large());
+        }
+        held.add(data.len())?;
+        bytes.extend_from_slice(&data);
+        progress += data.len();
+        if progress >= Limits::BODY_PROGRESS {
+            (progress, deadline) = (0, Instant::now() + limits.stall);
         }
     }
     Ok((bytes.into(), held))
 }
 
 impl Call {
-    async fn add_body(&mut self, parts: &Parts, body: Bytes) -> ApiResult<()> {
+    async fn add_body(&mut self, parts: &Parts, body: Bytes, schema: &Schema) -> ApiResult<()> {
         let kind = parts.headers.get(header::CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+        if body.is_empty() && parts.method == Method::GET {
+            return Ok(());
+        }
         if kind.contains("json") {
-            match serde_json::from_slice(&body) {
-                Ok(Value::Object(object)) => self.values.extend(object),
-                _ => return Err(ApiError::bad("Invalid JSON format")),
-            }
+            self.values.add_json(&body, schema)
         } else if kind.starts_with("multipart/form-data") {
-            self.add_multipart(parts, body).await?;
+            self.add_multipart(&parts.headers, body, schema).await
         } else {
-            self.add_form(&body, true);
-        }
-        Ok(())
-    }
-
-    fn add_form(&mut self, form: &[u8], of_body: bool) {
-        for (name, value) in form_urlencoded::parse(form) {
-            // Browsers send a form's line ends as CR LF.
-            let value = if of_body { value.replace("\r\n", "\n") } else { value.into_owned() };
-            self.values.insert(name.into_owned(), value.into());
+            self.values.add_form(&body, schema)
         }
     }
 
-    async fn add_multipart(&mut self, parts: &Parts, body: Bytes) -> ApiResult<()> {
+    async fn add_multipart(&mut self, headers: &HeaderMap, body: Bytes, schema: &Schema) -> ApiResult<()> {
         let broken = |_| ApiError::bad("Invalid request: the multipart form could not be read");
         let mut request = Request::new(Body::from(body));
-        *request.headers_mut() = parts.headers.clone();
+        *request.headers_mut() = headers.clone();
         // The whole body has been read within its limit.
         DefaultBodyLimit::disable().apply(&mut request);
         let refused = |_| ApiError::bad("Invalid request: the multipart form has no boundary");
         let mut form = Multipart::from_request(request, &()).await.map_err(refused)?;
         while let Some(field) = form.next_field().await.map_err(broken)? {
-            let name = field.name().unwrap_or_default().to_owned();
+            let name = field.name().unwrap_or_default();
+            let known = schema.field(name)?;
             match field.file_name().map(str::to_owned) {
-                Some(file) if name == "file" => {
+                Some(file) if known.is_file() => {
                     self.file = Some(Upload { name: file, bytes: field.bytes().await.map_err(broken)? });
                 }
                 _ => {
-                    let text = field.text().await.map_err(broken)?.replace("\r\n", "\n");
-                    self.values.insert(name, text.into());
+                    let text = field.text().await.map_err(broken)?;
+                    self.values.add_text(known, &text)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// The key that the client showed, as a value or as a bearer token.
-    fn key(&self) -> Option<&str> {
-        let bearer = || self.headers.get(header::AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ");
-        self.values.get("api_key").and_then(Value::as_str).filter(|key| !key.is_empty()).or_else(bearer)
-    }
-
     /// A text value; empty ones count as missing.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
-        self.values.get(name).and_then(Value::as_str).filter(|text| !text.is_empty())
+        self.values.text(name)
     }
 
     /// A text value that must be there.
@@ -151,79 +181,22 @@ impl Call {
         self.text(name).ok_or_else(|| ApiError::missing(name))
     }
 
-    /// A value that is true, as JSON or as the word.
+    /// A value that is true.
     pub(crate) fn flag(&self, name: &str) -> bool {
-        match self.values.get(name) {
-            Some(Value::Bool(value)) => *value,
-            Some(Value::String(text)) => text == "true" || text == "1",
-            _ => false,
-        }
+        self.values.flag(name)
     }
 
     /// `q`: a text, or in JSON a list of texts.
     pub(crate) fn texts(&self) -> ApiResult<Texts> {
-        match self.values.get("q") {
-            Some(Value::String(text)) if !text.is_empty() => Ok(Texts::One(text.clone())),
-            Some(Value::Array(list)) if !list.is_empty() => {
-                let texts: Option<Vec<String>> = list.iter().map(|q| q.as_str().map(str::to_owned)).collect();
-                let message = "Invalid request: q must be a string or a list of strings";
-                texts.map(Texts::Many).ok_or_else(|| ApiError::bad(message))
-            }
-            Some(Value::Number(number)) => Ok(Texts::One(number.to_string())),
-            Some(Value::Object(_) | Value::Bool(_)) => {
-                Err(ApiError::bad("Invalid request: q must be a string or a list of strings"))
-            }
-            _ => Err(ApiError::missing("q")),
-        }
+        self.values.texts()
     }
 
-    /// How many alternatives are wanted.
+    /// The number of alternatives that are wanted.
     pub(crate) fn alternatives(&self, limit: usize) -> ApiResult<usize> {
-        let wrong = || ApiError::bad("Invalid request: alternatives parameter is not a number");
-        let number = match self.values.get("alternatives") {
-            None | Some(Value::Null) => 0,
-            Some(Value::Number(number)) => number.as_i64().ok_or_else(wrong)?,
-            Some(Value::String(text)) => text.trim().parse().map_err(|_| wrong())?,
-            Some(_) => return Err(wrong()),
-        };
-        let number = usize::try_from(number.max(0)).unwrap_or(usize::MAX);
-        if number > limit {
-            let message = format!("Invalid request: alternatives parameter must be <= {limit}");
-            return Err(ApiError::bad(message));
-        }
-        Ok(number)
+        self.values.alternatives(limit)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn call(values: Value) -> Call {
-        let Value::Object(values) = values else { panic!("an object") };
-        Call { values, ..Call::default() }
-    }
-
-    #[test]
-    fn alternatives_are_a_small_number() {
-        let of = |value: Value| call(serde_json::json!({ "alternatives": value })).alternatives(3);
-        assert_eq!(of(2.into()), Ok(2));
-        assert_eq!(of("3".into()), Ok(3));
-        assert_eq!(of((-1).into()), Ok(0));
-        assert_eq!(of(Value::Null), Ok(0));
-        assert_eq!(of(4.into()).unwrap_err().message, "Invalid request: alternatives parameter must be <= 3");
-        for value in [Value::from("x"), Value::from(1.5), Value::from(true)] {
-            let error = of(value).unwrap_err();
-            assert_eq!(error.message, "Invalid request: alternatives parameter is not a number");
-        }
-    }
-
-    #[test]
-    fn the_lines_of_a_form_end_with_lf() {
-        let mut call = Call::default();
-        call.add_form(b"q=a%0D%0Ab&source=en", true);
-        assert_eq!(call.texts(), Ok(Texts::One("a\nb".into())));
-        assert_eq!(call.required("source"), Ok("en"));
-        assert_eq!(call.required("target").unwrap_err().message, "Invalid request: missing target parameter");
-    }
-}
+/// The readers of request bodies on bytes of any kind, for a target in `fuzz/`: a panic is a finding.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;

@@ -339,6 +339,42 @@ impl TrainConfig {
         if let Some((field, _)) = least_one.iter().find(|(_, value)| *value == Some(0)) {
             return Err(Error::config(*field, "0 is too few, at least 1 is needed"));
         }
+        let model = &self.model;
+        let most = [
+            ("threads", self.threads.map(|n| n as u64), 1024),
+            ("steps", self.steps, LONG),
+            ("epochs", self.epochs, LONG),
+            ("log_every", Some(self.log_every), LONG),
+            ("schedule.warmup", Some(self.schedule.warmup), LONG),
+            ("batch.max_tokens", Some(self.batch.max_tokens as u64), 100_000_000),
+            ("batch.accumulate", Some(self.batch.accumulate as u64), 1_000_000),
+            ("validation.beam", Some(self.validation.beam as u64), 1000),
+            ("validation.samples", Some(self.validation.samples as u64), 1_000_000),
+            ("checkpoints.average", Some(self.checkpoints.average as u64), 10_000),
+            ("model.d_model", Some(model.d_model as u64), 1 << 16),
+            ("model.d_ff", Some(model.d_ff as u64), 1 << 20),
+            ("model.decoder_d_ff", model.decoder_d_ff.map(|n| n as u64), 1 << 20),
+            ("model.d_k", model.d_k.map(|n| n as u64), 1 << 16),
+            ("model.d_v", model.d_v.map(|n| n as u64), 1 << 16),
+            ("model.heads", Some(model.heads as u64), 1 << 10),
+            ("model.decoder_heads", model.decoder_heads.map(|n| n as u64), 1 << 10),
+            ("model.encoder_layers", Some(model.encoder_layers as u64), 1000),
+            ("model.decoder_layers", Some(model.decoder_layers as u64), 1000),
+            ("model.max_positions", Some(model.max_positions as u64), 1 << 20),
+            ("model.relative_reach", Some(model.relative_reach as u64), 1 << 16),
+            ("model.kernel_width", Some(model.kernel_width as u64), 1 << 10),
+        ];
+        for (field, value, most) in most {
+            if let Some(value) = value.filter(|&value| value > most) {
+                return Err(Error::config(field, format!("{value} is too many, at most {most} is possible")));
+            }
+        }
+        if let Some(minutes) = self.minutes.filter(|&minutes| minutes > MINUTES) {
+            return Err(Error::config(
+                "minutes",
+                format!("{minutes} is too long, at most {MINUTES} is possible"),
+            ));
+        }
         let positive = [
             ("minutes", self.minutes),
             ("optimizer.epsilon", Some(f64::from(self.optimizer.epsilon))),
@@ -404,6 +440,12 @@ impl TrainConfig {
     }
 }
 
+/// Steps or passes beyond what any run takes.
+const LONG: u64 = 1_000_000_000_000;
+
+/// Ten years.
+const MINUTES: f64 = 5_256_000.0;
+
 fn in_section(section: &str, error: Error) -> Error {
     match error {
         Error::Config { field, message } => Error::config(format!("{section}.{field}"), message),
@@ -440,6 +482,16 @@ mod tests {
         assert!(refusal(|c| c.batch.max_tokens = 0).starts_with("batch.max_tokens: 0 makes no batch"));
         assert!(refusal(|c| c.optimizer.beta2 = 1.0).starts_with("optimizer.beta2: 1 is not a rate"));
         assert!(refusal(|c| c.minutes = Some(f64::NAN)).starts_with("minutes: NaN"));
+        assert_eq!(
+            refusal(|c| c.threads = Some(99_999_999)),
+            "threads: 99999999 is too many, at most 1024 is possible"
+        );
+        assert!(
+            refusal(|c| c.model.encoder_layers = 1_000_000)
+                .starts_with("model.encoder_layers: 1000000 is too")
+        );
+        assert!(refusal(|c| c.minutes = Some(1e19)).starts_with("minutes: 10000000000000000000 is too long"));
+        assert!(refusal(|c| c.steps = Some(u64::MAX)).starts_with("steps: 18446744073709551615 is too many"));
         assert!(refusal(|c| c.steps = None).starts_with("steps: the run has no end"));
         assert!(refusal(|c| c.validation.every = Every::Epochs(0)).starts_with("validation.every: 0"));
     }

@@ -1,6 +1,7 @@
 //! `regard bench train`: training steps on the workload of `tools/peers/torch_train.py`.
 
 use super::peak_rss_mb;
+use crate::commands::numbers::{SECONDS, THREADS, decimal, whole};
 use crate::commands::train::PrecisionName;
 use crate::commands::{CommandResult, cores, print_line, together};
 use clap::{Args, ValueEnum};
@@ -22,10 +23,10 @@ pub(super) struct Arguments {
     #[arg(long, value_enum, default_value = "auto")]
     precision: PrecisionName,
     /// Measure for N seconds, at least two steps
-    #[arg(long, default_value_t = 12.0, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 12.0, value_name = "SECONDS", value_parser = decimal(SECONDS))]
     seconds: f64,
     /// Number of cores to use [default: all]
-    #[arg(long)]
+    #[arg(long, value_parser = whole(THREADS))]
     threads: Option<usize>,
     /// Number format of gradients and weights exchanged between MPI ranks
     #[arg(long, value_enum, default_value = "f32")]

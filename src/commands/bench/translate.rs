@@ -1,6 +1,7 @@
 //! `regard bench translate`: decoding on the workload of `tools/peers/ct2_translate.py`.
 
 use super::peak_rss_mb;
+use crate::commands::numbers::{BEAM, SECONDS, THREADS, decimal, whole};
 use crate::commands::search::PrecisionFlag;
 use crate::commands::{CommandResult, cores, print_line};
 use clap::{Args, ValueEnum};
@@ -24,19 +25,19 @@ pub(super) struct Arguments {
     #[arg(long, value_enum, default_value = "f32")]
     precision: PrecisionFlag,
     /// Beam size (1 = greedy)
-    #[arg(long, default_value_t = 4)]
+    #[arg(long, default_value_t = 4, value_parser = whole(BEAM))]
     beam: usize,
     /// Sentences per batch
-    #[arg(long, default_value_t = 32)]
+    #[arg(long, default_value_t = 32, value_parser = whole(1..=100_000))]
     batch: usize,
     /// Number of sentences
-    #[arg(long, default_value_t = 256, value_name = "N")]
+    #[arg(long, default_value_t = 256, value_name = "N", value_parser = whole(1..=10_000_000))]
     sentences: usize,
     /// Repeat the workload for at least N seconds
-    #[arg(long, default_value_t = 0.0, value_name = "SECONDS")]
+    #[arg(long, default_value_t = 0.0, value_name = "SECONDS", value_parser = decimal(SECONDS))]
     seconds: f64,
     /// Number of cores to use [default: all]
-    #[arg(long)]
+    #[arg(long, value_parser = whole(THREADS))]
     threads: Option<usize>,
     /// Print one line of JSON
     #[arg(long)]

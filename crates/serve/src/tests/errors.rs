@@ -1,5 +1,5 @@
 use super::*;
-use crate::limits::Keys;
+use crate::gate::Keys;
 
 async fn refused(app: &Arc<App>, value: Value) -> (u16, String) {
     post(app, "/translate", value).await.error()
@@ -25,6 +25,15 @@ async fn parameters_are_checked() {
         (
             json!({"q": {}, "source": "en", "target": "fr"}),
             "Invalid request: q must be a string or a list of strings",
+        ),
+        (
+            json!({"q": 0, "source": "en", "target": "fr"}),
+            "Invalid request: q must be a string or a list of strings",
+        ),
+        (
+            json!({"q": "a", "source": "en", "target": "fr", "glossary": {}}),
+            "Invalid request: unknown parameter \"glossary\"; accepted: q, source, target, format, alternatives, \
+             api_key, secret, alignment",
         ),
         (json!({"q": "a", "source": "zz", "target": "fr"}), "zz is not supported"),
         (json!({"q": "a", "source": "en", "target": "zz"}), "zz is not supported"),
@@ -54,6 +63,14 @@ async fn parameters_are_checked() {
     assert_eq!(answer.error().0, 400);
     let answer = form(&app, "/translate_file", "source=en&target=fr").await;
     assert_eq!(answer.error(), bad("Invalid request: missing file parameter"));
+    let part = "--x\r\nContent-Disposition: form-data; name=\"glossary\"\r\n\r\na\r\n--x--\r\n";
+    let answer =
+        send(&app, request("POST", "/translate_file", "multipart/form-data; boundary=x", part)).await;
+    assert!(answer.error().1.starts_with("Invalid request: unknown parameter \"glossary\"; accepted: q,"));
+    let answer = form(&app, "/translate", "q=a&source=en&target=fr&glossary=x").await;
+    assert!(answer.error().1.starts_with("Invalid request: unknown parameter \"glossary\"; accepted: q,"));
+    let answer = get(&app, "/v1/model?verbose=1").await;
+    assert!(answer.error().1.starts_with("Invalid request: unknown parameter \"verbose\"; accepted: q,"));
     assert_eq!(form(&app, "/detect", "").await.error(), bad("Invalid request: missing q parameter"));
     let stream = json!({"q": ["a"], "source": "en", "target": "fr"});
     let message = "Invalid request: q must be a string; a stream has one text";

@@ -1,0 +1,276 @@
+//! Keys and quotas: who may use the server, and how often.
+
+use crate::clients::ClientAddress;
+use crate::error::{ApiError, ApiResult};
+use crate::limits::Limits;
+use axum::http::StatusCode;
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Keys that clients must show.
+#[derive(Clone, Debug, Default)]
+pub struct Keys(HashSet<String>);
+
+impl Keys {
+    /// Reads a file with one key per line; empty lines and lines that begin with `#` are left out.
+    pub fn load(path: &Path) -> regard_core::Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(|e| regard_core::Error::io(path, e))?;
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let keys: HashSet<String> = lines.map(str::to_owned).collect();
+        if keys.is_empty() {
+            return Err(regard_core::Error::file(path, "there is no key in it; one per line is expected"));
+        }
+        Ok(Keys(keys))
+    }
+}
+
+/// Whose requests are counted together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Client {
+    Key(String),
+    Address(ClientAddress),
+}
+
+/// Who is let in.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    keys: Option<Keys>,
+    per_minute: Option<u32>,
+    wrong_per_minute: u32,
+    requests: Mutex<Recent<Client, Window>>,
+    wrong_keys: Mutex<Recent<ClientAddress, Window>>,
+    /// From where a valid key came: there it is believed also after wrong ones of somebody else.
+    known: Mutex<Recent<(ClientAddress, String), ()>>,
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Clients that are remembered at most.
+const CLIENTS: usize = 50_000;
+
+impl Gate {
+    pub(crate) fn new(keys: Option<Keys>, limits: &Limits) -> Self {
+        Gate {
+            keys,
+            per_minute: limits.requests_per_minute,
+            wrong_per_minute: limits.wrong_keys_per_minute,
+            requests: Mutex::new(Recent::new(CLIENTS)),
+            wrong_keys: Mutex::new(Recent::new(CLIENTS)),
+            known: Mutex::new(Recent::new(CLIENTS)),
+        }
+    }
+
+    /// Whether clients must show a key.
+    pub(crate) fn needs_key(&self) -> bool {
+        self.keys.is_some()
+    }
+
+    /// Counts a request, or refuses it.
+    pub(crate) fn admit(&self, key: Option<&str>, address: ClientAddress) -> ApiResult<()> {
+        self.admit_at(key, address, Instant::now())
+    }
+
+    fn admit_at(&self, key: Option<&str>, address: ClientAddress, now: Instant) -> ApiResult<()> {
+        let client = match (&self.keys, key) {
+            (None, _) => Client::Address(address),
+            (Some(_), None) => return Err(no_key()),
+            (Some(keys), Some(key)) => {
+                self.check(keys, key, address, now)?;
+                Client::Key(key.to_owned())
+            }
+        };
+        let Some(limit) = self.per_minute else { return Ok(()) };
+        let mut requests = lock(&self.requests);
+        let window = requests.entry(client, || Window { since: now, count: 0 });
+        if let Some(wait) = window.add(limit, now) {
+            let message = format!("Slowdown: {limit} per 1 minute");
+            return Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, message).after(wait));
+        }
+        Ok(())
+    }
+
+    /// Whether a key is valid. An address that showed too many wrong ones may try no other for a
+    /// while: a guess must not be told from a valid key then. Clients at the same address whose key
+    /// was valid before are not affected.
+    fn check(&self, keys: &Keys, key: &str, address: ClientAddress, now: Instant) -> ApiResult<()> {
+        let pair = (address, key.to_owned());
+        let blocked = lock(&self.wrong_keys).get(&address).and_then(|w| w.full(self.wrong_per_minute, now));
+        if let Some(wait) = blocked
+            && lock(&self.known).get(&pair).is_none()
+        {
+            let message = format!("Slowdown: {} wrong keys per 1 minute", self.wrong_per_minute);
+            return Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, message).after(wait));
+        }
+        if keys.0.contains(key) {
+            lock(&self.known).entry(pair, || ());
+            return Ok(());
+        }
+        let mut wrong = lock(&self.wrong_keys);
+        wrong.entry(address, || Window { since: now, count: 0 }).add(self.wrong_per_minute, now);
+        Err(ApiError::new(StatusCode::FORBIDDEN, "Invalid API key"))
+    }
+}
+
+/// 400: a key is needed.
+pub(crate) fn no_key() -> ApiError {
+    ApiError::bad("Please contact the server operator to get an API key")
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Events of a client since a moment.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    since: Instant,
+    count: u32,
+}
+
+impl Window {
+    /// How long the window stays full, if it is.
+    fn full(&self, limit: u32, now: Instant) -> Option<Duration> {
+        let passed = now.saturating_duration_since(self.since);
+        (passed < MINUTE && self.count >= limit).then(|| MINUTE - passed)
+    }
+
+    /// Counts an event, or says how long to wait for the next window.
+    fn add(&mut self, limit: u32, now: Instant) -> Option<Duration> {
+        if now.saturating_duration_since(self.since) >= MINUTE {
+            *self = Window { since: now, count: 0 };
+        }
+        let full = self.full(limit, now);
+        if full.is_none() {
+            self.count += 1;
+        }
+        full
+    }
+}
+
+/// A map of limited size that forgets what has not been used for longest. There are two
+/// generations: what is used moves to the younger one; when that is half of the size, the older one
+/// is dropped. Each use costs O(1), amortised.
+#[derive(Debug)]
+struct Recent<K, V> {
+    most: usize,
+    young: HashMap<K, V>,
+    old: HashMap<K, V>,
+}
+
+impl<K: Hash + Eq, V> Recent<K, V> {
+    fn new(most: usize) -> Self {
+        Recent { most, young: HashMap::new(), old: HashMap::new() }
+    }
+
+    /// A value, without counting it as used.
+    fn get(&self, key: &K) -> Option<&V> {
+        self.young.get(key).or_else(|| self.old.get(key))
+    }
+
+    /// The value of a key, a new one where there is none.
+    fn entry(&mut self, key: K, new: impl FnOnce() -> V) -> &mut V {
+        if self.young.len() >= self.most / 2 && !self.young.contains_key(&key) {
+            // The key may be among those that are dropped.
+            let value = self.old.remove(&key);
+            self.old = std::mem::take(&mut self.young);
+            return self.young.entry(key).or_insert_with(|| value.unwrap_or_else(new));
+        }
+        let old = self.old.remove(&key);
+        match old {
+            Some(value) => self.young.entry(key).or_insert(value),
+            None => self.young.entry(key).or_insert_with(new),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{IpAddr, Ipv6Addr};
+
+    fn client(n: u32) -> ClientAddress {
+        IpAddr::from(n.to_be_bytes()).into()
+    }
+
+    fn limits(per_minute: u32) -> Limits {
+        Limits { requests_per_minute: Some(per_minute), wrong_keys_per_minute: 3, ..Limits::default() }
+    }
+
+    #[test]
+    fn a_client_has_a_number_of_requests_per_minute() {
+        let gate = Gate::new(None, &limits(2));
+        let start = Instant::now();
+        let admit = |n, after| gate.admit_at(None, client(n), start + Duration::from_secs(after));
+        assert!(admit(1, 0).is_ok() && admit(1, 0).is_ok());
+        let refused = admit(1, 20).unwrap_err();
+        assert_eq!((refused.status.as_u16(), refused.message.as_str()), (429, "Slowdown: 2 per 1 minute"));
+        assert_eq!(refused.retry_after, Some(Duration::from_secs(40)));
+        assert!(admit(2, 0).is_ok(), "another client has its own");
+        assert!(admit(1, 60).is_ok(), "a new minute");
+        // Changing the lower half of an IPv6 address gives nobody a new quota.
+        let v6 = |n: u16| IpAddr::from(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, n)).into();
+        let outcomes = [1, 2, 3].map(|n| gate.admit_at(None, v6(n), start).is_ok());
+        assert_eq!(outcomes, [true, true, false]);
+    }
+
+    #[test]
+    fn many_clients_do_not_make_the_gate_forget_an_active_one() {
+        let gate = Gate::new(None, &limits(1));
+        let now = Instant::now();
+        gate.admit_at(None, client(0), now).unwrap();
+        for n in 1..=3 * CLIENTS as u32 {
+            gate.admit_at(None, client(n), now).unwrap();
+            if n % 1000 == 0 {
+                assert!(gate.admit_at(None, client(0), now).is_err(), "forgotten after {n} others");
+            }
+        }
+        let requests = gate.requests.lock().unwrap();
+        assert!(requests.young.len() + requests.old.len() <= CLIENTS);
+    }
+
+    #[test]
+    fn keys_are_read_and_required() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("keys");
+        std::fs::write(&file, "# ours\n\n secret \n").unwrap();
+        let gate = Gate::new(Some(Keys::load(&file).unwrap()), &Limits::default());
+        assert!(gate.admit(Some("secret"), client(1)).is_ok());
+        assert_eq!(gate.admit(Some("other"), client(1)).unwrap_err().status, StatusCode::FORBIDDEN);
+        assert_eq!(gate.admit(None, client(1)).unwrap_err().status, StatusCode::BAD_REQUEST);
+        std::fs::write(&file, "# none\n").unwrap();
+        let error = Keys::load(&file).unwrap_err().to_string();
+        assert!(error.ends_with("there is no key in it; one per line is expected"), "{error}");
+    }
+
+    #[test]
+    fn wrong_keys_are_counted() {
+        let keys = Keys(["first", "second"].map(str::to_owned).into());
+        let gate = Gate::new(Some(keys), &Limits { wrong_keys_per_minute: 3, ..Limits::default() });
+        let start = Instant::now();
+        let status = |key: &str, n, after| {
+            let outcome = gate.admit_at(Some(key), client(n), start + Duration::from_secs(after));
+            outcome.map_or_else(|error| error.status.as_u16(), |()| 200)
+        };
+        assert_eq!(status("first", 1, 0), 200);
+        assert_eq!([0, 1, 2].map(|after| status("guess", 1, after)), [403; 3]);
+        // From now on a guess that is right looks like one that is wrong.
+        assert_eq!((status("guess", 1, 3), status("second", 1, 3)), (429, 429));
+        assert_eq!(status("first", 1, 3), 200, "it was valid at this address before");
+        assert_eq!(status("second", 2, 3), 200, "another address");
+        assert_eq!((status("second", 1, 60), status("guess", 1, 60)), (200, 403));
+    }
+
+    #[test]
+    fn what_is_used_is_kept() {
+        let mut recent = Recent::new(4);
+        for n in 0..10 {
+            *recent.entry(0, || 0) += 1;
+            recent.entry(100 + n, || 0);
+            assert!(recent.young.len() + recent.old.len() <= 4);
+        }
+        assert_eq!((recent.get(&0), recent.get(&100)), (Some(&10), None));
+    }
+}

@@ -1,0 +1,112 @@
+//! Request bodies of any bytes, as JSON, as a form and as a multipart form.
+
+use super::Call;
+use super::values::{Parameters, Schema, Texts};
+use axum::body::Bytes;
+use axum::http::{HeaderMap, HeaderValue, header};
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+/// Texts of a list that are accepted.
+const TEXTS: usize = 5;
+
+/// Endpoints that differ in what they accept.
+const ROUTES: [&str; 4] = ["/translate", "/translate_file", "/v1/attention", "/detect"];
+
+/// Reads a body in every way that an endpoint does. It is refused, or becomes values that are no
+/// larger than it; forms may have bytes that are no text, which become a character of three bytes.
+pub fn parameters(body: &[u8]) {
+    for route in ROUTES {
+        let schema = Schema::of(route, TEXTS);
+        let mut values = Parameters::default();
+        if values.add_json(body, &schema).is_ok() {
+            check(&values, body.len());
+        }
+        let mut values = Parameters::default();
+        if values.add_form(body, &schema).is_ok() {
+            check(&values, 3 * body.len());
+        }
+        let mut call = Call::default();
+        if multipart(&mut call, body, &schema) {
+            check(&call.values, 3 * body.len());
+            assert!(call.file.is_none_or(|file| file.bytes.len() <= body.len()));
+        }
+    }
+}
+
+fn check(values: &Parameters, most: usize) {
+    let texts = values.texts();
+    let list = texts.as_ref().map_or(&[][..], Texts::list);
+    assert!(list.len() <= TEXTS);
+    let names = ["source", "target", "format", "translation", "model"].into_iter();
+    let others = names.filter_map(|name| values.text(name)).chain(values.key());
+    assert!(list.iter().map(String::len).chain(others.map(str::len)).sum::<usize>() <= most);
+    assert!(values.alternatives(TEXTS).is_ok_and(|n| n <= TEXTS) || values.alternatives(TEXTS).is_err());
+}
+
+/// Whether a multipart form of the boundary `x` is accepted. All of it is there, so that nothing is
+/// waited for.
+fn multipart(call: &mut Call, body: &[u8], schema: &Schema) -> bool {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("multipart/form-data; boundary=x"));
+    let mut reading = pin!(call.add_multipart(&headers, Bytes::copy_from_slice(body), schema));
+    match reading.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(outcome) => outcome.is_ok(),
+        Poll::Pending => panic!("a form that is complete is waited for"),
+    }
+}
+
+/// The seeds of the target, damaged at random: a short run of what `fuzz/` does at length.
+/// REGARD_FUZZ sets the number of bodies.
+#[cfg(test)]
+mod tests {
+    use super::parameters;
+    use regard_core::Key;
+    use std::path::Path;
+
+    /// A few bytes changed, taken out, put in, repeated, or taken from another seed.
+    fn damage(seeds: &[Vec<u8>], random: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
+        const ODD: &[u8] = b"\x00\x80\xff\"\\{}[]:,&=%+-\r\n9u";
+        let mut body = seeds[random(seeds.len())].clone();
+        for _ in 0..=random(6) {
+            let at = random(body.len() + 1);
+            let end = (at + random(24)).min(body.len());
+            match random(6) {
+                0 if at < body.len() => body[at] = ODD[random(ODD.len())],
+                1 => drop(body.drain(at..end)),
+                2 => body.insert(at, ODD[random(ODD.len())]),
+                3 => body.truncate(at),
+                4 => {
+                    let again = body[at..end].to_vec();
+                    let to = random(body.len() + 1);
+                    body.splice(to..to, again);
+                }
+                _ => {
+                    let other = &seeds[random(seeds.len())];
+                    let from = random(other.len());
+                    body.splice(at..end, other[from..(from + random(64)).min(other.len())].to_vec());
+                }
+            }
+        }
+        body
+    }
+
+    #[test]
+    fn bodies_of_any_kind() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/parameters");
+        let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+        files.sort();
+        let seeds: Vec<Vec<u8>> = files.iter().map(|file| std::fs::read(file).unwrap()).collect();
+        assert!(seeds.len() > 5);
+        seeds.iter().for_each(|seed| parameters(seed));
+        let count = std::env::var("REGARD_FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(2000);
+        let (key, mut drawn) = (Key::new(7), 0);
+        let mut random = |n: usize| {
+            drawn += 1;
+            key.bits(drawn) as usize % n.max(1)
+        };
+        for _ in 0..count {
+            parameters(&damage(&seeds, &mut random));
+        }
+    }
+}

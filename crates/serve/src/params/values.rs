@@ -1,0 +1,414 @@
+//! Parameters by name and type, from JSON objects, forms and queries. What a parameter cannot hold
+//! is refused where it is met, so that parsing takes no more memory than the body.
+
+use crate::error::{ApiError, ApiResult};
+use serde::Deserializer;
+use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::error::Category;
+use std::fmt;
+
+/// The texts of `q`.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Texts {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl Texts {
+    pub(crate) fn list(&self) -> &[String] {
+        match self {
+            Texts::One(text) => std::slice::from_ref(text),
+            Texts::Many(texts) => texts,
+        }
+    }
+}
+
+/// The name of a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Field {
+    Q,
+    Source,
+    Target,
+    Format,
+    Alternatives,
+    ApiKey,
+    /// LibreTranslate's own page sends it; it has no meaning here.
+    Secret,
+    File,
+    Alignment,
+    Translation,
+    Model,
+}
+
+impl Field {
+    /// Parameters of LibreTranslate, which every endpoint accepts.
+    const COMMON: [Field; 7] = [
+        Field::Q,
+        Field::Source,
+        Field::Target,
+        Field::Format,
+        Field::Alternatives,
+        Field::ApiKey,
+        Field::Secret,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Field::Q => "q",
+            Field::Source => "source",
+            Field::Target => "target",
+            Field::Format => "format",
+            Field::Alternatives => "alternatives",
+            Field::ApiKey => "api_key",
+            Field::Secret => "secret",
+            Field::File => "file",
+            Field::Alignment => "alignment",
+            Field::Translation => "translation",
+            Field::Model => "model",
+        }
+    }
+
+    pub(super) fn is_file(self) -> bool {
+        self == Field::File
+    }
+
+    /// The refusal of a value of another type.
+    fn wrong_type(self) -> ApiError {
+        let expected = match self {
+            Field::Q => "a string or a list of strings",
+            Field::Alternatives => {
+                return ApiError::bad("Invalid request: alternatives parameter is not a number");
+            }
+            Field::Alignment => "true or false",
+            Field::File => "a file of a multipart form",
+            _ => "a string",
+        };
+        ApiError::bad(format!("Invalid request: {} must be {expected}", self.name()))
+    }
+}
+
+/// The parameters that an endpoint accepts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Schema {
+    /// Beside the common ones.
+    own: &'static [Field],
+    /// Texts of a list.
+    texts: usize,
+}
+
+impl Schema {
+    pub(super) fn of(route: &str, texts: usize) -> Self {
+        let own: &[Field] = match route {
+            "/translate" => &[Field::Alignment],
+            "/translate_file" => &[Field::File],
+            "/v1/attention" => &[Field::Translation],
+            "/v1/positions" => &[Field::Model],
+            _ => &[],
+        };
+        Schema { own, texts }
+    }
+
+    /// The parameter of a name, if the endpoint has it.
+    pub(super) fn field(&self, name: &str) -> ApiResult<Field> {
+        let mut all = Field::COMMON.iter().chain(self.own).copied();
+        all.find(|field| field.name() == name).ok_or_else(|| {
+            if name.starts_with(['{', '[']) {
+                let message = "the body looks like JSON; send it with Content-Type: application/json";
+                return ApiError::bad(format!("Invalid request: {message}"));
+            }
+            let known: Vec<_> = Field::COMMON.iter().chain(self.own).map(|field| field.name()).collect();
+            let shown: String = name.chars().take(60).collect();
+            let known = known.join(", ");
+            ApiError::bad(format!("Invalid request: unknown parameter {shown:?}; accepted: {known}"))
+        })
+    }
+}
+
+/// A value before its parameter has accepted it.
+#[derive(Debug)]
+enum Scalar {
+    Null,
+    Bool(bool),
+    Integer(i64),
+    Text(String),
+    List(Vec<String>),
+}
+
+/// The parameters of a request.
+#[derive(Debug, Default)]
+pub(super) struct Parameters {
+    q: Option<Texts>,
+    source: Option<String>,
+    target: Option<String>,
+    format: Option<String>,
+    translation: Option<String>,
+    model: Option<String>,
+    api_key: Option<String>,
+    alternatives: Option<i64>,
+    alignment: Option<bool>,
+}
+
+impl Parameters {
+    /// Adds the fields of a urlencoded form or a query.
+    pub(super) fn add_form(&mut self, form: &[u8], schema: &Schema) -> ApiResult<()> {
+        for (name, value) in form_urlencoded::parse(form) {
+            self.add_text(schema.field(&name)?, &value)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a field of a form. Browsers send line ends as CR LF.
+    pub(super) fn add_text(&mut self, field: Field, text: &str) -> ApiResult<()> {
+        self.set(field, Scalar::Text(text.replace("\r\n", "\n")))
+    }
+
+    /// Adds the members of a JSON object.
+    pub(super) fn add_json(&mut self, body: &[u8], schema: &Schema) -> ApiResult<()> {
+        let mut reading = Reading { parameters: self, schema, field: None, refusal: None };
+        let mut json = serde_json::Deserializer::from_slice(body);
+        let outcome = reading.deserialize(&mut json).and_then(|()| json.end());
+        let Err(error) = outcome else { return Ok(()) };
+        let wrong_type =
+            || reading.field.filter(|_| error.classify() == Category::Data).map(Field::wrong_type);
+        Err(reading
+            .refusal
+            .take()
+            .or_else(wrong_type)
+            .unwrap_or_else(|| ApiError::bad("Invalid JSON format")))
+    }
+
+    /// Stores a value, if it is of the parameter's type; null is no value.
+    fn set(&mut self, field: Field, value: Scalar) -> ApiResult<()> {
+        if matches!(value, Scalar::Null) {
+            return Ok(());
+        }
+        match field {
+            Field::Q => self.q = Some(texts(value).ok_or_else(|| field.wrong_type())?),
+            Field::Alternatives => {
+                self.alternatives = Some(integer(value).ok_or_else(|| field.wrong_type())?)
+            }
+            Field::Alignment => self.alignment = Some(boolean(value).ok_or_else(|| field.wrong_type())?),
+            Field::File => return Err(field.wrong_type()),
+            _ => {
+                let Scalar::Text(text) = value else { return Err(field.wrong_type()) };
+                if let Some(place) = self.place(field) {
+                    *place = Some(text);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a parameter that is a string is stored, if it is.
+    fn place(&mut self, field: Field) -> Option<&mut Option<String>> {
+        match field {
+            Field::Source => Some(&mut self.source),
+            Field::Target => Some(&mut self.target),
+            Field::Format => Some(&mut self.format),
+            Field::Translation => Some(&mut self.translation),
+            Field::Model => Some(&mut self.model),
+            Field::ApiKey => Some(&mut self.api_key),
+            Field::Q | Field::Alternatives | Field::Secret | Field::File | Field::Alignment => None,
+        }
+    }
+
+    /// The key of the client.
+    pub(super) fn key(&self) -> Option<&str> {
+        self.api_key.as_deref().filter(|key| !key.is_empty())
+    }
+
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        let value = match name {
+            "source" => &self.source,
+            "target" => &self.target,
+            "format" => &self.format,
+            "translation" => &self.translation,
+            "model" => &self.model,
+            _ => return None,
+        };
+        value.as_deref().filter(|text| !text.is_empty())
+    }
+
+    pub(super) fn flag(&self, name: &str) -> bool {
+        name == "alignment" && self.alignment == Some(true)
+    }
+
+    pub(super) fn texts(&self) -> ApiResult<Texts> {
+        let missing = match &self.q {
+            None => true,
+            Some(Texts::One(text)) => text.is_empty(),
+            Some(Texts::Many(list)) => list.is_empty(),
+        };
+        self.q.clone().filter(|_| !missing).ok_or_else(|| ApiError::missing("q"))
+    }
+
+    pub(super) fn alternatives(&self, limit: usize) -> ApiResult<usize> {
+        let number = usize::try_from(self.alternatives.unwrap_or(0).max(0)).unwrap_or(usize::MAX);
+        if number > limit {
+            let message = format!("Invalid request: alternatives parameter must be <= {limit}");
+            return Err(ApiError::bad(message));
+        }
+        Ok(number)
+    }
+}
+
+fn texts(value: Scalar) -> Option<Texts> {
+    match value {
+        Scalar::Text(text) => Some(Texts::One(text)),
+        Scalar::List(list) => Some(Texts::Many(list)),
+        _ => None,
+    }
+}
+
+fn integer(value: Scalar) -> Option<i64> {
+    match value {
+        Scalar::Integer(number) => Some(number),
+        Scalar::Text(text) => text.trim().parse().ok(),
+        _ => None,
+    }
+}
+
+fn boolean(value: Scalar) -> Option<bool> {
+    match value {
+        Scalar::Bool(value) => Some(value),
+        Scalar::Text(text) => match text.as_str() {
+            "true" | "1" => Some(true),
+            "false" | "0" => Some(false),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// A JSON object on its way into the parameters.
+struct Reading<'a> {
+    parameters: &'a mut Parameters,
+    schema: &'a Schema,
+    /// The parameter that is being read.
+    field: Option<Field>,
+    /// Why the object is refused, if its syntax is not the reason.
+    refusal: Option<ApiError>,
+}
+
+impl Reading<'_> {
+    fn refused<E: Error>(&mut self, error: ApiError) -> E {
+        let message = E::custom(&error.message);
+        self.refusal = Some(error);
+        message
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for &mut Reading<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<(), D::Error> {
+        from.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for &mut Reading<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(name) = map.next_key::<String>()? {
+            let field = self.schema.field(&name).map_err(|error| self.refused(error))?;
+            drop(name);
+            self.field = Some(field);
+            let most = self.schema.texts;
+            let (value, count) = map.next_value_seed(ReadValue { list: field == Field::Q, most })?;
+            if count > most {
+                return Err(self.refused(ApiError::too_long(count, most)));
+            }
+            self.parameters.set(field, value).map_err(|error| self.refused(error))?;
+            self.field = None;
+        }
+        Ok(())
+    }
+}
+
+/// A value, and the length of a list. Texts beyond the limit are counted, not kept.
+struct ReadValue {
+    /// Whether it may be a list.
+    list: bool,
+    most: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for ReadValue {
+    type Value = (Scalar, usize);
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for ReadValue {
+    type Value = (Scalar, usize);
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value of its parameter")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok((Scalar::Null, 0))
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Self::Value, E> {
+        Ok((Scalar::Bool(value), 0))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Self::Value, E> {
+        Ok((Scalar::Integer(value), 0))
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Self::Value, E> {
+        Ok((Scalar::Integer(i64::try_from(value).unwrap_or(i64::MAX)), 0))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok((Scalar::Text(text.to_owned()), 0))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        if !self.list {
+            return Err(A::Error::custom("a list"));
+        }
+        let (mut texts, mut count) = (Vec::new(), 0);
+        while let Some(text) = list.next_element_seed(ReadText { keep: count < self.most })? {
+            texts.extend(text);
+            count += 1;
+        }
+        Ok((Scalar::List(texts), count))
+    }
+}
+
+/// An element of a list.
+struct ReadText {
+    keep: bool,
+}
+
+impl<'de> DeserializeSeed<'de> for ReadText {
+    type Value = Option<String>;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
+        from.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for ReadText {
+    type Value = Option<String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(self.keep.then(|| text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests;
