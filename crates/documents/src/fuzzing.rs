@@ -48,64 +48,17 @@ pub fn html(text: &[u8]) {
     assert_eq!(rendered_content, content, "{text:?} became {rendered:?}");
 }
 
-/// The seeds of the targets, damaged at random: a short run of what `fuzz/` does at length. REGARD_FUZZ
-/// sets the number of texts that each function gets.
 #[cfg(test)]
 mod tests {
-    use crate::testing::Random;
-    use std::fs;
-    use std::path::Path;
-
-    /// A few parts changed, taken out, put in, repeated, or taken from another seed.
-    fn damaged(random: &mut Random, seeds: &[Vec<u8>]) -> Vec<u8> {
-        const ODD: [&str; 24] = [
-            "<", ">", "&", ";", "\"", "'", "=", "/", "{", "}", "%", "@", "://", ". ", "\n", "\t", "\u{a0}",
-            "é", "🙂", "\u{e000}", "1", "</b>", "<code>", "&x;",
-        ];
-        let mut text = seeds[random.below(seeds.len())].clone();
-        for _ in 0..=random.below(6) {
-            let at = random.below(text.len() + 1);
-            let end = (at + random.below(24)).min(text.len());
-            match random.below(6) {
-                0 => drop(text.drain(at..end)),
-                1 => text.truncate(at),
-                2 => {
-                    let again = text[at..end].to_vec();
-                    let to = random.below(text.len() + 1);
-                    text.splice(to..to, again);
-                }
-                3 => {
-                    let other = &seeds[random.below(seeds.len())];
-                    let from = random.below(other.len());
-                    let part = other[from..(from + random.below(64)).min(other.len())].to_vec();
-                    text.splice(at..end, part);
-                }
-                _ => drop(text.splice(at..at, ODD[random.below(ODD.len())].bytes())),
-            }
-        }
-        text
-    }
-
-    fn run(seeds: &str, check: fn(&[u8])) {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(seeds);
-        let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
-        files.sort();
-        let seeds: Vec<Vec<u8>> = files.iter().map(|file| fs::read(file).unwrap()).collect();
-        seeds.iter().for_each(|seed| check(seed));
-        let count = std::env::var("REGARD_FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(2000);
-        let mut random = Random::new(7);
-        for _ in 0..count {
-            check(&damaged(&mut random, &seeds));
-        }
-    }
+    use regard_core::formats::fuzzing::damage_seeds;
 
     #[test]
     fn html_of_any_kind() {
-        run("html", super::html);
+        damage_seeds("html", super::html);
     }
 
     #[test]
     fn protected_text_of_any_kind() {
-        run("protected", super::protected);
+        damage_seeds("protected", super::protected);
     }
 }

@@ -56,57 +56,10 @@ fn multipart(call: &mut Call, body: &[u8], schema: &Schema) -> bool {
     }
 }
 
-/// The seeds of the target, damaged at random: a short run of what `fuzz/` does at length.
-/// REGARD_FUZZ sets the number of bodies.
 #[cfg(test)]
 mod tests {
-    use super::parameters;
-    use regard_core::Key;
-    use std::path::Path;
-
-    /// A few bytes changed, taken out, put in, repeated, or taken from another seed.
-    fn damage(seeds: &[Vec<u8>], random: &mut impl FnMut(usize) -> usize) -> Vec<u8> {
-        const ODD: &[u8] = b"\x00\x80\xff\"\\{}[]:,&=%+-\r\n9u";
-        let mut body = seeds[random(seeds.len())].clone();
-        for _ in 0..=random(6) {
-            let at = random(body.len() + 1);
-            let end = (at + random(24)).min(body.len());
-            match random(6) {
-                0 if at < body.len() => body[at] = ODD[random(ODD.len())],
-                1 => drop(body.drain(at..end)),
-                2 => body.insert(at, ODD[random(ODD.len())]),
-                3 => body.truncate(at),
-                4 => {
-                    let again = body[at..end].to_vec();
-                    let to = random(body.len() + 1);
-                    body.splice(to..to, again);
-                }
-                _ => {
-                    let other = &seeds[random(seeds.len())];
-                    let from = random(other.len());
-                    body.splice(at..end, other[from..(from + random(64)).min(other.len())].to_vec());
-                }
-            }
-        }
-        body
-    }
-
     #[test]
     fn bodies_of_any_kind() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/parameters");
-        let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
-        files.sort();
-        let seeds: Vec<Vec<u8>> = files.iter().map(|file| std::fs::read(file).unwrap()).collect();
-        assert!(seeds.len() > 5);
-        seeds.iter().for_each(|seed| parameters(seed));
-        let count = std::env::var("REGARD_FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(2000);
-        let (key, mut drawn) = (Key::new(7), 0);
-        let mut random = |n: usize| {
-            drawn += 1;
-            key.bits(drawn) as usize % n.max(1)
-        };
-        for _ in 0..count {
-            parameters(&damage(&seeds, &mut random));
-        }
+        regard_core::formats::fuzzing::damage_seeds("parameters", super::parameters);
     }
 }
