@@ -35,7 +35,7 @@ const BELOW: [(&str, &[&str]); 9] = [
             "regard-train",
         ],
     ),
-    ("regard-serve", &["regard-core", "regard-documents", "regard-train"]),
+    ("regard-serve", &["regard-core", "regard-documents"]),
 ];
 
 #[test]

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::config::{DataConfig, TrainConfig};
-use super::log::{StepRecord, ValidationRecord};
 use super::run::Progress;
 use crate::corpus::{CacheState, Corpus, Inputs, Pairs, Side, train_tokenizers};
 use crate::distributed::ConsistencyCheck;
 use regard_core::batch::Batch;
 use regard_core::counter::{Counter, mix};
 use regard_core::formats::{Languages, Model};
+use regard_core::formats::{StepRecord, ValidationRecord};
 use regard_core::model::ModelConfig;
 use regard_core::text::{Tokenizer, TokenizerPair};
 use regard_core::{Error, Result};

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::checkpoint::write_text;
 use super::config::TrainConfig;
-use super::log::{Record, StepRecord, ValidationRecord, read_log};
 use regard_core::Result;
+use regard_core::formats::{Record, StepRecord, ValidationRecord, read_log};
 use regard_plot::html::{Page, Table};
 use regard_plot::{LineChart, Series, smooth};
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::config::{TrainConfig, ValidationMetric};
-use super::log::{Log, Record, StepRecord, ValidationRecord};
+use super::log::Log;
 use super::plan::Plan;
 use super::prepare::{Data, Folder};
 use super::schedule::{Schedule, ScheduleKind};
@@ -13,6 +13,7 @@ use super::worker::Command;
 use super::{Trainer, report};
 use crate::batches::plan_epoch;
 use regard_core::formats::Model;
+use regard_core::formats::{Record, StepRecord, ValidationRecord};
 use regard_core::{Error, Result};
 
 /// Is told how a run goes.

@@ -18,6 +18,7 @@ mod pickle;
 mod safetensors;
 mod tensor;
 mod torch;
+mod training_log;
 mod weights;
 mod zip;
 
@@ -25,6 +26,7 @@ pub use average::{average, average_with};
 pub use generation::GenerationConfig;
 pub use hub::resolve;
 pub use safetensors::Precision;
+pub use training_log::{Record, StepRecord, ValidationRecord, read_log};
 
 use crate::decode::{self, Engine, Values};
 use crate::model::{Combine, EncoderKind, ModelConfig, Parameter, Positions, Side, Transformer};
