@@ -129,15 +129,29 @@ def head_scores(kind, role, i, j, rows, columns, noise):
 ROLES = ["itself", "previous", "next", "first", "end", "even", "near", "mixed"]
 
 
+def head_role(kind, layer, head, draw):
+    """What a head does; the draw is used in any case, so that its next numbers are the weights' noise."""
+    role = ROLES[(head + 3 * layer) % len(ROLES)] if draw.random() < 0.8 else "mixed"
+    return "itself" if kind == "cross" and layer >= 3 and head % 2 == 0 else role
+
+
+def head_hints(kind, layers=6, heads=8):
+    """What the server says of the heads of `attention_map`."""
+    def hint(role):
+        text = f"Looks at the {role} token." if role in ("previous", "next") else f"Pattern: {role}."
+        return {"name": role, "short": role, "text": text, "share": 0.5, "spread": 2.5}
+
+    role = lambda layer, head: head_role(kind, layer, head, random.Random(f"{kind} {layer} {head}"))
+    return [{"mean": hint("mixed"), "heads": [hint(role(layer, head)) for head in range(heads)]} for layer in range(layers)]
+
+
 def attention_map(kind, rows, columns, layers=6, heads=8):
     maps = []
     for layer in range(layers):
         row_of_heads = []
         for head in range(heads):
             draw = random.Random(f"{kind} {layer} {head}")
-            role = ROLES[(head + 3 * layer) % len(ROLES)] if draw.random() < 0.8 else "mixed"
-            if kind == "cross" and layer >= 3 and head % 2 == 0:
-                role = "itself"
+            role = head_role(kind, layer, head, draw)
             weights = []
             for i in range(rows):
                 seen = i + 1 if kind == "decoder" else columns
@@ -385,6 +399,8 @@ class Handler(BaseHTTPRequestHandler):
                 "encoder": attention_map("encoder", n, n),
                 "decoder": attention_map("decoder", m, m),
                 "cross": attention_map("cross", m, n),
+                "hints": {kind: head_hints(kind) for kind in ("encoder", "decoder", "cross")},
+                "sharpest": {"encoder": 4, "decoder": 4, "cross": 4},
                 "translation": translation,
             }
         )

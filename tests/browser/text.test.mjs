@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
   codePoints,
-  isPunctuation,
   links,
   offsets,
   pieceLabel,
@@ -83,11 +82,4 @@ test("pieces are shown without the marks of their tokenizer", () => {
 test("the decoder reads the start, then what was said", () => {
   assert.deepEqual(readByDecoder(["▁Ein", "▁Hund", "</s>"]), ["<start>", "▁Ein", "▁Hund"]);
   assert.deepEqual(readByDecoder(["<pad>", "▁Ein"]), ["<pad>", "▁Ein"]);
-});
-
-test("punctuation is told from words and from special tokens", () => {
-  assert.equal(isPunctuation("▁,"), true);
-  assert.equal(isPunctuation("..."), true);
-  assert.equal(isPunctuation("▁a"), false);
-  assert.equal(isPunctuation("</s>"), false);
 });

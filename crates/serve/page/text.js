@@ -103,7 +103,3 @@ const END = new Set(["</s>", "<eos>", "<end>", "[SEP]"]);
 export function isEnd(piece) {
   return END.has(piece);
 }
-
-export function isPunctuation(piece) {
-  return /^[\p{P}\p{S}]+$/u.test(pieceLabel(piece)) && !/^<.*>$/.test(piece);
-}

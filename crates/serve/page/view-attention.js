@@ -2,7 +2,7 @@
 import * as api from "./api.js";
 import { byId, choice, h, notice, roving, segmented, wordsOf } from "./dom.js";
 import { heatMap, thumbnail } from "./heatmap.js";
-import { describe, HINTS, meanOfHeads } from "./hints.js";
+import { meanOfHeads } from "./heads.js";
 import { Latest } from "./latest.js";
 import { lineView } from "./lines.js";
 import { tidy } from "./scale.js";
@@ -100,18 +100,19 @@ function adopt(data, pair, sentence) {
   };
   state.data = { weights: data, layers: {}, axes, pair, sentence, translation: data.translation ?? "" };
   const count = layersOf(state.kind).length;
-  // The first look is at the last layer but one: cross-attention is clearest there.
-  state.layer = Math.max(0, Math.min(state.layer ?? count - 2, count - 1));
+  // The first look is at the layer that the server finds clearest.
+  state.layer = Math.max(0, Math.min(state.layer ?? data.sharpest[state.kind] ?? 0, count - 1));
   if (state.head !== "mean" && state.head >= (layersOf(state.kind)[state.layer]?.heads.length ?? 0)) state.head = "mean";
 }
 
-/** The heads of every layer with their average and hints. A long sentence has much to add up: made when first shown. */
+/** The heads of every layer with their average and what the server says of them. A long sentence has much to add up: made when first shown. */
 function layersOf(kind) {
-  const { weights, layers, axes } = state.data;
-  layers[kind] ??= (weights[kind] ?? []).map((heads) => ({
+  const { weights, layers } = state.data;
+  layers[kind] ??= (weights[kind] ?? []).map((heads, layer) => ({
     heads,
     mean: meanOfHeads(heads),
-    hints: heads.map((head) => describe(kind, head, ...axes[kind])),
+    hints: weights.hints[kind][layer].heads,
+    meanHint: weights.hints[kind][layer].mean,
   }));
   return layers[kind];
 }
@@ -185,7 +186,7 @@ function drawing() {
   const columns = { name: names[1], labels: columnPieces.map(pieceLabel) };
   const head = state.head === "mean" ? "all heads averaged" : `head ${state.head + 1}`;
   const title = `${KINDS.find(([k]) => k === state.kind)[1]} attention, layer ${state.layer + 1}, ${head}`;
-  const hint = state.head === "mean" ? describe(state.kind, matrix, rowPieces, columnPieces) : layer.hints[state.head];
+  const hint = state.head === "mean" ? layer.meanHint : layer.hints[state.head];
   const description = `${title}. ${hint.text}`;
   const common = { title, description, matrix, rows, columns };
   const figure =
@@ -252,11 +253,13 @@ function headButton(layer, head, weights, hint) {
 // How many heads do what, the commonest first.
 function summary(layers) {
   const counts = new Map();
-  for (const hint of layers.flatMap((l) => l.hints)) counts.set(hint.name, (counts.get(hint.name) ?? 0) + 1);
-  const sorted = [...counts].sort((a, b) => b[1] - a[1]);
+  for (const hint of layers.flatMap((l) => l.hints)) {
+    counts.set(hint.name, { hint, count: (counts.get(hint.name)?.count ?? 0) + 1 });
+  }
+  const sorted = [...counts.values()].sort((a, b) => b.count - a.count);
   return h(
     "ul",
     { class: "tally" },
-    sorted.map(([name, count]) => h("li", { title: HINTS[name].text }, h("b", {}, String(count)), ` ${HINTS[name].short}`)),
+    sorted.map(({ hint, count }) => h("li", { title: hint.text }, h("b", {}, String(count)), ` ${hint.short}`)),
   );
 }

@@ -43,7 +43,7 @@ const FILES: &[File] = files! {
     "colour.js": SCRIPT,
     "dom.js": SCRIPT,
     "heatmap.js": SCRIPT,
-    "hints.js": SCRIPT,
+    "heads.js": SCRIPT,
     "latest.js": SCRIPT,
     "lines.js": SCRIPT,
     "scale.js": SCRIPT,

@@ -228,7 +228,7 @@ const ENDPOINTS: [Endpoint; 14] = [
     Endpoint {
         method: "post",
         path: "/v1/attention",
-        about: "The attention of every layer and head for a sentence and its translation: [layer][head][row][column]",
+        about: "The attention of every layer and head for a sentence and its translation: [layer][head][row][column]; what each head does, and the layer to show first",
         input: Input::Body,
         parameters: &[
             ONE_TEXT,

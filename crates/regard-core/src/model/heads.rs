@@ -12,7 +12,7 @@ const WIDE_SHARE: f64 = 0.75;
 /// From this share of the greatest possible entropy on, a head looks at everything alike.
 const EVEN: f64 = 0.93;
 
-/// What a head seems to do. The web page says the same, in `hints.js`; a test compares the two.
+/// What a head seems to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HeadPattern {
     /// The token itself.
@@ -66,6 +66,26 @@ impl HeadPattern {
             Short,
         ]
     };
+
+    /// Its name in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            HeadPattern::Diagonal => "diagonal",
+            HeadPattern::Aligned => "aligned",
+            HeadPattern::Read => "read",
+            HeadPattern::Previous => "previous",
+            HeadPattern::Next => "next",
+            HeadPattern::First => "first",
+            HeadPattern::End => "end",
+            HeadPattern::Punctuation => "punctuation",
+            HeadPattern::Same => "same",
+            HeadPattern::One => "one",
+            HeadPattern::Near => "near",
+            HeadPattern::Even => "even",
+            HeadPattern::Mixed => "mixed",
+            HeadPattern::Short => "short",
+        }
+    }
 
     /// A word or two, for small places.
     pub fn short(self) -> &'static str {

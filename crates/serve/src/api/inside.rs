@@ -8,7 +8,10 @@ use crate::languages::canonical;
 use crate::models::{Example, Point, Served};
 use crate::params::{Call, Texts};
 use axum::extract::State;
-use regard_core::model::{AttentionKind, AttentionMap, ModelConfig, Parts, Positions, positions as table};
+use regard_core::model::{
+    AttentionKind, AttentionMap, HeadHint, ModelConfig, Parts, Positions, describe_head, positions as table,
+    sharpest,
+};
 use regard_core::text::Tokenizer;
 use regard_core::translator::Translator;
 use serde::Serialize;
@@ -47,13 +50,46 @@ impl Serialize for Rows<'_> {
 /// `[layer][head][row][column]`
 type Maps<'a> = Vec<Vec<Rows<'a>>>;
 
+/// What a head does in this sentence.
+#[derive(Serialize)]
+struct Hint {
+    name: &'static str,
+    short: &'static str,
+    text: &'static str,
+    share: f64,
+    spread: f64,
+}
+
+/// The same for all heads of a layer, and for their average.
+#[derive(Serialize)]
+struct LayerHints {
+    mean: Hint,
+    heads: Vec<Hint>,
+}
+
+#[derive(Serialize)]
+struct ByKind<T> {
+    encoder: T,
+    decoder: T,
+    cross: T,
+}
+
+impl<T> ByKind<T> {
+    fn new(of: impl Fn(AttentionKind) -> ApiResult<T>) -> ApiResult<Self> {
+        let (encoder, decoder) = (of(AttentionKind::Encoder)?, of(AttentionKind::Decoder)?);
+        Ok(ByKind { encoder, decoder, cross: of(AttentionKind::Cross)? })
+    }
+}
+
 #[derive(Serialize)]
 struct Attention<'a> {
     source: Vec<String>,
     target: Vec<String>,
-    encoder: Maps<'a>,
-    decoder: Maps<'a>,
-    cross: Maps<'a>,
+    #[serde(flatten)]
+    maps: ByKind<Maps<'a>>,
+    hints: ByKind<Vec<LayerHints>>,
+    /// The layer to show first.
+    sharpest: ByKind<Option<usize>>,
     translation: String,
 }
 
@@ -136,17 +172,47 @@ fn encoded(app: &App, tokenizer: &Tokenizer, text: &str) -> ApiResult<Vec<u32>> 
 /// All attention of a sentence and its translation, as the answer.
 fn look(translator: &Translator, source: &[u32], target: &[u32], translation: String) -> ApiResult {
     let maps = translator.attention_maps(source, target).map_err(|e| ApiError::bad(e.to_string()))?;
-    let pieces = |tokenizer: &Tokenizer, ids: &[u32]| {
+    let pieces = |tokenizer: &Tokenizer, ids: &[u32]| -> Vec<String> {
         ids.iter().map(|&id| tokenizer.piece(id).unwrap_or_default()).collect()
     };
-    ok(&Attention {
-        source: pieces(translator.source(), source),
-        target: pieces(translator.target(), target),
-        encoder: of_kind(&maps, AttentionKind::Encoder),
-        decoder: of_kind(&maps, AttentionKind::Decoder),
-        cross: of_kind(&maps, AttentionKind::Cross),
+    let (source, target) = (pieces(translator.source(), source), pieces(translator.target(), target));
+    let read: Vec<String> =
+        std::iter::once("<start>").chain(target.iter().map(String::as_str)).map(str::to_owned).collect();
+    let axes = |kind| match kind {
+        AttentionKind::Encoder => (&source[..], &source[..]),
+        AttentionKind::Decoder => (&target[..], &read[..target.len()]),
+        AttentionKind::Cross => (&target[..], &source[..]),
+    };
+    let attention = Attention {
+        maps: ByKind::new(|kind| Ok(of_kind(&maps, kind)))?,
+        hints: ByKind::new(|kind| hints(&maps, kind, axes(kind)))?,
+        sharpest: ByKind::new(|kind| Ok(sharpest(&maps, kind).map(|map| map.layer)))?,
+        source: source.clone(),
+        target: target.clone(),
         translation,
-    })
+    };
+    ok(&attention)
+}
+
+/// What every head of one kind does, layer by layer.
+fn hints(
+    maps: &[AttentionMap],
+    kind: AttentionKind,
+    axes: (&[String], &[String]),
+) -> ApiResult<Vec<LayerHints>> {
+    let hint = |weights: &[f32]| {
+        let found =
+            describe_head(kind, weights, axes.0, axes.1).map_err(|e| ApiError::internal(e.to_string()))?;
+        let HeadHint { pattern, share, spread } = found;
+        // A number that is not finite would be null.
+        let [share, spread] = [share, spread].map(|x| if x.is_finite() { x } else { 0.0 });
+        Ok(Hint { name: pattern.name(), short: pattern.short(), text: pattern.text(), share, spread })
+    };
+    let layer = |map: &AttentionMap| {
+        let heads = (0..map.heads).map(|head| hint(map.head(head))).collect::<ApiResult<_>>()?;
+        Ok(LayerHints { mean: hint(&map.mean())?, heads })
+    };
+    maps.iter().filter(|map| map.kind == kind).map(layer).collect()
 }
 
 fn of_kind(maps: &[AttentionMap], kind: AttentionKind) -> Maps<'_> {

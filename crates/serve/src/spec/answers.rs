@@ -103,6 +103,17 @@ fn maps() -> Value {
     list(list(list(list(number()))))
 }
 
+fn by_kind(value: fn() -> Value) -> Value {
+    object([("encoder", value()), ("decoder", value()), ("cross", value())], &[])
+}
+
+/// What a head does in the sentence.
+fn hint() -> Value {
+    let texts = ["name", "short", "text"].map(|field| (field, string()));
+    let [name, short, text] = texts;
+    object([name, short, text, ("share", number()), ("spread", number())], &[])
+}
+
 pub(super) fn attention() -> Value {
     object(
         [
@@ -111,6 +122,8 @@ pub(super) fn attention() -> Value {
             ("encoder", maps()),
             ("decoder", maps()),
             ("cross", maps()),
+            ("hints", by_kind(|| list(object([("mean", hint()), ("heads", list(hint()))], &[])))),
+            ("sharpest", by_kind(|| nullable(count()))),
             ("translation", string()),
         ],
         &[],

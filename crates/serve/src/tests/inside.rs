@@ -26,6 +26,21 @@ async fn attention_of_every_layer_and_head() {
         let sum: f64 = row.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).sum();
         assert!((sum - 1.0).abs() < 1e-3 * n as f64, "{row}");
     }
+    // What every head does, and where to look first.
+    for (kind, layers) in [("encoder", 2), ("decoder", 3), ("cross", 3)] {
+        let hints = value["hints"][kind].as_array().unwrap();
+        assert_eq!(hints.len(), layers, "{kind}");
+        for layer in hints {
+            assert_eq!(layer["heads"].as_array().unwrap().len(), 2);
+            for hint in layer["heads"].as_array().unwrap().iter().chain([&layer["mean"]]) {
+                assert!(
+                    hint["text"].as_str().unwrap().ends_with('.') && hint["spread"].as_f64().unwrap() >= 1.0,
+                    "{hint}"
+                );
+            }
+        }
+        assert!(value["sharpest"][kind].as_u64().unwrap() < layers as u64);
+    }
     let whole = post(&app, "/translate", json!({"q": q, "source": "en", "target": "fr"})).await.good();
     assert_eq!(value["translation"], whole["translatedText"]);
     // A translation of one's own, and another model.
