@@ -148,7 +148,7 @@ fn a_wrong_instruction_set_is_one_message() {
 fn texts() -> TempDir {
     let folder = TempDir::new().unwrap();
     for (name, text) in [
-        ("hyp", "The cat sat on the red mat.\nHello, MpiWorld!\n\nIt costs 3.50 euros today\n"),
+        ("hyp", "The cat sat on the red mat.\nHello, World!\n\nIt costs 3.50 euros today\n"),
         ("ref", "The cat sat on the mat.\nHello world!\n\nToday it costs 3.50 euros.\n"),
         ("ref2", "A cat was sitting on the mat.\nHello, world.\nx\nIt costs 3.50 euros.\n"),
         ("base", "A cat sits on a mat\nhi world\n\nIt is costing euros\n"),

@@ -121,7 +121,7 @@ fn part<T: for<'a> Deserialize<'a>>(golden: &Value, key: &str) -> T {
     T::deserialize(&golden[key]).unwrap_or_else(|e| panic!("{key}: {e}"))
 }
 
-fn check_consistency(ours: f64, theirs: f64) -> bool {
+fn agree(ours: f64, theirs: f64) -> bool {
     (ours - theirs).abs() <= 1e-9 * theirs.abs().max(1e-3)
 }
 
@@ -145,7 +145,7 @@ fn a_thousand_perturbed_sentences_score_as_in_sacrebleu() {
         ];
         for (metric, &theirs) in metrics.iter().zip(scores) {
             let ours = metric.sentence(hyp, &[&sentences[*reference]]).unwrap();
-            if !check_consistency(ours.score, theirs) {
+            if !agree(ours.score, theirs) {
                 wrong.push(format!("row {i} {hyp:?}: {theirs} but {}", ours));
             }
         }
@@ -190,17 +190,13 @@ fn corpora_score_as_in_sacrebleu_with_every_setting() {
             let score =
                 configs.metric(&expected.metric, expected.config).corpus(&corpus.hyps, &corpus.refs).unwrap();
             let place = format!("{}: {} {}", corpus.name, expected.metric, expected.config);
-            assert!(
-                check_consistency(score.score, expected.score),
-                "{place}: {} but {score}",
-                expected.score
-            );
+            assert!(agree(score.score, expected.score), "{place}: {} but {score}", expected.score);
             assert_eq!(score.signature, expected.signature, "{place}");
             assert_eq!(score.to_string(), expected.line, "{place}");
             match score.details {
                 Details::Bleu { counts, totals, precisions, brevity_penalty, hyp_len, ref_len } => {
                     let Some(bp) = expected.bp else { continue };
-                    assert!(check_consistency(brevity_penalty, bp), "{place}: {brevity_penalty} but {bp}");
+                    assert!(agree(brevity_penalty, bp), "{place}: {brevity_penalty} but {bp}");
                     assert_eq!(Some(counts), expected.counts, "{place}");
                     assert_eq!(Some(totals), expected.totals, "{place}");
                     assert_eq!(
@@ -210,12 +206,12 @@ fn corpora_score_as_in_sacrebleu_with_every_setting() {
                     );
                     let theirs = expected.precisions.unwrap();
                     assert_eq!(precisions.len(), theirs.len(), "{place}");
-                    assert!(precisions.iter().zip(theirs).all(|(&o, t)| check_consistency(o, t)), "{place}");
+                    assert!(precisions.iter().zip(theirs).all(|(&o, t)| agree(o, t)), "{place}");
                 }
                 Details::Chrf {} => assert_eq!(expected.metric, "chrf"),
                 Details::Ter { edits, ref_len } => {
                     assert_eq!(Some(edits), expected.num_edits, "{place}");
-                    assert!(check_consistency(ref_len, expected.ref_length.unwrap()), "{place}");
+                    assert!(agree(ref_len, expected.ref_length.unwrap()), "{place}");
                 }
             }
         }

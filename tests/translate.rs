@@ -77,7 +77,7 @@ fn one_line_in_is_one_line_out_in_order() {
     assert_eq!(got[0], got[6]);
     assert_ne!(got[0], "");
     assert_eq!(err, "");
-    // SingleProcess, on one thread, in batches of one, without a last line feed: the same.
+    // Alone, on one thread, in batches of one, without a last line feed: the same.
     let (alone, _) = translate(&["--threads", "1", "--batch", "1"], b"Two cats eat the red apples.");
     assert_eq!(alone.lines().collect::<Vec<_>>(), [got[3]]);
     assert_eq!(translate(&[], b"").0, "");

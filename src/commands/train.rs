@@ -170,7 +170,7 @@ fn facts(arguments: &Arguments) -> Result<ConsistencyCheck, regard::Error> {
     Ok(program_check().into_iter().chain(own).chain(asked.facts()).collect())
 }
 
-/// SingleProcess, or as the first of several ranks.
+/// Alone, or as the first of several ranks.
 fn run_first(arguments: &Arguments, group: Arc<dyn Communicator>) -> CommandResult {
     let isa = Isa::from_env()?;
     let resume = arguments.resume && has_run(&arguments.out);

@@ -1,7 +1,7 @@
 //! Text in, text out: lines are split where they are too long, encoded, searched, decoded and joined again.
 //!
 //! ```no_run
-//! use regard::{Isa, translator::Translator};
+//! use regard_core::{Isa, translator::Translator};
 //! # fn main() -> regard_core::Result<()> {
 //! let translator = Translator::load(&["model"], Isa::best(), 2)?;
 //! let lines = translator.translate(&["A dog runs.", "Two men talk."], &translator.options())?;
@@ -330,7 +330,7 @@ impl Translator {
         if ids.len() <= self.longest {
             return Ok(vec![Part { ids, cut: false }]);
         }
-        // Sentences are paged as long as they fit together.
+        // Sentences are gathered as long as they fit together.
         let language = language.unwrap_or_default();
         let mut parts: Vec<Part> = Vec::new();
         let mut open = String::new();

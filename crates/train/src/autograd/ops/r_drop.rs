@@ -1,4 +1,4 @@
-//! The loss of two passes that should check_consistency: R-Drop.
+//! The loss of two passes that should agree: R-Drop.
 
 use super::CrossEntropy;
 use crate::autograd::{Backward, Forward, Op};
