@@ -12,7 +12,6 @@ use crate::distributed::ConsistencyCheck;
 use regard_core::batch::Batch;
 use regard_core::counter::{Counter, mix};
 use regard_core::formats::{Languages, Model};
-use regard_core::formats::{StepRecord, ValidationRecord};
 use regard_core::model::ModelConfig;
 use regard_core::text::{Tokenizer, TokenizerPair};
 use regard_core::{Error, Result};
@@ -109,15 +108,6 @@ pub(super) struct Data {
 
 /// What the cache of the corpus is called.
 const CACHE: &str = "train";
-
-/// Says nothing.
-struct Silent;
-
-impl Progress for Silent {
-    fn message(&mut self, _: &str) {}
-    fn step(&mut self, _: &StepRecord, _: Option<u64>) {}
-    fn validated(&mut self, _: &ValidationRecord, _: bool) {}
-}
 
 /// Where the text of a configuration is.
 pub(super) fn inputs(data: &DataConfig) -> Result<Inputs> {
@@ -237,7 +227,7 @@ impl Data {
         };
         Self::new(tokenizers, corpus, |corpus, tokenizers, pairs| match validation_files(&config.data)? {
             Some(_) => Ok(Vec::new()),
-            None => hold_out(config, corpus, tokenizers, pairs, &mut Silent),
+            None => hold_out(config, corpus, tokenizers, pairs, &mut ()),
         })
     }
 

@@ -31,6 +31,13 @@ pub trait Progress {
     fn validated(&mut self, record: &ValidationRecord, best: bool);
 }
 
+/// Reports nothing.
+impl Progress for () {
+    fn message(&mut self, _: &str) {}
+    fn step(&mut self, _: &StepRecord, _: Option<u64>) {}
+    fn validated(&mut self, _: &ValidationRecord, _: bool) {}
+}
+
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {

@@ -87,7 +87,7 @@ pub fn train(
     run_rank0(Arc::new(SingleProcess), config, out, resume, isa, stop, progress)
 }
 
-/// The same on rank 0 of a group, while all others [`run_worker`](super::worker()). It alone decides, validates, logs and saves.
+/// The same on rank 0 of a group, while all others [`run_worker`](super::run_worker). It alone decides, validates, logs and saves.
 pub fn run_rank0(
     group: Arc<dyn Communicator>,
     config: TrainConfig,
