@@ -79,6 +79,7 @@ pub fn tokenizer(file: &[u8]) {
 #[cfg(test)]
 mod tests {
     use crate::counter::mix;
+    use serde_json::{Value, json};
     use std::fs;
     use std::path::Path;
 
@@ -131,22 +132,94 @@ mod tests {
         }
     }
 
-    fn run(seeds: &str, read: fn(&[u8])) {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(seeds);
+    fn seeds(of: &str) -> Vec<Vec<u8>> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(of);
         let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
         files.sort();
-        let seeds: Vec<Vec<u8>> = files.iter().map(|file| fs::read(file).unwrap()).collect();
+        files.iter().map(|file| fs::read(file).unwrap()).collect()
+    }
+
+    fn rounds() -> usize {
+        std::env::var("REGARD_FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(2000)
+    }
+
+    fn run(of: &str, read: fn(&[u8])) {
+        let seeds = seeds(of);
         seeds.iter().for_each(|seed| read(seed));
-        let count = std::env::var("REGARD_FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(2000);
         let mut random = Random(7);
-        for _ in 0..count {
+        for _ in 0..rounds() {
             read(&random.damage(&seeds));
+        }
+    }
+
+    /// The same with files that stay JSON: some of their values are others.
+    fn run_json(of: &str, read: fn(&[u8])) {
+        let seeds: Vec<Value> = seeds(of).iter().map(|seed| serde_json::from_slice(seed).unwrap()).collect();
+        let mut random = Random(8);
+        for _ in 0..rounds() {
+            let mut file = seeds[random.below(seeds.len())].clone();
+            for _ in 0..=random.below(3) {
+                let value = random.value(&seeds);
+                *random.place(&mut file) = value;
+            }
+            read(file.to_string().as_bytes());
+        }
+    }
+
+    impl Random {
+        /// Some value inside another, at any depth.
+        fn place<'a>(&mut self, value: &'a mut Value) -> &'a mut Value {
+            let inside = match value {
+                Value::Array(items) => items.len(),
+                Value::Object(fields) => fields.len(),
+                _ => 0,
+            };
+            // One in eight is replaced as a whole.
+            if inside == 0 || self.below(8) == 0 {
+                return value;
+            }
+            let at = self.below(inside);
+            match value {
+                Value::Array(items) => self.place(&mut items[at]),
+                Value::Object(fields) => match fields.values_mut().nth(at) {
+                    Some(field) => self.place(field),
+                    None => unreachable!("there are as many fields"),
+                },
+                _ => unreachable!("only arrays and objects have something inside"),
+            }
+        }
+
+        /// An odd value, or one from elsewhere in the seeds.
+        fn value(&mut self, seeds: &[Value]) -> Value {
+            let odd = [
+                json!(null),
+                json!(true),
+                json!(0),
+                json!(-1),
+                json!(u64::MAX),
+                json!(1u64 << 32),
+                json!(0.5),
+                json!(-1e308),
+                json!(""),
+                json!("▁"),
+                json!("(a*)*"),
+                json!("<unk>"),
+                json!([]),
+                json!({}),
+                json!(["a", "b"]),
+            ];
+            if self.below(3) > 0 {
+                return odd[self.below(odd.len())].clone();
+            }
+            let mut other = seeds[self.below(seeds.len())].clone();
+            self.place(&mut other).clone()
         }
     }
 
     #[test]
     fn settings_of_any_kind() {
         run("config", super::config);
+        run_json("config", super::config);
     }
 
     #[test]
@@ -167,5 +240,6 @@ mod tests {
     #[test]
     fn tokenizers_of_any_kind() {
         run("tokenizer", super::tokenizer);
+        run_json("tokenizer", super::tokenizer);
     }
 }
