@@ -77,18 +77,26 @@ pub fn tokenizer(file: &[u8]) {
 /// # Panics
 /// If there are no seeds, or where `read` does.
 pub fn damage_seeds(name: &str, read: impl Fn(&[u8])) {
+    let seeds = seeds(name);
+    seeds.iter().for_each(|seed| read(seed));
+    let mut random = Random(7);
+    for _ in 0..rounds() {
+        read(&random.damage(&seeds));
+    }
+}
+
+fn seeds(name: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(name);
     let mut files: Vec<_> =
         fs::read_dir(folder).expect("a folder of seeds").filter_map(|file| Some(file.ok()?.path())).collect();
     files.sort();
     let seeds: Vec<Vec<u8>> = files.iter().filter_map(|file| fs::read(file).ok()).collect();
     assert!(!seeds.is_empty(), "no seeds for {name}");
-    seeds.iter().for_each(|seed| read(seed));
-    let count = std::env::var("REGARD_FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(2000);
-    let mut random = Random(7);
-    for _ in 0..count {
-        read(&random.damage(&seeds));
-    }
+    seeds
+}
+
+fn rounds() -> usize {
+    std::env::var("REGARD_FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(2000)
 }
 
 /// Numbers that follow from a seed.
@@ -141,11 +149,77 @@ impl Random {
 
 #[cfg(test)]
 mod tests {
-    use super::damage_seeds;
+    use super::{Random, damage_seeds, rounds, seeds};
+    use serde_json::{Value, json};
+
+    /// Gives `read` the seeds with some of their values replaced: files that stay JSON.
+    fn damage_json(of: &str, read: fn(&[u8])) {
+        let seeds: Vec<Value> = seeds(of).iter().map(|seed| serde_json::from_slice(seed).unwrap()).collect();
+        let mut random = Random(8);
+        for _ in 0..rounds() {
+            let mut file = seeds[random.below(seeds.len())].clone();
+            for _ in 0..=random.below(3) {
+                let value = random.value(&seeds);
+                *random.place(&mut file) = value;
+            }
+            read(file.to_string().as_bytes());
+        }
+    }
+
+    impl Random {
+        /// Some value inside another, at any depth.
+        fn place<'a>(&mut self, value: &'a mut Value) -> &'a mut Value {
+            let inside = match value {
+                Value::Array(items) => items.len(),
+                Value::Object(fields) => fields.len(),
+                _ => 0,
+            };
+            // One in eight is replaced as a whole.
+            if inside == 0 || self.below(8) == 0 {
+                return value;
+            }
+            let at = self.below(inside);
+            match value {
+                Value::Array(items) => self.place(&mut items[at]),
+                Value::Object(fields) => match fields.values_mut().nth(at) {
+                    Some(field) => self.place(field),
+                    None => unreachable!("there are as many fields"),
+                },
+                _ => unreachable!("only arrays and objects have something inside"),
+            }
+        }
+
+        /// An odd value, or one from elsewhere in the seeds.
+        fn value(&mut self, seeds: &[Value]) -> Value {
+            let odd = [
+                json!(null),
+                json!(true),
+                json!(0),
+                json!(-1),
+                json!(u64::MAX),
+                json!(1u64 << 32),
+                json!(0.5),
+                json!(-1e308),
+                json!(""),
+                json!("▁"),
+                json!("(a*)*"),
+                json!("<unk>"),
+                json!([]),
+                json!({}),
+                json!(["a", "b"]),
+            ];
+            if self.below(3) > 0 {
+                return odd[self.below(odd.len())].clone();
+            }
+            let mut other = seeds[self.below(seeds.len())].clone();
+            self.place(&mut other).clone()
+        }
+    }
 
     #[test]
     fn settings_of_any_kind() {
         damage_seeds("config", super::config);
+        damage_json("config", super::config);
     }
 
     #[test]
@@ -161,5 +235,6 @@ mod tests {
     #[test]
     fn tokenizers_of_any_kind() {
         damage_seeds("tokenizer", super::tokenizer);
+        damage_json("tokenizer", super::tokenizer);
     }
 }
