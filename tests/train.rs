@@ -554,7 +554,7 @@ fn a_signal_saves_and_says_how_to_go_on() {
         // Not 0: `regard train … && deploy` must not deploy half a model.
         assert_eq!(output.status.code(), Some(status), "{text}");
         assert!(output.stdout.is_empty() && !text.contains("regard: "), "{text}");
-        assert!(text.contains("everything is saved; to continue:\n  regard train --resume --out"), "{text}");
+        assert!(text.contains("everything is saved\nto continue:\n  regard train --resume --out"), "{text}");
         assert!(text.contains("tokens/s") && text.contains("validation loss"), "{text}");
         // What it says is enough.
         let steps = (losses(&out).len() + 2).to_string();
@@ -767,8 +767,7 @@ fn the_preset_names_the_pairs_and_a_tsv_its_languages() {
         let (output, text) = bare(folder.path(), &["--tsv", name]);
         assert!(output.status.success(), "{text}");
         assert!(text.starts_with("Preset: tiny (54 pairs, 1 core). Change with --preset\n"), "{text}");
-        let warning =
-            "Warning: the model's source or target language is unknown, and `regard serve` needs both.";
+        let warning = "Warning: the model's source or target language is unknown, and a server needs both.";
         assert_eq!(text.contains(warning), !known, "{text}");
         let out = folder.path().join("out");
         let languages = Model::load(&out).unwrap().languages;

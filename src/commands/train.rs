@@ -178,6 +178,11 @@ fn run_first(arguments: &Arguments, group: Arc<dyn Communicator>) -> CommandResu
         let out = arguments.out.display();
         return Err(format!("{out}: there is no run to resume; start one with --src and --tgt").into());
     }
+    if !arguments.resume && has_run(&arguments.out) {
+        let out = arguments.out.display();
+        let message = "already holds a training run: --resume continues it, another --out starts a new one";
+        return Err(format!("{out}: {message}").into());
+    }
     if !resume && arguments.config.is_none() {
         check_text(arguments)?;
     }
@@ -193,11 +198,38 @@ fn run_first(arguments: &Arguments, group: Arc<dyn Communicator>) -> CommandResu
     let mut view = View::new();
     let outcome = run_rank0(group, config, &arguments.out, arguments.resume, isa, &stop, &mut view);
     view.close();
-    let outcome = outcome?;
+    let outcome = outcome.map_err(in_flags)?;
     match outcome.end {
         End::Finished => print_line(summary(&outcome, &arguments.out)),
-        // What was saved and how to continue has been said.
-        End::Interrupted => Err(interrupted()),
+        End::Interrupted => {
+            eprintln!("to continue:\n  regard train --resume --out {}", arguments.out.display());
+            Err(interrupted())
+        }
+    }
+}
+
+/// Settings that have flags of their own.
+const FLAGS: [(&str, &str); 7] = [
+    ("data.source_lang", "--source-lang"),
+    ("data.target_lang", "--target-lang"),
+    ("data.valid_src", "--valid-src"),
+    ("data.valid_tgt", "--valid-tgt"),
+    ("data.src", "--src"),
+    ("data.tgt", "--tgt"),
+    ("data.tsv", "--tsv"),
+];
+
+/// A message of the library with the flags of the command line in place of settings.
+fn named_by_flags(text: &str) -> String {
+    FLAGS.iter().fold(text.to_owned(), |text, (setting, flag)| text.replace(setting, flag))
+}
+
+fn in_flags(error: regard::Error) -> regard::Error {
+    match error {
+        regard::Error::Config { field, message } => {
+            regard::Error::config(named_by_flags(&field), named_by_flags(&message))
+        }
+        other => other,
     }
 }
 
@@ -385,6 +417,7 @@ fn describe(r: &StepRecord) -> String {
 
 impl Progress for View {
     fn message(&mut self, text: &str) {
+        let text = named_by_flags(text);
         match &self.bar {
             Some(bar) => bar.suspend(|| eprintln!("{text}")),
             None => eprintln!("{text}"),

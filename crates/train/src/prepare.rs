@@ -39,8 +39,7 @@ impl Folder {
     /// Makes the folder, or takes over that of a run to resume; refuses one that holds anything else.
     pub(super) fn open(out: &Path, resume: bool) -> Result<Self> {
         if !resume && has_run(out) {
-            let message =
-                "already holds a training run: --resume continues it, another --out starts a new one";
+            let message = "already holds a training run: resume it, or choose another folder";
             return Err(Error::file(out, message));
         }
         if !has_run(out)
@@ -289,8 +288,12 @@ fn validation_files(data: &DataConfig) -> Result<Option<Inputs>> {
             Ok(Some(Inputs::Files { source: vec![source.clone()], target: vec![target.clone()] }))
         }
         (None, None) => Ok(None),
-        (Some(_), None) => Err(Error::config("data.valid_tgt", "is missing; --valid-src has no target side")),
-        (None, Some(_)) => Err(Error::config("data.valid_src", "is missing; --valid-tgt has no source side")),
+        (Some(_), None) => {
+            Err(Error::config("data.valid_tgt", "is missing; data.valid_src needs its translation"))
+        }
+        (None, Some(_)) => {
+            Err(Error::config("data.valid_src", "is missing; data.valid_tgt needs what it translates"))
+        }
     }
 }
 
@@ -350,7 +353,10 @@ fn hold_out(
     progress: &mut dyn Progress,
 ) -> Result<Vec<ValidationPair>> {
     if corpus.len() < 2 {
-        return Err(Error::config("data.valid_src", "one pair is too few to hold any out; give --valid-src"));
+        return Err(Error::config(
+            "data.valid_src",
+            "one pair is too few to hold any out; name a file to validate on",
+        ));
     }
     let count = (corpus.len() / 50).clamp(1, config.validation.max_sentences);
     // Any number that no epoch has.
@@ -510,7 +516,7 @@ mod tests {
         fs::write(config_file(folder.path()), "").unwrap();
         drop(open);
         let error = Folder::open(folder.path(), false).unwrap_err().to_string();
-        assert!(error.contains("already holds a training run: --resume"), "{error}");
+        assert!(error.contains("already holds a training run: resume it"), "{error}");
         assert!(Folder::open(folder.path(), true).is_ok());
     }
 }

@@ -388,11 +388,7 @@ impl Run<'_> {
     fn interrupted(&mut self) -> Result<Outcome> {
         self.save()?;
         self.write_report("Interrupted")?;
-        let out = self.folder.out.display();
-        self.progress.message(&format!(
-            "stopped after step {}, everything is saved; to continue:\n  regard train --resume --out {out}",
-            self.state.step
-        ));
+        self.progress.message(&format!("stopped after step {}, everything is saved", self.state.step));
         Ok(self.outcome(End::Interrupted))
     }
 

@@ -67,8 +67,8 @@ pub fn resumed_config(
 }
 
 /// Said before the preparation, which may take long.
-const UNKNOWN_LANGUAGES: &str = "Warning: the model's source or target language is unknown, and `regard serve` needs both. \
-     Set them now with --source-lang and --target-lang, or later with `regard serve --model en-de=DIR`.";
+const UNKNOWN_LANGUAGES: &str = "Warning: the model's source or target language is unknown, and a server needs both. \
+     Set data.source_lang and data.target_lang.";
 
 /// Dropout draws from another stream than the first weights.
 pub(super) fn dropout_seed(config: &TrainConfig) -> u64 {
