@@ -1,7 +1,16 @@
 //! The `regard` command: arguments here, one file per command in `commands`.
 
 // It panics when the reader of a pipe has gone; `commands::Output` does not.
-#![warn(clippy::print_stdout)]
+#![warn(clippy::print_stderr, clippy::print_stdout)]
+
+/// Prints a line to standard error. Where that is closed, as after `2>&1 | head`, the line is lost and the work goes on: `eprintln!`
+/// would panic.
+macro_rules! note {
+    ($($argument:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($argument)*);
+    }};
+}
 
 mod commands;
 
@@ -88,7 +97,7 @@ impl Command {
 fn main() -> ExitCode {
     let command = Arguments::parse().command;
     if let Some(Err(error)) = command.for_one_process().map(refuse_copies) {
-        eprintln!("regard: {error}");
+        note!("regard: {error}");
         return ExitCode::FAILURE;
     }
     let result = match command {
@@ -119,7 +128,7 @@ fn main() -> ExitCode {
             if let Some(Interrupted(status)) = error.downcast_ref() {
                 return ExitCode::from(*status);
             }
-            eprintln!("regard: {error}");
+            note!("regard: {error}");
             if error.is::<Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }

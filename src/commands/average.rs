@@ -49,6 +49,6 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
         false => Model::load(path),
     })?;
     model.save(&arguments.out, arguments.precision.into())?;
-    eprintln!("{}: the average of {} models", arguments.out.display(), paths.len());
+    note!("{}: the average of {} models", arguments.out.display(), paths.len());
     Ok(())
 }

@@ -180,14 +180,14 @@ fn write(view: &View, arguments: &Arguments, file: &Path) -> CommandResult {
         "png" => {
             let drawable = |c: char| c.is_ascii() || ('\u{a0}'..'\u{17f}').contains(&c) || c == '▁';
             if view.source.iter().chain(&view.said).flat_map(|s| s.chars()).any(|c| !drawable(c)) {
-                eprintln!("regard: .png shows non-Latin letters as boxes; .html and .svg show all letters");
+                note!("regard: .png shows non-Latin letters as boxes; .html and .svg show all letters");
             }
             one()?.to_png(2.0)?
         }
         _ => return Err(format!("--out {}: the name must end in .html, .svg or .png", file.display()).into()),
     };
     std::fs::write(file, bytes).map_err(|e| format!("{}: {e}", file.display()))?;
-    eprintln!("regard: wrote {}", file.display());
+    note!("regard: wrote {}", file.display());
     Ok(())
 }
 

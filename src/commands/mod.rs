@@ -94,13 +94,13 @@ pub(crate) fn together(
     }
     if let Some(regard::Error::Inconsistent(_)) = error.downcast_ref() {
         if group.rank() == 0 {
-            eprintln!("regard: {error}");
+            note!("regard: {error}");
         }
         // The launcher ends all ranks when the first one exits, so they wait until rank 0 has printed the message.
         group.gather(&[]);
         return Err(Box::new(SaidElsewhere));
     }
-    eprintln!("regard: rank {} on {}: {error}", group.rank(), group.host());
+    note!("regard: rank {} on {}: {error}", group.rank(), group.host());
     group.abort(if error.is::<Usage>() { 2 } else { 1 })
 }
 
@@ -130,7 +130,7 @@ impl Output {
 fn bleu_tokenizer(given: Option<Tokenizer>, target_lang: Option<&str>) -> Tokenizer {
     let chosen = target_lang.map_or_else(Tokenizer::default, Tokenizer::for_language);
     if let (None, Some(code)) = (given, target_lang.filter(|_| chosen != Tokenizer::default())) {
-        eprintln!("regard: BLEU tokenizer {chosen}, chosen for target language {code}");
+        note!("regard: BLEU tokenizer {chosen}, chosen for target language {code}");
     }
     given.unwrap_or(chosen)
 }

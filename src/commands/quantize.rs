@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     Model::load(&folder)?.save(out, Precision::Int8)?;
     let after = Model::describe(out)?;
     let megabytes = |bytes: u64| bytes as f64 / 1e6;
-    eprintln!(
+    note!(
         "{}: {:.1} MB of weights in 8 bits (was {:.1} MB in {})",
         out.display(),
         megabytes(after.weight_bytes),

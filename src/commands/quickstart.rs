@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
         return Err(format!("{out}: already holds a training run; choose another --out").into());
     }
     let corpus = builtin::corpus(builtin::DEFAULT_SEED, arguments.pairs);
-    eprintln!(
+    note!(
         "a built-in corpus of {} English sentences with French translations; {} more with unseen combinations are held out",
         corpus.train.len(),
         corpus.held_out.len()

@@ -117,7 +117,7 @@ impl Arguments {
         let words = self.tokenize.is_none() && self.target_lang.is_none();
         let sample: String = hypotheses.iter().take(100).flat_map(|line| line.chars()).collect();
         if words && self.metric.contains(&MetricName::Bleu) && is_unspaced(&sample) {
-            eprintln!(
+            note!(
                 "regard: this text has no spaces between words; set --target-lang (for example zh or ja) to choose BLEU's tokenizer"
             );
         }

@@ -219,9 +219,9 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
             .await
             .map_err(|e| format!("{}:{}: {e}; choose another --host or --port", address.0, address.1))?;
         let address = listener.local_addr()?;
-        eprintln!("regard: serving on http://{address}");
+        note!("regard: serving on http://{address}");
         regard_serve::run(listener, Arc::clone(&app), stopped()?).await?;
-        eprintln!("regard: finished what was under way");
+        note!("regard: finished what was under way");
         Ok(())
     })
 }

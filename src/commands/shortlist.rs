@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     let sample = pairs.iter().take(1000);
     let count = sample.len().max(1);
     let total: usize = sample.map(|(source, _)| (list.words(source, &mut words), words.len()).1).sum();
-    eprintln!(
+    note!(
         "{}: learned from {} pairs; on average, {} of {} target words are considered for a sentence",
         out.display(),
         pairs.len(),

@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
         return list();
     }
     let chosen = choose(&arguments.names)?;
-    let listener = |text: &str| eprintln!("{text}");
+    let listener = |text: &str| note!("{text}");
     let setup = Setup {
         scale: match (arguments.smoke, arguments.full) {
             (true, _) => Scale::Smoke,
@@ -90,7 +90,7 @@ fn list() -> CommandResult {
 fn run_several(studies: &[&Study], setup: &Setup<'_>, out: Option<&Path>) -> CommandResult {
     let mut reports = Vec::new();
     for (i, study) in studies.iter().enumerate() {
-        eprintln!("study {} of {}: {}", i + 1, studies.len(), study.name);
+        note!("study {} of {}: {}", i + 1, studies.len(), study.name);
         if i > 0 {
             print_line("")?;
         }
@@ -99,7 +99,7 @@ fn run_several(studies: &[&Study], setup: &Setup<'_>, out: Option<&Path>) -> Com
     }
     let Some(out) = out else { return Ok(()) };
     write_index(out, &reports)?;
-    eprintln!("all reports are in {}", out.join("index.html").display());
+    note!("all reports are in {}", out.join("index.html").display());
     Ok(())
 }
 
@@ -116,7 +116,7 @@ fn run_one(
     output.flush()?;
     if let Some(folder) = out {
         report.write(folder, &made(study, setup, start.elapsed().as_secs_f64()))?;
-        eprintln!("the report is in {}", folder.join("index.html").display());
+        note!("the report is in {}", folder.join("index.html").display());
     }
     Ok(report)
 }

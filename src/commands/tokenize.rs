@@ -178,7 +178,7 @@ fn train(arguments: &Arguments, out: &Path) -> CommandResult {
     tokenizer.save(&out)?;
     let left_out =
         if invalid > 0 { format!("; lines skipped that are not UTF-8: {invalid}") } else { String::new() };
-    eprintln!(
+    note!(
         "{}: {} pieces ({}) trained on {total} lines{left_out}",
         out.display(),
         tokenizer.size(),

@@ -202,7 +202,7 @@ fn run_first(arguments: &Arguments, group: Arc<dyn Communicator>) -> CommandResu
     match outcome.end {
         End::Finished => print_line(summary(&outcome, &arguments.out)),
         End::Interrupted => {
-            eprintln!("to continue:\n  regard train --resume --out {}", arguments.out.display());
+            note!("to continue:\n  regard train --resume --out {}", arguments.out.display());
             Err(interrupted())
         }
     }
@@ -336,7 +336,7 @@ fn new_config(arguments: &Arguments) -> Result<TrainConfig, regard::Error> {
         // A number that is not known is not mentioned.
         let pairs = pairs.map_or(String::new(), |count| format!("{count}, "));
         let cores = format!("{cores} core{}", if cores == 1 { "" } else { "s" });
-        eprintln!("Preset: {} ({pairs}{cores}). Change with --preset", preset.name());
+        note!("Preset: {} ({pairs}{cores}). Change with --preset", preset.name());
         preset
     };
     let config = TrainConfig::read(preset(arguments), choose, arguments.config.as_deref(), &[]);
@@ -419,8 +419,8 @@ impl Progress for View {
     fn message(&mut self, text: &str) {
         let text = named_by_flags(text);
         match &self.bar {
-            Some(bar) => bar.suspend(|| eprintln!("{text}")),
-            None => eprintln!("{text}"),
+            Some(bar) => bar.suspend(|| note!("{text}")),
+            None => note!("{text}"),
         }
     }
 
@@ -445,7 +445,7 @@ impl Progress for View {
                 let seconds = record.seconds / record.step as f64 * t.saturating_sub(record.step) as f64;
                 format!(", {:.1} min left", seconds / 60.0)
             });
-            eprintln!("step {}{of}: {}{left}", record.step, describe(record));
+            note!("step {}{of}: {}{left}", record.step, describe(record));
         }
     }
 

@@ -235,8 +235,7 @@ fn progress(files: &[PathBuf]) -> ProgressBar {
 }
 
 fn warn(path: &Path, number: usize, cut: bool, whole: bool, progress: &ProgressBar) {
-    let say =
-        |message: &str| progress.suspend(|| eprintln!("regard: {}:{number}: {message}", path.display()));
+    let say = |message: &str| progress.suspend(|| note!("regard: {}:{number}: {message}", path.display()));
     if !whole {
         say("not UTF-8; invalid bytes are replaced by U+FFFD");
     }

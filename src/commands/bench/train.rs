@@ -138,7 +138,7 @@ fn measure(arguments: &Arguments, group: &Arc<dyn Communicator>) -> CommandResul
     let settings = StepSettings { clip: Some(1.0), ..StepSettings::default() };
     let choice = TrainPrecision::from(arguments.precision).choose(isa)?;
     if let Some(note) = &choice.note {
-        eprintln!("{note}");
+        note!("{note}");
     }
     let mut trainer = Trainer::new(model, weights, settings, isa, threads, 1)?.with_products(choice.products);
     let wire = match arguments.wire {
