@@ -392,7 +392,7 @@ mod tests {
     fn a_span_is_not_found_inside_of_a_word() {
         let source = "call a man";
         let mut translation = Translation(vec![Word::new("appelle", Some(0)), Word::new("homme", Some(2))]);
-        restore(source, &[5..6], &mut translation);
+        restore(source, std::slice::from_ref(&(5..6)), &mut translation);
         assert_eq!(translation.text(), "appelle a homme");
     }
 }
