@@ -107,6 +107,8 @@ const USUAL: &[(u16, &str)] = &[
 
 const JSON: &str = "application/json";
 const PLAIN: &str = "text/plain";
+/// The schema of a stream is that of each of its events.
+const EVENTS: &str = "text/event-stream";
 
 /// Every endpoint of the API.
 const ENDPOINTS: [Endpoint; 14] = [
@@ -220,8 +222,8 @@ const ENDPOINTS: [Endpoint; 14] = [
         about: "Translate a text and see it grow: server-sent events, the last with done true",
         input: Input::Body,
         parameters: &[ONE_TEXT, SOURCE, TARGET, FORMAT, KEY],
-        kind: "text/event-stream",
-        schema: answers::text,
+        kind: EVENTS,
+        schema: answers::event,
         answer: "data: {\"text\":\"Hallo\",\"done\":false}\n\ndata: {\"text\":\"Hallo Welt!\",\"done\":true}\n",
         errors: USUAL,
     },

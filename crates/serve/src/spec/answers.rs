@@ -98,6 +98,12 @@ pub(super) fn text() -> Value {
     string()
 }
 
+/// A server-sent event; its data is JSON.
+pub(super) fn event() -> Value {
+    let data = json!({"type": "string", "description": "{\"text\": …, \"done\": …} or {\"error\": …, \"done\": true}"});
+    object([("data", data), ("event", string())], &["event"])
+}
+
 /// Numbers by layer, head, row and column.
 fn maps() -> Value {
     list(list(list(list(number()))))
