@@ -356,11 +356,15 @@ impl Parameter {
             Kind::Flag if in_json => {
                 json!({"anyOf": [{"type": "boolean"}, {"type": "string", "enum": ["true", "false", "1", "0"]}]})
             }
-            Kind::Flag => json!({"type": "boolean"}),
+            Kind::Flag => json!({"type": "string", "enum": ["true", "false", "1", "0"]}),
             Kind::File => json!({"type": "string", "format": "binary"}),
         };
         if in_json && !self.required {
             schema["nullable"] = json!(true);
+            // An enumeration must name null as well.
+            if let Some(values) = schema.get_mut("enum").and_then(Value::as_array_mut) {
+                values.push(Value::Null);
+            }
         }
         schema["description"] = json!(self.about);
         schema
