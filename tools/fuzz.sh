@@ -16,7 +16,7 @@ target=$(rustc -vV | sed -n 's/^host: //p')
 # away from build scripts and macros, which run on the host.
 flags="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters"
 flags+=" -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares"
-flags+=" --cfg fuzzing -Zsanitizer=address -Cdebug-assertions=yes -Coverflow-checks=yes -Ccodegen-units=4"
+flags+=" --cfg fuzzing -Zsanitizer=address -Cdebug-assertions=yes -Coverflow-checks=yes"
 RUSTC_BOOTSTRAP=1 RUSTFLAGS="$flags" cargo build --release --locked --target "$target"
 
 names=("$@")
@@ -29,7 +29,10 @@ for name in "${names[@]}"; do
   echo "== $name, $seconds s"
   mkdir -p "artifacts/$name" "$found/$name" "corpus/$name"
   # A seed takes milliseconds: one that needs ten seconds, or 2 GB, is a finding.
-  "target/$target/release/$name" "$found/$name" "corpus/$name" -artifact_prefix="artifacts/$name/" -seed=1 \
-    -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 2>&1 |
-    grep -E -v '^(INFO|#)' || [ "${PIPESTATUS[0]}" -eq 0 ]
+  if ! "target/$target/release/$name" "$found/$name" "corpus/$name" -artifact_prefix="artifacts/$name/" -seed=1 \
+    -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_funcs=0 -print_final_stats=1 >"$found/log" 2>&1; then
+    tail -n 60 "$found/log" >&2
+    exit 1
+  fi
+  grep -E '^stat::(number_of_executed_units|average_exec_per_sec|peak_rss_mb)' "$found/log"
 done
