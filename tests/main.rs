@@ -1,4 +1,4 @@
-//! The integration tests, one binary: goldens, gradients, invariants, the command line, faults.
+//! The integration tests of the command and of the library as a whole, one binary. A crate's own tests are in its folder.
 
 mod architecture;
 mod bf16;
@@ -11,20 +11,12 @@ mod encoders;
 mod faults;
 mod formats;
 mod generate;
-mod gradients;
 mod hub;
-mod invariants;
 mod launcher;
-mod metrics;
-mod search;
 mod serve;
 mod sentencepiece;
 mod study;
 mod text;
 mod train;
-mod transformer;
 mod translate;
 mod weights;
-
-#[global_allocator]
-static ALLOCATOR: regard_kernels::CountingAllocator = regard_kernels::CountingAllocator;

@@ -1,4 +1,4 @@
-"""Makes tests/goldens/metrics*.json: what sacreBLEU says about invented sentences.
+"""Makes crates/metrics/tests/goldens/metrics*.json: what sacreBLEU says about invented sentences.
 
     pip install sacrebleu==2.6.0 numpy regex
     python tools/goldens/metrics.py
@@ -19,7 +19,7 @@ from sacrebleu.metrics.bleu import _get_tokenizer
 from sacrebleu.significance import PairedTest
 
 assert sacrebleu.__version__ == "2.6.0", sacrebleu.__version__
-OUT = pathlib.Path(__file__).resolve().parents[2] / "tests" / "goldens"
+OUT = pathlib.Path(__file__).resolve().parents[2] / "crates" / "metrics" / "tests" / "goldens"
 RNG = random.Random(1706)
 
 TOKENIZERS = ["13a", "intl", "char", "zh", "none"]

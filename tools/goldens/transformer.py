@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes tests/goldens/transformer.json: small Transformers built of PyTorch's own layers from fixed weights.
+"""Writes crates/train/tests/goldens/transformer.json: small Transformers built of PyTorch's own layers from fixed weights.
 
 For post-norm and pre-norm, embeddings tied three ways and not at all, and some other settings: the weights under Regard's
 names, a ragged batch, the logits, the loss with label smoothing, the gradient of every parameter, and the losses of ten
-steps of Adam with clipping. tests/transformer.rs reproduces them.
+steps of Adam with clipping. crates/train/tests/transformer.rs reproduces them.
 
     pip install torch numpy
     python tools/goldens/transformer.py
@@ -138,7 +138,7 @@ def main():
             adam.step()
         case["losses"] = losses
         golden["cases"].append(case)
-    path = pathlib.Path(__file__).resolve().parents[2] / "tests" / "goldens" / "transformer.json"
+    path = pathlib.Path(__file__).resolve().parents[2] / "crates" / "train" / "tests" / "goldens" / "transformer.json"
     path.write_text(json.dumps(golden) + "\n")
     print(f"{path.name}: {path.stat().st_size} bytes")
 

@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn indices_are_those_of_numpy() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/goldens/metrics_unicode.json");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/goldens/metrics_unicode.json");
         let golden: Golden = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
         assert_eq!(golden.draws.len(), 7);
         for Case { seed, n, indices } in golden.draws {

@@ -1,11 +1,11 @@
 //! Whole models against PyTorch: logits, loss, every gradient, ten steps of Adam. Goldens by tools/goldens/transformer.py.
 
-use regard::Isa;
-use regard::batch::Batch;
-use regard::model::{Activation, ModelConfig, NormPlace, Positions, Transformer, Tying};
-use regard::train::Taped;
-use regard::train::autograd::Tape;
-use regard::train::{StepSettings, Trainer};
+use regard_core::Isa;
+use regard_core::batch::Batch;
+use regard_core::model::{Activation, ModelConfig, NormPlace, Positions, Transformer, Tying};
+use regard_train::Taped;
+use regard_train::autograd::Tape;
+use regard_train::{StepSettings, Trainer};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 

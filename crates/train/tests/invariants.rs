@@ -1,15 +1,15 @@
 //! What must hold for every model, whatever its weights.
 
-use regard::batch::{Batch, Packed};
-use regard::model::{
+use regard_core::batch::{Batch, Packed};
+use regard_core::model::{
     Activation, Combine, Direction, EncoderKind, ModelConfig, NormPlace, Positions, Transformer, Tying,
     positions,
 };
-use regard::train::autograd::Tape;
-use regard::train::{LossSettings, Taped, layer_outputs, loss};
-use regard::train::{StepReport, StepSettings, Trainer};
-use regard::{Isa, Key};
+use regard_core::{Isa, Key};
 use regard_kernels::{Attention, Mask, Mat, MatMut, Scratch, attention_forward};
+use regard_train::autograd::Tape;
+use regard_train::{LossSettings, Taped, layer_outputs, loss};
+use regard_train::{StepReport, StepSettings, Trainer};
 use std::sync::mpsc::channel;
 
 pub(crate) const WORDS: usize = 23;

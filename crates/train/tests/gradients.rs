@@ -1,15 +1,15 @@
 //! One table of all operations: each is run on the tape, compared with its definition in `f64`, and its backward with finite
 //! differences of that definition.
 
-use regard::batch::Packed;
-use regard::model::{HeadShape, RelativePositions};
-use regard::train::autograd::ops::{
+use regard_core::batch::Packed;
+use regard_core::model::{HeadShape, RelativePositions};
+use regard_core::{Isa, Products};
+use regard_kernels::{Activation, Dropout, Key, Mask, naive};
+use regard_train::autograd::ops::{
     AddNorm, CrossAttention, CrossEntropy, Embedding, Linear, Pick, Pointer, Pointing, PositionVectors,
     RDrop, Recurrent, RecurrentCell, Residual, SelfAttention, Unfold,
 };
-use regard::train::autograd::{Param, Tape, Var};
-use regard::{Isa, Products};
-use regard_kernels::{Activation, Dropout, Key, Mask, naive};
+use regard_train::autograd::{Param, Tape, Var};
 use std::sync::Arc;
 
 type Vectors = Vec<Vec<f64>>;

@@ -1,6 +1,6 @@
 //! The metrics against sacreBLEU 2.6; the goldens come from tools/goldens/metrics.py.
 
-use regard::metrics::{
+use regard_metrics::{
     Bleu, Bootstrap, Chrf, Details, Metric, Scores, Smoothing, Ter, Tokenizer, is_unspaced, lines,
     paired_bootstrap, score_all, select,
 };
@@ -384,7 +384,7 @@ fn wrong_input_is_refused_with_the_numbers() {
 
 #[test]
 fn wrong_settings_are_refused_with_what_is_accepted() {
-    let error = |result: regard::metrics::Result<()>| result.unwrap_err().to_string();
+    let error = |result: regard_metrics::Result<()>| result.unwrap_err().to_string();
     assert_eq!(
         error("mecab".parse::<Tokenizer>().map(drop)),
         r#"tokenize: unknown tokenizer "mecab"; accepted: 13a, intl, char, zh, none"#

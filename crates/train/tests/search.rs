@@ -1,16 +1,16 @@
 //! Search: caches, beams, limits, sampling, ensembles.
 
 use crate::invariants::{WORDS, encoders, sentences, small, variants};
-use regard::Isa;
-use regard::batch::Batch;
-use regard::decode::{
+use regard_core::Isa;
+use regard_core::batch::Batch;
+use regard_core::decode::{
     EarlyStopping, Engine, Hypothesis, LengthPenalty, Precision, Sampling, SearchOptions, Shortlist,
     ShortlistSize, score_pairs, search, search_ensemble,
 };
-use regard::model::{ModelConfig, Positions, Transformer};
-use regard::train::autograd::Tape;
-use regard::train::token_losses;
+use regard_core::model::{ModelConfig, Positions, Transformer};
 use regard_kernels::CountingAllocator;
+use regard_train::autograd::Tape;
+use regard_train::token_losses;
 use std::sync::Arc;
 
 /// A model whose weights are large enough for its choices to be clear.

@@ -1,0 +1,10 @@
+//! Whole models: PyTorch's numbers, gradients against finite differences, invariants, the search against the tape.
+
+mod bf16;
+mod gradients;
+mod invariants;
+mod search;
+mod transformer;
+
+#[global_allocator]
+static ALLOCATOR: regard_kernels::CountingAllocator = regard_kernels::CountingAllocator;
