@@ -440,7 +440,7 @@ def test_a_translation_of_ones_own(page):
     page.until(".sentences > :last-child .whole", "Eine ganz andere Katze")
     page.replace("#attention-q", ["backspace"])
     page.press("enter")
-    page.until("#attention-result", "Write a sentence")
+    page.until("#attention-result", "Type a sentence")
     page.expected_errors = ("status of 500",)
     page.type("#attention-q", "fail")
     page.press("enter")
