@@ -32,19 +32,19 @@ pub(crate) struct Arguments {
     /// model that does not say its own
     #[arg(long, value_name = "DIR", required = true, num_args = 1..)]
     model: Vec<String>,
-    /// The address to listen on; 0.0.0.0 for all of this machine's
+    /// Address to listen on; 0.0.0.0 for all interfaces
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     host: IpAddr,
-    /// The port to listen on; 0 for one that is free
+    /// Port to listen on; 0 for any free port
     #[arg(long, value_name = "N", default_value_t = 5000, value_parser = whole_u16(0..=65_535))]
     port: u16,
-    /// How many cores to use [default: all]
+    /// Number of cores to use [default: all]
     #[arg(long, value_name = "N", value_parser = whole(THREADS))]
     threads: Option<usize>,
-    /// The number format of the matrix products [default: int8 for a quantised model, else f32]
+    /// Number format of matrix multiplications [default: int8 for a quantised model, else f32]
     #[arg(long, value_enum)]
     precision: Option<PrecisionFlag>,
-    /// How the log on standard error looks; it never has the users' text
+    /// Format of the log on standard error; it never contains users' text
     #[arg(long, value_enum, default_value = "text")]
     log: Log,
     #[command(flatten)]
