@@ -183,15 +183,10 @@ fn look(translator: &Translator, source: &[u32], target: &[u32], translation: St
         AttentionKind::Decoder => (&target[..], &read[..target.len()]),
         AttentionKind::Cross => (&target[..], &source[..]),
     };
-    let attention = Attention {
-        maps: ByKind::new(|kind| Ok(of_kind(&maps, kind)))?,
-        hints: ByKind::new(|kind| hints(&maps, kind, axes(kind)))?,
-        sharpest: ByKind::new(|kind| Ok(sharpest(&maps, kind).map(|map| map.layer)))?,
-        source: source.clone(),
-        target: target.clone(),
-        translation,
-    };
-    ok(&attention)
+    let hints = ByKind::new(|kind| hints(&maps, kind, axes(kind)))?;
+    let sharpest = ByKind::new(|kind| Ok(sharpest(&maps, kind).map(|map| map.layer)))?;
+    let maps = ByKind::new(|kind| Ok(of_kind(&maps, kind)))?;
+    ok(&Attention { source, target, maps, hints, sharpest, translation })
 }
 
 /// What every head of one kind does, layer by layer.
