@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The command of a small run that may write files of at most so many blocks of 512 bytes. A larger
+/// The command of a small run that may write files of at most this many blocks of 512 bytes. A larger
 /// write fails with an error, as on a full disk; the signal that would end the process is ignored.
 fn limited(folder: &Path, out: &Path, more: &[&str], blocks: u32) -> Command {
     let whole = command(folder, out, more);

@@ -437,7 +437,7 @@ pub(crate) fn finish(mut command: Command) -> (Output, String) {
     (output, text)
 }
 
-/// Waits until a run has logged so many lines.
+/// Waits until a run has logged this many lines.
 #[cfg(unix)]
 fn wait_for_steps(out: &Path, lines: usize) {
     let start = Instant::now();

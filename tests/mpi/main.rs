@@ -32,7 +32,7 @@ fn mpirun() -> Command {
     command
 }
 
-/// `regard` on so many ranks.
+/// `regard` on this many ranks.
 fn ranks(count: usize, arguments: &[String]) -> Command {
     let mut command = mpirun();
     command.args(["-n", &count.to_string(), REGARD]).args(arguments);

@@ -26,7 +26,7 @@ const COUNTERS: usize = 1 << 14;
 pub struct Mask {
     /// Only keys at its own position and before it.
     pub causal: bool,
-    /// Only keys at most so many positions away.
+    /// Only keys at most this many positions away.
     pub window: Option<usize>,
 }
 

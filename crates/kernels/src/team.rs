@@ -48,7 +48,7 @@ impl fmt::Debug for Team {
 }
 
 impl Team {
-    /// A team of so many threads, this one included; fewer, if the system gives no more, and 16 at most.
+    /// A team of this many threads, this one included; fewer, if the system gives no more, and 16 at most.
     pub fn new(size: usize) -> Self {
         let shared = Arc::new(Shared {
             work: UnsafeCell::new(None),

@@ -51,7 +51,7 @@ pub(crate) struct Search {
 
 /// Something that translates: a model, or a stand-in of a test.
 pub(crate) trait Engine: Send + Sync + 'static {
-    /// Hypotheses that a search for so many translations keeps: searches of one width can be one batch.
+    /// Hypotheses that a search for this many translations keeps: searches of one width can be one batch.
     fn beam(&self, nbest: usize) -> usize;
 
     /// A line for a line.

@@ -64,7 +64,7 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
-    /// A model of this width with so many heads, which must divide it.
+    /// A model of this width with this many heads, which must divide it.
     pub(crate) fn new(d: usize, heads: usize) -> Self {
         let even = d / heads;
         Builder { parameters: Parameters::default(), d, heads: HeadShape { heads, d_k: even, d_v: even } }

@@ -32,7 +32,7 @@ struct Lab<'a> {
 }
 
 impl Lab<'_> {
-    /// The mean loss of held-out tokens in batches of so many sentences.
+    /// The mean loss of held-out tokens in batches of this many sentences.
     fn loss(&self, model: &Model, sentences: usize, by: Use) -> Result<f64> {
         let wanted = self.setup.choose(8, 128, 400).min(self.held_out.len());
         let mut losses = Vec::new();

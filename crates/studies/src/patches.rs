@@ -175,7 +175,7 @@ fn results(report: &mut Report, sizes: &Sizes, unseen: &[Picture], all: &[Traine
     table.row(guess.chain([chance[2].into(), None::<f64>.into()]));
     let both: Vec<f64> = (0..all.len()).filter_map(|i| table.number(i, "both right")).collect();
     if let [learned, sinusoids, none] = both[..] {
-        // Three standard deviations of a guess at so many pictures.
+        // Three standard deviations of a guess at this many pictures.
         let p = chance[2] / 100.0;
         let spread = 300.0 * (p * (1.0 - p) / unseen.len() as f64).sqrt();
         let verdict = if (none - chance[2]).abs() <= spread { "which is no more than" } else { "against" };

@@ -42,7 +42,7 @@ impl Curve {
     }
 }
 
-/// How far one token of the output can see through so many layers; `None` is any distance.
+/// How far one token of the output can see through this many layers; `None` is any distance.
 fn reach(kind: TokenMixer, layers: usize) -> Option<usize> {
     let side = WIDTH / 2;
     match kind {

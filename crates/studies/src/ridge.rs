@@ -59,7 +59,7 @@ fn cholesky(a: &mut [f64], n: usize) {
     }
 }
 
-/// Solves `L·Lᵀ·X = B` for `B` of so many columns; `X` takes its place.
+/// Solves `L·Lᵀ·X = B` for `B` of this many columns; `X` takes its place.
 fn solve(l: &[f64], n: usize, b: &mut [f64], columns: usize) {
     let mut eliminate = |i: usize, k: usize, factor: f64| {
         for c in 0..columns {

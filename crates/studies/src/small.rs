@@ -120,7 +120,7 @@ impl Trained {
     }
 }
 
-/// Trains a model on pairs of ids for so many steps: batches of about a thousand tokens, a rate that rises in the first eighth and
+/// Trains a model on pairs of ids for this many steps: batches of about a thousand tokens, a rate that rises in the first eighth and
 /// falls to 0 in a straight line. `label` names the model in the progress.
 pub fn fit(
     setup: &Setup<'_>,

@@ -71,7 +71,7 @@ impl Exchange {
         Self::new(Arc::new(SingleProcess), Wire::F32, length, BUCKET)
     }
 
-    /// For so many weights, in buckets of `pieces` at least.
+    /// For this many weights, in buckets of `pieces` at least.
     pub(super) fn new(group: Arc<dyn Communicator>, wire: Wire, length: usize, pieces: usize) -> Self {
         let bucket = PIECE * pieces.next_multiple_of(group.size());
         let (received, narrow, before, spent) = Default::default();

@@ -236,7 +236,7 @@ impl Trainer {
         self.join_in_buckets(group, wire, overlap, BUCKET)
     }
 
-    /// The same in buckets of so many pieces.
+    /// The same in buckets of this many pieces.
     pub(super) fn join_in_buckets(
         &mut self,
         group: Arc<dyn Communicator>,
@@ -513,7 +513,7 @@ fn joined<T>(handle: ScopedJoinHandle<'_, T>) -> T {
     handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Does the pieces of work on so many threads, each taking its share in turn; results in the order of the pieces.
+/// Does the pieces of work on this many threads, each taking its share in turn; results in the order of the pieces.
 pub(super) fn over_threads<T: Send, R: Send>(
     threads: usize,
     work: impl Iterator<Item = T>,

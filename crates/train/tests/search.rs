@@ -443,7 +443,7 @@ fn steps_do_not_allocate() {
     let list = shortlist(&sources(6), ShortlistSize { frequent: 4, per_word: 3 });
     for (precision, shortlist) in [(Precision::F32, None), (Precision::Int8, None), (Precision::F32, list)] {
         let engine = Engine::new(&of.0, &of.1, precision, Isa::best());
-        // The end never comes: so many steps are taken.
+        // The end never comes: this many steps are taken.
         let allocations = |steps: usize| {
             let options = SearchOptions {
                 max_length: Some(steps),

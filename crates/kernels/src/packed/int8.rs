@@ -44,7 +44,7 @@ pub(super) struct Bytes {
     words: usize,
     panels: Aligned<i8>,
     scales: Vec<f32>,
-    /// The sum of each column, which a zero point counts so many times too often.
+    /// The sum of each column, which a zero point counts this many times too often.
     totals: Vec<i32>,
     /// For each step of each panel, whether its sums fit 16 bits.
     small: Vec<bool>,

@@ -164,7 +164,7 @@ impl Simd for Portable {
     }
     #[inline(always)]
     unsafe fn load_weights(self, p: *const i8) -> Self::W {
-        // SAFETY: the caller vouches for so many bytes at `p`.
+        // SAFETY: the caller vouches for this many bytes at `p`.
         unsafe { p.cast::<Self::W>().read() }
     }
     #[inline(always)]

@@ -18,7 +18,7 @@ pub(super) struct Rules<'a> {
 }
 
 impl<'a> Rules<'a> {
-    /// The rules of a search with so many models.
+    /// The rules of a search with this many models.
     pub(super) fn new(options: &'a SearchOptions, members: usize, start: u32) -> Self {
         let penalised = options.repetition_penalty != 1.0;
         let single = options.beam == 1 || options.sampling.is_some();

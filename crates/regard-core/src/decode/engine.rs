@@ -156,7 +156,7 @@ fn widened(values: Values<'_>, cols: usize) -> Cow<'_, [f32]> {
     }
 }
 
-/// Multiplications a second of a product that never leaves the first cache, on so many threads: what the others are measured by.
+/// Multiplications a second of a product that never leaves the first cache, on this many threads: what the others are measured by.
 pub fn peak_speed(precision: Precision, isa: Isa, threads: usize) -> f64 {
     const SIZE: (usize, usize, usize) = (12, 32, 256);
     // Some milliseconds each; the best of many, because a core needs a while to reach its speed and others may disturb it.

@@ -19,7 +19,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// With memory for so many tokens.
+    /// With memory for this many tokens.
     fn with_room(limit: usize) -> Self {
         Running {
             tokens: Vec::with_capacity(limit),
@@ -200,7 +200,7 @@ impl Sentence {
     }
 }
 
-/// What is told of a hypothesis over a source of so many tokens.
+/// What is told of a hypothesis over a source of this many tokens.
 fn hypothesis(options: &SearchOptions, running: &Running, ended: bool, source: usize) -> Hypothesis {
     let Running { tokens, log_p, total, attention, .. } = running;
     Hypothesis {

@@ -47,7 +47,7 @@ struct Entry {
 }
 
 impl Shortlist {
-    /// Learns the lists from pairs of sentences over vocabularies of so many source and target words.
+    /// Learns the lists from pairs of sentences over vocabularies of this many source and target words.
     pub fn learn(pairs: &[(&[u32], &[u32])], vocabularies: (usize, usize), size: ShortlistSize) -> Self {
         let (source_words, target_words) = vocabularies;
         let inside = |pair: &&(&[u32], &[u32])| {

@@ -49,7 +49,7 @@ pub struct GenerationConfig {
     /// Whether probabilities are made to sum to one again after ids were banned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub renormalize_logits: Option<bool>,
-    /// No sequence of so many ids comes twice; 0 allows it.
+    /// No sequence of this many ids comes twice; 0 allows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_repeat_ngram_size: Option<usize>,
     /// How much ids that have come are made less likely; 1 does not.

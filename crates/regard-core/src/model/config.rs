@@ -158,7 +158,7 @@ pub struct ModelConfig {
     pub max_positions: usize,
     /// The longest distance that relative positions tell apart.
     pub relative_reach: usize,
-    /// Self-attention reaches only so many tokens to each side; all of them if not given. With `encoder = window` it is the
+    /// Self-attention reaches only this many tokens to each side; all of them if not given. With `encoder = window` it is the
     /// encoder's reach alone, 4 if not given.
     pub window: Option<usize>,
     /// What mixes the tokens in the encoder's layers.

@@ -52,7 +52,7 @@ const MAX_PIECE: usize = 24;
 /// Longer words are cut for training: a line without spaces is not a word to learn from as a whole.
 const MAX_WORD: usize = 64;
 
-/// The vocabulary size for a text of so many bytes: 300 · words^¼, a word counted as 6 bytes, at most 37,000.
+/// The vocabulary size for a text of this many bytes: 300 · words^¼, a word counted as 6 bytes, at most 37,000.
 ///
 /// The fourth root goes through two known points: Multi30k (0.6 million words, 8 to 10 thousand pieces) and the
 /// paper's WMT 2014 English-German (37 thousand for some 230 million words).

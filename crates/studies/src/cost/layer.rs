@@ -186,7 +186,7 @@ impl Work {
         )
     }
 
-    /// A product with a matrix of so many rows and inputs that begins at `offset`, and its bias behind it.
+    /// A product with a matrix of this many rows and inputs that begins at `offset`, and its bias behind it.
     fn linear(&self, tape: &mut Tape, x: Var, offset: usize, rows: usize, inputs: usize) -> Var {
         let weight = Param { offset, len: rows * inputs };
         let bias = Param { offset: offset + weight.len, len: rows };

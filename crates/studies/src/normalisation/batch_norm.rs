@@ -35,7 +35,7 @@ impl Statistics {
 /// Where the statistics come from.
 #[derive(Clone, Debug)]
 pub(super) enum Source {
-    /// The batch itself, with so many rows of padding.
+    /// The batch itself, with this many rows of padding.
     Batch {
         /// Rows of zeros that are counted too.
         zeros: usize,

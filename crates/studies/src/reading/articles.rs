@@ -130,7 +130,7 @@ struct Written {
 }
 
 impl Article {
-    /// Writes an article about so many people. In one to train on no fact is reserved; in one to test with, that which is asked for
+    /// Writes an article about this many people. In one to train on no fact is reserved; in one to test with, that which is asked for
     /// is.
     pub(super) fn write(people: usize, test: bool, key: Key) -> Self {
         let mut draws = Draws::new(key);

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 /// Distances up to this are told apart.
 const REACH: usize = 16;
-/// The first layer over the article sees so many words to each side, about a sentence: what belongs together is found much sooner.
+/// The first layer over the article sees this many words to each side, about a sentence: what belongs together is found much sooner.
 pub(super) const WINDOW: usize = 6;
 
 /// The longest answer.

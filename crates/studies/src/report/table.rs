@@ -81,7 +81,7 @@ impl Column {
         self
     }
 
-    /// With so many decimals.
+    /// With this many decimals.
     pub fn decimals(mut self, decimals: usize) -> Self {
         self.decimals = Some(decimals);
         self

@@ -101,7 +101,7 @@ impl Communicator for OnThread {
     }
 }
 
-/// Runs `f` as each of so many ranks.
+/// Runs `f` as each of this many ranks.
 fn on_ranks<R: Send>(ranks: usize, f: impl Fn(Arc<dyn Communicator>) -> R + Sync) -> Vec<R> {
     let board = Arc::new(Board { barrier: Barrier::new(ranks), notes: Mutex::new(vec![Vec::new(); ranks]) });
     std::thread::scope(|scope| {

@@ -99,7 +99,7 @@ fn table(size: i64, view: &[u8], offset: i64, shape: &[i64], strides: &[i64]) ->
     [b"\x80\x02}", &text("w")[..], b"ctorch._utils\n_rebuild_tensor_v2\n", &arguments, b"Rs."].concat()
 }
 
-/// A file of the older form with one storage of so many floats.
+/// A file of the older form with one storage of this many floats.
 fn older(table: &[u8], numbers: u64) -> Vec<u8> {
     let mut file = b"\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.\x80\x02}.".to_vec();
     file.extend(table);
