@@ -38,7 +38,7 @@ def main():
     a.add_argument("--threads", type=int, default=2)
     a.add_argument("--precision", default="f32")
     a.add_argument("--best", action="store_true", help="against the fastest of PyTorch's f32, bf16 and torch.compile")
-    a.add_argument("--markdown", action="store_true", help="print a table for the README")
+    a.add_argument("--markdown", action="store_true", help="print a Markdown table")
     a = a.parse_args()
     check_binary()
     rows = []

@@ -33,7 +33,7 @@ def main():
     a.add_argument("cases", nargs="*", default=CASES, metavar="CASE")
     a.add_argument("--rounds", type=int, default=3)
     a.add_argument("--threads", type=int, default=2)
-    a.add_argument("--markdown", action="store_true", help="print a table for the README")
+    a.add_argument("--markdown", action="store_true", help="print a Markdown table")
     a = a.parse_args()
     check_binary()
     rows = []
