@@ -74,7 +74,8 @@
 
 pub use regard_core::translator::Translator;
 pub use regard_core::{
-    Error, Isa, IsaError, Key, Products, Result, batch, decode, formats, model, replace, text, translator,
+    DType, Error, Isa, IsaError, Key, Products, Result, batch, decode, formats, model, replace, text,
+    translator,
 };
 pub use regard_metrics as metrics;
 #[cfg(feature = "train")]

@@ -1,10 +1,11 @@
 //! Model folders: those of `transformers` (goldens by tools/goldens/marian.py), our own, and broken ones.
 
 use crate::text::trained;
+use regard::DType;
 use regard::Isa;
 use regard::batch::{Batch, Packed};
-use regard::decode::{self, Engine, score_pairs};
-use regard::formats::{GenerationConfig, Languages, Model, Precision, average};
+use regard::decode::{Engine, score_pairs};
+use regard::formats::{GenerationConfig, Languages, Model, average};
 use regard::model::{
     Activation, Combine, Direction, EncoderKind, ModelConfig, NormPlace, Positions, Transformer, Tying,
 };
@@ -114,12 +115,12 @@ fn transformers_models_compute_the_same_here() {
         assert_eq!(model.generation.length_penalty, Some(1.0));
         assert_eq!(model.languages.source.as_deref(), Some("aa"));
         assert_eq!(model.tokenizers.is_joint(), !case.ends_with("separate") && !case.ends_with("untied"));
-        let precision = if case == "swish-half" { Precision::F16 } else { Precision::F32 };
-        assert_eq!(Model::describe(&folder).unwrap().precision, precision);
+        let precision = if case == "swish-half" { DType::F16 } else { DType::F32 };
+        assert_eq!(Model::describe(&folder).unwrap().dtype, precision);
         assert!(model.transformer.output_bias().is_some());
         // And again when it has been through our own files.
         let saved = tempfile::tempdir().unwrap();
-        model.save(saved.path(), Precision::F32).unwrap();
+        model.save(saved.path(), DType::F32).unwrap();
         let again = Model::load(saved.path()).unwrap();
         assert_eq!(again.weights, model.weights);
         assert_eq!(again.generation, model.generation);
@@ -147,7 +148,7 @@ fn a_bias_belongs_to_the_loss() {
             let losses =
                 token_losses(&mut Tape::new(Isa::best(), 1), &transformer, &weights, &batch).unwrap();
             let trained: Vec<f32> = losses.iter().map(|loss| -loss).collect();
-            let engine = Engine::new(&transformer, &weights, decode::Precision::F32, Isa::best());
+            let engine = Engine::new(&transformer, &weights, DType::F32, Isa::best());
             let decoded = score_pairs(&[&engine], &[pair], 1).unwrap().remove(0);
             let want: Vec<f32> = sentence.target[1..]
                 .iter()
@@ -246,13 +247,13 @@ fn every_model_of_ours_comes_back_bit_by_bit() {
         assert_eq!(Model::why_not_marian(model.transformer.config()).join("; "), why, "{name}");
         let folder = tempfile::tempdir().unwrap();
         // Twice: the second replaces the first.
-        model.save(folder.path(), Precision::Bf16).unwrap();
-        assert_eq!(Model::describe(folder.path()).unwrap().precision, Precision::Bf16);
+        model.save(folder.path(), DType::Bf16).unwrap();
+        assert_eq!(Model::describe(folder.path()).unwrap().dtype, DType::Bf16);
         let rough = Model::load(folder.path()).unwrap();
         for (got, want) in rough.weights.iter().zip(&model.weights) {
             assert!((got - want).abs() <= want.abs() / 256.0, "{name}: {got} is not {want}");
         }
-        model.save(folder.path(), Precision::F32).unwrap();
+        model.save(folder.path(), DType::F32).unwrap();
         let read = Model::load(folder.path()).unwrap();
         assert_eq!(read.transformer.config(), model.transformer.config(), "{name}");
         assert_eq!(read.weights, model.weights, "{name}");
@@ -280,7 +281,7 @@ fn separate_vocabularies_have_two_files() {
     let bias = (0..model.transformer.config().target_vocabulary).map(|i| i as f32).collect();
     model.transformer.set_output_bias(Some(bias)).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    model.save(folder.path(), Precision::F32).unwrap();
+    model.save(folder.path(), DType::F32).unwrap();
     assert!(folder.path().join("target_tokenizer.json").exists());
     let read = Model::load(folder.path()).unwrap();
     assert!(!read.tokenizers.is_joint());
@@ -292,11 +293,11 @@ fn separate_vocabularies_have_two_files() {
 fn weights_alone_are_the_folders_weights() {
     let model = ours(|_| (), joint());
     let folder = tempfile::tempdir().unwrap();
-    model.save(folder.path(), Precision::F16).unwrap();
+    model.save(folder.path(), DType::F16).unwrap();
     let file = folder.path().join("model.safetensors");
-    Model::save_weights(&model.transformer, &model.weights, &file, Precision::F32).unwrap();
+    Model::save_weights(&model.transformer, &model.weights, &file, DType::F32).unwrap();
     assert_eq!(Model::load(folder.path()).unwrap().weights, model.weights);
-    let error = Model::save_weights(&model.transformer, &model.weights[1..], &file, Precision::F32);
+    let error = Model::save_weights(&model.transformer, &model.weights[1..], &file, DType::F32);
     let size = model.weights.len();
     assert_eq!(
         error.unwrap_err().to_string(),
@@ -308,11 +309,11 @@ fn weights_alone_are_the_folders_weights() {
 fn a_model_with_nan_is_not_saved_over_a_good_one() {
     let mut model = ours(|_| (), joint());
     let folder = tempfile::tempdir().unwrap();
-    model.save(folder.path(), Precision::F32).unwrap();
+    model.save(folder.path(), DType::F32).unwrap();
     let good = model.weights.clone();
     let place = model.transformer.parameters().get("encoder.layers.1.self_attn.qkv.weight").unwrap();
     model.weights[place.param.range().start + 8 * 8] = f32::NAN;
-    let error = model.save(folder.path(), Precision::F32).unwrap_err().to_string();
+    let error = model.save(folder.path(), DType::F32).unwrap_err().to_string();
     let want = "tensor model.encoder.layers.1.self_attn.k_proj.weight holds NaN at 0: a model like this is not saved";
     assert!(error.ends_with(want), "{error}");
     assert_eq!(Model::load(folder.path()).unwrap().weights, good);
@@ -501,7 +502,7 @@ fn sizes_that_disagree_are_named() {
     );
     let mut model = ours(|_| (), joint());
     model.tokenizers = TokenizerPair::load(&golden_folder("swish-shared")).unwrap();
-    let error = model.save(&folder.path().join("new"), Precision::F32).unwrap_err().to_string();
+    let error = model.save(&folder.path().join("new"), DType::F32).unwrap_err().to_string();
     assert!(error.ends_with(&format!("has 40 pieces, but the embeddings have {size}")), "{error}");
     assert!(!folder.path().join("new").exists());
 }
@@ -579,7 +580,7 @@ fn the_average_of_models_is_that_of_their_weights() {
         model.weights.iter_mut().enumerate().for_each(|(i, x)| *x = ((i + 5 * n) as f32).cos());
         let bias = (n == 1).then(|| vec![3.0; model.transformer.config().target_vocabulary]);
         model.transformer.set_output_bias(bias).unwrap();
-        model.save(folder, Precision::F32).unwrap();
+        model.save(folder, DType::F32).unwrap();
     }
     let mean = average(&paths).unwrap();
     for (i, x) in mean.weights.iter().enumerate() {
@@ -590,7 +591,7 @@ fn the_average_of_models_is_that_of_their_weights() {
     assert_eq!(mean.transformer.output_bias(), Some(&ones[..]));
     assert_eq!(average(&paths[..1]).unwrap().weights, Model::load(&paths[0]).unwrap().weights);
 
-    ours(|c| c.d_ff = 13, joint()).save(&paths[1], Precision::F32).unwrap();
+    ours(|c| c.d_ff = 13, joint()).save(&paths[1], DType::F32).unwrap();
     let both = format!("{} and {} cannot be averaged", paths[0].display(), paths[1].display());
     assert_eq!(
         average(&paths).unwrap_err().to_string(),
@@ -599,7 +600,7 @@ fn the_average_of_models_is_that_of_their_weights() {
     let unigram = trained(Segmentation::Unigram, false);
     let size = unigram.source().size();
     let resized = |c: &mut ModelConfig| (c.source_vocabulary, c.target_vocabulary) = (size, size);
-    ours(resized, unigram).save(&paths[1], Precision::F32).unwrap();
+    ours(resized, unigram).save(&paths[1], DType::F32).unwrap();
     let error = average(&paths).unwrap_err().to_string();
     assert!(error.ends_with(&both), "{error}");
     assert_eq!(average(&[]).unwrap_err().to_string(), "average: at least one model folder is needed");
@@ -631,7 +632,7 @@ fn info_tells_what_a_folder_holds() {
     }
     let folder = tempfile::tempdir().unwrap();
     let model = ours(|c| (c.norm, c.window) = (NormPlace::Pre, Some(3)), joint());
-    model.save(folder.path(), Precision::Bf16).unwrap();
+    model.save(folder.path(), DType::Bf16).unwrap();
     let name = folder.path().to_str().unwrap();
     let (_, out, _) = regard(&["info", "--model", name]);
     let want = "type        regard: only regard can run it, because\n            - norm: Marian is post-norm\n            \
@@ -659,7 +660,7 @@ fn average_writes_a_folder() {
     let (swish, relu, name) = (swish.to_str().unwrap(), relu.to_str().unwrap(), out.to_str().unwrap());
     let (status, stdout, err) = regard(&["average", swish, swish, "--out", name, "--precision", "bf16"]);
     assert_eq!((status, stdout), (Some(0), String::new()), "{err}");
-    assert_eq!(Model::describe(&out).unwrap().precision, Precision::Bf16);
+    assert_eq!(Model::describe(&out).unwrap().dtype, DType::Bf16);
     let (status, _, err) = regard(&["average", swish, relu, "--out", name]);
     assert_eq!(status, Some(1));
     assert!(err.contains("activation is \"silu\" in one and \"relu\" in the other"), "{err}");

@@ -1,7 +1,8 @@
 //! Our search against `transformers`' generate: the same ids, the same scores (goldens by tools/goldens/generate.py).
 
+use regard::DType;
 use regard::Isa;
-use regard::decode::{self, Hypothesis, Precision, SearchOptions};
+use regard::decode::{self, Hypothesis, SearchOptions};
 use regard::formats::{GenerationConfig, Model};
 use regard::translator::Translator;
 use serde::Deserialize;
@@ -49,7 +50,7 @@ fn options(model: &Model, settings: &HashMap<String, Value>) -> SearchOptions {
     let generation: GenerationConfig = serde_json::from_value(file).unwrap();
     let generation = generation.or(GenerationConfig::implied());
     let model = Model { generation, ..model.clone() };
-    let options = Translator::new(vec![model], Precision::F32, Isa::best(), 1).unwrap().options();
+    let options = Translator::new(vec![model], DType::F32, Isa::best(), 1).unwrap().options();
     let nbest = settings.get("num_return_sequences").map_or(1, |n| n.as_u64().unwrap() as usize);
     SearchOptions { extra_length: 100, nbest, ..options }
 }

@@ -3,7 +3,8 @@
 
 use flate2::Crc;
 use flate2::read::GzDecoder;
-use regard::formats::{Languages, Model, Precision};
+use regard::DType;
+use regard::formats::{Languages, Model};
 use regard::model::{ModelConfig, Transformer, Tying};
 use regard::text::{SentencePiece, TokenizerPair};
 use serde::Deserialize;
@@ -410,7 +411,7 @@ fn model_folder(name: &str) -> TempDir {
         generation: Default::default(),
     };
     let folder = tempfile::tempdir().unwrap();
-    model.save(folder.path(), Precision::F32).unwrap();
+    model.save(folder.path(), DType::F32).unwrap();
     folder
 }
 

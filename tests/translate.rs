@@ -1,7 +1,8 @@
 //! `regard translate`, `evaluate` and `look` on a small model of random weights, as a user would run them.
 
+use regard::DType;
 use regard::decode::SearchOptions;
-use regard::formats::{Languages, Model, Precision};
+use regard::formats::{Languages, Model};
 use regard::model::{ModelConfig, Transformer};
 use regard::text::{TextSample, TokenizerPair, TokenizerSettings};
 use regard::translator::Translator;
@@ -19,7 +20,7 @@ pub(crate) fn folder() -> &'static Path {
     FOLDER
         .get_or_init(|| {
             let folder = TempDir::new().unwrap();
-            model(3).unwrap().save(folder.path(), Precision::F32).unwrap();
+            model(3).unwrap().save(folder.path(), DType::F32).unwrap();
             folder
         })
         .path()
@@ -168,7 +169,7 @@ fn model_that_says(piece: &str) -> TempDir {
     bias[target.id(piece).unwrap() as usize] = 50.0;
     model.transformer.set_output_bias(Some(bias)).unwrap();
     let folder = TempDir::new().unwrap();
-    model.save(folder.path(), Precision::F32).unwrap();
+    model.save(folder.path(), DType::F32).unwrap();
     folder
 }
 

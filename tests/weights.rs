@@ -1,9 +1,9 @@
 //! The files of weights: `pytorch_model.bin`, several files with an index, 8 bits.
 
 use crate::formats::{copy, golden_folder, joint, ours, refusal, regard};
+use regard::DType;
 use regard::Isa;
-use regard::decode;
-use regard::formats::{Model, Precision, average};
+use regard::formats::{Model, average};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
@@ -30,13 +30,13 @@ fn pytorch_files_are_read_and_their_shared_matrix_is_trusted() {
         assert_eq!(model.weights, want.weights, "{name}");
         assert_eq!(model.transformer.output_bias(), want.transformer.output_bias(), "{name}");
         let description = Model::describe(folder.path()).unwrap();
-        assert_eq!(description.precision, Precision::F32);
+        assert_eq!(description.dtype, DType::F32);
         assert_eq!(description.weight_bytes, torch_file(name).len() as u64);
         let paths = [golden_folder("swish-shared"), folder.path().to_path_buf()];
         assert_eq!(average(&paths).unwrap().weights, want.weights, "{name}");
         // And written as safetensors.
         let saved = tempfile::tempdir().unwrap();
-        model.save(saved.path(), Precision::F32).unwrap();
+        model.save(saved.path(), DType::F32).unwrap();
         assert_eq!(Model::load(saved.path()).unwrap().weights, want.weights);
         // Safetensors come first.
         fs::write(folder.path().join("model.safetensors"), "").unwrap();
@@ -187,14 +187,14 @@ fn models_in_8_bits_are_saved_and_read() {
     let model = ours(|_| (), joint());
     let folder = TempDir::new().unwrap();
     let (plain, small) = (folder.path().join("plain"), folder.path().join("small"));
-    model.save(&plain, Precision::F32).unwrap();
+    model.save(&plain, DType::F32).unwrap();
     let [from, to] = [&plain, &small].map(|p| p.to_str().unwrap());
     let (code, _, said) = regard(&["quantize", "--model", from, "--out", to]);
     assert_eq!(code, Some(0), "{said}");
     let (code, _, said) = regard(&["quantize", "--model", from, "--out", from]);
     assert!(code == Some(1) && said.ends_with("that is the model itself; give another folder\n"), "{said}");
     let description = Model::describe(&small).unwrap();
-    assert_eq!((description.precision, description.model_type), (Precision::Int8, "regard"));
+    assert_eq!((description.dtype, description.model_type), (DType::Int8, "regard"));
     assert_eq!(description.why_not_marian, ["weights in 8 bits: Marian has f32, bf16 and f16"]);
     assert!(description.weight_bytes < Model::describe(&plain).unwrap().weight_bytes);
 
@@ -209,11 +209,11 @@ fn models_in_8_bits_are_saved_and_read() {
         }
     }
     let (_, stored) = Model::load_engine(&small, None, Isa::best()).unwrap();
-    let (_, packed) = Model::load_engine(&plain, Some(decode::Precision::Int8), Isa::best()).unwrap();
-    assert_eq!((stored.precision(), packed.precision()), (decode::Precision::Int8, decode::Precision::Int8));
+    let (_, packed) = Model::load_engine(&plain, Some(DType::Int8), Isa::best()).unwrap();
+    assert_eq!((stored.dtype(), packed.dtype()), (DType::Int8, DType::Int8));
     assert_eq!(stored.weights(), packed.weights());
     assert_eq!(stored.weights(), read.weights);
-    let (_, widened) = Model::load_engine(&small, Some(decode::Precision::F32), Isa::best()).unwrap();
+    let (_, widened) = Model::load_engine(&small, Some(DType::F32), Isa::best()).unwrap();
     assert_eq!(widened.weights(), read.weights);
 
     // Scales that are missing or too few are named.

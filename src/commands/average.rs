@@ -1,7 +1,9 @@
 //! `regard average`: one model whose weights are the mean of several.
 
 use super::CommandResult;
-use clap::{Args, ValueEnum};
+use super::dtypes::{STORED, one_of};
+use clap::Args;
+use regard::DType;
 use regard::formats::{self, Model};
 use regard::train::{load_checkpoint, to_average};
 use std::path::PathBuf;
@@ -19,26 +21,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Number format of the stored weights
-    #[arg(long, value_enum, default_value = "f32")]
-    precision: Precision,
-}
-
-/// Number format of stored weights.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Precision {
-    F32,
-    Bf16,
-    F16,
-}
-
-impl From<Precision> for formats::Precision {
-    fn from(flag: Precision) -> Self {
-        match flag {
-            Precision::F32 => formats::Precision::F32,
-            Precision::Bf16 => formats::Precision::Bf16,
-            Precision::F16 => formats::Precision::F16,
-        }
-    }
+    #[arg(long, value_parser = one_of(STORED), default_value = "f32")]
+    precision: DType,
 }
 
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
@@ -48,7 +32,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
         true => load_checkpoint(path),
         false => Model::load(path),
     })?;
-    model.save(&arguments.out, arguments.precision.into())?;
+    model.save(&arguments.out, arguments.precision)?;
     note!("{}: the average of {} models", arguments.out.display(), paths.len());
     Ok(())
 }

@@ -148,7 +148,7 @@ fn describe(report: &Report<'_>) -> Result<String, serde_json::Error> {
         bytes if bytes < 1e6 => format!("{:.1} kB", bytes / 1e3),
         bytes => format!("{:.1} MB", bytes / 1e6),
     };
-    line("precision", format!("{}, {size}", description.precision.name()));
+    line("precision", format!("{}, {size}", description.dtype));
     // Through text, so that 0.6 in f32 stays 0.6.
     let settings: serde_json::Map<String, serde_json::Value> =
         serde_json::from_str(&serde_json::to_string(generation)?)?;

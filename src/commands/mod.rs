@@ -3,6 +3,7 @@
 pub(crate) mod average;
 pub(crate) mod bench;
 pub(crate) mod completions;
+mod dtypes;
 pub(crate) mod evaluate;
 pub(crate) mod info;
 mod input;

@@ -2,7 +2,8 @@
 
 use super::CommandResult;
 use clap::Args;
-use regard::formats::{Model, Precision, resolve};
+use regard::DType;
+use regard::formats::{Model, resolve};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -27,7 +28,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
         return Err(format!("--out {}: that is the model itself; give another folder", out.display()).into());
     }
     let before = Model::describe(&folder)?;
-    Model::load(&folder)?.save(out, Precision::Int8)?;
+    Model::load(&folder)?.save(out, DType::Int8)?;
     let after = Model::describe(out)?;
     let megabytes = |bytes: u64| bytes as f64 / 1e6;
     note!(
@@ -35,7 +36,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
         out.display(),
         megabytes(after.weight_bytes),
         megabytes(before.weight_bytes),
-        before.precision.name()
+        before.dtype
     );
     Ok(())
 }

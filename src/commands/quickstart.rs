@@ -1,11 +1,13 @@
 //! `regard quickstart`: a translator in a minute or two, without any files.
 
+use super::dtypes::{TrainingDType, training_or_auto};
 use super::numbers::{STEPS as STEP_RANGE, THREADS, whole, whole_u64};
-use super::train::{PrecisionName, View};
+use super::train::View;
 use super::{CommandResult, Output, cores, interrupted, stop_on_signals};
 use clap::Args;
+use regard::DType;
 use regard::Isa;
-use regard::decode::{Engine, Precision, attention_maps};
+use regard::decode::{Engine, attention_maps};
 use regard::decode::{SearchOptions, search};
 use regard::formats::Model;
 use regard::metrics::{Bleu, Metric};
@@ -36,8 +38,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = whole(THREADS))]
     threads: Option<usize>,
     /// Number format of matrix multiplications
-    #[arg(long, value_enum, default_value = "auto")]
-    precision: PrecisionName,
+    #[arg(long, value_parser = training_or_auto(), default_value = "auto")]
+    precision: TrainingDType,
 }
 
 /// New sentences teach more than the same ones again: a run sees each of these about four times.
@@ -110,7 +112,7 @@ fn settings(arguments: &Arguments, [src, tgt]: [PathBuf; 2]) -> TrainConfig {
     config.data.src = vec![src];
     config.data.tgt = vec![tgt];
     config.threads = arguments.threads;
-    config.precision = arguments.precision.into();
+    config.precision = arguments.precision.0;
     config.steps = Some(arguments.steps);
     config.log_every = 100;
     config.model.dropout = 0.1;
@@ -151,7 +153,7 @@ fn attention_map(
 ) -> Result<(usize, String), regard::Error> {
     let (from, to) = (model.tokenizers.source(), model.tokenizers.target());
     let (source, target) = (from.encode(source)?, to.encode(target)?);
-    let engine = Engine::new(&model.transformer, &model.weights, Precision::F32, isa);
+    let engine = Engine::new(&model.transformer, &model.weights, DType::F32, isa);
     let maps = attention_maps(&engine, &source, &target)?;
     let sharpest = sharpest(&maps, AttentionKind::Cross);
     let weights = sharpest.map(|map| map.mean()).unwrap_or_default();

@@ -1,9 +1,11 @@
 //! The flags of model and search, shared by all commands that translate.
 
 use super::cores;
+use super::dtypes::{DECODING, one_of};
 use super::numbers::{BEAM, THREADS, TOKENS, decimal_f32, whole};
 use clap::{Args, ValueEnum};
-use regard::decode::{EarlyStopping, LengthPenalty, Precision, Sampling, SearchOptions, Shortlist};
+use regard::DType;
+use regard::decode::{EarlyStopping, LengthPenalty, Sampling, SearchOptions, Shortlist};
 use regard::formats::resolve;
 use regard::train::distributed::{ConsistencyCheck, model_check};
 use regard::translator::Translator;
@@ -20,31 +22,15 @@ pub(super) struct ModelFlags {
     #[arg(long, value_name = "N", value_parser = whole(THREADS))]
     threads: Option<usize>,
     /// Number format of matrix multiplications [default: int8 for a quantized model, else f32]
-    #[arg(long, value_enum)]
-    precision: Option<PrecisionFlag>,
-}
-
-/// Number format of matrix multiplications in decoding.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum PrecisionFlag {
-    F32,
-    Int8,
-}
-
-impl From<PrecisionFlag> for Precision {
-    fn from(flag: PrecisionFlag) -> Self {
-        match flag {
-            PrecisionFlag::F32 => Precision::F32,
-            PrecisionFlag::Int8 => Precision::Int8,
-        }
-    }
+    #[arg(long, value_parser = one_of(DECODING))]
+    precision: Option<DType>,
 }
 
 impl ModelFlags {
     pub(super) fn load(&self) -> std::result::Result<Translator, Box<dyn std::error::Error>> {
         let (isa, threads) = (Isa::from_env()?, self.threads.unwrap_or_else(cores));
         let folders = self.model.iter().map(resolve).collect::<Result<Vec<_>>>()?;
-        Ok(Translator::load_as(&folders, self.precision.map(Precision::from), isa, threads)?)
+        Ok(Translator::load_as(&folders, self.precision, isa, threads)?)
     }
 }
 

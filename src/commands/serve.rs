@@ -1,11 +1,12 @@
 //! `regard serve`: models behind HTTP.
 
+use super::dtypes::{DECODING, one_of};
 use super::numbers::{THREADS, decimal, whole, whole_u16, whole_u32};
-use super::search::{PrecisionFlag, SearchFlags};
+use super::search::SearchFlags;
 use super::{CommandResult, cores};
 use clap::{Args, ValueEnum};
+use regard::DType;
 use regard::Isa;
-use regard::decode::Precision;
 use regard::translator::Translator;
 use regard_serve::{AddressRange, App, Batching, Keys, Limits, ModelSource, Settings};
 use std::error::Error;
@@ -42,8 +43,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = whole(THREADS))]
     threads: Option<usize>,
     /// Number format of matrix multiplications [default: int8 for a quantised model, else f32]
-    #[arg(long, value_enum)]
-    precision: Option<PrecisionFlag>,
+    #[arg(long, value_parser = one_of(DECODING))]
+    precision: Option<DType>,
     /// Format of the log on standard error; it never contains users' text
     #[arg(long, value_enum, default_value = "text")]
     log: Log,
@@ -186,10 +187,9 @@ impl Arguments {
     fn models(&self) -> Result<Vec<ModelSource>, Box<dyn Error>> {
         let isa = Isa::from_env()?;
         let threads = self.threads.unwrap_or_else(cores);
-        let precision = self.precision.map(Precision::from);
         let load = |argument: &String| -> Result<ModelSource, Box<dyn Error>> {
             let (languages, folder) = languages(argument);
-            let translator = Translator::load_as(&[folder], precision, isa, threads)?;
+            let translator = Translator::load_as(&[folder], self.precision, isa, threads)?;
             let options = self.search.options(&translator)?;
             Ok(ModelSource { folder: folder.to_owned(), translator, options, languages })
         };

@@ -1,17 +1,19 @@
 //! `regard train`: two text files to a translator.
 
+use super::dtypes::{STORED, TrainingDType, one_of, training_or_auto};
 use super::numbers::{STEPS, THREADS, decimal, whole, whole_u64};
 use super::{CommandResult, Usage, cores, interrupted, print_line, stop_on_signals, together};
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
+use regard::DType;
 use regard::Isa;
 use regard::formats::{Model, resolve};
 use regard::model::Preset;
 use regard::train::corpus::{Inputs, count_pairs};
 use regard::train::distributed::{Communicator, ConsistencyCheck, check_consistency, program_check};
 use regard::train::{
-    End, Outcome, Progress, StepRecord, TrainConfig, TrainPrecision, ValidationRecord, check_shape, has_run,
-    resumed_config, run_rank0, run_worker,
+    End, Outcome, Progress, StepRecord, TrainConfig, ValidationRecord, check_shape, has_run, resumed_config,
+    run_rank0, run_worker,
 };
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -113,11 +115,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Number format of matrix multiplications [default: auto, which is f32]
-    #[arg(long, value_enum)]
-    precision: Option<PrecisionName>,
+    #[arg(long, value_parser = training_or_auto())]
+    precision: Option<TrainingDType>,
     /// Number format in which the model's weights are stored [default: f32]
-    #[arg(long, value_enum)]
-    store: Option<super::average::Precision>,
+    #[arg(long, value_parser = one_of(STORED))]
+    store: Option<DType>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -126,24 +128,6 @@ enum PresetName {
     Small,
     Base,
     Big,
-}
-
-/// The number format of matrix products while training.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum PrecisionName {
-    F32,
-    Bf16,
-    Auto,
-}
-
-impl From<PrecisionName> for TrainPrecision {
-    fn from(name: PrecisionName) -> Self {
-        match name {
-            PrecisionName::F32 => TrainPrecision::F32,
-            PrecisionName::Bf16 => TrainPrecision::Bf16,
-            PrecisionName::Auto => TrainPrecision::Auto,
-        }
-    }
 }
 
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
@@ -286,7 +270,7 @@ fn apply(arguments: &Arguments, config: &mut TrainConfig) -> Result<(), regard::
     put(&mut config.threads, &arguments.threads);
     put(&mut config.minutes, &arguments.minutes);
     config.seed = arguments.seed.unwrap_or(config.seed);
-    config.precision = arguments.precision.map_or(config.precision, TrainPrecision::from);
+    config.precision = arguments.precision.map_or(config.precision, |dtype| dtype.0);
     config.checkpoints.store = arguments.store.map_or(config.checkpoints.store, Into::into);
     if arguments.steps.is_some() || arguments.epochs.is_some() {
         (config.steps, config.epochs) = (arguments.steps, arguments.epochs);

@@ -19,6 +19,7 @@ mod paged;
 mod isa;
 mod mat;
 mod math;
+pub mod bf16;
 pub mod mapped;
 pub mod naive;
 mod norm;

@@ -15,9 +15,11 @@ pub mod translator;
 // Random numbers by counter.
 pub mod counter;
 pub mod bounded;
+mod dtype;
 mod error;
 mod replace;
 
+pub use dtype::DType;
 pub use error::{Error, Result};
 pub use regard_kernels::{Isa, IsaError, Key, Products};
 pub use replace::replace;

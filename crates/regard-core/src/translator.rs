@@ -10,13 +10,11 @@
 //! # }
 //! ```
 
-use crate::decode::{
-    Engine, Hypothesis, Precision, SearchOptions, Watch, attention_maps, score_pairs, search_watched,
-};
+use crate::decode::{Engine, Hypothesis, SearchOptions, Watch, attention_maps, score_pairs, search_watched};
 use crate::formats::Model;
 use crate::model::AttentionMap;
 use crate::text::Tokenizer;
-use crate::{Error, Isa, Result};
+use crate::{DType, Error, Isa, Result};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
@@ -124,28 +122,28 @@ impl Watch for WatchParts<'_> {
 }
 
 impl Translator {
-    /// Loads one model, or several as an ensemble, in the precision that each is stored in.
+    /// Loads one model, or several as an ensemble, each in the number format it is stored in.
     pub fn load<P: AsRef<Path>>(folders: &[P], isa: Isa, threads: usize) -> Result<Self> {
         Self::load_as(folders, None, isa, threads)
     }
 
-    /// The same in a precision of one's choice.
+    /// The same, multiplying in `dtype`: 8 bits, or f32 for every other format.
     pub fn load_as<P: AsRef<Path>>(
         folders: &[P],
-        precision: Option<Precision>,
+        dtype: Option<DType>,
         isa: Isa,
         threads: usize,
     ) -> Result<Self> {
-        let loaded = folders.iter().map(|folder| Model::load_engine(folder.as_ref(), precision, isa));
+        let loaded = folders.iter().map(|folder| Model::load_engine(folder.as_ref(), dtype, isa));
         let (models, engines) = loaded.collect::<Result<Vec<_>>>()?.into_iter().unzip();
         Self::with_engines(models, engines, threads)
     }
 
     /// Translates with models that are already there.
-    pub fn new(mut models: Vec<Model>, precision: Precision, isa: Isa, threads: usize) -> Result<Self> {
+    pub fn new(mut models: Vec<Model>, dtype: DType, isa: Isa, threads: usize) -> Result<Self> {
         let engine = |model: &mut Model| {
             let weights = std::mem::take(&mut model.weights);
-            Engine::new(&model.transformer, &weights, precision, isa)
+            Engine::new(&model.transformer, &weights, dtype, isa)
         };
         let engines = models.iter_mut().map(engine).collect();
         Self::with_engines(models, engines, threads)
@@ -192,9 +190,9 @@ impl Translator {
         self.engines[0].isa()
     }
 
-    /// The number format of the matrix products.
-    pub fn precision(&self) -> Precision {
-        self.engines[0].precision()
+    /// The number format of the matrix multiplications: `F32` or `Int8`.
+    pub fn dtype(&self) -> DType {
+        self.engines[0].dtype()
     }
 
     /// How many cores it uses.

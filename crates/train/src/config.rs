@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::schedule::{Schedule, ScheduleKind};
-use super::{Overlap, StepSettings, TrainPrecision, Wire};
+use super::{Overlap, StepSettings};
 use crate::batches::BatchSettings;
 use crate::corpus::Filters;
-use regard_core::formats::Precision;
+use crate::precision::{TRAINABLE, auto};
 use regard_core::model::{ModelConfig, Preset};
 use regard_core::text::{Segmentation, TokenizerSettings};
-use regard_core::{Error, Result};
+use regard_core::{DType, Error, Result};
 
 /// The settings of a training run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,7 +26,8 @@ pub struct TrainConfig {
     /// Cores to use; all of them if not given. Another number gives another run, in the last digits.
     pub threads: Option<usize>,
     /// The number format of the matrix products: auto, f32 or bf16.
-    pub precision: TrainPrecision,
+    #[serde(with = "auto")]
+    pub precision: Option<DType>,
     /// Number of training steps after which the run ends.
     pub steps: Option<u64>,
     /// Number of passes over the corpus after which the run ends.
@@ -123,7 +124,7 @@ pub struct OptimizerConfig {
     /// to the loss; 5 is usual. A step then takes twice the time.
     pub r_drop: Option<f32>,
     /// The format of gradients and weights between the ranks of an MPI job: f32 or bf16.
-    pub wire: Wire,
+    pub wire: DType,
     /// Whether these leave while the backward pass still runs: auto (the faster way, found by trying), on or off. The training is the
     /// same.
     #[serde(default)]
@@ -160,7 +161,7 @@ pub struct CheckpointConfig {
     pub average: usize,
     /// How the weights of the model folder are stored: f32, bf16 or f16. Checkpoints are always in f32.
     #[serde(default)]
-    pub store: Precision,
+    pub store: DType,
 }
 
 /// What the best model is chosen by.
@@ -250,7 +251,7 @@ impl TrainConfig {
             preset,
             seed: 1,
             threads: None,
-            precision: TrainPrecision::Auto,
+            precision: None,
             steps: Some(match preset {
                 Preset::Tiny => 5_000,
                 Preset::Small | Preset::Base => 100_000,
@@ -272,7 +273,7 @@ impl TrainConfig {
                 clip: None,
                 label_smoothing: 0.1,
                 r_drop: None,
-                wire: Wire::F32,
+                wire: DType::F32,
                 overlap: Overlap::Auto,
                 ema: None,
             },
@@ -297,7 +298,7 @@ impl TrainConfig {
                     Preset::Small | Preset::Base => 5,
                     Preset::Big => 20,
                 },
-                store: Precision::F32,
+                store: DType::F32,
             },
         }
     }
@@ -322,10 +323,7 @@ impl TrainConfig {
         self.batches().check().map_err(|e| in_section("batch", e))?;
         self.validation.every.check("validation.every")?;
         self.checkpoints.every.check("checkpoints.every")?;
-        if self.checkpoints.store == Precision::Int8 {
-            let message = "int8 cannot be trained on; use f32, bf16 or f16, and `regard quantize` on the finished model";
-            return Err(Error::config("checkpoints.store", message));
-        }
+        self.check_dtypes()?;
         let least_one = [
             ("threads", self.threads.map(|n| n as u64)),
             ("steps", self.steps),
@@ -401,6 +399,30 @@ impl TrainConfig {
         }
         if self.steps.is_none() && self.epochs.is_none() && self.minutes.is_none() {
             return Err(Error::config("steps", "the run has no end; give steps, epochs or minutes"));
+        }
+        Ok(())
+    }
+
+    fn check_dtypes(&self) -> Result<()> {
+        let store = self.checkpoints.store;
+        if store == DType::Int8 {
+            let message = "int8 cannot be trained on; use f32, bf16 or f16, and `regard quantize` on the finished model";
+            return Err(Error::config("checkpoints.store", message));
+        }
+        let floats = &DType::WEIGHTS[..3];
+        let precision = self.precision.unwrap_or_default();
+        for (field, dtype, possible) in [
+            ("precision", precision, &TRAINABLE[..]),
+            ("optimizer.wire", self.optimizer.wire, &TRAINABLE),
+            ("checkpoints.store", store, floats),
+        ] {
+            if !possible.contains(&dtype) {
+                let names: Vec<&str> = possible.iter().map(|dtype| dtype.name()).collect();
+                return Err(Error::config(
+                    field,
+                    format!("{dtype} is not possible; use {}", names.join(" or ")),
+                ));
+            }
         }
         Ok(())
     }

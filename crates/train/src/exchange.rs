@@ -13,23 +13,12 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use regard_kernels::{Isa, add, sum_of_squares};
-use serde::{Deserialize, Serialize};
+use regard_core::DType;
+use regard_kernels::{Isa, add, bf16, sum_of_squares};
 
 use super::overlap::GradientBucket;
 use super::step::{PIECE, over_threads};
 use crate::distributed::{Communicator, SingleProcess};
-
-/// The format of gradients and weights between ranks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Wire {
-    /// As they are.
-    #[default]
-    F32,
-    /// Half the bytes, eight bits of the fraction.
-    Bf16,
-}
 
 /// Pieces that are sent together at least: 16 MB.
 pub(super) const BUCKET: usize = 128;
@@ -38,7 +27,8 @@ pub(super) const BUCKET: usize = 128;
 #[derive(Debug)]
 pub(super) struct Exchange {
     pub(super) group: Arc<dyn Communicator>,
-    wire: Wire,
+    /// The format of gradients and weights between ranks: f32 or bf16.
+    wire: DType,
     /// The weights of the model.
     length: usize,
     /// Numbers in a bucket: every rank owns a part of it.
@@ -68,11 +58,11 @@ pub(super) struct Arrived {
 
 impl Exchange {
     pub(super) fn alone(length: usize) -> Self {
-        Self::new(Arc::new(SingleProcess), Wire::F32, length, BUCKET)
+        Self::new(Arc::new(SingleProcess), DType::F32, length, BUCKET)
     }
 
     /// For this many weights, in buckets of `pieces` at least.
-    pub(super) fn new(group: Arc<dyn Communicator>, wire: Wire, length: usize, pieces: usize) -> Self {
+    pub(super) fn new(group: Arc<dyn Communicator>, wire: DType, length: usize, pieces: usize) -> Self {
         let bucket = PIECE * pieces.next_multiple_of(group.size());
         let (received, narrow, before, spent) = Default::default();
         Exchange { group, wire, length, bucket, received, narrow, before, spent }
@@ -115,7 +105,7 @@ impl Exchange {
         let own: usize = self.buckets().map(|b| b.own.len()).sum();
         let gradients = self.length - own;
         let weights = own * (self.group.size() - 1);
-        (gradients + weights) * if self.wire == Wire::F32 { 4 } else { 2 }
+        (gradients + weights) * self.wire.bytes()
     }
 
     /// What this rank has, of everyone, in the order of the ranks. All have equally many.
@@ -200,28 +190,30 @@ impl Exchange {
         sum
     }
 
+    fn is_narrow(&self) -> bool {
+        self.wire == DType::Bf16
+    }
+
     /// Fills `received` with everyone's gradient of what this rank owns of a bucket.
     fn swap(&mut self, bucket: &Bucket, threads: usize, gradients: &[f32]) {
         self.received.resize(bucket.own.len() * bucket.counts.len(), 0.0);
-        match self.wire {
-            Wire::F32 => self.group.all_to_all_f32(gradients, &bucket.counts, &mut self.received),
-            Wire::Bf16 => {
-                let (out, into) = &mut self.narrow;
-                out.resize(gradients.len(), 0);
-                into.resize(self.received.len(), 0);
-                let work = out.chunks_mut(PIECE).zip(gradients.chunks(PIECE));
-                over_threads(threads, work, |(out, x)| narrow(out, x.iter().copied()));
-                self.group.all_to_all_u16(out, &bucket.counts, into);
-                let work = self.received.chunks_mut(PIECE).zip(into.chunks(PIECE));
-                over_threads(threads, work, |(x, from)| widen(x, from));
-            }
+        if !self.is_narrow() {
+            return self.group.all_to_all_f32(gradients, &bucket.counts, &mut self.received);
         }
+        let (out, into) = &mut self.narrow;
+        out.resize(gradients.len(), 0);
+        into.resize(self.received.len(), 0);
+        let work = out.chunks_mut(PIECE).zip(gradients.chunks(PIECE));
+        over_threads(threads, work, |(out, x)| narrow(out, x.iter().copied()));
+        self.group.all_to_all_u16(out, &bucket.counts, into);
+        let work = self.received.chunks_mut(PIECE).zip(into.chunks(PIECE));
+        over_threads(threads, work, |(x, from)| widen(x, from));
     }
 
     /// Remembers what [`share`](Self::share) needs to know of the weights before they change.
     pub(super) fn before_update(&mut self, weights: &[f32]) {
         self.before.clear();
-        if self.wire == Wire::Bf16 && !self.is_alone() {
+        if self.is_narrow() && !self.is_alone() {
             for bucket in self.buckets() {
                 self.before.extend_from_slice(&weights[bucket.own]);
             }
@@ -231,10 +223,10 @@ impl Exchange {
     /// Gives everyone the weights that their owners have changed.
     pub(super) fn share_weights(&mut self, weights: &mut [f32]) {
         let start = Instant::now();
-        match self.wire {
-            _ if self.is_alone() => {}
-            Wire::F32 => self.share(weights),
-            Wire::Bf16 => self.share_changes(weights),
+        match (self.is_alone(), self.is_narrow()) {
+            (true, _) => {}
+            (false, false) => self.share(weights),
+            (false, true) => self.share_changes(weights),
         }
         self.spent += start.elapsed();
     }
@@ -252,7 +244,10 @@ impl Exchange {
             narrow(mine, own.iter().zip(old).map(|(new, old)| new - old));
             own.copy_from_slice(old);
             self.group.all_gather_u16(mine, &bucket.counts, all);
-            weights[bucket.range].iter_mut().zip(all.iter()).for_each(|(w, change)| *w += wide(*change));
+            weights[bucket.range]
+                .iter_mut()
+                .zip(all.iter())
+                .for_each(|(w, change)| *w += bf16::to_f32(*change));
         }
         before.clear();
         self.before = before;
@@ -268,21 +263,12 @@ impl Exchange {
     }
 }
 
-/// Rounds to the nearest, to even where there are two; what is not a number stays so.
 fn narrow(to: &mut [u16], from: impl Iterator<Item = f32>) {
-    for (to, x) in to.iter_mut().zip(from) {
-        let bits = x.to_bits();
-        let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
-        *to = if x.is_nan() { 0x7fc0 } else { rounded as u16 };
-    }
+    to.iter_mut().zip(from).for_each(|(to, x)| *to = bf16::from_f32(x));
 }
 
 fn widen(to: &mut [f32], from: &[u16]) {
-    to.iter_mut().zip(from).for_each(|(to, x)| *to = wide(*x));
-}
-
-fn wide(x: u16) -> f32 {
-    f32::from_bits(u32::from(x) << 16)
+    to.iter_mut().zip(from).for_each(|(to, x)| *to = bf16::to_f32(*x));
 }
 
 #[cfg(test)]

@@ -27,9 +27,8 @@ mod validate;
 
 pub use batches::{BatchSettings, plan_epoch};
 pub use config::TrainConfig;
-pub use exchange::Wire;
 pub use overlap::Overlap;
-pub use precision::{BF16_VARIABLE, Choice, TrainPrecision};
+pub use precision::{BF16_VARIABLE, Choice, choose_dtype};
 pub use prepare::{check_shape, has_run};
 pub use regard_core::formats::{Record, StepRecord, ValidationRecord, read_log};
 pub use report::render as render_report;

@@ -1,68 +1,75 @@
-//! The number format of the matrix products of training.
+//! The number format of training's matrix multiplications.
 
+use regard_core::{DType, Error, Result};
 use regard_kernels::{Isa, Products};
-use serde::{Deserialize, Serialize};
 
-use regard_core::{Error, Result};
+/// The formats that training multiplies in, and that ranks exchange gradients in.
+pub(crate) const TRAINABLE: [DType; 2] = [DType::F32, DType::Bf16];
 
 /// The environment variable that, set to `emulate`, makes every CPU count as one that has bf16: it is done in software, slower than
 /// f32 and with the same rounding of the operands. It is for tests.
 pub const BF16_VARIABLE: &str = "REGARD_BF16";
 
-/// The number format of the matrix products of training. Master weights, Adam, attention, softmax, normalisation, loss and all sums
-/// are in f32 in any case.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TrainPrecision {
-    /// The fastest that was measured: f32. On a Xeon with AVX-512 BF16, bf16 trains at 0.73 of its speed (base) and 0.74 (tiny):
-    /// one bf16 instruction a cycle multiplies no more numbers than two f32 ones, and its operands are rounded on the way.
-    #[default]
-    Auto,
-    /// f32.
-    F32,
-    /// bf16; f32, with a note, where the CPU lacks it.
-    Bf16,
+/// The number format of the matrix multiplications: f32 or bf16, or the one that is fastest if none is given. Master weights, Adam,
+/// attention, softmax, normalisation, loss and all sums are in f32 in any case.
+///
+/// The fastest that was measured is f32. On a Xeon with AVX-512 BF16, bf16 trains at 0.73 of its speed (base) and 0.74 (tiny):
+/// one bf16 instruction a cycle multiplies no more numbers than two f32 ones, and its operands are rounded on the way.
+pub fn choose_dtype(asked: Option<DType>, isa: Isa) -> Result<Choice> {
+    let emulate = match std::env::var_os(BF16_VARIABLE) {
+        None => false,
+        Some(value) if value == "emulate" => true,
+        Some(value) => {
+            let message = format!("{} is unknown; emulate is possible", value.to_string_lossy());
+            return Err(Error::config(BF16_VARIABLE, message));
+        }
+    };
+    Ok(choose(asked, isa, emulate))
 }
 
-impl TrainPrecision {
-    /// What that is on this machine, and what to tell the user if it is not what was asked for.
-    pub fn choose(self, isa: Isa) -> Result<Choice> {
-        let emulate = match std::env::var_os(BF16_VARIABLE) {
-            None => false,
-            Some(value) if value == "emulate" => true,
-            Some(value) => {
-                let message = format!("{} is unknown; emulate is possible", value.to_string_lossy());
-                return Err(Error::config(BF16_VARIABLE, message));
-            }
-        };
-        Ok(self.choose_from(isa, emulate))
-    }
-
-    fn choose_from(self, isa: Isa, emulate: bool) -> Choice {
-        let bf16 = if emulate { Some(Products::bf16_in_software(isa)) } else { Products::bf16(isa) };
-        match (self, bf16) {
-            (TrainPrecision::Bf16, Some(products)) => {
-                Choice { precision: TrainPrecision::Bf16, products, note: None }
-            }
-            (asked, _) => {
-                let note = (asked == TrainPrecision::Bf16).then(|| {
-                    format!("precision bf16: {isa} on this CPU has no bf16 products (AVX-512 BF16 has); training in f32")
-                });
-                Choice { precision: TrainPrecision::F32, products: Products::f32(isa), note }
-            }
+fn choose(asked: Option<DType>, isa: Isa, emulate: bool) -> Choice {
+    let bf16 = if emulate { Some(Products::bf16_in_software(isa)) } else { Products::bf16(isa) };
+    match (asked, bf16) {
+        (Some(DType::Bf16), Some(products)) => Choice { dtype: DType::Bf16, products, note: None },
+        (asked, _) => {
+            let note = (asked == Some(DType::Bf16)).then(|| {
+                format!("precision bf16: {isa} on this CPU has no bf16 products (AVX-512 BF16 has); training in f32")
+            });
+            Choice { dtype: DType::F32, products: Products::f32(isa), note }
         }
     }
 }
 
-/// What a [`TrainPrecision`] came to.
+/// What [`choose_dtype`] chose.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// f32 or bf16.
-    pub precision: TrainPrecision,
+    pub dtype: DType,
     /// The products.
     pub products: Products,
     /// That it is not what was asked for.
     pub note: Option<String>,
+}
+
+/// How the setting is written: `auto` if none is given.
+pub(crate) mod auto {
+    use super::{DType, TRAINABLE};
+    use serde::{Deserialize, Deserializer, Serializer, de};
+
+    pub(crate) fn serialize<S: Serializer>(dtype: &Option<DType>, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(dtype.map_or("auto", DType::name))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<DType>, D::Error> {
+        let name = String::deserialize(from)?;
+        if name == "auto" {
+            return Ok(None);
+        }
+        let known = TRAINABLE.into_iter().find(|dtype| dtype.name() == name);
+        known
+            .map(Some)
+            .ok_or_else(|| de::Error::custom(format!("{name:?} is unknown; auto, f32 and bf16 are possible")))
+    }
 }
 
 #[cfg(test)]
@@ -71,25 +78,25 @@ mod tests {
 
     #[test]
     fn bf16_is_used_where_there_is_one_and_its_lack_is_told() {
-        use TrainPrecision::{Auto, Bf16, F32};
+        let (bf16, f32) = (Some(DType::Bf16), Some(DType::F32));
         let isa = Isa::PORTABLE;
-        for (asked, emulate, precision, name, told) in [
-            (Auto, false, F32, "f32", false),
-            (Bf16, false, F32, "f32", true),
-            (F32, false, F32, "f32", false),
-            (Auto, true, F32, "f32", false),
-            (Bf16, true, Bf16, "bf16 in software", false),
-            (F32, true, F32, "f32", false),
+        for (asked, emulate, dtype, name, told) in [
+            (None, false, DType::F32, "f32", false),
+            (bf16, false, DType::F32, "f32", true),
+            (f32, false, DType::F32, "f32", false),
+            (None, true, DType::F32, "f32", false),
+            (bf16, true, DType::Bf16, "bf16 in software", false),
+            (f32, true, DType::F32, "f32", false),
         ] {
-            let choice = asked.choose_from(isa, emulate);
-            assert_eq!((choice.precision, choice.products.name()), (precision, name), "{asked:?} {emulate}");
+            let choice = choose(asked, isa, emulate);
+            assert_eq!((choice.dtype, choice.products.name()), (dtype, name), "{asked:?} {emulate}");
             assert_eq!(choice.note.is_some(), told, "{asked:?} {emulate}");
         }
-        let note = Bf16.choose_from(isa, false).note.unwrap();
+        let note = choose(bf16, isa, false).note.unwrap();
         assert!(note.starts_with("precision bf16: portable on this CPU has no bf16 products"), "{note}");
         if let Some(products) = Products::bf16(Isa::best()) {
-            assert_eq!(Bf16.choose_from(Isa::best(), false).products, products);
-            assert_eq!(Auto.choose_from(Isa::best(), false).precision, F32);
+            assert_eq!(choose(bf16, Isa::best(), false).products, products);
+            assert_eq!(choose(None, Isa::best(), false).dtype, DType::F32);
         }
     }
 }

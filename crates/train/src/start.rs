@@ -8,6 +8,7 @@ use std::time::Instant;
 use super::checkpoint;
 use super::config::TrainConfig;
 use super::log::Log;
+use super::precision::choose_dtype;
 use super::prepare::{Data, Folder, config_file, has_run, inputs, languages, load_init};
 use super::run::{Clock, Outcome, Progress, Run, save_state};
 use super::state::{State, Store};
@@ -125,8 +126,8 @@ pub(super) fn lead_by(
     let threads =
         config.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
     let asked_threads = config.threads.replace(threads);
-    let choice = config.precision.choose(isa)?;
-    config.precision = choice.precision;
+    let choice = choose_dtype(config.precision, isa)?;
+    config.precision = Some(choice.dtype);
     if let Some(note) = &choice.note {
         progress.message(note);
     }

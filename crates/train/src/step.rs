@@ -1,14 +1,15 @@
 //! One training step: the batch is split over the replicas of all ranks, each core being one; their gradients are summed in a fixed
 //! order; Adam.
 
-use super::exchange::{Arrived, BUCKET, Exchange, Wire};
+use super::exchange::{Arrived, BUCKET, Exchange};
 use super::overlap::{BucketQueue, GradientBucket, Overlap, OverlapTuner, gradient_buckets, post};
+use super::precision::TRAINABLE;
 use crate::autograd::{PackedWeights, Repack, Tape, Watch, Weights};
 use crate::distributed::Communicator;
 use crate::taped::{Dropouts, LossSettings, loss};
 use regard_core::batch::Batch;
 use regard_core::model::Transformer;
-use regard_core::{Error, Result};
+use regard_core::{DType, Error, Result};
 use regard_kernels::{Adam, Isa, Key, Products, Timer, adam_step, add, sum_of_squares};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ScopedJoinHandle;
@@ -232,7 +233,7 @@ impl Trainer {
 
     /// Trains together with the other ranks of a group: a step is over the replicas of all. Every rank must have made its trainer with
     /// the same model and settings, and gets the steps, weights and moments of rank 0.
-    pub fn join(&mut self, group: Arc<dyn Communicator>, wire: Wire, overlap: Overlap) -> Result<()> {
+    pub fn join(&mut self, group: Arc<dyn Communicator>, wire: DType, overlap: Overlap) -> Result<()> {
         self.join_in_buckets(group, wire, overlap, BUCKET)
     }
 
@@ -240,10 +241,13 @@ impl Trainer {
     pub(super) fn join_in_buckets(
         &mut self,
         group: Arc<dyn Communicator>,
-        wire: Wire,
+        wire: DType,
         overlap: Overlap,
         pieces: usize,
     ) -> Result<()> {
+        if !TRAINABLE.contains(&wire) {
+            return Err(Error::config("wire", format!("{wire} is not possible; use f32 or bf16")));
+        }
         let rank = group.rank();
         self.exchange = Exchange::new(group, wire, self.weights.len(), pieces);
         self.gradient_buckets = gradient_buckets(&self.model, self.exchange.buckets());

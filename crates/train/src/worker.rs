@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde::{Deserialize, Serialize};
 
 use super::config::TrainConfig;
+use super::precision::choose_dtype;
 use super::prepare::{Data, Folder};
 use super::start::dropout_seed;
 use super::state::State;
@@ -128,7 +129,7 @@ pub fn run_worker(
     let transformer = Transformer::new(config.model.clone())?.with_output_bias(bias)?;
     let weights = vec![0.0; transformer.parameters().len()];
     let seed = dropout_seed(&config);
-    let products = config.precision.choose(isa)?.products;
+    let products = choose_dtype(config.precision, isa)?.products;
     let mut trainer = Trainer::new(transformer, weights, config.step_settings(), isa, threads, seed)?
         .with_products(products);
     trainer.join(group, config.optimizer.wire, config.optimizer.overlap)?;

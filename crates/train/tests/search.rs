@@ -1,11 +1,12 @@
 //! Search: caches, beams, limits, sampling, ensembles.
 
 use crate::invariants::{WORDS, encoders, sentences, small, variants};
+use regard_core::DType;
 use regard_core::Isa;
 use regard_core::batch::Batch;
 use regard_core::decode::{
-    EarlyStopping, Engine, Hypothesis, LengthPenalty, Precision, Sampling, SearchOptions, Shortlist,
-    ShortlistSize, score_pairs, search, search_ensemble,
+    EarlyStopping, Engine, Hypothesis, LengthPenalty, Sampling, SearchOptions, Shortlist, ShortlistSize,
+    score_pairs, search, search_ensemble,
 };
 use regard_core::model::{ModelConfig, Positions, Transformer};
 use regard_kernels::CountingAllocator;
@@ -33,7 +34,7 @@ fn find(of: &(Transformer, Vec<f32>), sources: &[Vec<u32>], options: &SearchOpti
 }
 
 fn engine(of: &(Transformer, Vec<f32>)) -> Engine {
-    Engine::new(&of.0, &of.1, Precision::F32, Isa::best())
+    Engine::new(&of.0, &of.1, DType::F32, Isa::best())
 }
 
 /// The log-probability of each token without caches: what decoding should come to.
@@ -294,13 +295,13 @@ fn eight_bits_find_nearly_the_same() {
 fn eight_bits_take_less_memory() {
     // Wide enough that no instruction set pads its vectors by more than they hold.
     let of = model(ModelConfig { d_model: 128, d_ff: 256, ..small() }, 3);
-    let int8 = Engine::new(&of.0, &of.1, Precision::Int8, Isa::best());
+    let int8 = Engine::new(&of.0, &of.1, DType::Int8, Isa::best());
     assert!(2 * int8.bytes() < engine(&of).bytes());
 }
 
 fn nearly_the_same(name: &str, config: ModelConfig) {
     let of = model(config, 3);
-    let (f32, int8) = (engine(&of), Engine::new(&of.0, &of.1, Precision::Int8, Isa::best()));
+    let (f32, int8) = (engine(&of), Engine::new(&of.0, &of.1, DType::Int8, Isa::best()));
     let pairs: Vec<(Vec<u32>, Vec<u32>)> = sources(30).into_iter().zip(sentences(30, 5)).collect();
     let [a, b] = [&f32, &int8].map(|e| score_pairs(&[e], &pairs, 2).unwrap().concat());
     let mean = a.iter().zip(&b).map(|(a, b)| (a - b).abs()).sum::<f32>() / a.len() as f32;
@@ -441,7 +442,7 @@ fn a_shortlist_of_another_vocabulary_is_refused() {
 fn steps_do_not_allocate() {
     let of = model(small(), 24);
     let list = shortlist(&sources(6), ShortlistSize { frequent: 4, per_word: 3 });
-    for (precision, shortlist) in [(Precision::F32, None), (Precision::Int8, None), (Precision::F32, list)] {
+    for (precision, shortlist) in [(DType::F32, None), (DType::Int8, None), (DType::F32, list)] {
         let engine = Engine::new(&of.0, &of.1, precision, Isa::best());
         // The end never comes: this many steps are taken.
         let allocations = |steps: usize| {

@@ -1,15 +1,15 @@
 //! `regard bench train`: training steps on the workload of `tools/peers/torch_train.py`.
 
 use super::peak_rss_mb;
+use crate::commands::dtypes::{TRAINING, TrainingDType, one_of, training_or_auto};
 use crate::commands::numbers::{SECONDS, THREADS, decimal, whole};
-use crate::commands::train::PrecisionName;
 use crate::commands::{CommandResult, cores, print_line, together};
 use clap::{Args, ValueEnum};
 use regard::batch::Batch;
 use regard::model::{ModelConfig, Preset, Transformer};
 use regard::train::distributed::{Communicator, check_consistency, program_check};
-use regard::train::{Overlap, StepSettings, TrainPrecision, Trainer, Wire};
-use regard::{Isa, Key};
+use regard::train::{Overlap, StepSettings, Trainer, choose_dtype};
+use regard::{DType, Isa, Key};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,8 +20,8 @@ pub(super) struct Arguments {
     #[arg(long, value_enum)]
     preset: BenchPreset,
     /// Number format of matrix multiplications
-    #[arg(long, value_enum, default_value = "auto")]
-    precision: PrecisionName,
+    #[arg(long, value_parser = training_or_auto(), default_value = "auto")]
+    precision: TrainingDType,
     /// Measure for N seconds, at least two steps
     #[arg(long, default_value_t = 12.0, value_name = "SECONDS", value_parser = decimal(SECONDS))]
     seconds: f64,
@@ -29,8 +29,8 @@ pub(super) struct Arguments {
     #[arg(long, value_parser = whole(THREADS))]
     threads: Option<usize>,
     /// Number format of gradients and weights exchanged between MPI ranks
-    #[arg(long, value_enum, default_value = "f32")]
-    wire: WireFlag,
+    #[arg(long, value_parser = one_of(TRAINING), default_value = "f32")]
+    wire: DType,
     /// Whether MPI ranks exchange gradients during the backward pass
     #[arg(long, value_enum, default_value = "off")]
     overlap: OverlapFlag,
@@ -44,12 +44,6 @@ enum BenchPreset {
     Tiny,
     Small,
     Base,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum WireFlag {
-    F32,
-    Bf16,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -94,7 +88,7 @@ pub(super) fn run(arguments: &Arguments) -> CommandResult {
     together("measure", |group| {
         let asked = vec![(
             "the workload".into(),
-            format!("{:?}, wire {:?}, overlap {:?}", arguments.preset, arguments.wire, arguments.overlap),
+            format!("{:?}, wire {}, overlap {:?}", arguments.preset, arguments.wire, arguments.overlap),
         )];
         check_consistency(
             &**group,
@@ -136,20 +130,16 @@ fn measure(arguments: &Arguments, group: &Arc<dyn Communicator>) -> CommandResul
     let model = Transformer::new(config)?;
     let weights = model.parameters().initialise(1);
     let settings = StepSettings { clip: Some(1.0), ..StepSettings::default() };
-    let choice = TrainPrecision::from(arguments.precision).choose(isa)?;
+    let choice = choose_dtype(arguments.precision.0, isa)?;
     if let Some(note) = &choice.note {
         note!("{note}");
     }
     let mut trainer = Trainer::new(model, weights, settings, isa, threads, 1)?.with_products(choice.products);
-    let wire = match arguments.wire {
-        WireFlag::F32 => Wire::F32,
-        WireFlag::Bf16 => Wire::Bf16,
-    };
     let overlap = match arguments.overlap {
         OverlapFlag::On => Overlap::On,
         OverlapFlag::Off => Overlap::Off,
     };
-    trainer.join(Arc::clone(group), wire, overlap)?;
+    trainer.join(Arc::clone(group), arguments.wire, overlap)?;
     let (replicas, wire_bytes) = (trainer.replicas(), trainer.wire_bytes());
 
     let mut step = |n: u64| -> Result<_, regard::Error> {

@@ -1,13 +1,13 @@
 //! `regard bench translate`: decoding on the workload of `tools/peers/ct2_translate.py`.
 
 use super::peak_rss_mb;
+use crate::commands::dtypes::{DECODING, one_of};
 use crate::commands::numbers::{BEAM, SECONDS, THREADS, decimal, whole};
-use crate::commands::search::PrecisionFlag;
 use crate::commands::{CommandResult, cores, print_line};
 use clap::{Args, ValueEnum};
-use regard::decode::{Engine, Precision, SearchOptions, Values, search_ensemble};
+use regard::decode::{Engine, SearchOptions, Values, search_ensemble};
 use regard::model::{Initial, ModelConfig, Parameter, Preset, Transformer};
-use regard::{Isa, Key};
+use regard::{DType, Isa, Key};
 use serde::Serialize;
 use std::time::Instant;
 
@@ -22,8 +22,8 @@ pub(super) struct Arguments {
     #[arg(long, value_enum)]
     preset: BenchPreset,
     /// Number format of matrix multiplications
-    #[arg(long, value_enum, default_value = "f32")]
-    precision: PrecisionFlag,
+    #[arg(long, value_parser = one_of(DECODING), default_value = "f32")]
+    precision: DType,
     /// Beam size (1 = greedy)
     #[arg(long, default_value_t = 4, value_parser = whole(BEAM))]
     beam: usize,
@@ -56,7 +56,7 @@ struct Report {
     peer: &'static str,
     version: &'static str,
     preset: &'static str,
-    weights: Precision,
+    weights: DType,
     beam: usize,
     batch: usize,
     threads: usize,
@@ -76,7 +76,7 @@ pub(super) fn run(arguments: &Arguments) -> CommandResult {
         BenchPreset::Tiny => (Preset::Tiny, 10_000),
         BenchPreset::Base => (Preset::Base, 32_000),
     };
-    let precision = Precision::from(arguments.precision);
+    let precision = arguments.precision;
     // Our padding token is one more.
     let model = Transformer::new(preset.config(words + 1))?;
     let mut number = 0;
@@ -138,7 +138,7 @@ pub(super) fn run(arguments: &Arguments) -> CommandResult {
         "{} {} beam {} batch {} on {threads} threads ({}): {} target tokens/s, {} GMAC/s, \
          {:.0} % of the peak of {} GMAC/s, peak memory {} MB",
         report.preset,
-        if precision == Precision::Int8 { "int8" } else { "f32" },
+        precision,
         report.beam,
         report.batch,
         report.isa,

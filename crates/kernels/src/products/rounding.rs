@@ -1,29 +1,15 @@
 //! Rounding to bf16, and the order in which the kernel reads its operands.
 
+use crate::bf16::{round, upper_half};
 use crate::mat::Mat;
 
 /// Pairs of a row that are rounded before they are brought into their places: a cache line of them.
 pub(super) const STRETCH: usize = 16;
 
-/// The nearest bf16, ties to even, in the upper half of the result; a NaN stays one. What the lower half holds is arbitrary.
-#[inline(always)]
-fn upper(x: f32) -> u32 {
-    let bits = x.to_bits();
-    let nearest = bits.wrapping_add(0x7fff + (bits >> 16 & 1));
-    // A NaN whose bits are all in the lower half would become an infinity: set the one that makes it quiet.
-    if bits & 0x7fff_ffff > 0x7f80_0000 { bits | 0x0040_0000 } else { nearest }
-}
-
 /// Two neighbours as the instruction wants them: the first in the lower half.
 #[inline(always)]
 fn pair(first: f32, second: f32) -> u32 {
-    upper(first) >> 16 | upper(second) & 0xffff_0000
-}
-
-/// The nearest bf16 as an f32.
-#[inline(always)]
-pub(super) fn round(x: f32) -> f32 {
-    f32::from_bits(upper(x) & 0xffff_0000)
+    upper_half(first) >> 16 | upper_half(second) & 0xffff_0000
 }
 
 /// The numbers of a matrix, each rounded, at the places where they were.

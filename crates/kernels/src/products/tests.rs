@@ -78,7 +78,7 @@ fn every_way() -> Vec<(&'static str, Product)> {
 }
 
 fn rounded(x: &[f32]) -> Vec<f32> {
-    x.iter().map(|&x| rounding::round(x)).collect()
+    x.iter().map(|&x| crate::bf16::round(x)).collect()
 }
 
 /// The four ways in which two operands can lie, for operands that are given row by row.
@@ -98,7 +98,7 @@ fn in_every_form(
 
 #[test]
 fn rounding_is_to_the_nearest_and_ties_go_to_even() {
-    let round = |bits: u32| rounding::round(f32::from_bits(bits)).to_bits();
+    let round = |bits: u32| crate::bf16::round(f32::from_bits(bits)).to_bits();
     assert_eq!(round(0x3f80_0000), 0x3f80_0000, "1 stays");
     assert_eq!(round(0x3f80_7fff), 0x3f80_0000, "below the middle");
     assert_eq!(round(0x3f80_8000), 0x3f80_0000, "the middle above an even one");
@@ -114,7 +114,7 @@ fn rounding_is_to_the_nearest_and_ties_go_to_even() {
     }
     for x in random(2000, 7) {
         let step = f64::from(x).abs().log2().floor().exp2() / 128.0;
-        assert!((f64::from(rounding::round(x)) - f64::from(x)).abs() <= step / 2.0, "{x}");
+        assert!((f64::from(crate::bf16::round(x)) - f64::from(x)).abs() <= step / 2.0, "{x}");
     }
 }
 

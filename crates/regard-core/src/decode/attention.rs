@@ -70,7 +70,7 @@ fn by_head(heads: usize, columns: usize, weights: &[f32], seen: &[Range<usize>])
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decode::Precision;
+    use crate::DType;
     use crate::model::{ModelConfig, Positions, Transformer};
     use regard_kernels::Isa;
 
@@ -88,7 +88,7 @@ mod tests {
             ..ModelConfig::default()
         };
         let model = Transformer::new(config).unwrap();
-        Engine::new(&model, &model.parameters().initialise(3), Precision::F32, Isa::best())
+        Engine::new(&model, &model.parameters().initialise(3), DType::F32, Isa::best())
     }
 
     const SOURCE: [u32; 5] = [4, 9, 2, 7, 0];

@@ -1,22 +1,11 @@
 //! A model made ready to decode: its matrices packed, in f32 or in 8 bits.
 
-use crate::Result;
 use crate::model::{Param, Parameter, Transformer};
+use crate::{DType, Result};
 use regard_kernels::{Isa, Mat, MatMut, Packed, RowScratch, quantize_rows};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::Instant;
-
-/// The number format of the matrix products.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Precision {
-    /// 32 bits.
-    #[default]
-    F32,
-    /// 8 bits, with a scale for each row of the weights and of the input.
-    Int8,
-}
 
 /// The numbers of one parameter, as they come from a file.
 #[derive(Clone, Debug)]
@@ -37,19 +26,20 @@ pub enum Values<'a> {
 pub struct Engine {
     model: Transformer,
     isa: Isa,
-    precision: Precision,
+    /// `F32` or `Int8`.
+    dtype: DType,
     /// By where they lie in the flat vector of weights.
     matrices: HashMap<usize, Packed>,
     vectors: HashMap<usize, Vec<f32>>,
 }
 
 impl Engine {
-    /// Packs the flat vector of weights.
+    /// Packs the flat vector of weights to be multiplied in `dtype`: 8 bits, or `F32` for every other format.
     ///
     /// # Panics
     /// If there are fewer weights than the model has.
-    pub fn new(model: &Transformer, weights: &[f32], precision: Precision, isa: Isa) -> Self {
-        let mut engine = Self::empty(model.clone(), precision, isa);
+    pub fn new(model: &Transformer, weights: &[f32], dtype: DType, isa: Isa) -> Self {
+        let mut engine = Self::empty(model.clone(), dtype, isa);
         for parameter in model.parameters() {
             engine.put(parameter, Values::F32(Cow::Borrowed(&weights[parameter.param.range()])));
         }
@@ -59,19 +49,19 @@ impl Engine {
     /// Packs one parameter after the other as `read` gives them, so that never more than one is held twice.
     pub fn build<'a>(
         model: &Transformer,
-        precision: Precision,
+        dtype: DType,
         isa: Isa,
         mut read: impl FnMut(&Parameter) -> Result<Values<'a>>,
     ) -> Result<Self> {
-        let mut engine = Self::empty(model.clone(), precision, isa);
+        let mut engine = Self::empty(model.clone(), dtype, isa);
         for parameter in model.parameters() {
             engine.put(parameter, read(parameter)?);
         }
         Ok(engine)
     }
 
-    fn empty(model: Transformer, precision: Precision, isa: Isa) -> Self {
-        Engine { model, isa, precision, matrices: HashMap::new(), vectors: HashMap::new() }
+    fn empty(model: Transformer, dtype: DType, isa: Isa) -> Self {
+        Engine { model, isa, dtype: dtype.for_decoding(), matrices: HashMap::new(), vectors: HashMap::new() }
     }
 
     fn put(&mut self, parameter: &Parameter, values: Values<'_>) {
@@ -80,15 +70,13 @@ impl Engine {
             self.vectors.insert(at, widened(values, cols).into_owned());
             return;
         }
-        let packed = match (self.precision, values) {
-            (Precision::F32, values) => Packed::f32(self.isa, &widened(values, cols), rows, cols),
-            (Precision::Int8, Values::Int8 { values, scales }) => {
-                Packed::int8(self.isa, &values, &scales, cols)
-            }
-            (Precision::Int8, Values::F32(values)) => {
+        let packed = match (self.dtype, values) {
+            (DType::Int8, Values::Int8 { values, scales }) => Packed::int8(self.isa, &values, &scales, cols),
+            (DType::Int8, Values::F32(values)) => {
                 let (values, scales) = quantize_rows(&values, cols);
                 Packed::int8(self.isa, &values, &scales, cols)
             }
+            (_, values) => Packed::f32(self.isa, &widened(values, cols), rows, cols),
         };
         self.matrices.insert(at, packed);
     }
@@ -98,9 +86,9 @@ impl Engine {
         &self.model
     }
 
-    /// The number format of its products.
-    pub fn precision(&self) -> Precision {
-        self.precision
+    /// The number format of its matrix multiplications: `F32` or `Int8`.
+    pub fn dtype(&self) -> DType {
+        self.dtype
     }
 
     /// The instruction set it was packed for.
@@ -157,16 +145,16 @@ fn widened(values: Values<'_>, cols: usize) -> Cow<'_, [f32]> {
 }
 
 /// Multiplications a second of a product that never leaves the first cache, on this many threads: what the others are measured by.
-pub fn peak_speed(precision: Precision, isa: Isa, threads: usize) -> f64 {
+pub fn peak_speed(dtype: DType, isa: Isa, threads: usize) -> f64 {
     const SIZE: (usize, usize, usize) = (12, 32, 256);
     // Some milliseconds each; the best of many, because a core needs a while to reach its speed and others may disturb it.
     const TIMES: usize = 1000;
     const TRIALS: usize = 100;
     let (m, n, k) = SIZE;
     let ones = vec![1.0; n * k];
-    let packed = match precision {
-        Precision::F32 => Packed::f32(isa, &ones, n, k),
-        Precision::Int8 => Packed::int8(isa, &vec![1; n * k], &vec![1.0; n], k),
+    let packed = match dtype.for_decoding() {
+        DType::Int8 => Packed::int8(isa, &vec![1; n * k], &vec![1.0; n], k),
+        _ => Packed::f32(isa, &ones, n, k),
     };
     let work = || {
         let (mut y, mut scratch) = (vec![0.0; m * n], RowScratch::default());

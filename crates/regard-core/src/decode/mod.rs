@@ -15,12 +15,12 @@ mod options;
 mod shortlist;
 
 pub use attention::attention_maps;
-pub use engine::{Engine, Precision, Values, peak_speed};
+pub use engine::{Engine, Values, peak_speed};
 pub use options::{EarlyStopping, LengthPenalty, Sampling, SearchOptions};
 pub use shortlist::{Shortlist, ShortlistSize};
 
 use crate::model::{Positions, Transformer};
-use crate::{Error, Result};
+use crate::{DType, Error, Result};
 use beam::BatchSearch;
 use regard_kernels::Isa;
 use std::sync::Mutex;
@@ -72,7 +72,7 @@ pub fn search(
     threads: usize,
 ) -> Result<Vec<Vec<Hypothesis>>> {
     check_weights(model, weights)?;
-    let engine = Engine::new(model, weights, Precision::F32, isa);
+    let engine = Engine::new(model, weights, DType::F32, isa);
     search_ensemble(&[&engine], sources, options, threads)
 }
 

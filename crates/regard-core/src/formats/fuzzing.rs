@@ -2,7 +2,7 @@
 
 use super::generation::GenerationConfig;
 use super::json::Keys;
-use super::tensor::{Tensor, width};
+use super::tensor::Tensor;
 use super::weights::Tensors;
 use super::{Languages, marian, safetensors, torch};
 use crate::counter::mix;
@@ -16,9 +16,9 @@ fn check(file: &[u8], tensors: &Tensors) {
     for entry in tensors.values() {
         let bytes = &file[entry.range.clone()];
         let numbers: usize = entry.shape.iter().product();
-        assert!(numbers * width(entry.kind) <= file.len());
+        assert!(numbers * entry.dtype.bytes() <= file.len());
         let tensor =
-            Tensor { kind: entry.kind, shape: &entry.shape, strides: entry.strides.as_deref(), bytes };
+            Tensor { dtype: entry.dtype, shape: &entry.shape, strides: entry.strides.as_deref(), bytes };
         let mut to = vec![0.0; numbers];
         let _ = tensor.read(&mut to);
     }

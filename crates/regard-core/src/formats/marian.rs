@@ -3,13 +3,12 @@
 //! What the format cannot express is written in the same files under `model_type: regard`: our whole configuration
 //! under the key `regard`, and names of our own for the tensors that Marian has not.
 
-use super::Precision;
 use super::generation::first;
 use super::json::Keys;
 use crate::model::{
     Activation, Combine, EncoderKind, ModelConfig, NormPlace, Parameter, Positions, Side, Transformer, Tying,
 };
-use crate::{Error, Result};
+use crate::{DType, Error, Result};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -109,8 +108,8 @@ pub(super) struct WrittenConfig<'a> {
 }
 
 impl<'a> WrittenConfig<'a> {
-    pub(super) fn new(config: &'a ModelConfig, eos: u32, precision: Precision) -> Self {
-        let marian = why_not(config).is_empty() && precision != Precision::Int8;
+    pub(super) fn new(config: &'a ModelConfig, eos: u32, dtype: DType) -> Self {
+        let marian = why_not(config).is_empty() && dtype != DType::Int8;
         let pad = config.target_pad();
         WrittenConfig {
             model_type: if marian { MARIAN } else { REGARD },
@@ -145,11 +144,11 @@ impl<'a> WrittenConfig<'a> {
             decoder_start_token_id: pad,
             eos_token_id: eos,
             forced_eos_token_id: eos,
-            dtype: match precision {
-                Precision::F32 => "float32",
-                Precision::Bf16 => "bfloat16",
-                Precision::F16 => "float16",
-                Precision::Int8 => "int8",
+            dtype: match dtype {
+                DType::Bf16 => "bfloat16",
+                DType::F16 => "float16",
+                DType::Int8 => "int8",
+                _ => "float32",
             },
             regard: (!marian).then_some(config),
         }

@@ -25,13 +25,12 @@ mod zip;
 pub use average::{average, average_with};
 pub use generation::GenerationConfig;
 pub use hub::resolve;
-pub use safetensors::Precision;
 pub use training_log::{Record, StepRecord, ValidationRecord, read_log};
 
-use crate::decode::{self, Engine, Values};
+use crate::decode::{Engine, Values};
 use crate::model::{Combine, EncoderKind, ModelConfig, Parameter, Positions, Side, Transformer};
 use crate::text::{self, TokenizerPair};
-use crate::{Error, Isa, Result};
+use crate::{DType, Error, Isa, Result};
 use json::Keys;
 use marian::{Place, WrittenConfig};
 use safetensors::Writable;
@@ -87,8 +86,8 @@ pub struct Description {
     pub model_type: &'static str,
     /// Why the Marian format cannot express it; empty if it can.
     pub why_not_marian: Vec<String>,
-    /// The precision that most of the weights are stored in.
-    pub precision: Precision,
+    /// The format in which most of the weights are stored.
+    pub dtype: DType,
     /// The size of the file of weights.
     pub weight_bytes: u64,
 }
@@ -101,28 +100,18 @@ impl Model {
         Ok(Model { weights, ..model })
     }
 
-    /// Reads a model folder and packs its weights, which are then not in the model; in the precision they are stored in, if none is
+    /// Reads a model folder and packs its weights, which are then not in the model; in the number format they are stored in, if none is
     /// asked for. Never more than one matrix is held twice.
-    pub fn load_engine(
-        folder: &Path,
-        precision: Option<decode::Precision>,
-        isa: Isa,
-    ) -> Result<(Self, Engine)> {
+    pub fn load_engine(folder: &Path, dtype: Option<DType>, isa: Isa) -> Result<(Self, Engine)> {
         let (model, file) = Self::open(folder)?;
-        let stored = match stored_precision(&file) {
-            Precision::Int8 => decode::Precision::Int8,
-            _ => decode::Precision::F32,
-        };
         check_places(&model.transformer, &file)?;
-        let precision = precision.unwrap_or(stored);
+        let dtype = dtype.unwrap_or_else(|| stored_dtype(&file)).for_decoding();
         let config = model.transformer.config();
-        let engine = Engine::build(&model.transformer, precision, isa, |parameter| {
+        let engine = Engine::build(&model.transformer, dtype, isa, |parameter| {
             let places = marian::places_of(parameter, config);
-            match precision {
-                decode::Precision::Int8 => read_values(parameter, &places, &file),
-                decode::Precision::F32 => {
-                    read_floats(parameter, &places, &file).map(|v| Values::F32(v.into()))
-                }
+            match dtype {
+                DType::Int8 => read_values(parameter, &places, &file),
+                _ => read_floats(parameter, &places, &file).map(|v| Values::F32(v.into())),
             }
         })?;
         Ok((model, engine))
@@ -147,7 +136,7 @@ impl Model {
 
     /// Writes a model folder, each file beside its place and renamed. If `generation` says nothing at all,
     /// [`GenerationConfig::standard`] is written.
-    pub fn save(&self, folder: &Path, precision: Precision) -> Result<()> {
+    pub fn save(&self, folder: &Path, dtype: DType) -> Result<()> {
         let config = self.transformer.config();
         let target = self.tokenizers.target();
         check_tokenizers(&self.tokenizers, config, Some(target.eos()))
@@ -159,9 +148,9 @@ impl Model {
         let silent = self.generation == GenerationConfig::default();
         json::write(&folder.join(GENERATION), if silent { &standard } else { &self.generation })?;
         let bias = self.transformer.output_bias();
-        write_weights(&self.transformer, &self.weights, bias, &folder.join(WEIGHTS), precision)?;
+        write_weights(&self.transformer, &self.weights, bias, &folder.join(WEIGHTS), dtype)?;
         // Last: a new folder is a model from here on, and not before.
-        json::write(&folder.join(CONFIG), &WrittenConfig::new(config, target.eos(), precision))
+        json::write(&folder.join(CONFIG), &WrittenConfig::new(config, target.eos(), dtype))
     }
 
     fn tokenizer_config(&self) -> serde_json::Value {
@@ -186,13 +175,8 @@ impl Model {
     }
 
     /// Writes a file of weights alone, beside its place and renamed.
-    pub fn save_weights(
-        transformer: &Transformer,
-        weights: &[f32],
-        file: &Path,
-        precision: Precision,
-    ) -> Result<()> {
-        write_weights(transformer, weights, transformer.output_bias(), file, precision)
+    pub fn save_weights(transformer: &Transformer, weights: &[f32], file: &Path, dtype: DType) -> Result<()> {
+        write_weights(transformer, weights, transformer.output_bias(), file, dtype)
     }
 
     /// Why `transformers` and CTranslate2 could not run a model of this shape; empty if they can.
@@ -204,27 +188,23 @@ impl Model {
     pub fn describe(folder: &Path) -> Result<Description> {
         let (_, config) = read_config(folder)?;
         let file = Weights::open(folder)?;
-        let (mut why_not_marian, precision) = (marian::why_not(&config), stored_precision(&file));
-        if precision == Precision::Int8 {
+        let (mut why_not_marian, dtype) = (marian::why_not(&config), stored_dtype(&file));
+        if dtype == DType::Int8 {
             why_not_marian.push("weights in 8 bits: Marian has f32, bf16 and f16".into());
         }
         Ok(Description {
             model_type: if why_not_marian.is_empty() { marian::MARIAN } else { marian::REGARD },
             why_not_marian,
-            precision,
+            dtype,
             weight_bytes: file.bytes() as u64,
         })
     }
 }
 
-/// The precision that most of the weights are stored in.
-fn stored_precision(file: &Weights) -> Precision {
-    match file.kinds().into_iter().max_by_key(|(_, numbers)| *numbers) {
-        Some(("BF16", _)) => Precision::Bf16,
-        Some(("F16", _)) => Precision::F16,
-        Some(("I8", _)) => Precision::Int8,
-        _ => Precision::F32,
-    }
+/// The format in which most of the weights are stored.
+fn stored_dtype(file: &Weights) -> DType {
+    let most = file.dtypes().into_iter().max_by_key(|(_, numbers)| *numbers);
+    most.map(|(dtype, _)| dtype).filter(|dtype| DType::WEIGHTS.contains(dtype)).unwrap_or_default()
 }
 
 fn read_config(folder: &Path) -> Result<(Keys, ModelConfig)> {
@@ -417,7 +397,7 @@ fn write_weights(
     weights: &[f32],
     bias: Option<&[f32]>,
     file: &Path,
-    precision: Precision,
+    dtype: DType,
 ) -> Result<()> {
     let (words, size) = (model.config().target_vocabulary, model.parameters().len());
     let refuse = |message| Err(Error::Input { operation: "saving a model", message });
@@ -442,5 +422,5 @@ fn write_weights(
         }));
     }
     tensors.sort_by(|a, b| a.name.cmp(&b.name));
-    safetensors::write(file, &tensors, precision)
+    safetensors::write(file, &tensors, dtype)
 }

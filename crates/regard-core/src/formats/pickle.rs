@@ -5,6 +5,7 @@
 //! instruction makes at most one value, and there is a limit to how many instructions there may be.
 
 use super::tensor::MOST_DIMENSIONS;
+use crate::DType;
 use std::collections::HashMap;
 
 /// No table of tensors has more instructions: those of a thousand tensors are about fifty thousand.
@@ -40,13 +41,13 @@ pub(super) enum Global {
     RebuildTensor,
     RebuildParameter,
     /// A storage of numbers of this format.
-    Storage(&'static str),
+    Storage(DType),
 }
 
 /// Numbers that lie outside of the pickle, under a key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Storage<'a> {
-    pub(super) kind: &'static str,
+    pub(super) dtype: DType,
     pub(super) key: &'a str,
     /// How many numbers there are under the key.
     pub(super) size: usize,
@@ -364,9 +365,9 @@ impl<'a> Machine<'a> {
 
     /// `('storage', type, key, device, size)`, and in older files a part of it: `None` or `(key, first, count)`.
     fn storage(&self, id: &[Ref]) -> Option<Storage<'a>> {
-        let [word, kind, key, _, size, rest @ ..] = id else { return None };
-        let (Value::Text("storage"), Value::Global(Global::Storage(kind)), Value::Text(key)) =
-            (self.get(*word), self.get(*kind), self.get(*key))
+        let [word, dtype, key, _, size, rest @ ..] = id else { return None };
+        let (Value::Text("storage"), &Value::Global(Global::Storage(dtype)), Value::Text(key)) =
+            (self.get(*word), self.get(*dtype), self.get(*key))
         else {
             return None;
         };
@@ -379,7 +380,7 @@ impl<'a> Machine<'a> {
             },
             Some(_) => return None,
         };
-        Some(Storage { kind, key, size, from, count })
+        Some(Storage { dtype, key, size, from, count })
     }
 
     /// `(storage, offset, shape, strides, …)`.
@@ -394,20 +395,20 @@ impl<'a> Machine<'a> {
 
 /// What tables of tensors may refer to.
 fn global(module: &str, name: &str) -> Result<Global> {
-    const STORAGES: [(&str, &str); 10] = [
-        ("FloatStorage", "F32"),
-        ("HalfStorage", "F16"),
-        ("BFloat16Storage", "BF16"),
-        ("DoubleStorage", "F64"),
-        ("LongStorage", "I64"),
-        ("IntStorage", "I32"),
-        ("ShortStorage", "I16"),
-        ("CharStorage", "I8"),
-        ("ByteStorage", "U8"),
-        ("BoolStorage", "BOOL"),
+    const STORAGES: [(&str, DType); 10] = [
+        ("FloatStorage", DType::F32),
+        ("HalfStorage", DType::F16),
+        ("BFloat16Storage", DType::Bf16),
+        ("DoubleStorage", DType::F64),
+        ("LongStorage", DType::I64),
+        ("IntStorage", DType::I32),
+        ("ShortStorage", DType::I16),
+        ("CharStorage", DType::Int8),
+        ("ByteStorage", DType::U8),
+        ("BoolStorage", DType::Bool),
     ];
     let storage =
-        || STORAGES.iter().find(|(known, _)| *known == name).map(|&(_, kind)| Global::Storage(kind));
+        || STORAGES.iter().find(|(known, _)| *known == name).map(|&(_, dtype)| Global::Storage(dtype));
     let known = match (module, name) {
         ("collections", "OrderedDict") => Some(Global::OrderedDict),
         ("torch._utils", "_rebuild_tensor_v2" | "_rebuild_tensor") => Some(Global::RebuildTensor),

@@ -3,70 +3,18 @@
 //! The reader is our own because the `safetensors` crate (0.7) adds the offsets of a hostile header without a check
 //! and does not say which tensor is wrong. Nothing is allocated by a number that a file merely claims.
 
-use super::tensor::{MOST_DIMENSIONS, TYPES, width};
+use super::tensor::MOST_DIMENSIONS;
 use super::weights::{Entry, Tensors};
 use crate::replace::replace;
-use crate::{Error, Result};
-use half::{bf16, f16};
-use regard_kernels::quantize_rows;
+use crate::{DType, Error, Result};
+use half::f16;
+use regard_kernels::{bf16, quantize_rows};
+use serde::Deserialize as DeriveDeserialize;
 use serde::de::{Deserialize, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize as DeriveDeserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
 use std::io::Write;
 use std::path::Path;
-
-/// How weights are stored.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, DeriveDeserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Precision {
-    /// 32 bits: what was trained, bit by bit.
-    #[default]
-    F32,
-    /// 16 bits with the range of `f32` and 8 bits of precision.
-    Bf16,
-    /// 16 bits with 11 bits of precision, up to 65504.
-    F16,
-    /// 8 bits for the matrices, with a scale for each row, and 32 for the rest: what decodes fastest. Only this program reads it.
-    Int8,
-}
-
-impl Precision {
-    /// Its name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Precision::F32 => "f32",
-            Precision::Bf16 => "bf16",
-            Precision::F16 => "f16",
-            Precision::Int8 => "int8",
-        }
-    }
-
-    /// Its name in a safetensors header.
-    fn code(self) -> &'static str {
-        match self {
-            Precision::F32 | Precision::Int8 => "F32",
-            Precision::Bf16 => "BF16",
-            Precision::F16 => "F16",
-        }
-    }
-
-    fn bytes(self) -> usize {
-        match self {
-            Precision::F32 | Precision::Int8 => 4,
-            Precision::Bf16 | Precision::F16 => 2,
-        }
-    }
-
-    /// The number that is left of `x` when it is stored.
-    fn stored(self, x: f32) -> f32 {
-        match self {
-            Precision::F32 | Precision::Int8 => x,
-            Precision::Bf16 => bf16::from_f32(x).to_f32(),
-            Precision::F16 => f16::from_f32(x).to_f32(),
-        }
-    }
-}
 
 /// Headers are refused above this, as by every other reader of the format.
 const LONGEST_HEADER: u64 = 100_000_000;
@@ -107,7 +55,7 @@ pub(super) fn read(file: &[u8]) -> std::result::Result<Tensors, String> {
     // Every offset is at most `end`, which is a length in memory.
     let place = |offset: u64| 8 + length as usize + offset as usize;
     let entry = |info: RawInfo| Entry {
-        kind: info.kind.0,
+        dtype: info.dtype,
         shape: info.shape,
         strides: None,
         range: place(info.offsets[0])..place(info.offsets[1]),
@@ -122,16 +70,13 @@ pub(super) fn read(file: &[u8]) -> std::result::Result<Tensors, String> {
     Ok(tensors)
 }
 
-/// The name of a number format, one of [`TYPES`].
-struct Kind(&'static str);
-
 /// A header as it is read; nothing in it is trusted yet.
 struct RawHeader(Vec<(String, RawInfo)>);
 
 #[derive(DeriveDeserialize)]
 struct RawInfo {
-    #[serde(rename = "dtype")]
-    kind: Kind,
+    #[serde(deserialize_with = "dtype")]
+    dtype: DType,
     #[serde(deserialize_with = "shape")]
     shape: Vec<usize>,
     #[serde(rename = "data_offsets")]
@@ -141,28 +86,26 @@ struct RawInfo {
 impl RawInfo {
     /// First byte and end, if they are as far apart as type and shape say.
     fn check(&self, name: &str) -> std::result::Result<(u64, u64), String> {
-        let RawInfo { kind: Kind(kind), shape, offsets: [from, to] } = self;
+        let RawInfo { dtype, shape, offsets: [from, to] } = self;
         if name.is_empty() {
             return Err("a tensor has no name".into());
         }
-        let needed = shape.iter().try_fold(width(kind), |product, &n| product.checked_mul(n));
+        let needed = shape.iter().try_fold(dtype.bytes(), |product, &n| product.checked_mul(n));
         match (needed, to.checked_sub(*from)) {
             (None, _) => Err(format!("tensor {name} has the impossible shape {shape:?}")),
             (_, None) => Err(format!("tensor {name} ends at byte {to}, before it begins at {from}")),
             (Some(needed), Some(has)) if needed as u64 != has => {
-                Err(format!("tensor {name} of shape {shape:?} needs {needed} bytes of {kind}, but has {has}"))
+                let code = dtype.code();
+                Err(format!("tensor {name} of shape {shape:?} needs {needed} bytes of {code}, but has {has}"))
             }
             _ => Ok((*from, *to)),
         }
     }
 }
 
-impl<'de> Deserialize<'de> for Kind {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
-        let name = String::deserialize(from)?;
-        let known = TYPES.iter().find(|(known, _)| *known == name);
-        known.map(|(known, _)| Kind(known)).ok_or_else(|| D::Error::custom(format!("unknown type {name:?}")))
-    }
+fn dtype<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<DType, D::Error> {
+    let code = String::deserialize(from)?;
+    DType::from_code(&code).ok_or_else(|| D::Error::custom(format!("unknown type {code:?}")))
 }
 
 fn shape<'de, D: Deserializer<'de>>(from: D) -> std::result::Result<Vec<usize>, D::Error> {
@@ -217,7 +160,7 @@ pub(crate) struct Writable<'a> {
     pub(crate) name: String,
     pub(crate) shape: Vec<usize>,
     pub(crate) values: &'a [f32],
-    /// Whether it is one of those that are quantised in [`Precision::Int8`].
+    /// Whether it is one of those that are quantized in [`DType::Int8`].
     pub(crate) matrix: bool,
 }
 
@@ -230,12 +173,19 @@ enum Stored<'a> {
     Bytes(Vec<i8>),
 }
 
-/// Writes the file; refuses numbers that are not finite, or would not be in that precision.
-pub(crate) fn write(path: &Path, tensors: &[Writable<'_>], precision: Precision) -> Result<()> {
+/// Writes the file; refuses numbers that are not finite, or would not be in that format.
+pub(crate) fn write(path: &Path, tensors: &[Writable<'_>], dtype: DType) -> Result<()> {
+    if !DType::WEIGHTS.contains(&dtype) {
+        let known = DType::WEIGHTS.map(DType::name).join(", ");
+        return Err(Error::config(
+            "dtype",
+            format!("weights are not stored in {dtype}; {known} are possible"),
+        ));
+    }
     let mut stored: Vec<(String, Vec<usize>, Stored<'_>)> = Vec::with_capacity(tensors.len());
     for Writable { name, shape, values, matrix } in tensors {
-        check(name, values, precision).map_err(|message| Error::file(path, message))?;
-        if precision == Precision::Int8 && *matrix {
+        check(name, values, dtype).map_err(|message| Error::file(path, message))?;
+        if dtype == DType::Int8 && *matrix {
             let (bytes, scales) = quantize_rows(values, shape.last().copied().unwrap_or(1));
             stored.push((name.clone(), shape.clone(), Stored::Bytes(bytes)));
             stored.push((format!("{name}{SCALE}"), vec![scales.len()], Stored::Floats(scales.into())));
@@ -243,13 +193,14 @@ pub(crate) fn write(path: &Path, tensors: &[Writable<'_>], precision: Precision)
             stored.push((name.clone(), shape.clone(), Stored::Floats(Cow::Borrowed(values))));
         }
     }
+    let floats = if dtype == DType::Int8 { DType::F32 } else { dtype };
     let (mut header, mut at) = (serde_json::Map::new(), 0);
     // `transformers` wants to know which library's conventions the tensors follow.
     header.insert("__metadata__".into(), serde_json::json!({"format": "pt"}));
     for (name, shape, values) in &stored {
         let (code, bytes) = match values {
-            Stored::Floats(values) => (precision.code(), values.len() * precision.bytes()),
-            Stored::Bytes(values) => ("I8", values.len()),
+            Stored::Floats(values) => (floats.code(), values.len() * floats.bytes()),
+            Stored::Bytes(values) => (DType::Int8.code(), values.len()),
         };
         let entry = serde_json::json!({"dtype": code, "shape": shape, "data_offsets": [at, at + bytes]});
         header.insert(name.clone(), entry);
@@ -262,7 +213,7 @@ pub(crate) fn write(path: &Path, tensors: &[Writable<'_>], precision: Precision)
         to.write_all(header.as_bytes())?;
         for (_, _, values) in &stored {
             match values {
-                Stored::Floats(values) => write_floats(to, values, precision)?,
+                Stored::Floats(values) => write_floats(to, values, floats)?,
                 Stored::Bytes(values) => values.iter().try_for_each(|x| to.write_all(&x.to_le_bytes()))?,
             }
         }
@@ -270,26 +221,35 @@ pub(crate) fn write(path: &Path, tensors: &[Writable<'_>], precision: Precision)
     })
 }
 
-/// What is wrong with the numbers of a tensor, in that precision.
-fn check(name: &str, values: &[f32], precision: Precision) -> std::result::Result<(), String> {
-    let Some(i) = values.iter().position(|x| !precision.stored(*x).is_finite()) else { return Ok(()) };
+/// What is wrong with the numbers of a tensor, in that format.
+fn check(name: &str, values: &[f32], dtype: DType) -> std::result::Result<(), String> {
+    let Some(i) = values.iter().position(|x| !stored(*x, dtype).is_finite()) else { return Ok(()) };
     Err(if values[i].is_finite() {
         format!(
             "tensor {name} holds {}, which is too large for {}; use {}",
             values[i],
-            precision.name(),
-            if precision == Precision::F16 { "bf16 or f32" } else { "f32" }
+            dtype.name(),
+            if dtype == DType::F16 { "bf16 or f32" } else { "f32" }
         )
     } else {
         format!("tensor {name} holds {} at {i}: a model like this is not saved", values[i])
     })
 }
 
-fn write_floats(to: &mut dyn Write, values: &[f32], precision: Precision) -> std::io::Result<()> {
-    values.iter().try_for_each(|x| match precision {
-        Precision::F32 | Precision::Int8 => to.write_all(&x.to_le_bytes()),
-        Precision::Bf16 => to.write_all(&bf16::from_f32(*x).to_le_bytes()),
-        Precision::F16 => to.write_all(&f16::from_f32(*x).to_le_bytes()),
+/// The number that is left of `x` when it is stored.
+fn stored(x: f32, dtype: DType) -> f32 {
+    match dtype {
+        DType::Bf16 => bf16::to_f32(bf16::from_f32(x)),
+        DType::F16 => f16::from_f32(x).to_f32(),
+        _ => x,
+    }
+}
+
+fn write_floats(to: &mut dyn Write, values: &[f32], dtype: DType) -> std::io::Result<()> {
+    values.iter().try_for_each(|x| match dtype {
+        DType::Bf16 => to.write_all(&bf16::from_f32(*x).to_le_bytes()),
+        DType::F16 => to.write_all(&f16::from_f32(*x).to_le_bytes()),
+        _ => to.write_all(&x.to_le_bytes()),
     })
 }
 

@@ -1,39 +1,16 @@
 //! One tensor in a file of weights, whatever the file's format.
 
-use half::{bf16, f16};
-
-/// The names of all number formats and the bytes that each takes; what cannot be read must still be measured.
-pub(super) const TYPES: [(&str, usize); 16] = [
-    ("F32", 4),
-    ("F16", 2),
-    ("BF16", 2),
-    ("F64", 8),
-    ("I64", 8),
-    ("U64", 8),
-    ("C64", 8),
-    ("I32", 4),
-    ("U32", 4),
-    ("I16", 2),
-    ("U16", 2),
-    ("I8", 1),
-    ("U8", 1),
-    ("BOOL", 1),
-    ("F8_E4M3", 1),
-    ("F8_E5M2", 1),
-];
+use crate::DType;
+use half::f16;
+use regard_kernels::bf16;
 
 /// Dimensions that a tensor may have.
 pub(super) const MOST_DIMENSIONS: usize = 8;
 
-/// The bytes of one number of a format.
-pub(super) fn width(kind: &str) -> usize {
-    TYPES.iter().find(|(known, _)| *known == kind).map_or(1, |(_, width)| *width)
-}
-
 /// A tensor: the format of its numbers, its shape, and its bytes from the first number to the last.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tensor<'a> {
-    pub(super) kind: &'static str,
+    pub(super) dtype: DType,
     pub(crate) shape: &'a [usize],
     /// How many numbers apart neighbours are in each dimension; `None` if all lie end to end.
     pub(super) strides: Option<&'a [usize]>,
@@ -43,12 +20,14 @@ pub(crate) struct Tensor<'a> {
 impl Tensor<'_> {
     /// Writes the numbers to `to`, which has the tensor's size; says what is wrong with them otherwise.
     pub(crate) fn read(&self, to: &mut [f32]) -> Result<(), String> {
-        match self.kind {
-            "F32" => self.convert(to, f32::from_le_bytes),
-            "F16" => self.convert(to, |b| f16::from_le_bytes(b).to_f32()),
-            "BF16" => self.convert(to, |b| bf16::from_le_bytes(b).to_f32()),
-            "I8" => self.convert(to, |b: [u8; 1]| f32::from(i8::from_le_bytes(b))),
-            other => return Err(format!("is of type {other}; F32, F16, BF16 and I8 can be read")),
+        match self.dtype {
+            DType::F32 => self.convert(to, f32::from_le_bytes),
+            DType::F16 => self.convert(to, |b| f16::from_le_bytes(b).to_f32()),
+            DType::Bf16 => self.convert(to, |b| bf16::to_f32(u16::from_le_bytes(b))),
+            DType::Int8 => self.convert(to, |b: [u8; 1]| f32::from(i8::from_le_bytes(b))),
+            other => {
+                return Err(format!("is of type {}; F32, F16, BF16 and I8 can be read", other.code()));
+            }
         }
         match to.iter().position(|x| !x.is_finite()) {
             Some(at) => Err(format!("holds {} at {at}: these weights are damaged", to[at])),
@@ -112,7 +91,7 @@ mod tests {
     fn read(shape: &[usize], strides: &[usize], numbers: usize) -> Vec<f32> {
         let bytes: Vec<u8> = (0..numbers).flat_map(|i| (i as f32).to_le_bytes()).collect();
         let mut to = vec![-1.0; shape.iter().product()];
-        Tensor { kind: "F32", shape, strides: Some(strides), bytes: &bytes }.read(&mut to).unwrap();
+        Tensor { dtype: DType::F32, shape, strides: Some(strides), bytes: &bytes }.read(&mut to).unwrap();
         to
     }
 

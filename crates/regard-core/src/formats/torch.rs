@@ -5,9 +5,10 @@
 //! behind its size. Tensors are views of storages and may share them.
 
 use super::pickle::{Pickle, Storage, Strided, Value};
-use super::tensor::{is_contiguous, width};
+use super::tensor::is_contiguous;
 use super::weights::{Entry, Tensors};
 use super::zip;
+use crate::DType;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -82,10 +83,10 @@ fn storages<'a>(
     file: &[u8],
     mut at: usize,
 ) -> Result<HashMap<&'a str, Range<usize>>> {
-    let mut kinds: HashMap<&str, &'static str> = HashMap::new();
+    let mut dtypes: HashMap<&str, DType> = HashMap::new();
     for value in &table.values {
-        if let Value::Storage(Storage { kind, key, .. }) = value
-            && kinds.insert(*key, *kind).is_some_and(|before| before != *kind)
+        if let Value::Storage(Storage { dtype, key, .. }) = value
+            && dtypes.insert(*key, *dtype).is_some_and(|before| before != *dtype)
         {
             return Err(format!("storage {key:?} is of two types"));
         }
@@ -96,12 +97,12 @@ fn storages<'a>(
     let mut found = HashMap::new();
     for &key in keys_in_order {
         let key = keys.text(key).ok_or("the key of a storage is no text")?;
-        let kind = kinds.get(key).ok_or_else(|| format!("storage {key:?} belongs to no tensor"))?;
+        let dtype = dtypes.get(key).ok_or_else(|| format!("storage {key:?} belongs to no tensor"))?;
         let cut = || format!("storage {key:?} is missing or not whole: the file is cut off");
         let (count, _) = file.get(at..).and_then(|rest| rest.split_first_chunk::<8>()).ok_or_else(cut)?;
         at += 8;
         let count = usize::try_from(u64::from_le_bytes(*count)).ok();
-        let bytes = count.and_then(|count| count.checked_mul(width(kind))).ok_or_else(cut)?;
+        let bytes = count.and_then(|count| count.checked_mul(dtype.bytes())).ok_or_else(cut)?;
         let end = at.checked_add(bytes).filter(|&end| end <= file.len()).ok_or_else(cut)?;
         found.insert(key, at..end);
         at = end;
@@ -128,12 +129,13 @@ fn tensors(pickle: &Pickle<'_>, find: impl Fn(&str) -> Option<Range<usize>>) -> 
 /// Where the numbers of a tensor are in the file.
 fn place(name: &str, view: &Strided, storage: &Storage<'_>, bytes: Range<usize>) -> Result<Entry> {
     let Strided { offset, shape, strides, .. } = view;
-    let &Storage { kind, key, size, from, count } = storage;
-    let width = width(kind);
+    let &Storage { dtype, key, size, from, count } = storage;
+    let width = dtype.bytes();
     let has = bytes.len() / width;
     if size > has || from.checked_add(count).is_none_or(|end| end > size) {
+        let code = dtype.code();
         return Err(format!(
-            "storage {key:?} of tensor {name} should have {size} numbers of {kind}, but has {has}"
+            "storage {key:?} of tensor {name} should have {size} numbers of {code}, but has {has}"
         ));
     }
     let numbers = shape.iter().try_fold(1usize, |product, &n| product.checked_mul(n));
@@ -155,7 +157,7 @@ fn place(name: &str, view: &Strided, storage: &Storage<'_>, bytes: Range<usize>)
     let at = |number: usize| bytes.start + (from + number) * width;
     let range = last.map_or(bytes.start..bytes.start, |last| at(*offset)..at(last + 1));
     let strides = (!is_contiguous(shape, strides)).then(|| strides.clone());
-    Ok(Entry { kind, shape: shape.clone(), strides, range })
+    Ok(Entry { dtype, shape: shape.clone(), strides, range })
 }
 
 #[cfg(test)]

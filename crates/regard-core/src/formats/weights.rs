@@ -3,7 +3,7 @@
 use super::json::Keys;
 use super::tensor::Tensor;
 use super::{safetensors, torch};
-use crate::{Error, Result, bounded};
+use crate::{DType, Error, Result, bounded};
 use regard_kernels::mapped::Mapped;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -15,7 +15,7 @@ pub(super) type Tensors = HashMap<String, Entry>;
 /// Where a tensor is in its file.
 #[derive(Debug)]
 pub(super) struct Entry {
-    pub(super) kind: &'static str,
+    pub(super) dtype: DType,
     pub(super) shape: Vec<usize>,
     /// `None` if the numbers lie end to end.
     pub(super) strides: Option<Vec<usize>>,
@@ -149,14 +149,14 @@ impl Weights {
     /// The tensor of that name.
     pub(crate) fn tensor(&self, name: &str) -> Option<Tensor<'_>> {
         let file = self.file_of(name)?;
-        let Entry { kind, shape, strides, range } = file.tensors.get(name)?;
+        let Entry { dtype, shape, strides, range } = file.tensors.get(name)?;
         let bytes = file.map.bytes().get(range.clone())?;
-        Some(Tensor { kind, shape, strides: strides.as_deref(), bytes })
+        Some(Tensor { dtype: *dtype, shape, strides: strides.as_deref(), bytes })
     }
 
     /// Numbers that the files have at most, each in two bytes or, if they are quantised, in one.
     pub(crate) fn most_numbers(&self) -> usize {
-        if self.kinds().contains_key("I8") { self.bytes() } else { self.bytes() / 2 }
+        if self.dtypes().contains_key(&DType::Int8) { self.bytes() } else { self.bytes() / 2 }
     }
 
     /// Writes the numbers of a tensor to `to`, which has its size; those in 8 bits times their scales.
@@ -180,12 +180,12 @@ impl Weights {
 
     /// The scales of the rows of a tensor, if it is in 8 bits.
     fn scales(&self, name: &str, tensor: Tensor<'_>) -> Result<Option<Vec<f32>>> {
-        if tensor.kind != "I8" {
+        if tensor.dtype != DType::Int8 {
             return Ok(None);
         }
         let rows = tensor.shape.first().copied().unwrap_or(0);
         let scale = format!("{name}{}", safetensors::SCALE);
-        let found = self.tensor(&scale).filter(|scales| scales.shape == [rows] && scales.kind == "F32");
+        let found = self.tensor(&scale).filter(|scales| scales.shape == [rows] && scales.dtype == DType::F32);
         let (Some(found), None) = (found, tensor.strides) else {
             return Err(
                 self.wrong(name, format!("is in 8 bits, but there is no {scale} with {rows} numbers"))
@@ -206,12 +206,12 @@ impl Weights {
     }
 
     /// The number formats of the tensors, and how many numbers each has.
-    pub(crate) fn kinds(&self) -> BTreeMap<&'static str, usize> {
-        let mut kinds = BTreeMap::new();
+    pub(crate) fn dtypes(&self) -> BTreeMap<DType, usize> {
+        let mut dtypes = BTreeMap::new();
         for entry in self.files.iter().flat_map(|file| file.tensors.values()) {
-            *kinds.entry(entry.kind).or_default() += entry.shape.iter().product::<usize>();
+            *dtypes.entry(entry.dtype).or_default() += entry.shape.iter().product::<usize>();
         }
-        kinds
+        dtypes
     }
 }
 

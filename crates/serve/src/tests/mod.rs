@@ -10,7 +10,8 @@ mod translate;
 use super::*;
 use crate::batcher::{Batcher, Engine, Search};
 use axum::body::Body;
-use regard_core::decode::{Precision, SearchOptions};
+use regard_core::DType;
+use regard_core::decode::SearchOptions;
 use regard_core::formats::{Languages as ModelLanguages, Model};
 use regard_core::model::{ModelConfig, Positions, Transformer};
 use regard_core::text::{TextSample, TokenizerPair, TokenizerSettings};
@@ -62,7 +63,7 @@ fn model(source: &str, target: &str, positions: Positions) -> ModelSource {
     let languages = ModelLanguages { source: Some(source.into()), target: Some(target.into()) };
     let generation = Default::default();
     let model = Model { transformer, weights, tokenizers, languages, generation };
-    let translator = Translator::new(vec![model], Precision::F32, Isa::best(), 1).unwrap();
+    let translator = Translator::new(vec![model], DType::F32, Isa::best(), 1).unwrap();
     // Random weights know no end: a limit keeps the tests quick.
     // The pieces that stand for bytes spell control characters, which no translation has.
     let banned = (2..258).collect();

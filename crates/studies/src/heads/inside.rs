@@ -3,7 +3,8 @@
 use super::{KINDS, all_heads, kind_name};
 use crate::small::{Task, Trained};
 use crate::{Column, Report, Setup, Table};
-use regard_core::decode::{Engine, Precision, attention_maps};
+use regard_core::DType;
+use regard_core::decode::{Engine, attention_maps};
 use regard_core::model::{AttentionKind, AttentionMap, HeadPattern, describe_head};
 use regard_core::{Error, Result};
 use regard_plot::{Grid, HeatMap, Matrix};
@@ -70,7 +71,7 @@ pub(super) fn describe(
     let pairs = task.encode(&task.held_out[..sentences.min(task.held_out.len())], setup.threads)?;
     let heads = all_heads(&trained.model);
     let mut hints = vec![Vec::new(); heads.len()];
-    let engine = Engine::new(&trained.model, &trained.weights, Precision::F32, setup.isa);
+    let engine = Engine::new(&trained.model, &trained.weights, DType::F32, setup.isa);
     for (source, target) in &pairs {
         let seen = Seen::new(&engine, task, (source, target))?;
         for (&(kind, layer, head), hints) in heads.iter().zip(&mut hints) {
@@ -143,7 +144,7 @@ pub(super) fn report(
     let (source, target) = builtin::SHOWCASE[0];
     let pair = task.encode(&[(source.to_owned(), target.to_owned())], setup.threads)?;
     for (source_ids, target_ids) in &pair {
-        let engine = Engine::new(&trained.model, &trained.weights, Precision::F32, setup.isa);
+        let engine = Engine::new(&trained.model, &trained.weights, DType::F32, setup.isa);
         let seen = Seen::new(&engine, task, (source_ids, target_ids))?;
         for kind in KINDS {
             let caption = format!("\"{source}\" – \"{target}\" A row is a token that attends.");

@@ -128,7 +128,7 @@ fn sums_are_those_of_one_rank_after_the_other() {
         let squares: f64 = expected.chunks(PIECE).map(|piece| sum_of_squares(isa, piece)).sum();
         let results = on_ranks(ranks, |group| {
             let mut vector = gradient(group.rank(), length);
-            let mut exchange = Exchange::new(group, Wire::F32, length, BUCKET);
+            let mut exchange = Exchange::new(group, DType::F32, length, BUCKET);
             let found = exchange.sum(isa, 2, &mut vector);
             exchange.share(&mut vector);
             (vector, found)
@@ -143,7 +143,7 @@ fn sums_are_those_of_one_rank_after_the_other() {
 #[test]
 fn every_piece_has_one_owner() {
     for (ranks, length) in [(2, 3 * PIECE), (3, 200 * PIECE + 1), (5, PIECE)] {
-        let owners = on_ranks(ranks, |group| Exchange::new(group, Wire::F32, length, BUCKET).owns());
+        let owners = on_ranks(ranks, |group| Exchange::new(group, DType::F32, length, BUCKET).owns());
         for piece in 0..length.div_ceil(PIECE) {
             assert_eq!(owners.iter().filter(|owns| owns[piece]).count(), 1, "piece {piece} of {ranks} ranks");
         }
@@ -155,7 +155,7 @@ fn sixteen_bits_are_rounded_to_even_and_keep_what_is_not_a_number() {
     let rounded = |x: f32| {
         let mut to = [0];
         narrow(&mut to, [x].into_iter());
-        wide(to[0])
+        bf16::to_f32(to[0])
     };
     assert_eq!(rounded(1.0), 1.0);
     assert_eq!(rounded(-0.15625), -0.15625);
@@ -198,7 +198,7 @@ fn ranks_of_one_core_train_as_one_rank_of_all_cores() {
         let alone = run(&mut trainer(ranks));
         let together = on_ranks(ranks, |group| {
             let mut trainer = trainer(1);
-            trainer.join(group, Wire::F32, Overlap::Off).unwrap();
+            trainer.join(group, DType::F32, Overlap::Off).unwrap();
             run(&mut trainer)
         });
         assert!(together.iter().all(|run| *run == alone), "{ranks} ranks");
@@ -225,10 +225,10 @@ fn overlapped_steps_are_the_same_bit_for_bit() {
         (early, reports, trainer.weights().to_vec())
     };
     for (ranks, threads, wire, norm) in [
-        (2, 1, Wire::F32, NormPlace::Post),
-        (2, 2, Wire::Bf16, NormPlace::Pre),
+        (2, 1, DType::F32, NormPlace::Post),
+        (2, 2, DType::Bf16, NormPlace::Pre),
         // More replicas than sentences: some have nothing to do.
-        (3, 5, Wire::F32, NormPlace::Pre),
+        (3, 5, DType::F32, NormPlace::Pre),
     ] {
         let [late, early] = [Overlap::Off, Overlap::On]
             .map(|overlap| on_ranks(ranks, |group| run(group, wire, overlap, norm, threads)));
@@ -244,7 +244,7 @@ fn overlapped_steps_are_the_same_bit_for_bit() {
 fn a_replica_that_fails_leaves_nobody_waiting() {
     let errors = on_ranks(2, |group| {
         let mut trainer = trainer(2);
-        trainer.join(group, Wire::F32, Overlap::On).unwrap();
+        trainer.join(group, DType::F32, Overlap::On).unwrap();
         // A word that the model lacks, for the second replica of each rank.
         let words = [[1, 2], [3, 60], [1, 2], [3, 60]];
         let batch = Batch::new(words.iter().map(|w| (&w[..], &w[..])), 49).unwrap();
@@ -257,7 +257,7 @@ fn a_replica_that_fails_leaves_nobody_waiting() {
 fn ranks_of_different_numbers_of_cores_count_their_replicas() {
     let replicas = on_ranks(2, |group| {
         let mut trainer = trainer(1 + group.rank());
-        trainer.join(group, Wire::F32, Overlap::Off).unwrap();
+        trainer.join(group, DType::F32, Overlap::Off).unwrap();
         (run(&mut trainer).0, trainer.replicas())
     });
     let alone = run(&mut trainer(3)).0;
@@ -273,7 +273,7 @@ fn on_a_narrow_wire_all_ranks_hold_the_same_weights_and_learn_the_same() {
     let alone = run(&mut trainer(2)).0;
     let runs = on_ranks(2, |group| {
         let mut trainer = trainer(1);
-        trainer.join(group, Wire::Bf16, Overlap::Off).unwrap();
+        trainer.join(group, DType::Bf16, Overlap::Off).unwrap();
         run(&mut trainer)
     });
     assert!(runs[0] == runs[1]);
@@ -288,7 +288,7 @@ fn one_rank_that_is_asked_to_stop_tells_all() {
     let stops = on_ranks(3, |group| {
         let asked = group.rank() == 1;
         let mut trainer = trainer(1);
-        trainer.join(group, Wire::F32, Overlap::Off).unwrap();
+        trainer.join(group, DType::F32, Overlap::Off).unwrap();
         if asked {
             trainer.ask_to_stop();
         }

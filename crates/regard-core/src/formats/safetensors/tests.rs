@@ -29,16 +29,16 @@ fn what_is_written_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.safetensors");
     let (a, b) = ([1.0, -2.5, 0.0, 1e-3, 65504.0, f32::MIN_POSITIVE], [0.1f32]);
-    for (precision, tolerance) in [(Precision::F32, 0.0), (Precision::F16, 1e-3), (Precision::Bf16, 8e-3)] {
+    for (dtype, tolerance) in [(DType::F32, 0.0), (DType::F16, 1e-3), (DType::Bf16, 8e-3)] {
         let tensors = [
             Writable { name: "a".into(), shape: vec![3, 2], values: &a, matrix: false },
             Writable { name: "b".into(), shape: vec![1], values: &b, matrix: false },
         ];
-        write(&path, &tensors, precision).unwrap();
+        write(&path, &tensors, dtype).unwrap();
         let read = open(&path).unwrap();
         assert_eq!(read.len(), 2);
         assert_eq!(read.bytes(), fs::read(&path).unwrap().len());
-        assert_eq!(read.kinds().into_iter().collect::<Vec<_>>(), [(precision.code(), 7)]);
+        assert_eq!(read.dtypes().into_iter().collect::<Vec<_>>(), [(dtype, 7)]);
         for (name, shape, want) in [("a", &[3, 2][..], &a[..]), ("b", &[1], &b)] {
             let tensor = read.tensor(name).unwrap();
             assert_eq!(tensor.shape, shape);
@@ -57,17 +57,17 @@ fn what_is_written_is_read() {
 fn damaged_numbers_are_neither_written_nor_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.safetensors");
-    let save = |values: &[f32], precision| {
+    let save = |values: &[f32], dtype| {
         let tensors = [Writable { name: "w".into(), shape: vec![values.len()], values, matrix: false }];
-        write(&path, &tensors, precision).map_err(|e| e.to_string())
+        write(&path, &tensors, dtype).map_err(|e| e.to_string())
     };
-    save(&[1.0, 70000.0], Precision::F32).unwrap();
-    let error = save(&[1.0, 70000.0], Precision::F16).unwrap_err();
+    save(&[1.0, 70000.0], DType::F32).unwrap();
+    let error = save(&[1.0, 70000.0], DType::F16).unwrap_err();
     assert!(error.ends_with("tensor w holds 70000, which is too large for f16; use bf16 or f32"), "{error}");
-    let error = save(&[1.0, f32::NAN], Precision::F32).unwrap_err();
+    let error = save(&[1.0, f32::NAN], DType::F32).unwrap_err();
     assert!(error.ends_with("tensor w holds NaN at 1: a model like this is not saved"), "{error}");
     // The file before is untouched.
-    assert_eq!(open(&path).unwrap().kinds().into_values().sum::<usize>(), 2);
+    assert_eq!(open(&path).unwrap().dtypes().into_values().sum::<usize>(), 2);
 
     let mut bytes = fs::read(&path).unwrap();
     let at = bytes.len() - 4;
@@ -118,7 +118,7 @@ fn a_file_cut_off_anywhere_is_refused() {
         Writable { name: "a".into(), shape: vec![2, 2], values: &values[..4], matrix: false },
         Writable { name: "b".into(), shape: vec![2], values: &values[4..], matrix: false },
     ];
-    write(&path, &tensors, Precision::F16).unwrap();
+    write(&path, &tensors, DType::F16).unwrap();
     let bytes = fs::read(&path).unwrap();
     for length in 0..bytes.len() {
         refusal(&bytes[..length]);
