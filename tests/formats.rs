@@ -218,21 +218,25 @@ fn every_model_of_ours_comes_back_bit_by_bit() {
             |c| (c.positions, c.relative_reach) = (Positions::Relative, 3),
             "positions: Marian has sinusoidal ones, not relative",
         ),
-        ("window", |c| c.window = Some(4), "window: Marian attends to whole sentences"),
-        ("window encoder", |c| c.encoder = EncoderKind::Window, "encoder: Marian's is attention, not window"),
+        (
+            "window",
+            |c| c.encoder = EncoderKind::Attention { window: Some(4) },
+            "window: Marian attends to whole sentences",
+        ),
+        ("window encoder", |c| c.encoder = EncoderKind::WINDOW, "encoder: Marian's is attention, not window"),
         (
             "recurrent",
-            |c| c.encoder = EncoderKind::Recurrent,
+            |c| c.encoder = EncoderKind::RECURRENT,
             "encoder: Marian's is attention, not recurrent",
         ),
         (
             "recurrent forward",
-            |c| (c.encoder, c.encoder_direction) = (EncoderKind::Recurrent, Direction::Forward),
+            |c| c.encoder = EncoderKind::Recurrent { direction: Direction::Forward },
             "encoder: Marian's is attention, not recurrent",
         ),
         (
             "dilated",
-            |c| (c.encoder, c.kernel_width, c.dilated) = (EncoderKind::Convolutional, 5, true),
+            |c| c.encoder = EncoderKind::Convolutional { kernel_width: 5, dilated: true },
             "encoder: Marian's is attention, not convolutional",
         ),
         (
@@ -631,7 +635,8 @@ fn info_tells_what_a_folder_holds() {
         assert!(out.contains(part), "{out} lacks {part}");
     }
     let folder = tempfile::tempdir().unwrap();
-    let model = ours(|c| (c.norm, c.window) = (NormPlace::Pre, Some(3)), joint());
+    let model =
+        ours(|c| (c.norm, c.encoder) = (NormPlace::Pre, EncoderKind::Attention { window: Some(3) }), joint());
     model.save(folder.path(), DType::Bf16).unwrap();
     let name = folder.path().to_str().unwrap();
     let (_, out, _) = regard(&["info", "--model", name]);

@@ -72,8 +72,8 @@ pub(crate) fn small_config(folder: &Path) -> TrainConfig {
         (Some(folder.join("valid.en")), Some(folder.join("valid.fr")));
     (config.model.d_model, config.model.heads, config.model.d_ff) = (16, 2, 16);
     (config.model.encoder_layers, config.model.decoder_layers) = (1, 1);
-    config.tokenizer.size = Some(400);
-    config.batch.max_tokens = 200;
+    config.tokenizer.vocabulary.size = Some(400);
+    config.batch.plan.max_tokens = 200;
     config.schedule = Schedule { kind: ScheduleKind::InverseSqrt, peak: Some(0.01), warmup: 5 };
     config.steps = Some(14);
     config.log_every = 1;
@@ -108,7 +108,7 @@ fn a_resumed_run_is_the_run_that_was_never_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = small_config(folder.path());
     config.optimizer.ema = Some(0.9);
-    config.optimizer.clip = Some(1.0);
+    config.optimizer.step.clip = Some(1.0);
     config.batch.accumulate = 2;
     config.tokenizer.bpe_dropout = 0.1;
     let (whole, parts) = (folder.path().join("whole"), folder.path().join("parts"));
@@ -265,8 +265,8 @@ fn a_foreign_model_is_trained_on_and_stays_what_it_is() {
     let init = foreign(folder.path());
     config.data.init = Some(init.clone());
     config.model = TrainConfig::new(Preset::Tiny).model;
-    config.tokenizer.size = None;
-    config.batch.max_tokens = 1000;
+    config.tokenizer.vocabulary.size = None;
+    config.batch.plan.max_tokens = 1000;
     config.steps = Some(6);
     let out = folder.path().join("out");
     let (outcome, heard) = run(&config, &out, false, 3);
@@ -300,7 +300,7 @@ fn a_model_to_start_from_has_the_shape_and_vocabulary_that_are_asked_for() {
             target: small.data.tgt.clone(),
         },
         &small.filters,
-        &small.tokenizer_settings(),
+        &small.tokenizer.vocabulary,
     )
     .unwrap()
     .source()
@@ -322,11 +322,11 @@ fn a_model_to_start_from_has_the_shape_and_vocabulary_that_are_asked_for() {
         format!("model.norm: \"pre\" {}", has("\"post\""))
     );
     assert_eq!(
-        refusal(&|c| c.tokenizer.size = Some(400)),
+        refusal(&|c| c.tokenizer.vocabulary.size = Some(400)),
         format!("tokenizer.size: a vocabulary of 400 pieces {}", has("a vocabulary of 40 pieces"))
     );
     assert_eq!(
-        refusal(&|c| c.tokenizer.separate = true),
+        refusal(&|c| c.tokenizer.vocabulary.separate = true),
         format!("tokenizer.separate: a vocabulary for each language {}", has("a joint one"))
     );
     let pieces = regard::text::Tokenizer::load(&other).unwrap().size();
@@ -783,7 +783,7 @@ fn the_report_compares_like_with_like() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = small_config(folder.path());
     (config.steps, config.log_every) = (Some(24), 10);
-    config.optimizer.label_smoothing = 0.4;
+    config.optimizer.step.label_smoothing = 0.4;
     config.model.dropout = 0.0;
     config.validation.every = Every::Steps(8);
     let out = folder.path().join("out");
@@ -806,7 +806,7 @@ fn the_report_compares_like_with_like() {
     assert!(page.contains("without label smoothing") && !page.contains("cannot be compared"));
 
     // Without smoothing the two are the same number.
-    config.optimizer.label_smoothing = 0.0;
+    config.optimizer.step.label_smoothing = 0.0;
     let plain = folder.path().join("plain");
     run(&config, &plain, false, u64::MAX).0.unwrap();
     for record in read_log(&plain.join("logs/log.jsonl")).unwrap() {

@@ -79,15 +79,17 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
 /// The kind of encoder, unless it is the paper's.
 fn encoder(config: &ModelConfig) -> String {
     match config.encoder {
-        EncoderKind::Attention => String::new(),
-        EncoderKind::Window => ", encoder attention within a window".into(),
-        EncoderKind::Recurrent => match config.encoder_direction {
-            Direction::Both => ", recurrent encoder of both directions".into(),
-            Direction::Forward => ", recurrent encoder of one direction".into(),
-        },
-        EncoderKind::Convolutional => {
-            let dilated = if config.dilated { "dilated " } else { "" };
-            format!(", {dilated}convolutional encoder over {} tokens", config.kernel_width)
+        EncoderKind::Attention { .. } => String::new(),
+        EncoderKind::Window { .. } => ", encoder attention within a window".into(),
+        EncoderKind::Recurrent { direction: Direction::Both } => {
+            ", recurrent encoder of both directions".into()
+        }
+        EncoderKind::Recurrent { direction: Direction::Forward } => {
+            ", recurrent encoder of one direction".into()
+        }
+        EncoderKind::Convolutional { kernel_width, dilated } => {
+            let dilated = if dilated { "dilated " } else { "" };
+            format!(", {dilated}convolutional encoder over {kernel_width} tokens")
         }
     }
 }

@@ -117,8 +117,8 @@ fn settings(arguments: &Arguments, [src, tgt]: [PathBuf; 2]) -> TrainConfig {
     config.log_every = 100;
     config.model.dropout = 0.1;
     (config.model.encoder_layers, config.model.decoder_layers) = (2, 2);
-    config.tokenizer.size = Some(1200);
-    config.batch.max_tokens = 1024;
+    config.tokenizer.vocabulary.size = Some(1200);
+    config.batch.plan.max_tokens = 1024;
     config.schedule =
         Schedule { kind: ScheduleKind::Linear, peak: Some(0.003), warmup: (arguments.steps / 8).max(1) };
     config.validation.every = Every::Steps(arguments.steps.div_ceil(3).max(1));

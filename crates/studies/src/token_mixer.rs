@@ -47,17 +47,13 @@ impl TokenMixer {
 
     /// Makes it the model's; a window reaches `reach` tokens to each side.
     pub(crate) fn apply(self, config: &mut ModelConfig, reach: usize) {
-        (config.encoder, config.window, config.dilated) = (EncoderKind::Attention, None, false);
-        (config.kernel_width, config.encoder_direction) = (WIDTH, Direction::Both);
-        match self {
-            TokenMixer::Attention => {}
-            TokenMixer::Window => (config.encoder, config.window) = (EncoderKind::Window, Some(reach)),
-            TokenMixer::BothDirections => config.encoder = EncoderKind::Recurrent,
-            TokenMixer::Recurrent => {
-                (config.encoder, config.encoder_direction) = (EncoderKind::Recurrent, Direction::Forward);
-            }
-            TokenMixer::Convolution => config.encoder = EncoderKind::Convolutional,
-            TokenMixer::Dilated => (config.encoder, config.dilated) = (EncoderKind::Convolutional, true),
-        }
+        config.encoder = match self {
+            TokenMixer::Attention => EncoderKind::default(),
+            TokenMixer::Window => EncoderKind::Window { window: reach },
+            TokenMixer::BothDirections => EncoderKind::RECURRENT,
+            TokenMixer::Recurrent => EncoderKind::Recurrent { direction: Direction::Forward },
+            TokenMixer::Convolution => EncoderKind::Convolutional { kernel_width: WIDTH, dilated: false },
+            TokenMixer::Dilated => EncoderKind::Convolutional { kernel_width: WIDTH, dilated: true },
+        };
     }
 }

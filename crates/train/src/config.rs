@@ -11,8 +11,8 @@ use super::{Overlap, StepSettings};
 use crate::batches::BatchSettings;
 use crate::corpus::Filters;
 use crate::precision::{TRAINABLE, auto};
-use regard_core::model::{ModelConfig, Preset};
-use regard_core::text::{Segmentation, TokenizerSettings};
+use regard_core::model::{EncoderKind, ModelConfig, Preset};
+use regard_core::text::TokenizerSettings;
 use regard_core::{DType, Error, Result};
 
 /// The settings of a training run.
@@ -80,14 +80,10 @@ pub struct DataConfig {
 
 /// The vocabulary.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct TokenizerConfig {
-    /// bpe or unigram.
-    pub segmentation: Segmentation,
-    /// Pieces; chosen from the corpus if not given.
-    pub size: Option<usize>,
-    /// A vocabulary for each language in place of a joint one.
-    pub separate: bool,
+    /// What kind of vocabulary a new one is.
+    #[serde(flatten)]
+    pub vocabulary: TokenizerSettings,
     /// An existing `tokenizer.json` in place of a new one; joint.
     pub file: Option<PathBuf>,
     /// BPE-dropout: each merge is left out with this probability, in training only.
@@ -96,33 +92,20 @@ pub struct TokenizerConfig {
 
 /// The batches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct BatchConfig {
-    /// Target tokens at most, `</s>` included.
-    pub max_tokens: usize,
-    /// Pairs that are sorted by length together.
-    pub pool: usize,
+    /// Which pairs go together.
+    #[serde(flatten)]
+    pub plan: BatchSettings,
     /// Batches whose gradients are summed to one step.
     pub accumulate: usize,
 }
 
 /// Adam, and what is done to loss and gradient.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct OptimizerConfig {
-    /// β₁.
-    pub beta1: f32,
-    /// β₂.
-    pub beta2: f32,
-    /// ε.
-    pub epsilon: f32,
-    /// Longer gradients are scaled down to this length.
-    pub clip: Option<f32>,
-    /// ε of the label smoothing.
-    pub label_smoothing: f32,
-    /// R-Drop: every pair goes through the model twice with different dropout, and this times the divergence of the two is added
-    /// to the loss; 5 is usual. A step then takes twice the time.
-    pub r_drop: Option<f32>,
+    /// Loss, clipping and Adam.
+    #[serde(flatten)]
+    pub step: StepSettings,
     /// The format of gradients and weights between the ranks of an MPI job: f32 or bf16.
     pub wire: DType,
     /// Whether these leave while the backward pass still runs: auto (the faster way, found by trying), on or off. The training is the
@@ -265,14 +248,9 @@ impl TrainConfig {
             tokenizer: TokenizerConfig::default(),
             filters: Filters::default(),
             // Six batches of 4,096 tokens are the paper's 25,000, in a sixth of the memory.
-            batch: BatchConfig { max_tokens: 4096, pool: 100_000, accumulate: if tiny { 1 } else { 6 } },
+            batch: BatchConfig { plan: BatchSettings::default(), accumulate: if tiny { 1 } else { 6 } },
             optimizer: OptimizerConfig {
-                beta1: 0.9,
-                beta2: 0.98,
-                epsilon: 1e-9,
-                clip: None,
-                label_smoothing: 0.1,
-                r_drop: None,
+                step: StepSettings::default(),
                 wire: DType::F32,
                 overlap: Overlap::Auto,
                 ema: None,
@@ -320,7 +298,7 @@ impl TrainConfig {
             .map_err(|e| in_section("model", e))?;
         self.filters.check().map_err(|e| in_section("filters", e))?;
         self.schedule.check()?;
-        self.batches().check().map_err(|e| in_section("batch", e))?;
+        self.batch.plan.check().map_err(|e| in_section("batch", e))?;
         self.validation.every.check("validation.every")?;
         self.checkpoints.every.check("checkpoints.every")?;
         self.check_dtypes()?;
@@ -338,13 +316,17 @@ impl TrainConfig {
             return Err(Error::config(*field, "0 is too few, at least 1 is needed"));
         }
         let model = &self.model;
+        let kernel_width = match model.encoder {
+            EncoderKind::Convolutional { kernel_width, .. } => Some(kernel_width),
+            _ => None,
+        };
         let most = [
             ("threads", self.threads.map(|n| n as u64), 1024),
             ("steps", self.steps, LONG),
             ("epochs", self.epochs, LONG),
             ("log_every", Some(self.log_every), LONG),
             ("schedule.warmup", Some(self.schedule.warmup), LONG),
-            ("batch.max_tokens", Some(self.batch.max_tokens as u64), 100_000_000),
+            ("batch.max_tokens", Some(self.batch.plan.max_tokens as u64), 100_000_000),
             ("batch.accumulate", Some(self.batch.accumulate as u64), 1_000_000),
             ("validation.beam", Some(self.validation.beam as u64), 1000),
             ("validation.samples", Some(self.validation.samples as u64), 1_000_000),
@@ -358,9 +340,9 @@ impl TrainConfig {
             ("model.decoder_heads", model.decoder_heads.map(|n| n as u64), 1 << 10),
             ("model.encoder_layers", Some(model.encoder_layers as u64), 1000),
             ("model.decoder_layers", Some(model.decoder_layers as u64), 1000),
+            ("model.kernel_width", kernel_width.map(|n| n as u64), 1 << 10),
             ("model.max_positions", Some(model.max_positions as u64), 1 << 20),
             ("model.relative_reach", Some(model.relative_reach as u64), 1 << 16),
-            ("model.kernel_width", Some(model.kernel_width as u64), 1 << 10),
         ];
         for (field, value, most) in most {
             if let Some(value) = value.filter(|&value| value > most) {
@@ -375,9 +357,9 @@ impl TrainConfig {
         }
         let positive = [
             ("minutes", self.minutes),
-            ("optimizer.epsilon", Some(f64::from(self.optimizer.epsilon))),
-            ("optimizer.clip", self.optimizer.clip.map(f64::from)),
-            ("optimizer.r_drop", self.optimizer.r_drop.map(f64::from)),
+            ("optimizer.epsilon", Some(f64::from(self.optimizer.step.epsilon))),
+            ("optimizer.clip", self.optimizer.step.clip.map(f64::from)),
+            ("optimizer.r_drop", self.optimizer.step.r_drop.map(f64::from)),
         ];
         for (field, value) in positive {
             if let Some(value) = value.filter(|v| !(*v > 0.0 && v.is_finite())) {
@@ -385,9 +367,9 @@ impl TrainConfig {
             }
         }
         let rates = [
-            ("optimizer.beta1", self.optimizer.beta1),
-            ("optimizer.beta2", self.optimizer.beta2),
-            ("optimizer.label_smoothing", self.optimizer.label_smoothing),
+            ("optimizer.beta1", self.optimizer.step.beta1),
+            ("optimizer.beta2", self.optimizer.step.beta2),
+            ("optimizer.label_smoothing", self.optimizer.step.label_smoothing),
             ("optimizer.ema", self.optimizer.ema.unwrap_or(0.0)),
             ("tokenizer.bpe_dropout", self.tokenizer.bpe_dropout),
         ];
@@ -443,23 +425,6 @@ impl TrainConfig {
         }
         Ok(())
     }
-
-    /// How batches are planned.
-    pub fn batches(&self) -> BatchSettings {
-        BatchSettings { max_tokens: self.batch.max_tokens, pool: self.batch.pool }
-    }
-
-    /// How a tokenizer is trained.
-    pub fn tokenizer_settings(&self) -> TokenizerSettings {
-        let TokenizerConfig { segmentation, size, separate, .. } = self.tokenizer;
-        TokenizerSettings { segmentation, size, separate }
-    }
-
-    /// The settings of a step.
-    pub fn step_settings(&self) -> StepSettings {
-        let OptimizerConfig { beta1, beta2, epsilon, clip, label_smoothing, r_drop, .. } = self.optimizer;
-        StepSettings { label_smoothing, betas: (beta1, beta2), epsilon, clip, r_drop }
-    }
 }
 
 /// Steps or passes beyond what any run takes.
@@ -484,11 +449,11 @@ mod tests {
         for preset in Preset::ALL {
             let config = TrainConfig::new(preset);
             config.check().unwrap();
-            assert_eq!(config.step_settings(), StepSettings::default());
+            assert_eq!(config.optimizer.step, StepSettings::default());
         }
         let tiny = TrainConfig::new(Preset::Tiny);
         assert_eq!((tiny.model.dropout, tiny.model.attention_dropout, tiny.steps), (0.3, 0.0, Some(5000)));
-        assert_eq!((tiny.batch.max_tokens, tiny.checkpoints.average), (4096, 10));
+        assert_eq!((tiny.batch.plan.max_tokens, tiny.checkpoints.average), (4096, 10));
         assert_eq!(TrainConfig::new(Preset::Big).model.dropout, 0.3);
     }
 
@@ -501,8 +466,8 @@ mod tests {
         };
         assert!(refusal(|c| c.model.heads = 3).starts_with("model.heads: 3 does not divide"));
         assert_eq!(refusal(|c| c.steps = Some(0)), "steps: 0 is too few, at least 1 is needed");
-        assert!(refusal(|c| c.batch.max_tokens = 0).starts_with("batch.max_tokens: 0 makes no batch"));
-        assert!(refusal(|c| c.optimizer.beta2 = 1.0).starts_with("optimizer.beta2: 1 is not a rate"));
+        assert!(refusal(|c| c.batch.plan.max_tokens = 0).starts_with("batch.max_tokens: 0 makes no batch"));
+        assert!(refusal(|c| c.optimizer.step.beta2 = 1.0).starts_with("optimizer.beta2: 1 is not a rate"));
         assert!(refusal(|c| c.minutes = Some(f64::NAN)).starts_with("minutes: NaN"));
         assert_eq!(
             refusal(|c| c.threads = Some(99_999_999)),

@@ -174,7 +174,7 @@ impl Data {
             (None, Some(file)) => TokenizerPair::joint(Tokenizer::load(file)?),
             (None, None) => {
                 progress.message("training the tokenizer");
-                train_tokenizers(&inputs, &config.filters, &config.tokenizer_settings())?
+                train_tokenizers(&inputs, &config.filters, &config.tokenizer.vocabulary)?
             }
         };
         if tokenizers.is_joint() {
@@ -435,10 +435,10 @@ fn check_init(config: &TrainConfig, model: &Model, folder: &Path) -> Result<()> 
             return refuse("tokenizer.file", wanted, format!("another tokenizer ({} pieces)", source.size()));
         }
     }
-    if let Some(size) = config.tokenizer.size.filter(|&size| size != source.size()) {
+    if let Some(size) = config.tokenizer.vocabulary.size.filter(|&size| size != source.size()) {
         return refuse("tokenizer.size", pieces(size), pieces(source.size()));
     }
-    if config.tokenizer.separate && model.tokenizers.is_joint() {
+    if config.tokenizer.vocabulary.separate && model.tokenizers.is_joint() {
         return refuse("tokenizer.separate", "a vocabulary for each language".into(), "a joint one".into());
     }
     Ok(())

@@ -124,7 +124,7 @@ impl Run<'_> {
         self.state.pace.restart(now, step);
         while !self.is_over() {
             let epoch = self.state.epoch;
-            let plan = plan_epoch(&self.data.lengths, &self.config.batches(), self.config.seed, epoch);
+            let plan = plan_epoch(&self.data.lengths, &self.config.batch.plan, self.config.seed, epoch);
             while self.state.epoch == epoch && !self.is_over() {
                 if self.asked_to_stop || self.stop.load(Ordering::Relaxed) {
                     return self.interrupted();
@@ -140,7 +140,7 @@ impl Run<'_> {
     /// A recipe's warm-up is for its own number of steps; in a much shorter run the rate would never be what it should.
     fn note_long_warmup(&mut self) {
         let tokens: u64 = self.data.lengths.iter().map(|l| u64::from(l.1)).sum();
-        let a_step = (self.config.batch.max_tokens * self.config.batch.accumulate).max(1) as u64;
+        let a_step = (self.config.batch.plan.max_tokens * self.config.batch.accumulate).max(1) as u64;
         let by_epochs = self.config.epochs.map(|e| e.saturating_mul(tokens.div_ceil(a_step)));
         let warmup = self.config.schedule.warmup;
         if self.config.minutes.is_none()

@@ -51,7 +51,9 @@ impl TrainConfig {
             config.put_written(&written, path)?;
         }
         config.preset = preset;
-        for set in sets {
+        // The kind of encoder says which of its settings there may be.
+        let is_kind = |set: &&String| set.split('=').next().is_some_and(|key| is_kind(key.trim()));
+        for set in sets.iter().filter(is_kind).chain(sets.iter().filter(|set| !is_kind(set))) {
             config.set(set)?;
         }
         Ok(config)
@@ -163,7 +165,8 @@ impl TrainConfig {
             return Err(Error::config(section, "a table of settings is expected"));
         };
         let keys = self.keys();
-        for (name, value) in values {
+        let kinds = values.iter().filter(|(name, _)| is_kind(name));
+        for (name, value) in kinds.chain(values.iter().filter(|(name, _)| !is_kind(name))) {
             let key = if section.is_empty() { name.clone() } else { format!("{section}.{name}") };
             let is_section = section.is_empty() && keys.iter().any(|k| k.starts_with(&format!("{name}.")));
             if is_section {
@@ -219,6 +222,11 @@ impl TrainConfig {
         }
         text
     }
+}
+
+/// Whether a key names the kind of a part whose settings depend on it; those are put in place first.
+fn is_kind(key: &str) -> bool {
+    matches!(key, "encoder" | "model.encoder")
 }
 
 /// A value as TOML writes it.
@@ -320,7 +328,7 @@ mod tests {
             config.set(set).unwrap_or_else(|e| panic!("{set}: {e}"));
         }
         assert_eq!((config.model.dropout, config.schedule.peak, config.model.heads), (0.2, Some(0.001), 8));
-        assert_eq!((config.steps, config.epochs, config.optimizer.clip), (None, Some(3), Some(1.0)));
+        assert_eq!((config.steps, config.epochs, config.optimizer.step.clip), (None, Some(3), Some(1.0)));
         assert_eq!(config.validation.every, Every::Epochs(1));
         assert_eq!(config.data.src.len(), 2);
         assert_eq!(config.data.source_lang.as_deref(), Some("en"));

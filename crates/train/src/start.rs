@@ -195,7 +195,7 @@ pub(super) fn lead_by(
         choice.products.name()
     ));
     let seed = dropout_seed(&config);
-    let mut trainer = Trainer::new(transformer, weights, config.step_settings(), isa, threads, seed)?
+    let mut trainer = Trainer::new(transformer, weights, config.optimizer.step, isa, threads, seed)?
         .with_products(choice.products);
     let (mut store, found) = Store::open(&folder.checkpoints, length, &mut |text| progress.message(text))?;
     let mut ema = config.optimizer.ema.map(|_| trainer.weights().to_vec());

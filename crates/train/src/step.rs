@@ -11,6 +11,7 @@ use regard_core::batch::Batch;
 use regard_core::model::Transformer;
 use regard_core::{DType, Error, Result};
 use regard_kernels::{Adam, Isa, Key, Products, Timer, adam_step, add, sum_of_squares};
+use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
@@ -22,12 +23,14 @@ const MOST_REPLICAS: usize = 8;
 pub(super) const PIECE: usize = 1 << 15;
 
 /// The settings of a step that do not change from step to step.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepSettings {
     /// ε of the label smoothing; 0.1 in the paper.
     pub label_smoothing: f32,
-    /// Adam's β₁ and β₂; 0.9 and 0.98 in the paper.
-    pub betas: (f32, f32),
+    /// Adam's β₁; 0.9 in the paper.
+    pub beta1: f32,
+    /// Adam's β₂; 0.98 in the paper.
+    pub beta2: f32,
     /// Adam's ε; 1e-9 in the paper.
     pub epsilon: f32,
     /// The longest gradient; longer ones are scaled down to it. None in the paper.
@@ -39,7 +42,14 @@ pub struct StepSettings {
 
 impl Default for StepSettings {
     fn default() -> Self {
-        StepSettings { label_smoothing: 0.1, betas: (0.9, 0.98), epsilon: 1e-9, clip: None, r_drop: None }
+        StepSettings {
+            label_smoothing: 0.1,
+            beta1: 0.9,
+            beta2: 0.98,
+            epsilon: 1e-9,
+            clip: None,
+            r_drop: None,
+        }
     }
 }
 
@@ -496,8 +506,8 @@ impl Trainer {
 
     /// Adam, on the part of the weights that this rank owns; the other parts come from their owners.
     fn update(&mut self, rate: f32, gradient_scale: f32) {
-        let StepSettings { betas, epsilon, .. } = self.settings;
-        let adam = Adam { rate, betas, epsilon, step: self.step, gradient_scale };
+        let StepSettings { beta1, beta2, epsilon, .. } = self.settings;
+        let adam = Adam { rate, betas: (beta1, beta2), epsilon, step: self.step, gradient_scale };
         let (isa, threads) = (self.isa, self.replicas.len());
         self.exchange.before_update(&self.weights);
         let work = self

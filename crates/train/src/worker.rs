@@ -130,7 +130,7 @@ pub fn run_worker(
     let weights = vec![0.0; transformer.parameters().len()];
     let seed = dropout_seed(&config);
     let products = choose_dtype(config.precision, isa)?.products;
-    let mut trainer = Trainer::new(transformer, weights, config.step_settings(), isa, threads, seed)?
+    let mut trainer = Trainer::new(transformer, weights, config.optimizer.step, isa, threads, seed)?
         .with_products(products);
     trainer.join(group, config.optimizer.wire, config.optimizer.overlap)?;
     run_commands(&mut trainer, &config, &data, stop)
@@ -156,7 +156,7 @@ fn run_commands(trainer: &mut Trainer, config: &TrainConfig, data: &Data, stop: 
         match Command::receive(&*group)? {
             Command::Step { epoch, position, batches, rate_bits } => {
                 if planned != Some(epoch) {
-                    plan = plan_epoch(&data.lengths, &config.batches(), config.seed, epoch);
+                    plan = plan_epoch(&data.lengths, &config.batch.plan, config.seed, epoch);
                     planned = Some(epoch);
                 }
                 let pairs = plan.iter().skip(position as usize).take(batches);

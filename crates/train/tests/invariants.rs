@@ -39,7 +39,8 @@ pub(crate) fn variants() -> Vec<(String, ModelConfig)> {
             {
                 for combine in [Combine::Add, Combine::Concatenate] {
                     for window in [None, Some(2)] {
-                        let config = ModelConfig { norm, tying, positions, combine, window, ..small() };
+                        let encoder = EncoderKind::Attention { window };
+                        let config = ModelConfig { norm, tying, positions, combine, encoder, ..small() };
                         if config.validate().is_ok() {
                             all.push((
                                 format!("{norm:?} {tying:?} {positions:?} {combine:?} {window:?}"),
@@ -73,14 +74,14 @@ pub(crate) fn variants() -> Vec<(String, ModelConfig)> {
 /// Every kind of encoder but the paper's.
 pub(crate) fn encoders() -> [(&'static str, ModelConfig); 6] {
     let of = |encoder| ModelConfig { encoder, ..small() };
-    let (recurrent, convolutional) = (of(EncoderKind::Recurrent), of(EncoderKind::Convolutional));
+    let convolutional = |kernel_width, dilated| of(EncoderKind::Convolutional { kernel_width, dilated });
     [
-        ("window", ModelConfig { window: Some(2), ..of(EncoderKind::Window) }),
-        ("recurrent, both directions", recurrent.clone()),
-        ("recurrent", ModelConfig { encoder_direction: Direction::Forward, ..recurrent }),
-        ("convolutional", convolutional.clone()),
-        ("wide", ModelConfig { kernel_width: 5, ..convolutional.clone() }),
-        ("dilated", ModelConfig { dilated: true, ..convolutional }),
+        ("window", of(EncoderKind::Window { window: 2 })),
+        ("recurrent, both directions", of(EncoderKind::RECURRENT)),
+        ("recurrent", of(EncoderKind::Recurrent { direction: Direction::Forward })),
+        ("convolutional", convolutional(3, false)),
+        ("wide", convolutional(5, false)),
+        ("dilated", convolutional(3, true)),
     ]
 }
 

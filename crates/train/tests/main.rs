@@ -4,6 +4,7 @@ mod bf16;
 mod gradients;
 mod invariants;
 mod search;
+mod settings;
 mod transformer;
 
 #[global_allocator]

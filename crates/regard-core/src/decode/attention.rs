@@ -71,7 +71,7 @@ fn by_head(heads: usize, columns: usize, weights: &[f32], seen: &[Range<usize>])
 mod tests {
     use super::*;
     use crate::DType;
-    use crate::model::{ModelConfig, Positions, Transformer};
+    use crate::model::{EncoderKind, ModelConfig, Positions, Transformer};
     use regard_kernels::Isa;
 
     fn engine(positions: Positions, window: Option<usize>) -> Engine {
@@ -84,7 +84,7 @@ mod tests {
             source_vocabulary: 23,
             target_vocabulary: 23,
             positions,
-            window,
+            encoder: EncoderKind::Attention { window },
             ..ModelConfig::default()
         };
         let model = Transformer::new(config).unwrap();

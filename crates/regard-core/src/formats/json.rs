@@ -56,11 +56,23 @@ impl Keys {
 
     /// The object as a structure; a key that does not fit is named.
     pub(super) fn all<T: DeserializeOwned>(&self) -> Result<T> {
-        for (key, value) in &self.map {
-            let alone = Map::from_iter([(key.clone(), value.clone())]);
-            serde_json::from_value::<T>(alone.into()).map_err(|e| self.wrong(key, e))?;
-        }
-        serde_json::from_value(self.map.clone().into()).map_err(|e| Error::file(&self.path, e.to_string()))
+        let read = |map: Map<String, Value>| serde_json::from_value::<T>(map.into());
+        read(self.map.clone()).map_err(|error| {
+            // The key without which all others can be read; if several are wrong, the first that cannot be read alone.
+            let others = |key: &&String| {
+                let mut others = self.map.clone();
+                others.remove(key.as_str());
+                read(others).is_ok()
+            };
+            let alone =
+                |key: &&String| read(Map::from_iter([((*key).clone(), self.map[*key].clone())])).is_err();
+            let found = self.map.keys().find(others).or_else(|| self.map.keys().find(alone));
+            let message = error.to_string();
+            match found.filter(|key| !message.starts_with(&format!("{key}: "))) {
+                Some(key) => self.wrong(key, message),
+                None => Error::file(&self.path, message),
+            }
+        })
     }
 
     /// The object under `key`; its own keys are named after it.

@@ -40,10 +40,13 @@ pub(super) fn why_not(config: &ModelConfig) -> Vec<String> {
     );
     unless(config.combine == Combine::Add, "combine: Marian adds positions".into());
     unless(
-        config.encoder == EncoderKind::Attention,
+        matches!(config.encoder, EncoderKind::Attention { .. }),
         format!("encoder: Marian's is attention, not {}", config.encoder.name()),
     );
-    unless(config.window.is_none(), "window: Marian attends to whole sentences".into());
+    unless(
+        !matches!(config.encoder, EncoderKind::Attention { window: Some(_) }),
+        "window: Marian attends to whole sentences".into(),
+    );
     let sides = [Side::Source, Side::Target].map(|side| config.head_shape(side));
     for (field, width) in [("d_k", config.d_k), ("d_v", config.d_v)] {
         unless(

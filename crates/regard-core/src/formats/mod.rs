@@ -87,6 +87,7 @@ pub struct Description {
     /// Why the Marian format cannot express it; empty if it can.
     pub why_not_marian: Vec<String>,
     /// The format in which most of the weights are stored.
+    #[serde(rename = "precision")]
     pub dtype: DType,
     /// The size of the file of weights.
     pub weight_bytes: u64,
@@ -293,9 +294,9 @@ fn check_sizes(config: &ModelConfig, file: &Weights) -> Result<()> {
     };
     let joined = if config.combine == Combine::Concatenate { 2 * d * d } else { 0 };
     let mixing = match config.encoder {
-        EncoderKind::Attention | EncoderKind::Window => 0,
-        EncoderKind::Recurrent => 3 * d * d,
-        EncoderKind::Convolutional => config.kernel_width as u128 * d * d,
+        EncoderKind::Attention { .. } | EncoderKind::Window { .. } => 0,
+        EncoderKind::Recurrent { .. } => 3 * d * d,
+        EncoderKind::Convolutional { kernel_width, .. } => kernel_width as u128 * d * d,
     };
     let rows = heads.iter().flat_map(|heads| [heads.keys(), heads.values()]);
     let rows = rows.chain(sides.map(|side| config.feed_forward_width(side)));

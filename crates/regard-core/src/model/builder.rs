@@ -1,6 +1,7 @@
 //! The layers of a configuration, and where their parameters lie.
 
-use super::config::{Combine, Direction, EncoderKind, ModelConfig, Positions};
+use super::config::{Combine, ModelConfig, Positions};
+use super::encoder_kind::{Direction, EncoderKind};
 use super::layers::{
     ConvolutionLayer, CrossAttentionLayer, EmbeddingLayer, FeedForwardLayer, HeadShape, LinearLayer,
     NormLayer, RecurrentLayer, RelativePositions, SelfAttentionLayer, Side, TokenMixer,
@@ -85,21 +86,24 @@ impl<'a> Builder<'a> {
     pub(super) fn token_mixer(&mut self, layer: usize) -> TokenMixer {
         let name = |kind: &str| format!("encoder.layers.{layer}.{kind}");
         match self.config.encoder {
-            EncoderKind::Attention | EncoderKind::Window => {
-                let mask = Mask { causal: false, window: self.config.encoder_window() };
+            EncoderKind::Attention { .. } | EncoderKind::Window { .. } => {
+                let mask = Mask { causal: false, window: self.config.encoder.window() };
                 TokenMixer::Attention(self.self_attention(&name("self_attn"), layer, mask))
             }
-            EncoderKind::Recurrent => TokenMixer::Recurrent(self.recurrent(&name("recurrent"))),
-            EncoderKind::Convolutional => {
-                TokenMixer::Convolution(self.convolution(&name("convolution"), self.config.dilation(layer)))
+            EncoderKind::Recurrent { direction } => {
+                TokenMixer::Recurrent(self.recurrent(&name("recurrent"), direction))
+            }
+            EncoderKind::Convolutional { kernel_width, .. } => {
+                let dilation = self.config.dilation(layer);
+                TokenMixer::Convolution(self.convolution(&name("convolution"), kernel_width, dilation))
             }
         }
     }
 
     /// Gates begin as matrices of their own, so that the state neither fades nor grows in the first steps.
-    fn recurrent(&mut self, name: &str) -> RecurrentLayer {
+    fn recurrent(&mut self, name: &str, direction: Direction) -> RecurrentLayer {
         let d = self.config.d_model;
-        let both = self.config.encoder_direction == Direction::Both;
+        let both = direction == Direction::Both;
         let (directions, h) = if both { (2, d / 2) } else { (1, d) };
         RecurrentLayer {
             input: self.linear_like(&format!("{name}.input"), directions * 3 * h, d, h),
@@ -110,8 +114,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn convolution(&mut self, name: &str, dilation: usize) -> ConvolutionLayer {
-        let (d, width) = (self.config.d_model, self.config.kernel_width);
+    fn convolution(&mut self, name: &str, width: usize, dilation: usize) -> ConvolutionLayer {
+        let d = self.config.d_model;
         ConvolutionLayer {
             width,
             dilation,

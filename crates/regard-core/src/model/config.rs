@@ -1,5 +1,6 @@
 //! What a model looks like, field by field.
 
+use super::encoder_kind::{Direction, EncoderKind};
 use super::layers::{HeadShape, Side};
 use crate::{Error, Result};
 use regard_kernels::Activation;
@@ -40,44 +41,6 @@ pub enum Combine {
     Add,
     /// Put beside it and projected back to `d_model` by a learned matrix, so that the embeddings can still be tied.
     Concatenate,
-}
-
-/// How the tokens of the source get to know each other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum EncoderKind {
-    /// Self-attention, the paper's: `y_t = f(x_t, X, X)`.
-    #[default]
-    Attention,
-    /// Self-attention within a window; the decoder's is not restricted.
-    Window,
-    /// A gated recurrent unit: `y_t = f(y_{t-1}, x_t)`.
-    Recurrent,
-    /// A convolution over neighbouring tokens: `y_t = f(x_{t-1}, x_t, x_{t+1})`.
-    Convolutional,
-}
-
-impl EncoderKind {
-    /// Its name in settings.
-    pub fn name(self) -> &'static str {
-        match self {
-            EncoderKind::Attention => "attention",
-            EncoderKind::Window => "window",
-            EncoderKind::Recurrent => "recurrent",
-            EncoderKind::Convolutional => "convolutional",
-        }
-    }
-}
-
-/// Which way a recurrent encoder reads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Direction {
-    /// From the beginning and from the end, each with half of the width.
-    #[default]
-    Both,
-    /// From the beginning alone.
-    Forward,
 }
 
 /// Which of the three vocabulary matrices (source, target, output) are one.
@@ -158,17 +121,9 @@ pub struct ModelConfig {
     pub max_positions: usize,
     /// The longest distance that relative positions tell apart.
     pub relative_reach: usize,
-    /// Self-attention reaches only this many tokens to each side; all of them if not given. With `encoder = window` it is the
-    /// encoder's reach alone, 4 if not given.
-    pub window: Option<usize>,
-    /// What mixes the tokens in the encoder's layers.
+    /// What mixes the tokens in the encoder's layers, with the settings of that kind.
+    #[serde(flatten)]
     pub encoder: EncoderKind,
-    /// Which way a recurrent encoder reads.
-    pub encoder_direction: Direction,
-    /// Tokens that a convolutional encoder sees at once, its own in their middle.
-    pub kernel_width: usize,
-    /// Whether a convolutional encoder's tokens lie 1, k, k², … apart, more from layer to layer, so that log_k n layers reach all.
-    pub dilated: bool,
 }
 
 impl Default for ModelConfig {
@@ -197,11 +152,7 @@ impl Default for ModelConfig {
             combine: Combine::Add,
             max_positions: 512,
             relative_reach: 16,
-            window: None,
-            encoder: EncoderKind::Attention,
-            encoder_direction: Direction::Both,
-            kernel_width: KERNEL_WIDTH,
-            dilated: false,
+            encoder: EncoderKind::default(),
         }
     }
 }
@@ -292,23 +243,17 @@ impl ModelConfig {
         if self.scale_embeddings { (self.d_model as f32).sqrt() } else { 1.0 }
     }
 
-    /// How far the encoder's self-attention reaches, if that is restricted.
-    pub(crate) fn encoder_window(&self) -> Option<usize> {
-        match self.encoder {
-            EncoderKind::Window => Some(self.window.unwrap_or(WINDOW)),
-            _ => self.window,
-        }
-    }
-
-    /// How far the decoder's reaches.
+    /// How far the decoder's self-attention reaches, if that is restricted.
     pub(crate) fn decoder_window(&self) -> Option<usize> {
-        self.window.filter(|_| self.encoder != EncoderKind::Window)
+        match self.encoder {
+            EncoderKind::Attention { window } => window,
+            _ => None,
+        }
     }
 
     /// How far apart the tokens are that layer `layer` of a convolutional encoder sees at once.
     pub(crate) fn dilation(&self, layer: usize) -> usize {
-        let times = if self.dilated { u32::try_from(layer).unwrap_or(u32::MAX) } else { 0 };
-        self.kernel_width.saturating_pow(times).min(MOST)
+        self.encoder.dilation(layer, MOST)
     }
 
     /// Refuses what makes no sense, by the name of the field.
@@ -328,8 +273,7 @@ impl ModelConfig {
             ("decoder_layers", self.decoder_layers, 1),
             ("max_positions", self.max_positions, 1),
             ("relative_reach", self.relative_reach, 1),
-            ("window", self.window.unwrap_or(1), 1),
-            ("kernel_width", self.kernel_width, 3),
+            ("window", self.encoder.window().unwrap_or(1), 1),
         ] {
             if value < least {
                 return refuse(field, format!("{value} is too few, at least {least} is needed"));
@@ -388,45 +332,35 @@ impl ModelConfig {
         self.validate_encoder()
     }
 
-    /// Refuses settings that the kind of encoder has no use for.
+    /// Refuses what does not go with the kind of encoder.
     fn validate_encoder(&self) -> Result<()> {
         let refuse = |field: &str, message: String| Err(Error::config(field, message));
         let kind = self.encoder.name();
-        let attends = matches!(self.encoder, EncoderKind::Attention | EncoderKind::Window);
-        if !attends && self.positions == Positions::Relative {
+        if !self.encoder.attends() && self.positions == Positions::Relative {
             let message = format!(
                 "relative ones belong to self-attention, which a {kind} encoder has not; use sinusoidal, learned or none"
             );
             return refuse("positions", message);
         }
-        if let Some(window) = self.window.filter(|_| !attends) {
-            let message = format!(
-                "{window} restricts self-attention, which a {kind} encoder has not; use encoder = window or attention"
-            );
-            return refuse("window", message);
-        }
-        let (both, recurrent) =
-            (self.encoder_direction == Direction::Both, self.encoder == EncoderKind::Recurrent);
-        if !recurrent && !both {
-            return refuse("encoder_direction", format!("only encoder = recurrent has one, not {kind}"));
-        }
-        if recurrent && both && !self.d_model.is_multiple_of(2) {
-            let message = format!("{} is odd; each direction gets half, so it must be even", self.d_model);
-            return refuse("d_model", message);
-        }
-        if self.encoder != EncoderKind::Convolutional {
-            if self.kernel_width != KERNEL_WIDTH {
-                return refuse("kernel_width", format!("only encoder = convolutional has one, not {kind}"));
+        match self.encoder {
+            EncoderKind::Recurrent { direction: Direction::Both } if !self.d_model.is_multiple_of(2) => {
+                let message =
+                    format!("{} is odd; each direction gets half, so it must be even", self.d_model);
+                refuse("d_model", message)
             }
-            if self.dilated {
-                return refuse("dilated", format!("only encoder = convolutional can be, not {kind}"));
+            EncoderKind::Convolutional { kernel_width, .. } if kernel_width > MOST => {
+                refuse("kernel_width", format!("{kernel_width} is too many, at most {MOST} is possible"))
             }
+            EncoderKind::Convolutional { kernel_width: 0..3, .. } => {
+                let message = "too few, at least 3 is needed: a token and its neighbours".into();
+                refuse("kernel_width", message)
+            }
+            EncoderKind::Convolutional { kernel_width, .. } if kernel_width.is_multiple_of(2) => {
+                let message = format!("{kernel_width} is even; a token in the middle needs 3, 5, 7, …");
+                refuse("kernel_width", message)
+            }
+            _ => Ok(()),
         }
-        if self.kernel_width.is_multiple_of(2) {
-            let message = format!("{} is even; a token in the middle needs 3, 5, 7, …", self.kernel_width);
-            return refuse("kernel_width", message);
-        }
-        Ok(())
     }
 
     /// Multiply-adds of one pair's training step, up to a factor: what work is split by.
@@ -440,13 +374,13 @@ impl ModelConfig {
         };
         let reach = |n: f64, window: Option<usize>| window.map_or(n, |w| n.min(2.0 * w as f64 + 1.0));
         let (attention, scores, ff) = sizes(Side::Source);
-        let mixing = match (self.encoder, self.encoder_direction) {
-            (EncoderKind::Attention | EncoderKind::Window, _) => {
-                attention + scores * reach(n, self.encoder_window())
+        let mixing = match self.encoder {
+            EncoderKind::Attention { .. } | EncoderKind::Window { .. } => {
+                attention + scores * reach(n, self.encoder.window())
             }
-            (EncoderKind::Recurrent, Direction::Both) => 5.5 * d * d,
-            (EncoderKind::Recurrent, Direction::Forward) => 7.0 * d * d,
-            (EncoderKind::Convolutional, _) => (self.kernel_width as f64 + 1.0) * d * d,
+            EncoderKind::Recurrent { direction: Direction::Both } => 5.5 * d * d,
+            EncoderKind::Recurrent { direction: Direction::Forward } => 7.0 * d * d,
+            EncoderKind::Convolutional { kernel_width, .. } => (kernel_width as f64 + 1.0) * d * d,
         };
         let encoder = n * (mixing + ff);
         let (attention, scores, ff) = sizes(Side::Target);
@@ -458,12 +392,6 @@ impl ModelConfig {
             + m * d * self.target_vocabulary as f64
     }
 }
-
-/// Tokens that a convolution sees at once, if nothing is said.
-const KERNEL_WIDTH: usize = 3;
-
-/// The reach of `encoder = window`, if nothing is said.
-const WINDOW: usize = 4;
 
 /// No dimension is larger: products of a few of them stay far from overflow.
 const MOST: usize = 1 << 24;

@@ -7,13 +7,15 @@
 mod attention_map;
 mod builder;
 mod config;
+mod encoder_kind;
 mod heads;
 mod layers;
 mod parameters;
 pub mod positions;
 
 pub use attention_map::{AttentionKind, AttentionMap, sharpest};
-pub use config::{Combine, Direction, EncoderKind, ModelConfig, NormPlace, Positions, Preset, Tying};
+pub use config::{Combine, ModelConfig, NormPlace, Positions, Preset, Tying};
+pub use encoder_kind::{Direction, EncoderKind};
 pub use heads::{HeadHint, HeadPattern, describe_head, remove_head};
 pub use layers::{
     ConvolutionLayer, CrossAttentionLayer, EmbeddingLayer, Executor, HeadShape, LinearLayer, NormLayer,

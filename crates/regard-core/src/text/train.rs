@@ -28,7 +28,7 @@ pub enum Segmentation {
 
 /// What kind of vocabulary to train.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct TokenizerSettings {
     /// BPE (the default) or unigram.
     pub segmentation: Segmentation,

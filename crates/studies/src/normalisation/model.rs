@@ -270,7 +270,7 @@ impl Model {
         let mut tape = Tape::new(setup.isa, setup.threads);
         let schedule = Schedule { kind: ScheduleKind::Linear, peak: Some(0.002), warmup: (steps / 8).max(1) };
         let d_model = model.transformer.config().d_model;
-        let StepSettings { betas, epsilon, .. } = StepSettings::default();
+        let StepSettings { beta1, beta2, epsilon, .. } = StepSettings::default();
         for step in 1..=steps {
             let key = Key::new(setup.seed).child(step);
             let batch = ragged(key, pairs, sentences, model.transformer.config().target_pad())?;
@@ -279,7 +279,7 @@ impl Model {
             let pass = model.pass(&mut tape, &batch, Use::Batch, Some(training))?;
             model.keep(pass.seen);
             let rate = schedule.rate(step, d_model, Some(steps)) as f32;
-            let adam = Adam { rate, betas, epsilon, step, gradient_scale: 1.0 };
+            let adam = Adam { rate, betas: (beta1, beta2), epsilon, step, gradient_scale: 1.0 };
             adam_step(setup.isa, adam, &mut model.weights, &mut m, &mut v, &gradients);
             model.losses.push(mean(&pass.losses));
             if step % (steps / 4).max(1) == 0 {

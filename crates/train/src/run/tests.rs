@@ -48,8 +48,8 @@ fn small_config(folder: &Path) -> TrainConfig {
     (config.data.src, config.data.tgt) = (vec![folder.join("a.en")], vec![folder.join("a.fr")]);
     (config.model.d_model, config.model.heads, config.model.d_ff) = (8, 2, 8);
     (config.model.encoder_layers, config.model.decoder_layers) = (1, 1);
-    config.tokenizer.size = Some(320);
-    config.batch.max_tokens = 60;
+    config.tokenizer.vocabulary.size = Some(320);
+    config.batch.plan.max_tokens = 60;
     config.threads = Some(1);
     config.minutes = Some(1.0);
     config

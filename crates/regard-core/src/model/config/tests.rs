@@ -28,14 +28,16 @@ fn nonsense_is_refused_by_the_name_of_the_field() {
         refusal(|c| (c.combine, c.positions) = (Combine::Concatenate, Positions::None))
             .starts_with("combine:")
     );
-    assert!(refusal(|c| c.window = Some(0)).starts_with("window: 0 is too few"));
+    assert!(
+        refusal(|c| c.encoder = EncoderKind::Attention { window: Some(0) })
+            .starts_with("window: 0 is too few")
+    );
     assert!(refusal(|c| c.norm_epsilon = 0.0).starts_with("norm_epsilon: 0 is not"));
 }
 
 #[test]
-fn an_encoder_has_no_settings_of_another_kind() {
-    let recurrent = |c: &mut ModelConfig| c.encoder = EncoderKind::Recurrent;
-    let convolutional = |c: &mut ModelConfig| c.encoder = EncoderKind::Convolutional;
+fn settings_go_with_the_kind_of_encoder() {
+    let recurrent = |c: &mut ModelConfig| c.encoder = EncoderKind::RECURRENT;
     assert_eq!(
         refusal(|c| {
             recurrent(c);
@@ -45,30 +47,7 @@ fn an_encoder_has_no_settings_of_another_kind() {
     );
     assert_eq!(
         refusal(|c| {
-            convolutional(c);
-            c.window = Some(3);
-        }),
-        "window: 3 restricts self-attention, which a convolutional encoder has not; use encoder = window or attention"
-    );
-    assert_eq!(
-        refusal(|c| c.encoder_direction = Direction::Forward),
-        "encoder_direction: only encoder = recurrent has one, not attention"
-    );
-    assert_eq!(
-        refusal(|c| c.kernel_width = 5),
-        "kernel_width: only encoder = convolutional has one, not attention"
-    );
-    assert_eq!(
-        refusal(|c| {
-            recurrent(c);
-            c.dilated = true;
-        }),
-        "dilated: only encoder = convolutional can be, not recurrent"
-    );
-    assert_eq!(
-        refusal(|c| {
-            convolutional(c);
-            c.kernel_width = 4;
+            c.encoder = EncoderKind::Convolutional { kernel_width: 4, dilated: false };
         }),
         "kernel_width: 4 is even; a token in the middle needs 3, 5, 7, …"
     );
@@ -82,18 +61,13 @@ fn an_encoder_has_no_settings_of_another_kind() {
 }
 
 #[test]
-fn reach_and_dilation() {
+fn a_window_of_the_encoder_alone_leaves_the_decoder_free() {
     let mut config = Preset::Tiny.config(100);
-    config.encoder = EncoderKind::Window;
+    config.encoder = EncoderKind::WINDOW;
     assert!(config.validate().is_ok());
-    assert_eq!((config.encoder_window(), config.decoder_window()), (Some(WINDOW), None));
-    config.window = Some(9);
-    assert_eq!((config.encoder_window(), config.decoder_window()), (Some(9), None));
-    config.encoder = EncoderKind::Attention;
-    assert_eq!((config.encoder_window(), config.decoder_window()), (Some(9), Some(9)));
-    assert_eq!([0, 1, 2].map(|i| config.dilation(i)), [1, 1, 1]);
-    config.dilated = true;
-    assert_eq!([0, 1, 2, 999].map(|i| config.dilation(i)), [1, 3, 9, MOST]);
+    assert_eq!(config.decoder_window(), None);
+    config.encoder = EncoderKind::Attention { window: Some(9) };
+    assert_eq!((config.encoder.window(), config.decoder_window()), (Some(9), Some(9)));
 }
 
 #[test]
@@ -106,7 +80,8 @@ fn heads_need_not_divide_the_width_when_their_own_is_given() {
 
 #[test]
 fn a_config_survives_json_and_unknown_keys_do_not() {
-    let config = ModelConfig { activation: Activation::Silu, window: Some(4), ..Preset::Base.config(50) };
+    let config =
+        ModelConfig { activation: Activation::Silu, encoder: EncoderKind::WINDOW, ..Preset::Base.config(50) };
     let text = serde_json::to_string(&config).unwrap();
     assert_eq!(serde_json::from_str::<ModelConfig>(&text).unwrap(), config);
     let error = serde_json::from_str::<ModelConfig>(r#"{"d_modle": 3}"#).unwrap_err().to_string();

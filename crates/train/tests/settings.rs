@@ -1,0 +1,72 @@
+//! Settings written by version 0.1.0, before its structures were rearranged: `data/settings-0.1`.
+
+use regard_core::DType;
+use regard_core::formats::Model;
+use regard_core::model::{Direction, EncoderKind, NormPlace, Preset};
+use regard_train::TrainConfig;
+use std::path::{Path, PathBuf};
+
+/// The name of each pair of files, and the encoder that they describe.
+const FILES: [(&str, EncoderKind); 4] = [
+    ("attention", EncoderKind::Attention { window: Some(6) }),
+    ("window", EncoderKind::Window { window: 5 }),
+    ("recurrent", EncoderKind::Recurrent { direction: Direction::Forward }),
+    ("convolutional", EncoderKind::Convolutional { kernel_width: 5, dilated: true }),
+];
+
+fn file(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/settings-0.1").join(name)
+}
+
+#[test]
+fn a_config_toml_of_an_older_build_is_read_and_written_as_it_was() {
+    for (name, encoder) in FILES {
+        let path = file(&format!("{name}.toml"));
+        let config = TrainConfig::load(&path).unwrap();
+        assert_eq!(config.model.encoder, encoder);
+        assert_eq!(config.model.norm, if name == "attention" { NormPlace::Pre } else { NormPlace::Post });
+        assert_eq!((config.model.d_model, config.model.dropout, config.preset), (16, 0.3, Preset::Tiny));
+        assert_eq!((config.precision, config.checkpoints.store), (Some(DType::Bf16), DType::F16));
+        let optimizer = &config.optimizer;
+        assert_eq!(
+            (optimizer.step.r_drop, optimizer.step.clip, optimizer.wire),
+            (Some(5.0), Some(1.0), DType::Bf16)
+        );
+        assert_eq!((optimizer.step.beta1, optimizer.step.beta2, optimizer.step.epsilon), (0.9, 0.98, 1e-9));
+        let tokenizer = &config.tokenizer;
+        assert_eq!((tokenizer.vocabulary.size, tokenizer.bpe_dropout), (Some(300), 0.1));
+        assert_eq!(
+            (config.batch.plan.max_tokens, config.batch.plan.pool, config.batch.accumulate),
+            (4096, 100_000, 1)
+        );
+        config.check().unwrap();
+        assert_eq!(config.to_toml(), std::fs::read_to_string(&path).unwrap());
+    }
+}
+
+#[test]
+fn a_config_json_of_an_older_build_is_read() {
+    for (name, encoder) in FILES {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::copy(file(&format!("{name}.json")), folder.path().join("config.json")).unwrap();
+        let config = Model::config(folder.path()).unwrap();
+        assert_eq!((config.encoder, config.source_vocabulary, config.d_ff), (encoder, 300, 16));
+    }
+}
+
+#[test]
+fn the_order_of_settings_does_not_matter_but_their_encoder_does() {
+    let read = |sets: &[&str]| {
+        let sets: Vec<String> = sets.iter().map(|&set| set.to_owned()).collect();
+        TrainConfig::read(Some(Preset::Tiny), |_| Preset::Tiny, None, &sets)
+    };
+    let config = read(&["kernel_width=5", "dilated=true", "encoder=convolutional"]).unwrap();
+    assert_eq!(config.model.encoder, EncoderKind::Convolutional { kernel_width: 5, dilated: true });
+    let refusal = read(&["kernel_width=5"]).unwrap_err().to_string();
+    assert_eq!(
+        refusal,
+        "model.kernel_width: 5 cannot be used: kernel_width: only encoder = convolutional has one, not attention"
+    );
+    let refusal = read(&["encoder=convolutional", "kernal_width=5"]).unwrap_err().to_string();
+    assert_eq!(refusal, "kernal_width: there is no such setting; did you mean model.kernel_width?");
+}
