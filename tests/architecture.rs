@@ -16,12 +16,13 @@ fn cargo(arguments: &[&str]) -> String {
 }
 
 /// What each crate may depend on among ours, lowest first. The facade may use all of them.
-const BELOW: [(&str, &[&str]); 9] = [
-    ("regard-kernels", &[]),
+const BELOW: [(&str, &[&str]); 10] = [
+    ("regard-random", &[]),
+    ("regard-kernels", &["regard-random"]),
     ("regard-metrics", &[]),
     ("regard-plot", &[]),
-    ("regard-sample-corpus", &[]),
-    ("regard-core", &["regard-kernels"]),
+    ("regard-sample-corpus", &["regard-random"]),
+    ("regard-core", &["regard-kernels", "regard-random"]),
     ("regard-documents", &["regard-core"]),
     ("regard-train", &["regard-core", "regard-kernels", "regard-metrics", "regard-plot"]),
     (
@@ -64,7 +65,10 @@ fn the_library_alone_is_inference_and_metrics() {
         .filter_map(|line| line.split_whitespace().next())
         .filter(|name| name.starts_with("regard"))
         .collect();
-    assert_eq!(ours, BTreeSet::from(["regard", "regard-core", "regard-kernels", "regard-metrics"]));
+    assert_eq!(
+        ours,
+        BTreeSet::from(["regard", "regard-core", "regard-kernels", "regard-metrics", "regard-random"])
+    );
     for unwanted in ["axum", "clap", "hf-hub", "indicatif", "png", "tokio", "toml"] {
         assert!(!tree.lines().any(|line| line.split_whitespace().next() == Some(unwanted)), "{unwanted}");
     }

@@ -2,9 +2,10 @@
 //! made to be awkward.
 
 use crate::html;
-use crate::testing::{Random, thread_time};
+use crate::testing::thread_time;
 use crate::words::Word;
 use crate::{Document, Translation};
+use regard_core::random::Rng;
 use regard_core::translator::sentence_ranges;
 use std::time::{Duration, Instant};
 
@@ -143,7 +144,7 @@ fn repeated_units_take_linear_time() {
 
 #[test]
 fn random_units_take_linear_time() {
-    let mut random = Random::new(5);
+    let mut random = Rng::new(5);
     for _ in 0..24 {
         let count = 2 + random.below(6);
         let some: Vec<&str> = (0..count).map(|_| UNITS[random.below(UNITS.len())]).collect();

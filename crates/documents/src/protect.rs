@@ -257,7 +257,7 @@ pub(crate) fn without_outer_emoji(text: &str, range: Range<usize>) -> Range<usiz
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Random;
+    use regard_core::random::Rng;
 
     fn spans(text: &str) -> Vec<&str> {
         protected(text).into_iter().map(|range| &text[range]).collect()
@@ -396,7 +396,7 @@ mod tests {
             "x",
             "e\u{301}",
         ];
-        let mut random = Random::new(11);
+        let mut random = Rng::new(11);
         for _ in 0..30_000 {
             let text: String = (0..1 + random.below(14)).map(|_| UNITS[random.below(UNITS.len())]).collect();
             assert_eq!(protected(&text), by_patterns(&text), "{text:?}");

@@ -1,7 +1,7 @@
 //! The position-wise activations, with the bias before them and the dropout behind them.
 
+use crate::dropout::Dropout;
 use crate::math::{normal, sigmoid};
-use crate::rng::Dropout;
 use crate::simd::loops::{Place, vectors};
 use crate::simd::{Simd, simd_kernel};
 

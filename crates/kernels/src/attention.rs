@@ -5,9 +5,9 @@
 //! Of the keys, only those that some query of the block can see are touched: a window of `r` costs `r · n`.
 
 use crate::block::{Left, Out, Right};
+use crate::dropout::Dropout;
 use crate::mat::{Mat, MatMut};
 use crate::math::exp_of_negative;
-use crate::rng::Dropout;
 use crate::simd::loops::{self, Place, vectors};
 use crate::simd::{Simd, simd_kernel};
 use crate::softmax::exponentials;

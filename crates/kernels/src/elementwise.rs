@@ -1,7 +1,7 @@
 //! Sums, dropout and norms of plain rows of numbers.
 
 use crate::Accumulate;
-use crate::rng::Dropout;
+use crate::dropout::Dropout;
 use crate::simd::loops::{self, Place, vectors};
 use crate::simd::{Simd, simd_kernel};
 

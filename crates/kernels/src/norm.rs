@@ -1,7 +1,7 @@
 //! Layer normalisation, with the residual sum and the dropout that come before it in the paper's post-norm layers.
 
 use crate::Accumulate;
-use crate::rng::Dropout;
+use crate::dropout::Dropout;
 use crate::simd::loops::{self, Place, vectors};
 use crate::simd::{Simd, simd_kernel};
 

@@ -12,8 +12,6 @@ pub mod decode;
 pub mod formats;
 // Text in, text out.
 pub mod translator;
-// Random numbers by counter.
-pub mod counter;
 pub mod bounded;
 mod dtype;
 mod error;
@@ -22,4 +20,5 @@ mod replace;
 pub use dtype::DType;
 pub use error::{Error, Result};
 pub use regard_kernels::{Isa, IsaError, Key, Products};
+pub use regard_random as random;
 pub use replace::replace;

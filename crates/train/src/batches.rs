@@ -11,7 +11,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use regard_core::counter::Counter;
+use regard_core::random::Rng;
 use regard_core::{Error, Result};
 
 /// How large batches are.
@@ -47,7 +47,7 @@ impl BatchSettings {
 /// The batches of one epoch as indices into `lengths` (source and target tokens of each pair), each pair exactly once.
 pub fn plan_epoch(lengths: &[(u32, u32)], settings: &BatchSettings, seed: u64, epoch: u64) -> Vec<Vec<u32>> {
     let count = u32::try_from(lengths.len()).expect("a corpus of fewer than 2^32 pairs");
-    let mut random = Counter::new(seed, epoch);
+    let mut random = Rng::stream(seed, epoch);
     let mut order: Vec<u32> = (0..count).collect();
     random.shuffle(&mut order);
 
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     fn random_lengths(seed: u64, count: usize, longest: usize) -> Vec<(u32, u32)> {
-        let mut random = Counter::new(seed, 99);
+        let mut random = Rng::stream(seed, 99);
         (0..count).map(|_| (1 + random.below(longest) as u32, 1 + random.below(longest) as u32)).collect()
     }
 
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn every_pair_once_and_no_batch_too_large() {
         for case in 0..200u64 {
-            let mut random = Counter::new(case, 1);
+            let mut random = Rng::stream(case, 1);
             let lengths = random_lengths(case, random.below(600), 1 + random.below(80));
             let settings = BatchSettings { max_tokens: 1 + random.below(300), pool: 1 + random.below(400) };
             let plan = plan_epoch(&lengths, &settings, case, 3);

@@ -10,9 +10,9 @@ use super::run::Progress;
 use crate::corpus::{CacheState, Corpus, Inputs, Pairs, Side, train_tokenizers};
 use crate::distributed::ConsistencyCheck;
 use regard_core::batch::Batch;
-use regard_core::counter::{Counter, mix};
 use regard_core::formats::{Languages, Model};
 use regard_core::model::ModelConfig;
+use regard_core::random::{Rng, mix};
 use regard_core::text::{Tokenizer, TokenizerPair};
 use regard_core::{Error, Result};
 
@@ -360,7 +360,7 @@ fn hold_out(
     }
     let count = (corpus.len() / 50).clamp(1, config.validation.max_sentences);
     // Any number that no epoch has.
-    let mut random = Counter::new(config.seed, u64::MAX);
+    let mut random = Rng::stream(config.seed, u64::MAX);
     random.shuffle(pairs);
     let held_out = pairs.split_off(pairs.len() - count);
     pairs.sort_unstable();

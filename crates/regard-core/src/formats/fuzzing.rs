@@ -5,9 +5,9 @@ use super::json::Keys;
 use super::tensor::Tensor;
 use super::weights::Tensors;
 use super::{Languages, marian, safetensors, torch};
-use crate::counter::mix;
 use crate::model::Transformer;
 use crate::text::Tokenizer;
+use regard_random::Rng;
 use std::fs;
 use std::path::Path;
 
@@ -79,7 +79,7 @@ pub fn tokenizer(file: &[u8]) {
 pub fn damage_seeds(name: &str, read: impl Fn(&[u8])) {
     let seeds = seeds(name);
     seeds.iter().for_each(|seed| read(seed));
-    let mut random = Random(7);
+    let mut random = Mutator(Rng::new(7));
     for _ in 0..rounds() {
         read(&random.damage(&seeds));
     }
@@ -99,13 +99,12 @@ fn rounds() -> usize {
     std::env::var("REGARD_FUZZ").ok().and_then(|n| n.parse().ok()).unwrap_or(2000)
 }
 
-/// Numbers that follow from a seed.
-struct Random(u64);
+/// Damages files, the same ones in every run.
+struct Mutator(Rng);
 
-impl Random {
+impl Mutator {
     fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_add(1);
-        (mix(self.0) % n.max(1) as u64) as usize
+        self.0.below(n)
     }
 
     fn byte(&mut self) -> u8 {
@@ -149,13 +148,13 @@ impl Random {
 
 #[cfg(test)]
 mod tests {
-    use super::{Random, damage_seeds, rounds, seeds};
+    use super::{Mutator, damage_seeds, rounds, seeds};
     use serde_json::{Value, json};
 
     /// Gives `read` the seeds with some of their values replaced: files that stay JSON.
     fn damage_json(of: &str, read: fn(&[u8])) {
         let seeds: Vec<Value> = seeds(of).iter().map(|seed| serde_json::from_slice(seed).unwrap()).collect();
-        let mut random = Random(8);
+        let mut random = Mutator(regard_random::Rng::new(8));
         for _ in 0..rounds() {
             let mut file = seeds[random.below(seeds.len())].clone();
             for _ in 0..=random.below(3) {
@@ -166,7 +165,7 @@ mod tests {
         }
     }
 
-    impl Random {
+    impl Mutator {
         /// Some value inside another, at any depth.
         fn place<'a>(&mut self, value: &'a mut Value) -> &'a mut Value {
             let inside = match value {

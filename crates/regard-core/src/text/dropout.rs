@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use crate::counter::Counter;
+use regard_random::Rng;
 
 /// Words are merged in stretches of at most this many symbols: choosing a merge looks at all of them.
 const STRETCH: usize = 128;
@@ -53,7 +53,7 @@ impl MergeTable {
 
     /// Other pieces of the same text: each word is taken apart into single characters and merged again, each merge left out with
     /// probability `dropout`. Special tokens and bytes are no product of a merge, and stay as they are.
-    pub(super) fn resample(&self, ids: &[u32], dropout: f64, random: &mut Counter) -> Vec<u32> {
+    pub(super) fn resample(&self, ids: &[u32], dropout: f64, random: &mut Rng) -> Vec<u32> {
         let (mut all, mut word) = (Vec::with_capacity(2 * ids.len()), Vec::new());
         for &id in ids {
             if self.begins_word.contains(&id) {
@@ -76,7 +76,7 @@ impl MergeTable {
     }
 
     /// Moves the symbols of a word to `ids` after merging them.
-    fn merge(&self, word: &mut Vec<u32>, dropout: f64, random: &mut Counter, ids: &mut Vec<u32>) {
+    fn merge(&self, word: &mut Vec<u32>, dropout: f64, random: &mut Rng, ids: &mut Vec<u32>) {
         for stretch in word.chunks(STRETCH) {
             let mut symbols = stretch.to_vec();
             while let Some((at, product)) = self.best_merge(&symbols, dropout, random) {
@@ -89,12 +89,12 @@ impl MergeTable {
     }
 
     /// The first of the lowest-ranked merges that survive the dropout.
-    fn best_merge(&self, symbols: &[u32], dropout: f64, random: &mut Counter) -> Option<(usize, u32)> {
+    fn best_merge(&self, symbols: &[u32], dropout: f64, random: &mut Rng) -> Option<(usize, u32)> {
         let mut best: Option<(u32, usize, u32)> = None;
         for (at, pair) in symbols.windows(2).enumerate() {
             if let Some(&(rank, product)) = self.merges.get(&(pair[0], pair[1]))
                 && best.is_none_or(|(lowest, _, _)| rank < lowest)
-                && random.unit() >= dropout
+                && random.uniform() >= dropout
             {
                 best = Some((rank, at, product));
             }

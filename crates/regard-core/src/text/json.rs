@@ -14,9 +14,9 @@ use super::expansion::check_expansion;
 use super::pipeline::{for_each_word, normalise, normaliser, word_splitter};
 use super::tokenizer::{Special, failed};
 use super::{EOS, PAD, UNK};
-use crate::counter::Counter;
 use crate::replace::replace;
 use crate::{Error, Result};
+use regard_random::Rng;
 
 /// Text to ids and back by the `tokenizers` crate.
 pub(super) struct JsonTokenizer {
@@ -145,7 +145,7 @@ impl JsonTokenizer {
             MergeTable::read(&file["model"])
         });
         let merges = merges.as_ref()?;
-        Some(merges.resample(ids, f64::from(dropout), &mut Counter::new(seed, 0)))
+        Some(merges.resample(ids, f64::from(dropout), &mut Rng::stream(seed, 0)))
     }
 
     pub(super) fn decode(&self, ids: &[u32]) -> String {

@@ -12,8 +12,8 @@ use tokenizers::models::unigram::{Unigram, UnigramTrainer};
 
 use super::pipeline::{for_each_word, normalise, tokenizer_json};
 use super::{EOS, PAD, UNK};
-use crate::counter::mix;
 use crate::{Error, Result};
+use regard_random::mix;
 
 /// How words are split into pieces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
