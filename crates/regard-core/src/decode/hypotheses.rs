@@ -196,7 +196,7 @@ impl Sentence {
             _ => length,
         };
         let worst = self.finished[options.beam - 1].score;
-        self.next[0].total / options.divisor(reach) <= worst
+        self.next[0].total / options.length_penalty_of(reach) <= worst
     }
 }
 
@@ -205,7 +205,7 @@ fn hypothesis(options: &SearchOptions, running: &Running, ended: bool, source: u
     let Running { tokens, log_p, total, attention, .. } = running;
     Hypothesis {
         ids: tokens[..tokens.len() - usize::from(ended)].to_vec(),
-        score: total / options.divisor(tokens.len().max(1)),
+        score: total / options.length_penalty_of(tokens.len().max(1)),
         log_probability: *total,
         token_log_probabilities: log_p.clone(),
         ended,

@@ -208,8 +208,8 @@ impl SearchOptions {
         Ok(())
     }
 
-    /// What the log-probability of `n` tokens, the end included, is divided by.
-    pub fn divisor(&self, n: usize) -> f32 {
+    /// The length penalty of `n` tokens, the end included: what their log-probability is divided by.
+    pub fn length_penalty_of(&self, n: usize) -> f32 {
         match self.penalty {
             LengthPenalty::Power => (n as f32).powf(self.length_penalty),
             LengthPenalty::Paper => ((5.0 + n as f32) / 6.0).powf(self.length_penalty),
