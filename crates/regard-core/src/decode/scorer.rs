@@ -17,7 +17,7 @@ use super::lists::Lists;
 use super::logits_processors::LogitsProcessors;
 use super::sampling::{draw, top_k};
 use super::{Engine, Sampling, SearchOptions};
-use regard_kernels::{Bans, BestWords, MatMut, Packed as PackedMatrix, Vocabulary, log_probabilities};
+use regard_kernels::{Bans, BestWords, MatMut, PackedMatrix, Vocabulary, log_probabilities};
 use std::fmt::Debug;
 
 /// For each running hypothesis some words with their log-probabilities, best first.
