@@ -18,7 +18,7 @@ use regard_kernels::Mat;
 pub(super) struct KvCache {
     /// Whether a running hypothesis names the row.
     taken: Vec<bool>,
-    /// Rows to use again; the last is taken first.
+    /// LayerRows to use again; the last is taken first.
     free: Vec<u32>,
     /// Model by model.
     models: Vec<ModelCache>,
@@ -28,16 +28,16 @@ pub(super) struct KvCache {
 #[derive(Debug, Default)]
 pub(super) struct ModelCache {
     /// Of the target tokens so far, layer by layer.
-    steps: Vec<Rows>,
+    steps: Vec<LayerRows>,
     /// Keys and values of the encoder's output, layer by layer: computed once a batch, shared by all
     /// hypotheses.
-    source: Vec<Rows>,
+    source: Vec<LayerRows>,
 }
 
-/// Numbered rows of one layer.
+/// The numbered rows of one layer.
 #[derive(Debug, Default)]
-pub(super) struct Rows {
-    /// Numbers a row: for attention, keys and values side by side.
+pub(super) struct LayerRows {
+    /// Numbers in a row: for attention, keys and values side by side.
     width: usize,
     data: Vec<f32>,
 }
@@ -54,7 +54,7 @@ impl KvCache {
         self.free.clear();
     }
 
-    /// Keeps the rows that running hypotheses name, and gives the others free.
+    /// Keeps the rows that running hypotheses name, and frees the others.
     pub(super) fn retain<'r>(&mut self, hypotheses: impl Iterator<Item = &'r [u32]>) {
         self.taken.fill(false);
         for rows in hypotheses {
@@ -81,24 +81,24 @@ impl KvCache {
 impl ModelCache {
     /// Forgets the target tokens of the last batch, in this many layers; the memory is used for the next.
     pub(super) fn clear(&mut self, layers: usize) {
-        self.steps.resize_with(layers, Rows::default);
+        self.steps.resize_with(layers, LayerRows::default);
         self.steps.iter_mut().for_each(|rows| rows.data.clear());
-        self.source.resize_with(layers, Rows::default);
+        self.source.resize_with(layers, LayerRows::default);
     }
 
     /// What decoder layer `layer` remembers of the target tokens.
-    pub(super) fn steps(&mut self, layer: usize) -> &mut Rows {
+    pub(super) fn steps(&mut self, layer: usize) -> &mut LayerRows {
         &mut self.steps[layer]
     }
 
     /// The keys and values of the source in decoder layer `layer`: row `i` is source token `i` of the
     /// batch.
-    pub(super) fn source(&mut self, layer: usize) -> &mut Rows {
+    pub(super) fn source(&mut self, layer: usize) -> &mut LayerRows {
         &mut self.source[layer]
     }
 }
 
-impl Rows {
+impl LayerRows {
     /// Writes values to the rows of these numbers, in the order of both.
     pub(super) fn write<'v>(&mut self, rows: &[u32], width: usize, values: impl Iterator<Item = &'v [f32]>) {
         self.width = width;

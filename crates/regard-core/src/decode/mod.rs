@@ -3,6 +3,11 @@
 //! [`search`] sorts the sentences by length, makes batches, and gives each core one at a time. Inside a
 //! batch, all hypotheses of all sentences take a step together; finished ones leave. What a sentence
 //! gets does not depend on the others, on their order or on the number of threads.
+//!
+//! `beam` has the loop over the steps of a batch. A step goes through `decoder`, the models and their
+//! state (`executor` for the layers, `workspace` for their buffers, `kv_cache` for what they remember),
+//! through `logits_processors`, which say what may not come, through a `scorer`, which finds the likely
+//! words, and ends in `hypotheses`, the beams. `forced` scores given translations instead.
 
 mod attention;
 mod attention_maps;
