@@ -304,7 +304,7 @@ impl Translator {
             let words = &target[..target.len().saturating_sub(1)];
             candidates.push(Candidate {
                 text: single_line(text.as_ref().trim_end_matches(['\r', '\n'])).into_owned(),
-                score: total / options.divisor(token_scores.len()),
+                score: total / options.length_penalty_of(token_scores.len()),
                 tokens: words.iter().filter_map(|&id| self.target().piece(id)).collect(),
                 token_scores,
                 alignment: Vec::new(),

@@ -179,7 +179,7 @@ fn never_stopping_early_finds_the_best_of_all_sentences() {
                 ..SearchOptions::default()
             };
             let got = find(&of, std::slice::from_ref(&source), &options).remove(0).remove(0);
-            let score = |(tokens, total): &(Vec<u32>, f32)| total / options.divisor(tokens.len());
+            let score = |(tokens, total): &(Vec<u32>, f32)| total / options.length_penalty_of(tokens.len());
             let all = all_sentences(&of, &source, words, 5);
             let best = all.iter().max_by(|a, b| score(a).total_cmp(&score(b))).unwrap();
             assert!((got.score - score(best)).abs() < 1e-4, "seed {seed}: {} and {}", got.score, score(best));

@@ -21,7 +21,7 @@ pub use int8::quantize_rows;
 
 /// Weights `[n, k]`, packed for one instruction set.
 #[derive(Clone, Debug)]
-pub struct Packed {
+pub struct PackedMatrix {
     isa: Isa,
     n: usize,
     k: usize,
@@ -63,14 +63,14 @@ impl Rows<'_> {
     }
 }
 
-impl Packed {
+impl PackedMatrix {
     /// Packs the matrix `[n, k]` as it is.
     ///
     /// # Panics
     /// If `w` has another size.
     pub fn f32(isa: Isa, w: &[f32], n: usize, k: usize) -> Self {
         assert_eq!(w.len(), n * k, "a {n}×{k} matrix");
-        Packed { isa, n, k, data: Data::F32(Singles::pack(isa, w, n, k)) }
+        PackedMatrix { isa, n, k, data: Data::F32(Singles::pack(isa, w, n, k)) }
     }
 
     /// Packs a matrix `[n, k]` that [`quantize_rows`] has made of one.
@@ -80,7 +80,7 @@ impl Packed {
     pub fn int8(isa: Isa, values: &[i8], scales: &[f32], k: usize) -> Self {
         let n = scales.len();
         assert_eq!(values.len(), n * k, "a {n}×{k} matrix");
-        Packed { isa, n, k, data: Data::Int8(Bytes::pack(isa, values, scales, k)) }
+        PackedMatrix { isa, n, k, data: Data::Int8(Bytes::pack(isa, values, scales, k)) }
     }
 
     /// Some rows of the matrix, in an order of one's choice: a smaller one.
@@ -93,7 +93,7 @@ impl Packed {
             Data::F32(w) => Data::F32(w.select(self.isa, rows)),
             Data::Int8(w) => Data::Int8(w.select(rows)),
         };
-        Packed { isa: self.isa, n: rows.len(), k: self.k, data }
+        PackedMatrix { isa: self.isa, n: rows.len(), k: self.k, data }
     }
 
     /// The instruction set it was packed for.
@@ -174,7 +174,7 @@ impl Packed {
     /// `to = x·Wᵀ + bias` by all threads of a team, each having some of the columns.
     ///
     /// # Panics
-    /// As [`Packed::product`].
+    /// As [`PackedMatrix::product`].
     pub fn product_by(&self, team: &mut Team, x: Rows<'_>, bias: Option<&[f32]>, to: MatMut<'_>) {
         // A panel for each thread, at least: below that there is nothing to split.
         let share = self.n.div_ceil(team.size()).next_multiple_of(self.panel());

@@ -5,7 +5,7 @@ use crate::testing::{SIZES, assert_close, random, widen};
 const SHAPES: [(usize, usize); 9] =
     [(1, 1), (3, 5), (16, 8), (17, 31), (33, 64), (40, 65), (64, 129), (100, 16), (5, 300)];
 
-fn multiply(w: &Packed, x: &[f32], m: usize, bias: Option<&[f32]>) -> Vec<f32> {
+fn multiply(w: &PackedMatrix, x: &[f32], m: usize, bias: Option<&[f32]>) -> Vec<f32> {
     let (n, mut scratch) = (w.outputs(), RowScratch::default());
     let mut y = vec![f32::NAN; m * n];
     let rows = w.rows(Mat::new(x, m, w.inputs()), &mut scratch);
@@ -26,7 +26,7 @@ fn f32_agrees_with_the_naive_twin_at_every_size() {
     for isa in Isa::available() {
         for (n, k) in SHAPES {
             let (w, bias) = (random(n * k, 1), random(n, 2));
-            let packed = Packed::f32(isa, &w, n, k);
+            let packed = PackedMatrix::f32(isa, &w, n, k);
             for m in [0, 1, 2, 3, 4, 5, 6, 7, 13] {
                 let x = random(m * k, 3);
                 let want = wanted(&x, &w, (m, n, k), &bias);
@@ -72,7 +72,7 @@ fn int8_gives_the_same_integers_everywhere() {
             let x = whole_inputs(m, k, 5);
             let want: Vec<f32> = wanted(&x, &w, (m, n, k), &vec![0.0; n]).iter().map(|&y| y as f32).collect();
             for isa in Isa::available() {
-                let packed = Packed::int8(isa, &values, &scales, k);
+                let packed = PackedMatrix::int8(isa, &values, &scales, k);
                 assert_eq!(multiply(&packed, &x, m, None), want, "{isa} {m}×{n}×{k}");
             }
         }
@@ -87,9 +87,9 @@ fn inputs_are_rounded_in_the_same_way_everywhere() {
     let mut x = random(m * k, 16);
     x[..k].iter_mut().for_each(|x| *x = x.max(0.0));
     x[k..2 * k].iter_mut().for_each(|x| *x = x.min(0.0));
-    let portable = multiply(&Packed::int8(Isa::PORTABLE, &values, &scales, k), &x, m, None);
+    let portable = multiply(&PackedMatrix::int8(Isa::PORTABLE, &values, &scales, k), &x, m, None);
     for isa in Isa::available() {
-        assert_eq!(multiply(&Packed::int8(isa, &values, &scales, k), &x, m, None), portable, "{isa}");
+        assert_eq!(multiply(&PackedMatrix::int8(isa, &values, &scales, k), &x, m, None), portable, "{isa}");
     }
 }
 
@@ -102,7 +102,7 @@ fn the_largest_numbers_do_not_saturate() {
     let w: Vec<f32> = columns.iter().flat_map(|w| (0..k).map(w)).collect();
     let (values, scales) = quantize_rows(&w, k);
     for isa in Isa::available() {
-        let packed = Packed::int8(isa, &values, &scales, k);
+        let packed = PackedMatrix::int8(isa, &values, &scales, k);
         for x in [127.0, -127.0] {
             let want: Vec<f32> = w.chunks(k).map(|w| w.iter().sum::<f32>() * x).collect();
             assert_eq!(multiply(&packed, &vec![x; k], 1, None), want, "{isa}");
@@ -116,7 +116,7 @@ fn int8_is_near_the_exact_product() {
         for (n, k) in SHAPES {
             let (w, bias, x) = (random(n * k, 6), random(n, 7), random(3 * k, 8));
             let (values, scales) = quantize_rows(&w, k);
-            let y = multiply(&Packed::int8(isa, &values, &scales, k), &x, 3, Some(&bias));
+            let y = multiply(&PackedMatrix::int8(isa, &values, &scales, k), &x, 3, Some(&bias));
             for (i, (y, want)) in y.iter().zip(wanted(&x, &w, (3, n, k), &bias)).enumerate() {
                 // Half a step of 2/127 of a weight, a whole one of 4/127 of an input, times numbers up to 2.
                 let most = k as f64 * 2.0 * (5.0 / 127.0 + 0.002);
@@ -132,7 +132,8 @@ fn rows_are_read_back() {
         for (n, k) in SHAPES {
             let w = random(n * k, 9);
             let (values, scales) = quantize_rows(&w, k);
-            let (single, bytes) = (Packed::f32(isa, &w, n, k), Packed::int8(isa, &values, &scales, k));
+            let (single, bytes) =
+                (PackedMatrix::f32(isa, &w, n, k), PackedMatrix::int8(isa, &values, &scales, k));
             let mut row = vec![0.0; k];
             for i in 0..n {
                 single.read_row(i, &mut row);
@@ -152,7 +153,7 @@ fn selected_rows_give_the_same_numbers() {
         let (w, x, bias) = (random(n * k, 17), random(m * k, 18), vec![0.0; n]);
         let (values, scales) = quantize_rows(&w, k);
         let rows = [69, 0, 3, 3, 68, 17, 16, 15, 42, 1, 2, 4, 5, 6, 7, 8, 9, 10, 33];
-        for packed in [Packed::f32(isa, &w, n, k), Packed::int8(isa, &values, &scales, k)] {
+        for packed in [PackedMatrix::f32(isa, &w, n, k), PackedMatrix::int8(isa, &values, &scales, k)] {
             let all = multiply(&packed, &x, m, Some(&bias));
             let want: Vec<f32> =
                 all.chunks(n).flat_map(|y| rows.iter().map(|&row| y[row as usize])).collect();
@@ -168,7 +169,7 @@ fn a_row_does_not_depend_on_the_others_nor_a_column_on_who_computes_it() {
         let (m, n, k) = (11, 100, 70);
         let (w, x, bias) = (random(n * k, 10), random(m * k, 11), random(n, 12));
         let (values, scales) = quantize_rows(&w, k);
-        for packed in [Packed::f32(isa, &w, n, k), Packed::int8(isa, &values, &scales, k)] {
+        for packed in [PackedMatrix::f32(isa, &w, n, k), PackedMatrix::int8(isa, &values, &scales, k)] {
             let whole = multiply(&packed, &x, m, Some(&bias));
             for r in 0..m {
                 let one = multiply(&packed, &x[r * k..][..k], 1, Some(&bias));
@@ -200,13 +201,13 @@ fn nan_and_infinity_stay_in_their_row() {
             for odd in [f32::NAN, f32::INFINITY] {
                 let mut x = random(2 * k, 14);
                 x[k - 1] = odd;
-                let y = multiply(&Packed::int8(isa, &values, &scales, k), &x, 2, None);
+                let y = multiply(&PackedMatrix::int8(isa, &values, &scales, k), &x, 2, None);
                 assert!(
                     y[..n].iter().all(|y| y.is_nan()) && y[n..].iter().all(|y| y.is_finite()),
                     "{isa} {k}"
                 );
             }
-            let zeros = multiply(&Packed::int8(isa, &values, &scales, k), &vec![0.0; k], 1, None);
+            let zeros = multiply(&PackedMatrix::int8(isa, &values, &scales, k), &vec![0.0; k], 1, None);
             assert_eq!(zeros, [0.0; 3], "{isa} {k}");
         }
     }

@@ -1,159 +1,111 @@
-//! Every attention of a model while it reads a sentence and says a given translation.
+//! Attention carried out for decoding: the encoder's over whole sentences, the decoder's over rows of
+//! the cache.
 
-use super::executor::{Inference, Step};
-use super::{Engine, SearchOptions, check_pairs};
+use super::executor::{Input, Pass, Step};
+use super::lists::Lists;
+use super::workspace::Tensor;
 use crate::batch::Packed;
-use crate::model::{AttentionKind, AttentionMap, Side};
-use crate::{Error, Result};
-use std::ops::Range;
+use crate::model::{CrossAttentionLayer, HeadShape, SelfAttentionLayer, Side};
+use regard_kernels::{Attention, MatMut, Paged, Relative, attention_forward, paged_attention};
 
-/// The weights of all attentions while the model reads `source` and says `target`, both with their end token.
-pub fn attention_maps(engine: &Engine, source: &[u32], target: &[u32]) -> Result<Vec<AttentionMap>> {
-    let (n, m) = (source.len(), target.len());
-    if n == 0 || m == 0 {
-        let message = format!("{n} source and {m} target tokens, both need one");
-        return Err(Error::Input { operation: "attention", message });
-    }
-    check_pairs(&[engine], &[(source.to_vec(), target.to_vec())], &SearchOptions::default())?;
-    let config = engine.model().config();
-    let mut inference = Inference::new(engine, 1);
-    inference.self_weights = Some(Vec::new());
-    inference.encode(Packed::new([source]));
-    let heads = config.head_shape(Side::Source).heads;
-    let encoder = inference.self_weights.take().unwrap_or_default();
-    let mut maps: Vec<AttentionMap> = encoder
-        .into_iter()
-        .enumerate()
-        .map(|(layer, weights)| AttentionMap {
-            kind: AttentionKind::Encoder,
-            layer,
+impl Pass<'_> {
+    /// Attention of whole source sentences over themselves.
+    pub(super) fn encoder_attention(
+        &mut self,
+        qkv: Tensor,
+        layer: &SelfAttentionLayer,
+        source: &Packed,
+    ) -> Tensor {
+        let Pass { engine, workspace, weights: recorded, .. } = self;
+        let HeadShape { heads, d_k, d_v } = engine.model().config().head_shape(Side::Source);
+        let (keys, values) = (heads * d_k, heads * d_v);
+        let rows = workspace.mat(qkv).rows();
+        let shape = Attention {
             heads,
-            rows: n,
-            columns: n,
-            weights,
-        })
-        .collect();
-    (inference.self_weights, inference.cross_weights) = (Some(Vec::new()), Some(Vec::new()));
-    let read = [&[config.target_pad()], &target[..m - 1]].concat();
-    inference.advance(&Step::whole(read, n));
-    let own = inference.self_weights.take().unwrap_or_default();
-    let cross = inference.cross_weights.take().unwrap_or_default();
-    let heads = config.head_shape(Side::Target).heads;
-    let window = config.decoder_window().map_or(m, |reach| reach + 1);
-    for (layer, (own, cross)) in own.iter().zip(&cross).enumerate() {
-        for (kind, weights, columns, seen) in [
-            (AttentionKind::Decoder, own, m, (0..m).map(|i| (i + 1).saturating_sub(window)..i + 1).collect()),
-            (AttentionKind::Cross, cross, n, vec![0..n; m]),
-        ] {
-            let weights = by_head(heads, columns, weights, &seen);
-            maps.push(AttentionMap { kind, layer, heads, rows: m, columns, weights });
-        }
-    }
-    Ok(maps)
-}
-
-/// From `[h, seen]` a row, as the kernel leaves them, to `[h, m, columns]`, with zeros where a row does not look.
-fn by_head(heads: usize, columns: usize, weights: &[f32], seen: &[Range<usize>]) -> Vec<f32> {
-    let m = seen.len();
-    let mut all = vec![0.0; heads * m * columns];
-    let mut rest = weights;
-    for (i, seen) in seen.iter().enumerate() {
-        for head in 0..heads {
-            let (row, others) = rest.split_at(seen.len());
-            all[(head * m + i) * columns..][seen.clone()].copy_from_slice(row);
-            rest = others;
-        }
-    }
-    all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::DType;
-    use crate::model::{EncoderKind, ModelConfig, Positions, Transformer};
-    use regard_kernels::Isa;
-
-    fn engine(positions: Positions, window: Option<usize>) -> Engine {
-        let config = ModelConfig {
-            d_model: 16,
-            heads: 2,
-            d_ff: 24,
-            encoder_layers: 2,
-            decoder_layers: 2,
-            source_vocabulary: 23,
-            target_vocabulary: 23,
-            positions,
-            encoder: EncoderKind::Attention { window },
-            ..ModelConfig::default()
+            d_k,
+            d_v,
+            scale: (d_k as f32).sqrt().recip(),
+            mask: layer.mask,
+            queries: source.offsets(),
+            keys: source.offsets(),
+            dropout: None,
+            relative: layer.relative.map(|r| Relative { table: engine.vector(r.table), reach: r.reach }),
         };
-        let model = Transformer::new(config).unwrap();
-        Engine::new(&model, &model.parameters().initialise(3), DType::F32, Isa::best())
+        workspace.make(rows, values, |w, y| {
+            let (mut scratch, mut sums) = (std::mem::take(&mut w.attention), std::mem::take(&mut w.scratch));
+            sums.resize(rows * heads, 0.0);
+            let x = w.mat(qkv);
+            let qkv = (x.columns(0, keys), x.columns(keys, keys), x.columns(2 * keys, values));
+            let to = MatMut::new(y, rows, values);
+            // Weights are wanted of one sentence at a time.
+            let weights = record(&mut recorded.own, heads * rows * rows);
+            attention_forward(engine.isa(), &shape, qkv, to, &mut sums, weights, &mut scratch);
+            (w.attention, w.scratch) = (scratch, sums);
+        })
     }
 
-    const SOURCE: [u32; 5] = [4, 9, 2, 7, 0];
-    const TARGET: [u32; 6] = [3, 8, 8, 1, 5, 0];
-
-    #[test]
-    fn rows_are_distributions_over_what_they_see() {
-        for (positions, window) in
-            [(Positions::Sinusoidal, None), (Positions::Relative, None), (Positions::Sinusoidal, Some(2))]
-        {
-            let engine = engine(positions, window);
-            let maps = attention_maps(&engine, &SOURCE, &TARGET).unwrap();
-            let kinds: Vec<_> = maps.iter().map(|map| (map.kind, map.layer)).collect();
-            use AttentionKind::{Cross, Decoder, Encoder};
-            assert_eq!(
-                kinds,
-                [(Encoder, 0), (Encoder, 1), (Decoder, 0), (Cross, 0), (Decoder, 1), (Cross, 1)]
-            );
-            for map in &maps {
-                let (rows, columns) = match map.kind {
-                    Encoder => (5, 5),
-                    Decoder => (6, 6),
-                    Cross => (6, 5),
-                };
-                assert_eq!((map.heads, map.rows, map.columns), (2, rows, columns));
-                for (i, row) in map.weights.chunks_exact(columns).enumerate() {
-                    let i = i % rows;
-                    assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-5, "{:?} {row:?}", map.kind);
-                    let future = if map.kind == Decoder { &row[i + 1..] } else { &[] };
-                    assert!(future.iter().all(|&w| w == 0.0), "{row:?}");
-                    if let (Some(reach), true) = (window, map.kind != Cross) {
-                        assert!(row.iter().enumerate().all(|(j, &w)| i.abs_diff(j) <= reach || w == 0.0));
-                    }
-                }
-            }
+    /// Attention of the new tokens over their own past: their keys and values go into the cache first.
+    pub(super) fn decoder_attention(
+        &mut self,
+        qkv: Tensor,
+        layer: &SelfAttentionLayer,
+        step: &Step,
+    ) -> Tensor {
+        let Pass { engine, workspace, weights: recorded, input: Input::Step(_, cache), .. } = self else {
+            unreachable!("a step has a cache")
+        };
+        let heads = engine.model().config().head_shape(Side::Target);
+        let (keys, values) = (heads.keys(), heads.values());
+        let cache = cache.steps(layer.layer);
+        let new = workspace.data(qkv).chunks_exact(2 * keys + values).map(|row| &row[keys..]);
+        cache.write(&step.rows, keys + values, new);
+        if let Some(reach) = layer.mask.window {
+            workspace.windowed.clear();
+            let inside = |past: &[u32]| past.len().saturating_sub(reach + 1)..;
+            step.past.iter().for_each(|past| workspace.windowed.push(past[inside(past)].iter().copied()));
         }
+        let relative = layer.relative.map(|r| Relative { table: engine.vector(r.table), reach: r.reach });
+        let rows = step.rows.len();
+        workspace.make(rows, values, |w, y| {
+            let mut scratch = std::mem::take(&mut w.scratch);
+            let past = if layer.mask.window.is_some() { &w.windowed } else { &step.past };
+            let q = w.mat(qkv).columns(0, keys);
+            let to = MatMut::new(y, rows, values);
+            let weights = record(&mut recorded.own, heads.heads * past.items().len());
+            let shape = paged(heads, past, relative);
+            paged_attention(engine.isa(), &shape, q, cache.mat(), to, weights, &mut scratch);
+            w.scratch = scratch;
+        })
     }
 
-    #[test]
-    fn a_row_does_not_depend_on_what_is_said_later() {
-        for positions in [Positions::Sinusoidal, Positions::Relative] {
-            let engine = engine(positions, None);
-            let whole = attention_maps(&engine, &SOURCE, &TARGET).unwrap();
-            let part = attention_maps(&engine, &SOURCE, &TARGET[..3]).unwrap();
-            for (whole, part) in whole.iter().zip(&part) {
-                for head in 0..2 {
-                    for i in 0..part.rows {
-                        let row =
-                            |map: &AttentionMap| map.head(head)[i * map.columns..][..part.columns].to_vec();
-                        let close = |(a, b): (&f32, &f32)| (a - b).abs() < 1e-6;
-                        assert!(row(whole).iter().zip(&row(part)).all(close), "{:?}", part.kind);
-                    }
-                }
-            }
-        }
+    /// Attention of the new tokens over the source, whose keys and values the cache holds.
+    pub(super) fn source_attention(&mut self, q: Tensor, layer: &CrossAttentionLayer) -> Tensor {
+        let Pass { engine, workspace, weights: recorded, input: Input::Step(step, cache), .. } = self else {
+            unreachable!("an encoder has no cross-attention")
+        };
+        let heads = engine.model().config().head_shape(Side::Target);
+        let rows = step.rows.len();
+        workspace.make(rows, heads.values(), |w, y| {
+            let mut scratch = std::mem::take(&mut w.scratch);
+            let to = MatMut::new(y, rows, heads.values());
+            let weights = record(&mut recorded.cross, heads.heads * step.source.items().len());
+            let shape = paged(heads, &step.source, None);
+            let kv = cache.source(layer.layer).mat();
+            paged_attention(engine.isa(), &shape, w.mat(q), kv, to, weights, &mut scratch);
+            w.scratch = scratch;
+        })
     }
+}
 
-    #[test]
-    fn what_cannot_be_read_is_refused() {
-        let engine = engine(Positions::Sinusoidal, None);
-        for (source, target, wanted) in [
-            (&SOURCE[..0], &TARGET[..], "attention: 0 source and 6 target tokens, both need one"),
-            (&[99, 0], &TARGET, "search: sentence 0: token 99 is not in the vocabulary of 23"),
-        ] {
-            assert_eq!(attention_maps(&engine, source, target).unwrap_err().to_string(), wanted);
-        }
-    }
+/// Memory for the weights of one more layer, if they are wanted.
+fn record(layers: &mut Option<Vec<Vec<f32>>>, len: usize) -> Option<&mut [f32]> {
+    let layers = layers.as_mut()?;
+    layers.push(vec![0.0; len]);
+    layers.last_mut().map(Vec::as_mut_slice)
+}
+
+fn paged<'a>(shape: HeadShape, lists: &'a Lists<u32>, relative: Option<Relative<'a>>) -> Paged<'a> {
+    let HeadShape { heads, d_k, d_v } = shape;
+    let (offsets, rows) = (lists.offsets(), lists.items());
+    Paged { heads, d_k, d_v, scale: (d_k as f32).sqrt().recip(), offsets, rows, relative }
 }

@@ -2,7 +2,7 @@
 
 use crate::model::{Param, Parameter, Transformer};
 use crate::{DType, Result};
-use regard_kernels::{Isa, Mat, MatMut, Packed, RowScratch, quantize_rows};
+use regard_kernels::{Isa, Mat, MatMut, PackedMatrix, RowScratch, quantize_rows};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::Instant;
@@ -29,7 +29,7 @@ pub struct Engine {
     /// `F32` or `Int8`.
     dtype: DType,
     /// By where they lie in the flat vector of weights.
-    matrices: HashMap<usize, Packed>,
+    matrices: HashMap<usize, PackedMatrix>,
     vectors: HashMap<usize, Vec<f32>>,
 }
 
@@ -71,12 +71,14 @@ impl Engine {
             return;
         }
         let packed = match (self.dtype, values) {
-            (DType::Int8, Values::Int8 { values, scales }) => Packed::int8(self.isa, &values, &scales, cols),
+            (DType::Int8, Values::Int8 { values, scales }) => {
+                PackedMatrix::int8(self.isa, &values, &scales, cols)
+            }
             (DType::Int8, Values::F32(values)) => {
                 let (values, scales) = quantize_rows(&values, cols);
-                Packed::int8(self.isa, &values, &scales, cols)
+                PackedMatrix::int8(self.isa, &values, &scales, cols)
             }
-            (_, values) => Packed::f32(self.isa, &widened(values, cols), rows, cols),
+            (_, values) => PackedMatrix::f32(self.isa, &widened(values, cols), rows, cols),
         };
         self.matrices.insert(at, packed);
     }
@@ -105,7 +107,7 @@ impl Engine {
     pub fn bytes(&self) -> usize {
         let bias = self.bias().map(|bias| 4 * bias.len());
         let vectors = self.vectors.values().map(|v| 4 * v.len()).chain(bias);
-        self.matrices.values().map(Packed::bytes).chain(vectors).sum()
+        self.matrices.values().map(PackedMatrix::bytes).chain(vectors).sum()
     }
 
     /// The flat vector of weights again, as training and attention maps want it; in 8 bits, what is left of them.
@@ -124,7 +126,7 @@ impl Engine {
         weights
     }
 
-    pub(super) fn matrix(&self, param: Param) -> &Packed {
+    pub(super) fn matrix(&self, param: Param) -> &PackedMatrix {
         &self.matrices[&param.offset]
     }
 
@@ -153,8 +155,8 @@ pub fn peak_speed(dtype: DType, isa: Isa, threads: usize) -> f64 {
     let (m, n, k) = SIZE;
     let ones = vec![1.0; n * k];
     let packed = match dtype.for_decoding() {
-        DType::Int8 => Packed::int8(isa, &vec![1; n * k], &vec![1.0; n], k),
-        _ => Packed::f32(isa, &ones, n, k),
+        DType::Int8 => PackedMatrix::int8(isa, &vec![1; n * k], &vec![1.0; n], k),
+        _ => PackedMatrix::f32(isa, &ones, n, k),
     };
     let work = || {
         let (mut y, mut scratch) = (vec![0.0; m * n], RowScratch::default());

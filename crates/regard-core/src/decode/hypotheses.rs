@@ -1,83 +1,81 @@
-//! The hypotheses of a sentence, and how a step changes them. Their memory is used again: a step that only grows them asks for none.
+//! The hypotheses of a sentence, and how a step changes them. Their memory is used again: a step that
+//! only extends them asks for none.
 
-use super::constraints::draw;
 use super::{EarlyStopping, Hypothesis, SearchOptions};
 use regard_kernels::Key;
+use std::ops::Range;
 
-/// A hypothesis that is still growing.
+/// A hypothesis that can still be extended.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Running {
+pub(super) struct RunningHypothesis {
     pub(super) tokens: Vec<u32>,
     pub(super) log_p: Vec<f32>,
+    /// The sum of `log_p`.
     total: f32,
-    /// The cache rows of its tokens, in each member alike.
-    pub(super) past: Vec<u32>,
+    /// The cache rows of its tokens.
+    pub(super) rows: Vec<u32>,
     /// If wanted: the attention of each token over the source, one behind the other.
     pub(super) attention: Vec<f32>,
     /// The stream it draws from, when sampling.
-    key: Key,
+    pub(super) key: Key,
 }
 
-impl Running {
-    /// With memory for this many tokens.
-    fn with_room(limit: usize) -> Self {
-        Running {
-            tokens: Vec::with_capacity(limit),
-            log_p: Vec::with_capacity(limit),
-            past: Vec::with_capacity(limit),
-            ..Running::default()
+impl RunningHypothesis {
+    fn with_capacity(tokens: usize) -> Self {
+        RunningHypothesis {
+            tokens: Vec::with_capacity(tokens),
+            log_p: Vec::with_capacity(tokens),
+            rows: Vec::with_capacity(tokens),
+            ..RunningHypothesis::default()
         }
     }
 
-    /// Becomes what a candidate makes of another.
-    fn grow_from(&mut self, other: &Running, candidate: Candidate) {
+    /// Becomes the extension of another.
+    fn extend_from(&mut self, other: &RunningHypothesis, extension: Extension) {
         self.tokens.clone_from(&other.tokens);
         self.log_p.clone_from(&other.log_p);
-        self.past.clone_from(&other.past);
+        self.rows.clone_from(&other.rows);
         self.attention.clone_from(&other.attention);
         self.key = other.key;
-        self.tokens.push(candidate.token);
-        self.log_p.push(candidate.log_p);
-        self.total = candidate.total;
+        self.tokens.push(extension.token);
+        self.log_p.push(extension.log_p);
+        self.total = extension.total;
     }
 }
 
-/// One way to go on: which running hypothesis, with which token.
+/// One more token for one of the running hypotheses.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Candidate {
+pub(super) struct Extension {
     from: usize,
     token: u32,
     log_p: f32,
     total: f32,
 }
 
-/// A sentence under way.
+/// The hypotheses of one sentence.
 #[derive(Debug)]
-pub(super) struct Sentence {
-    /// Its rows in the encoder's output.
-    pub(super) source: Vec<u32>,
-    /// With a shortlist: its words, by their places in the list of the batch.
-    pub(super) listed: Vec<u32>,
+pub(super) struct Beam {
+    /// Its rows in the encoder's output, one for each source token.
+    pub(super) source: Range<usize>,
     /// The most tokens, the end included.
     pub(super) limit: usize,
     /// Best first.
-    pub(super) running: Vec<Running>,
-    pub(super) finished: Vec<Hypothesis>,
+    pub(super) running: Vec<RunningHypothesis>,
+    finished: Vec<Hypothesis>,
     pub(super) done: bool,
     /// What ran before, to be used again.
-    spare: Vec<Running>,
-    next: Vec<Running>,
+    spare: Vec<RunningHypothesis>,
+    next: Vec<RunningHypothesis>,
 }
 
-impl Sentence {
+impl Beam {
     /// Before its first step, with one hypothesis for each key.
-    pub(super) fn new(source: Vec<u32>, limit: usize, keys: impl Iterator<Item = Key>) -> Self {
-        let running = keys.map(|key| Running { key, ..Running::with_room(limit) }).collect();
-        Sentence {
+    pub(super) fn new(source: Range<usize>, limit: usize, keys: impl Iterator<Item = Key>) -> Self {
+        let running = keys.map(|key| RunningHypothesis { key, ..RunningHypothesis::with_capacity(limit) });
+        Beam {
             source,
-            listed: Vec::new(),
             limit,
-            running,
+            running: running.collect(),
             finished: Vec::new(),
             done: false,
             spare: Vec::new(),
@@ -85,37 +83,46 @@ impl Sentence {
         }
     }
 
-    /// Takes the best ways on: those that end become finished hypotheses, the others run on. `best` has words and their
-    /// log-probabilities for each running hypothesis; `candidates` is memory.
-    pub(super) fn extend<'b>(
+    /// Extends the hypotheses by one token: those that end become finished, the others run on. `words`
+    /// has the words that each running hypothesis may take, with their log-probabilities; `extensions`
+    /// is memory.
+    pub(super) fn extend<'w>(
         &mut self,
         options: &SearchOptions,
-        best: impl Iterator<Item = &'b [(u32, f32)]>,
-        candidates: &mut Vec<Candidate>,
+        words: impl Iterator<Item = &'w [(u32, f32)]>,
+        extensions: &mut Vec<Extension>,
     ) {
-        let beam = options.beam;
-        candidates.clear();
-        for (from, (running, best)) in self.running.iter().zip(best).enumerate() {
-            let candidate = |&(token, log_p)| Candidate { from, token, log_p, total: running.total + log_p };
-            candidates.extend(best.iter().map(candidate));
+        extensions.clear();
+        for (from, (running, words)) in self.running.iter().zip(words).enumerate() {
+            let extension = |&(token, log_p)| Extension { from, token, log_p, total: running.total + log_p };
+            extensions.extend(words.iter().map(extension));
         }
-        let order = |a: &Candidate, b: &Candidate| {
+        match options.sampling {
+            Some(_) => self.take_all(options, extensions),
+            None => self.take_best(options, extensions),
+        }
+    }
+
+    /// Beam search: `k` of the best `2k` extensions run on.
+    fn take_best(&mut self, options: &SearchOptions, extensions: &mut Vec<Extension>) {
+        let beam = options.beam;
+        let order = |a: &Extension, b: &Extension| {
             b.total.total_cmp(&a.total).then((a.from, a.token).cmp(&(b.from, b.token)))
         };
-        candidates.sort_unstable_by(order);
-        candidates.truncate(2 * beam);
+        extensions.sort_unstable_by(order);
+        extensions.truncate(2 * beam);
 
         let length = self.running[0].tokens.len() + 1;
         let last = length >= self.limit;
-        for (rank, &candidate) in candidates.iter().enumerate() {
-            let ended = candidate.token == options.end;
+        for (rank, &extension) in extensions.iter().enumerate() {
+            let ended = extension.token == options.end;
             if ended || last {
                 // An end among the lower candidates does not finish a hypothesis.
                 if rank < beam {
-                    self.finish(options, candidate);
+                    self.finish(options, extension);
                 }
             } else if self.next.len() < beam {
-                self.grow(candidate);
+                self.grow(extension);
             }
             if beam == 1 && rank == 0 && ended {
                 break;
@@ -123,23 +130,18 @@ impl Sentence {
         }
         self.finished.sort_by(|a, b| b.score.total_cmp(&a.score));
         self.finished.truncate(beam);
-        self.done = last || self.next.is_empty() || self.is_settled(options, length);
+        self.done = last || self.next.is_empty() || self.stops_early(options, length);
         self.turn();
     }
 
-    /// Each hypothesis draws its next token from its row of `log_p`.
-    pub(super) fn sample(&mut self, options: &SearchOptions, log_p: &[f32], words: usize) {
-        let Some(sampling) = &options.sampling else { return };
-        for (from, row) in log_p.chunks_exact(words).enumerate() {
-            let running = &self.running[from];
-            let length = running.tokens.len() + 1;
-            let token = draw(sampling, running.key, length, row).unwrap_or(options.end);
-            let log_p = row[token as usize];
-            let candidate = Candidate { from, token, log_p, total: running.total + log_p };
-            if token == options.end || length >= self.limit {
-                self.finish(options, candidate);
+    /// Sampling: each hypothesis takes the one token that it drew.
+    fn take_all(&mut self, options: &SearchOptions, extensions: &[Extension]) {
+        for &extension in extensions {
+            let length = self.running[extension.from].tokens.len() + 1;
+            if extension.token == options.end || length >= self.limit {
+                self.finish(options, extension);
             } else {
-                self.grow(candidate);
+                self.grow(extension);
             }
         }
         self.done = self.next.is_empty();
@@ -147,7 +149,7 @@ impl Sentence {
     }
 
     /// All hypotheses, best first.
-    pub(super) fn ranked(mut self, options: &SearchOptions) -> Vec<Hypothesis> {
+    pub(super) fn into_ranked(mut self, options: &SearchOptions) -> Vec<Hypothesis> {
         // If nothing came to an end, what is still running is all there is.
         if self.finished.is_empty() {
             let unfinished =
@@ -159,21 +161,21 @@ impl Sentence {
         self.finished
     }
 
-    fn grow(&mut self, candidate: Candidate) {
-        let mut grown = self.spare.pop().unwrap_or_else(|| Running::with_room(self.limit));
-        grown.grow_from(&self.running[candidate.from], candidate);
+    fn grow(&mut self, extension: Extension) {
+        let mut grown = self.spare.pop().unwrap_or_else(|| RunningHypothesis::with_capacity(self.limit));
+        grown.extend_from(&self.running[extension.from], extension);
         self.next.push(grown);
     }
 
-    fn finish(&mut self, options: &SearchOptions, candidate: Candidate) {
-        let mut grown = self.spare.pop().unwrap_or_else(|| Running::with_room(self.limit));
-        grown.grow_from(&self.running[candidate.from], candidate);
-        let ended = candidate.token == options.end;
+    fn finish(&mut self, options: &SearchOptions, extension: Extension) {
+        let mut grown = self.spare.pop().unwrap_or_else(|| RunningHypothesis::with_capacity(self.limit));
+        grown.extend_from(&self.running[extension.from], extension);
+        let ended = extension.token == options.end;
         self.finished.push(hypothesis(options, &grown, ended, self.source.len()));
         self.spare.push(grown);
     }
 
-    /// What has grown runs; if nothing has, what ran stays.
+    /// What was extended runs on; if nothing was, what ran stays.
     fn turn(&mut self) {
         if !self.next.is_empty() {
             self.spare.append(&mut self.running);
@@ -182,7 +184,7 @@ impl Sentence {
     }
 
     /// Whether nothing that runs can still matter, after a step to `length` tokens.
-    fn is_settled(&self, options: &SearchOptions, length: usize) -> bool {
+    fn stops_early(&self, options: &SearchOptions, length: usize) -> bool {
         if self.finished.len() < options.beam {
             return false;
         }
@@ -196,25 +198,37 @@ impl Sentence {
             _ => length,
         };
         let worst = self.finished[options.beam - 1].score;
-        self.next[0].total / options.divisor(reach) <= worst
+        self.next[0].total / options.length_penalty_of(reach) <= worst
     }
 }
 
-/// What is told of a hypothesis over a source of this many tokens.
-fn hypothesis(options: &SearchOptions, running: &Running, ended: bool, source: usize) -> Hypothesis {
-    let Running { tokens, log_p, total, attention, .. } = running;
+/// The running hypotheses of all beams, each with the number of its sentence and its beam: the `r` rows
+/// of a step.
+pub(super) fn running(beams: &[Beam]) -> impl Iterator<Item = (usize, &Beam, &RunningHypothesis)> {
+    let open = beams.iter().enumerate().filter(|(_, beam)| !beam.done);
+    open.flat_map(|(i, beam)| beam.running.iter().map(move |hypothesis| (i, beam, hypothesis)))
+}
+
+/// The result that a hypothesis over a source of this many tokens is.
+fn hypothesis(
+    options: &SearchOptions,
+    running: &RunningHypothesis,
+    ended: bool,
+    source: usize,
+) -> Hypothesis {
+    let RunningHypothesis { tokens, log_p, total, attention, .. } = running;
     Hypothesis {
         ids: tokens[..tokens.len() - usize::from(ended)].to_vec(),
-        score: total / options.divisor(tokens.len().max(1)),
+        score: total / options.length_penalty_of(tokens.len().max(1)),
         log_probability: *total,
         token_log_probabilities: log_p.clone(),
         ended,
-        attention: attention.chunks_exact(source.max(1)).map(shares).collect(),
+        attention: attention.chunks_exact(source.max(1)).map(normalised).collect(),
     }
 }
 
 /// The row with a sum of one.
-fn shares(row: &[f32]) -> Vec<f32> {
+fn normalised(row: &[f32]) -> Vec<f32> {
     let sum: f32 = row.iter().sum();
     row.iter().map(|x| x / sum).collect()
 }

@@ -12,7 +12,8 @@ pub enum EarlyStopping {
     No,
     /// As soon as there are as many finished hypotheses as beams.
     Yes,
-    /// When no running hypothesis can beat the worst finished one at any length up to the limit: exact but for the pruning of the beam.
+    /// When no running hypothesis can beat the worst finished one at any length up to the limit: exact
+    /// but for the pruning of the beam.
     Never,
 }
 
@@ -95,12 +96,13 @@ pub struct SearchOptions {
     pub max_length: Option<usize>,
     /// The smallest number of tokens before the end.
     pub min_length: usize,
-    /// Whether the last possible token is the end, at no cost, as Marian models have it; otherwise the sentence is just cut.
+    /// Whether the last possible token is the end, at no cost, as Marian models have it; otherwise the
+    /// sentence is just cut.
     pub forced_end: bool,
     /// No n-gram of this length occurs twice; 0 allows all.
     pub no_repeat_ngram: usize,
-    /// What the log-probability of tokens already there is multiplied by, 1 changes nothing; without a beam, what their logits are
-    /// made smaller by, as in `transformers`.
+    /// What the log-probability of tokens already there is multiplied by, 1 changes nothing; without a
+    /// beam, what their logits are made smaller by, as in `transformers`.
     pub repetition_penalty: f32,
     /// Tokens that every translation begins with.
     pub prefix: Vec<u32>,
@@ -112,13 +114,15 @@ pub struct SearchOptions {
     pub banned_sequences: Vec<Vec<u32>>,
     /// Whether the probabilities of what is left are made to sum to one again where tokens are banned.
     pub renormalize: bool,
-    /// The words that may come for a source sentence; all, if there is none. The softmax is over those alone.
+    /// The words that may come for a source sentence; all, if there is none. The softmax is over those
+    /// alone.
     pub shortlist: Option<Arc<Shortlist>>,
     /// Sample instead of searching.
     pub sampling: Option<Sampling>,
     /// Whether hypotheses carry their attention over the source.
     pub attention: bool,
-    /// The decoder layer whose attention that is; all of them if not given, each as of the step that fits it.
+    /// The decoder layer whose attention that is; all of them if not given, each as of the step that
+    /// fits it.
     pub attention_layer: Option<usize>,
     /// Sentences that take their steps together.
     pub batch: usize,
@@ -208,8 +212,8 @@ impl SearchOptions {
         Ok(())
     }
 
-    /// What the log-probability of `n` tokens, the end included, is divided by.
-    pub fn divisor(&self, n: usize) -> f32 {
+    /// The length penalty of `n` tokens, the end included: what their log-probability is divided by.
+    pub fn length_penalty_of(&self, n: usize) -> f32 {
         match self.penalty {
             LengthPenalty::Power => (n as f32).powf(self.length_penalty),
             LengthPenalty::Paper => ((5.0 + n as f32) / 6.0).powf(self.length_penalty),

@@ -1,7 +1,9 @@
-//! The words that a source sentence makes likely: with a shortlist, the output matrix is multiplied for those alone.
+//! The words that a source sentence makes likely: with a shortlist, the output matrix is multiplied for
+//! those alone.
 //!
-//! The lists come from the training corpus, by the word translation probabilities of Brown and others' first model (1993). A file is a
-//! line for each source word: its number, a tab, and the numbers of target words.
+//! The lists come from the training corpus, by the word translation probabilities of Brown and others'
+//! first model (1993). A file is a line for each source word: its number, a tab, and the numbers of
+//! target words.
 
 use crate::replace::replace;
 use crate::{Error, Result};
@@ -144,6 +146,64 @@ impl Shortlist {
     }
 }
 
+/// The words that the sentences of a batch can come to, ascending; each sentence has some of them.
+#[derive(Debug)]
+pub(super) struct BatchShortlist {
+    words: Vec<u32>,
+    /// For each sentence the places of its words in `words`, ascending.
+    sentences: Vec<Vec<u32>>,
+}
+
+impl BatchShortlist {
+    /// For these source sentences; the words `always` can come in each.
+    pub(super) fn new(list: &Shortlist, sources: &[&[u32]], always: &[u32]) -> Self {
+        let sentence = |source: &&[u32]| {
+            let mut words = Vec::new();
+            list.words(source, &mut words);
+            words.extend_from_slice(always);
+            words.sort_unstable();
+            words.dedup();
+            words
+        };
+        let mut sentences: Vec<Vec<u32>> = sources.iter().map(sentence).collect();
+        let mut words = sentences.concat();
+        words.sort_unstable();
+        words.dedup();
+        for word in sentences.iter_mut().flatten() {
+            // It is there: all of them are.
+            *word = words.binary_search(word).unwrap_or_default() as u32;
+        }
+        BatchShortlist { words, sentences }
+    }
+
+    /// The words of all sentences.
+    pub(super) fn words(&self) -> &[u32] {
+        &self.words
+    }
+
+    /// The words of one sentence, as places in [`Self::words`].
+    pub(super) fn of(&self, sentence: usize) -> &[u32] {
+        &self.sentences[sentence]
+    }
+
+    /// Which of the sentence's words this is.
+    pub(super) fn find(&self, sentence: usize, word: u32) -> Option<usize> {
+        let place = self.words.binary_search(&word).ok()? as u32;
+        self.of(sentence).binary_search(&place).ok()
+    }
+
+    /// Leaves only the words of the sentence in a row over the whole vocabulary.
+    pub(super) fn mask_others(&self, sentence: usize, log_p: &mut [f32]) {
+        let mut listed =
+            self.of(sentence).iter().map(|&place| self.words[place as usize] as usize).peekable();
+        for (word, log_p) in log_p.iter_mut().enumerate() {
+            if listed.next_if_eq(&word).is_none() {
+                *log_p = f32::NEG_INFINITY;
+            }
+        }
+    }
+}
+
 fn write_list(file: &mut impl Write, word: &str, list: &[u32]) -> std::io::Result<()> {
     write!(file, "{word}\t")?;
     for (i, target) in list.iter().enumerate() {
@@ -152,8 +212,9 @@ fn write_list(file: &mut impl Write, word: &str, list: &[u32]) -> std::io::Resul
     writeln!(file)
 }
 
-/// The probabilities of target words under each source word, by expectation and maximisation. A source word that is never seen
-/// stands behind the others: it is in every sentence, and takes what belongs to none of them.
+/// The probabilities of target words under each source word, by expectation and maximisation. A source
+/// word that is never seen stands behind the others: it is in every sentence, and takes what belongs to
+/// none of them.
 fn translations(pairs: &[&(&[u32], &[u32])], source_words: usize) -> Vec<HashMap<u32, Entry>> {
     let nobody = source_words as u32;
     let mut table: Vec<HashMap<u32, Entry>> = vec![HashMap::new(); source_words + 1];
@@ -230,6 +291,19 @@ mod tests {
         list.words(&[4, 99], &mut words);
         assert_eq!(words, [5]);
         assert_eq!(list, learned(size));
+    }
+
+    #[test]
+    fn a_batch_has_the_words_of_its_sentences() {
+        let list = learned(ShortlistSize { frequent: 1, per_word: 1 });
+        let batch = BatchShortlist::new(&list, &[&[2], &[3, 0]], &[0]);
+        assert_eq!(batch.words(), [0, 5, 10, 12, 13]);
+        assert_eq!((batch.of(0), batch.of(1)), (&[0, 1, 3][..], &[0, 1, 2, 4][..]));
+        assert_eq!([12, 13, 7].map(|word| batch.find(0, word)), [Some(2), None, None]);
+        let mut row = [1.0; 15];
+        batch.mask_others(1, &mut row);
+        let left: Vec<usize> = (0..15).filter(|&word| row[word] == 1.0).collect();
+        assert_eq!(left, [0, 5, 10, 13]);
     }
 
     #[test]

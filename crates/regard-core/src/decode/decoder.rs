@@ -1,0 +1,108 @@
+//! The models of a search over one batch after the other: their executors, and the state of their decoders.
+
+use super::Engine;
+use super::executor::{Inference, Step};
+use super::hypotheses::{Beam, running};
+use super::kv_cache::KvCache;
+use crate::batch::Packed;
+use crate::model::Side;
+use regard_kernels::{Mat, RowScratch, Team};
+
+/// One model, or several whose probabilities are averaged.
+#[derive(Debug)]
+pub(super) struct Decoder<'a> {
+    models: Vec<Inference<'a>>,
+    cache: KvCache,
+    step: Step,
+}
+
+impl<'a> Decoder<'a> {
+    /// With this many threads inside a matrix product.
+    pub(super) fn new(engines: &[&'a Engine], threads: usize) -> Self {
+        let models: Vec<_> = engines.iter().map(|engine| Inference::new(engine, threads)).collect();
+        Decoder { cache: KvCache::new(models.len()), models, step: Step::default() }
+    }
+
+    /// How many models.
+    pub(super) fn models(&self) -> usize {
+        self.models.len()
+    }
+
+    /// Model `i`.
+    pub(super) fn engine(&self, i: usize) -> &'a Engine {
+        self.models[i].engine
+    }
+
+    /// Encodes a new batch: `n` source tokens of `b` sentences.
+    pub(super) fn encode(&mut self, source: &Packed) {
+        self.cache.clear();
+        for (i, model) in self.models.iter_mut().enumerate() {
+            model.encode(source, self.cache.model(i));
+        }
+    }
+
+    /// Begins a step, in which each running hypothesis reads its last token and gets a row of the cache.
+    pub(super) fn begin_step(&mut self, beams: &mut [Beam]) {
+        let start = self.engine(0).model().config().target_pad();
+        self.cache.retain(running(beams).map(|(_, _, hypothesis)| hypothesis.rows.as_slice()));
+        self.step.clear();
+        for beam in beams.iter_mut().filter(|beam| !beam.done) {
+            for hypothesis in &mut beam.running {
+                let id = hypothesis.tokens.last().copied().unwrap_or(start);
+                let row = self.cache.take();
+                hypothesis.rows.push(row);
+                let past = hypothesis.rows.iter().copied();
+                let source = beam.source.start as u32..beam.source.end as u32;
+                self.step.push(id, hypothesis.tokens.len(), row, past, source);
+            }
+        }
+    }
+
+    /// r: the running hypotheses of the step, at most `b·k`.
+    pub(super) fn rows(&self) -> usize {
+        self.step.ids.len()
+    }
+
+    /// Takes the step in model `i`. Returns `[r, d]`, and what a product with it needs.
+    pub(super) fn decode(&mut self, i: usize) -> (Mat<'_>, &mut RowScratch, &mut Team) {
+        self.models[i].decode(&self.step, self.cache.model(i))
+    }
+
+    /// Keeps the cross-attention of the first model from now on.
+    pub(super) fn record_cross_attention(&mut self) {
+        self.models[0].weights.cross = Some(Vec::new());
+    }
+
+    /// Adds the attention of this step to each hypothesis of a beam, whose first one is row `row` of
+    /// the step: of the first model, all heads on average.
+    ///
+    /// The upper layers look at what the next token translates, the lower ones at what the last token
+    /// translated, which is what they read. So the row of a token is its own step's in the upper half
+    /// of the layers, and the next step's in the lower half.
+    pub(super) fn add_attention(&self, beam: &mut Beam, row: usize, layer: Option<usize>) {
+        let Some(layers) = self.models[0].weights.cross.as_ref().filter(|l| !l.is_empty()) else { return };
+        let (lower, upper) = match layer {
+            Some(layer) => (&layers[..0], &layers[layer.min(layers.len() - 1)..][..1]),
+            None => layers.split_at(layers.len() / 2),
+        };
+        let heads = self.engine(0).model().config().head_shape(Side::Target).heads;
+        // Before the weights of this beam come those of others, each as long as its source.
+        let n = beam.source.len();
+        let begin = self.step.source.offsets()[row];
+        for (i, hypothesis) in beam.running.iter_mut().enumerate() {
+            let add = |layers: &[Vec<f32>], row: &mut [f32]| {
+                let weights = layers.iter().map(|layer| &layer[(begin + i * n) * heads..][..n * heads]);
+                for head in weights.flat_map(|weights| weights.chunks_exact(n)) {
+                    row.iter_mut().zip(head).for_each(|(x, weight)| *x += weight);
+                }
+            };
+            let at = hypothesis.attention.len();
+            hypothesis.attention.resize(at + n, 0.0);
+            let (before, row) = hypothesis.attention.split_at_mut(at);
+            add(upper, row);
+            if let Some(start) = before.len().checked_sub(n) {
+                add(lower, &mut before[start..]);
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Whole rows of log-probabilities: the path of everything that needs more than the best words.
+
+use super::decoder::Decoder;
+use super::hypotheses::{Beam, running};
+use super::logits_processors::{Context, LogitsProcessors, mask, renormalize};
+use super::shortlist::BatchShortlist;
+use super::{SearchOptions, Shortlist};
+use crate::model::ModelConfig;
+use regard_kernels::{MatMut, log_probabilities};
+use std::sync::Arc;
+
+/// Makes rows of log-probabilities, one for each running hypothesis.
+#[derive(Debug)]
+pub(super) struct FullRows {
+    /// v: padding, the last word, is left out unless it takes part in the softmax.
+    words: usize,
+    /// `[r, v]`
+    log_p: Vec<f32>,
+    /// The same of another model of an ensemble.
+    other: Vec<f32>,
+    shortlist: Option<Arc<Shortlist>>,
+    /// Words of the shortlist for every sentence.
+    always: Vec<u32>,
+    batch_shortlist: Option<BatchShortlist>,
+}
+
+impl FullRows {
+    pub(super) fn new(options: &SearchOptions, config: &ModelConfig, processors: &LogitsProcessors) -> Self {
+        // What must be possible, and what takes part in the softmax before it is banned.
+        let padding = processors.with_padding.then(|| config.target_pad());
+        let always = options.prefix.iter().chain(&options.forced_first).chain([&options.end]).chain(&padding);
+        FullRows {
+            always: always.copied().collect(),
+            shortlist: options.shortlist.clone(),
+            ..FullRows::of_words(config.target_vocabulary - usize::from(!processors.with_padding))
+        }
+    }
+
+    /// Over the first `words` words, without a shortlist.
+    pub(super) fn of_words(words: usize) -> Self {
+        FullRows {
+            words,
+            log_p: Vec::new(),
+            other: Vec::new(),
+            shortlist: None,
+            always: Vec::new(),
+            batch_shortlist: None,
+        }
+    }
+
+    /// Begins a batch of these source sentences.
+    pub(super) fn begin(&mut self, sources: &[&[u32]]) {
+        let FullRows { shortlist, always, .. } = self;
+        self.batch_shortlist = shortlist.as_ref().map(|list| BatchShortlist::new(list, sources, always));
+    }
+
+    /// v: the words that take part in the softmax.
+    pub(super) fn words(&self) -> usize {
+        self.words
+    }
+
+    /// The shortlist of the batch.
+    pub(super) fn shortlist(&self) -> Option<&BatchShortlist> {
+        self.batch_shortlist.as_ref()
+    }
+
+    /// Takes a step and sends the rows through the processors: `[r, v]`.
+    pub(super) fn process(
+        &mut self,
+        decoder: &mut Decoder<'_>,
+        processors: &LogitsProcessors,
+        beams: &[Beam],
+    ) -> impl Iterator<Item = &[f32]> {
+        let single = decoder.models() == 1;
+        match single {
+            true => self.score_one(decoder, processors),
+            false => self.score(decoder),
+        }
+        for (row, (sentence, beam, hypothesis)) in running(beams).enumerate() {
+            let log_p = &mut self.log_p[row * self.words..][..self.words];
+            if let Some(list) = &self.batch_shortlist {
+                list.mask_others(sentence, log_p);
+                if !processors.on_logits {
+                    renormalize(log_p);
+                }
+            }
+            // The probabilities of an ensemble were averaged before any ban.
+            match single && processors.only_ban(row) {
+                true => mask(processors.bans().of(row), log_p),
+                false => {
+                    let context = Context { tokens: &hypothesis.tokens, limit: beam.limit };
+                    processors.process(row, context, log_p);
+                }
+            }
+        }
+        self.rows()
+    }
+
+    /// Of one model; logits, if the processors start with those. Where words are banned and nothing
+    /// else happens, the others get what [`BestWords`](regard_kernels::BestWords) gives them, to the
+    /// bit.
+    fn score_one(&mut self, decoder: &mut Decoder<'_>, processors: &LogitsProcessors) {
+        logits(decoder, 0, self.words, &mut self.log_p);
+        if processors.renormalize {
+            let rows = self.log_p.chunks_exact_mut(self.words).enumerate();
+            let only_ban = rows.filter(|(row, _)| processors.only_ban(*row));
+            only_ban.for_each(|(row, logits)| mask(processors.bans().of(row), logits));
+        }
+        if !processors.on_logits {
+            log_probabilities(decoder.engine(0).isa(), &mut self.log_p, self.words);
+        }
+    }
+
+    /// Takes a step and makes rows that no processor has seen, averaged over the models.
+    pub(super) fn score(&mut self, decoder: &mut Decoder<'_>) {
+        let models = decoder.models();
+        for model in 0..models {
+            let to = if model == 0 { &mut self.log_p } else { &mut self.other };
+            logits(decoder, model, self.words, to);
+            log_probabilities(decoder.engine(model).isa(), to, self.words);
+            if model > 0 {
+                // log(eᵃ + eᵇ)
+                for (a, b) in self.log_p.iter_mut().zip(&self.other) {
+                    let top = a.max(*b);
+                    *a = top + ((*a - top).exp() + (*b - top).exp()).ln();
+                }
+            }
+        }
+        if models > 1 {
+            let shift = (models as f32).ln();
+            self.log_p.iter_mut().for_each(|x| *x -= shift);
+        }
+    }
+
+    /// The rows of the last step.
+    pub(super) fn rows(&self) -> impl Iterator<Item = &[f32]> {
+        self.log_p.chunks_exact(self.words)
+    }
+}
+
+/// The logits of one model: `[r, words]`.
+fn logits(decoder: &mut Decoder<'_>, model: usize, words: usize, to: &mut Vec<f32>) {
+    let (engine, rows) = (decoder.engine(model), decoder.rows());
+    let table = engine.matrix(engine.model().output());
+    let all = table.outputs();
+    to.resize(rows * all, 0.0);
+    let (x, scratch, team) = decoder.decode(model);
+    table.product_by(team, table.rows(x, scratch), engine.bias(), MatMut::new(to, rows, all));
+    // What takes no part, padding at the end of each row, is left out.
+    for row in 1..rows {
+        to.copy_within(row * all..row * all + words, row * words);
+    }
+    to.truncate(rows * words);
+}

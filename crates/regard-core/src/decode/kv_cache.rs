@@ -1,0 +1,173 @@
+//! What decoders remember between the steps of a batch: keys and values of the target tokens so far,
+//! and of the source.
+//!
+//! A step gives every running hypothesis one row number, and each layer of each model stores what it
+//! remembers of the new token in its row of that number. A hypothesis is a list of row numbers:
+//! reordering a beam copies such lists and no keys or values, and the children of a hypothesis share
+//! its rows. A row that no running hypothesis names is used again.
+//!
+//! What a row holds is the layer's affair. Self-attention stores keys and values and reads all rows of
+//! the list. A recurrent layer fits in the same way with one state vector a row: it reads the row of
+//! the last token and writes that of the new one, and a hypothesis of a purely recurrent decoder has to
+//! name no more than its last row.
+
+use regard_kernels::Mat;
+
+/// The decoder state of one batch, in all models of an ensemble.
+#[derive(Debug, Default)]
+pub(super) struct KvCache {
+    /// Whether a running hypothesis names the row.
+    taken: Vec<bool>,
+    /// LayerRows to use again; the last is taken first.
+    free: Vec<u32>,
+    /// Model by model.
+    models: Vec<ModelCache>,
+}
+
+/// The part of one model.
+#[derive(Debug, Default)]
+pub(super) struct ModelCache {
+    /// Of the target tokens so far, layer by layer.
+    steps: Vec<LayerRows>,
+    /// Keys and values of the encoder's output, layer by layer: computed once a batch, shared by all
+    /// hypotheses.
+    source: Vec<LayerRows>,
+}
+
+/// The numbered rows of one layer.
+#[derive(Debug, Default)]
+pub(super) struct LayerRows {
+    /// Numbers in a row: for attention, keys and values side by side.
+    width: usize,
+    data: Vec<f32>,
+}
+
+impl KvCache {
+    /// For an ensemble of this many models.
+    pub(super) fn new(models: usize) -> Self {
+        KvCache { models: (0..models).map(|_| ModelCache::default()).collect(), ..KvCache::default() }
+    }
+
+    /// Forgets the last batch.
+    pub(super) fn clear(&mut self) {
+        self.taken.clear();
+        self.free.clear();
+    }
+
+    /// Keeps the rows that running hypotheses name, and frees the others.
+    pub(super) fn retain<'r>(&mut self, hypotheses: impl Iterator<Item = &'r [u32]>) {
+        self.taken.fill(false);
+        for rows in hypotheses {
+            rows.iter().for_each(|&row| self.taken[row as usize] = true);
+        }
+        self.free.clear();
+        self.free.extend((0..self.taken.len() as u32).rev().filter(|&row| !self.taken[row as usize]));
+    }
+
+    /// Takes a row for a new token.
+    pub(super) fn take(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.taken.push(true);
+            self.taken.len() as u32 - 1
+        })
+    }
+
+    /// The part of model `i`.
+    pub(super) fn model(&mut self, i: usize) -> &mut ModelCache {
+        &mut self.models[i]
+    }
+}
+
+impl ModelCache {
+    /// Forgets the target tokens of the last batch, in this many layers; the memory is used for the next.
+    pub(super) fn clear(&mut self, layers: usize) {
+        self.steps.resize_with(layers, LayerRows::default);
+        self.steps.iter_mut().for_each(|rows| rows.data.clear());
+        self.source.resize_with(layers, LayerRows::default);
+    }
+
+    /// What decoder layer `layer` remembers of the target tokens.
+    pub(super) fn steps(&mut self, layer: usize) -> &mut LayerRows {
+        &mut self.steps[layer]
+    }
+
+    /// The keys and values of the source in decoder layer `layer`: row `i` is source token `i` of the
+    /// batch.
+    pub(super) fn source(&mut self, layer: usize) -> &mut LayerRows {
+        &mut self.source[layer]
+    }
+}
+
+impl LayerRows {
+    /// Writes values to the rows of these numbers, in the order of both.
+    pub(super) fn write<'v>(&mut self, rows: &[u32], width: usize, values: impl Iterator<Item = &'v [f32]>) {
+        self.width = width;
+        let needed = rows.iter().max().map_or(0, |&row| row as usize + 1);
+        self.data.resize(self.data.len().max(needed * width), 0.0);
+        for (&row, values) in rows.iter().zip(values) {
+            self.data[row as usize * width..][..width].copy_from_slice(values);
+        }
+    }
+
+    /// Memory for `rows` rows that replace all others.
+    pub(super) fn replace(&mut self, rows: usize, width: usize) -> &mut [f32] {
+        self.width = width;
+        self.data.resize(rows * width, 0.0);
+        &mut self.data
+    }
+
+    /// `[rows, width]`
+    pub(super) fn mat(&self) -> Mat<'_> {
+        Mat::new(&self.data, self.data.len() / self.width.max(1), self.width)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_nobody_names_are_used_again() {
+        let mut cache = KvCache::new(1);
+        assert_eq!([cache.take(), cache.take(), cache.take()], [0, 1, 2]);
+        cache.retain([&[0, 2][..], &[0]].into_iter());
+        assert_eq!([cache.take(), cache.take()], [1, 3]);
+        cache.retain([].into_iter());
+        assert_eq!([cache.take(), cache.take()], [0, 1]);
+        cache.clear();
+        assert_eq!(cache.take(), 0);
+    }
+
+    #[test]
+    fn a_layer_keeps_what_was_written_to_other_rows() {
+        let mut cache = KvCache::new(2);
+        cache.model(1).clear(3);
+        let layer = cache.model(1).steps(2);
+        layer.write(&[2, 0], 2, [&[5.0, 6.0][..], &[1.0, 2.0]].into_iter());
+        layer.write(&[1], 2, [&[3.0, 4.0][..]].into_iter());
+        let mat = layer.mat();
+        assert_eq!((mat.rows(), mat.data()), (3, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0][..]));
+        cache.model(1).clear(3);
+        assert_eq!(cache.model(1).steps(2).mat().rows(), 0);
+        cache.model(1).source(0).replace(2, 3).fill(7.0);
+        assert_eq!(cache.model(1).source(0).mat().data(), [7.0; 6]);
+    }
+
+    /// One state a hypothesis: two children read the row of their parent and write their own.
+    #[test]
+    fn a_recurrent_state_fits() {
+        let mut cache = KvCache::new(1);
+        cache.model(0).clear(1);
+        let parent = cache.take();
+        cache.model(0).steps(0).write(&[parent], 1, [&[1.0][..]].into_iter());
+        cache.retain([&[parent][..], &[parent]].into_iter());
+        let children = [cache.take(), cache.take()];
+        let states = cache.model(0).steps(0);
+        let last = states.mat().row(parent as usize)[0];
+        states.write(&children, 1, [&[last + 1.0][..], &[last + 2.0]].into_iter());
+        assert_eq!(states.mat().data(), [1.0, 2.0, 3.0]);
+        // With the parent's row nobody reads any more.
+        cache.retain(children.iter().map(std::slice::from_ref));
+        assert_eq!(cache.take(), parent);
+    }
+}

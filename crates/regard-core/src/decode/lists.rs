@@ -1,0 +1,74 @@
+//! Several lists in one piece of memory, which is used again from step to step.
+
+/// Lists laid end to end: list `i` is `items[offsets[i]..offsets[i + 1]]`.
+#[derive(Clone, Debug)]
+pub(super) struct Lists<T> {
+    offsets: Vec<usize>,
+    items: Vec<T>,
+}
+
+impl<T> Default for Lists<T> {
+    fn default() -> Self {
+        Lists { offsets: vec![0], items: Vec::new() }
+    }
+}
+
+impl<T> Lists<T> {
+    /// Removes all lists and keeps their memory.
+    pub(super) fn clear(&mut self) {
+        self.offsets.truncate(1);
+        self.items.clear();
+    }
+
+    /// Adds a list.
+    pub(super) fn push(&mut self, list: impl IntoIterator<Item = T>) {
+        self.items.extend(list);
+        self.offsets.push(self.items.len());
+    }
+
+    /// Adds the list that `write` appends to the items of the others.
+    pub(super) fn push_with<R>(&mut self, write: impl FnOnce(&mut Vec<T>) -> R) -> R {
+        let result = write(&mut self.items);
+        self.offsets.push(self.items.len());
+        result
+    }
+
+    /// List `i`.
+    pub(super) fn of(&self, i: usize) -> &[T] {
+        &self.items[self.offsets[i]..self.offsets[i + 1]]
+    }
+
+    /// All lists.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &[T]> {
+        self.offsets.windows(2).map(|w| &self.items[w[0]..w[1]])
+    }
+
+    /// Where each list begins, and where the last one ends.
+    pub(super) fn offsets(&self) -> &[usize] {
+        &self.offsets
+    }
+
+    /// The items of all lists.
+    pub(super) fn items(&self) -> &[T] {
+        &self.items
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_lie_end_to_end() {
+        let mut lists = Lists::default();
+        assert_eq!((lists.offsets(), lists.iter().count()), (&[0][..], 0));
+        for _ in 0..2 {
+            lists.clear();
+            lists.push([3, 1]);
+            lists.push([]);
+            assert_eq!(lists.push_with(|items| items.push(7)), ());
+            assert_eq!((lists.of(0), lists.of(1), lists.of(2)), (&[3, 1][..], &[][..], &[7][..]));
+            assert_eq!((lists.offsets(), lists.items()), (&[0, 2, 2, 3][..], &[3, 1, 7][..]));
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! What changes the log-probabilities of the next token before the search chooses: a list of processors in the order of
+//! `transformers`.
+//!
+//! Most processors only ban words. While all of them do, for all hypotheses, nobody needs whole rows of
+//! log-probabilities: the scorer gets the lists of banned words and leaves them out while it looks for
+//! the best ones. So each processor says two things about a hypothesis: which words it bans, and
+//! whether that is all.
+
+use super::SearchOptions;
+use super::hypotheses::{Beam, running};
+use super::lists::Lists;
+use std::fmt::Debug;
+use std::ops::ControlFlow;
+
+/// A hypothesis whose next token is to be chosen.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Context<'a> {
+    /// Its tokens so far, without the start.
+    pub(super) tokens: &'a [u32],
+    /// The most tokens it may have, the end included.
+    pub(super) limit: usize,
+}
+
+/// Changes which tokens can come next, or how likely they are.
+pub(super) trait LogitsProcessor: Debug {
+    /// Adds the words that must not come next.
+    fn ban(&self, _: Context<'_>, _banned: &mut Vec<u32>) {}
+
+    /// Whether banning is all that it does to this hypothesis.
+    fn only_bans(&self, _: Context<'_>) -> bool {
+        true
+    }
+
+    /// Changes a row of log-probabilities, one for each word. After a break nothing else changes the row.
+    fn process(&self, _: Context<'_>, _log_p: &mut [f32]) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+/// Makes tokens that are there already less likely (Keskar et al., 2019).
+#[derive(Debug)]
+struct RepetitionPenalty(f32);
+
+impl LogitsProcessor for RepetitionPenalty {
+    fn only_bans(&self, _: Context<'_>) -> bool {
+        false
+    }
+
+    fn process(&self, at: Context<'_>, log_p: &mut [f32]) -> ControlFlow<()> {
+        for (i, id) in at.tokens.iter().enumerate() {
+            if let Some(p) = log_p.get_mut(*id as usize).filter(|_| !at.tokens[..i].contains(id)) {
+                *p = if *p < 0.0 { *p * self.0 } else { *p / self.0 };
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Makes logits into log-probabilities.
+#[derive(Debug)]
+struct LogSoftmax;
+
+impl LogitsProcessor for LogSoftmax {
+    fn only_bans(&self, _: Context<'_>) -> bool {
+        false
+    }
+
+    fn process(&self, _: Context<'_>, logits: &mut [f32]) -> ControlFlow<()> {
+        renormalize(logits);
+        ControlFlow::Continue(())
+    }
+}
+
+/// Begins with given tokens, which cost what the model says.
+#[derive(Debug)]
+struct ForcedPrefix(Vec<u32>);
+
+impl LogitsProcessor for ForcedPrefix {
+    fn only_bans(&self, at: Context<'_>) -> bool {
+        at.tokens.len() >= self.0.len()
+    }
+
+    fn process(&self, at: Context<'_>, log_p: &mut [f32]) -> ControlFlow<()> {
+        let Some(&token) = self.0.get(at.tokens.len()) else { return ControlFlow::Continue(()) };
+        let p = log_p.get(token as usize).copied().unwrap_or(f32::NEG_INFINITY);
+        force(token, p, log_p)
+    }
+}
+
+/// The last possible token is the end, at no cost.
+#[derive(Debug)]
+struct ForcedEnd(u32);
+
+impl LogitsProcessor for ForcedEnd {
+    fn only_bans(&self, at: Context<'_>) -> bool {
+        at.tokens.len() + 1 != at.limit
+    }
+
+    fn process(&self, at: Context<'_>, log_p: &mut [f32]) -> ControlFlow<()> {
+        if self.only_bans(at) { ControlFlow::Continue(()) } else { force(self.0, 0.0, log_p) }
+    }
+}
+
+/// The first token, at no cost.
+#[derive(Debug)]
+struct ForcedFirst(u32);
+
+impl LogitsProcessor for ForcedFirst {
+    fn only_bans(&self, at: Context<'_>) -> bool {
+        !at.tokens.is_empty()
+    }
+
+    fn process(&self, at: Context<'_>, log_p: &mut [f32]) -> ControlFlow<()> {
+        if self.only_bans(at) { ControlFlow::Continue(()) } else { force(self.0, 0.0, log_p) }
+    }
+}
+
+/// Words that never come.
+#[derive(Debug)]
+struct BannedWords(Vec<u32>);
+
+impl LogitsProcessor for BannedWords {
+    fn ban(&self, _: Context<'_>, banned: &mut Vec<u32>) {
+        banned.extend_from_slice(&self.0);
+    }
+}
+
+/// No n-gram of this length occurs twice.
+#[derive(Debug)]
+struct NoRepeatNgram(usize);
+
+impl LogitsProcessor for NoRepeatNgram {
+    fn ban(&self, Context { tokens, .. }: Context<'_>, banned: &mut Vec<u32>) {
+        let size = self.0;
+        if tokens.len() + 1 >= size {
+            let last = &tokens[tokens.len() + 1 - size..];
+            let again = tokens.windows(size).filter(|window| window[..size - 1] == *last);
+            banned.extend(again.map(|window| window[size - 1]));
+        }
+    }
+}
+
+/// Sequences of tokens that never come: where all but the last have come, that one is banned.
+#[derive(Debug)]
+struct BannedSequences {
+    sequences: Vec<Vec<u32>>,
+    /// What the decoder starts with is a token too.
+    start: u32,
+}
+
+impl LogitsProcessor for BannedSequences {
+    fn ban(&self, Context { tokens, .. }: Context<'_>, banned: &mut Vec<u32>) {
+        let has_come = |before: &[u32]| match before.split_first() {
+            Some((first, rest)) if before.len() == tokens.len() + 1 => *first == self.start && rest == tokens,
+            _ => tokens.ends_with(before),
+        };
+        let split = self.sequences.iter().filter_map(|sequence| sequence.split_last());
+        banned.extend(split.filter(|(_, before)| has_come(before)).map(|(last, _)| *last));
+    }
+}
+
+/// No end before this many tokens.
+#[derive(Debug)]
+struct MinLength {
+    min_length: usize,
+    end: u32,
+}
+
+impl LogitsProcessor for MinLength {
+    fn ban(&self, at: Context<'_>, banned: &mut Vec<u32>) {
+        if at.tokens.len() < self.min_length {
+            banned.push(self.end);
+        }
+    }
+}
+
+/// The processors of a search, and what they ask of the step at hand.
+#[derive(Debug)]
+pub(super) struct LogitsProcessors {
+    list: Vec<Box<dyn LogitsProcessor>>,
+    /// Whether the rows that come in are logits: where nothing is compared but the next tokens of one
+    /// hypothesis, `transformers` penalises a repetition before the softmax.
+    pub(super) on_logits: bool,
+    /// Whether padding takes part in the softmax, to be banned afterwards. That makes a difference only
+    /// if nothing is normalised again, or if something happens in between.
+    pub(super) with_padding: bool,
+    /// Whether the probabilities that bans leave sum to one again.
+    pub(super) renormalize: bool,
+    /// For each hypothesis of the step: the words that it must not take.
+    bans: Lists<u32>,
+    /// For each hypothesis of the step: whether nothing more is asked.
+    only_bans: Vec<bool>,
+}
+
+impl LogitsProcessors {
+    /// Those of a search with this many models; `pad`, the last word, is what the decoder starts with.
+    pub(super) fn new(options: &SearchOptions, models: usize, pad: u32) -> Self {
+        let penalised = options.repetition_penalty != 1.0;
+        let on_logits = penalised && models == 1 && (options.beam == 1 || options.sampling.is_some());
+        let with_padding = penalised || !options.renormalize;
+        let mut list: Vec<Box<dyn LogitsProcessor>> = Vec::new();
+        if penalised {
+            list.push(Box::new(RepetitionPenalty(options.repetition_penalty)));
+        }
+        if on_logits {
+            list.push(Box::new(LogSoftmax));
+        }
+        if !options.prefix.is_empty() {
+            list.push(Box::new(ForcedPrefix(options.prefix.clone())));
+        }
+        if options.forced_end {
+            list.push(Box::new(ForcedEnd(options.end)));
+        }
+        if let Some(first) = options.forced_first {
+            list.push(Box::new(ForcedFirst(first)));
+        }
+        let banned: Vec<u32> = options.banned.iter().copied().chain(with_padding.then_some(pad)).collect();
+        if !banned.is_empty() {
+            list.push(Box::new(BannedWords(banned)));
+        }
+        if options.no_repeat_ngram > 0 {
+            list.push(Box::new(NoRepeatNgram(options.no_repeat_ngram)));
+        }
+        if !options.banned_sequences.is_empty() {
+            list.push(Box::new(BannedSequences { sequences: options.banned_sequences.clone(), start: pad }));
+        }
+        if options.min_length > 0 {
+            list.push(Box::new(MinLength { min_length: options.min_length, end: options.end }));
+        }
+        let renormalize = options.renormalize;
+        LogitsProcessors {
+            list,
+            on_logits,
+            with_padding,
+            renormalize,
+            bans: Lists::default(),
+            only_bans: Vec::new(),
+        }
+    }
+
+    /// Finds out what the step asks of each running hypothesis.
+    pub(super) fn begin_step(&mut self, beams: &[Beam]) {
+        self.bans.clear();
+        self.only_bans.clear();
+        for (_, beam, hypothesis) in running(beams) {
+            self.add(Context { tokens: &hypothesis.tokens, limit: beam.limit });
+        }
+    }
+
+    fn add(&mut self, at: Context<'_>) {
+        let LogitsProcessors { list, bans, .. } = self;
+        bans.push_with(|banned| list.iter().for_each(|p| p.ban(at, banned)));
+        self.only_bans.push(list.iter().all(|p| p.only_bans(at)));
+    }
+
+    /// Whether bans are all that is asked of this hypothesis.
+    pub(super) fn only_ban(&self, row: usize) -> bool {
+        self.only_bans[row]
+    }
+
+    /// Whether that is so of all hypotheses.
+    pub(super) fn all_only_ban(&self) -> bool {
+        self.only_bans.iter().all(|&only| only)
+    }
+
+    /// The words that the hypotheses must not take.
+    pub(super) fn bans(&self) -> &Lists<u32> {
+        &self.bans
+    }
+
+    /// Takes the log-probabilities of hypothesis `row` through the list.
+    pub(super) fn process(&self, row: usize, at: Context<'_>, log_p: &mut [f32]) {
+        if self.list.iter().try_for_each(|p| p.process(at, log_p)).is_break() {
+            return;
+        }
+        let banned = self.bans.of(row);
+        mask(banned, log_p);
+        if self.renormalize && !banned.is_empty() {
+            renormalize(log_p);
+        }
+    }
+}
+
+/// Leaves one token with this log-probability.
+fn force(token: u32, p: f32, log_p: &mut [f32]) -> ControlFlow<()> {
+    log_p.fill(f32::NEG_INFINITY);
+    if let Some(forced) = log_p.get_mut(token as usize) {
+        *forced = p;
+    }
+    ControlFlow::Break(())
+}
+
+/// Sets the words to −∞.
+pub(super) fn mask(words: &[u32], log_p: &mut [f32]) {
+    for &id in words {
+        if let Some(p) = log_p.get_mut(id as usize) {
+            *p = f32::NEG_INFINITY;
+        }
+    }
+}
+
+/// Makes logits, or log-probabilities some of which were masked, into log-probabilities. If nothing is
+/// left, nothing changes.
+pub(super) fn renormalize(row: &mut [f32]) {
+    let top = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    if !top.is_finite() {
+        return;
+    }
+    let sum: f64 = row.iter().map(|x| f64::from(x - top).exp()).sum();
+    let shift = top + sum.ln() as f32;
+    row.iter_mut().for_each(|x| *x -= shift);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,212 @@
+//! The next words of every running hypothesis and their log-probabilities, by one of several strategies.
+//!
+//! | strategy | when |
+//! |---|---|
+//! | [`BestWordsScorer`] | one model: the best words chunk by chunk, all logits at once being nowhere |
+//! | [`ShortlistScorer`] | one model and a shortlist: the best words among those of the sentence |
+//! | [`FullRowScorer`] | whole rows of log-probabilities: an ensemble, or a processor that does more than ban |
+//! | [`SamplingScorer`] | draws from whole rows |
+//! | [`ForcedScorer`](super::forced::ForcedScorer) | the given tokens of whole rows |
+//!
+//! The first two fall back on whole rows in the steps in which a processor does more than ban.
+
+use super::decoder::Decoder;
+use super::full_rows::FullRows;
+use super::hypotheses::{Beam, running};
+use super::lists::Lists;
+use super::logits_processors::LogitsProcessors;
+use super::sampling::{draw, top_k};
+use super::{Engine, Sampling, SearchOptions};
+use regard_kernels::{Bans, BestWords, MatMut, PackedMatrix, Vocabulary, log_probabilities};
+use std::fmt::Debug;
+
+/// For each running hypothesis some words with their log-probabilities, best first.
+pub(super) type Words = Lists<(u32, f32)>;
+
+/// Finds the words that hypotheses can be extended by.
+pub(super) trait Scorer: Debug {
+    /// Begins a batch of these source sentences.
+    fn begin(&mut self, _: &Engine, _sources: &[&[u32]]) {}
+
+    /// Takes a step and fills `words`: for each of the `r` running hypotheses of all beams its best
+    /// `2k` words.
+    fn score(
+        &mut self,
+        decoder: &mut Decoder<'_>,
+        processors: &LogitsProcessors,
+        beams: &[Beam],
+        words: &mut Words,
+    );
+}
+
+/// Chooses the strategy of a search.
+pub(super) fn choose_scorer(
+    options: &SearchOptions,
+    decoder: &Decoder<'_>,
+    processors: &LogitsProcessors,
+) -> Box<dyn Scorer> {
+    let config = decoder.engine(0).model().config();
+    let rows = FullRows::new(options, config, processors);
+    // Even if half of them end, the beam stays full.
+    let full = FullRowScorer { rows, count: 2 * options.beam, found: Vec::new() };
+    if let Some(sampling) = options.sampling {
+        return Box::new(SamplingScorer { rows: full.rows, sampling, end: options.end });
+    }
+    let always_full = decoder.models() > 1 || options.repetition_penalty != 1.0;
+    match &options.shortlist {
+        _ if always_full => Box::new(full),
+        Some(_) => Box::new(ShortlistScorer { full, table: None, logits: Vec::new(), listed: Vec::new() }),
+        None => Box::new(BestWordsScorer { full, best: BestWords::default() }),
+    }
+}
+
+/// One model over all its vocabulary.
+#[derive(Debug)]
+struct BestWordsScorer {
+    full: FullRowScorer,
+    best: BestWords,
+}
+
+impl Scorer for BestWordsScorer {
+    fn score(
+        &mut self,
+        decoder: &mut Decoder<'_>,
+        processors: &LogitsProcessors,
+        beams: &[Beam],
+        words: &mut Words,
+    ) {
+        if !processors.all_only_ban() {
+            return self.full.score(decoder, processors, beams, words);
+        }
+        let (engine, rows) = (decoder.engine(0), decoder.rows());
+        let table = engine.matrix(engine.model().output());
+        let vocabulary = Vocabulary { table, words: self.full.rows.words(), bias: engine.bias() };
+        let banned = processors.bans();
+        let renormalise = processors.renormalize;
+        let bans = Bans { offsets: banned.offsets(), words: banned.items(), renormalise };
+        let (x, scratch, team) = decoder.decode(0);
+        self.best.find(team, vocabulary, table.rows(x, scratch), bans, self.full.count);
+        words.clear();
+        (0..rows).for_each(|row| words.push(self.best.row(row).iter().copied()));
+    }
+}
+
+/// One model over the words of a shortlist.
+#[derive(Debug)]
+struct ShortlistScorer {
+    full: FullRowScorer,
+    /// The rows of the output matrix for the words of the batch, and their bias.
+    table: Option<(PackedMatrix, Option<Vec<f32>>)>,
+    /// `[r, words of the batch]`
+    logits: Vec<f32>,
+    /// Those of the words of one sentence.
+    listed: Vec<f32>,
+}
+
+impl Scorer for ShortlistScorer {
+    fn begin(&mut self, engine: &Engine, sources: &[&[u32]]) {
+        self.full.begin(engine, sources);
+        self.table = self.full.rows.shortlist().map(|list| {
+            let table = engine.matrix(engine.model().output()).select(list.words());
+            let bias = engine.bias().map(|bias| list.words().iter().map(|&w| bias[w as usize]).collect());
+            (table, bias)
+        });
+    }
+
+    fn score(
+        &mut self,
+        decoder: &mut Decoder<'_>,
+        processors: &LogitsProcessors,
+        beams: &[Beam],
+        words: &mut Words,
+    ) {
+        let Self { full, table, logits, listed: log_p } = self;
+        let (true, Some((table, bias)), Some(list)) =
+            (processors.all_only_ban(), table, full.rows.shortlist())
+        else {
+            return full.score(decoder, processors, beams, words);
+        };
+        let (rows, all) = (decoder.rows(), list.words().len());
+        logits.resize(rows * all, 0.0);
+        let (x, scratch, team) = decoder.decode(0);
+        let to = MatMut::new(logits, rows, all);
+        table.product_by(team, table.rows(x, scratch), bias.as_deref(), to);
+        words.clear();
+        for (row, (sentence, ..)) in running(beams).enumerate() {
+            let places = list.of(sentence);
+            let logits = &logits[row * all..][..all];
+            log_p.clear();
+            log_p.extend(places.iter().map(|&place| logits[place as usize]));
+            let banned = processors.bans().of(row).iter().filter_map(|&word| list.find(sentence, word));
+            if processors.renormalize {
+                banned.for_each(|i| log_p[i] = f32::NEG_INFINITY);
+                log_probabilities(table.isa(), log_p, places.len());
+            } else {
+                log_probabilities(table.isa(), log_p, places.len());
+                banned.for_each(|i| log_p[i] = f32::NEG_INFINITY);
+            }
+            top_k(log_p, full.count, &mut full.found);
+            words.push(full.found.iter().map(|&(i, p)| (list.words()[places[i as usize] as usize], p)));
+        }
+    }
+}
+
+/// The best words of whole rows.
+#[derive(Debug)]
+struct FullRowScorer {
+    rows: FullRows,
+    /// Words for each hypothesis.
+    count: usize,
+    found: Vec<(u32, f32)>,
+}
+
+impl Scorer for FullRowScorer {
+    fn begin(&mut self, _: &Engine, sources: &[&[u32]]) {
+        self.rows.begin(sources);
+    }
+
+    fn score(
+        &mut self,
+        decoder: &mut Decoder<'_>,
+        processors: &LogitsProcessors,
+        beams: &[Beam],
+        words: &mut Words,
+    ) {
+        words.clear();
+        for log_p in self.rows.process(decoder, processors, beams) {
+            top_k(log_p, self.count, &mut self.found);
+            words.push(self.found.iter().copied());
+        }
+    }
+}
+
+/// One word of each whole row, by its probability.
+#[derive(Debug)]
+struct SamplingScorer {
+    rows: FullRows,
+    sampling: Sampling,
+    /// Comes where nothing else can.
+    end: u32,
+}
+
+impl Scorer for SamplingScorer {
+    fn begin(&mut self, _: &Engine, sources: &[&[u32]]) {
+        self.rows.begin(sources);
+    }
+
+    fn score(
+        &mut self,
+        decoder: &mut Decoder<'_>,
+        processors: &LogitsProcessors,
+        beams: &[Beam],
+        words: &mut Words,
+    ) {
+        words.clear();
+        let rows = self.rows.process(decoder, processors, beams);
+        for (log_p, (_, _, hypothesis)) in rows.zip(running(beams)) {
+            let length = hypothesis.tokens.len() + 1;
+            let token = draw(&self.sampling, hypothesis.key, length, log_p).unwrap_or(self.end);
+            words.push([(token, log_p[token as usize])]);
+        }
+    }
+}
