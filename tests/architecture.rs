@@ -65,7 +65,7 @@ fn the_library_alone_is_inference_and_metrics() {
         .filter(|name| name.starts_with("regard"))
         .collect();
     assert_eq!(ours, BTreeSet::from(["regard", "regard-core", "regard-kernels", "regard-metrics"]));
-    for unwanted in ["axum", "clap", "hf-hub", "indicatif", "png", "tokio", "toml"] {
+    for unwanted in ["axum", "clap", "hf-hub", "indicatif", "resvg", "tokio", "toml"] {
         assert!(!tree.lines().any(|line| line.split_whitespace().next() == Some(unwanted)), "{unwanted}");
     }
 }
