@@ -177,13 +177,7 @@ fn write(view: &View, arguments: &Arguments, file: &Path) -> CommandResult {
             page.render().into_bytes()
         }
         "svg" => one()?.to_svg().into_bytes(),
-        "png" => {
-            let drawable = |c: char| c.is_ascii() || ('\u{a0}'..'\u{17f}').contains(&c) || c == '▁';
-            if view.source.iter().chain(&view.said).flat_map(|s| s.chars()).any(|c| !drawable(c)) {
-                note!("regard: .png shows non-Latin letters as boxes; .html and .svg show all letters");
-            }
-            one()?.to_png(2.0)?
-        }
+        "png" => one()?.to_png(2.0).map_err(|e| format!("--out {}: {e}", file.display()))?,
         _ => return Err(format!("--out {}: the name must end in .html, .svg or .png", file.display()).into()),
     };
     std::fs::write(file, bytes).map_err(|e| format!("{}: {e}", file.display()))?;

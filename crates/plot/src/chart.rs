@@ -5,7 +5,7 @@ use super::line::{self, Area};
 use super::scene::{Anchor, Item, Paint, Pen, Scene, Text};
 use super::text::{clean, truncate};
 use super::ticks::{labels, linear_ticks, log_ticks, sane_range};
-use super::{colour, raster, svg};
+use super::{colour, svg};
 use crate::Result;
 
 /// The least and greatest of some numbers, if there are any.
@@ -141,12 +141,12 @@ impl LineChart {
         svg::render(&self.scene())
     }
 
-    /// The chart as a PNG file; 2 is a good `scale` for screens.
+    /// The chart as a PNG file; 2 is a good `scale` for screens. Needs the cargo feature `png`.
     pub fn to_png(&self, scale: f64) -> Result<Vec<u8>> {
-        raster::png(&self.scene(), scale)
+        self.scene().to_png(scale)
     }
 
-    fn scene(&self) -> Scene {
+    pub(super) fn scene(&self) -> Scene {
         let bound = |v: f64, least: f64| if v.is_finite() { v.clamp(least, 4000.0) } else { least };
         let (width, mut height) = (bound(self.size.0, 240.0), bound(self.size.1, 180.0));
         let mut scene = Scene { width, height, title: clean(&self.title), ..Scene::default() };

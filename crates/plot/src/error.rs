@@ -19,13 +19,10 @@ pub enum Error {
         /// What does not fit, with the values.
         message: String,
     },
+    /// A PNG in a build without them.
+    #[error("PNG needs the cargo feature `png`, which this build lacks; SVG and HTML work without it")]
+    NoPng,
 }
 
 /// A result of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
-
-impl Error {
-    pub(crate) fn config(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Error::Config { field: field.into(), message: message.into() }
-    }
-}

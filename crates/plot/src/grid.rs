@@ -3,9 +3,9 @@
 use super::heat::{Body, HeatMap, MARGIN, Room, draw_scale};
 use super::matrix::scale_range;
 use super::scene::{Paint, Scene, Text};
+use super::svg;
 use super::text::{clean, truncate};
 use super::ticks::brief;
-use super::{raster, svg};
 use crate::Result;
 
 /// Between two maps.
@@ -49,9 +49,9 @@ impl Grid {
         svg::render(&self.scene())
     }
 
-    /// The grid as a PNG file; 2 is a good `scale` for screens. Labels beyond the Latin script show as boxes: use SVG for those.
+    /// The grid as a PNG file; 2 is a good `scale` for screens. Needs the cargo feature `png`.
     pub fn to_png(&self, scale: f64) -> Result<Vec<u8>> {
-        raster::png(&self.scene(), scale)
+        self.scene().to_png(scale)
     }
 
     fn range(&self) -> (f64, f64) {
@@ -61,7 +61,7 @@ impl Grid {
         scale_range(ends(|m| m.range), ends(|m| m.matrix.extent()))
     }
 
-    fn scene(&self) -> Scene {
+    pub(super) fn scene(&self) -> Scene {
         let mut scene = Scene { title: clean(&self.title), ..Scene::default() };
         let columns = self.columns.clamp(1, self.maps.len().max(1));
         scene.description = format!("{} heat maps in rows of {columns}.", self.maps.len());

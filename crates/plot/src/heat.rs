@@ -3,9 +3,9 @@
 use super::colour::LEVELS;
 use super::matrix::{Matrix, position, scale_range};
 use super::scene::{Anchor, Cells, Item, Paint, Scene, Text};
+use super::svg;
 use super::text::{clean, columns, fit, mono_width, truncate};
 use super::ticks::{brief, format_number, labels, linear_ticks};
-use super::{raster, svg};
 use crate::Result;
 
 /// Around every picture.
@@ -87,12 +87,12 @@ impl HeatMap {
         svg::render(&self.scene())
     }
 
-    /// The map as a PNG file; 2 is a good `scale` for screens. Labels beyond the Latin script show as boxes: use SVG for those.
+    /// The map as a PNG file; 2 is a good `scale` for screens. Needs the cargo feature `png`.
     pub fn to_png(&self, scale: f64) -> Result<Vec<u8>> {
-        raster::png(&self.scene(), scale)
+        self.scene().to_png(scale)
     }
 
-    fn scene(&self) -> Scene {
+    pub(super) fn scene(&self) -> Scene {
         let mut scene = Scene { title: clean(&self.title), description: self.describe(), ..Scene::default() };
         let range = scale_range(self.range, self.matrix.extent());
         let body =

@@ -1,7 +1,7 @@
 //! Pictures of numbers: line charts and heat maps as SVG, PNG, terminal text, and pages that hold them.
 //!
-//! A chart describes itself as a `scene` of rectangles, lines and texts; `svg` and `raster` draw any scene. PNG text uses a
-//! small font of our own: an SVG renderer would need fonts on the machine, and a server often has none.
+//! A chart describes itself as a `scene` of rectangles, lines and texts, and `svg` draws any scene. A PNG is that SVG, drawn by
+//! `resvg` with an embedded font (cargo feature `png`): a server often has no fonts.
 //!
 //! Nothing here fails on bad numbers: NaN is drawn as missing, infinities at the end of the scale, empty data as an
 //! empty frame that says so.
@@ -9,13 +9,13 @@
 mod chart;
 mod colour;
 mod error;
-mod font;
 mod grid;
 mod heat;
 pub mod html;
 mod line;
 mod matrix;
-mod raster;
+#[cfg(feature = "png")]
+mod png;
 mod scene;
 mod svg;
 pub mod terminal;

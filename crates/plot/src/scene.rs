@@ -1,7 +1,8 @@
-//! What a chart consists of, before it becomes SVG or pixels.
+//! What a chart consists of, before it becomes SVG.
 
 use super::colour::{self, LEVELS, Rgb};
 use super::text;
+use crate::Result;
 
 /// What something is painted for; a theme decides with which colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,6 +187,18 @@ pub(super) struct Scene {
 }
 
 impl Scene {
+    /// The scene as a PNG file, `scale` pixels for each unit of length.
+    #[cfg(feature = "png")]
+    pub(super) fn to_png(&self, scale: f64) -> Result<Vec<u8>> {
+        super::png::render(self, scale, &super::png::FONTS)
+    }
+
+    /// Why there is no PNG.
+    #[cfg(not(feature = "png"))]
+    pub(super) fn to_png(&self, _scale: f64) -> Result<Vec<u8>> {
+        Err(crate::Error::NoPng)
+    }
+
     pub(super) fn text(&mut self, text: Text) {
         if !text.text.is_empty() {
             self.items.push(Item::Text(text));

@@ -3,6 +3,7 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -18,8 +19,10 @@ pub(crate) struct ApiError {
 /// What a handler returns.
 pub(crate) type ApiResult<T = Response> = Result<T, ApiError>;
 
-#[derive(Serialize)]
-struct Shape<'a> {
+/// The body of a refusal.
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct ErrorAnswer<'a> {
+    /// What is wrong.
     error: &'a str,
 }
 
@@ -67,7 +70,7 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let mut response = json(self.status, &Shape { error: &self.message });
+        let mut response = json(self.status, &ErrorAnswer { error: &self.message });
         if let Some(wait) = self.retry_after {
             // Whole seconds, and never 0: that would say "at once".
             let seconds = wait.as_secs_f64().ceil().max(1.0) as u64;

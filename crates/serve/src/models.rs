@@ -7,6 +7,7 @@ use regard_core::decode::SearchOptions;
 use regard_core::formats::{Record, StepRecord, ValidationRecord, read_log};
 use regard_core::translator::Translator;
 use regard_core::{Error, Result};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -100,7 +101,7 @@ pub(crate) struct History {
 }
 
 /// A moment of training.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, JsonSchema, PartialEq, Serialize)]
 pub(crate) struct Point {
     step: u64,
     loss: Option<f64>,
@@ -109,7 +110,7 @@ pub(crate) struct Point {
 }
 
 /// A sentence of the last validation.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, JsonSchema, PartialEq, Serialize)]
 pub(crate) struct Example {
     source: String,
     target: String,

@@ -1,13 +1,19 @@
 //! The API in one table: the OpenAPI document and the page that shows it are made from it.
 
-mod answers;
+mod schema;
 
 use crate::App;
-use crate::error::{ApiResult, ok};
+use crate::api::files::FileAnswer;
+use crate::api::inside::{Attention, ModelReport, PositionTables};
+use crate::api::languages::{FrontendSettings, Health, Language};
+use crate::api::translate::{Detected, TranslateAnswer};
+use crate::error::{ApiResult, ErrorAnswer, ok};
 use crate::page;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -138,7 +144,7 @@ const ENDPOINTS: [Endpoint; 14] = [
             KEY,
         ],
         kind: JSON,
-        schema: answers::translation,
+        schema: schema::of::<TranslateAnswer>,
         answer: r#"{"translatedText": "Hallo Welt!", "detectedLanguage": {"confidence": 90.0, "language": "en"}, "alternatives": ["Hallo, Welt!"]}"#,
         errors: USUAL,
     },
@@ -149,7 +155,7 @@ const ENDPOINTS: [Endpoint; 14] = [
         input: Input::None,
         parameters: &[],
         kind: JSON,
-        schema: answers::languages,
+        schema: schema::of::<Vec<Language>>,
         answer: r#"[{"code": "en", "name": "English", "targets": ["de", "en"]}]"#,
         errors: &[],
     },
@@ -163,7 +169,7 @@ const ENDPOINTS: [Endpoint; 14] = [
             KEY,
         ],
         kind: JSON,
-        schema: answers::detection,
+        schema: schema::of::<Vec<Detected>>,
         answer: r#"[{"confidence": 90.0, "language": "en"}]"#,
         errors: USUAL,
     },
@@ -174,7 +180,7 @@ const ENDPOINTS: [Endpoint; 14] = [
         input: Input::None,
         parameters: &[],
         kind: JSON,
-        schema: answers::health,
+        schema: schema::of::<Health>,
         answer: r#"{"status": "ok"}"#,
         errors: &[],
     },
@@ -185,7 +191,7 @@ const ENDPOINTS: [Endpoint; 14] = [
         input: Input::None,
         parameters: &[],
         kind: JSON,
-        schema: answers::settings,
+        schema: schema::of::<FrontendSettings>,
         answer: r#"{"charLimit": 100000, "frontendTimeout": 500, "apiKeys": false, "keyRequired": false, "suggestions": false, "filesTranslation": true, "supportedFilesFormat": [".txt"], "language": {"source": {"code": "auto", "name": "Auto Detect"}, "target": {"code": "de", "name": "German"}}}"#,
         errors: &[],
     },
@@ -201,7 +207,7 @@ const ENDPOINTS: [Endpoint; 14] = [
             KEY,
         ],
         kind: JSON,
-        schema: answers::file,
+        schema: schema::of::<FileAnswer>,
         answer: r#"{"translatedFileUrl": "http://127.0.0.1:5000/download_file/0123.txt"}"#,
         errors: USUAL,
     },
@@ -212,7 +218,7 @@ const ENDPOINTS: [Endpoint; 14] = [
         input: Input::Query,
         parameters: &[parameter("name", Kind::Path, true, "Its name, from translatedFileUrl")],
         kind: PLAIN,
-        schema: answers::text,
+        schema: schema::of::<String>,
         answer: "the text of the file",
         errors: &[(404, "There is no such file, or not any more")],
     },
@@ -223,7 +229,7 @@ const ENDPOINTS: [Endpoint; 14] = [
         input: Input::Body,
         parameters: &[ONE_TEXT, SOURCE, TARGET, FORMAT, KEY],
         kind: EVENTS,
-        schema: answers::event,
+        schema: schema::event,
         answer: "data: {\"text\":\"Hallo\",\"done\":false}\n\ndata: {\"text\":\"Hallo Welt!\",\"done\":true}\n",
         errors: USUAL,
     },
@@ -245,7 +251,7 @@ const ENDPOINTS: [Endpoint; 14] = [
             KEY,
         ],
         kind: JSON,
-        schema: answers::attention,
+        schema: schema::of::<Attention>,
         answer: r#"{"source": ["▁Hi", "</s>"], "target": ["▁Hallo", "</s>"], "encoder": [[[[0.9, 0.1], [0.5, 0.5]]]], "decoder": [[[[1.0, 0.0], [0.5, 0.5]]]], "cross": [[[[0.9, 0.1], [0.2, 0.8]]]], "hints": {"encoder": [], "decoder": [], "cross": [{"mean": {"name": "aligned", "short": "diagonal", "text": "Walks along the diagonal: words are translated in their order.", "share": 0.85, "spread": 1.5}, "heads": []}]}, "sharpest": {"encoder": 0, "decoder": 0, "cross": 0}, "translation": "Hallo"}"#,
         errors: USUAL,
     },
@@ -264,7 +270,7 @@ const ENDPOINTS: [Endpoint; 14] = [
             KEY,
         ],
         kind: JSON,
-        schema: answers::positions,
+        schema: schema::of::<PositionTables>,
         answer: r#"{"kind": "sinusoidal", "interleaved": [[0.0, 1.0]], "own": [[0.0, 1.0]]}"#,
         errors: USUAL,
     },
@@ -275,7 +281,7 @@ const ENDPOINTS: [Endpoint; 14] = [
         input: Input::Query,
         parameters: &[KEY],
         kind: JSON,
-        schema: answers::models,
+        schema: schema::of::<Vec<ModelReport>>,
         answer: r#"[{"source": "en", "target": "de", "name": "model", "parameters": 3, "parts": {"embeddings": 1, "encoder": 1, "decoder": 1}, "config": {}, "training": [{"step": 100, "loss": 4.2, "bleu": null, "rate": 0.001}], "examples": [{"source": "Hi", "target": "Hallo", "reference": "Hallo"}], "speed": {"tokens_per_s": 1000.0, "requests": 1}}]"#,
         errors: USUAL,
     },
@@ -286,7 +292,7 @@ const ENDPOINTS: [Endpoint; 14] = [
         input: Input::None,
         parameters: &[],
         kind: PLAIN,
-        schema: answers::text,
+        schema: schema::of::<String>,
         answer: "regard_requests_in_flight 1\n",
         errors: &[],
     },
@@ -297,8 +303,8 @@ const ENDPOINTS: [Endpoint; 14] = [
         input: Input::None,
         parameters: &[],
         kind: JSON,
-        schema: answers::document,
-        answer: r#"{"openapi": "3.0.3", "info": {"title": "Regard", "version": "0.1.0"}, "paths": {}}"#,
+        schema: schema::of::<OpenApi>,
+        answer: r#"{"openapi": "3.0.3", "info": {"title": "Regard", "version": "0.1.0", "description": "Translation with your own models."}, "paths": {}, "components": {"schemas": {}}}"#,
         errors: &[],
     },
     Endpoint {
@@ -308,7 +314,7 @@ const ENDPOINTS: [Endpoint; 14] = [
         input: Input::None,
         parameters: &[],
         kind: "text/html",
-        schema: answers::text,
+        schema: schema::of::<String>,
         answer: "a page",
         errors: &[],
     },
@@ -427,27 +433,44 @@ impl Endpoint {
 }
 
 /// The OpenAPI document.
-fn openapi(app: &App) -> Value {
+#[derive(JsonSchema, Serialize)]
+struct OpenApi {
+    openapi: &'static str,
+    info: Info,
+    paths: Map<String, Value>,
+    components: Components,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct Info {
+    title: &'static str,
+    version: &'static str,
+    description: &'static str,
+}
+
+#[derive(JsonSchema, Serialize)]
+struct Components {
+    schemas: Map<String, Value>,
+}
+
+fn openapi(app: &App) -> OpenApi {
     let mut paths = Map::new();
     for endpoint in &ENDPOINTS {
         let path = paths.entry(endpoint.path).or_insert_with(|| json!({}));
         path[endpoint.method] = endpoint.operation(app);
     }
-    json!({
-        "openapi": "3.0.3",
-        "info": {
-            "title": "Regard",
-            "version": env!("CARGO_PKG_VERSION"),
-            "description": "Translation with your own models. The endpoints outside of /v1 are those of LibreTranslate.",
+    OpenApi {
+        openapi: "3.0.3",
+        info: Info {
+            title: "Regard",
+            version: env!("CARGO_PKG_VERSION"),
+            description: "Translation with your own models. The endpoints outside of /v1 are those of LibreTranslate.",
         },
-        "paths": paths,
-        "components": {"schemas": {"Error": {
-            "type": "object",
-            "required": ["error"],
-            "properties": {"error": {"type": "string", "description": "What is wrong"}},
-            "additionalProperties": false,
-        }}},
-    })
+        paths,
+        components: Components {
+            schemas: Map::from_iter([("Error".to_owned(), schema::of::<ErrorAnswer>())]),
+        },
+    }
 }
 
 /// `GET /spec`.

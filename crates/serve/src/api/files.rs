@@ -9,6 +9,7 @@ use axum::body::Bytes;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -57,9 +58,10 @@ impl Files {
     }
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+pub(crate) struct FileAnswer {
+    /// Where the translated file can be fetched for half an hour.
     translated_file_url: String,
 }
 
@@ -94,7 +96,7 @@ pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiRes
     let mut outcomes = app.in_time(work).await?;
     let text = outcomes.pop().map(|outcome| outcome.best.text).unwrap_or_default();
     let name = app.files.keep(ending, text, Instant::now());
-    ok(&Answer { translated_file_url: format!("{}/download_file/{name}", origin(&call.headers)) })
+    ok(&FileAnswer { translated_file_url: format!("{}/download_file/{name}", origin(&call.headers)) })
 }
 
 /// The address that the client knows the server by; nothing, and so an address relative to the server,

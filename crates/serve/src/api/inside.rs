@@ -14,8 +14,10 @@ use regard_core::model::{
 };
 use regard_core::text::Tokenizer;
 use regard_core::translator::Translator;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Positions that are shown at most.
@@ -47,11 +49,21 @@ impl Serialize for Rows<'_> {
     }
 }
 
+impl JsonSchema for Rows<'_> {
+    fn schema_name() -> Cow<'static, str> {
+        "Rows".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        <Vec<Vec<f64>>>::json_schema(generator)
+    }
+}
+
 /// `[layer][head][row][column]`
 type Maps<'a> = Vec<Vec<Rows<'a>>>;
 
 /// What a head does in this sentence.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct Hint {
     name: &'static str,
     short: &'static str,
@@ -61,13 +73,13 @@ struct Hint {
 }
 
 /// The same for all heads of a layer, and for their average.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct LayerHints {
     mean: Hint,
     heads: Vec<Hint>,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct ByKind<T> {
     encoder: T,
     decoder: T,
@@ -81,8 +93,8 @@ impl<T> ByKind<T> {
     }
 }
 
-#[derive(Serialize)]
-struct Attention<'a> {
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct Attention<'a> {
     source: Vec<String>,
     target: Vec<String>,
     #[serde(flatten)]
@@ -218,8 +230,9 @@ fn of_kind(maps: &[AttentionMap], kind: AttentionKind) -> Maps<'_> {
     found
 }
 
-#[derive(Serialize)]
-struct PositionTables<'a> {
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct PositionTables<'a> {
+    #[schemars(with = "String")]
     kind: Positions,
     interleaved: Rows<'a>,
     own: Option<Rows<'a>>,
@@ -262,27 +275,29 @@ fn tables(app: &App, pair: Option<&str>) -> ApiResult {
     })
 }
 
-#[derive(Serialize)]
-struct ModelReport<'a> {
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct ModelReport<'a> {
     source: &'a str,
     target: &'a str,
     name: &'a str,
     parameters: usize,
     parts: PartsReport,
+    /// The settings of the model.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     config: &'a ModelConfig,
     training: &'a [Point],
     examples: &'a [Example],
     speed: Speed,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct PartsReport {
     embeddings: usize,
     encoder: usize,
     decoder: usize,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct Speed {
     tokens_per_s: f64,
     requests: u64,

@@ -7,13 +7,16 @@ use crate::languages::name;
 use crate::params::Call;
 use axum::extract::State;
 use axum::http::StatusCode;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::Arc;
 
-#[derive(Debug, Serialize)]
-struct Language<'a> {
+/// A language that is read.
+#[derive(Debug, JsonSchema, Serialize)]
+pub(crate) struct Language<'a> {
     code: &'a str,
     name: &'a str,
+    /// The languages to which it can be translated.
     targets: Vec<&'a str>,
 }
 
@@ -37,19 +40,25 @@ pub(super) async fn detect(State(app): State<Arc<App>>, call: Call) -> ApiResult
     ok(&[Detected { confidence, language }])
 }
 
-#[derive(Debug, Serialize)]
-struct Health {
-    status: &'static str,
+#[derive(Debug, JsonSchema, Serialize)]
+pub(crate) struct Health {
+    status: Status,
+}
+
+#[derive(Debug, JsonSchema, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    Ok,
 }
 
 /// `GET /health`.
 pub(super) async fn health() -> ApiResult {
-    ok(&Health { status: "ok" })
+    ok(&Health { status: Status::Ok })
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct FrontendSettings<'a> {
+pub(crate) struct FrontendSettings<'a> {
     char_limit: usize,
     frontend_timeout: u32,
     api_keys: bool,
@@ -60,13 +69,13 @@ struct FrontendSettings<'a> {
     language: Sides<'a>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct Sides<'a> {
     source: Side<'a>,
     target: Side<'a>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct Side<'a> {
     code: &'a str,
     name: &'a str,

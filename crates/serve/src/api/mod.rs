@@ -1,10 +1,10 @@
 //! The endpoints, a family a file.
 
 pub(crate) mod files;
-mod inside;
-mod languages;
-mod stream;
-mod translate;
+pub(crate) mod inside;
+pub(crate) mod languages;
+pub(crate) mod stream;
+pub(crate) mod translate;
 
 use crate::App;
 use crate::{page, spec};

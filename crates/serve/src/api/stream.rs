@@ -11,6 +11,7 @@ use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use http_body::Frame;
 use regard_documents::Sentence;
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -18,9 +19,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 
-#[derive(Debug, Serialize)]
+/// The data of a server-sent event: the text so far, or why there is none.
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(untagged)]
-enum Event<'a> {
+pub(crate) enum Event<'a> {
     Text { text: &'a str, done: bool },
     Error { error: &'a str, done: bool },
 }

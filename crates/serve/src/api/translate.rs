@@ -7,35 +7,41 @@ use crate::params::{Call, Texts};
 use crate::service::{Outcome, Parsed, TranslateOptions};
 use axum::extract::State;
 use regard_documents::{Document, html};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The language that a text was found to be in.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, JsonSchema, PartialEq, Serialize)]
 pub(crate) struct Detected {
+    #[schemars(range(min = 0, max = 100))]
     pub(crate) confidence: f64,
     pub(crate) language: String,
 }
 
 /// One value for a text, a list for a list.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(untagged)]
 enum OneOrMany<T> {
     One(T),
     Many(Vec<T>),
 }
 
-#[derive(Debug, Serialize)]
+/// The translation of each text. Members that were not asked for are missing, not null.
+#[derive(Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+pub(crate) struct TranslateAnswer {
     translated_text: OneOrMany<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "OneOrMany<Detected>")]
     detected_language: Option<OneOrMany<Detected>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "OneOrMany<Vec<String>>")]
     alternatives: Option<OneOrMany<Vec<String>>>,
-    /// For each text, which characters belong together.
+    /// For each text, the characters that belong together: [source start, source end, target start, target end].
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<Vec<[usize; 4]>>")]
     alignment: Option<Vec<Vec<[usize; 4]>>>,
 }
 
@@ -145,7 +151,7 @@ pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiRes
     let alignment = outcomes.iter().map(|o| o.best.alignment.clone()).collect();
     let (texts, others): (Vec<String>, Vec<Vec<String>>) =
         outcomes.into_iter().map(|o| (o.best.text, o.alternatives)).unzip();
-    ok(&Answer {
+    ok(&TranslateAnswer {
         translated_text: shaped(one, texts),
         detected_language: found.map(|found| shaped(one, found)),
         alternatives: (alternatives > 0).then(|| shaped(one, others)),

@@ -1,6 +1,11 @@
 use super::*;
 use crate::tests::{form, get, post, request, send, usual};
 
+/// The document as JSON.
+fn usual_spec() -> Value {
+    serde_json::to_value(openapi(&usual())).unwrap()
+}
+
 /// What is wrong with a value by a schema, of the words that this document uses.
 fn faults(value: &Value, schema: &Value, spec: &Value, at: &str) -> Vec<String> {
     if let Some(name) = schema["$ref"].as_str() {
@@ -80,7 +85,7 @@ fn described(kind: &str, body: &str) -> Vec<Value> {
 
 #[test]
 fn every_example_fits_its_schema() {
-    let spec = openapi(&usual());
+    let spec = usual_spec();
     for endpoint in &ENDPOINTS {
         let (kind, schema) = answer(&spec, endpoint.path, 200);
         assert_eq!(kind, endpoint.kind);
@@ -91,8 +96,36 @@ fn every_example_fits_its_schema() {
 }
 
 #[test]
+fn schemas_come_from_the_types_of_the_answers() {
+    #[derive(JsonSchema, Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Answer {
+        some_text: Option<&'static str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Vec<[usize; 2]>")]
+        new_field: Option<Vec<[usize; 2]>>,
+    }
+    let pair = json!({
+        "type": "array",
+        "items": {"type": "integer", "format": "uint", "minimum": 0},
+        "minItems": 2,
+        "maxItems": 2,
+    });
+    let expected = json!({
+        "type": "object",
+        "properties": {
+            "someText": {"type": "string", "nullable": true},
+            "newField": {"type": "array", "items": pair},
+        },
+        "required": ["someText"],
+        "additionalProperties": false,
+    });
+    assert_eq!(schema::of::<Answer>(), expected);
+}
+
+#[test]
 fn the_document_names_what_is_required_and_refuses_the_rest() {
-    let spec = openapi(&usual());
+    let spec = usual_spec();
     let schema = &spec["paths"]["/translate"]["post"]["requestBody"]["content"]["application/json"]["schema"];
     assert_eq!(schema["required"], json!(["q", "source", "target"]));
     assert_eq!(schema["additionalProperties"], false);
@@ -150,6 +183,11 @@ async fn what_is_answered_is_what_is_described() {
         assert_eq!(answer_to.header("content-type").split(';').next(), Some(kind), "{path}");
         for value in described(kind, &answer_to.body) {
             assert_eq!(faults(&value, schema, &spec, path), Vec::<String>::new());
+            if kind == EVENTS {
+                let data: Value = serde_json::from_str(value["data"].as_str().unwrap()).unwrap();
+                let inner = &schema["properties"]["data"]["x-content-schema"];
+                assert_eq!(faults(&data, inner, &spec, path), Vec::<String>::new());
+            }
         }
     }
     let (_, schema) = answer(&spec, "/spec", 200);
@@ -159,7 +197,7 @@ async fn what_is_answered_is_what_is_described() {
 #[test]
 fn a_history_fits_its_schema() {
     // Training has a loss and a rate, validation a BLEU: the others are null.
-    let spec = openapi(&usual());
+    let spec = usual_spec();
     let (_, schema) = answer(&spec, "/v1/model", 200);
     let point = &schema["items"]["properties"]["training"]["items"];
     for value in [
