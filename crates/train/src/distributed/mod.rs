@@ -4,12 +4,18 @@
 //! is all ranks that `mpirun` started.
 
 mod consistency;
+pub(crate) mod exchange;
 #[cfg(feature = "mpi")]
 mod mpi_world;
+pub(crate) mod overlap;
+pub(crate) mod worker;
 
 pub use consistency::{ConsistencyCheck, check_consistency, model_check, program_check};
+pub use exchange::Wire;
 #[cfg(feature = "mpi")]
 pub use mpi_world::MpiWorld;
+pub use overlap::Overlap;
+pub use worker::run_worker;
 
 use regard_core::{Error, Result};
 use std::fmt::Debug;

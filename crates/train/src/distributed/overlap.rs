@@ -29,19 +29,19 @@ const TRIALS: usize = 4;
 
 /// Which way the next step goes. All ranks hear the same times and decide alike.
 #[derive(Debug)]
-pub(super) struct OverlapTuner {
+pub(crate) struct OverlapTuner {
     overlap: Overlap,
     /// Seconds of a target token in the steps tried without overlap, and with it.
     tried: [Vec<f64>; 2],
 }
 
 impl OverlapTuner {
-    pub(super) fn new(overlap: Overlap) -> Self {
+    pub(crate) fn new(overlap: Overlap) -> Self {
         OverlapTuner { overlap, tried: Default::default() }
     }
 
     /// Whether the next step overlaps.
-    pub(super) fn overlaps(&self) -> bool {
+    pub(crate) fn overlaps(&self) -> bool {
         let [without, with] = &self.tried;
         match self.overlap {
             Overlap::On => true,
@@ -53,7 +53,7 @@ impl OverlapTuner {
     }
 
     /// What a target token took in a step.
-    pub(super) fn record(&mut self, overlapped: bool, seconds: f64) {
+    pub(crate) fn record(&mut self, overlapped: bool, seconds: f64) {
         let tried = &mut self.tried[usize::from(overlapped)];
         if tried.len() <= TRIALS {
             tried.push(seconds);
@@ -69,9 +69,9 @@ fn median(x: &[f64]) -> f64 {
 
 /// A bucket, and the mark of the backward pass behind which its gradients are final; those without one are so at the end.
 #[derive(Clone, Debug)]
-pub(super) struct GradientBucket {
-    pub(super) bucket: Bucket,
-    pub(super) mark: Option<usize>,
+pub(crate) struct GradientBucket {
+    pub(crate) bucket: Bucket,
+    pub(crate) mark: Option<usize>,
 }
 
 impl GradientBucket {
@@ -81,7 +81,7 @@ impl GradientBucket {
 }
 
 /// The buckets in the order in which they become final.
-pub(super) fn gradient_buckets(
+pub(crate) fn gradient_buckets(
     model: &Transformer,
     buckets: impl Iterator<Item = Bucket>,
 ) -> Arc<[GradientBucket]> {
@@ -93,21 +93,21 @@ pub(super) fn gradient_buckets(
 
 /// What a replica still has to send.
 #[derive(Debug)]
-pub(super) struct BucketQueue {
+pub(crate) struct BucketQueue {
     gradient_buckets: Arc<[GradientBucket]>,
     next: usize,
     to: Sender<Vec<f32>>,
 }
 
 /// Where a replica's buckets go, and where they come out.
-pub(super) fn post(gradient_buckets: &Arc<[GradientBucket]>) -> (BucketQueue, Receiver<Vec<f32>>) {
+pub(crate) fn post(gradient_buckets: &Arc<[GradientBucket]>) -> (BucketQueue, Receiver<Vec<f32>>) {
     let (to, from) = channel();
     (BucketQueue { gradient_buckets: Arc::clone(gradient_buckets), next: 0, to }, from)
 }
 
 impl BucketQueue {
     /// Sends what is final once the backward pass is behind that mark, or over.
-    pub(super) fn release(&mut self, passed: Option<usize>, gradients: &[f32]) {
+    pub(crate) fn release(&mut self, passed: Option<usize>, gradients: &[f32]) {
         while let Some(parcel) = self.gradient_buckets.get(self.next).filter(|parcel| parcel.is_final(passed))
         {
             // Nobody listens only where another replica has failed, which ends the step.

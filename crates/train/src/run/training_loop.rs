@@ -2,16 +2,16 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::config::{TrainConfig, ValidationMetric};
-use super::log::Log;
 use super::plan::Plan;
 use super::prepare::{Data, Folder};
-use super::schedule::{Schedule, ScheduleKind};
 use super::state::{self, Best, Snapshot, State, Store};
 use super::validate::Validator;
-use super::worker::Command;
-use super::{Trainer, report};
 use crate::batches::plan_epoch;
+use crate::config::{TrainConfig, ValidationMetric};
+use crate::distributed::worker::Command;
+use crate::optimizer::{Schedule, ScheduleKind};
+use crate::report::{self, Log};
+use crate::step::Trainer;
 use regard_core::formats::Model;
 use regard_core::formats::{Record, StepRecord, ValidationRecord};
 use regard_core::{Error, Result};
@@ -186,7 +186,8 @@ impl Run<'_> {
             Ok(batches) => batches,
             Err(error) => return Err(self.saved_before(error)),
         };
-        Command::step(&self.state, group.len(), rate as f32).broadcast(&**self.trainer.group());
+        Command::step(self.state.epoch, self.state.position, group.len(), rate as f32)
+            .broadcast(&**self.trainer.group());
         let report = self.trainer.step(&batches, rate as f32)?;
         self.asked_to_stop |= report.stop;
         self.watch(number, report.loss, report.applied)?;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::config::{DataConfig, TrainConfig};
-use super::run::Progress;
+use super::training_loop::Progress;
+use crate::config::{DataConfig, TrainConfig};
 use crate::corpus::{CacheState, Corpus, Inputs, Pairs, Side, train_tokenizers};
 use crate::distributed::ConsistencyCheck;
 use regard_core::batch::Batch;
@@ -18,11 +18,11 @@ use regard_core::{Error, Result};
 
 /// The output folder, which is ours as long as this lives.
 #[derive(Debug)]
-pub(super) struct Folder {
-    pub(super) out: PathBuf,
-    pub(super) checkpoints: PathBuf,
-    pub(super) logs: PathBuf,
-    pub(super) cache: PathBuf,
+pub(crate) struct Folder {
+    pub(crate) out: PathBuf,
+    pub(crate) checkpoints: PathBuf,
+    pub(crate) logs: PathBuf,
+    pub(crate) cache: PathBuf,
     _lock: File,
 }
 
@@ -31,13 +31,13 @@ pub fn has_run(out: &Path) -> bool {
     config_file(out).exists()
 }
 
-pub(super) fn config_file(out: &Path) -> PathBuf {
+pub(crate) fn config_file(out: &Path) -> PathBuf {
     out.join("logs").join("config.toml")
 }
 
 impl Folder {
     /// Makes the folder, or takes over that of a run to resume; refuses one that holds anything else.
-    pub(super) fn open(out: &Path, resume: bool) -> Result<Self> {
+    pub(crate) fn open(out: &Path, resume: bool) -> Result<Self> {
         if !resume && has_run(out) {
             let message = "already holds a training run: resume it, or choose another folder";
             return Err(Error::file(out, message));
@@ -93,23 +93,23 @@ fn foreign_entry(out: &Path) -> Result<Option<String>> {
 
 /// Tokenized text, and which of it is for what.
 #[derive(Debug)]
-pub(super) struct Data {
-    pub(super) tokenizers: TokenizerPair,
-    pub(super) corpus: Corpus,
+pub(crate) struct Data {
+    pub(crate) tokenizers: TokenizerPair,
+    pub(crate) corpus: Corpus,
     /// The pairs to train on, and their lengths in the same order.
-    pub(super) pairs: Vec<u32>,
-    pub(super) lengths: Vec<(u32, u32)>,
+    pub(crate) pairs: Vec<u32>,
+    pub(crate) lengths: Vec<(u32, u32)>,
     /// The pairs to validate on.
-    pub(super) valid: Vec<ValidationPair>,
+    pub(crate) valid: Vec<ValidationPair>,
     /// Equal for equal corpora.
-    pub(super) hash: u64,
+    pub(crate) hash: u64,
 }
 
 /// What the cache of the corpus is called.
 const CACHE: &str = "train";
 
 /// Where the text of a configuration is.
-pub(super) fn inputs(data: &DataConfig) -> Result<Inputs> {
+pub(crate) fn inputs(data: &DataConfig) -> Result<Inputs> {
     match &data.tsv {
         Some(tsv) if data.src.is_empty() && data.tgt.is_empty() => Ok(Inputs::Tsv(tsv.clone())),
         Some(_) => Err(Error::config("data.tsv", "give either this or source and target files")),
@@ -131,7 +131,7 @@ pub(super) fn inputs(data: &DataConfig) -> Result<Inputs> {
 
 /// The languages: as given, else the files' extensions, those of compression left out; or of a TSV,
 /// a part of its name such as `en-de`.
-pub(super) fn languages(data: &DataConfig) -> Languages {
+pub(crate) fn languages(data: &DataConfig) -> Languages {
     let (source, target) = data.tsv.as_deref().and_then(pair_in_name).unzip();
     let of = |given: &Option<String>, files: &[PathBuf]| {
         given.clone().or_else(|| {
@@ -161,7 +161,7 @@ fn pair_in_name(path: &Path) -> Option<(String, String)> {
 
 impl Data {
     /// Finds or trains the tokenizers and encodes the corpus. `known` are the tokenizers of a run that is resumed.
-    pub(super) fn prepare(
+    pub(crate) fn prepare(
         config: &TrainConfig,
         folder: &Folder,
         known: Option<TokenizerPair>,
@@ -210,7 +210,7 @@ impl Data {
 
     /// The same on another rank, which has the tokenizers from rank 0 and validates nothing. Its cache is that of rank 0 where it sees
     /// that and has the same files, else one of its own.
-    pub(super) fn prepare_on_rank(
+    pub(crate) fn prepare_on_rank(
         config: &TrainConfig,
         (cache, rank): (&Path, usize),
         tokenizers: TokenizerPair,
@@ -250,7 +250,7 @@ impl Data {
     }
 
     /// The pairs of one entry of an epoch's plan.
-    pub(super) fn batch(&self, config: &TrainConfig, epoch: u64, pairs: &[u32]) -> Result<Batch> {
+    pub(crate) fn batch(&self, config: &TrainConfig, epoch: u64, pairs: &[u32]) -> Result<Batch> {
         let pairs = pairs.iter().map(|&i| self.pairs[i as usize] as usize);
         let start = config.model.target_pad();
         let dropout = config.tokenizer.bpe_dropout;
@@ -275,7 +275,7 @@ impl Data {
     }
 
     /// What all ranks must have the same of.
-    pub(super) fn facts(&self) -> ConsistencyCheck {
+    pub(crate) fn facts(&self) -> ConsistencyCheck {
         let tokens: u64 = self.lengths.iter().map(|l| u64::from(l.0) + u64::from(l.1)).sum();
         let (pairs, content) = (self.corpus.len(), self.corpus.content_hash());
         vec![("the corpus".into(), format!("{pairs} pairs of {tokens} tokens ({content:016x})"))]
@@ -337,11 +337,11 @@ fn read_valid(
 
 /// A pair to validate on, as text and as ids.
 #[derive(Clone, Debug)]
-pub(super) struct ValidationPair {
-    pub(super) source: String,
-    pub(super) target: String,
-    pub(super) source_ids: Vec<u32>,
-    pub(super) target_ids: Vec<u32>,
+pub(crate) struct ValidationPair {
+    pub(crate) source: String,
+    pub(crate) target: String,
+    pub(crate) source_ids: Vec<u32>,
+    pub(crate) target_ids: Vec<u32>,
 }
 
 /// Keeps one pair in fifty from training, drawn by the seed.
@@ -378,7 +378,7 @@ fn hold_out(
 }
 
 /// The model to start from.
-pub(super) fn load_init(config: &TrainConfig) -> Result<Option<Model>> {
+pub(crate) fn load_init(config: &TrainConfig) -> Result<Option<Model>> {
     let Some(folder) = &config.data.init else { return Ok(None) };
     let model = Model::load(folder)?;
     check_init(config, &model, folder)?;

@@ -1,10 +1,10 @@
 //! One training step: the batch is split over the replicas of all ranks, each core being one; their gradients are summed in a fixed
 //! order; Adam.
 
-use super::exchange::{Arrived, BUCKET, Exchange, Wire};
-use super::overlap::{BucketQueue, GradientBucket, Overlap, OverlapTuner, gradient_buckets, post};
 use crate::autograd::{PackedWeights, Repack, Tape, Watch, Weights};
-use crate::distributed::Communicator;
+use crate::distributed::exchange::{Arrived, BUCKET, Exchange};
+use crate::distributed::overlap::{BucketQueue, GradientBucket, OverlapTuner, gradient_buckets, post};
+use crate::distributed::{Communicator, Overlap, Wire};
 use crate::taped::{Dropouts, LossSettings, loss};
 use regard_core::batch::Batch;
 use regard_core::model::Transformer;
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 const MOST_REPLICAS: usize = 8;
 
 /// Numbers that one thread sums and updates at a time: four of such pieces fit the second-level cache.
-pub(super) const PIECE: usize = 1 << 15;
+pub(crate) const PIECE: usize = 1 << 15;
 
 /// The settings of a step that do not change from step to step.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -237,7 +237,7 @@ impl Trainer {
     }
 
     /// The same in buckets of this many pieces.
-    pub(super) fn join_in_buckets(
+    pub(crate) fn join_in_buckets(
         &mut self,
         group: Arc<dyn Communicator>,
         wire: Wire,
@@ -279,7 +279,7 @@ impl Trainer {
 
     /// How many buckets can leave before the backward pass is over.
     #[cfg(test)]
-    pub(super) fn early_parcels(&self) -> usize {
+    pub(crate) fn early_parcels(&self) -> usize {
         self.gradient_buckets.iter().filter(|parcel| parcel.mark.is_some()).count()
     }
 
@@ -514,7 +514,7 @@ fn joined<T>(handle: ScopedJoinHandle<'_, T>) -> T {
 }
 
 /// Does the pieces of work on this many threads, each taking its share in turn; results in the order of the pieces.
-pub(super) fn over_threads<T: Send, R: Send>(
+pub(crate) fn over_threads<T: Send, R: Send>(
     threads: usize,
     work: impl Iterator<Item = T>,
     f: impl Fn(T) -> R + Sync,

@@ -6,10 +6,12 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::schedule::{Schedule, ScheduleKind};
-use super::{Overlap, StepSettings, TrainPrecision, Wire};
+use super::TrainPrecision;
 use crate::batches::BatchSettings;
 use crate::corpus::Filters;
+use crate::distributed::{Overlap, Wire};
+use crate::optimizer::{Schedule, ScheduleKind};
+use crate::step::StepSettings;
 use regard_core::formats::Precision;
 use regard_core::model::{ModelConfig, Preset};
 use regard_core::text::{Segmentation, TokenizerSettings};
@@ -186,7 +188,7 @@ pub enum Every {
 
 impl Every {
     /// Whether it is time after step `step`; `epochs_done` is given if the step was the last of an epoch.
-    pub(super) fn due(self, step: u64, epochs_done: Option<u64>) -> bool {
+    pub(crate) fn due(self, step: u64, epochs_done: Option<u64>) -> bool {
         match self {
             Every::Steps(n) => step.is_multiple_of(n),
             Every::Epochs(n) => epochs_done.is_some_and(|e| e.is_multiple_of(n)),

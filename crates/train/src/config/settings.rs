@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::config::TrainConfig;
+use super::TrainConfig;
 use crate::distributed::ConsistencyCheck;
 use regard_core::model::Preset;
 use regard_core::{Error, Result};

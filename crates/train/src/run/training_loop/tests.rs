@@ -1,8 +1,8 @@
 //! Whole runs by a clock that moves as the test tells it.
 
-use super::super::start::{lead_by, resumed_config};
 use super::*;
 use crate::distributed::SingleProcess;
+use crate::run::start::{lead_by, resumed_config};
 use regard_core::Isa;
 use regard_core::model::Preset;
 use regard_sample_corpus as builtin;

@@ -6,15 +6,15 @@ use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use super::checkpoint;
-use super::config::TrainConfig;
-use super::log::Log;
 use super::prepare::{Data, Folder, config_file, has_run, inputs, languages, load_init};
-use super::run::{Clock, Outcome, Progress, Run, save_state};
 use super::state::{State, Store};
-use super::step::Trainer;
+use super::training_loop::{Clock, Outcome, Progress, Run, save_state};
 use super::validate::Validator;
-use super::worker::{self, Command};
+use crate::config::TrainConfig;
+use crate::distributed::worker::{self, Command};
 use crate::distributed::{Communicator, SingleProcess};
+use crate::report::Log;
+use crate::step::Trainer;
 use regard_core::counter::mix;
 use regard_core::formats::{GenerationConfig, Languages, Model, resolve};
 use regard_core::model::{ModelConfig, Transformer, Tying};
@@ -71,7 +71,7 @@ const UNKNOWN_LANGUAGES: &str = "Warning: the model's source or target language 
      Set data.source_lang and data.target_lang.";
 
 /// Dropout draws from another stream than the first weights.
-pub(super) fn dropout_seed(config: &TrainConfig) -> u64 {
+pub(crate) fn dropout_seed(config: &TrainConfig) -> u64 {
     mix(config.seed ^ 0x6472_6f70)
 }
 
@@ -87,7 +87,7 @@ pub fn train(
     run_rank0(Arc::new(SingleProcess), config, out, resume, isa, stop, progress)
 }
 
-/// The same on rank 0 of a group, while all others [`run_worker`](super::run_worker). It alone decides, validates, logs and saves.
+/// The same on rank 0 of a group, while all others [`run_worker`](crate::run_worker). It alone decides, validates, logs and saves.
 pub fn run_rank0(
     group: Arc<dyn Communicator>,
     config: TrainConfig,

@@ -1,6 +1,6 @@
 //! The other ranks of a job: they do what rank 0 tells them.
 //!
-//! Rank 0 runs the loop of `run.rs`, with its clock, validations and files. Before each thing that needs everyone it sends an
+//! Rank 0 runs the loop of `run/training_loop.rs`, with its clock, validations and files. Before each thing that needs everyone it sends an
 //! [`Command`], so that no other rank has anything to decide.
 
 use std::path::Path;
@@ -9,20 +9,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-use super::config::TrainConfig;
-use super::prepare::{Data, Folder};
-use super::start::dropout_seed;
-use super::state::State;
-use super::step::Trainer;
+use super::{Communicator, check_consistency};
 use crate::batches::plan_epoch;
-use crate::distributed::{Communicator, check_consistency};
+use crate::config::TrainConfig;
+use crate::run::{Data, Folder, dropout_seed};
+use crate::step::Trainer;
 use regard_core::model::Transformer;
 use regard_core::text::TokenizerPair;
 use regard_core::{Error, Isa, Result};
 
 /// What all ranks do next.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) enum Command {
+pub(crate) enum Command {
     /// A step on some batches of an epoch's plan.
     Step { epoch: u64, position: u64, batches: usize, rate_bits: u32 },
     /// Give rank 0 Adam's moments.
@@ -32,12 +30,12 @@ pub(super) enum Command {
 }
 
 impl Command {
-    pub(super) fn step(state: &State, batches: usize, rate: f32) -> Self {
-        Command::Step { epoch: state.epoch, position: state.position, batches, rate_bits: rate.to_bits() }
+    pub(crate) fn step(epoch: u64, position: u64, batches: usize, rate: f32) -> Self {
+        Command::Step { epoch, position, batches, rate_bits: rate.to_bits() }
     }
 
     /// Rank 0 tells the others.
-    pub(super) fn broadcast(self, group: &dyn Communicator) {
+    pub(crate) fn broadcast(self, group: &dyn Communicator) {
         if group.size() > 1 {
             group.broadcast(&mut serde_json::to_vec(&self).unwrap_or_default());
         }
@@ -67,7 +65,7 @@ fn receive<T: for<'a> Deserialize<'a>>(group: &dyn Communicator) -> Result<T> {
 }
 
 /// On rank 0: tells the others what the run is, and refuses those that have another corpus.
-pub(super) fn open(
+pub(crate) fn open(
     group: &dyn Communicator,
     config: TrainConfig,
     data: &Data,
@@ -109,7 +107,7 @@ fn tokenizers_of(files: &[(String, Vec<u8>)], folder: &Path) -> Result<Tokenizer
     Ok(tokenizers)
 }
 
-/// Trains with rank 0, which runs [`run_rank0`](super::run_rank0), as long as it does. `local` puts into the settings of rank 0 what is this
+/// Trains with rank 0, which runs [`run_rank0`](crate::run_rank0), as long as it does. `local` puts into the settings of rank 0 what is this
 /// rank's own: its files and cores. `out` is where it may keep a cache of its corpus; `stop` asks all ranks to stop.
 pub fn run_worker(
     group: Arc<dyn Communicator>,

@@ -1,0 +1,5 @@
+//! From gradients to weights.
+
+mod schedule;
+
+pub use schedule::{Schedule, ScheduleKind};
