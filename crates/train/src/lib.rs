@@ -12,21 +12,21 @@ mod taped;
 pub mod distributed;
 mod optimizer;
 mod step;
+mod threads;
 // The run around the steps, and what it writes down.
 mod report;
 mod run;
 
 pub use batches::{BatchSettings, plan_epoch};
 pub use config::{BF16_VARIABLE, Choice, TrainConfig, TrainPrecision};
-pub use distributed::{Overlap, Wire, run_worker};
-pub use optimizer::{Schedule, ScheduleKind};
+pub use distributed::{Overlap, Wire, run_rank0, run_worker};
+pub use optimizer::{AdamSettings, Optimizer, Schedule, ScheduleKind};
 pub use regard_core::formats::{Record, StepRecord, ValidationRecord, read_log};
 pub use report::{render_report, tensorboard};
 #[cfg(any(test, feature = "fuzzing"))]
 pub use run::read_any_checkpoint;
 pub use run::{
-    End, Outcome, Progress, check_shape, has_run, load_checkpoint, resumed_config, run_rank0, to_average,
-    train,
+    End, Outcome, Progress, check_shape, has_run, load_checkpoint, resumed_config, to_average, train,
 };
-pub use step::{StepReport, StepSettings, Trainer};
+pub use step::{FitSettings, Pass, StepReport, StepSettings, Trainer, fit};
 pub use taped::{Dropouts, LayerOutputs, LossSettings, Taped, layer_outputs, loss, token_losses};

@@ -7,7 +7,6 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::TrainConfig;
-use crate::distributed::ConsistencyCheck;
 use regard_core::model::Preset;
 use regard_core::{Error, Result};
 
@@ -103,24 +102,9 @@ impl TrainConfig {
         self.leaves().into_iter().filter(differs).map(|(key, _)| key).collect()
     }
 
-    /// The settings that all ranks of a job must have the same of. Where files lie may differ, and how many cores there are.
-    pub fn facts(&self) -> ConsistencyCheck {
-        const OWN: [&str; 8] = [
-            "threads",
-            "data.src",
-            "data.tgt",
-            "data.tsv",
-            "data.valid_src",
-            "data.valid_tgt",
-            "data.init",
-            "tokenizer.file",
-        ];
-        let own = |key: &str| OWN.contains(&key);
-        self.leaves()
-            .into_iter()
-            .filter(|(key, _)| !own(key))
-            .map(|(key, value)| (key, shown(&value)))
-            .collect()
+    /// All keys with their values as text.
+    pub(crate) fn shown(&self) -> impl Iterator<Item = (String, String)> {
+        self.leaves().into_iter().map(|(key, value)| (key, shown(&value)))
     }
 
     fn leaves(&self) -> Vec<(String, Value)> {

@@ -16,9 +16,9 @@ use std::time::{Duration, Instant};
 use regard_kernels::{Isa, add, sum_of_squares};
 use serde::{Deserialize, Serialize};
 
+use super::Communicator;
 use super::overlap::GradientBucket;
-use super::{Communicator, SingleProcess};
-use crate::step::{PIECE, over_threads};
+use crate::threads::{PIECE, over_threads};
 
 /// The format of gradients and weights between ranks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,8 +36,8 @@ pub(crate) const BUCKET: usize = 128;
 
 /// The part of this rank in a step.
 #[derive(Debug)]
-pub(crate) struct Exchange {
-    pub(crate) group: Arc<dyn Communicator>,
+pub(super) struct Exchange {
+    pub(super) group: Arc<dyn Communicator>,
     wire: Wire,
     /// The weights of the model.
     length: usize,
@@ -52,42 +52,38 @@ pub(crate) struct Exchange {
 
 /// A bucket, and how many numbers of it each rank owns, one rank behind the other.
 #[derive(Clone, Debug)]
-pub(crate) struct Bucket {
+pub(super) struct Bucket {
     index: usize,
-    pub(crate) range: Range<usize>,
+    pub(super) range: Range<usize>,
     counts: Vec<usize>,
     own: Range<usize>,
 }
 
 /// The sums of all ranks in the pieces that this one owns, and the squares of each piece, bucket by bucket.
 #[derive(Debug)]
-pub(crate) struct Arrived {
+pub(super) struct Arrived {
     sums: Vec<(Range<usize>, Vec<f32>)>,
     squares: Vec<Vec<f64>>,
 }
 
 impl Exchange {
-    pub(crate) fn alone(length: usize) -> Self {
-        Self::new(Arc::new(SingleProcess), Wire::F32, length, BUCKET)
-    }
-
     /// For this many weights, in buckets of `pieces` at least.
-    pub(crate) fn new(group: Arc<dyn Communicator>, wire: Wire, length: usize, pieces: usize) -> Self {
+    pub(super) fn new(group: Arc<dyn Communicator>, wire: Wire, length: usize, pieces: usize) -> Self {
         let bucket = PIECE * pieces.next_multiple_of(group.size());
         let (received, narrow, before, spent) = Default::default();
         Exchange { group, wire, length, bucket, received, narrow, before, spent }
     }
 
-    pub(crate) fn is_alone(&self) -> bool {
+    pub(super) fn is_alone(&self) -> bool {
         self.group.size() == 1
     }
 
     /// How long [`sum`](Self::sum) and [`share_weights`](Self::share_weights) have taken since this was last asked.
-    pub(crate) fn take_time(&mut self) -> Duration {
+    pub(super) fn take_time(&mut self) -> Duration {
         std::mem::take(&mut self.spent)
     }
 
-    pub(crate) fn buckets(&self) -> impl Iterator<Item = Bucket> + use<> {
+    pub(super) fn buckets(&self) -> impl Iterator<Item = Bucket> + use<> {
         let (length, bucket) = (self.length, self.bucket);
         let (rank, ranks) = (self.group.rank(), self.group.size());
         (0..length.div_ceil(bucket)).map(move |i| {
@@ -102,7 +98,7 @@ impl Exchange {
     }
 
     /// Whether this rank owns a piece.
-    pub(crate) fn owns(&self) -> Vec<bool> {
+    pub(super) fn owns(&self) -> Vec<bool> {
         let mut owns = vec![false; self.length.div_ceil(PIECE)];
         for bucket in self.buckets() {
             owns[bucket.own.start / PIECE..bucket.own.end.div_ceil(PIECE)].fill(true);
@@ -111,7 +107,7 @@ impl Exchange {
     }
 
     /// Bytes that this rank sends in a step.
-    pub(crate) fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         let own: usize = self.buckets().map(|b| b.own.len()).sum();
         let gradients = self.length - own;
         let weights = own * (self.group.size() - 1);
@@ -119,7 +115,7 @@ impl Exchange {
     }
 
     /// What this rank has, of everyone, in the order of the ranks. All have equally many.
-    pub(crate) fn gather(&self, mine: &[f64]) -> Vec<Vec<f64>> {
+    pub(super) fn gather(&self, mine: &[f64]) -> Vec<Vec<f64>> {
         let bytes: Vec<u8> = mine.iter().flat_map(|x| x.to_le_bytes()).collect();
         let numbers =
             |bytes: Vec<u8>| bytes.as_chunks::<8>().0.iter().map(|x| f64::from_le_bytes(*x)).collect();
@@ -127,7 +123,7 @@ impl Exchange {
     }
 
     /// Turns the gradient of this rank into that of all in the pieces that it owns, and returns `Σ g²` of all pieces.
-    pub(crate) fn sum(&mut self, isa: Isa, threads: usize, gradients: &mut [f32]) -> f64 {
+    pub(super) fn sum(&mut self, isa: Isa, threads: usize, gradients: &mut [f32]) -> f64 {
         let start = Instant::now();
         let mut squares = Vec::new();
         for bucket in self.buckets() {
@@ -154,7 +150,7 @@ impl Exchange {
     }
 
     /// Sums the buckets of all replicas and ranks as the replicas of this rank send them. None if one of them failed to.
-    pub(crate) fn sum_arriving(
+    pub(super) fn sum_arriving(
         &mut self,
         isa: Isa,
         gradient_buckets: &[GradientBucket],
@@ -176,7 +172,7 @@ impl Exchange {
     }
 
     /// As [`sum`](Self::sum), of what has arrived; `waited` is how long the step had to wait for it.
-    pub(crate) fn take_arrived(&mut self, arrived: Arrived, waited: Duration, gradients: &mut [f32]) -> f64 {
+    pub(super) fn take_arrived(&mut self, arrived: Arrived, waited: Duration, gradients: &mut [f32]) -> f64 {
         let start = Instant::now();
         for (own, sum) in arrived.sums {
             gradients[own].copy_from_slice(&sum);
@@ -219,7 +215,7 @@ impl Exchange {
     }
 
     /// Remembers what [`share`](Self::share) needs to know of the weights before they change.
-    pub(crate) fn before_update(&mut self, weights: &[f32]) {
+    pub(super) fn before_update(&mut self, weights: &[f32]) {
         self.before.clear();
         if self.wire == Wire::Bf16 && !self.is_alone() {
             for bucket in self.buckets() {
@@ -229,7 +225,7 @@ impl Exchange {
     }
 
     /// Gives everyone the weights that their owners have changed.
-    pub(crate) fn share_weights(&mut self, weights: &mut [f32]) {
+    pub(super) fn share_weights(&mut self, weights: &mut [f32]) {
         let start = Instant::now();
         match self.wire {
             _ if self.is_alone() => {}
@@ -259,7 +255,7 @@ impl Exchange {
     }
 
     /// Gives everyone what its owners have of a vector.
-    pub(crate) fn share(&mut self, vector: &mut [f32]) {
+    pub(super) fn share(&mut self, vector: &mut [f32]) {
         for bucket in self.buckets() {
             self.received.clear();
             self.received.extend_from_slice(&vector[bucket.own]);

@@ -29,19 +29,19 @@ const TRIALS: usize = 4;
 
 /// Which way the next step goes. All ranks hear the same times and decide alike.
 #[derive(Debug)]
-pub(crate) struct OverlapTuner {
+pub(super) struct OverlapTuner {
     overlap: Overlap,
     /// Seconds of a target token in the steps tried without overlap, and with it.
     tried: [Vec<f64>; 2],
 }
 
 impl OverlapTuner {
-    pub(crate) fn new(overlap: Overlap) -> Self {
+    pub(super) fn new(overlap: Overlap) -> Self {
         OverlapTuner { overlap, tried: Default::default() }
     }
 
     /// Whether the next step overlaps.
-    pub(crate) fn overlaps(&self) -> bool {
+    pub(super) fn overlaps(&self) -> bool {
         let [without, with] = &self.tried;
         match self.overlap {
             Overlap::On => true,
@@ -53,7 +53,7 @@ impl OverlapTuner {
     }
 
     /// What a target token took in a step.
-    pub(crate) fn record(&mut self, overlapped: bool, seconds: f64) {
+    pub(super) fn record(&mut self, overlapped: bool, seconds: f64) {
         let tried = &mut self.tried[usize::from(overlapped)];
         if tried.len() <= TRIALS {
             tried.push(seconds);
@@ -69,9 +69,9 @@ fn median(x: &[f64]) -> f64 {
 
 /// A bucket, and the mark of the backward pass behind which its gradients are final; those without one are so at the end.
 #[derive(Clone, Debug)]
-pub(crate) struct GradientBucket {
-    pub(crate) bucket: Bucket,
-    pub(crate) mark: Option<usize>,
+pub(super) struct GradientBucket {
+    pub(super) bucket: Bucket,
+    pub(super) mark: Option<usize>,
 }
 
 impl GradientBucket {
@@ -81,37 +81,36 @@ impl GradientBucket {
 }
 
 /// The buckets in the order in which they become final.
-pub(crate) fn gradient_buckets(
+pub(super) fn gradient_buckets(
     model: &Transformer,
     buckets: impl Iterator<Item = Bucket>,
 ) -> Arc<[GradientBucket]> {
-    let parcel = |bucket: Bucket| GradientBucket { mark: model.final_after(bucket.range.clone()), bucket };
-    let mut gradient_buckets: Vec<GradientBucket> = buckets.map(parcel).collect();
-    gradient_buckets.sort_by_key(|parcel| Reverse(parcel.mark));
-    gradient_buckets.into()
+    let with_mark = |bucket: Bucket| GradientBucket { mark: model.final_after(bucket.range.clone()), bucket };
+    let mut buckets: Vec<GradientBucket> = buckets.map(with_mark).collect();
+    buckets.sort_by_key(|bucket| Reverse(bucket.mark));
+    buckets.into()
 }
 
 /// What a replica still has to send.
 #[derive(Debug)]
 pub(crate) struct BucketQueue {
-    gradient_buckets: Arc<[GradientBucket]>,
+    buckets: Arc<[GradientBucket]>,
     next: usize,
     to: Sender<Vec<f32>>,
 }
 
 /// Where a replica's buckets go, and where they come out.
-pub(crate) fn post(gradient_buckets: &Arc<[GradientBucket]>) -> (BucketQueue, Receiver<Vec<f32>>) {
+pub(super) fn bucket_queue(buckets: &Arc<[GradientBucket]>) -> (BucketQueue, Receiver<Vec<f32>>) {
     let (to, from) = channel();
-    (BucketQueue { gradient_buckets: Arc::clone(gradient_buckets), next: 0, to }, from)
+    (BucketQueue { buckets: Arc::clone(buckets), next: 0, to }, from)
 }
 
 impl BucketQueue {
     /// Sends what is final once the backward pass is behind that mark, or over.
     pub(crate) fn release(&mut self, passed: Option<usize>, gradients: &[f32]) {
-        while let Some(parcel) = self.gradient_buckets.get(self.next).filter(|parcel| parcel.is_final(passed))
-        {
+        while let Some(next) = self.buckets.get(self.next).filter(|bucket| bucket.is_final(passed)) {
             // Nobody listens only where another replica has failed, which ends the step.
-            let _ = self.to.send(gradients[parcel.bucket.range.clone()].to_vec());
+            let _ = self.to.send(gradients[next.bucket.range.clone()].to_vec());
             self.next += 1;
         }
     }

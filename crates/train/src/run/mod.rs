@@ -1,20 +1,31 @@
 //! A training run: its start, the loop, validation, checkpoints, and how it goes on where it was stopped.
 
-mod checkpoint;
-mod plan;
-mod prepare;
-mod snapshots;
+// Before the first step.
+mod data;
+mod folder;
+mod init;
+mod resume;
 mod start;
-mod state;
+mod texts;
+// The loop.
+mod plan;
+mod progress;
 mod training_loop;
 mod validate;
+// What is kept on the way.
+mod checkpoint;
+mod snapshots;
+mod state;
 
 pub(crate) use checkpoint::write_text;
-pub(crate) use prepare::{Data, Folder};
-pub use prepare::{check_shape, has_run};
+pub(crate) use data::Data;
+pub(crate) use folder::Folder;
+pub use folder::has_run;
+pub use init::check_shape;
+pub use progress::{End, Outcome, Progress};
+pub use resume::resumed_config;
 pub use snapshots::{load_checkpoint, to_average};
-pub(crate) use start::dropout_seed;
-pub use start::{resumed_config, run_rank0, train};
+pub use start::train;
+pub(crate) use start::{Start, dropout_seed};
 #[cfg(any(test, feature = "fuzzing"))]
 pub use state::read_anything as read_any_checkpoint;
-pub use training_loop::{End, Outcome, Progress};

@@ -1,6 +1,6 @@
 //! Validation: the loss without dropout, BLEU and chrF of real translations, and a few of them to look at.
 
-use super::prepare::ValidationPair;
+use super::data::ValidationPair;
 use crate::autograd::Tape;
 use crate::taped::{LossSettings, loss};
 use regard_core::batch::Batch;

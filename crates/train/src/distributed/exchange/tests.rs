@@ -216,7 +216,7 @@ fn overlapped_steps_are_the_same_bit_for_bit() {
         let settings = StepSettings { clip: Some(0.5), ..StepSettings::default() };
         let mut trainer = Trainer::new(model, weights, settings, Isa::best(), threads, 7).unwrap();
         trainer.join_in_buckets(group, wire, overlap, 2).unwrap();
-        let early = trainer.early_parcels();
+        let early = trainer.early_buckets();
         let reports: Vec<_> = [vec![batch(0)], vec![batch(1), batch(2)]]
             .iter()
             .map(|batches| trainer.step(batches, 1e-3).unwrap())
