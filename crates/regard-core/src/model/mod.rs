@@ -13,11 +13,12 @@ mod parameters;
 pub mod positions;
 
 pub use attention_map::{AttentionKind, AttentionMap, sharpest};
+pub use builder::LayerBuilder;
 pub use config::{Combine, Direction, EncoderKind, ModelConfig, NormPlace, Positions, Preset, Tying};
 pub use heads::{HeadHint, HeadPattern, describe_head, remove_head};
 pub use layers::{
-    ConvolutionLayer, CrossAttentionLayer, EmbeddingLayer, Executor, HeadShape, LinearLayer, NormLayer,
-    RecurrentLayer, RelativePositions, SelfAttentionLayer, Side, Transformer,
+    ConvolutionLayer, CrossAttentionLayer, EmbeddingLayer, Executor, FeedForwardLayer, HeadShape,
+    LinearLayer, NormLayer, RecurrentLayer, RelativePositions, SelfAttentionLayer, Side, Transformer,
 };
 pub use parameters::{Initial, Location, Param, Parameter, Parameters, Parts, Role};
 pub use regard_kernels::Activation;
