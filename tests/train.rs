@@ -108,7 +108,7 @@ fn a_resumed_run_is_the_run_that_was_never_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = small_config(folder.path());
     config.optimizer.ema = Some(0.9);
-    config.optimizer.step.clip = Some(1.0);
+    config.optimizer.step.adam.clip = Some(1.0);
     config.batch.accumulate = 2;
     config.tokenizer.bpe_dropout = 0.1;
     let (whole, parts) = (folder.path().join("whole"), folder.path().join("parts"));

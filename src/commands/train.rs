@@ -10,7 +10,9 @@ use regard::Isa;
 use regard::formats::{Model, resolve};
 use regard::model::Preset;
 use regard::train::corpus::{Inputs, count_pairs};
-use regard::train::distributed::{Communicator, ConsistencyCheck, check_consistency, program_check};
+use regard::train::distributed::{
+    Communicator, ConsistencyCheck, check_consistency, config_check, program_check,
+};
 use regard::train::{
     End, Outcome, Progress, StepRecord, TrainConfig, ValidationRecord, check_shape, has_run, resumed_config,
     run_rank0, run_worker,
@@ -151,7 +153,7 @@ fn facts(arguments: &Arguments) -> Result<ConsistencyCheck, regard::Error> {
     let mut asked = TrainConfig::read(preset(arguments), |_| Preset::Base, arguments.config.as_deref(), &[])?;
     apply(arguments, &mut asked)?;
     let own = [("--resume".to_owned(), arguments.resume.to_string())];
-    Ok(program_check().into_iter().chain(own).chain(asked.facts()).collect())
+    Ok(program_check().into_iter().chain(own).chain(config_check(&asked)).collect())
 }
 
 /// Alone, or as the first of several ranks.

@@ -3,7 +3,7 @@
 mod model;
 mod pictures;
 
-use crate::net::{self, Fitted, Recipe};
+use crate::net::{self, Fitted, Net as _, Recipe};
 use crate::{Column, Report, Setup, Study, Table};
 use model::{Answer, Model, Places, QUESTIONS};
 use pictures::{PATCH, Picture};
@@ -65,8 +65,8 @@ fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     for places in Places::ALL {
         let model = Model::new(sizes.grid, places, sizes.model);
         let (fitted, course) = train(setup, &sizes, &model, &unseen, |i| draw(0, i))?;
-        let ask = |pictures: &[Picture]| answers(setup, &model, &fitted.weights, pictures);
-        let (answers, shuffled) = (ask(&unseen), ask(&shuffled));
+        let ask = |pictures: &[Picture]| net::answers(setup, &model, &fitted.weights, pictures);
+        let (answers, shuffled) = (ask(&unseen)?, ask(&shuffled)?);
         all.push(Trained { places, fitted, course, answers, shuffled, model });
     }
     describe(report, &sizes, &unseen);
@@ -92,9 +92,8 @@ fn train(
     let mut course = Vec::new();
     let watch = |step: u64, loss: f64, weights: &[f32]| {
         if step.is_multiple_of((recipe.steps / 20).max(1)) {
-            let right = share(watched, &answers(setup, model, weights, watched), |p, a| {
-                a.row() == p.row && a.column() == p.column
-            });
+            let said = net::answers(setup, model, weights, watched)?;
+            let right = share(watched, &said, |p, a| a.row() == p.row && a.column() == p.column);
             course.push(((step * recipe.batch as u64) as f64, 100.0 * right));
         }
         if step.is_multiple_of((recipe.steps / 4).max(1)) {
@@ -102,13 +101,8 @@ fn train(
         }
         Ok(())
     };
-    let loss = |pass: &mut net::Pass<'_>, pictures: &[Picture]| model.loss(pass, pictures);
-    let fitted = net::fit(setup, (&model.parameters, model.heads), recipe, draw, loss, watch)?;
+    let fitted = net::fit(setup, model, recipe, draw, watch)?;
     Ok((fitted, course))
-}
-
-fn answers(setup: &Setup<'_>, model: &Model, weights: &[f32], pictures: &[Picture]) -> Vec<Answer> {
-    net::over_examples(setup, (weights, model.heads), pictures, |pass, some| model.answer(pass, some))
 }
 
 /// Of how many pictures the answer is right.
@@ -162,7 +156,7 @@ fn results(report: &mut Report, sizes: &Sizes, unseen: &[Picture], all: &[Traine
         let looked: f32 = unseen.iter().zip(&t.answers).map(|(p, a)| a.attention[p.place()]).sum();
         table.row([
             t.places.name().into(),
-            t.model.parameters.len().into(),
+            t.model.parameters().len().into(),
             right(|p, a| a.row() == p.row).into(),
             right(|p, a| a.column() == p.column).into(),
             right(|p, a| a.row() == p.row && a.column() == p.column).into(),

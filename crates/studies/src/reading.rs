@@ -3,7 +3,7 @@
 mod articles;
 mod model;
 
-use crate::net::{self, Fitted, Recipe};
+use crate::net::{self, Fitted, Net as _, Recipe};
 use crate::{Cell, Column, Report, Setup, Study, Table};
 use articles::{Article, Kind};
 use model::{Answer, Model, Size, WINDOW};
@@ -65,10 +65,10 @@ fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     };
     let tested = unseen(PEOPLE, sizes.tested);
     let trained = train(setup, &sizes, key.child(0), &tested)?;
-    let said = answers(setup, &trained, &tested);
+    let said = answers(setup, &trained, &tested)?;
     describe(report, &sizes, &trained, &tested);
     results(report, &tested, &said);
-    lengths(setup, report, &sizes, &trained, unseen, (&tested, &said));
+    lengths(setup, report, &sizes, &trained, unseen, (&tested, &said))?;
     course(report, &trained);
     attention(report, &tested, &said)
 }
@@ -79,7 +79,7 @@ fn train(setup: &Setup<'_>, sizes: &Sizes, key: Key, tested: &[Article]) -> Resu
     let mut course = Vec::new();
     let watch = |step: u64, loss: f64, weights: &[f32]| {
         if step.is_multiple_of((recipe.steps / 20).max(1)) {
-            let right = exact(watched, &ask(setup, &model, weights, watched));
+            let right = exact(watched, &net::answers(setup, &model, weights, watched)?);
             course.push(((step * recipe.batch as u64) as f64, right));
             setup.progress(format!(
                 "step {step} of {}, loss {loss:.2}, exact match {right:.1} %",
@@ -89,17 +89,12 @@ fn train(setup: &Setup<'_>, sizes: &Sizes, key: Key, tested: &[Article]) -> Resu
         Ok(())
     };
     let write = |i: u64| Article::write(PEOPLE, false, key.child(i));
-    let loss = |pass: &mut net::Pass<'_>, articles: &[Article]| model.loss(pass, articles);
-    let fitted = net::fit(setup, (&model.parameters, model.heads), recipe, write, loss, watch)?;
+    let fitted = net::fit(setup, &model, recipe, write, watch)?;
     Ok(Trained { model, fitted, course })
 }
 
-fn ask(setup: &Setup<'_>, model: &Model, weights: &[f32], articles: &[Article]) -> Vec<Answer> {
-    net::over_examples(setup, (weights, model.heads), articles, |pass, some| model.answer(pass, some))
-}
-
-fn answers(setup: &Setup<'_>, trained: &Trained, articles: &[Article]) -> Vec<Answer> {
-    ask(setup, &trained.model, &trained.fitted.weights, articles)
+fn answers(setup: &Setup<'_>, trained: &Trained, articles: &[Article]) -> Result<Vec<Answer>> {
+    net::answers(setup, &trained.model, &trained.fitted.weights, articles)
 }
 
 /// Whether the words are those of the answer.
@@ -133,7 +128,7 @@ fn describe(report: &mut Report, sizes: &Sizes, trained: &Trained, tested: &[Art
          begins, and on where it ends: a softmax over the words of the article, which is attention again, and whose weights are the \
          answer. The model has {} weights and was \
          trained on {} questions in {:.0} seconds.",
-        trained.model.parameters.len(),
+        trained.model.parameters().len(),
         sizes.recipe.steps * sizes.recipe.batch as u64,
         trained.fitted.seconds,
     ));
@@ -218,7 +213,7 @@ fn lengths(
     trained: &Trained,
     unseen: impl Fn(usize, usize) -> Vec<Article>,
     (tested, said): (&[Article], &[Answer]),
-) {
+) -> Result<()> {
     report.heading("Longer articles than those trained on");
     let decimal = |name: &str| Column::new(name).decimals(1);
     let columns = [
@@ -236,9 +231,10 @@ fn lengths(
     row(PEOPLE, tested, exact(tested, said));
     for &people in &sizes.longer {
         let articles = unseen(people, sizes.tested / 2);
-        row(people, &articles, exact(&articles, &answers(setup, trained, &articles)));
+        row(people, &articles, exact(&articles, &answers(setup, trained, &articles)?));
     }
     report.table(table);
+    Ok(())
 }
 
 fn course(report: &mut Report, trained: &Trained) {

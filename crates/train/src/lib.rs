@@ -1,43 +1,32 @@
 //! Training: the settings, the step over all cores, the loop around it, and the records of it that people look at.
 
-pub mod autograd;
-mod batches;
-mod checkpoint;
+// What a run is told.
 pub mod config;
+// Files → pairs of ids → batches.
+mod batches;
 pub mod corpus;
-mod exchange;
-mod worker;
+// The model on a tape, forward and backward.
+pub mod autograd;
+mod taped;
+// Gradients → weights; one step over all cores, and over all processes.
 pub mod distributed;
-mod log;
-mod overlap;
-mod plan;
-mod precision;
-mod prepare;
+mod optimizer;
+mod step;
+mod threads;
+// The run around the steps, and what it writes down.
 mod report;
 mod run;
-mod schedule;
-mod settings;
-mod snapshots;
-mod start;
-mod state;
-mod step;
-mod taped;
-pub mod tensorboard;
-mod validate;
 
 pub use batches::{BatchSettings, plan_epoch};
-pub use config::TrainConfig;
-pub use overlap::Overlap;
-pub use precision::{BF16_VARIABLE, Choice, choose_dtype};
-pub use prepare::{check_shape, has_run};
+pub use config::{BF16_VARIABLE, Choice, TrainConfig, choose_dtype};
+pub use distributed::{Overlap, run_rank0, run_worker};
+pub use optimizer::{AdamSettings, Optimizer, Schedule, ScheduleKind};
 pub use regard_core::formats::{Record, StepRecord, ValidationRecord, read_log};
-pub use report::render as render_report;
-pub use run::{End, Outcome, Progress};
-pub use schedule::{Schedule, ScheduleKind};
-pub use snapshots::{load_checkpoint, to_average};
-pub use start::{resumed_config, run_rank0, train};
+pub use report::{render_report, tensorboard};
 #[cfg(any(test, feature = "fuzzing"))]
-pub use state::read_anything as read_any_checkpoint;
-pub use step::{StepReport, StepSettings, Trainer};
+pub use run::read_any_checkpoint;
+pub use run::{
+    End, Outcome, Progress, check_shape, has_run, load_checkpoint, resumed_config, to_average, train,
+};
+pub use step::{FitSettings, Pass, StepReport, StepSettings, Trainer, fit};
 pub use taped::{Dropouts, LayerOutputs, LossSettings, Taped, layer_outputs, loss, token_losses};
-pub use worker::run_worker;

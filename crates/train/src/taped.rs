@@ -8,10 +8,10 @@ use crate::autograd::{Op, Tape, Var, Weights};
 use regard_core::batch::{Batch, Packed};
 use regard_core::model::{
     Combine, ConvolutionLayer, CrossAttentionLayer, EmbeddingLayer, Executor, LinearLayer, ModelConfig,
-    NormLayer, Positions, RecurrentLayer, SelfAttentionLayer, Side, Transformer, positions,
+    NormLayer, Param, Positions, RecurrentLayer, SelfAttentionLayer, Side, Transformer, positions,
 };
 use regard_core::{Error, Result};
-use regard_kernels::{Activation, Dropout, Key};
+use regard_kernels::{Activation, Dropout, Isa, Key, Mat};
 use std::sync::Arc;
 
 /// What the two halves of a model hold after their embedding and after each of their layers, `[tokens, d]` each. In a pre-norm
@@ -55,7 +55,7 @@ pub struct Dropouts {
 #[derive(Debug)]
 pub struct Taped<'a> {
     tape: &'a mut Tape,
-    model: &'a Transformer,
+    config: &'a ModelConfig,
     weights: Weights<'a>,
     gradients: Option<&'a mut [f32]>,
     source: &'a Packed,
@@ -68,6 +68,8 @@ pub struct Taped<'a> {
     streams: u64,
     /// What came out of the embeddings and the layers.
     layer_ends: Vec<Var>,
+    /// What the cross-attentions were given.
+    crossed: Vec<(Var, Var)>,
 }
 
 impl<'a> Taped<'a> {
@@ -82,7 +84,18 @@ impl<'a> Taped<'a> {
         (source, target): (&'a Packed, &'a Packed),
         dropouts: Option<Dropouts>,
     ) -> Result<Self> {
-        let config = model.config();
+        Self::with_config(tape, model.config(), weights, gradients, (source, target), dropouts)
+    }
+
+    /// The same for layers that are not a whole [`Transformer`]; `config` is the one that they were made with.
+    pub fn with_config(
+        tape: &'a mut Tape,
+        config: &'a ModelConfig,
+        weights: impl Into<Weights<'a>>,
+        gradients: Option<&'a mut [f32]>,
+        (source, target): (&'a Packed, &'a Packed),
+        dropouts: Option<Dropouts>,
+    ) -> Result<Self> {
         check(source, "source", config.source_vocabulary, config)?;
         check(target, "target", config.target_vocabulary, config)?;
         let longest = |x: &Packed| (0..x.sentences()).map(|i| x.length(i)).max().unwrap_or(0);
@@ -94,7 +107,7 @@ impl<'a> Taped<'a> {
         };
         Ok(Taped {
             tape,
-            model,
+            config,
             weights: weights.into(),
             gradients,
             source,
@@ -104,6 +117,7 @@ impl<'a> Taped<'a> {
             side: Side::Source,
             streams: 0,
             layer_ends: Vec::new(),
+            crossed: Vec::new(),
         })
     }
 
@@ -125,16 +139,50 @@ impl<'a> Taped<'a> {
         self.tape.push(self.weights, self.gradients.as_deref_mut(), op)
     }
 
+    /// Vectors of this many columns that come from outside, a row for each token of a side.
+    ///
+    /// # Panics
+    /// If there are not as many numbers.
+    pub fn input(&mut self, side: Side, data: &[f32], columns: usize) -> Var {
+        self.side = side;
+        self.tape.input(data, self.packed(side).tokens(), columns)
+    }
+
     /// The value of a tensor, row by row.
     pub fn value(&self, x: Var) -> &[f32] {
         self.tape.value(x).data()
     }
 
+    /// The same as a matrix.
+    pub fn matrix(&self, x: Var) -> Mat<'_> {
+        self.tape.value(x)
+    }
+
+    /// Where the sentences of a side begin, and where the last one ends.
+    pub fn offsets(&self, side: Side) -> &'a Arc<[usize]> {
+        self.packed(side).offsets()
+    }
+
+    /// The numbers of a parameter.
+    pub fn weight(&self, param: Param) -> &'a [f32] {
+        &self.weights.flat[param.range()]
+    }
+
+    /// The queries, and the keys and values side by side, that each cross-attention was given so far.
+    pub fn cross_attentions(&self) -> &[(Var, Var)] {
+        &self.crossed
+    }
+
+    /// The instruction set.
+    pub fn isa(&self) -> Isa {
+        self.tape.isa()
+    }
+
     /// The loss of each target token against what should have come, and on the way the gradient of `scale` times their sum.
-    pub fn loss(&mut self, x: Var, targets: Arc<[u32]>, settings: LossSettings) -> Var {
+    pub fn loss(&mut self, model: &Transformer, x: Var, targets: Arc<[u32]>, settings: LossSettings) -> Var {
         // The padding token is the last word: it takes no part.
-        let words = self.model.config().target_vocabulary - 1;
-        let (table, bias) = (self.model.output(), self.model.shared_output_bias());
+        let words = model.config().target_vocabulary - 1;
+        let (table, bias) = (model.output(), model.shared_output_bias());
         let LossSettings { smoothing, scale, r_drop } = settings;
         let loss = CrossEntropy { x, table, bias, words, targets, smoothing, scale };
         match r_drop {
@@ -183,7 +231,7 @@ impl Executor for Taped<'_> {
 
     fn embed(&mut self, layer: &EmbeddingLayer) -> Var {
         self.side = layer.side;
-        let config = self.model.config();
+        let config = self.config;
         let (scale, width) = (config.embedding_scale(), config.d_model);
         let positions = match (config.positions, layer.positions) {
             (Positions::Sinusoidal, _) => PositionVectors::Fixed(self.sinusoids.clone()),
@@ -216,13 +264,13 @@ impl Executor for Taped<'_> {
 
     fn activated(&mut self, x: Var, layer: &LinearLayer) -> Var {
         let LinearLayer { weight, bias } = *layer;
-        let config = self.model.config();
+        let config = self.config;
         let dropout = self.dropout(config.activation_dropout);
         self.push(Linear { x, weight, bias, activation: config.activation, dropout })
     }
 
     fn self_attention(&mut self, qkv: Var, layer: &SelfAttentionLayer) -> Var {
-        let config = self.model.config();
+        let config = self.config;
         let dropout = self.dropout(config.attention_dropout);
         let offsets = self.packed(self.side).offsets().clone();
         let SelfAttentionLayer { mask, relative, .. } = *layer;
@@ -248,27 +296,28 @@ impl Executor for Taped<'_> {
     }
 
     fn cross_attention(&mut self, q: Var, kv: Var, _: &CrossAttentionLayer) -> Var {
-        let config = self.model.config();
+        let config = self.config;
         let shape = config.head_shape(Side::Target);
         let dropout = self.dropout(config.attention_dropout);
         let (queries, keys) = (self.target.offsets().clone(), self.source.offsets().clone());
+        self.crossed.push((q, kv));
         self.push(CrossAttention { q, kv, shape, queries, keys, dropout })
     }
 
     fn add_norm(&mut self, x: Var, branch: Var, norm: &NormLayer) -> Var {
-        let config = self.model.config();
+        let config = self.config;
         let dropout = self.dropout(config.dropout);
         let epsilon = config.norm_epsilon;
         self.push(AddNorm { x, branch: Some(branch), dropout, gamma: norm.gamma, beta: norm.beta, epsilon })
     }
 
     fn norm(&mut self, x: Var, norm: &NormLayer) -> Var {
-        let epsilon = self.model.config().norm_epsilon;
+        let epsilon = self.config.norm_epsilon;
         self.push(AddNorm { x, branch: None, dropout: None, gamma: norm.gamma, beta: norm.beta, epsilon })
     }
 
     fn add(&mut self, x: Var, branch: Var) -> Var {
-        let dropout = self.dropout(self.model.config().dropout);
+        let dropout = self.dropout(self.config.dropout);
         self.push(Residual { x, branch, dropout })
     }
 
@@ -333,5 +382,5 @@ fn forward(
     let mut e = Taped::new(tape, model, weights, gradients, sides, dropouts)?;
     let memory = model.encode(&mut e);
     let x = model.decode(&mut e, memory);
-    Ok(e.loss(x, batch.output.clone(), settings))
+    Ok(e.loss(model, x, batch.output.clone(), settings))
 }

@@ -29,10 +29,13 @@ fn a_config_toml_of_an_older_build_is_read_and_written_as_it_was() {
         assert_eq!((config.precision, config.checkpoints.store), (Some(DType::Bf16), DType::F16));
         let optimizer = &config.optimizer;
         assert_eq!(
-            (optimizer.step.r_drop, optimizer.step.clip, optimizer.wire),
+            (optimizer.step.r_drop, optimizer.step.adam.clip, optimizer.wire),
             (Some(5.0), Some(1.0), DType::Bf16)
         );
-        assert_eq!((optimizer.step.beta1, optimizer.step.beta2, optimizer.step.epsilon), (0.9, 0.98, 1e-9));
+        assert_eq!(
+            (optimizer.step.adam.beta1, optimizer.step.adam.beta2, optimizer.step.adam.epsilon),
+            (0.9, 0.98, 1e-9)
+        );
         let tokenizer = &config.tokenizer;
         assert_eq!((tokenizer.vocabulary.size, tokenizer.bpe_dropout), (Some(300), 0.1));
         assert_eq!(

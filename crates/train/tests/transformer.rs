@@ -5,7 +5,7 @@ use regard_core::batch::Batch;
 use regard_core::model::{Activation, ModelConfig, NormPlace, Positions, Transformer, Tying};
 use regard_train::Taped;
 use regard_train::autograd::Tape;
-use regard_train::{StepSettings, Trainer};
+use regard_train::{AdamSettings, StepSettings, Trainer};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -116,7 +116,7 @@ fn gradients_and_ten_steps_are_pytorchs() {
                 let weights = weights(&model, case);
                 let settings = StepSettings {
                     label_smoothing: golden.label_smoothing,
-                    clip: Some(golden.clip),
+                    adam: AdamSettings { clip: Some(golden.clip), ..AdamSettings::default() },
                     ..StepSettings::default()
                 };
                 let mut trainer = Trainer::new(model, weights, settings, isa, threads, 1).unwrap();

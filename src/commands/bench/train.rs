@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use regard::batch::Batch;
 use regard::model::{ModelConfig, Preset, Transformer};
 use regard::train::distributed::{Communicator, check_consistency, program_check};
-use regard::train::{Overlap, StepSettings, Trainer, choose_dtype};
+use regard::train::{AdamSettings, Overlap, StepSettings, Trainer, choose_dtype};
 use regard::{DType, Isa, Key};
 use serde::Serialize;
 use std::sync::Arc;
@@ -129,7 +129,10 @@ fn measure(arguments: &Arguments, group: &Arc<dyn Communicator>) -> CommandResul
     let start_token = config.target_pad();
     let model = Transformer::new(config)?;
     let weights = model.parameters().initialise(1);
-    let settings = StepSettings { clip: Some(1.0), ..StepSettings::default() };
+    let settings = StepSettings {
+        adam: AdamSettings { clip: Some(1.0), ..AdamSettings::default() },
+        ..StepSettings::default()
+    };
     let choice = choose_dtype(arguments.precision.0, isa)?;
     if let Some(note) = &choice.note {
         note!("{note}");

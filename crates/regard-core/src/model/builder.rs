@@ -9,8 +9,9 @@ use super::layers::{
 use super::parameters::{Initial, Location, Param, Parameters, Role};
 use regard_kernels::Mask;
 
-/// Lays parameters out while the layers are made.
-pub(super) struct Builder<'a> {
+/// Makes layers of the widths that a configuration has, and lays out their parameters one behind the other.
+#[derive(Debug)]
+pub struct LayerBuilder<'a> {
     config: &'a ModelConfig,
     /// Whose layers are being made.
     side: Side,
@@ -19,13 +20,14 @@ pub(super) struct Builder<'a> {
     parameters: Parameters,
 }
 
-impl<'a> Builder<'a> {
-    pub(super) fn new(config: &'a ModelConfig) -> Self {
-        Builder { config, side: Side::Source, layer: None, parameters: Parameters::default() }
+impl<'a> LayerBuilder<'a> {
+    /// Nothing so far.
+    pub fn new(config: &'a ModelConfig) -> Self {
+        LayerBuilder { config, side: Side::Source, layer: None, parameters: Parameters::default() }
     }
 
     /// What follows is a part of this stack, in one of its layers or outside them.
-    pub(super) fn enter(&mut self, side: Side, layer: Option<usize>) {
+    pub fn enter(&mut self, side: Side, layer: Option<usize>) {
         (self.side, self.layer) = (side, layer);
     }
 
@@ -35,11 +37,12 @@ impl<'a> Builder<'a> {
     }
 
     /// All that was laid out.
-    pub(super) fn into_parameters(self) -> Parameters {
+    pub fn into_parameters(self) -> Parameters {
         self.parameters
     }
 
-    fn linear(&mut self, name: &str, rows: usize, input: usize) -> LinearLayer {
+    /// A linear layer from `input` numbers to `rows`.
+    pub fn linear(&mut self, name: &str, rows: usize, input: usize) -> LinearLayer {
         self.linear_like(name, rows, input, rows)
     }
 
@@ -52,7 +55,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    pub(super) fn norm(&mut self, name: &str) -> NormLayer {
+    /// A norm.
+    pub fn norm(&mut self, name: &str) -> NormLayer {
         let d = self.config.d_model;
         NormLayer {
             gamma: self.add(format!("{name}.weight"), [1, d], Initial::One, Role::Vector),
@@ -60,11 +64,18 @@ impl<'a> Builder<'a> {
         }
     }
 
-    pub(super) fn words(&mut self, name: &str, words: usize) -> Param {
+    /// The vectors of a vocabulary, of which the last is that of padding and zero.
+    pub fn words(&mut self, name: &str, words: usize) -> Param {
         let d = self.config.d_model;
         let deviation = if self.config.scale_embeddings { (d as f32).powf(-0.5) } else { 1.0 };
         let initial = Initial::Normal { deviation, pad: true };
         self.parameters.add(name, [words, d], initial, Role::Vocabulary, Location::default())
+    }
+
+    /// Learned vectors that are not those of words: of positions, for example.
+    pub fn vectors(&mut self, name: &str, rows: usize, deviation: f32) -> Param {
+        let initial = Initial::Normal { deviation, pad: false };
+        self.add(name.to_owned(), [rows, self.config.d_model], initial, Role::Positions)
     }
 
     pub(super) fn embedding(&mut self, side: Side, table: Param) -> EmbeddingLayer {
@@ -74,10 +85,8 @@ impl<'a> Builder<'a> {
             Side::Source => "encoder",
             Side::Target => "decoder",
         };
-        let positions = (self.config.positions == Positions::Learned).then(|| {
-            let initial = Initial::Normal { deviation: 0.02, pad: false };
-            self.add(format!("{name}.positions"), [self.config.max_positions, d], initial, Role::Positions)
-        });
+        let positions = (self.config.positions == Positions::Learned)
+            .then(|| self.vectors(&format!("{name}.positions"), self.config.max_positions, 0.02));
         let joined = (self.config.combine == Combine::Concatenate)
             .then(|| self.linear(&format!("{name}.joined"), d, 2 * d));
         EmbeddingLayer { side, table, positions, joined }
@@ -125,7 +134,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    pub(super) fn self_attention(&mut self, name: &str, layer: usize, mask: Mask) -> SelfAttentionLayer {
+    /// Self-attention, layer `layer` of the stack; `mask` says which keys a query sees.
+    pub fn self_attention(&mut self, name: &str, layer: usize, mask: Mask) -> SelfAttentionLayer {
         let (d, heads) = (self.config.d_model, self.config.head_shape(self.side));
         let HeadShape { d_k, .. } = heads;
         let reach = self.config.relative_reach;
@@ -147,7 +157,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    pub(super) fn cross_attention(&mut self, name: &str, layer: usize) -> CrossAttentionLayer {
+    /// Cross-attention, layer `layer` of the stack.
+    pub fn cross_attention(&mut self, name: &str, layer: usize) -> CrossAttentionLayer {
         let (d, heads) = (self.config.d_model, self.config.head_shape(self.side));
         let all = 2 * heads.keys() + heads.values();
         CrossAttentionLayer {
@@ -159,7 +170,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    pub(super) fn feed_forward(&mut self, name: &str) -> FeedForwardLayer {
+    /// A feed-forward layer.
+    pub fn feed_forward(&mut self, name: &str) -> FeedForwardLayer {
         let (d, d_ff) = (self.config.d_model, self.config.feed_forward_width(self.side));
         FeedForwardLayer {
             up: self.linear(&format!("{name}.up"), d_ff, d),

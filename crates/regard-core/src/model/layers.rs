@@ -1,6 +1,6 @@
 //! The wiring of encoder and decoder, once, over whatever executes it.
 
-use super::builder::Builder;
+use super::builder::LayerBuilder;
 use super::config::{ModelConfig, NormPlace, Tying};
 use super::parameters::{Param, Parameters, Role};
 use crate::{Error, Result};
@@ -144,10 +144,13 @@ pub struct CrossAttentionLayer {
 
 /// The position-wise feed-forward layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FeedForwardLayer {
-    pub(super) up: LinearLayer,
-    pub(super) down: LinearLayer,
-    pub(super) norm: NormLayer,
+pub struct FeedForwardLayer {
+    /// To the inner width, with the activation.
+    pub up: LinearLayer,
+    /// Back to the width of the model.
+    pub down: LinearLayer,
+    /// The norm of the sub-layer.
+    pub norm: NormLayer,
 }
 
 /// How the tokens of the source get to know each other: the one thing in which encoders differ.
@@ -231,7 +234,7 @@ impl Transformer {
     /// The model of a configuration, if that makes sense.
     pub fn new(config: ModelConfig) -> Result<Self> {
         config.validate()?;
-        let mut b = Builder::new(&config);
+        let mut b = LayerBuilder::new(&config);
         let (source_table, target_table, output) = match config.tying {
             Tying::ThreeWay => {
                 let shared = b.words("embeddings", config.target_vocabulary);
@@ -369,12 +372,8 @@ impl Transformer {
     pub fn encode<E: Executor>(&self, e: &mut E) -> E::Tensor {
         let mut x = self.embed(e, &self.source);
         for layer in &self.encoder {
-            x = match &layer.mixer {
-                TokenMixer::Attention(layer) => self.self_attention(e, x, layer),
-                TokenMixer::Recurrent(layer) => self.recurrent(e, x, layer),
-                TokenMixer::Convolution(layer) => self.convolution(e, x, layer),
-            };
-            x = self.feed_forward(e, x, &layer.feed_forward);
+            x = layer.mixer.run(e, x, self.config.norm);
+            x = layer.feed_forward.run(e, x, self.config.norm);
             x = e.end_layer(x);
         }
         match &self.final_norms {
@@ -387,9 +386,9 @@ impl Transformer {
     pub fn decode<E: Executor>(&self, e: &mut E, memory: E::Tensor) -> E::Tensor {
         let mut x = self.embed(e, &self.target);
         for layer in &self.decoder {
-            x = self.self_attention(e, x, &layer.self_attention);
-            x = self.cross_attention(e, x, memory, &layer.cross_attention);
-            x = self.feed_forward(e, x, &layer.feed_forward);
+            x = layer.self_attention.run(e, x, self.config.norm);
+            x = layer.cross_attention.run(e, x, memory, self.config.norm);
+            x = layer.feed_forward.run(e, x, self.config.norm);
             x = e.end_layer(x);
         }
         match &self.final_norms {
@@ -406,71 +405,95 @@ impl Transformer {
         };
         e.end_layer(x)
     }
+}
 
-    /// A sub-layer with its residual connection and its norm, before or behind.
-    fn sub_layer<E: Executor>(
-        &self,
-        e: &mut E,
-        x: E::Tensor,
-        norm: &NormLayer,
-        f: impl FnOnce(&mut E, E::Tensor) -> E::Tensor,
-    ) -> E::Tensor {
-        match self.config.norm {
-            NormPlace::Post => {
-                let branch = f(e, x);
-                e.add_norm(x, branch, norm)
-            }
-            NormPlace::Pre => {
-                let normed = e.norm(x, norm);
-                let branch = f(e, normed);
-                e.add(x, branch)
-            }
+/// A sub-layer with its residual connection and its norm, before or behind.
+fn sub_layer<E: Executor>(
+    e: &mut E,
+    x: E::Tensor,
+    (place, norm): (NormPlace, &NormLayer),
+    f: impl FnOnce(&mut E, E::Tensor) -> E::Tensor,
+) -> E::Tensor {
+    match place {
+        NormPlace::Post => {
+            let branch = f(e, x);
+            e.add_norm(x, branch, norm)
+        }
+        NormPlace::Pre => {
+            let normed = e.norm(x, norm);
+            let branch = f(e, normed);
+            e.add(x, branch)
         }
     }
+}
 
-    fn self_attention<E: Executor>(&self, e: &mut E, x: E::Tensor, layer: &SelfAttentionLayer) -> E::Tensor {
-        self.sub_layer(e, x, &layer.norm, |e, x| {
-            let qkv = e.linear(x, &layer.qkv);
-            let heads = e.self_attention(qkv, layer);
-            e.linear(heads, &layer.out)
+impl SelfAttentionLayer {
+    /// The sub-layer with its residual connection and its norm.
+    pub fn run<E: Executor>(&self, e: &mut E, x: E::Tensor, place: NormPlace) -> E::Tensor {
+        sub_layer(e, x, (place, &self.norm), |e, x| {
+            let qkv = e.linear(x, &self.qkv);
+            let heads = e.self_attention(qkv, self);
+            e.linear(heads, &self.out)
         })
     }
+}
 
-    fn recurrent<E: Executor>(&self, e: &mut E, x: E::Tensor, layer: &RecurrentLayer) -> E::Tensor {
-        self.sub_layer(e, x, &layer.norm, |e, x| {
-            let gates = e.linear(x, &layer.input);
-            let states = e.recurrent(gates, layer);
-            e.linear(states, &layer.out)
+impl RecurrentLayer {
+    /// The sub-layer with its residual connection and its norm.
+    pub fn run<E: Executor>(&self, e: &mut E, x: E::Tensor, place: NormPlace) -> E::Tensor {
+        sub_layer(e, x, (place, &self.norm), |e, x| {
+            let gates = e.linear(x, &self.input);
+            let states = e.recurrent(gates, self);
+            e.linear(states, &self.out)
         })
     }
+}
 
-    fn convolution<E: Executor>(&self, e: &mut E, x: E::Tensor, layer: &ConvolutionLayer) -> E::Tensor {
-        self.sub_layer(e, x, &layer.norm, |e, x| {
-            let around = e.unfold(x, layer);
-            let hidden = e.activated(around, &layer.kernel);
-            e.linear(hidden, &layer.out)
+impl ConvolutionLayer {
+    /// The sub-layer with its residual connection and its norm.
+    pub fn run<E: Executor>(&self, e: &mut E, x: E::Tensor, place: NormPlace) -> E::Tensor {
+        sub_layer(e, x, (place, &self.norm), |e, x| {
+            let around = e.unfold(x, self);
+            let hidden = e.activated(around, &self.kernel);
+            e.linear(hidden, &self.out)
         })
     }
+}
 
-    fn cross_attention<E: Executor>(
+impl CrossAttentionLayer {
+    /// The sub-layer with its residual connection and its norm; `memory` is what is looked at.
+    pub fn run<E: Executor>(
         &self,
         e: &mut E,
         x: E::Tensor,
         memory: E::Tensor,
-        layer: &CrossAttentionLayer,
+        place: NormPlace,
     ) -> E::Tensor {
-        self.sub_layer(e, x, &layer.norm, |e, x| {
-            let q = e.linear(x, &layer.q);
-            let kv = e.memory(memory, layer);
-            let heads = e.cross_attention(q, kv, layer);
-            e.linear(heads, &layer.out)
+        sub_layer(e, x, (place, &self.norm), |e, x| {
+            let q = e.linear(x, &self.q);
+            let kv = e.memory(memory, self);
+            let heads = e.cross_attention(q, kv, self);
+            e.linear(heads, &self.out)
         })
     }
+}
 
-    fn feed_forward<E: Executor>(&self, e: &mut E, x: E::Tensor, layer: &FeedForwardLayer) -> E::Tensor {
-        self.sub_layer(e, x, &layer.norm, |e, x| {
-            let hidden = e.activated(x, &layer.up);
-            e.linear(hidden, &layer.down)
+impl FeedForwardLayer {
+    /// The sub-layer with its residual connection and its norm.
+    pub fn run<E: Executor>(&self, e: &mut E, x: E::Tensor, place: NormPlace) -> E::Tensor {
+        sub_layer(e, x, (place, &self.norm), |e, x| {
+            let hidden = e.activated(x, &self.up);
+            e.linear(hidden, &self.down)
         })
+    }
+}
+
+impl TokenMixer {
+    fn run<E: Executor>(&self, e: &mut E, x: E::Tensor, place: NormPlace) -> E::Tensor {
+        match self {
+            TokenMixer::Attention(layer) => layer.run(e, x, place),
+            TokenMixer::Recurrent(layer) => layer.run(e, x, place),
+            TokenMixer::Convolution(layer) => layer.run(e, x, place),
+        }
     }
 }

@@ -9,11 +9,9 @@ use regard_core::model::{
     RecurrentLayer, SelfAttentionLayer, Transformer,
 };
 use regard_core::{Key, Result};
-use regard_kernels::{Adam, adam_step};
 use regard_train::autograd::{Tape, Var};
-use regard_train::{Dropouts, LossSettings, Taped};
-use regard_train::{Schedule, ScheduleKind, StepSettings};
-use std::sync::Arc;
+use regard_train::{AdamSettings, Dropouts, FitSettings, LossSettings, StepSettings, Taped, fit};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What is normalised over what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +49,9 @@ pub(super) enum Use {
 
 /// How much of a new batch goes into the kept statistics.
 const MOMENTUM: f32 = 0.1;
+
+/// The highest learning rate.
+const PEAK: f64 = 0.002;
 
 /// The tape with batch norms.
 struct Normed<'a> {
@@ -184,7 +185,13 @@ impl Model {
         Ok(Model { norm, transformer, weights, kept: Vec::new(), losses: Vec::new() })
     }
 
-    fn pass(&self, tape: &mut Tape, batch: &Batch, by: Use, training: Option<Training<'_>>) -> Result<Pass> {
+    fn pass(
+        &self,
+        (tape, weights): (&mut Tape, &[f32]),
+        batch: &Batch,
+        by: Use,
+        training: Option<Training<'_>>,
+    ) -> Result<Pass> {
         let settings = match &training {
             Some(_) => {
                 let smoothing = StepSettings::default().label_smoothing;
@@ -196,7 +203,6 @@ impl Model {
         let mut gradients = training.map(|t| t.gradients);
         tape.clear();
         let sides = (&batch.source, &batch.input);
-        let weights = &self.weights[..];
         let inner = Taped::new(tape, &self.transformer, weights, gradients.as_deref_mut(), sides, dropouts)?;
         let config = self.transformer.config();
         let mut e = Normed {
@@ -212,7 +218,7 @@ impl Model {
         let memory = self.transformer.encode(&mut e);
         let x = self.transformer.decode(&mut e, memory);
         let out = e.inner.value(x).to_vec();
-        let losses = e.inner.loss(x, batch.output.clone(), settings);
+        let losses = e.inner.loss(&self.transformer, x, batch.output.clone(), settings);
         let seen = e.seen;
         let pass = Pass { out, losses: tape.value(losses).data().to_vec(), seen };
         if let Some(gradients) = gradients {
@@ -224,12 +230,14 @@ impl Model {
 
     /// The loss of each target token of a batch.
     pub(super) fn token_losses(&self, setup: &Setup<'_>, batch: &Batch, by: Use) -> Result<Vec<f32>> {
-        Ok(self.pass(&mut Tape::new(setup.isa, setup.threads), batch, by, None)?.losses)
+        let mut tape = Tape::new(setup.isa, setup.threads);
+        Ok(self.pass((&mut tape, &self.weights), batch, by, None)?.losses)
     }
 
     /// What each batch norm sees in a batch, in the order in which they come.
     pub(super) fn seen(&self, setup: &Setup<'_>, batch: &Batch) -> Result<Vec<Statistics>> {
-        Ok(self.pass(&mut Tape::new(setup.isa, setup.threads), batch, Use::Batch, None)?.seen)
+        let mut tape = Tape::new(setup.isa, setup.threads);
+        Ok(self.pass((&mut tape, &self.weights), batch, Use::Batch, None)?.seen)
     }
 
     /// Layers of its encoder.
@@ -242,20 +250,6 @@ impl Model {
         &self.kept
     }
 
-    fn keep(&mut self, seen: Vec<Statistics>) {
-        if self.kept.is_empty() {
-            self.kept = seen.into_iter().map(Arc::new).collect();
-            return;
-        }
-        let mix = |old: &[f32], new: &[f32]| -> Vec<f32> {
-            old.iter().zip(new).map(|(old, new)| old + MOMENTUM * (new - old)).collect()
-        };
-        for (kept, seen) in self.kept.iter_mut().zip(&seen) {
-            let mean = mix(&kept.mean, &seen.mean);
-            *kept = Arc::new(Statistics { mean, variance: mix(&kept.variance, &seen.variance) });
-        }
-    }
-
     /// Trains a model of this norm on batches of `sentences` random pairs.
     pub(super) fn train(
         setup: &Setup<'_>,
@@ -265,27 +259,35 @@ impl Model {
         (steps, sentences): (u64, usize),
     ) -> Result<Self> {
         let mut model = Model::new(setup, norm, config)?;
-        let n = model.weights.len();
-        let (mut m, mut v, mut gradients) = (vec![0.0; n], vec![0.0; n], vec![0.0; n]);
-        let mut tape = Tape::new(setup.isa, setup.threads);
-        let schedule = Schedule { kind: ScheduleKind::Linear, peak: Some(0.002), warmup: (steps / 8).max(1) };
-        let d_model = model.transformer.config().d_model;
-        let StepSettings { beta1, beta2, epsilon, .. } = StepSettings::default();
-        for step in 1..=steps {
-            let key = Key::new(setup.seed).child(step);
+        // The statistics are those of the whole batch: one replica has all of it.
+        let settings = FitSettings {
+            steps,
+            peak: PEAK,
+            warmup: (steps / 8).max(1),
+            adam: AdamSettings::default(),
+            replicas: 1,
+            cores: setup.threads,
+        };
+        let seen = Mutex::new(Vec::new());
+        let loss = |pass: regard_train::Pass<'_>| {
+            let key = Key::new(setup.seed).child(pass.step);
             let batch = ragged(key, pairs, sentences, model.transformer.config().target_pad())?;
-            gradients.fill(0.0);
-            let training = Training { gradients: &mut gradients, key: key.child(1) };
-            let pass = model.pass(&mut tape, &batch, Use::Batch, Some(training))?;
-            model.keep(pass.seen);
-            let rate = schedule.rate(step, d_model, Some(steps)) as f32;
-            let adam = Adam { rate, betas: (beta1, beta2), epsilon, step, gradient_scale: 1.0 };
-            adam_step(setup.isa, adam, &mut model.weights, &mut m, &mut v, &gradients);
-            model.losses.push(mean(&pass.losses));
+            let training = Training { gradients: pass.gradients, key: key.child(1) };
+            let found = model.pass((pass.tape, pass.weights), &batch, Use::Batch, Some(training))?;
+            *seen.lock().unwrap_or_else(PoisonError::into_inner) = found.seen;
+            Ok(mean(&found.losses))
+        };
+        let (mut kept, mut losses) = (Vec::new(), Vec::new());
+        let after = |step: u64, loss: f64, _: &[f32]| {
+            keep(&mut kept, std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner)));
+            losses.push(loss);
             if step % (steps / 4).max(1) == 0 {
                 setup.progress(format!("{}: step {step} of {steps}", norm.name()));
             }
-        }
+            Ok(())
+        };
+        let weights = fit(&settings, setup.isa, model.weights.clone(), loss, after)?;
+        (model.weights, model.kept, model.losses) = (weights, kept, losses);
         Ok(model)
     }
 
@@ -304,7 +306,7 @@ impl Model {
             let targets: Vec<Vec<u32>> = open.iter().map(|&i| [&found[i][..], &[end]].concat()).collect();
             let pairs = open.iter().zip(&targets).map(|(&i, target)| (&sources[i][..], &target[..]));
             let batch = Batch::new(pairs, start)?;
-            let out = self.pass(&mut tape, &batch, Use::Kept, None)?.out;
+            let out = self.pass((&mut tape, &self.weights), &batch, Use::Kept, None)?.out;
             let said: Vec<u32> =
                 batch.input.offsets()[1..].iter().map(|end| self.best_word(&out, end - 1)).collect();
             for (&i, &word) in open.iter().zip(&said) {
@@ -327,6 +329,21 @@ impl Model {
         let words = table.chunks_exact(d).take(self.transformer.config().target_vocabulary - 1);
         let scores: Vec<f32> = words.map(score).collect();
         (0..scores.len()).max_by(|a, b| scores[*a].total_cmp(&scores[*b])).unwrap_or(0) as u32
+    }
+}
+
+/// Takes what the norms saw in a batch into what they keep.
+fn keep(kept: &mut Vec<Arc<Statistics>>, seen: Vec<Statistics>) {
+    if kept.is_empty() {
+        *kept = seen.into_iter().map(Arc::new).collect();
+        return;
+    }
+    let mix = |old: &[f32], new: &[f32]| -> Vec<f32> {
+        old.iter().zip(new).map(|(old, new)| old + MOMENTUM * (new - old)).collect()
+    };
+    for (kept, seen) in kept.iter_mut().zip(&seen) {
+        let mean = mix(&kept.mean, &seen.mean);
+        *kept = Arc::new(Statistics { mean, variance: mix(&kept.variance, &seen.variance) });
     }
 }
 

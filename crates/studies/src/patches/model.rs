@@ -1,12 +1,15 @@
 //! The model: patches as tokens, an encoder, and two questions that look at them.
 
 use super::pictures::{PATCH, Picture};
-use crate::net::{self, Builder, CrossLayer, Crossed, Dense, Offsets, Pass, SelfLayer};
+use crate::net::{self, CrossBlock, Net, SelfBlock};
 use regard_core::batch::Packed;
-use regard_core::model::HeadShape;
-use regard_core::model::{Parameters, positions};
+use regard_core::model::{
+    EmbeddingLayer, Executor, LayerBuilder, LinearLayer, ModelConfig, Param, Parameters, Positions, Side,
+    positions,
+};
+use regard_train::Taped;
+use regard_train::autograd::Var;
 use regard_train::autograd::ops::{CrossEntropy, Embedding, PositionVectors, Residual};
-use regard_train::autograd::{Param, Var};
 use std::sync::Arc;
 
 /// How the model knows where a patch is.
@@ -35,21 +38,20 @@ impl Places {
 /// Which row, and which column.
 pub(super) const QUESTIONS: usize = 2;
 
-/// No token: its vector is zero, so that an embedding gives nothing but positions.
-const NOTHING: u32 = u32::MAX;
+/// The only word of the source, which is padding: its vector is zero, so that an embedding gives nothing but positions.
+const NOTHING: u32 = 0;
 
 #[derive(Debug)]
 pub(super) struct Model {
-    pub(super) parameters: Parameters,
-    pub(super) heads: HeadShape,
+    config: ModelConfig,
+    parameters: Parameters,
     kind: Places,
     grid: usize,
-    d: usize,
-    embed: Dense,
+    embed: LinearLayer,
     places: PositionVectors,
-    layers: Vec<SelfLayer>,
+    layers: Vec<SelfBlock>,
     questions: Param,
-    ask: CrossLayer,
+    ask: CrossBlock,
     /// A row for each answer: the first, the second, and so on.
     answers: Param,
 }
@@ -75,11 +77,19 @@ impl Answer {
 
 impl Model {
     pub(super) fn new(grid: usize, kind: Places, (d, heads, layers): (usize, usize, usize)) -> Self {
-        let mut b = Builder::new(d, heads);
-        let embed = b.dense("patches", d, PATCH * PATCH);
-        let layers = (0..layers).map(|i| b.self_layer(&format!("layers.{i}"), None, None)).collect();
-        let questions = b.vectors("questions", QUESTIONS, 1.0);
-        let ask = b.cross_layer("ask");
+        let config = ModelConfig {
+            source_vocabulary: 1,
+            // One more than there are questions: padding.
+            target_vocabulary: QUESTIONS + 1,
+            scale_embeddings: false,
+            positions: Positions::None,
+            ..net::config(d, heads)
+        };
+        let mut b = LayerBuilder::new(&config);
+        let embed = b.linear("patches", d, PATCH * PATCH);
+        let layers = (0..layers).map(|i| SelfBlock::new(&mut b, "layers", i, None)).collect();
+        let questions = b.words("questions", config.target_vocabulary);
+        let ask = CrossBlock::new(&mut b, "ask", 0);
         let answers = b.vectors("answers", grid, (d as f32).powf(-0.5));
         // Last, so that all other weights begin alike whatever the places.
         let places = match kind {
@@ -87,20 +97,8 @@ impl Model {
             Places::Sinusoids => PositionVectors::Fixed(positions::sinusoidal_2d(grid, grid, d).into()),
             Places::None => PositionVectors::None,
         };
-        let heads = b.heads();
-        Model {
-            parameters: b.parameters,
-            heads,
-            kind,
-            grid,
-            d,
-            embed,
-            places,
-            layers,
-            questions,
-            ask,
-            answers,
-        }
+        let parameters = b.into_parameters();
+        Model { config, parameters, kind, grid, embed, places, layers, questions, ask, answers }
     }
 
     pub(super) fn name(&self) -> &'static str {
@@ -112,27 +110,80 @@ impl Model {
         match &self.places {
             PositionVectors::Learned(param) => weights[param.range()].to_vec(),
             PositionVectors::Fixed(table) => table.to_vec(),
-            PositionVectors::None => vec![0.0; self.grid * self.grid * self.d],
+            PositionVectors::None => vec![0.0; self.grid * self.grid * self.config.d_model],
         }
     }
 
-    /// The loss of both answers of each picture.
-    pub(super) fn loss(&self, pass: &mut Pass<'_>, pictures: &[Picture]) -> Var {
-        let (seen, _, _) = self.record(pass, pictures);
-        let targets: Arc<[u32]> = pictures.iter().flat_map(|p| [p.row as u32, p.column as u32]).collect();
-        let (table, words, scale) = (self.answers, self.grid, pass.scale);
-        pass.push(CrossEntropy { x: seen.x, table, bias: None, words, targets, smoothing: 0.0, scale })
+    /// The questions after they have looked at the patches: two rows a picture.
+    fn look(&self, e: &mut Taped<'_>, pictures: &[Picture]) -> Var {
+        let pixels: Vec<f32> = pictures.iter().flat_map(|p| p.patches.iter().copied()).collect();
+        let input = e.input(Side::Source, &pixels, PATCH * PATCH);
+        let mut x = e.linear(input, &self.embed);
+        if !matches!(self.places, PositionVectors::None) {
+            let branch = self.place(e, pictures.len());
+            x = e.push(Residual { x, branch, dropout: None });
+        }
+        for layer in &self.layers {
+            x = layer.run(e, x);
+        }
+        let table = self.questions;
+        let asked = e.embed(&EmbeddingLayer { side: Side::Target, table, positions: None, joined: None });
+        self.ask.run(e, asked, x)
     }
 
-    /// What it says.
-    pub(super) fn answer(&self, pass: &mut Pass<'_>, pictures: &[Picture]) -> Vec<Answer> {
-        let (seen, asked, patches) = self.record(pass, pictures);
-        let attention = pass.weights_of(&seen, &asked, &patches);
-        let x = pass.value(seen.x);
-        let table = pass.weight(self.answers);
+    /// The vectors of the places of all patches. Those of a picture have rows and columns, which no layer of the Transformer has.
+    fn place(&self, e: &mut Taped<'_>, pictures: usize) -> Var {
+        e.push(Embedding {
+            tokens: self.patches(pictures),
+            table: self.questions,
+            width: self.config.d_model,
+            scale: 1.0,
+            positions: self.places.clone(),
+            concatenate: false,
+            pad: NOTHING,
+            dropout: None,
+        })
+    }
+
+    fn patches(&self, pictures: usize) -> Packed {
+        let nothing = vec![NOTHING; self.grid * self.grid];
+        Packed::new(std::iter::repeat_n(&nothing[..], pictures))
+    }
+}
+
+impl Net for Model {
+    type Example = Picture;
+    type Answer = Answer;
+
+    fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// The patches of each picture are the source, the two questions the target.
+    fn tokens(&self, pictures: &[Picture]) -> (Packed, Packed) {
+        let questions: Vec<u32> = (0..QUESTIONS as u32).collect();
+        (self.patches(pictures.len()), Packed::new(std::iter::repeat_n(&questions[..], pictures.len())))
+    }
+
+    /// The loss of both answers of each picture.
+    fn loss(&self, e: &mut Taped<'_>, pictures: &[Picture], scale: f32) -> Var {
+        let x = self.look(e, pictures);
+        let targets: Arc<[u32]> = pictures.iter().flat_map(|p| [p.row as u32, p.column as u32]).collect();
+        let (table, words) = (self.answers, self.grid);
+        e.push(CrossEntropy { x, table, bias: None, words, targets, smoothing: 0.0, scale })
+    }
+
+    fn answer(&self, e: &mut Taped<'_>, pictures: &[Picture]) -> Vec<Answer> {
+        let x = self.look(e, pictures);
+        let attention = net::last_cross_attention(e, self.config.head_shape(Side::Target));
+        let (x, table) = (e.matrix(x), e.weight(self.answers));
         let scores = |row: usize| {
             let product = move |a: &[f32]| a.iter().zip(x.row(row)).map(|(a, b)| a * b).sum::<f32>();
-            table.chunks_exact(self.d).map(product)
+            table.chunks_exact(self.config.d_model).map(product)
         };
         (0..pictures.len())
             .map(|i| Answer {
@@ -140,40 +191,6 @@ impl Model {
                 attention: mean_of(&attention[2 * i], &attention[2 * i + 1]),
             })
             .collect()
-    }
-
-    /// The questions after they have looked, and where those and the patches of each picture lie.
-    fn record(&self, pass: &mut Pass<'_>, pictures: &[Picture]) -> (Crossed, Offsets, Offsets) {
-        let (count, b) = (self.grid * self.grid, pictures.len());
-        let patches = net::even_offsets(b, count);
-        let pixels: Vec<f32> = pictures.iter().flat_map(|p| p.patches.iter().copied()).collect();
-        let input = pass.tape.input(&pixels, b * count, PATCH * PATCH);
-        let mut x = pass.dense(input, self.embed);
-        if !matches!(self.places, PositionVectors::None) {
-            let nowhere = vec![NOTHING; count];
-            let branch = self.vectors(pass, &vec![&nowhere[..]; b], self.places.clone());
-            x = pass.push(Residual { x, branch, dropout: None });
-        }
-        for layer in &self.layers {
-            x = pass.self_layer(x, layer, &patches);
-        }
-        let asked = net::even_offsets(b, QUESTIONS);
-        let questions = self.vectors(pass, &vec![&[0, 1][..]; b], PositionVectors::None);
-        (pass.cross_layer((questions, &asked), (x, &patches), &self.ask), asked, patches)
-    }
-
-    /// The vectors of questions, or of nothing at all, with those of their places.
-    fn vectors(&self, pass: &mut Pass<'_>, ids: &[&[u32]], positions: PositionVectors) -> Var {
-        pass.push(Embedding {
-            tokens: Packed::new(ids.iter().copied()),
-            table: self.questions,
-            width: self.d,
-            scale: 1.0,
-            positions,
-            concatenate: false,
-            pad: NOTHING,
-            dropout: None,
-        })
     }
 }
 

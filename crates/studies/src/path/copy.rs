@@ -5,11 +5,9 @@ use crate::token_mixer::TokenMixer;
 use regard_core::batch::Packed;
 use regard_core::model::{ModelConfig, NormPlace, Preset, Transformer};
 use regard_core::{Key, Result};
-use regard_kernels::{Adam, adam_step};
-use regard_train::Taped;
 use regard_train::autograd::ops::{CrossEntropy, Pick};
 use regard_train::autograd::{Tape, Var};
-use regard_train::{Schedule, ScheduleKind};
+use regard_train::{AdamSettings, FitSettings, Pass, Taped, fit};
 
 /// How many symbols there are to be copied.
 pub(super) const SYMBOLS: usize = 16;
@@ -102,97 +100,84 @@ pub(super) fn accuracies(
     (config.d_model, config.d_ff) = (sizes.width, 2 * sizes.width);
     (config.encoder_layers, config.decoder_layers) = (sizes.layers, 1);
     kind.apply(&mut config, reach);
-    let mut learner = Learner::new(setup, Transformer::new(config)?);
-    let schedule =
-        Schedule { kind: ScheduleKind::Linear, peak: Some(PEAK), warmup: (sizes.steps / 10).max(1) };
+    let model = Transformer::new(config)?;
     let key = Key::new(setup.seed);
-    for step in 1..=sizes.steps {
-        let key = key.child(step);
+    let settings = FitSettings {
+        steps: sizes.steps,
+        peak: PEAK,
+        warmup: (sizes.steps / 10).max(1),
+        adam: AdamSettings::default(),
+        replicas: 1,
+        cores: 1,
+    };
+    let loss = |pass: Pass<'_>| {
+        let key = key.child(pass.step);
         let distance = |i: usize| {
             let at = (key.uniform(i as u32) * sizes.distances.len() as f32) as usize;
             sizes.distances.get(at).copied().unwrap_or(1)
         };
-        let problem = Problem::new(key.child(1), (0..sizes.batch).map(distance));
-        let rate = schedule.rate(step, sizes.width, Some(sizes.steps)) as f32;
-        let loss = learner.step(&problem, step, rate)?;
+        loss(&model, &Problem::new(key.child(1), (0..sizes.batch).map(distance)), pass)
+    };
+    let after = |step: u64, loss: f64, _: &[f32]| {
         if step % (sizes.steps / 4).max(1) == 0 {
             setup.progress(format!("{}: step {step} of {}, loss {loss:.2}", kind.name(), sizes.steps));
         }
-    }
+        Ok(())
+    };
+    let weights = fit(&settings, setup.isa, model.parameters().initialise(setup.seed), loss, after)?;
+    let mut tape = Tape::new(setup.isa, 1);
     let tried = |&distance: &usize| {
         let key = key.child(sizes.steps + distance as u64);
         let problem = Problem::new(key, std::iter::repeat_n(distance, sizes.tries));
-        Ok((distance, learner.accuracy(&problem)?))
+        Ok((distance, accuracy(&mut tape, &model, &weights, &problem)?))
     };
     sizes.distances.iter().map(tried).collect()
 }
 
-/// A model, its weights and Adam's moments.
-struct Learner {
-    model: Transformer,
-    weights: Vec<f32>,
-    gradients: Vec<f32>,
-    moments: (Vec<f32>, Vec<f32>),
-    tape: Tape,
+/// The encoder's outputs at the questions.
+fn answers(tape: &mut Tape, model: &Transformer, weights: &[f32], problem: &Problem) -> Result<Var> {
+    let tokens = &problem.tokens;
+    let mut e = Taped::new(tape, model, weights, None, (tokens, tokens), None)?;
+    let x = model.encode(&mut e);
+    Ok(e.push(Pick { x, rows: problem.questions.clone().into() }))
 }
 
-impl Learner {
-    fn new(setup: &Setup<'_>, model: Transformer) -> Self {
-        let weights = model.parameters().initialise(setup.seed);
-        let zeros = vec![0.0; weights.len()];
-        let moments = (zeros.clone(), zeros.clone());
-        Learner { model, weights, gradients: zeros, moments, tape: Tape::new(setup.isa, 1) }
-    }
+/// The mean loss of the answers; adds its gradient to that of the pass.
+fn loss(model: &Transformer, problem: &Problem, pass: Pass<'_>) -> Result<f64> {
+    let Pass { tape, weights, gradients, .. } = pass;
+    let x = answers(tape, model, weights, problem)?;
+    let sentences = problem.symbols.len();
+    let loss = CrossEntropy {
+        x,
+        table: model.output(),
+        bias: None,
+        words: WORDS - 1,
+        targets: problem.symbols.clone().into(),
+        smoothing: 0.0,
+        scale: (sentences as f32).recip(),
+    };
+    let losses = tape.push(weights, Some(&mut *gradients), loss);
+    let total: f32 = tape.value(losses).data().iter().sum();
+    tape.backward(weights, gradients, losses, &[]);
+    tape.clear_grads();
+    Ok(f64::from(total) / sentences.max(1) as f64)
+}
 
-    /// The encoder's outputs at the questions.
-    fn answers(&mut self, problem: &Problem) -> Result<Var> {
-        self.tape.clear();
-        let tokens = &problem.tokens;
-        let mut e = Taped::new(&mut self.tape, &self.model, &self.weights, None, (tokens, tokens), None)?;
-        let x = self.model.encode(&mut e);
-        let rows = problem.questions.clone().into();
-        Ok(self.tape.push(&self.weights, None, Pick { x, rows }))
-    }
-
-    /// One step of Adam; the mean loss before it.
-    fn step(&mut self, problem: &Problem, step: u64, rate: f32) -> Result<f64> {
-        let x = self.answers(problem)?;
-        self.gradients.fill(0.0);
-        let sentences = problem.symbols.len();
-        let loss = CrossEntropy {
-            x,
-            table: self.model.output(),
-            bias: None,
-            words: WORDS - 1,
-            targets: problem.symbols.clone().into(),
-            smoothing: 0.0,
-            scale: (sentences as f32).recip(),
-        };
-        let losses = self.tape.push(&self.weights, Some(&mut self.gradients), loss);
-        let total: f32 = self.tape.value(losses).data().iter().sum();
-        self.tape.backward(&self.weights, &mut self.gradients, losses, &[]);
-        self.tape.clear_grads();
-        let adam = Adam { rate, betas: (0.9, 0.98), epsilon: 1e-9, step, gradient_scale: 1.0 };
-        let (first, second) = &mut self.moments;
-        adam_step(self.tape.isa(), adam, &mut self.weights, first, second, &self.gradients);
-        Ok(f64::from(total) / sentences.max(1) as f64)
-    }
-
-    /// How many of the answers are right, as a part of all.
-    fn accuracy(&mut self, problem: &Problem) -> Result<f64> {
-        let x = self.answers(problem)?;
-        let (x, table) = (self.tape.value(x), &self.weights[self.model.output().range()]);
-        let d = x.cols();
-        let score = |row: &[f32], word: usize| -> f32 {
-            row.iter().zip(&table[word * d..][..d]).map(|(a, b)| a * b).sum()
-        };
-        let right = problem.symbols.iter().enumerate().filter(|(i, symbol)| {
-            let row = x.row(*i);
-            let best = (0..WORDS - 1).max_by(|a, b| score(row, *a).total_cmp(&score(row, *b)));
-            best == Some(**symbol as usize)
-        });
-        Ok(right.count() as f64 / problem.symbols.len().max(1) as f64)
-    }
+/// How many of the answers are right, as a part of all.
+fn accuracy(tape: &mut Tape, model: &Transformer, weights: &[f32], problem: &Problem) -> Result<f64> {
+    tape.clear();
+    let x = answers(tape, model, weights, problem)?;
+    let (x, table) = (tape.value(x), &weights[model.output().range()]);
+    let d = x.cols();
+    let score = |row: &[f32], word: usize| -> f32 {
+        row.iter().zip(&table[word * d..][..d]).map(|(a, b)| a * b).sum()
+    };
+    let right = problem.symbols.iter().enumerate().filter(|(i, symbol)| {
+        let row = x.row(*i);
+        let best = (0..WORDS - 1).max_by(|a, b| score(row, *a).total_cmp(&score(row, *b)));
+        best == Some(**symbol as usize)
+    });
+    Ok(right.count() as f64 / problem.symbols.len().max(1) as f64)
 }
 
 #[cfg(test)]

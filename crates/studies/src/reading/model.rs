@@ -2,12 +2,14 @@
 //! pointers to the first and the last word of the answer. Every word of the question has a vote in where they point.
 
 use super::articles::{Article, Vocabulary};
-use crate::net::{Builder, CrossLayer, Crossed, Dense, Offsets, Pass, SelfLayer};
+use crate::net::{self, CrossBlock, Net, SelfBlock};
 use regard_core::batch::Packed;
-use regard_core::model::HeadShape;
-use regard_core::model::Parameters;
-use regard_train::autograd::ops::{Embedding, Pointer, Pointing, PositionVectors, Residual};
-use regard_train::autograd::{Param, Var};
+use regard_core::model::{
+    EmbeddingLayer, Executor, LayerBuilder, LinearLayer, ModelConfig, Param, Parameters, Positions, Side,
+};
+use regard_train::Taped;
+use regard_train::autograd::Var;
+use regard_train::autograd::ops::{Pointer, Pointing, Residual};
 use std::ops::Range;
 
 /// Distances up to this are told apart.
@@ -33,17 +35,16 @@ pub(super) struct Size {
 
 #[derive(Debug)]
 pub(super) struct Model {
-    pub(super) parameters: Parameters,
-    pub(super) heads: HeadShape,
+    config: ModelConfig,
+    parameters: Parameters,
     vocabulary: Vocabulary,
-    d: usize,
     words: Param,
-    article: Vec<SelfLayer>,
-    question: Vec<SelfLayer>,
-    reading: Vec<CrossLayer>,
+    article: Vec<SelfBlock>,
+    question: Vec<SelfBlock>,
+    reading: Vec<CrossBlock>,
     /// From the words of the question to what they look for, and from those of the article to what they are: of the answer's first
     /// word, and of its last.
-    pointers: [(Dense, Dense); 2],
+    pointers: [(LinearLayer, LinearLayer); 2],
 }
 
 /// What the model says.
@@ -72,31 +73,19 @@ impl Answer {
     }
 }
 
-/// The model recorded over some articles.
-struct Recorded {
-    seen: Crossed,
-    pointers: [(Var, Var); 2],
-    questions: Offsets,
-    articles: Offsets,
+/// The rows of sentence `i` of a side.
+fn rows(e: &Taped<'_>, side: Side, i: usize) -> Range<usize> {
+    let offsets = e.offsets(side);
+    offsets[i]..offsets[i + 1]
 }
 
-impl Recorded {
-    fn question(&self, i: usize) -> Range<usize> {
-        self.questions[i]..self.questions[i + 1]
-    }
-
-    fn article(&self, i: usize) -> Range<usize> {
-        self.articles[i]..self.articles[i + 1]
-    }
-
-    /// How much each word of article `i` is pointed at by some words of its question together.
-    fn scores(&self, pass: &Pass<'_>, i: usize, rows: Range<usize>, (q, k): (Var, Var)) -> Vec<f32> {
-        let (q, k) = (pass.value(q), pass.value(k));
-        let score = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
-        let scale = (q.cols() as f32).sqrt().recip();
-        let all = |j: usize| rows.clone().map(|row| score(q.row(row), k.row(j))).sum::<f32>() * scale;
-        self.article(i).map(all).collect()
-    }
+/// How much each word of article `i` is pointed at by some rows of the questions together; `q` and `k` are the two sides of a pointer.
+fn scores(e: &Taped<'_>, i: usize, asking: Range<usize>, (q, k): (Var, Var)) -> Vec<f32> {
+    let (q, k) = (e.matrix(q), e.matrix(k));
+    let score = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
+    let scale = (q.cols() as f32).sqrt().recip();
+    let all = |j: usize| asking.clone().map(|row| score(q.row(row), k.row(j))).sum::<f32>() * scale;
+    rows(e, Side::Source, i).map(all).collect()
 }
 
 fn softmax(scores: &[f32]) -> Vec<f32> {
@@ -108,98 +97,98 @@ fn softmax(scores: &[f32]) -> Vec<f32> {
 impl Model {
     pub(super) fn new(size: Size) -> Self {
         let vocabulary = Vocabulary::new();
-        let mut b = Builder::new(size.d, size.heads);
-        let words = b.vectors("words", vocabulary.len(), (size.d as f32).powf(-0.5));
+        let config = ModelConfig {
+            // One more than there are words: padding.
+            source_vocabulary: vocabulary.len() + 1,
+            target_vocabulary: vocabulary.len() + 1,
+            positions: Positions::Relative,
+            relative_reach: REACH,
+            ..net::config(size.d, size.heads)
+        };
+        let mut b = LayerBuilder::new(&config);
+        let words = b.words("words", config.source_vocabulary);
         let article = (0..size.article)
-            .map(|i| b.self_layer(&format!("article.{i}"), (i == 0).then_some(WINDOW), Some(REACH)))
+            .map(|i| SelfBlock::new(&mut b, "article", i, (i == 0).then_some(WINDOW)))
             .collect();
-        let question =
-            (0..size.question).map(|i| b.self_layer(&format!("question.{i}"), None, Some(REACH))).collect();
-        let reading = (0..size.reading).map(|i| b.cross_layer(&format!("reading.{i}"))).collect();
+        let question = (0..size.question).map(|i| SelfBlock::new(&mut b, "question", i, None)).collect();
+        let reading = (0..size.reading).map(|i| CrossBlock::new(&mut b, "reading", i)).collect();
         let pointers = ["first", "last"].map(|end| {
-            let mut dense = |side: &str| b.dense(&format!("{end}.{side}"), size.d, size.d);
-            (dense("question"), dense("article"))
+            let mut linear = |side: &str| b.linear(&format!("{end}.{side}"), size.d, size.d);
+            (linear("question"), linear("article"))
         });
-        Model {
-            heads: b.heads(),
-            parameters: b.parameters,
-            vocabulary,
-            d: size.d,
-            words,
-            article,
-            question,
-            reading,
-            pointers,
-        }
+        let parameters = b.into_parameters();
+        Model { config, parameters, vocabulary, words, article, question, reading, pointers }
+    }
+
+    /// The words of a side through its encoder, which knows their distances.
+    fn encode(&self, e: &mut Taped<'_>, side: Side, layers: &[SelfBlock]) -> Var {
+        let x = e.embed(&EmbeddingLayer { side, table: self.words, positions: None, joined: None });
+        layers.iter().fold(x, |x, layer| layer.run(e, x))
+    }
+
+    /// The two pointers: what the words of the questions look for, and what those of the articles are.
+    fn point(&self, e: &mut Taped<'_>) -> [(Var, Var); 2] {
+        let text = self.encode(e, Side::Source, &self.article);
+        let asked = self.encode(e, Side::Target, &self.question);
+        let x = self.reading.iter().fold(asked, |x, layer| layer.run(e, x, text));
+        self.pointers.map(|(question, article)| (e.linear(x, &question), e.linear(text, &article)))
+    }
+}
+
+impl Net for Model {
+    type Example = Article;
+    type Answer = Answer;
+
+    fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// The articles are the source, the questions the target.
+    fn tokens(&self, articles: &[Article]) -> (Packed, Packed) {
+        let texts: Vec<Vec<u32>> = articles.iter().map(|a| self.vocabulary.ids(&a.words)).collect();
+        let asked: Vec<Vec<u32>> = articles.iter().map(|a| self.vocabulary.ids(&a.question)).collect();
+        (Packed::new(texts.iter().map(Vec::as_slice)), Packed::new(asked.iter().map(Vec::as_slice)))
     }
 
     /// The loss of the two pointers of each question, added.
-    pub(super) fn loss(&self, pass: &mut Pass<'_>, articles: &[Article]) -> Var {
-        let recorded = self.record(pass, articles);
+    fn loss(&self, e: &mut Taped<'_>, articles: &[Article], _: f32) -> Var {
+        let pointers = self.point(e);
         let targets: [fn(&Article) -> usize; 2] = [|a| a.answer.start, |a| a.answer.end - 1];
         let [x, branch] = [0, 1].map(|end| {
             let pointing = |(i, a): (usize, &Article)| Pointing {
-                rows: recorded.question(i),
-                among: recorded.article(i),
+                rows: rows(e, Side::Target, i),
+                among: rows(e, Side::Source, i),
                 target: targets[end](a),
             };
-            let (q, k) = recorded.pointers[end];
+            let (q, k) = pointers[end];
             let pointers = articles.iter().enumerate().map(pointing).collect();
-            pass.push(Pointer { q, k, pointers })
+            e.push(Pointer { q, k, pointers })
         });
-        pass.push(Residual { x, branch, dropout: None })
+        e.push(Residual { x, branch, dropout: None })
     }
 
-    /// What it says.
-    pub(super) fn answer(&self, pass: &mut Pass<'_>, articles: &[Article]) -> Vec<Answer> {
-        let recorded = self.record(pass, articles);
-        let mut attention =
-            pass.weights_of(&recorded.seen, &recorded.questions, &recorded.articles).into_iter();
+    fn answer(&self, e: &mut Taped<'_>, articles: &[Article]) -> Vec<Answer> {
+        let pointers = self.point(e);
+        let e = &*e;
+        let mut attention = net::last_cross_attention(e, self.config.head_shape(Side::Target)).into_iter();
         let answer = |i: usize| {
-            let rows = recorded.question(i);
-            let scores = recorded.pointers.map(|ends| recorded.scores(pass, i, rows.clone(), ends));
-            let vote = |row: usize| softmax(&recorded.scores(pass, i, row..row + 1, recorded.pointers[0]));
-            let span = best_span(&scores[0], &scores[1]);
-            let attention = attention.by_ref().take(rows.len()).collect();
-            Answer { span, pointed: scores.map(|s| softmax(&s)), votes: rows.map(vote).collect(), attention }
+            let asking = rows(e, Side::Target, i);
+            let scored = pointers.map(|ends| scores(e, i, asking.clone(), ends));
+            let vote = |row: usize| softmax(&scores(e, i, row..row + 1, pointers[0]));
+            let span = best_span(&scored[0], &scored[1]);
+            let attention = attention.by_ref().take(asking.len()).collect();
+            Answer {
+                span,
+                pointed: scored.map(|s| softmax(&s)),
+                votes: asking.map(vote).collect(),
+                attention,
+            }
         };
         (0..articles.len()).map(answer).collect()
-    }
-
-    fn record(&self, pass: &mut Pass<'_>, articles: &[Article]) -> Recorded {
-        let texts: Vec<Vec<u32>> = articles.iter().map(|a| self.vocabulary.ids(&a.words)).collect();
-        let asked: Vec<Vec<u32>> = articles.iter().map(|a| self.vocabulary.ids(&a.question)).collect();
-        let (text, offsets) = self.encode(pass, &texts, &self.article);
-        let (mut x, questions) = self.encode(pass, &asked, &self.question);
-        let mut last = None;
-        for layer in &self.reading {
-            let seen = pass.cross_layer((x, &questions), (text, &offsets), layer);
-            (x, last) = (seen.x, Some(seen));
-        }
-        let seen = last.expect("at least one layer reads");
-        let pointers =
-            self.pointers.map(|(question, article)| (pass.dense(x, question), pass.dense(text, article)));
-        Recorded { seen, pointers, questions, articles: offsets }
-    }
-
-    /// Words through an encoder, which knows their distances.
-    fn encode(&self, pass: &mut Pass<'_>, texts: &[Vec<u32>], layers: &[SelfLayer]) -> (Var, Offsets) {
-        let tokens = Packed::new(texts.iter().map(Vec::as_slice));
-        let offsets = tokens.offsets().clone();
-        let mut x = pass.push(Embedding {
-            tokens,
-            table: self.words,
-            width: self.d,
-            scale: (self.d as f32).sqrt(),
-            positions: PositionVectors::None,
-            concatenate: false,
-            pad: u32::MAX,
-            dropout: None,
-        });
-        for layer in layers {
-            x = pass.self_layer(x, layer, &offsets);
-        }
-        (x, offsets)
     }
 }
 

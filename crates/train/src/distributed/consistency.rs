@@ -1,6 +1,8 @@
 //! What ranks must have in common, compared before anything is done.
 
 use super::Communicator;
+use crate::config::TrainConfig;
+use crate::run::Data;
 use regard_core::{Error, Result};
 use std::fmt::Display;
 use std::fs::File;
@@ -34,6 +36,28 @@ pub fn model_check(folder: &Path) -> Result<ConsistencyCheck> {
     }
     facts.sort();
     Ok(facts)
+}
+
+/// The settings that all ranks of a job must have the same of. Where files lie may differ, and how many cores there are.
+pub fn config_check(config: &TrainConfig) -> ConsistencyCheck {
+    const OWN: [&str; 8] = [
+        "threads",
+        "data.src",
+        "data.tgt",
+        "data.tsv",
+        "data.valid_src",
+        "data.valid_tgt",
+        "data.init",
+        "tokenizer.file",
+    ];
+    config.shown().filter(|(key, _)| !OWN.contains(&key.as_str())).collect()
+}
+
+/// What all ranks must have the same of their pairs.
+pub(super) fn corpus_check(data: &Data) -> ConsistencyCheck {
+    let tokens: u64 = data.lengths.iter().map(|l| u64::from(l.0) + u64::from(l.1)).sum();
+    let (pairs, content) = (data.corpus.len(), data.corpus.content_hash());
+    vec![("the corpus".into(), format!("{pairs} pairs of {tokens} tokens ({content:016x})"))]
 }
 
 fn file_hash(path: &Path) -> io::Result<u64> {

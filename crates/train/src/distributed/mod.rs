@@ -4,12 +4,21 @@
 //! is all ranks that `mpirun` started.
 
 mod consistency;
+mod exchange;
 #[cfg(feature = "mpi")]
 mod mpi_world;
+pub(crate) mod overlap;
+pub(crate) mod shared_step;
+mod worker;
+mod workers;
 
-pub use consistency::{ConsistencyCheck, check_consistency, model_check, program_check};
+pub use consistency::{ConsistencyCheck, check_consistency, config_check, model_check, program_check};
+pub(crate) use exchange::BUCKET;
 #[cfg(feature = "mpi")]
 pub use mpi_world::MpiWorld;
+pub use overlap::Overlap;
+pub use worker::{run_rank0, run_worker};
+pub(crate) use workers::{BatchPlace, Workers};
 
 use regard_core::{Error, Result};
 use std::fmt::Debug;

@@ -6,8 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::config::TrainConfig;
-use crate::distributed::ConsistencyCheck;
+use super::TrainConfig;
 use regard_core::model::Preset;
 use regard_core::{Error, Result};
 
@@ -105,24 +104,9 @@ impl TrainConfig {
         self.leaves().into_iter().filter(differs).map(|(key, _)| key).collect()
     }
 
-    /// The settings that all ranks of a job must have the same of. Where files lie may differ, and how many cores there are.
-    pub fn facts(&self) -> ConsistencyCheck {
-        const OWN: [&str; 8] = [
-            "threads",
-            "data.src",
-            "data.tgt",
-            "data.tsv",
-            "data.valid_src",
-            "data.valid_tgt",
-            "data.init",
-            "tokenizer.file",
-        ];
-        let own = |key: &str| OWN.contains(&key);
-        self.leaves()
-            .into_iter()
-            .filter(|(key, _)| !own(key))
-            .map(|(key, value)| (key, shown(&value)))
-            .collect()
+    /// All keys with their values as text.
+    pub(crate) fn shown(&self) -> impl Iterator<Item = (String, String)> {
+        self.leaves().into_iter().map(|(key, value)| (key, shown(&value)))
     }
 
     fn leaves(&self) -> Vec<(String, Value)> {
@@ -328,7 +312,10 @@ mod tests {
             config.set(set).unwrap_or_else(|e| panic!("{set}: {e}"));
         }
         assert_eq!((config.model.dropout, config.schedule.peak, config.model.heads), (0.2, Some(0.001), 8));
-        assert_eq!((config.steps, config.epochs, config.optimizer.step.clip), (None, Some(3), Some(1.0)));
+        assert_eq!(
+            (config.steps, config.epochs, config.optimizer.step.adam.clip),
+            (None, Some(3), Some(1.0))
+        );
         assert_eq!(config.validation.every, Every::Epochs(1));
         assert_eq!(config.data.src.len(), 2);
         assert_eq!(config.data.source_lang.as_deref(), Some("en"));

@@ -85,33 +85,32 @@ pub(super) fn gradient_buckets(
     model: &Transformer,
     buckets: impl Iterator<Item = Bucket>,
 ) -> Arc<[GradientBucket]> {
-    let parcel = |bucket: Bucket| GradientBucket { mark: model.final_after(bucket.range.clone()), bucket };
-    let mut gradient_buckets: Vec<GradientBucket> = buckets.map(parcel).collect();
-    gradient_buckets.sort_by_key(|parcel| Reverse(parcel.mark));
-    gradient_buckets.into()
+    let with_mark = |bucket: Bucket| GradientBucket { mark: model.final_after(bucket.range.clone()), bucket };
+    let mut buckets: Vec<GradientBucket> = buckets.map(with_mark).collect();
+    buckets.sort_by_key(|bucket| Reverse(bucket.mark));
+    buckets.into()
 }
 
 /// What a replica still has to send.
 #[derive(Debug)]
-pub(super) struct BucketQueue {
-    gradient_buckets: Arc<[GradientBucket]>,
+pub(crate) struct BucketQueue {
+    buckets: Arc<[GradientBucket]>,
     next: usize,
     to: Sender<Vec<f32>>,
 }
 
 /// Where a replica's buckets go, and where they come out.
-pub(super) fn post(gradient_buckets: &Arc<[GradientBucket]>) -> (BucketQueue, Receiver<Vec<f32>>) {
+pub(super) fn bucket_queue(buckets: &Arc<[GradientBucket]>) -> (BucketQueue, Receiver<Vec<f32>>) {
     let (to, from) = channel();
-    (BucketQueue { gradient_buckets: Arc::clone(gradient_buckets), next: 0, to }, from)
+    (BucketQueue { buckets: Arc::clone(buckets), next: 0, to }, from)
 }
 
 impl BucketQueue {
     /// Sends what is final once the backward pass is behind that mark, or over.
-    pub(super) fn release(&mut self, passed: Option<usize>, gradients: &[f32]) {
-        while let Some(parcel) = self.gradient_buckets.get(self.next).filter(|parcel| parcel.is_final(passed))
-        {
+    pub(crate) fn release(&mut self, passed: Option<usize>, gradients: &[f32]) {
+        while let Some(next) = self.buckets.get(self.next).filter(|bucket| bucket.is_final(passed)) {
             // Nobody listens only where another replica has failed, which ends the step.
-            let _ = self.to.send(gradients[parcel.bucket.range.clone()].to_vec());
+            let _ = self.to.send(gradients[next.bucket.range.clone()].to_vec());
             self.next += 1;
         }
     }

@@ -7,8 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::config::TrainConfig;
-use super::schedule::{Schedule, ScheduleKind};
+use crate::config::TrainConfig;
+use crate::optimizer::{Schedule, ScheduleKind};
 
 /// Steps that are timed before there is a plan.
 const FIRST: u64 = 20;

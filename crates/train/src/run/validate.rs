@@ -1,7 +1,7 @@
 //! Validation: the loss without dropout, BLEU and chrF of real translations, and a few of them to look at.
 
+use super::data::ValidationPair;
 use crate::autograd::Tape;
-use crate::prepare::ValidationPair;
 use crate::taped::{LossSettings, loss};
 use regard_core::batch::Batch;
 use regard_core::decode::{SearchOptions, search};

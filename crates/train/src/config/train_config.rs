@@ -6,11 +6,12 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::schedule::{Schedule, ScheduleKind};
-use super::{Overlap, StepSettings};
+use super::precision::{TRAINABLE, auto};
 use crate::batches::BatchSettings;
 use crate::corpus::Filters;
-use crate::precision::{TRAINABLE, auto};
+use crate::distributed::Overlap;
+use crate::optimizer::{Schedule, ScheduleKind};
+use crate::step::StepSettings;
 use regard_core::model::{EncoderKind, ModelConfig, Preset};
 use regard_core::text::TokenizerSettings;
 use regard_core::{DType, Error, Result};
@@ -170,7 +171,7 @@ pub enum Every {
 
 impl Every {
     /// Whether it is time after step `step`; `epochs_done` is given if the step was the last of an epoch.
-    pub(super) fn due(self, step: u64, epochs_done: Option<u64>) -> bool {
+    pub(crate) fn due(self, step: u64, epochs_done: Option<u64>) -> bool {
         match self {
             Every::Steps(n) => step.is_multiple_of(n),
             Every::Epochs(n) => epochs_done.is_some_and(|e| e.is_multiple_of(n)),
@@ -357,8 +358,8 @@ impl TrainConfig {
         }
         let positive = [
             ("minutes", self.minutes),
-            ("optimizer.epsilon", Some(f64::from(self.optimizer.step.epsilon))),
-            ("optimizer.clip", self.optimizer.step.clip.map(f64::from)),
+            ("optimizer.epsilon", Some(f64::from(self.optimizer.step.adam.epsilon))),
+            ("optimizer.clip", self.optimizer.step.adam.clip.map(f64::from)),
             ("optimizer.r_drop", self.optimizer.step.r_drop.map(f64::from)),
         ];
         for (field, value) in positive {
@@ -367,8 +368,8 @@ impl TrainConfig {
             }
         }
         let rates = [
-            ("optimizer.beta1", self.optimizer.step.beta1),
-            ("optimizer.beta2", self.optimizer.step.beta2),
+            ("optimizer.beta1", self.optimizer.step.adam.beta1),
+            ("optimizer.beta2", self.optimizer.step.adam.beta2),
             ("optimizer.label_smoothing", self.optimizer.step.label_smoothing),
             ("optimizer.ema", self.optimizer.ema.unwrap_or(0.0)),
             ("tokenizer.bpe_dropout", self.tokenizer.bpe_dropout),
@@ -467,7 +468,9 @@ mod tests {
         assert!(refusal(|c| c.model.heads = 3).starts_with("model.heads: 3 does not divide"));
         assert_eq!(refusal(|c| c.steps = Some(0)), "steps: 0 is too few, at least 1 is needed");
         assert!(refusal(|c| c.batch.plan.max_tokens = 0).starts_with("batch.max_tokens: 0 makes no batch"));
-        assert!(refusal(|c| c.optimizer.step.beta2 = 1.0).starts_with("optimizer.beta2: 1 is not a rate"));
+        assert!(
+            refusal(|c| c.optimizer.step.adam.beta2 = 1.0).starts_with("optimizer.beta2: 1 is not a rate")
+        );
         assert!(refusal(|c| c.minutes = Some(f64::NAN)).starts_with("minutes: NaN"));
         assert_eq!(
             refusal(|c| c.threads = Some(99_999_999)),

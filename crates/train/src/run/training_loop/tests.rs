@@ -1,15 +1,13 @@
 //! Whole runs by a clock that moves as the test tells it.
 
-use super::super::start::{lead_by, resumed_config};
 use super::*;
-use crate::distributed::SingleProcess;
+use crate::run::{Start, resumed_config};
 use regard_core::Isa;
 use regard_core::model::Preset;
 use regard_sample_corpus as builtin;
 use std::cell::Cell;
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::Arc;
 
 /// Moves the clock with each step and validation, and stops the run after a step.
 struct Mover<'a> {
@@ -59,9 +57,9 @@ fn run(config: TrainConfig, out: &Path, resume: bool, after: u64) -> (Outcome, S
     let (now, stop) = (Rc::new(Cell::new(0.0)), AtomicBool::new(false));
     let mut mover = Mover { now: Rc::clone(&now), stop: &stop, after, heard: String::new() };
     let clock = Box::new(move || now.get());
-    let outcome =
-        lead_by(clock, Arc::new(SingleProcess), config, out, resume, Isa::best(), &stop, &mut mover);
-    (outcome.unwrap(), mover.heard)
+    let start = Start { clock, ..Start::new(out, resume, Isa::best(), &stop, &mut mover) };
+    let outcome = start.run(config).unwrap();
+    (outcome, mover.heard)
 }
 
 #[test]

@@ -2,69 +2,21 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::config::{TrainConfig, ValidationMetric};
-use super::log::Log;
+use super::data::Data;
+use super::folder::Folder;
 use super::plan::Plan;
-use super::prepare::{Data, Folder};
-use super::schedule::{Schedule, ScheduleKind};
+use super::progress::{End, Outcome, Progress};
 use super::state::{self, Best, Snapshot, State, Store};
 use super::validate::Validator;
-use super::worker::Command;
-use super::{Trainer, report};
 use crate::batches::plan_epoch;
+use crate::config::{TrainConfig, ValidationMetric};
+use crate::distributed::{BatchPlace, Workers};
+use crate::optimizer::{MovingAverage, Schedule, ScheduleKind};
+use crate::report::{self, Log};
+use crate::step::{StepReport, Trainer};
 use regard_core::formats::Model;
 use regard_core::formats::{Record, StepRecord, ValidationRecord};
 use regard_core::{Error, Result};
-
-/// Is told how a run goes.
-pub trait Progress {
-    /// A sentence for the user.
-    fn message(&mut self, text: &str);
-
-    /// After every step; `total` is the last step, if it is known.
-    fn step(&mut self, record: &StepRecord, total: Option<u64>);
-
-    /// After every line of the log about steps.
-    fn logged(&mut self, _record: &StepRecord, _total: Option<u64>) {}
-
-    /// After every validation.
-    fn validated(&mut self, record: &ValidationRecord, best: bool);
-}
-
-/// Reports nothing.
-impl Progress for () {
-    fn message(&mut self, _: &str) {}
-    fn step(&mut self, _: &StepRecord, _: Option<u64>) {}
-    fn validated(&mut self, _: &ValidationRecord, _: bool) {}
-}
-
-/// How a run ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// It is done.
-    Finished,
-    /// It was asked to stop, and can be resumed.
-    Interrupted,
-}
-
-/// What came of a run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
-    /// How it ended.
-    pub end: End,
-    /// Steps taken.
-    pub steps: u64,
-    /// BLEU of the model in the folder, on the validation sentences.
-    pub bleu: Option<f64>,
-    /// chrF of the same.
-    pub chrf: Option<f64>,
-    /// Seconds of training steps.
-    pub seconds: f64,
-    /// Seconds of everything: preparation, steps, validation.
-    pub all_seconds: f64,
-    /// Target tokens trained on.
-    pub target_tokens: u64,
-}
 
 /// Seconds since the start of the program's part of a run. Tests put one of their own in its place.
 pub(super) type Clock = Box<dyn Fn() -> f64>;
@@ -79,7 +31,9 @@ pub(super) struct Run<'a> {
     pub(super) folder: Folder,
     pub(super) data: Data,
     pub(super) trainer: Trainer,
-    pub(super) ema: Option<Vec<f32>>,
+    /// The processes that train along.
+    pub(super) workers: Workers,
+    pub(super) ema: Option<MovingAverage>,
     pub(super) validator: Validator,
     pub(super) store: Store,
     pub(super) log: Log,
@@ -89,7 +43,7 @@ pub(super) struct Run<'a> {
     pub(super) clock: Clock,
     /// All seconds of earlier parts of the run.
     pub(super) before: f64,
-    /// Another rank was asked to.
+    /// Another process was.
     pub(super) asked_to_stop: bool,
     /// The steps of the plan that the user was told of.
     pub(super) told_steps: u64,
@@ -186,14 +140,12 @@ impl Run<'_> {
             Ok(batches) => batches,
             Err(error) => return Err(self.saved_before(error)),
         };
-        Command::step(&self.state, group.len(), rate as f32).broadcast(&**self.trainer.group());
-        let report = self.trainer.step(&batches, rate as f32)?;
+        let place = BatchPlace { epoch: self.state.epoch, position: self.state.position };
+        let report = self.workers.step(&mut self.trainer, place, &batches, rate as f32)?;
         self.asked_to_stop |= report.stop;
         self.watch(number, report.loss, report.applied)?;
-        if let (Some(ema), Some(decay)) = (&mut self.ema, self.config.optimizer.ema) {
-            // In the beginning a young average follows faster.
-            let decay = decay.min((1.0 + number as f32) / (10.0 + number as f32));
-            ema.iter_mut().zip(self.trainer.weights()).for_each(|(e, w)| *e = decay * *e + (1.0 - decay) * w);
+        if let Some(ema) = &mut self.ema {
+            ema.update(number, self.trainer.weights());
         }
         self.state.step = number;
         self.state.position += group.len() as u64;
@@ -201,7 +153,14 @@ impl Run<'_> {
             (self.state.epoch, self.state.position) = (self.state.epoch + 1, 0);
             self.state.epoch
         });
-        let seconds = (self.clock)() - start;
+        self.record_step(&report, rate, (self.clock)() - start, in_epoch)?;
+        self.update_plan()?;
+        self.after_step(epochs_done)
+    }
+
+    /// Counts a step that took this long, and writes it down where a line of the log is due.
+    fn record_step(&mut self, report: &StepReport, rate: f64, seconds: f64, in_epoch: usize) -> Result<()> {
+        let number = self.state.step;
         self.state.seconds += seconds;
         self.state.tokens += report.target_tokens as u64;
         let pending = &mut self.state.pending;
@@ -232,8 +191,7 @@ impl Run<'_> {
             }
             self.log.write(&Record::Step(record))?;
         }
-        self.update_plan()?;
-        self.after_step(epochs_done)
+        Ok(())
     }
 
     /// Saves everything, because a step could not be made for `error`.
@@ -264,8 +222,7 @@ impl Run<'_> {
         let score = if validate { Some(self.validate()?) } else { None };
         let n = self.config.checkpoints.average;
         if (save || validate) && n > 0 {
-            let weights = self.ema.as_deref().unwrap_or_else(|| self.trainer.weights());
-            self.store.save_weights(step, weights)?;
+            self.store.save_weights(step, self.weights())?;
             self.state.snapshots.push(Snapshot { step, score });
             state::keep(&mut self.state.snapshots, n);
         }
@@ -329,20 +286,25 @@ impl Run<'_> {
         if first { self.save() } else { Ok(()) }
     }
 
+    /// What is validated and averaged: the moving average of the weights, if there is one.
+    fn weights(&self) -> &[f32] {
+        self.ema.as_ref().map_or_else(|| self.trainer.weights(), MovingAverage::weights)
+    }
+
     fn elapsed(&self) -> f64 {
         self.before + (self.clock)()
     }
 
     fn save(&mut self) -> Result<()> {
         self.state.all_seconds = self.elapsed();
-        Command::Moments.broadcast(&**self.trainer.group());
-        self.trainer.collect_moments();
-        save_state(&mut self.store, &mut self.log, &mut self.state, &self.trainer, self.ema.as_deref())
+        self.workers.collect_moments(&mut self.trainer);
+        let ema = self.ema.as_ref().map(MovingAverage::weights);
+        save_state(&mut self.store, &mut self.log, &mut self.state, &self.trainer, ema)
     }
 
     /// Validates the weights at hand; the best so far become the model of the folder. Returns the score.
     fn validate(&mut self) -> Result<f64> {
-        let weights = self.ema.as_deref().unwrap_or_else(|| self.trainer.weights()).to_vec();
+        let weights = self.weights().to_vec();
         let (best, better) = self.try_weights(&weights, "step")?;
         let score = best.score;
         if better {

@@ -10,7 +10,7 @@ use regard_core::{Error, Result};
 
 /// Writes both records.
 #[derive(Debug)]
-pub(super) struct Log {
+pub(crate) struct Log {
     path: PathBuf,
     file: File,
     length: u64,
@@ -19,7 +19,7 @@ pub(super) struct Log {
 
 impl Log {
     /// Goes on in `folder` behind the first `length` bytes, which were written up to `step`; what came later is cut off.
-    pub(super) fn open(folder: &Path, length: u64, step: u64) -> Result<Self> {
+    pub(crate) fn open(folder: &Path, length: u64, step: u64) -> Result<Self> {
         let path = folder.join("log.jsonl");
         let error = |e| Error::io(&path, e);
         let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
@@ -34,11 +34,11 @@ impl Log {
     }
 
     /// How many bytes the log has.
-    pub(super) fn length(&self) -> u64 {
+    pub(crate) fn length(&self) -> u64 {
         self.length
     }
 
-    pub(super) fn write(&mut self, record: &Record) -> Result<()> {
+    pub(crate) fn write(&mut self, record: &Record) -> Result<()> {
         let mut line = serde_json::to_string(record).map_err(|e| Error::file(&self.path, e.to_string()))?;
         line.push('\n');
         self.file.write_all(line.as_bytes()).map_err(|e| Error::io(&self.path, e))?;
@@ -74,13 +74,13 @@ impl Log {
         self.events.flush()
     }
 
-    pub(super) fn text(&mut self, tag: &str, step: u64, text: &str) -> Result<()> {
+    pub(crate) fn text(&mut self, tag: &str, step: u64, text: &str) -> Result<()> {
         self.events.text(tag, step, text)?;
         self.events.flush()
     }
 
     /// Before a checkpoint says how long the log is, it must be that long on the disk.
-    pub(super) fn sync(&mut self) -> Result<()> {
+    pub(crate) fn sync(&mut self) -> Result<()> {
         self.file.sync_data().map_err(|e| Error::io(&self.path, e))
     }
 }

@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use super::checkpoint::write_text;
-use super::config::TrainConfig;
+use crate::config::TrainConfig;
+use crate::run::write_text;
 use regard_core::Result;
 use regard_core::formats::{Record, StepRecord, ValidationRecord, read_log};
 use regard_plot::html::{Page, Table};
 use regard_plot::{LineChart, Series, smooth};
 
 /// Writes `report.html` beside the log in `folder`.
-pub(super) fn write(folder: &Path, config: &TrainConfig, summary: &str) -> Result<()> {
+pub(crate) fn write(folder: &Path, config: &TrainConfig, summary: &str) -> Result<()> {
     let records = read_log(&folder.join("log.jsonl"))?;
     write_text(&folder.join("report.html"), &render(&records, config, summary))
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Overlap, StepSettings, Trainer};
+use crate::{AdamSettings, Overlap, StepSettings, Trainer};
 use regard_core::batch::Batch;
 use regard_core::model::{ModelConfig, NormPlace, Preset, Transformer};
 use std::sync::{Barrier, Mutex};
@@ -170,7 +170,10 @@ fn trainer(threads: usize) -> Trainer {
     let config = ModelConfig { d_model: 16, heads: 2, d_ff: 32, ..Preset::Tiny.config(50) };
     let model = Transformer::new(config).unwrap();
     let weights = model.parameters().initialise(3);
-    let settings = StepSettings { clip: Some(0.5), ..StepSettings::default() };
+    let settings = StepSettings {
+        adam: AdamSettings { clip: Some(0.5), ..AdamSettings::default() },
+        ..StepSettings::default()
+    };
     Trainer::new(model, weights, settings, Isa::best(), threads, 7).unwrap()
 }
 
@@ -213,10 +216,13 @@ fn overlapped_steps_are_the_same_bit_for_bit() {
         let config = ModelConfig { d_model: 64, d_ff: 512, heads: 2, norm, ..Preset::Tiny.config(50) };
         let model = Transformer::new(config).unwrap();
         let weights = model.parameters().initialise(3);
-        let settings = StepSettings { clip: Some(0.5), ..StepSettings::default() };
+        let settings = StepSettings {
+            adam: AdamSettings { clip: Some(0.5), ..AdamSettings::default() },
+            ..StepSettings::default()
+        };
         let mut trainer = Trainer::new(model, weights, settings, Isa::best(), threads, 7).unwrap();
         trainer.join_in_buckets(group, wire, overlap, 2).unwrap();
-        let early = trainer.early_parcels();
+        let early = trainer.early_buckets();
         let reports: Vec<_> = [vec![batch(0)], vec![batch(1), batch(2)]]
             .iter()
             .map(|batches| trainer.step(batches, 1e-3).unwrap())

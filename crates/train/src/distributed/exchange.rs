@@ -16,12 +16,12 @@ use std::time::{Duration, Instant};
 use regard_core::DType;
 use regard_kernels::{Isa, add, bf16, sum_of_squares};
 
+use super::Communicator;
 use super::overlap::GradientBucket;
-use super::step::{PIECE, over_threads};
-use crate::distributed::{Communicator, SingleProcess};
+use crate::threads::{PIECE, over_threads};
 
 /// Pieces that are sent together at least: 16 MB.
-pub(super) const BUCKET: usize = 128;
+pub(crate) const BUCKET: usize = 128;
 
 /// The part of this rank in a step.
 #[derive(Debug)]
@@ -57,10 +57,6 @@ pub(super) struct Arrived {
 }
 
 impl Exchange {
-    pub(super) fn alone(length: usize) -> Self {
-        Self::new(Arc::new(SingleProcess), DType::F32, length, BUCKET)
-    }
-
     /// For this many weights, in buckets of `pieces` at least.
     pub(super) fn new(group: Arc<dyn Communicator>, wire: DType, length: usize, pieces: usize) -> Self {
         let bucket = PIECE * pieces.next_multiple_of(group.size());

@@ -1,0 +1,12 @@
+//! The settings of a training run: what there is to set, from files and the command line, and the number format they name.
+
+mod precision;
+mod settings;
+mod train_config;
+
+pub(crate) use precision::TRAINABLE;
+pub use precision::{BF16_VARIABLE, Choice, choose_dtype};
+pub use train_config::{
+    BatchConfig, CheckpointConfig, DataConfig, Every, OptimizerConfig, TokenizerConfig, TrainConfig,
+    ValidationConfig, ValidationMetric,
+};

@@ -1,0 +1,213 @@
+//! What a training step shares with the other ranks: the parts of a batch, the sums of losses and gradients, the weights that come of
+//! them, and whether gradients leave before the backward pass is over.
+//!
+//! This is all that the step knows of other processes. Alone, nothing is sent and nothing is copied.
+
+use super::exchange::{Arrived, Exchange};
+use super::overlap::{BucketQueue, GradientBucket, Overlap, OverlapTuner, bucket_queue, gradient_buckets};
+use super::{Communicator, SingleProcess};
+use crate::optimizer::Optimizer;
+use crate::step::Replicas;
+use crate::threads::joined;
+use regard_core::DType;
+use regard_core::model::Transformer;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What a step adds up: over replicas, then over ranks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Totals {
+    pub(crate) loss: f64,
+    pub(crate) nll: f64,
+    pub(crate) busy: Duration,
+    pub(crate) products: Duration,
+    pub(crate) stop: bool,
+}
+
+/// The sums of gradients that arrived while the replicas worked, and how long the step waited for the last of them.
+#[derive(Debug)]
+pub(crate) struct Early {
+    arrived: Arrived,
+    waited: Duration,
+}
+
+/// This process's part in the steps of all.
+#[derive(Debug)]
+pub(crate) struct SharedStep {
+    exchange: Exchange,
+    tuner: OverlapTuner,
+    /// In the order in which they leave in a step that overlaps.
+    buckets: Arc<[GradientBucket]>,
+    /// Whether the last step overlapped, and how many seconds it took a token.
+    last: Option<(bool, f64)>,
+    /// The number of this process's first replica, and how many all have.
+    first_replica: usize,
+    all_replicas: usize,
+    stopping: bool,
+}
+
+impl SharedStep {
+    /// With nobody.
+    pub(crate) fn alone(weights: usize, replicas: usize) -> Self {
+        SharedStep {
+            exchange: Exchange::new(Arc::new(SingleProcess), DType::F32, weights, super::exchange::BUCKET),
+            tuner: OverlapTuner::new(Overlap::Off),
+            buckets: Arc::default(),
+            last: None,
+            first_replica: 0,
+            all_replicas: replicas,
+            stopping: false,
+        }
+    }
+
+    /// With the ranks of a group, in buckets of at least so many `pieces`. The optimizer gets the steps, weights and moments of rank 0.
+    pub(crate) fn join(
+        communicator: Arc<dyn Communicator>,
+        (wire, overlap, pieces): (DType, Overlap, usize),
+        model: &Transformer,
+        replicas: usize,
+        optimizer: &mut Optimizer,
+    ) -> Self {
+        let rank = communicator.rank();
+        let exchange = Exchange::new(communicator, wire, optimizer.weights().len(), pieces);
+        let of_ranks = exchange.gather(&[replicas as f64, optimizer.steps() as f64]);
+        let of_rank: Vec<usize> = of_ranks.iter().map(|x| x[0] as usize).collect();
+        let (steps, weights, moments) = optimizer.parts_mut();
+        *steps = of_ranks[0][1] as u64;
+        exchange.group.broadcast_f32(weights);
+        if *steps > 0 {
+            moments.into_iter().for_each(|moments| exchange.group.broadcast_f32(moments));
+        }
+        SharedStep {
+            tuner: OverlapTuner::new(if exchange.is_alone() { Overlap::Off } else { overlap }),
+            buckets: gradient_buckets(model, exchange.buckets()),
+            last: None,
+            first_replica: of_rank[..rank].iter().sum(),
+            all_replicas: of_rank.iter().sum(),
+            stopping: false,
+            exchange,
+        }
+    }
+
+    /// The processes.
+    pub(crate) fn communicator(&self) -> &Arc<dyn Communicator> {
+        &self.exchange.group
+    }
+
+    /// Into how many parts a batch is split: as many as all processes have replicas.
+    pub(crate) fn parts(&self) -> usize {
+        self.all_replicas
+    }
+
+    /// The part that the first replica of this process works on; the next ones follow.
+    pub(crate) fn first_part(&self) -> usize {
+        self.first_replica
+    }
+
+    /// Bytes that this process sends in a step.
+    pub(crate) fn bytes(&self) -> usize {
+        if self.exchange.is_alone() { 0 } else { self.exchange.bytes() }
+    }
+
+    /// How many buckets can leave before the backward pass is over.
+    #[cfg(test)]
+    pub(crate) fn early_buckets(&self) -> usize {
+        self.buckets.iter().filter(|bucket| bucket.mark.is_some()).count()
+    }
+
+    /// Lets the next step tell all processes that this one was asked to stop.
+    pub(crate) fn ask_to_stop(&mut self) {
+        self.stopping = true;
+    }
+
+    /// Whether the next step overlaps: its gradients leave while the backward pass still runs.
+    pub(crate) fn overlaps(&self) -> bool {
+        self.tuner.overlaps()
+    }
+
+    /// Calls `run` with the replicas. Overlapped, each of them gets a queue for the gradients that are final, whose sums
+    /// with those of all others arrive meanwhile.
+    pub(crate) fn beside<T>(
+        &mut self,
+        overlapped: bool,
+        replicas: &mut Replicas,
+        run: impl FnOnce(&mut Replicas, Vec<Option<BucketQueue>>) -> T,
+    ) -> (T, Option<Early>) {
+        if !overlapped {
+            let queues = (0..replicas.len()).map(|_| None).collect();
+            return (run(replicas, queues), None);
+        }
+        let (isa, buckets, exchange) = (replicas.isa(), &self.buckets, &mut self.exchange);
+        let (queues, receivers): (Vec<_>, Vec<_>) = (0..replicas.len())
+            .map(|_| bucket_queue(buckets))
+            .map(|(queue, receiver)| (Some(queue), receiver))
+            .unzip();
+        std::thread::scope(|scope| {
+            let sums = scope.spawn(move || exchange.sum_arriving(isa, buckets, &receivers));
+            let result = run(replicas, queues);
+            let done = Instant::now();
+            let early = joined(sums).map(|arrived| Early { arrived, waited: done.elapsed() });
+            (result, early)
+        })
+    }
+
+    /// The totals of all processes. They also tell each other how long the last step took, by which they decide about overlapping.
+    pub(crate) fn sum_totals(&mut self, mine: Totals) -> Totals {
+        if self.exchange.is_alone() {
+            return Totals { stop: self.stopping, ..mine };
+        }
+        let stop = f64::from(u8::from(self.stopping));
+        let last = self.last.map_or(0.0, |(_, seconds)| seconds);
+        let (busy, products) = (mine.busy.as_secs_f64(), mine.products.as_secs_f64());
+        let (mut all, mut slowest) = (Totals::default(), 0f64);
+        for numbers in self.exchange.gather(&[mine.loss, mine.nll, busy, products, stop, last]) {
+            let [loss, nll, busy, products, stop, last] = numbers[..] else { continue };
+            all.loss += loss;
+            all.nll += nll;
+            all.busy += Duration::from_secs_f64(busy);
+            all.products += Duration::from_secs_f64(products);
+            all.stop |= stop > 0.0;
+            slowest = slowest.max(last);
+        }
+        if let Some((overlapped, _)) = self.last {
+            self.tuner.record(overlapped, slowest);
+        }
+        all
+    }
+
+    /// Adds up the gradients of all replicas of all processes, where `early` is not that sum already. The replicas then have it in what
+    /// this process owns; returns `Σ g²` of everything.
+    pub(crate) fn sum_gradients(&mut self, replicas: &mut Replicas, early: Option<Early>) -> f64 {
+        match early {
+            Some(Early { arrived, waited }) => {
+                self.exchange.take_arrived(arrived, waited, replicas.gradient_mut())
+            }
+            None if self.exchange.is_alone() => replicas.sum_and_square(),
+            None => {
+                replicas.sum();
+                self.exchange.sum(replicas.isa(), replicas.len(), replicas.gradient_mut())
+            }
+        }
+    }
+
+    /// A step of the optimizer on what this process owns; the rest of the weights comes from its owners.
+    pub(crate) fn update(&mut self, optimizer: &mut Optimizer, gradient: &[f32], norm: f64, rate: f32) {
+        self.exchange.before_update(optimizer.weights());
+        optimizer.step_where(gradient, norm, rate, self.exchange.owns());
+        self.exchange.share_weights(optimizer.parts_mut().1);
+    }
+
+    /// Gives all processes the moments, of which each keeps up its own part only.
+    pub(crate) fn collect_moments(&mut self, optimizer: &mut Optimizer) {
+        if !self.exchange.is_alone() {
+            let (_, _, moments) = optimizer.parts_mut();
+            moments.into_iter().for_each(|moments| self.exchange.share(moments));
+        }
+    }
+
+    /// A step is over, and took this many seconds a token; how long this process spent on the others.
+    pub(crate) fn end_step(&mut self, overlapped: bool, seconds: f64) -> Duration {
+        self.last = Some((overlapped, seconds));
+        self.exchange.take_time()
+    }
+}

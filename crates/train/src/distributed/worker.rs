@@ -1,0 +1,91 @@
+//! The ranks of a job other than the first: they do what rank 0 tells them.
+
+use super::consistency::{check_consistency, corpus_check};
+use super::workers::{BatchPlace, Command, Opening, receive, tokenizers_of};
+use super::{Communicator, Workers};
+use crate::batches::plan_epoch;
+use crate::config::{TrainConfig, choose_dtype};
+use crate::run::{Data, Outcome, Progress, Start, dropout_seed};
+use crate::step::Trainer;
+use regard_core::model::Transformer;
+use regard_core::{Isa, Result};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Trains as [`train`](crate::train) does, on rank 0 of a group, while all others [`run_worker`]. It alone decides, validates, logs and
+/// saves.
+pub fn run_rank0(
+    group: Arc<dyn Communicator>,
+    config: TrainConfig,
+    out: &Path,
+    resume: bool,
+    isa: Isa,
+    stop: &AtomicBool,
+    progress: &mut dyn Progress,
+) -> Result<Outcome> {
+    Start { workers: Workers::new(group), ..Start::new(out, resume, isa, stop, progress) }.run(config)
+}
+
+/// Trains with rank 0, which runs [`run_rank0`](crate::run_rank0), as long as it does. `local` puts into the settings of rank 0 what is this
+/// rank's own: its files and cores. `out` is where it may keep a cache of its corpus; `stop` asks all ranks to stop.
+pub fn run_worker(
+    group: Arc<dyn Communicator>,
+    out: &Path,
+    isa: Isa,
+    stop: &AtomicBool,
+    local: impl FnOnce(&mut TrainConfig) -> Result<()>,
+) -> Result<()> {
+    let Opening { mut config, tokenizers, bias } = receive(&*group)?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    // What a resumed run had on rank 0, if there are as many here.
+    config.threads = config.threads.map(|threads| threads.min(cores)).or(Some(cores));
+    let prepared = local(&mut config).and_then(|()| prepare(&mut config, out, &tokenizers, group.rank()));
+    check_consistency(&*group, prepared.as_ref().map(|(data, _)| corpus_check(data)))?;
+    let (data, threads) = prepared?;
+    let transformer = Transformer::new(config.model.clone())?.with_output_bias(bias)?;
+    let weights = vec![0.0; transformer.parameters().len()];
+    let seed = dropout_seed(&config);
+    let products = choose_dtype(config.precision, isa)?.products;
+    let mut trainer = Trainer::new(transformer, weights, config.optimizer.step, isa, threads, seed)?
+        .with_products(products);
+    trainer.join(group, config.optimizer.wire, config.optimizer.overlap)?;
+    run_commands(&mut trainer, &config, &data, stop)
+}
+
+fn prepare(
+    config: &mut TrainConfig,
+    out: &Path,
+    tokenizers: &[(String, Vec<u8>)],
+    rank: usize,
+) -> Result<(Data, usize)> {
+    config.absolute_paths()?;
+    let threads = config.threads.unwrap_or(1);
+    let cache = out.join("cache");
+    let own = rank.to_string();
+    let tokenizers = tokenizers_of(tokenizers, &cache.join(format!("tokenizers-{own}")))?;
+    Ok((Data::prepare_with(config, (&cache, &own), tokenizers, threads)?, threads))
+}
+
+fn run_commands(trainer: &mut Trainer, config: &TrainConfig, data: &Data, stop: &AtomicBool) -> Result<()> {
+    let group = Arc::clone(trainer.group());
+    let (mut planned, mut plan) = (None, Vec::new());
+    loop {
+        match receive(&*group)? {
+            Command::Step { place: BatchPlace { epoch, position }, batches, rate_bits } => {
+                if planned != Some(epoch) {
+                    plan = plan_epoch(&data.lengths, &config.batch.plan, config.seed, epoch);
+                    planned = Some(epoch);
+                }
+                let pairs = plan.iter().skip(position as usize).take(batches);
+                let batches = pairs.map(|p| data.batch(config, epoch, p)).collect::<Result<Vec<_>>>()?;
+                if stop.load(Ordering::Relaxed) {
+                    trainer.ask_to_stop();
+                }
+                trainer.step(&batches, f32::from_bits(rate_bits))?;
+            }
+            Command::Moments => trainer.collect_moments(),
+            Command::End => return Ok(()),
+        }
+    }
+}

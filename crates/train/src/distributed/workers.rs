@@ -1,0 +1,150 @@
+//! The other ranks of a job, as rank 0 speaks to them.
+//!
+//! Rank 0 runs the loop of a run, with its clock, validations and files. Before each thing that needs everyone it broadcasts a
+//! [`Command`], so that no other rank has anything to decide.
+
+use super::consistency::{check_consistency, corpus_check};
+use super::{Communicator, SingleProcess};
+use crate::config::TrainConfig;
+use crate::run::{Data, Folder};
+use crate::step::{StepReport, Trainer};
+use regard_core::batch::Batch;
+use regard_core::text::TokenizerPair;
+use regard_core::{Error, Result};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+use std::sync::Arc;
+
+/// What all ranks do next.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) enum Command {
+    /// A step on some batches of an epoch's plan.
+    Step { place: BatchPlace, batches: usize, rate_bits: u32 },
+    /// Give rank 0 Adam's moments.
+    Moments,
+    /// There is no more to do.
+    End,
+}
+
+/// Where a batch stands: the epoch, and its number in the plan of that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct BatchPlace {
+    pub(crate) epoch: u64,
+    pub(crate) position: u64,
+}
+
+/// What a worker needs to know before it can begin.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Opening {
+    pub(super) config: TrainConfig,
+    /// The files of the tokenizers.
+    pub(super) tokenizers: Vec<(String, Vec<u8>)>,
+    pub(super) bias: Option<Vec<f32>>,
+}
+
+/// What rank 0 broadcasts next.
+pub(super) fn receive<T: for<'a> Deserialize<'a>>(communicator: &dyn Communicator) -> Result<T> {
+    let mut bytes = Vec::new();
+    communicator.broadcast(&mut bytes);
+    serde_json::from_slice(&bytes).map_err(|e| Error::Input {
+        operation: "following rank 0",
+        message: format!("what it said cannot be read: {e}"),
+    })
+}
+
+/// The processes that train along with this one. There may be none; then nothing is said.
+#[derive(Debug)]
+pub(crate) struct Workers {
+    communicator: Arc<dyn Communicator>,
+}
+
+impl Workers {
+    /// The other ranks of a group.
+    pub(crate) fn new(communicator: Arc<dyn Communicator>) -> Self {
+        Workers { communicator }
+    }
+
+    /// None.
+    pub(crate) fn none() -> Self {
+        Workers { communicator: Arc::new(SingleProcess) }
+    }
+
+    fn broadcast(&self, message: &impl Serialize) {
+        if self.communicator.size() > 1 {
+            self.communicator.broadcast(&mut serde_json::to_vec(message).unwrap_or_default());
+        }
+    }
+
+    /// Tells them what the run is, and refuses those that have another corpus.
+    pub(crate) fn start(
+        &self,
+        config: TrainConfig,
+        data: &Data,
+        folder: &Folder,
+        bias: &Option<Vec<f32>>,
+    ) -> Result<()> {
+        if self.communicator.size() == 1 {
+            return Ok(());
+        }
+        let tokenizers = files_of(&data.tokenizers, &folder.cache.join("tokenizers"))?;
+        self.broadcast(&Opening { config, tokenizers, bias: bias.clone() });
+        check_consistency(&*self.communicator, Ok::<_, Error>(corpus_check(data)))
+    }
+
+    /// Lets the trainer take its steps together with theirs. What to tell the user, if there are any.
+    pub(crate) fn join(&self, trainer: &mut Trainer, config: &TrainConfig) -> Result<Option<String>> {
+        trainer.join(Arc::clone(&self.communicator), config.optimizer.wire, config.optimizer.overlap)?;
+        let (ranks, replicas) = (self.communicator.size(), trainer.replicas());
+        Ok((ranks > 1).then(|| format!("{ranks} ranks, which split each batch into {replicas} parts")))
+    }
+
+    /// A step on `batches`, the first of which stands at that place; the workers read their own copies of them.
+    pub(crate) fn step(
+        &self,
+        trainer: &mut Trainer,
+        place: BatchPlace,
+        batches: &[Batch],
+        rate: f32,
+    ) -> Result<StepReport> {
+        self.broadcast(&Command::Step { place, batches: batches.len(), rate_bits: rate.to_bits() });
+        trainer.step(batches, rate)
+    }
+
+    /// Makes the trainer's moments whole.
+    pub(crate) fn collect_moments(&self, trainer: &mut Trainer) {
+        self.broadcast(&Command::Moments);
+        trainer.collect_moments();
+    }
+
+    /// Lets them go.
+    pub(crate) fn end(&self) {
+        self.broadcast(&Command::End);
+    }
+}
+
+/// The files of a pair of tokenizers, by way of a folder that is removed again.
+fn files_of(tokenizers: &TokenizerPair, folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
+    let error = |e| Error::io(folder, e);
+    std::fs::create_dir_all(folder).map_err(error)?;
+    tokenizers.save(folder)?;
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(error)? {
+        let entry = entry.map_err(error)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        files.push((name, std::fs::read(entry.path()).map_err(error)?));
+    }
+    std::fs::remove_dir_all(folder).map_err(error)?;
+    Ok(files)
+}
+
+/// The tokenizers that such files make, by way of a folder that is removed again.
+pub(super) fn tokenizers_of(files: &[(String, Vec<u8>)], folder: &Path) -> Result<TokenizerPair> {
+    std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
+    for (name, bytes) in files {
+        let path = folder.join(name);
+        std::fs::write(&path, bytes).map_err(|e| Error::io(&path, e))?;
+    }
+    let tokenizers = TokenizerPair::load(folder)?;
+    std::fs::remove_dir_all(folder).map_err(|e| Error::io(folder, e))?;
+    Ok(tokenizers)
+}

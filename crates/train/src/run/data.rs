@@ -1,0 +1,226 @@
+//! The tokenizers and pairs of ids of a run: what it trains on, and what it validates on.
+
+use super::folder::Folder;
+use super::progress::Progress;
+use super::texts::{inputs, validation_files};
+use crate::config::TrainConfig;
+use crate::corpus::{CacheState, Corpus, Inputs, Pairs, Side, train_tokenizers};
+use regard_core::batch::Batch;
+use regard_core::random::{Rng, mix};
+use regard_core::text::{Tokenizer, TokenizerPair};
+use regard_core::{Error, Result};
+use std::path::Path;
+use xxhash_rust::xxh3::Xxh3;
+
+/// Tokenized text, and which of it is for what.
+#[derive(Debug)]
+pub(crate) struct Data {
+    pub(crate) tokenizers: TokenizerPair,
+    pub(crate) corpus: Corpus,
+    /// The pairs to train on, and their lengths in the same order.
+    pub(crate) pairs: Vec<u32>,
+    pub(crate) lengths: Vec<(u32, u32)>,
+    /// The pairs to validate on.
+    pub(crate) valid: Vec<ValidationPair>,
+    /// Equal for equal corpora.
+    pub(crate) hash: u64,
+}
+
+/// What the cache of the corpus is called.
+const CACHE: &str = "train";
+
+impl Data {
+    /// Finds or trains the tokenizers and encodes the corpus. `known` are the tokenizers of a run that is resumed.
+    pub(crate) fn prepare(
+        config: &TrainConfig,
+        folder: &Folder,
+        known: Option<TokenizerPair>,
+        threads: usize,
+        progress: &mut dyn Progress,
+    ) -> Result<Self> {
+        let inputs = inputs(&config.data)?;
+        let tokenizers = match (known, &config.tokenizer.file) {
+            (Some(known), _) => known,
+            (None, Some(file)) => TokenizerPair::joint(Tokenizer::load(file)?),
+            (None, None) => {
+                progress.message("training the tokenizer");
+                train_tokenizers(&inputs, &config.filters, &config.tokenizer.vocabulary)?
+            }
+        };
+        if tokenizers.is_joint() {
+            progress.message(&format!("a joint vocabulary of {} pieces", tokenizers.source().size()));
+        } else {
+            let sizes = (tokenizers.source().size(), tokenizers.target().size());
+            progress.message(&format!("vocabularies of {} and {} pieces", sizes.0, sizes.1));
+        }
+        for (side, tokenizer) in [("source", tokenizers.source()), ("target", tokenizers.target())] {
+            if tokenizer.pad() as usize + 1 != tokenizer.size() {
+                let message = format!(
+                    "of the {side} tokenizer's {} ids, <pad> must be the last; it is {}",
+                    tokenizer.size(),
+                    tokenizer.pad()
+                );
+                return Err(Error::config("tokenizer.file", message));
+            }
+            if config.tokenizer.bpe_dropout > 0.0 {
+                // Said now, and not at the first batch.
+                tokenizer.resample(&[], config.tokenizer.bpe_dropout, 0)?;
+            }
+        }
+        let corpus = Corpus::prepare(&inputs, &config.filters, &tokenizers, &folder.cache, CACHE, threads)?;
+        progress.message(&corpus.summary().to_string());
+        if let CacheState::Rebuilt(why) = corpus.state() {
+            progress.message(&format!("the cache was built again: {why}"));
+        }
+        Self::new(tokenizers, corpus, |corpus, tokenizers, pairs| match validation_files(&config.data)? {
+            Some(files) => read_valid(&files, config, tokenizers, progress),
+            None => hold_out(config, corpus, tokenizers, pairs, progress),
+        })
+    }
+
+    /// The same for a process that is given the tokenizers and validates nothing. Its corpus is the one in the folder `cache` where it
+    /// has the same files, else one of its own, whose name ends in `own`.
+    pub(crate) fn prepare_with(
+        config: &TrainConfig,
+        (cache, own): (&Path, &str),
+        tokenizers: TokenizerPair,
+        threads: usize,
+    ) -> Result<Self> {
+        let inputs = inputs(&config.data)?;
+        let corpus = match Corpus::reuse(&inputs, &config.filters, &tokenizers, cache, CACHE)? {
+            Some(corpus) => corpus,
+            None => {
+                let name = format!("{CACHE}-{own}");
+                Corpus::prepare(&inputs, &config.filters, &tokenizers, cache, &name, threads)?
+            }
+        };
+        Self::new(tokenizers, corpus, |corpus, tokenizers, pairs| match validation_files(&config.data)? {
+            Some(_) => Ok(Vec::new()),
+            None => hold_out(config, corpus, tokenizers, pairs, &mut ()),
+        })
+    }
+
+    /// `valid` finds the pairs to validate on, and may take them out of those to train on.
+    fn new(
+        tokenizers: TokenizerPair,
+        corpus: Corpus,
+        valid: impl FnOnce(&Corpus, &TokenizerPair, &mut Vec<u32>) -> Result<Vec<ValidationPair>>,
+    ) -> Result<Self> {
+        let all = corpus.lengths();
+        let mut hash = Xxh3::new();
+        for (source, target) in &all {
+            hash.update(&source.to_le_bytes());
+            hash.update(&target.to_le_bytes());
+        }
+        hash.update(&tokenizers.source().hash().to_le_bytes());
+        let mut pairs: Vec<u32> = (0..all.len() as u32).collect();
+        let valid = valid(&corpus, &tokenizers, &mut pairs)?;
+        let lengths = pairs.iter().map(|&i| all[i as usize]).collect();
+        Ok(Data { tokenizers, corpus, pairs, lengths, valid, hash: hash.digest() })
+    }
+
+    /// The pairs of one entry of an epoch's plan.
+    pub(crate) fn batch(&self, config: &TrainConfig, epoch: u64, pairs: &[u32]) -> Result<Batch> {
+        let pairs = pairs.iter().map(|&i| self.pairs[i as usize] as usize);
+        let start = config.model.target_pad();
+        let dropout = config.tokenizer.bpe_dropout;
+        if dropout == 0.0 {
+            let pairs = pairs.map(|i| self.corpus.pair(i)).collect::<Result<Vec<_>>>()?;
+            return Batch::new(pairs.iter().map(|pair| (pair.source(), pair.target())), start);
+        }
+        let (source, target) = (self.tokenizers.source(), self.tokenizers.target());
+        let most = config.filters.max_tokens;
+        let mut both = Vec::new();
+        for i in pairs {
+            // Another segmentation each epoch, the same in a resumed one.
+            let seed = mix(mix(config.seed ^ epoch) ^ i as u64);
+            let again = |tokenizer: &Tokenizer, ids: &[u32], seed| {
+                let drawn = tokenizer.resample(ids, dropout, seed)?;
+                Ok::<_, Error>(if drawn.len() > most { ids.to_vec() } else { drawn })
+            };
+            let pair = self.corpus.pair(i)?;
+            both.push((again(source, pair.source(), seed)?, again(target, pair.target(), !seed)?));
+        }
+        Batch::new(both.iter().map(|(s, t)| (&s[..], &t[..])), start)
+    }
+}
+
+fn read_valid(
+    files: &Inputs,
+    config: &TrainConfig,
+    tokenizers: &TokenizerPair,
+    progress: &mut dyn Progress,
+) -> Result<Vec<ValidationPair>> {
+    let most = config.validation.max_sentences;
+    let (mut valid, mut read) = (Vec::new(), 0);
+    for pair in Pairs::open(files, config.filters.max_line_bytes)? {
+        read += 1;
+        if let (Side::Text(source), Side::Text(target)) = {
+            let p = pair?;
+            (p.source, p.target)
+        } && !source.trim().is_empty()
+            && !target.trim().is_empty()
+            && valid.len() < most
+        {
+            valid.push(ValidationPair {
+                source_ids: tokenizers.source().encode(&source)?,
+                target_ids: tokenizers.target().encode(&target)?,
+                source,
+                target,
+            });
+        }
+    }
+    if valid.is_empty() {
+        return Err(Error::file(files.paths()[0], "no pair of the validation files can be used"));
+    }
+    if valid.len() < read {
+        let note = format!(
+            "{} of the {read} validation pairs are used (those with text, at most validation.max_sentences = {most})",
+            valid.len()
+        );
+        progress.message(&note);
+    }
+    Ok(valid)
+}
+
+/// A pair to validate on, as text and as ids.
+#[derive(Clone, Debug)]
+pub(crate) struct ValidationPair {
+    pub(crate) source: String,
+    pub(crate) target: String,
+    pub(crate) source_ids: Vec<u32>,
+    pub(crate) target_ids: Vec<u32>,
+}
+
+/// Keeps one pair in fifty from training, drawn by the seed.
+fn hold_out(
+    config: &TrainConfig,
+    corpus: &Corpus,
+    tokenizers: &TokenizerPair,
+    pairs: &mut Vec<u32>,
+    progress: &mut dyn Progress,
+) -> Result<Vec<ValidationPair>> {
+    if corpus.len() < 2 {
+        return Err(Error::config(
+            "data.valid_src",
+            "one pair is too few to hold any out; name a file to validate on",
+        ));
+    }
+    let count = (corpus.len() / 50).clamp(1, config.validation.max_sentences);
+    // Any number that no epoch has.
+    let mut random = Rng::stream(config.seed, u64::MAX);
+    random.shuffle(pairs);
+    let held_out = pairs.split_off(pairs.len() - count);
+    pairs.sort_unstable();
+    progress.message(&format!("no validation files: {count} pairs of the corpus are held out"));
+    let text = |i: &u32| {
+        let pair = corpus.pair(*i as usize)?;
+        Ok(ValidationPair {
+            source: tokenizers.source().decode(pair.source()),
+            target: tokenizers.target().decode(pair.target()),
+            source_ids: pair.source().to_vec(),
+            target_ids: pair.target().to_vec(),
+        })
+    };
+    held_out.iter().map(text).collect()
+}

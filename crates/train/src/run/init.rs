@@ -1,0 +1,75 @@
+//! The model that a run starts from, if it is given one.
+
+use crate::config::TrainConfig;
+use regard_core::formats::Model;
+use regard_core::model::ModelConfig;
+use regard_core::text::Tokenizer;
+use regard_core::{Error, Result};
+use std::path::Path;
+
+/// The model to start from.
+pub(crate) fn load_init(config: &TrainConfig) -> Result<Option<Model>> {
+    let Some(folder) = &config.data.init else { return Ok(None) };
+    let model = Model::load(folder)?;
+    check_init(config, &model, folder)?;
+    Ok(Some(model))
+}
+
+/// Refuses a shape that is not the one that the model in `folder`, to start from, has. What is as in `usual` does not count.
+pub fn check_shape(
+    asked: &ModelConfig,
+    has: &ModelConfig,
+    usual: Option<&ModelConfig>,
+    folder: &Path,
+) -> Result<()> {
+    /// These follow from the tokenizer or may change.
+    const FREE: [&str; 5] =
+        ["source_vocabulary", "target_vocabulary", "dropout", "attention_dropout", "activation_dropout"];
+    let fields = |config: &ModelConfig| serde_json::to_value(config).unwrap_or_default();
+    let (asked, has, usual) = (fields(asked), fields(has), usual.map(fields));
+    for (field, value) in asked.as_object().into_iter().flatten() {
+        let free =
+            FREE.contains(&field.as_str()) || usual.as_ref().is_some_and(|usual| usual[field] == *value);
+        if !free && *value != has[field] {
+            return Err(other_than(
+                folder,
+                &format!("model.{field}"),
+                value.to_string(),
+                has[field].to_string(),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn other_than(folder: &Path, field: &str, asked: String, has: String) -> Error {
+    let folder = folder.display();
+    Error::config(
+        field,
+        format!("{asked} does not fit the model to start from, {folder}, which has {has}; leave this out"),
+    )
+}
+
+/// Refuses settings that ask for another shape or vocabulary than the model to start from has, naming both.
+fn check_init(config: &TrainConfig, model: &Model, folder: &Path) -> Result<()> {
+    // What is as the preset has it may not have been asked for.
+    let usual = TrainConfig::new(config.preset).model;
+    check_shape(&config.model, model.transformer.config(), Some(&usual), folder)?;
+    let refuse = |field, wanted, has| Err(other_than(folder, field, wanted, has));
+    let (source, target) = (model.tokenizers.source(), model.tokenizers.target());
+    let pieces = |n: usize| format!("a vocabulary of {n} pieces");
+    if let Some(file) = &config.tokenizer.file {
+        let wanted = Tokenizer::load(file)?;
+        if [source, target].iter().any(|tokenizer| tokenizer.hash() != wanted.hash()) {
+            let wanted = format!("{} ({} pieces)", file.display(), wanted.size());
+            return refuse("tokenizer.file", wanted, format!("another tokenizer ({} pieces)", source.size()));
+        }
+    }
+    if let Some(size) = config.tokenizer.vocabulary.size.filter(|&size| size != source.size()) {
+        return refuse("tokenizer.size", pieces(size), pieces(source.size()));
+    }
+    if config.tokenizer.vocabulary.separate && model.tokenizers.is_joint() {
+        return refuse("tokenizer.separate", "a vocabulary for each language".into(), "a joint one".into());
+    }
+    Ok(())
+}

@@ -1,0 +1,363 @@
+//! The start of a run: everything that is looked at, read and made before the loop.
+
+use super::checkpoint::write_text;
+use super::data::Data;
+use super::folder::{Folder, config_file, has_run};
+use super::init::load_init;
+use super::progress::{Outcome, Progress};
+use super::state::{State, Store};
+use super::texts::{inputs, languages};
+use super::training_loop::{Clock, Run, save_state};
+use super::validate::Validator;
+use crate::config::{Choice, TrainConfig, choose_dtype};
+use crate::distributed::Workers;
+use crate::optimizer::MovingAverage;
+use crate::report::Log;
+use crate::step::Trainer;
+use regard_core::formats::{GenerationConfig, Languages, Model, resolve};
+use regard_core::model::{ModelConfig, Transformer, Tying};
+use regard_core::random::mix;
+use regard_core::text::TokenizerPair;
+use regard_core::{Error, Isa, Result};
+use regard_metrics::Tokenizer;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+/// Said before the preparation, which may take long.
+const UNKNOWN_LANGUAGES: &str = "Warning: the model's source or target language is unknown, and a server needs both. \
+     Set data.source_lang and data.target_lang.";
+
+/// Dropout draws from another stream than the first weights.
+pub(crate) fn dropout_seed(config: &TrainConfig) -> u64 {
+    mix(config.seed ^ 0x6472_6f70)
+}
+
+/// Trains as `config` says into `out`, until it is done or `stop` turns true. With `resume`, goes on where the run in `out` was.
+pub fn train(
+    config: TrainConfig,
+    out: &Path,
+    resume: bool,
+    isa: Isa,
+    stop: &AtomicBool,
+    progress: &mut dyn Progress,
+) -> Result<Outcome> {
+    Start::new(out, resume, isa, stop, progress).run(config)
+}
+
+/// Where a run goes, and everything else about it that is not a setting.
+pub(crate) struct Start<'a> {
+    pub(crate) clock: Clock,
+    pub(crate) workers: Workers,
+    pub(crate) out: &'a Path,
+    pub(crate) resume: bool,
+    pub(crate) isa: Isa,
+    pub(crate) stop: &'a AtomicBool,
+    pub(crate) progress: &'a mut dyn Progress,
+}
+
+/// What a run begins with.
+enum Origin {
+    /// New weights.
+    New,
+    /// The weights of this model.
+    Init(Box<Model>),
+    /// The last checkpoint of this run.
+    Checkpoint,
+}
+
+impl Origin {
+    fn is_checkpoint(&self) -> bool {
+        matches!(self, Origin::Checkpoint)
+    }
+
+    /// Tokenizers that are known before the corpus is read.
+    fn tokenizers(&self, out: &Path) -> Result<Option<TokenizerPair>> {
+        Ok(match self {
+            Origin::New => None,
+            Origin::Init(model) => Some(model.tokenizers.clone()),
+            Origin::Checkpoint => Some(TokenizerPair::load(out)?),
+        })
+    }
+}
+
+/// What a model folder holds besides weights and tokenizers.
+#[derive(Default)]
+struct Extras {
+    bias: Option<Vec<f32>>,
+    generation: GenerationConfig,
+    languages: Languages,
+}
+
+impl Extras {
+    /// Those of the model that the run begins with; the languages of its text come first.
+    fn of(origin: &Origin, config: &TrainConfig, out: &Path) -> Result<Self> {
+        let own = languages(&config.data);
+        let known = match origin {
+            Origin::New => Extras::default(),
+            Origin::Init(model) => Extras {
+                bias: model.transformer.output_bias().map(<[f32]>::to_vec),
+                generation: model.generation.clone(),
+                languages: model.languages.clone(),
+            },
+            Origin::Checkpoint => Extras {
+                bias: Model::output_bias(out, config.model.target_vocabulary)?,
+                generation: GenerationConfig::default(),
+                languages: match own.target {
+                    Some(_) => Languages::default(),
+                    None => Model::load(out).map(|model| model.languages).unwrap_or_default(),
+                },
+            },
+        };
+        Ok(Extras { languages: own.or(known.languages), ..known })
+    }
+}
+
+impl<'a> Start<'a> {
+    /// By the real clock, in this process alone.
+    pub(crate) fn new(
+        out: &'a Path,
+        resume: bool,
+        isa: Isa,
+        stop: &'a AtomicBool,
+        progress: &'a mut dyn Progress,
+    ) -> Self {
+        let started = Instant::now();
+        let clock = Box::new(move || started.elapsed().as_secs_f64());
+        Start { clock, workers: Workers::none(), out, resume, isa, stop, progress }
+    }
+
+    /// Trains until the run is done or stopped.
+    pub(crate) fn run(mut self, mut config: TrainConfig) -> Result<Outcome> {
+        config.check()?;
+        if let Some(init) = &mut config.data.init {
+            *init = resolve(&*init)?;
+        }
+        config.absolute_paths()?;
+        let resume = self.resume && has_run(self.out);
+        let threads =
+            config.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+        let asked_threads = config.threads.replace(threads);
+        let choice = self.choose_precision(&mut config)?;
+        let origin = self.find_origin(&mut config, resume)?;
+        let folder = Folder::open(self.out, resume)?;
+        let data = self.prepare_data(&mut config, &folder, &origin, threads)?;
+        let extras = Extras::of(&origin, &config, self.out)?;
+        let told = TrainConfig { threads: asked_threads, ..config.clone() };
+        self.workers.start(told, &data, &folder, &extras.bias)?;
+
+        let going_on = origin.is_checkpoint();
+        let mut trainer = self.make_trainer(&config, origin, extras.bias.clone(), &choice, threads)?;
+        let (mut store, mut state, ema) = if going_on {
+            self.continue_from(&config, &folder, &data, &mut trainer)?
+        } else {
+            self.begin(&config, &folder, &data, &trainer, &extras)?
+        };
+        write_text(&config_file(self.out), &config.to_toml())?;
+        if let Some(message) = self.workers.join(&mut trainer, &config)? {
+            self.progress.message(&message);
+        }
+        let validator = self.make_validator(&config, &data, extras.languages.target, threads)?;
+        let mut log = Log::open(&folder.logs, state.log_length, state.step)?;
+        if state.step == 0 {
+            log.text("settings", 0, &format!("```\n{}```", config.to_toml()))?;
+            let ema = ema.as_ref().map(MovingAverage::weights);
+            save_state(&mut store, &mut log, &mut state, &trainer, ema)?;
+        }
+        let Start { clock, workers, stop, progress, .. } = self;
+        let mut run = Run {
+            before: state.all_seconds,
+            told_steps: state.plan.as_ref().map_or(0, |plan| plan.steps),
+            config,
+            folder,
+            data,
+            trainer,
+            workers,
+            ema,
+            validator,
+            store,
+            log,
+            state,
+            stop,
+            progress,
+            clock,
+            asked_to_stop: false,
+        };
+        let outcome = run.go()?;
+        run.workers.end();
+        Ok(outcome)
+    }
+
+    /// Settles the number format, and tells where that is not the one asked for.
+    fn choose_precision(&mut self, config: &mut TrainConfig) -> Result<Choice> {
+        let choice = choose_dtype(config.precision, self.isa)?;
+        config.precision = Some(choice.dtype);
+        if let Some(note) = &choice.note {
+            self.progress.message(note);
+        }
+        Ok(choice)
+    }
+
+    /// What the run begins with; a model to start from decides the shape.
+    fn find_origin(&mut self, config: &mut TrainConfig, resume: bool) -> Result<Origin> {
+        // Before there is a state, nothing of an earlier start is worth keeping.
+        if resume && Store::any(&self.out.join("checkpoints")) {
+            return Ok(Origin::Checkpoint);
+        }
+        let Some(model) = load_init(config)? else { return Ok(Origin::New) };
+        let ModelConfig { dropout, attention_dropout, activation_dropout, .. } = config.model;
+        let loaded = model.transformer.config().clone();
+        config.model = ModelConfig { dropout, attention_dropout, activation_dropout, ..loaded };
+        Ok(Origin::Init(Box::new(model)))
+    }
+
+    /// Tokenizers, corpus and validation pairs; the size of the vocabulary becomes the model's.
+    fn prepare_data(
+        &mut self,
+        config: &mut TrainConfig,
+        folder: &Folder,
+        origin: &Origin,
+        threads: usize,
+    ) -> Result<Data> {
+        if !origin.is_checkpoint() {
+            let known = match origin {
+                Origin::Init(model) => model.languages.clone(),
+                _ => Languages::default(),
+            };
+            let Languages { source, target } = languages(&config.data).or(known);
+            if source.is_none() || target.is_none() {
+                self.progress.message(UNKNOWN_LANGUAGES);
+            }
+        }
+        let known = origin.tokenizers(self.out)?;
+        // Looked at before the tokenizer is trained, which may take a while.
+        inputs(&config.data)?;
+        let data = Data::prepare(config, folder, known, threads, self.progress)?;
+        let words = (data.tokenizers.source().size(), data.tokenizers.target().size());
+        (config.model.source_vocabulary, config.model.target_vocabulary) = words;
+        if !data.tokenizers.is_joint() && config.model.tying == Tying::ThreeWay {
+            config.model.tying = Tying::Decoder;
+            let note = "two vocabularies: target embedding and output are tied, the source's stands alone";
+            self.progress.message(note);
+        }
+        Ok(data)
+    }
+
+    fn make_trainer(
+        &mut self,
+        config: &TrainConfig,
+        origin: Origin,
+        bias: Option<Vec<f32>>,
+        choice: &Choice,
+        threads: usize,
+    ) -> Result<Trainer> {
+        let transformer = Transformer::new(config.model.clone())?.with_output_bias(bias)?;
+        let needs = transformer.parameters().len();
+        let weights = match origin {
+            Origin::Init(model) if model.weights.len() == needs => model.weights,
+            Origin::Init(model) => {
+                let has = model.weights.len();
+                let message = format!("the model has {has} weights and its tokenizers ask for {needs}");
+                return Err(Error::config("data.init", message));
+            }
+            Origin::New | Origin::Checkpoint => transformer.parameters().initialise(config.seed),
+        };
+        self.progress.message(&format!(
+            "a model of {:.1} million weights on {threads} core{} ({}, {})",
+            needs as f64 / 1e6,
+            if threads == 1 { "" } else { "s" },
+            self.isa,
+            choice.products.name()
+        ));
+        let (settings, seed) = (config.optimizer.step, dropout_seed(config));
+        let trainer = Trainer::new(transformer, weights, settings, self.isa, threads, seed)?;
+        Ok(trainer.with_products(choice.products))
+    }
+
+    /// Begins with step 1: the folder becomes that of a model.
+    fn begin(
+        &mut self,
+        config: &TrainConfig,
+        folder: &Folder,
+        data: &Data,
+        trainer: &Trainer,
+        extras: &Extras,
+    ) -> Result<(Store, State, Option<MovingAverage>)> {
+        let length = trainer.weights().len();
+        let (store, _) = Store::open(&folder.checkpoints, length, &mut |text| self.progress.message(text))?;
+        let model = Model {
+            transformer: trainer.model().clone(),
+            weights: trainer.weights().to_vec(),
+            tokenizers: data.tokenizers.clone(),
+            languages: extras.languages.clone(),
+            generation: extras.generation.clone(),
+        };
+        write_text(&config_file(self.out), &config.to_toml())?;
+        model.save(self.out, config.checkpoints.store)?;
+        let ema = config.optimizer.ema.map(|decay| MovingAverage::new(decay, trainer.weights().to_vec()));
+        Ok((store, State { seed: config.seed, corpus: data.hash, ..State::default() }, ema))
+    }
+
+    /// Goes on from the newest checkpoint that is whole.
+    fn continue_from(
+        &mut self,
+        config: &TrainConfig,
+        folder: &Folder,
+        data: &Data,
+        trainer: &mut Trainer,
+    ) -> Result<(Store, State, Option<MovingAverage>)> {
+        let length = trainer.weights().len();
+        let (store, found) =
+            Store::open(&folder.checkpoints, length, &mut |text| self.progress.message(text))?;
+        let Some((state, vectors)) = found else {
+            let message = "no checkpoint of this run is whole; start another one";
+            return Err(Error::file(&folder.checkpoints, message));
+        };
+        if state.corpus != data.hash {
+            let message = "the corpus is not the one that this run began with; give the same files again";
+            return Err(Error::file(self.out, message));
+        }
+        let mut vectors = vectors.into_iter();
+        let mut next = || vectors.next().unwrap_or_default();
+        let (weights, moments, saved_ema) = (next(), (next(), next()), next());
+        let ema = config.optimizer.ema.map(|decay| {
+            MovingAverage::new(decay, if saved_ema.is_empty() { weights.clone() } else { saved_ema })
+        });
+        trainer.restore(state.step, weights, moments)?;
+        let text = format!("continuing after step {} of epoch {}", state.step, state.epoch + 1);
+        self.progress.message(&text);
+        Ok((store, state, ema))
+    }
+
+    /// What validates: with BLEU's tokenizer for the target language, on the pairs that are short enough.
+    fn make_validator(
+        &mut self,
+        config: &TrainConfig,
+        data: &Data,
+        language: Option<String>,
+        threads: usize,
+    ) -> Result<Validator> {
+        let tokenizer = language.as_deref().map_or(Default::default(), Tokenizer::for_language);
+        if let Some(code) = language.filter(|_| tokenizer != Tokenizer::default()) {
+            let text = format!("validation BLEU: tokenizer {tokenizer}, chosen for target language {code}");
+            self.progress.message(&text);
+        }
+        let (validator, dropped) = Validator::new(
+            data.valid.clone(),
+            &data.tokenizers,
+            (config.validation.beam, config.validation.samples, config.filters.max_tokens),
+            tokenizer,
+            config.model.target_pad(),
+            self.isa,
+            threads,
+        )?;
+        if dropped > 0 {
+            let text = format!("{dropped} validation pairs have too many tokens and are left out");
+            self.progress.message(&text);
+        }
+        if validator.len() == 0 {
+            return Err(Error::config("filters.max_tokens", "leaves no validation pair"));
+        }
+        Ok(validator)
+    }
+}

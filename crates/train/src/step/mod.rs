@@ -1,0 +1,346 @@
+//! One training step: a batch is split over the replicas of all processes, each core being one; their gradients are summed in a fixed
+//! order; Adam.
+
+mod fit;
+mod replicas;
+
+pub use fit::{FitSettings, Pass, fit};
+pub(crate) use replicas::Replicas;
+
+use crate::autograd::{PackedWeights, Repack, Watch, Weights};
+use crate::config::TRAINABLE;
+use crate::distributed::overlap::BucketQueue;
+use crate::distributed::shared_step::{Early, SharedStep, Totals};
+use crate::distributed::{BUCKET, Communicator, Overlap};
+use crate::optimizer::{AdamSettings, Optimizer};
+use crate::taped::{Dropouts, LossSettings, loss};
+use crate::threads::over_threads;
+use regard_core::batch::Batch;
+use regard_core::model::Transformer;
+use regard_core::{DType, Error, Result};
+use regard_kernels::{Isa, Key, Products, Timer};
+use replicas::Replica;
+use serde::{Deserialize, Serialize};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The settings of a step that do not change from step to step.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepSettings {
+    /// ε of the label smoothing; 0.1 in the paper.
+    pub label_smoothing: f32,
+    /// What is done to the gradient.
+    #[serde(flatten)]
+    pub adam: AdamSettings,
+    /// R-Drop: every pair goes through the model twice, and this times the divergence of the two passes is added to the loss. It is
+    /// the α of Liang and others (2021), who used 5 for translation.
+    pub r_drop: Option<f32>,
+}
+
+impl Default for StepSettings {
+    fn default() -> Self {
+        StepSettings { label_smoothing: 0.1, adam: AdamSettings::default(), r_drop: None }
+    }
+}
+
+/// What a step was like.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StepReport {
+    /// The mean loss of a target token, with label smoothing, and with R-Drop's divergence.
+    pub loss: f64,
+    /// The mean of `−log p` of the target tokens: the cross-entropy without label smoothing, which
+    /// validation measures too.
+    pub nll: f64,
+    /// How many target tokens there were.
+    pub target_tokens: usize,
+    /// The length of the gradient before clipping.
+    pub gradient_norm: f64,
+    /// Whether the weights were changed: not if loss or gradient is not finite.
+    pub applied: bool,
+    /// Time that the replicas spent in all, added up.
+    pub busy: Duration,
+    /// The part of it in matrix products.
+    pub products: Duration,
+    /// Time that this rank spent on sums with the other ranks, and on their weights.
+    pub exchange: Duration,
+    /// Whether the sums with the other ranks began while the backward pass still ran.
+    pub overlapped: bool,
+    /// Whether a rank was asked to stop.
+    pub stop: bool,
+}
+
+/// What all replicas work on in a step.
+struct Work<'a> {
+    model: &'a Transformer,
+    weights: Weights<'a>,
+    /// Of each batch, a part for each replica of all ranks; the last ones may have none.
+    parts: &'a [Vec<Batch>],
+    settings: LossSettings,
+    key: Key,
+}
+
+impl Replica {
+    /// Forward and backward of part `number` of each batch. Gradients that are final go to the queue.
+    fn run(&mut self, work: &Work<'_>, number: usize, queue: Option<BucketQueue>) -> Result<Totals> {
+        let start = Instant::now();
+        Timer::take();
+        self.gradients.fill(0.0);
+        // Held here and not by the tape, so that it is gone when the replica fails, and nobody waits for it.
+        let queue = queue.map(|queue| Arc::new(Mutex::new(queue)));
+        self.tape.take_nll();
+        let mut total = 0.0;
+        for (n, parts) in work.parts.iter().enumerate() {
+            let Some(part) = parts.get(number) else { continue };
+            // Gradients are final in the last batch.
+            let leaving = queue.as_ref().filter(|_| n + 1 == work.parts.len());
+            self.tape.set_watch(leaving.map(watch));
+            let dropouts = Some(Dropouts { key: work.key.child(n as u64) });
+            let gradients = Some(&mut self.gradients[..]);
+            total +=
+                loss(&mut self.tape, work.model, work.weights, gradients, part, work.settings, dropouts)?;
+        }
+        if let Some(queue) = queue {
+            release(&queue, None, &self.gradients);
+        }
+        let (nll, busy, products) = (self.tape.take_nll(), start.elapsed(), Timer::take());
+        Ok(Totals { loss: total, nll, busy, products, stop: false })
+    }
+}
+
+/// Lets the backward pass send what it has done with, as long as the queue is there.
+fn watch(queue: &Arc<Mutex<BucketQueue>>) -> Watch {
+    let queue = Arc::downgrade(queue);
+    Box::new(move |mark, gradients| {
+        if let Some(queue) = queue.upgrade() {
+            release(&queue, Some(mark), gradients);
+        }
+    })
+}
+
+fn release(queue: &Mutex<BucketQueue>, passed: Option<usize>, gradients: &[f32]) {
+    queue.lock().unwrap_or_else(PoisonError::into_inner).release(passed, gradients);
+}
+
+/// A model in training: weights, Adam's moments, and a replica for each core.
+#[derive(Debug)]
+pub struct Trainer {
+    model: Transformer,
+    settings: StepSettings,
+    seed: u64,
+    optimizer: Optimizer,
+    replicas: Replicas,
+    /// Matrices of the weights as the products of all replicas read them.
+    packed: PackedWeights,
+    shared: SharedStep,
+}
+
+/// Room for the matrices that are packed once a step. Packing is cheap beside a product of hundreds of rows; but rounding is not, and the loss
+/// reads the output's matrix for a few rows at a time.
+fn packed(model: &Transformer, products: Products) -> PackedWeights {
+    let output = model.output();
+    PackedWeights::new(products, model.matrices().filter(|&(param, _)| products.round() || param == output))
+}
+
+impl Trainer {
+    /// Starts from `weights` on `threads` cores; `seed` is that of dropout.
+    pub fn new(
+        model: Transformer,
+        weights: Vec<f32>,
+        settings: StepSettings,
+        isa: Isa,
+        threads: usize,
+        seed: u64,
+    ) -> Result<Self> {
+        let n = model.parameters().len();
+        if weights.len() != n {
+            let message = format!("{} weights for a model of {n}", weights.len());
+            return Err(Error::Input { operation: "trainer", message });
+        }
+        if threads == 0 {
+            return Err(Error::config("threads", "0 is too few, at least 1 is needed"));
+        }
+        let replicas = Replicas::new(isa, threads, n);
+        Ok(Trainer {
+            settings,
+            seed,
+            optimizer: Optimizer::new(weights, settings.adam, isa, replicas.len()),
+            packed: packed(&model, Products::f32(isa)),
+            model,
+            shared: SharedStep::alone(n, replicas.len()),
+            replicas,
+        })
+    }
+
+    /// Makes the matrix products of the steps in this way in place of f32. Weights, moments, sums and everything that is not a
+    /// product stay in f32.
+    pub fn with_products(mut self, products: Products) -> Self {
+        self.replicas.set_products(products);
+        self.packed = packed(&self.model, products);
+        self
+    }
+
+    /// Trains together with the other ranks of a group: a step is over the replicas of all. Every rank must have made its trainer with
+    /// the same model and settings, and gets the steps, weights and moments of rank 0.
+    pub fn join(&mut self, group: Arc<dyn Communicator>, wire: DType, overlap: Overlap) -> Result<()> {
+        self.join_in_buckets(group, wire, overlap, BUCKET)
+    }
+
+    /// The same in buckets of this many pieces.
+    pub(crate) fn join_in_buckets(
+        &mut self,
+        group: Arc<dyn Communicator>,
+        wire: DType,
+        overlap: Overlap,
+        pieces: usize,
+    ) -> Result<()> {
+        if !TRAINABLE.contains(&wire) {
+            return Err(Error::config("wire", format!("{wire} is not possible; use f32 or bf16")));
+        }
+        let (how, replicas) = ((wire, overlap, pieces), self.replicas.len());
+        self.shared = SharedStep::join(group, how, &self.model, replicas, &mut self.optimizer);
+        Ok(())
+    }
+
+    /// The group that it trains in.
+    pub fn group(&self) -> &Arc<dyn Communicator> {
+        self.shared.communicator()
+    }
+
+    /// How many replicas all processes have.
+    pub fn replicas(&self) -> usize {
+        self.shared.parts()
+    }
+
+    /// Bytes that this process sends in a step.
+    pub fn wire_bytes(&self) -> usize {
+        self.shared.bytes()
+    }
+
+    /// How many buckets can leave before the backward pass is over.
+    #[cfg(test)]
+    pub(crate) fn early_buckets(&self) -> usize {
+        self.shared.early_buckets()
+    }
+
+    /// Lets the next step's report tell all processes that this one was asked to stop.
+    pub fn ask_to_stop(&mut self) {
+        self.shared.ask_to_stop();
+    }
+
+    /// Makes [`moments`](Self::moments) whole, of which each process keeps up its own part only. All of them must call it.
+    pub fn collect_moments(&mut self) {
+        self.shared.collect_moments(&mut self.optimizer);
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Transformer {
+        &self.model
+    }
+
+    /// Its weights.
+    pub fn weights(&self) -> &[f32] {
+        self.optimizer.weights()
+    }
+
+    /// How many steps have been taken.
+    pub fn steps(&self) -> u64 {
+        self.optimizer.steps()
+    }
+
+    /// Adam's first and second moments.
+    pub fn moments(&self) -> (&[f32], &[f32]) {
+        self.optimizer.moments()
+    }
+
+    /// Goes on from where another one was after `steps` steps.
+    pub fn restore(&mut self, steps: u64, weights: Vec<f32>, moments: (Vec<f32>, Vec<f32>)) -> Result<()> {
+        self.optimizer.restore(steps, weights, moments)
+    }
+
+    /// The gradient of the last step, before clipping.
+    pub fn gradient(&self) -> &[f32] {
+        self.replicas.gradient()
+    }
+
+    /// How many numbers the replicas' tapes hold: what must stop growing after the first steps.
+    pub fn tape_capacity(&self) -> usize {
+        self.replicas.tape_capacity()
+    }
+
+    /// One step with learning rate `rate` on the sum of the batches, of which there are several for gradient accumulation.
+    ///
+    /// The result depends on the batches, the seed, the step and the number of replicas, and on nothing else.
+    pub fn step(&mut self, batches: &[Batch], rate: f32) -> Result<StepReport> {
+        let tokens: usize = batches.iter().map(Batch::target_tokens).sum();
+        if tokens == 0 {
+            return Err(Error::Input {
+                operation: "training step",
+                message: "there are no target tokens".into(),
+            });
+        }
+        let (start, overlapped) = (Instant::now(), self.shared.overlaps());
+        // What is seen twice counts half.
+        let seen = if self.settings.r_drop.is_some() { 2 * tokens } else { tokens };
+        let (mine, early) = self.accumulate(batches, 1.0 / seen as f32, overlapped)?;
+        let Totals { loss, nll, busy, products, stop } = self.shared.sum_totals(mine);
+        let (loss, nll) = (loss / seen as f64, nll / seen as f64);
+        let gradient_norm = self.shared.sum_gradients(&mut self.replicas, early).sqrt();
+        let applied = loss.is_finite() && gradient_norm.is_finite();
+        if applied {
+            self.shared.update(&mut self.optimizer, self.replicas.gradient(), gradient_norm, rate);
+        } else {
+            self.optimizer.skip();
+        }
+        let exchange = self.shared.end_step(overlapped, start.elapsed().as_secs_f64() / tokens as f64);
+        Ok(StepReport {
+            loss,
+            nll,
+            target_tokens: tokens,
+            gradient_norm,
+            applied,
+            busy,
+            products,
+            exchange,
+            overlapped,
+            stop,
+        })
+    }
+
+    /// Forward and backward of all batches on the replicas of this process. Overlapped, also the sums of all gradients.
+    fn accumulate(
+        &mut self,
+        batches: &[Batch],
+        scale: f32,
+        overlapped: bool,
+    ) -> Result<(Totals, Option<Early>)> {
+        let key = Key::new(self.seed).child(self.optimizer.steps());
+        let config = self.model.config();
+        let StepSettings { label_smoothing: smoothing, r_drop, .. } = self.settings;
+        let (twice, settings) = (r_drop.is_some(), LossSettings { smoothing, scale, r_drop });
+        let parts: Vec<Vec<Batch>> = batches
+            .iter()
+            .map(|b| {
+                let ranges = b.split_by_cost(self.shared.parts(), |s, t| config.cost(s, t));
+                let part = |r| if twice { b.part(r).twice() } else { b.part(r) };
+                ranges.into_iter().map(part).collect()
+            })
+            .collect();
+        let flat = self.optimizer.weights();
+        over_threads(self.replicas.len(), self.packed.repack(flat), Repack::run);
+        let (model, weights) = (&self.model, Weights::with_packed(flat, &self.packed));
+        let work = Work { model, weights, parts: &parts, settings, key };
+        let first = self.shared.first_part();
+        let (results, early) = self.shared.beside(overlapped, &mut self.replicas, |replicas, queues| {
+            replicas.run(queues, |i, replica, queue| replica.run(&work, first + i, queue))
+        });
+        let mut totals = Totals::default();
+        for result in results {
+            let Totals { loss, nll, busy, products, .. } = result?;
+            totals.loss += loss;
+            totals.nll += nll;
+            totals.busy += busy;
+            totals.products += products;
+        }
+        Ok((totals, early))
+    }
+}

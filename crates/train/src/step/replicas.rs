@@ -1,0 +1,112 @@
+//! The replicas of a model: a tape and a gradient for each core, and the sum of their gradients in a fixed order.
+
+use crate::autograd::Tape;
+use crate::threads::{PIECE, joined, over_threads};
+use regard_kernels::{Isa, Products, add, sum_of_squares};
+
+/// Replicas have a gradient buffer each: with more cores than this, a replica spans several.
+const MOST_REPLICAS: usize = 8;
+
+/// One core's copy of what changes during a step.
+#[derive(Debug)]
+pub(crate) struct Replica {
+    pub(crate) tape: Tape,
+    pub(crate) gradients: Vec<f32>,
+}
+
+/// All replicas of this process, at least one.
+#[derive(Debug)]
+pub(crate) struct Replicas {
+    isa: Isa,
+    list: Vec<Replica>,
+}
+
+impl Replicas {
+    /// Replicas of a model of this many weights, on `threads` cores.
+    pub(crate) fn new(isa: Isa, threads: usize, weights: usize) -> Self {
+        let replicas = threads.clamp(1, MOST_REPLICAS);
+        // Cores that do not divide evenly go to the first replicas.
+        let cores = |i: usize| (threads / replicas + usize::from(i < threads % replicas)).max(1);
+        Self::with_cores(isa, (0..replicas).map(cores), weights)
+    }
+
+    /// A replica for each of the numbers, whose matrix products use that many cores.
+    pub(crate) fn with_cores(isa: Isa, cores: impl Iterator<Item = usize>, weights: usize) -> Self {
+        let replica = |cores| Replica { tape: Tape::new(isa, cores), gradients: vec![0.0; weights] };
+        Replicas { isa, list: cores.map(replica).collect() }
+    }
+
+    /// How many.
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// The instruction set.
+    pub(crate) fn isa(&self) -> Isa {
+        self.isa
+    }
+
+    /// Makes matrix products in this way from now on.
+    pub(crate) fn set_products(&mut self, products: Products) {
+        self.list.iter_mut().for_each(|replica| replica.tape.set_products(products));
+    }
+
+    /// How many numbers the tapes hold.
+    pub(crate) fn tape_capacity(&self) -> usize {
+        self.list.iter().map(|replica| replica.tape.capacity()).sum()
+    }
+
+    /// Runs `f` on all replicas at the same time, each with its number and one of the `inputs`; results in their order.
+    pub(crate) fn run<I: Send, T: Send>(
+        &mut self,
+        inputs: impl IntoIterator<Item = I>,
+        f: impl Fn(usize, &mut Replica, I) -> T + Sync,
+    ) -> Vec<T> {
+        let f = &f;
+        let mut work = self.list.iter_mut().zip(inputs).enumerate();
+        let first = work.next();
+        std::thread::scope(|scope| {
+            let handles: Vec<_> = work
+                .map(|(number, (replica, input))| scope.spawn(move || f(number, replica, input)))
+                .collect();
+            // This thread is one of them.
+            let first = first.map(|(number, (replica, input))| f(number, replica, input));
+            first.into_iter().chain(handles.into_iter().map(joined)).collect()
+        })
+    }
+
+    /// The gradient of the first replica: after a sum, that of all.
+    pub(crate) fn gradient(&self) -> &[f32] {
+        &self.list[0].gradients
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn gradient_mut(&mut self) -> &mut [f32] {
+        &mut self.list[0].gradients
+    }
+
+    /// Adds the gradients of all replicas to the first one's, always in the same order.
+    pub(crate) fn sum(&mut self) {
+        self.sum_pieces(|_| ());
+    }
+
+    /// The same; returns `Σ g²`.
+    pub(crate) fn sum_and_square(&mut self) -> f64 {
+        let isa = self.isa;
+        self.sum_pieces(|piece| sum_of_squares(isa, piece)).iter().sum()
+    }
+
+    /// The same; returns what `f` finds in each piece while that is in cache.
+    fn sum_pieces<R: Send>(&mut self, f: impl Fn(&[f32]) -> R + Sync) -> Vec<R> {
+        let (isa, threads) = (self.isa, self.list.len());
+        let (first, others) = self.list.split_at_mut(1);
+        let others: Vec<&[f32]> = others.iter().map(|r| &r.gradients[..]).collect();
+        let work = first[0].gradients.chunks_mut(PIECE).enumerate();
+        over_threads(threads, work, |(i, piece)| {
+            for other in &others {
+                add(isa, piece, &other[i * PIECE..][..piece.len()]);
+            }
+            f(piece)
+        })
+    }
+}
