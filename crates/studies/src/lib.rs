@@ -42,7 +42,6 @@ mod patches;
 mod reading;
 
 // Small models for tasks that are not translation, and what those are drawn with.
-mod draws;
 mod net;
 
 #[cfg(test)]

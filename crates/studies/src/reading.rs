@@ -248,7 +248,7 @@ fn course(report: &mut Report, trained: &Trained) {
     report.picture("course", format!("Measured on up to {WATCHED} of the unseen articles."), chart);
 }
 
-/// Draws how the questions look at their articles, and tells one of them sentence by sentence.
+/// Rng how the questions look at their articles, and tells one of them sentence by sentence.
 fn attention(report: &mut Report, tested: &[Article], said: &[Answer]) -> Result<()> {
     report.heading("Where a question looks");
     report.text(

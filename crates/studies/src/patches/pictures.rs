@@ -1,7 +1,7 @@
 //! Small grey pictures: one square among other shapes, each shape inside one patch, and noise over all.
 
-use crate::draws::Draws;
 use regard_core::Key;
+use regard_core::random::Rng;
 
 /// The side of a patch in pixels.
 pub(super) const PATCH: usize = 6;
@@ -52,9 +52,9 @@ impl Shape {
 }
 
 impl Picture {
-    /// Draws one: the square in any patch alike, other shapes in a third of the rest.
+    /// Rng one: the square in any patch alike, other shapes in a third of the rest.
     pub(super) fn draw(grid: usize, key: Key) -> Self {
-        let mut draws = Draws::new(key);
+        let mut draws = Rng::from(key);
         let count = grid * grid;
         let mut patches: Vec<f32> = (0..count * PATCH * PATCH).map(|_| draws.between(0.0, NOISE)).collect();
         let places = draws.distinct(1 + (count - 1) / 3, count);
@@ -87,7 +87,7 @@ impl Picture {
 
     /// The same patches in another order; where the square is then is kept too.
     pub(super) fn shuffled(&self, key: Key) -> Self {
-        let order = Draws::new(key).distinct(self.count(), self.count());
+        let order = Rng::from(key).distinct(self.count(), self.count());
         let patch = |&from: &usize| self.patches[from * PATCH * PATCH..][..PATCH * PATCH].to_vec();
         let place = order.iter().position(|&from| from == self.place()).unwrap_or(0);
         Picture {
@@ -100,7 +100,7 @@ impl Picture {
 }
 
 /// Puts a shape of four to six pixels somewhere into a patch.
-fn paint(patch: &mut [f32], shape: Shape, draws: &mut Draws) {
+fn paint(patch: &mut [f32], shape: Shape, draws: &mut Rng) {
     let size = PATCH - draws.below(3);
     let (left, top) = (draws.below(PATCH - size + 1), draws.below(PATCH - size + 1));
     let bright = draws.between(0.5, 1.0);

@@ -14,7 +14,7 @@ const BITS: Range<usize> = 2..7;
 /// Periods of a bit that are compared.
 const PERIODS: usize = 4;
 
-/// Draws and measures; the largest error of the linear map, as text.
+/// Rng and measures; the largest error of the linear map, as text.
 pub(super) fn study(setup: &Setup<'_>, report: &mut Report) -> Result<String> {
     setup.progress("sinusoids");
     curves(report);

@@ -1,7 +1,7 @@
 //! Articles about people, written by the program, and questions about them whose answer is a span of the article.
 
-use crate::draws::Draws;
 use regard_core::Key;
+use regard_core::random::Rng;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -133,7 +133,7 @@ impl Article {
     /// Writes an article about this many people. In one to train on no fact is reserved; in one to test with, that which is asked for
     /// is.
     pub(super) fn write(people: usize, test: bool, key: Key) -> Self {
-        let mut draws = Draws::new(key);
+        let mut draws = Rng::from(key);
         let kind = Kind::ALL[draws.below(Kind::ALL.len())];
         let people = draws.distinct(people, PEOPLE);
         let asked = draws.below(people.len());
@@ -189,7 +189,7 @@ impl Article {
 }
 
 /// Two or three facts for each person, one after the other; that which is asked for is among them. No value is told twice.
-fn choose(people: &[usize], asked: usize, attribute: Attribute, test: bool, draws: &mut Draws) -> Vec<Fact> {
+fn choose(people: &[usize], asked: usize, attribute: Attribute, test: bool, draws: &mut Rng) -> Vec<Fact> {
     let mut facts: Vec<Fact> = Vec::new();
     for &person in people {
         let count = 2 + draws.below(2);
@@ -215,7 +215,7 @@ fn choose(people: &[usize], asked: usize, attribute: Attribute, test: bool, draw
 }
 
 /// Writes one sentence.
-fn tell(words: &mut Vec<&'static str>, fact: &Fact, pronoun: bool, draws: &mut Draws) -> Written {
+fn tell(words: &mut Vec<&'static str>, fact: &Fact, pronoun: bool, draws: &mut Rng) -> Written {
     match draws.below(5) {
         0 => words.push("today"),
         1 => words.push("now"),
