@@ -1,7 +1,7 @@
 //! Draws sentences. The weights here set how hard the corpus is to learn.
 
 use super::lexicon::{ADJECTIVES, Gloss, Kind, NOUNS, Noun, find_noun};
-use super::numbers::{MINUTES, Text, clock, date, month, weekday};
+use super::numbers::weekday;
 use super::phrases::{Det, KNOWN};
 use super::rng::Rng;
 use super::syntax::{
@@ -10,28 +10,19 @@ use super::syntax::{
 };
 use super::verbs::{Frame, VERBS, Verb, find_verb};
 
-/// How often each form of sentence is drawn.
-const FORMS: [(usize, fn(&mut Rng) -> Sentence); 24] = [
-    (20, |rng| {
-        let clause = rng.clause_with_object();
-        rng.dressed(clause, 12)
-    }),
-    (9, |rng| {
-        let clause = rng.clause_with_place(60);
-        rng.dressed(clause, 40)
-    }),
-    (6, |rng| {
-        let clause = rng.motion_clause();
-        rng.dressed(clause, 45)
-    }),
+/// A form of sentence.
+type Form = fn(&mut Rng) -> Sentence;
+
+/// How often each form is drawn.
+const FORMS: [(usize, Form); 24] = [
+    (20, |rng| rng.dressed(Rng::clause_with_object, 12)),
+    (9, |rng| rng.dressed(|rng| rng.clause_with_place(60), 40)),
+    (6, |rng| rng.dressed(Rng::motion_clause, 45)),
     (6, Rng::giving),
     (2, Rng::speaking),
     (5, Rng::pronoun_object),
     (6, Rng::modal),
-    (8, |rng| {
-        let clause = rng.be_clause();
-        rng.dressed(clause, 0)
-    }),
+    (8, |rng| rng.dressed(Rng::be_clause, 0)),
     (5, Rng::comparison),
     (4, Rng::located),
     (5, Rng::exists),
@@ -146,16 +137,15 @@ impl Rng {
     }
 
     /// A statement with negation, or an adverb, or a time that the tense allows, the latter with this chance.
-    fn dressed(&mut self, mut clause: Clause, time: usize) -> Sentence {
+    fn dressed(&mut self, draw: impl FnOnce(&mut Self) -> Clause, time: usize) -> Sentence {
+        let mut clause = draw(self);
         clause.polarity = self.polarity(clause.tense);
         let state = matches!(clause.predicate, Predicate::Act { verb, .. } if verb.state);
         let positive = clause.polarity == POSITIVE;
+        let time = if positive { time } else { time / 2 };
         if positive && clause.tense == Tense::Present && self.percent(10) {
             clause.adverb = Some(self.pick(&[("often", "souvent"), ("always", "toujours")]));
-        } else if (positive || clause.polarity == NOT)
-            && !state
-            && self.percent(if positive { time } else { time / 2 })
-        {
+        } else if (positive || clause.polarity == NOT) && !state && self.percent(time) {
             clause.time = Some(self.time(clause.tense));
         }
         Sentence::Statement(clause)
@@ -171,71 +161,26 @@ impl Rng {
         }
     }
 
-    fn time(&mut self, tense: Tense) -> Text {
-        let (en, fr) = match (tense, self.below(100)) {
-            (_, 0..25) => {
-                let (en, fr) = self.clock();
-                return (format!("at {en}"), format!("à {fr}"));
-            }
-            (Tense::Present, 25..60) => ("today", "aujourd'hui"),
-            (Tense::Present, _) => ("every day", "tous les jours"),
-            (_, 25..50) => {
-                let (en, fr) = self.date();
-                return (format!("on {en}"), format!("le {fr}"));
-            }
-            (_, 50..68) => {
-                let (en, fr) = weekday(self.below(7));
-                return (format!("on {en}"), fr.to_owned());
-            }
-            (_, 68..84) => {
-                let (en, fr) = month(self.below(12));
-                return (format!("in {en}"), format!("en {fr}"));
-            }
-            (Tense::Future, _) => ("tomorrow", "demain"),
-            _ => ("yesterday", "hier"),
-        };
-        (en.to_owned(), fr.to_owned())
-    }
-
-    fn clock(&mut self) -> Text {
-        match self.below(16) {
-            0 => ("noon".to_owned(), "midi".to_owned()),
-            1 => ("midnight".to_owned(), "minuit".to_owned()),
-            _ => clock(1 + self.below(11), self.below(MINUTES.len())),
-        }
-    }
-
-    fn date(&mut self) -> Text {
-        let month = self.below(12);
-        let days = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month];
-        date(1 + self.below(days), month)
-    }
-
-    /// Half of the numbers are small, as in real text; the rest go to 100.
-    pub(super) fn number(&mut self) -> usize {
-        if self.percent(50) { 2 + self.below(19) } else { 21 + self.below(80) }
-    }
-
     fn giving(&mut self) -> Sentence {
         let verb = self.verb(Frame::Ditransitive);
         let clause = self.clause(verb);
         let gift = Object::Phrase(self.object(verb));
         let recipient = self.recipient(&clause.subject);
-        self.dressed(clause.with_object(gift).with_recipient(recipient), 0)
+        self.dressed(|_| clause.with_object(gift).with_recipient(recipient), 0)
     }
 
     fn speaking(&mut self) -> Sentence {
         let verb = self.verb(Frame::ToSomebody);
         let clause = self.clause(verb);
         let recipient = self.recipient(&clause.subject);
-        self.dressed(clause.with_recipient(recipient), 20)
+        self.dressed(|_| clause.with_recipient(recipient), 20)
     }
 
     fn pronoun_object(&mut self) -> Sentence {
         let verb = self.transitive(|v| v.objects.contains(&Kind::Person));
         let clause = self.clause(verb);
         let somebody = self.somebody_else(&clause.subject);
-        self.dressed(clause.with_object(somebody), 15)
+        self.dressed(|_| clause.with_object(somebody), 15)
     }
 
     fn motion_clause(&mut self) -> Clause {

@@ -58,7 +58,7 @@ pub(super) fn preposition(en: &str) -> Gloss {
     PREPOSITIONS.into_iter().find(|p| p.0 == en).expect("a preposition")
 }
 
-/// The lines of a table, cut into so many columns, the last of which may be missing.
+/// The lines of a table, cut into `N` columns; the last ones may be missing.
 pub(super) fn rows<const N: usize>(table: &'static str) -> impl Iterator<Item = [&'static str; N]> {
     table.lines().filter(|line| !line.starts_with('#')).map(|line| {
         let mut columns = line.split(';').map(str::trim);

@@ -1,9 +1,10 @@
-//! Draws noun phrases and places.
+//! Draws noun phrases, places, times and numbers.
 
 use super::grammar::HUMANS;
 use super::lexicon::{ADJECTIVES, Adjective, Gloss, Kind, NOUNS, Noun, preposition};
+use super::numbers::{MINUTES, Text, clock, date, month, weekday};
 use super::rng::Rng;
-use super::syntax::{Determiner, NounPhrase};
+use super::syntax::{Determiner, NounPhrase, Tense};
 use super::verbs::Verb;
 
 /// A determiner to be drawn.
@@ -120,5 +121,39 @@ impl Rng {
             }
         };
         NounPhrase::new(determiner, noun, plural)
+    }
+
+    pub(super) fn time(&mut self, tense: Tense) -> Text {
+        let fixed = |(en, fr): Gloss| (en.to_owned(), fr.to_owned());
+        let ((before, avant), (en, fr)) = match (tense, self.below(100)) {
+            (_, 0..25) => (("at ", "à "), self.clock()),
+            (Tense::Present, 25..60) => (("", ""), fixed(("today", "aujourd'hui"))),
+            (Tense::Present, _) => (("", ""), fixed(("every day", "tous les jours"))),
+            (_, 25..50) => (("on ", "le "), self.date()),
+            (_, 50..68) => (("on ", ""), fixed(weekday(self.below(7)))),
+            (_, 68..84) => (("in ", "en "), fixed(month(self.below(12)))),
+            (Tense::Future, _) => (("", ""), fixed(("tomorrow", "demain"))),
+            _ => (("", ""), fixed(("yesterday", "hier"))),
+        };
+        (format!("{before}{en}"), format!("{avant}{fr}"))
+    }
+
+    pub(super) fn clock(&mut self) -> Text {
+        match self.below(16) {
+            0 => ("noon".to_owned(), "midi".to_owned()),
+            1 => ("midnight".to_owned(), "minuit".to_owned()),
+            _ => clock(1 + self.below(11), self.below(MINUTES.len())),
+        }
+    }
+
+    pub(super) fn date(&mut self) -> Text {
+        let month = self.below(12);
+        let days = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month];
+        date(1 + self.below(days), month)
+    }
+
+    /// Half of the numbers are small, as in real text; the rest go to 100.
+    pub(super) fn number(&mut self) -> usize {
+        if self.percent(50) { 2 + self.below(19) } else { 21 + self.below(80) }
     }
 }
