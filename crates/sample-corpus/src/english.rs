@@ -1,212 +1,176 @@
-//! Writes a sentence in English.
+//! Writes a sentence in English, and collects its content words.
 
-use super::capitalised;
-use super::lexicon::Noun;
-use super::numbers::{self, MONTHS, WEEKDAYS};
+use super::lexicon::{Gloss, Kind};
 use super::syntax::{
-    Adverb, Clause, Conjunction, Degree, Determiner, Modal, NounPhrase, Object, Person, Polarity, Predicate,
-    Question, Sentence, Subject, Tense, Time,
+    AS, Clause, Determiner, MORE, NOT, NounPhrase, Object, POSITIVE, Person, Predicate, Sentence, Subject,
+    Tense,
 };
+use super::{Words, capitalised, numbers};
 
-/// The words of a sentence in the making.
-struct Words(Vec<String>);
+/// Words of dates and times of day that are not content.
+const FUNCTION_WORDS: &str = "a past to the of on at in it is today yesterday tomorrow every day";
 
-pub(super) fn write(sentence: &Sentence) -> String {
-    let mut out = Words(Vec::new());
-    let mut end = '.';
+/// A sentence in the making.
+#[derive(Default)]
+struct English {
+    words: Words,
+    content: Vec<String>,
+}
+
+/// The sentence, and its content words by their lemmas. Pronouns, "be", "can" and "must" are not content.
+pub(super) fn write(sentence: &Sentence) -> (String, Vec<String>) {
+    let mut out = English::default();
     match sentence {
         Sentence::Statement(clause) => out.clause(clause, false),
         Sentence::Joined(clauses, conjunction) => {
             out.clause(&clauses.0, false);
-            out.push(match conjunction {
-                Conjunction::And => "and",
-                Conjunction::But => "but",
-                Conjunction::Because => "because",
-                Conjunction::When => "when",
-                Conjunction::If => "if",
-            });
+            out.say(conjunction.0);
             out.clause(&clauses.1, false);
         }
-        Sentence::Question(question, clause) => {
-            end = '?';
-            match question {
-                Question::YesNo => {}
-                Question::Where => out.push("where"),
-                Question::When => out.push("when"),
-                Question::Why => out.push("why"),
-                Question::What => out.push("what"),
-                Question::HowMany(noun) => out.extend(&["how", "many", noun.en_plural]),
-                Question::Who => out.push("who"),
-            }
-            out.clause(clause, !matches!(question, Question::Who));
+        Sentence::Question(words, clause) => {
+            out.say(words.0);
+            out.clause(clause, !clause.subject.is_gap());
+        }
+        Sentence::HowMany(noun, clause) => {
+            out.say("how many");
+            out.say(noun.en_plural);
+            out.content.push(noun.en.to_owned());
+            out.clause(clause, true);
         }
         Sentence::HowOld(phrase) => {
-            end = '?';
-            out.extend(&["how", "old", be(phrase.agreement().person, false)]);
+            out.say("how old");
+            out.say(be(phrase.agreement().person, false));
             out.phrase(phrase, false);
         }
         Sentence::Exists { phrase, negated, place } => {
-            out.extend(&["there", be(phrase.agreement().person, false)]);
+            out.say("there");
+            out.say(be(phrase.agreement().person, false));
             if *negated {
-                out.push("no");
+                out.say("no");
                 out.bare_phrase(phrase);
             } else {
                 out.phrase(phrase, false);
             }
             out.place(place);
         }
-        Sentence::Clock(clock) => {
-            out.extend(&["it", "is"]);
-            out.0.push(clock.english());
-        }
-        Sentence::Today(weekday, date) => {
-            out.extend(&["today", "is"]);
-            out.0.push(format!("{}, {}", WEEKDAYS[*weekday].0, date.english()));
-        }
+        Sentence::Fixed((text, _)) => out.say_content(text),
     }
-    format!("{}{end}", capitalised(&out.join()))
+    let end = if sentence.is_question() { '?' } else { '.' };
+    (format!("{}{end}", capitalised(&out.join())), out.content)
 }
 
-impl Words {
-    fn push(&mut self, word: &str) {
-        self.0.push(word.to_owned());
+impl English {
+    fn say(&mut self, text: &str) {
+        self.words.push(text);
     }
 
-    fn extend(&mut self, words: &[&str]) {
-        self.0.extend(words.iter().map(|&w| w.to_owned()));
+    /// A text whose words are content, but for those that hold it together.
+    fn say_content(&mut self, text: &str) {
+        self.say(text);
+        let content = text.split(' ').map(|word| word.trim_end_matches(','));
+        let content = content.filter(|word| !FUNCTION_WORDS.split(' ').any(|w| w.eq_ignore_ascii_case(word)));
+        self.content.extend(content.map(str::to_owned));
     }
 
     fn clause(&mut self, clause: &Clause, inverted: bool) {
         let person = clause.subject.agreement().person;
         let (auxiliary, main) = verb_group(clause, person, inverted);
         if inverted {
-            self.0.extend(auxiliary);
+            self.say(&auxiliary);
             self.subject(&clause.subject);
         } else {
             self.subject(&clause.subject);
-            self.0.extend(auxiliary);
+            self.say(&auxiliary);
         }
-        self.negation(clause.polarity);
-        match clause.adverb {
-            Some(Adverb::Often) => self.push("often"),
-            Some(Adverb::Always) => self.push("always"),
-            None => {}
+        match self.words.0.last_mut() {
+            Some(last) if clause.polarity == NOT && last == "can" => last.push_str("not"),
+            _ => self.say(clause.polarity.0),
         }
-        self.0.extend(main);
-        let negated = clause.polarity != Polarity::Positive;
+        self.say(clause.adverb.map_or("", |adverb| adverb.0));
+        self.say(&main);
+        self.predicate(clause);
+        if let Some(place) = &clause.place {
+            self.place(place);
+        }
+        if let Some((time, _)) = &clause.time {
+            self.say_content(time);
+        }
+    }
+
+    /// What follows the verb.
+    fn predicate(&mut self, clause: &Clause) {
         match &clause.predicate {
-            Predicate::Act { object, recipient, .. } => {
+            Predicate::Act { verb, modal, object, recipient } => {
+                // As a modal, "want" is the same word as the verb that takes an object.
+                let want = modal.filter(|modal| modal.en[0] == "want");
+                self.content.extend(want.into_iter().chain([*verb]).map(|verb| verb.en[0].to_owned()));
                 if let Some(Object::Pronoun(somebody)) = recipient {
                     // "speaks to me" has no object to stand before, "gives me a book" has.
-                    if object.is_none() {
-                        self.push("to");
-                    }
-                    self.push(object_pronoun(*somebody));
+                    self.say(if object.is_none() { "to" } else { "" });
+                    self.say(object_pronoun(*somebody));
                 }
                 match object {
-                    Some(Object::Phrase(phrase)) => self.phrase(phrase, negated),
-                    Some(Object::Pronoun(somebody)) => self.push(object_pronoun(*somebody)),
+                    Some(Object::Phrase(phrase)) => self.phrase(phrase, clause.polarity != POSITIVE),
+                    Some(Object::Pronoun(somebody)) => self.say(object_pronoun(*somebody)),
                     Some(Object::Gap(_)) | None => {}
                 }
                 if let Some(Object::Phrase(phrase)) = recipient {
-                    self.push("to");
+                    self.say("to");
                     self.phrase(phrase, false);
                 }
             }
-            Predicate::Be(adjective) => self.push(adjective.en),
+            Predicate::Be(adjective) => self.say_content(adjective.en),
             Predicate::Compare(adjective, degree, standard) => {
-                match degree {
-                    Degree::More => {
-                        self.push(adjective.en_comparative.unwrap_or(adjective.en));
-                        self.push("than");
-                    }
-                    Degree::Less => self.extend(&["less", adjective.en, "than"]),
-                    Degree::As => self.extend(&["as", adjective.en, "as"]),
-                }
+                self.say(degree.0);
+                self.say(if *degree == MORE { adjective.en_comparative } else { adjective.en });
+                self.content.push(adjective.en.to_owned());
+                self.say(if *degree == AS { "as" } else { "than" });
                 match standard {
-                    Subject::Pronoun(somebody) => self.push(object_pronoun(*somebody)),
+                    Subject::Pronoun(somebody) => self.say(object_pronoun(*somebody)),
                     other => self.subject(other),
                 }
             }
             Predicate::Located => {}
             Predicate::Age(years) => {
-                self.0.push(numbers::english(*years));
-                self.extend(&["years", "old"]);
+                self.say_content(&numbers::english(*years));
+                self.say("years old");
             }
-        }
-        if let Some(place) = &clause.place {
-            self.place(place);
-        }
-        match clause.time {
-            Some(Time::Yesterday) => self.push("yesterday"),
-            Some(Time::Today) => self.push("today"),
-            Some(Time::Tomorrow) => self.push("tomorrow"),
-            Some(Time::EveryDay) => self.push("every day"),
-            Some(Time::Weekday(day)) => self.extend(&["on", WEEKDAYS[day].0]),
-            Some(Time::On(date)) => self.0.push(format!("on {}", date.english())),
-            Some(Time::Month(month)) => self.extend(&["in", MONTHS[month].0]),
-            Some(Time::At(clock)) => self.0.push(format!("at {}", clock.english())),
-            None => {}
-        }
-    }
-
-    fn negation(&mut self, polarity: Polarity) {
-        match polarity {
-            Polarity::Positive => {}
-            Polarity::Not => match self.0.last_mut() {
-                Some(last) if last == "can" => last.push_str("not"),
-                _ => self.push("not"),
-            },
-            Polarity::Never => self.push("never"),
-            Polarity::NoLonger => self.extend(&["no", "longer"]),
         }
     }
 
     fn subject(&mut self, subject: &Subject) {
         match subject {
-            Subject::Pronoun(person) => self.push(match person {
-                Person::I => "I",
-                Person::You => "you",
-                Person::He => "he",
-                Person::She => "she",
-                Person::We => "we",
-                Person::They => "they",
-            }),
+            Subject::Pronoun(person) => self.say(["I", "you", "he", "she", "we", "they"][*person as usize]),
             Subject::Phrase(phrase) => self.phrase(phrase, false),
             Subject::Pair(a, b) => {
                 self.phrase(a, false);
-                self.push("and");
+                self.say("and");
                 self.phrase(b, false);
             }
             Subject::Gap(_) => {}
         }
     }
 
-    fn place(&mut self, (preposition, phrase): &(super::lexicon::Preposition, NounPhrase)) {
-        self.push(preposition.english());
+    fn place(&mut self, (preposition, phrase): &(Gloss, NounPhrase)) {
+        self.say(preposition.0);
         self.phrase(phrase, false);
     }
 
     fn phrase(&mut self, phrase: &NounPhrase, negated: bool) {
         match &phrase.determiner {
-            Determiner::The => self.push("the"),
+            Determiner::The => self.say("the"),
             Determiner::Indefinite if phrase.plural || phrase.noun.is_mass() => {
-                self.push(if negated { "any" } else { "some" });
+                self.say(if negated { "any" } else { "some" });
             }
-            Determiner::Indefinite => self.push("a"),
-            Determiner::This => self.push(if phrase.plural { "these" } else { "this" }),
-            Determiner::Possessive(person) => self.push(match person {
-                Person::I => "my",
-                Person::You => "your",
-                Person::He => "his",
-                Person::She => "her",
-                Person::We => "our",
-                Person::They => "their",
-            }),
-            Determiner::Count(n) => self.0.push(numbers::english(*n)),
+            Determiner::Indefinite => self.say("a"),
+            Determiner::This => self.say(if phrase.plural { "these" } else { "this" }),
+            Determiner::Possessive(person) => {
+                self.say(["my", "your", "his", "her", "our", "their"][*person as usize]);
+            }
+            Determiner::Count(n) => self.say_content(&numbers::english(*n)),
             Determiner::Owner(owner) => {
                 self.phrase(owner, false);
-                if let Some(last) = self.0.last_mut() {
+                if let Some(last) = self.words.0.last_mut() {
                     last.push_str(if owner.plural && last.ends_with('s') { "'" } else { "'s" });
                 }
             }
@@ -217,84 +181,68 @@ impl Words {
     /// All but the determiner.
     fn bare_phrase(&mut self, phrase: &NounPhrase) {
         for adjective in &phrase.adjectives {
-            self.push(adjective.en);
+            self.say_content(adjective.en);
         }
-        self.push(form(phrase.noun, phrase.plural));
+        let noun = phrase.noun;
+        self.say(if phrase.plural { noun.en_plural } else { noun.en });
+        // A price is its number; "cost" and "euro" always go together.
+        if noun.kind != Kind::Money {
+            self.content.push(noun.en.to_owned());
+        }
         if let Some(relative) = &phrase.relative {
-            let is_subject = matches!(relative.subject, Subject::Gap(_));
-            self.push(if phrase.noun.is_human() && is_subject { "who" } else { "that" });
+            self.say(if noun.is_human() && relative.subject.is_gap() { "who" } else { "that" });
             self.clause(relative, false);
         }
     }
 
     /// The words in one line, with "an" before a vowel.
     fn join(&self) -> String {
-        let mut text = String::new();
-        for (i, word) in self.0.iter().enumerate() {
-            if i > 0 {
-                text.push(' ');
-            }
-            text.push_str(word);
-            let before_vowel =
-                self.0.get(i + 1).is_some_and(|next| next.starts_with(['a', 'e', 'i', 'o', 'u']));
-            if word == "a" && before_vowel {
-                text.push('n');
-            }
-        }
-        text
+        let words = &self.words.0;
+        let before_vowel =
+            |i: usize| words.get(i + 1).is_some_and(|w| w.starts_with(['a', 'e', 'i', 'o', 'u']));
+        let word = |(i, word): (usize, &String)| {
+            if word == "a" && before_vowel(i) { "an".to_owned() } else { word.clone() }
+        };
+        words.iter().enumerate().map(word).collect::<Vec<_>>().join(" ")
     }
-}
-
-fn form(noun: &Noun, plural: bool) -> &'static str {
-    if plural { noun.en_plural } else { noun.en }
 }
 
 fn be(person: Person, past: bool) -> &'static str {
-    match (person, past) {
-        (Person::I, false) => "am",
-        (Person::He | Person::She, false) => "is",
-        (_, false) => "are",
-        (Person::I | Person::He | Person::She, true) => "was",
-        (_, true) => "were",
-    }
+    let forms = if past {
+        ["was", "were", "was", "was", "were", "were"]
+    } else {
+        ["am", "are", "is", "is", "are", "are"]
+    };
+    forms[person as usize]
 }
 
 fn object_pronoun(person: Person) -> &'static str {
-    match person {
-        Person::I => "me",
-        Person::You => "you",
-        Person::He => "him",
-        Person::She => "her",
-        Person::We => "us",
-        Person::They => "them",
-    }
+    ["me", "you", "him", "her", "us", "them"][person as usize]
 }
 
 /// The auxiliary, which a question puts before its subject, and the main verb; negation stands between them.
-fn verb_group(clause: &Clause, person: Person, inverted: bool) -> (Option<String>, Option<String>) {
-    let some = |word: &str| Some(word.to_owned());
+fn verb_group(clause: &Clause, person: Person, inverted: bool) -> (String, String) {
+    let pair = |auxiliary: &str, main: &str| (auxiliary.to_owned(), main.to_owned());
     let third = matches!(person, Person::He | Person::She);
     let Predicate::Act { verb, modal, .. } = &clause.predicate else {
         return match clause.tense {
-            Tense::Future => (some("will"), some("be")),
-            Tense::Present => (some(be(person, false)), None),
-            Tense::Past | Tense::Progressive => (some(be(person, true)), None),
+            Tense::Future => pair("will", "be"),
+            tense => pair(be(person, tense != Tense::Present), ""),
         };
     };
     let [base, singular, past, progressive] = verb.en;
     let (base, singular) = match modal {
-        Some(Modal::Can) => return (some("can"), some(base)),
-        Some(Modal::Must) => return (some("must"), some(base)),
-        Some(Modal::Want) => (format!("want to {base}"), format!("wants to {base}")),
-        None => (base.to_owned(), singular.to_owned()),
+        Some(modal) if modal.en[0] == "want" => (format!("want to {base}"), format!("wants to {base}")),
+        Some(modal) => return pair(modal.en[0], base),
+        None => pair(base, singular),
     };
-    let do_support = inverted || clause.polarity == Polarity::Not;
+    let do_support = inverted || clause.polarity == NOT;
     match clause.tense {
-        Tense::Future => (some("will"), Some(base)),
-        Tense::Progressive => (some(be(person, true)), some(progressive)),
-        Tense::Present if do_support => (some(if third { "does" } else { "do" }), Some(base)),
-        Tense::Past if do_support => (some("did"), Some(base)),
-        Tense::Present => (None, Some(if third { singular } else { base })),
-        Tense::Past => (None, some(past)),
+        Tense::Future => pair("will", &base),
+        Tense::Progressive => pair(be(person, true), progressive),
+        Tense::Present if do_support => pair(if third { "does" } else { "do" }, &base),
+        Tense::Past if do_support => pair("did", &base),
+        Tense::Present => pair("", if third { &singular } else { &base }),
+        Tense::Past => pair("", past),
     }
 }

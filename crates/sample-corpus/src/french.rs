@@ -1,93 +1,60 @@
 //! Writes a sentence in French: agreement, order, elision and contraction.
 
-use super::capitalised;
-use super::conjugation::{future, imperfect, participle, present};
-use super::lexicon::{Adjective, Gender, Preposition};
-use super::numbers::{self, MONTHS, WEEKDAYS};
+use super::lexicon::{Adjective, Gender, Gloss};
 use super::syntax::{
-    Adverb, Agreement, Clause, Conjunction, Degree, Determiner, Modal, NounPhrase, Object, Person, Polarity,
-    Predicate, Question, Sentence, Subject, Tense, Time,
+    Agreement, Clause, Determiner, MORE, NounPhrase, Object, POSITIVE, Person, Predicate, Sentence, Subject,
+    Tense,
 };
-use super::verbs::{BE, CAN, Conjugation, HAVE, MUST, Verb, WANT};
+use super::verbs::{Verb, find_verb};
+use super::{Words, capitalised, numbers};
 
 /// Words that begin with a vowel or h and yet take no elision.
 const ASPIRATED: [&str; 5] = ["héros", "hibou", "hiboux", "huit", "onze"];
 
-/// The words of a sentence in the making, before elision and contraction.
-struct Words(Vec<String>);
-
 pub(super) fn write(sentence: &Sentence) -> String {
-    let mut out = Words(Vec::new());
-    let mut end = ".";
+    let mut out = Words::default();
     match sentence {
         Sentence::Statement(clause) => out.clause(clause),
         Sentence::Joined(clauses, conjunction) => {
             out.clause(&clauses.0);
-            out.extend(match conjunction {
-                Conjunction::And => &["et"],
-                Conjunction::But => &["mais"],
-                Conjunction::Because => &["parce", "que"],
-                Conjunction::When => &["quand"],
-                Conjunction::If => &["si"],
-            });
+            out.push(conjunction.1);
             out.clause(&clauses.1);
         }
-        Sentence::Question(question, clause) => {
-            end = " ?";
-            match question {
-                Question::YesNo => out.extend(&["est-ce", "que"]),
-                Question::Where => out.extend(&["où", "est-ce", "que"]),
-                Question::When => out.extend(&["quand", "est-ce", "que"]),
-                Question::Why => out.extend(&["pourquoi", "est-ce", "que"]),
-                Question::What => out.extend(&["qu'est-ce", "que"]),
-                Question::HowMany(noun) => {
-                    out.extend(&["combien", "de", noun.fr_plural, "est-ce", "que"]);
-                }
-                Question::Who => out.push("qui"),
-            }
+        Sentence::Question(words, clause) => {
+            out.push(words.1);
+            out.clause(clause);
+        }
+        Sentence::HowMany(noun, clause) => {
+            out.push("combien de");
+            out.push(noun.fr_plural);
+            out.push("est-ce que");
             out.clause(clause);
         }
         Sentence::HowOld(phrase) => {
-            end = " ?";
-            out.extend(&["quel", "âge"]);
-            out.0.push(present(&HAVE, "avoir", phrase.agreement().person));
+            out.push("quel âge");
+            out.push(&find_verb("have").present(phrase.agreement().person));
             out.phrase(phrase, false);
         }
         Sentence::Exists { phrase, negated, place } => {
-            out.extend(if *negated { &["il", "ne", "y", "a", "pas"] } else { &["il", "y", "a"] });
+            out.push(if *negated { "il ne y a pas" } else { "il y a" });
             out.phrase(phrase, *negated);
             out.place(place);
         }
-        Sentence::Clock(clock) => {
-            out.extend(&["il", "est"]);
-            out.0.push(clock.french());
-        }
-        Sentence::Today(weekday, date) => {
-            out.extend(&["aujourd'hui,", "nous", "sommes", "le", WEEKDAYS[*weekday].1]);
-            out.0.push(date.french());
-        }
+        Sentence::Fixed((_, text)) => out.push(text),
     }
+    let end = if sentence.is_question() { " ?" } else { "." };
     format!("{}{end}", capitalised(&out.join()))
 }
 
 impl Words {
-    fn push(&mut self, word: &str) {
-        self.0.push(word.to_owned());
-    }
-
-    fn extend(&mut self, words: &[&str]) {
-        self.0.extend(words.iter().map(|&w| w.to_owned()));
-    }
-
     fn clause(&mut self, clause: &Clause) {
         let agreement = clause.subject.agreement();
         self.subject(&clause.subject);
         match &clause.predicate {
             Predicate::Act { verb, modal, object, recipient } => {
-                self.act(clause, agreement, verb, *modal, object.as_ref(), recipient.as_ref());
-                let negated = clause.polarity != Polarity::Positive;
+                self.act(clause, agreement, (verb, *modal), object.as_ref(), recipient.as_ref());
                 if let Some(Object::Phrase(phrase)) = object {
-                    self.phrase(phrase, negated);
+                    self.phrase(phrase, clause.polarity != POSITIVE);
                 }
                 if let Some(Object::Phrase(phrase)) = recipient {
                     self.push("à");
@@ -95,124 +62,83 @@ impl Words {
                 }
             }
             Predicate::Be(adjective) => {
-                self.state(clause, &BE, "être", agreement.person);
+                self.state(clause, "be", agreement.person);
                 self.push(agreed(adjective, agreement));
             }
             Predicate::Compare(adjective, degree, standard) => {
-                self.state(clause, &BE, "être", agreement.person);
+                self.state(clause, "be", agreement.person);
                 self.compared(adjective, *degree, agreement);
                 self.push("que");
                 match standard {
-                    Subject::Pronoun(person) => self.push(match person {
-                        Person::I => "moi",
-                        Person::You => "vous",
-                        Person::He => "lui",
-                        Person::She => "elle",
-                        Person::We => "nous",
-                        Person::They => "eux",
-                    }),
+                    Subject::Pronoun(person) => {
+                        self.push(["moi", "vous", "lui", "elle", "nous", "eux"][*person as usize]);
+                    }
                     other => self.subject(other),
                 }
             }
-            Predicate::Located => self.state(clause, &BE, "être", agreement.person),
+            Predicate::Located => self.state(clause, "be", agreement.person),
             Predicate::Age(years) => {
-                self.state(clause, &HAVE, "avoir", agreement.person);
-                self.0.push(numbers::french(*years, Gender::Masculine));
+                self.state(clause, "have", agreement.person);
+                self.push(&numbers::french(*years, Gender::Masculine));
                 self.push("ans");
             }
         }
         if let Some(place) = &clause.place {
             self.place(place);
         }
-        match clause.time {
-            Some(Time::Yesterday) => self.push("hier"),
-            Some(Time::Today) => self.push("aujourd'hui"),
-            Some(Time::Tomorrow) => self.push("demain"),
-            Some(Time::EveryDay) => self.push("tous les jours"),
-            Some(Time::Weekday(day)) => self.push(WEEKDAYS[day].1),
-            Some(Time::On(date)) => {
-                self.push("le");
-                self.0.push(date.french());
-            }
-            Some(Time::Month(month)) => self.extend(&["en", MONTHS[month].2]),
-            Some(Time::At(clock)) => {
-                self.push("à");
-                self.0.push(clock.french());
-            }
-            None => {}
+        if let Some((_, time)) = &clause.time {
+            self.push(time);
         }
     }
 
     /// A finite form of être or avoir with its negation; a past state is in the imparfait.
-    fn state(&mut self, clause: &Clause, conjugation: &Conjugation, infinitive: &str, person: Person) {
+    fn state(&mut self, clause: &Clause, verb: &str, person: Person) {
+        let verb = find_verb(verb);
         let finite = match clause.tense {
-            Tense::Present => present(conjugation, infinitive, person),
-            Tense::Future => future(conjugation, infinitive, person),
-            Tense::Past | Tense::Progressive => imperfect(conjugation, infinitive, person),
+            Tense::Present => verb.present(person),
+            Tense::Future => verb.future(person),
+            Tense::Past | Tense::Progressive => verb.imperfect(person),
         };
-        self.finite(clause, None, finite);
+        self.finite(clause, "", &finite);
     }
 
     /// ne, clitic, finite verb, pas, adverb.
-    fn finite(&mut self, clause: &Clause, clitic: Option<&str>, finite: String) {
-        let negation = match clause.polarity {
-            Polarity::Positive => None,
-            Polarity::Not => Some("pas"),
-            Polarity::Never => Some("jamais"),
-            Polarity::NoLonger => Some("plus"),
-        };
-        if negation.is_some() {
-            self.push("ne");
-        }
-        if let Some(clitic) = clitic {
-            self.push(clitic);
-        }
-        self.0.push(finite);
-        if let Some(negation) = negation {
-            self.push(negation);
-        }
-        match clause.adverb {
-            Some(Adverb::Often) => self.push("souvent"),
-            Some(Adverb::Always) => self.push("toujours"),
-            None => {}
-        }
+    fn finite(&mut self, clause: &Clause, clitic: &str, finite: &str) {
+        self.push(if clause.polarity == POSITIVE { "" } else { "ne" });
+        self.push(clitic);
+        self.push(finite);
+        self.push(clause.polarity.1);
+        self.push(clause.adverb.map_or("", |adverb| adverb.1));
     }
 
     fn act(
         &mut self,
         clause: &Clause,
         subject: Agreement,
-        verb: &Verb,
-        modal: Option<Modal>,
+        (verb, modal): (&Verb, Option<&Verb>),
         object: Option<&Object>,
         recipient: Option<&Object>,
     ) {
         let clitic = match (object, recipient) {
-            (Some(Object::Pronoun(person)), _) => Some(direct_clitic(*person)),
-            (_, Some(Object::Pronoun(person))) => Some(indirect_clitic(*person)),
-            _ => None,
-        };
-        let (conjugation, infinitive, person) = (&verb.conjugation, verb.infinitive, subject.person);
-        if let Some(modal) = modal {
-            let (modal, name) = match modal {
-                Modal::Can => (&CAN, "pouvoir"),
-                Modal::Must => (&MUST, "devoir"),
-                Modal::Want => (&WANT, "vouloir"),
-            };
-            self.finite(clause, None, present(modal, name, person));
-            // The clitic belongs to the infinitive.
-            if let Some(clitic) = clitic {
-                self.push(clitic);
+            (Some(Object::Pronoun(person)), _) => ["me", "vous", "le", "la", "nous", "les"][*person as usize],
+            (_, Some(Object::Pronoun(person))) => {
+                ["me", "vous", "lui", "lui", "nous", "leur"][*person as usize]
             }
-            self.push(infinitive);
-            return;
-        }
+            _ => "",
+        };
+        let person = subject.person;
         match clause.tense {
-            Tense::Present => self.finite(clause, clitic, present(conjugation, infinitive, person)),
-            Tense::Future => self.finite(clause, clitic, future(conjugation, infinitive, person)),
+            _ if modal.is_some() => {
+                self.finite(clause, "", &modal.map_or_else(String::new, |modal| modal.present(person)));
+                // The clitic belongs to the infinitive.
+                self.push(clitic);
+                self.push(verb.infinitive);
+            }
+            Tense::Present => self.finite(clause, clitic, &verb.present(person)),
+            Tense::Future => self.finite(clause, clitic, &verb.future(person)),
             Tense::Past if !verb.state => {
-                let (auxiliary, name) = if verb.with_etre { (&BE, "être") } else { (&HAVE, "avoir") };
-                self.finite(clause, clitic, present(auxiliary, name, person));
+                let auxiliary = find_verb(if verb.with_etre { "be" } else { "have" });
+                self.finite(clause, clitic, &auxiliary.present(person));
                 // With être the participle agrees with the subject, with avoir with an object said before.
                 let with = match object {
                     _ if verb.with_etre => Some(subject),
@@ -220,36 +146,25 @@ impl Words {
                     Some(Object::Gap(gap)) => *gap,
                     _ => None,
                 };
-                self.0.push(participle(conjugation, infinitive, with));
+                self.push(&verb.participle(with));
             }
-            Tense::Past | Tense::Progressive => {
-                self.finite(clause, clitic, imperfect(conjugation, infinitive, person));
-            }
+            Tense::Past | Tense::Progressive => self.finite(clause, clitic, &verb.imperfect(person)),
         }
     }
 
-    fn compared(&mut self, adjective: &Adjective, degree: Degree, agreement: Agreement) {
-        let form = agreed(adjective, agreement);
-        match degree {
-            Degree::More if adjective.en == "good" => {
-                self.push(["meilleur", "meilleure", "meilleurs", "meilleures"][form_index(agreement)]);
-            }
-            Degree::More => self.extend(&["plus", form]),
-            Degree::Less => self.extend(&["moins", form]),
-            Degree::As => self.extend(&["aussi", form]),
+    fn compared(&mut self, adjective: &Adjective, degree: Gloss, agreement: Agreement) {
+        if degree == MORE && adjective.en == "good" {
+            return self.push(["meilleur", "meilleure", "meilleurs", "meilleures"][form_index(agreement)]);
         }
+        self.push(degree.1);
+        self.push(agreed(adjective, agreement));
     }
 
     fn subject(&mut self, subject: &Subject) {
         match subject {
-            Subject::Pronoun(person) => self.push(match person {
-                Person::I => "je",
-                Person::You => "vous",
-                Person::He => "il",
-                Person::She => "elle",
-                Person::We => "nous",
-                Person::They => "ils",
-            }),
+            Subject::Pronoun(person) => {
+                self.push(["je", "vous", "il", "elle", "nous", "ils"][*person as usize])
+            }
             Subject::Phrase(phrase) => self.phrase(phrase, false),
             Subject::Pair(a, b) => {
                 self.phrase(a, false);
@@ -260,57 +175,38 @@ impl Words {
         }
     }
 
-    fn place(&mut self, (preposition, phrase): &(Preposition, NounPhrase)) {
-        self.extend(preposition.french());
+    fn place(&mut self, (preposition, phrase): &(Gloss, NounPhrase)) {
+        self.push(preposition.1);
         self.phrase(phrase, false);
     }
 
     fn phrase(&mut self, phrase: &NounPhrase, negated: bool) {
         let agreement = phrase.agreement();
-        let feminine = agreement.gender == Gender::Feminine;
         let noun = if phrase.plural { phrase.noun.fr_plural } else { phrase.noun.fr };
         let before = phrase.adjectives.iter().find(|a| a.before_noun).map(|adjective| {
-            if !feminine && !phrase.plural && vowel_sound(noun) {
-                adjective.fr_before_vowel
-            } else {
-                agreed(adjective, agreement)
-            }
+            let special = form_index(agreement) == 0 && vowel_sound(noun);
+            if special { adjective.fr[4] } else { agreed(adjective, agreement) }
         });
         let vowel_follows = vowel_sound(before.unwrap_or(noun));
-        let article = if phrase.plural {
-            "les"
-        } else if feminine {
-            "la"
-        } else {
-            "le"
-        };
+        // Masculine, feminine and plural forms, and with some a masculine one before vowels.
+        let feminine = agreement.gender == Gender::Feminine;
+        let form = if phrase.plural { 2 } else { usize::from(feminine) };
         match &phrase.determiner {
-            Determiner::The | Determiner::Owner(_) => self.push(article),
+            Determiner::The | Determiner::Owner(_) => self.push(["le", "la", "les"][form]),
             Determiner::Indefinite if negated => self.push("de"),
-            Determiner::Indefinite if phrase.noun.is_mass() => self.extend(&["de", article]),
-            Determiner::Indefinite if phrase.plural => {
-                self.push(if before.is_some() { "de" } else { "des" });
-            }
-            Determiner::Indefinite => self.push(if feminine { "une" } else { "un" }),
-            Determiner::This => self.push(match (phrase.plural, feminine) {
-                (true, _) => "ces",
-                (false, true) => "cette",
-                (false, false) => {
-                    if vowel_follows {
-                        "cet"
-                    } else {
-                        "ce"
-                    }
-                }
-            }),
+            Determiner::Indefinite if phrase.noun.is_mass() => self.push(["de le", "de la"][form]),
+            Determiner::Indefinite if phrase.plural && before.is_some() => self.push("de"),
+            Determiner::Indefinite => self.push(["un", "une", "des"][form]),
+            Determiner::This if form == 0 && vowel_follows => self.push("cet"),
+            Determiner::This => self.push(["ce", "cette", "ces"][form]),
             Determiner::Possessive(person) => {
-                self.push(possessive(*person, phrase.plural, feminine && !vowel_follows));
+                // Before a vowel mon, son serve for both genders.
+                let form = if form == 1 && vowel_follows { 0 } else { form };
+                self.push(POSSESSIVES[*person as usize][form]);
             }
-            Determiner::Count(n) => self.0.push(numbers::french(*n, agreement.gender)),
+            Determiner::Count(n) => self.push(&numbers::french(*n, agreement.gender)),
         }
-        if let Some(before) = before {
-            self.push(before);
-        }
+        self.push(before.unwrap_or_default());
         self.push(noun);
         for adjective in phrase.adjectives.iter().filter(|a| !a.before_noun) {
             self.push(agreed(adjective, agreement));
@@ -320,7 +216,7 @@ impl Words {
             self.phrase(owner, false);
         }
         if let Some(relative) = &phrase.relative {
-            self.push(if matches!(relative.subject, Subject::Gap(_)) { "qui" } else { "que" });
+            self.push(if relative.subject.is_gap() { "qui" } else { "que" });
             self.clause(relative);
         }
     }
@@ -328,55 +224,35 @@ impl Words {
     /// The words in one line: l', du, au and the like. In this grammar `le` and `les` after `de` or `à` are always
     /// articles, never pronouns, so that they may be contracted by sight.
     fn join(&self) -> String {
-        let words = &self.0;
+        let words: Vec<&str> = self.0.iter().map(String::as_str).collect();
         let mut text = String::new();
-        let mut i = 0;
-        while i < words.len() {
-            let word = words[i].as_str();
-            let next = words.get(i + 1).map_or("", String::as_str);
-            let whole = words.get(i + 2).is_none_or(|after| !vowel_sound(after));
-            let contracted = match (word, next) {
-                ("de", "le") if whole => Some("du"),
-                ("de", "les") => Some("des"),
-                ("à", "le") if whole => Some("au"),
-                ("à", "les") => Some("aux"),
-                _ => None,
-            };
-            if let Some(contracted) = contracted {
-                text.push_str(contracted);
-                i += 2;
-            } else {
-                i += 1;
-                match elided(word, next) {
-                    Some(stem) => {
-                        text.push_str(stem);
-                        text.push('\'');
-                        continue;
-                    }
-                    None => text.push_str(word),
+        let mut rest = &words[..];
+        while let [word, after @ ..] = rest {
+            let next = after.first().copied().unwrap_or_default();
+            let whole = after.get(1).is_none_or(|after| !vowel_sound(after));
+            let (written, end, used) = match (*word, next) {
+                ("de", "le") if whole => ("du", ' ', 2),
+                ("de", "les") => ("des", ' ', 2),
+                ("à", "le") if whole => ("au", ' ', 2),
+                ("à", "les") => ("aux", ' ', 2),
+                ("je" | "me" | "le" | "la" | "ne" | "de" | "que", _) if vowel_sound(next) => {
+                    (&word[..word.len() - 1], '\'', 1)
                 }
-            }
-            if i < words.len() {
-                text.push(' ');
-            }
+                ("si", "il" | "ils") => ("s", '\'', 1),
+                _ => (*word, ' ', 1),
+            };
+            text.push_str(written);
+            text.push(end);
+            rest = &rest[used..];
         }
-        text
-    }
-}
-
-/// What is left of a word that loses its vowel before the next one.
-fn elided<'a>(word: &'a str, next: &str) -> Option<&'a str> {
-    match word {
-        "je" | "me" | "le" | "la" | "ne" | "de" | "que" if vowel_sound(next) => Some(&word[..word.len() - 1]),
-        "si" if next == "il" || next == "ils" => Some("s"),
-        _ => None,
+        text.trim_end().to_owned()
     }
 }
 
 /// Whether a word begins with a vowel or a mute h.
 fn vowel_sound(word: &str) -> bool {
-    let first = word.split([' ', '-']).next().unwrap_or(word);
-    let vowel = word == "y" || word.chars().next().is_some_and(|c| "aàâeéèêiîoôœuh".contains(c));
+    let first = word.split('-').next().unwrap_or(word);
+    let vowel = word == "y" || word.starts_with(|c| "aàâeéèêiîoôœuh".contains(c));
     vowel && !ASPIRATED.contains(&first)
 }
 
@@ -388,37 +264,11 @@ fn agreed(adjective: &Adjective, agreement: Agreement) -> &'static str {
     adjective.fr[form_index(agreement)]
 }
 
-fn direct_clitic(person: Person) -> &'static str {
-    match person {
-        Person::I => "me",
-        Person::You => "vous",
-        Person::He => "le",
-        Person::She => "la",
-        Person::We => "nous",
-        Person::They => "les",
-    }
-}
-
-fn indirect_clitic(person: Person) -> &'static str {
-    match person {
-        Person::He | Person::She => "lui",
-        Person::They => "leur",
-        other => direct_clitic(other),
-    }
-}
-
-/// `feminine` is false before a vowel, where mon, son serve for both genders.
-fn possessive(person: Person, plural: bool, feminine: bool) -> &'static str {
-    let [masculine_form, feminine_form, plural_form] = match person {
-        Person::I => ["mon", "ma", "mes"],
-        Person::You => ["votre", "votre", "vos"],
-        Person::He | Person::She => ["son", "sa", "ses"],
-        Person::We => ["notre", "notre", "nos"],
-        Person::They => ["leur", "leur", "leurs"],
-    };
-    match (plural, feminine) {
-        (true, _) => plural_form,
-        (false, true) => feminine_form,
-        (false, false) => masculine_form,
-    }
-}
+const POSSESSIVES: [[&str; 3]; 6] = [
+    ["mon", "ma", "mes"],
+    ["votre", "votre", "vos"],
+    ["son", "sa", "ses"],
+    ["son", "sa", "ses"],
+    ["notre", "notre", "nos"],
+    ["leur", "leur", "leurs"],
+];

@@ -1,212 +1,87 @@
 //! Draws sentences. The weights here set how hard the corpus is to learn.
 
-use super::lexicon::{ADJECTIVES, Adjective, EURO, Kind, NOUNS, Noun, Preposition};
-use super::numbers::{Clock, Date, MINUTES, MONTHS, WEEKDAYS};
+use super::lexicon::{ADJECTIVES, Gloss, Kind, NOUNS, Noun, find_noun};
+use super::numbers::weekday;
 use super::phrases::{Det, KNOWN};
 use super::rng::Rng;
 use super::syntax::{
-    Adverb, Clause, Conjunction, Degree, Determiner, Modal, NounPhrase, Object, Person, Polarity, Predicate,
-    Question, Sentence, Subject, Tense, Time, motion,
+    AND, AS, BECAUSE, BUT, Clause, Determiner, IF, LESS, MORE, NEVER, NO_LONGER, NOT, NounPhrase, Object,
+    POSITIVE, Person, Predicate, Sentence, Subject, Tense, WHEN,
 };
-use super::verbs::{COST, Frame, VERBS, Verb};
+use super::verbs::{Frame, VERBS, Verb, find_verb};
 
-#[derive(Clone, Copy)]
-enum Form {
-    Transitive,
-    Intransitive,
-    Motion,
-    Giving,
-    Speaking,
-    PronounObject,
-    Modal,
-    Be,
-    Compare,
-    Located,
-    Exists,
-    Age,
-    Price,
-    YesNo,
-    Where,
-    What,
-    HowMany,
-    Who,
-    HowOld,
-    SubjectRelative,
-    ObjectRelative,
-    Joined,
-    Clock,
-    Today,
-}
+/// A form of sentence.
+type Form = fn(&mut Rng) -> Sentence;
 
-/// How often each form of sentence is drawn.
+/// How often each form is drawn.
 const FORMS: [(usize, Form); 24] = [
-    (20, Form::Transitive),
-    (9, Form::Intransitive),
-    (6, Form::Motion),
-    (6, Form::Giving),
-    (2, Form::Speaking),
-    (5, Form::PronounObject),
-    (6, Form::Modal),
-    (8, Form::Be),
-    (5, Form::Compare),
-    (4, Form::Located),
-    (5, Form::Exists),
-    (2, Form::Age),
-    (2, Form::Price),
-    (6, Form::YesNo),
-    (4, Form::Where),
-    (2, Form::What),
-    (2, Form::HowMany),
-    (2, Form::Who),
-    (1, Form::HowOld),
-    (4, Form::SubjectRelative),
-    (4, Form::ObjectRelative),
-    (7, Form::Joined),
-    (1, Form::Clock),
-    (2, Form::Today),
+    (20, |rng| rng.dressed(Rng::clause_with_object, 12)),
+    (9, |rng| rng.dressed(|rng| rng.clause_with_place(60), 40)),
+    (6, |rng| rng.dressed(Rng::motion_clause, 45)),
+    (6, Rng::giving),
+    (2, Rng::speaking),
+    (5, Rng::pronoun_object),
+    (6, Rng::modal),
+    (8, |rng| rng.dressed(Rng::be_clause, 0)),
+    (5, Rng::comparison),
+    (4, Rng::located),
+    (5, Rng::exists),
+    (2, Rng::age),
+    (2, Rng::price),
+    (6, |rng| Sentence::Question(("", "est-ce que"), rng.question_clause())),
+    (4, Rng::adverbial_question),
+    (2, Rng::what),
+    (2, Rng::how_many),
+    (2, |rng| Sentence::Question(("who", "qui"), Clause { subject: Subject::who(), ..rng.simple_clause() })),
+    (1, |rng| Sentence::HowOld(rng.plain_phrase(HUMANS))),
+    (4, Rng::subject_relative),
+    (4, Rng::object_relative),
+    (7, Rng::joined),
+    (1, |rng| {
+        let (en, fr) = rng.clock();
+        Sentence::Fixed((format!("it is {en}"), format!("il est {fr}")))
+    }),
+    (2, |rng| {
+        let ((en, fr), (date, jour)) = (weekday(rng.below(7)), rng.date());
+        let french = format!("aujourd'hui, nous sommes le {fr} {jour}");
+        Sentence::Fixed((format!("today is {en}, {date}"), french))
+    }),
 ];
 
 const TENSES: [(usize, Tense); 4] =
     [(40, Tense::Present), (30, Tense::Past), (20, Tense::Future), (10, Tense::Progressive)];
 pub(super) const HUMANS: &[Kind] = &[Kind::Person, Kind::Kin];
 
-/// One sentence.
-pub(super) fn sentence(rng: &mut Rng) -> Sentence {
-    let form = rng.weighted(&FORMS);
-    Draw(rng).sentence(form)
-}
-
-/// The grammar's rules, with the source of its choices.
-pub(super) struct Draw<'a>(pub(super) &'a mut Rng);
-
-impl Draw<'_> {
-    fn sentence(&mut self, form: Form) -> Sentence {
-        match form {
-            Form::Transitive => {
-                let verb = self.verb(Frame::Transitive);
-                let mut clause = self.clause(verb);
-                clause = clause.with_object(Object::Phrase(self.object(verb)));
-                Sentence::Statement(self.dressed(clause, 12))
-            }
-            Form::Intransitive => {
-                let verb = self.verb(Frame::Intransitive);
-                let mut clause = self.clause(verb);
-                if self.0.percent(60) {
-                    clause.place = self.spot(verb);
-                }
-                Sentence::Statement(self.dressed(clause, 40))
-            }
-            Form::Motion => {
-                let clause = self.motion_clause();
-                Sentence::Statement(self.dressed(clause, 45))
-            }
-            Form::Giving => {
-                let verb = self.verb(Frame::Ditransitive);
-                let clause = self.clause(verb);
-                let gift = self.object(verb);
-                let recipient = self.recipient(&clause.subject);
-                let clause = clause.with_object(Object::Phrase(gift)).with_recipient(recipient);
-                Sentence::Statement(self.dressed(clause, 0))
-            }
-            Form::Speaking => {
-                let verb = self.verb(Frame::ToSomebody);
-                let clause = self.clause(verb);
-                let recipient = self.recipient(&clause.subject);
-                let clause = clause.with_recipient(recipient);
-                Sentence::Statement(self.dressed(clause, 20))
-            }
-            Form::PronounObject => {
-                let verb =
-                    self.one(VERBS, |v| v.frame == Frame::Transitive && v.objects.contains(&Kind::Person));
-                let clause = self.clause(verb);
-                let somebody = self.somebody_else(&clause.subject);
-                let clause = clause.with_object(Object::Pronoun(somebody));
-                Sentence::Statement(self.dressed(clause, 15))
-            }
-            Form::Modal => Sentence::Statement(self.modal_clause()),
-            Form::Be => {
-                let clause = self.be_clause();
-                Sentence::Statement(self.dressed(clause, 0))
-            }
-            Form::Compare => Sentence::Statement(self.compare_clause()),
-            Form::Located => {
-                let noun = self.located();
-                let tense = self.0.weighted(&TENSES);
-                let subject = Subject::Phrase(self.phrase(noun, KNOWN));
-                let mut clause = Clause::new(subject, tense, Predicate::Located);
-                clause.place = Some(self.spot_for(matches!(noun.kind, Kind::Thing | Kind::Food)));
-                clause.polarity = self.polarity(tense);
-                Sentence::Statement(clause)
-            }
-            Form::Exists => self.exists(),
-            Form::Age => {
-                let subject = if self.0.percent(40) {
-                    Subject::Pronoun(self.0.pick(&Person::ALL))
-                } else {
-                    Subject::Phrase(self.plain_phrase(HUMANS))
-                };
-                let years = self.number();
-                let tense = self.0.weighted(&[(70, Tense::Present), (15, Tense::Past), (15, Tense::Future)]);
-                Sentence::Statement(Clause::new(subject, tense, Predicate::Age(years)))
-            }
-            Form::Price => {
-                let goods = self.one(NOUNS, |n| matches!(n.kind, Kind::Thing | Kind::Food));
-                let goods = self.phrase(goods, &[(60, Det::The), (25, Det::This), (15, Det::Possessive)]);
-                let tense = self.0.weighted(&[(75, Tense::Present), (25, Tense::Future)]);
-                let price = NounPhrase::new(Determiner::Count(self.number()), &EURO, true);
-                Sentence::Statement(
-                    Clause::act(Subject::Phrase(goods), tense, &COST).with_object(Object::Phrase(price)),
-                )
-            }
-            Form::YesNo => Sentence::Question(Question::YesNo, self.question_clause()),
-            Form::Where => self.adverbial_question(),
-            Form::What => {
-                let verb = self.one(VERBS, |v| {
-                    v.frame == Frame::Transitive
-                        && v.objects
-                            .iter()
-                            .any(|k| !matches!(k, Kind::Person | Kind::Kin | Kind::Animal | Kind::Place))
-                });
-                let clause = self.clause(verb).with_object(Object::Gap(None));
-                Sentence::Question(Question::What, clause)
-            }
-            Form::HowMany => {
-                // There is no number of what is drunk.
-                let verb = self.one(VERBS, |v| v.frame == Frame::Transitive && v.objects != [Kind::Drink]);
-                let noun = self.one(NOUNS, |n| verb.takes(n) && n.kind != Kind::Kin && !n.is_mass());
-                let gap = NounPhrase::new(Determiner::Indefinite, noun, true).agreement();
-                let clause = self.clause(verb).with_object(Object::Gap(Some(gap)));
-                Sentence::Question(Question::HowMany(noun), clause)
-            }
-            Form::Who => {
-                let mut clause = self.simple_clause();
-                clause.subject = Subject::who();
-                Sentence::Question(Question::Who, clause)
-            }
-            Form::HowOld => Sentence::HowOld(self.plain_phrase(HUMANS)),
-            Form::SubjectRelative => self.subject_relative(),
-            Form::ObjectRelative => self.object_relative(),
-            Form::Joined => self.joined(),
-            Form::Clock => Sentence::Clock(self.clock()),
-            Form::Today => Sentence::Today(self.0.below(WEEKDAYS.len()), self.date()),
-        }
+/// The rules of the grammar, drawn by chance.
+impl Rng {
+    pub(super) fn sentence(&mut self) -> Sentence {
+        let form = self.weighted(&FORMS);
+        form(self)
     }
 
     pub(super) fn one<T>(&mut self, list: &'static [T], fits: impl Fn(&T) -> bool) -> &'static T {
         let fitting: Vec<&'static T> = list.iter().filter(|item| fits(item)).collect();
-        self.0.pick(&fitting)
+        self.pick(&fitting)
     }
 
     fn verb(&mut self, frame: Frame) -> &'static Verb {
-        self.one(VERBS, |v| v.frame == frame)
+        self.one(&VERBS, |v| v.frame == frame)
+    }
+
+    fn transitive(&mut self, fits: impl Fn(&Verb) -> bool) -> &'static Verb {
+        self.one(&VERBS, |v| v.frame == Frame::Transitive && fits(v))
+    }
+
+    pub(super) fn pronoun(&mut self) -> Person {
+        self.pick(&Person::ALL)
     }
 
     /// A subject that can do it.
     fn subject(&mut self, verb: &Verb) -> Subject {
         let kinds: &[Kind] =
             if verb.animals { &[Kind::Person, Kind::Kin, Kind::Animal, Kind::Animal] } else { HUMANS };
-        match self.0.below(100) {
-            0..38 => Subject::Pronoun(self.0.pick(&Person::ALL)),
+        match self.below(100) {
+            0..38 => Subject::Pronoun(self.pronoun()),
             38..95 => Subject::Phrase(self.subject_phrase(kinds)),
             _ => Subject::Pair(self.plain_phrase(kinds), self.plain_phrase(kinds)),
         }
@@ -224,111 +99,110 @@ impl Draw<'_> {
     }
 
     fn tense(&mut self, verb: &Verb) -> Tense {
-        match self.0.weighted(&TENSES) {
+        match self.weighted(&TENSES) {
             Tense::Progressive if !verb.has_progressive() => Tense::Past,
             tense => tense,
         }
     }
 
+    fn clause_with_object(&mut self) -> Clause {
+        let verb = self.verb(Frame::Transitive);
+        let clause = self.clause(verb);
+        clause.with_object(Object::Phrase(self.object(verb)))
+    }
+
+    /// With this chance it says where.
+    fn clause_with_place(&mut self, chance: usize) -> Clause {
+        let verb = self.verb(Frame::Intransitive);
+        let mut clause = self.clause(verb);
+        if self.percent(chance) {
+            clause.place = self.spot(verb);
+        }
+        clause
+    }
+
     /// Somebody whose pronoun is not reflexive with the subject.
-    fn somebody_else(&mut self, subject: &Subject) -> Person {
-        let person = self.0.pick(&Person::ALL);
+    fn somebody_else(&mut self, subject: &Subject) -> Object {
+        let person = self.pronoun();
         let clash = match subject {
             Subject::Pronoun(Person::I | Person::We) => matches!(person, Person::I | Person::We),
             Subject::Pronoun(Person::You) => person == Person::You,
             _ => false,
         };
-        if clash { Person::They } else { person }
+        Object::Pronoun(if clash { Person::They } else { person })
     }
 
     fn recipient(&mut self, subject: &Subject) -> Object {
-        if self.0.percent(40) {
-            Object::Pronoun(self.somebody_else(subject))
-        } else {
-            Object::Phrase(self.plain_phrase(HUMANS))
-        }
+        if self.percent(40) { self.somebody_else(subject) } else { Object::Phrase(self.plain_phrase(HUMANS)) }
     }
 
-    /// Negation, or an adverb, or a time that the tense allows, the latter with this chance.
-    fn dressed(&mut self, mut clause: Clause, time: usize) -> Clause {
+    /// A statement with negation, or an adverb, or a time that the tense allows, the latter with this chance.
+    fn dressed(&mut self, draw: impl FnOnce(&mut Self) -> Clause, time: usize) -> Sentence {
+        let mut clause = draw(self);
         clause.polarity = self.polarity(clause.tense);
         let state = matches!(clause.predicate, Predicate::Act { verb, .. } if verb.state);
-        match clause.polarity {
-            Polarity::Positive => {
-                if clause.tense == Tense::Present && self.0.percent(10) {
-                    clause.adverb = Some(self.0.pick(&[Adverb::Often, Adverb::Always]));
-                } else if !state && self.0.percent(time) {
-                    clause.time = Some(self.time(clause.tense));
-                }
-            }
-            Polarity::Not if !state && self.0.percent(time / 2) => {
-                clause.time = Some(self.time(clause.tense))
-            }
-            _ => {}
+        let positive = clause.polarity == POSITIVE;
+        let time = if positive { time } else { time / 2 };
+        if positive && clause.tense == Tense::Present && self.percent(10) {
+            clause.adverb = Some(self.pick(&[("often", "souvent"), ("always", "toujours")]));
+        } else if (positive || clause.polarity == NOT) && !state && self.percent(time) {
+            clause.time = Some(self.time(clause.tense));
         }
-        clause
+        Sentence::Statement(clause)
     }
 
-    fn polarity(&mut self, tense: Tense) -> Polarity {
-        match self.0.below(100) {
-            0..76 => Polarity::Positive,
-            76..90 => Polarity::Not,
-            90..96 => Polarity::Never,
-            _ if tense == Tense::Past => Polarity::Not,
-            _ => Polarity::NoLonger,
+    fn polarity(&mut self, tense: Tense) -> Gloss {
+        match self.below(100) {
+            0..76 => POSITIVE,
+            76..90 => NOT,
+            90..96 => NEVER,
+            _ if tense == Tense::Past => NOT,
+            _ => NO_LONGER,
         }
     }
 
-    fn time(&mut self, tense: Tense) -> Time {
-        let choice = self.0.below(100);
-        match (tense, choice) {
-            (_, 0..25) => Time::At(self.clock()),
-            (Tense::Present, 25..60) => Time::Today,
-            (Tense::Present, _) => Time::EveryDay,
-            (_, 25..50) => Time::On(self.date()),
-            (_, 50..68) => Time::Weekday(self.0.below(WEEKDAYS.len())),
-            (_, 68..84) => Time::Month(self.0.below(MONTHS.len())),
-            (Tense::Future, _) => Time::Tomorrow,
-            _ => Time::Yesterday,
-        }
+    fn giving(&mut self) -> Sentence {
+        let verb = self.verb(Frame::Ditransitive);
+        let clause = self.clause(verb);
+        let gift = Object::Phrase(self.object(verb));
+        let recipient = self.recipient(&clause.subject);
+        self.dressed(|_| clause.with_object(gift).with_recipient(recipient), 0)
     }
 
-    fn clock(&mut self) -> Clock {
-        match self.0.below(16) {
-            0 => Clock::Noon,
-            1 => Clock::Midnight,
-            _ => Clock::Hour(1 + self.0.below(11) as u8, self.0.below(MINUTES.len())),
-        }
+    fn speaking(&mut self) -> Sentence {
+        let verb = self.verb(Frame::ToSomebody);
+        let clause = self.clause(verb);
+        let recipient = self.recipient(&clause.subject);
+        self.dressed(|_| clause.with_recipient(recipient), 20)
     }
 
-    fn date(&mut self) -> Date {
-        let month = self.0.below(MONTHS.len());
-        Date { day: 1 + self.0.below(usize::from(MONTHS[month].1)) as u8, month }
-    }
-
-    /// Half of the numbers are small, as in real text; the rest go to 100.
-    pub(super) fn number(&mut self) -> u8 {
-        if self.0.percent(50) { 2 + self.0.below(19) as u8 } else { 21 + self.0.below(80) as u8 }
+    fn pronoun_object(&mut self) -> Sentence {
+        let verb = self.transitive(|v| v.objects.contains(&Kind::Person));
+        let clause = self.clause(verb);
+        let somebody = self.somebody_else(&clause.subject);
+        self.dressed(|_| clause.with_object(somebody), 15)
     }
 
     fn motion_clause(&mut self) -> Clause {
-        let verb = self.one(VERBS, |v| matches!(v.frame, Frame::Motion(_)));
+        let verb = self.one(&VERBS, |v| matches!(v.frame, Frame::Motion(_)));
         let mut clause = self.clause(verb);
         // "À la maison" would be "home".
-        let place = self.one(NOUNS, |n| n.kind == Kind::Place && n.en != "house");
+        let place = self.one(&NOUNS, |n| n.kind == Kind::Place && n.en != "house");
         let place = self.singular(place, &[(80, Det::The), (20, Det::Possessive)]);
-        clause.place = motion(verb).map(|preposition| (preposition, place));
+        if let Frame::Motion(preposition) = verb.frame {
+            clause.place = Some((preposition, place));
+        }
         clause
     }
 
-    fn modal_clause(&mut self) -> Clause {
-        let modal = self.0.pick(&[Modal::Can, Modal::Must, Modal::Want]);
-        let mut clause = match self.0.below(10) {
+    fn modal(&mut self) -> Sentence {
+        let modal = find_verb(self.pick(&["can", "must", "want"]));
+        let mut clause = match self.below(10) {
             0..6 => {
-                let verb = self.one(VERBS, |v| v.frame == Frame::Transitive && !v.state);
+                let verb = self.transitive(|v| !v.state);
                 let subject = self.subject(verb);
-                let object = if verb.objects.contains(&Kind::Person) && self.0.percent(40) {
-                    Object::Pronoun(self.somebody_else(&subject))
+                let object = if verb.objects.contains(&Kind::Person) && self.percent(40) {
+                    self.somebody_else(&subject)
                 } else {
                     Object::Phrase(self.object(verb))
                 };
@@ -336,174 +210,179 @@ impl Draw<'_> {
             }
             6..8 => {
                 let verb = self.verb(Frame::Intransitive);
-                let mut clause = Clause::act(self.subject(verb), Tense::Present, verb);
-                clause.place = self.spot(verb);
-                clause
+                let clause = Clause::act(self.subject(verb), Tense::Present, verb);
+                Clause { place: self.spot(verb), ..clause }
             }
             _ => Clause { tense: Tense::Present, ..self.motion_clause() },
         };
-        if let Predicate::Act { modal: slot, .. } = &mut clause.predicate {
-            *slot = Some(modal);
-        }
-        clause.polarity =
-            self.0.weighted(&[(75, Polarity::Positive), (20, Polarity::Not), (5, Polarity::Never)]);
-        clause
+        clause.polarity = self.weighted(&[(75, POSITIVE), (20, NOT), (5, NEVER)]);
+        Sentence::Statement(clause.with_modal(modal))
     }
 
     fn be_clause(&mut self) -> Clause {
-        let tense = self.0.weighted(&TENSES);
-        if self.0.percent(25) {
-            let subject = Subject::Pronoun(self.0.pick(&Person::ALL));
-            let adjective = self.one(ADJECTIVES, |a| a.kinds.contains(&Kind::Kin));
-            return Clause::new(subject, tense, Predicate::Be(adjective));
+        let tense = self.weighted(&TENSES);
+        if self.percent(25) {
+            let subject = Subject::Pronoun(self.pronoun());
+            return Clause::new(subject, tense, Predicate::Be(self.adjective(Kind::Kin)));
         }
-        let noun = self.one(NOUNS, |_| true);
+        let noun = self.one(&NOUNS, |n| n.kind != Kind::Money);
         let adjective = self.adjective(noun.kind);
-        let subject = Subject::Phrase(self.phrase(noun, KNOWN));
-        Clause::new(subject, tense, Predicate::Be(adjective))
+        Clause::new(Subject::Phrase(self.phrase(noun, KNOWN)), tense, Predicate::Be(adjective))
     }
 
-    fn compare_clause(&mut self) -> Clause {
-        let compared = |a: &Adjective, kind| a.kinds.contains(&kind) && a.en_comparative.is_some();
-        let noun = self.one(NOUNS, |n| !n.is_mass());
-        let adjective = self.one(ADJECTIVES, |a| compared(a, noun.kind));
-        let standard = if noun.is_human() && self.0.percent(40) {
-            Subject::Pronoun(self.0.pick(&Person::ALL))
+    fn comparison(&mut self) -> Sentence {
+        let noun = self.one(&NOUNS, |n| !n.is_mass() && n.kind != Kind::Money);
+        let adjective =
+            self.one(&ADJECTIVES, |a| a.kinds.contains(&noun.kind) && !a.en_comparative.is_empty());
+        let standard = if noun.is_human() && self.percent(40) {
+            Subject::Pronoun(self.pronoun())
         } else {
-            let other = self.one(NOUNS, |n| n.kind == noun.kind);
+            let other = self.one(&NOUNS, |n| n.kind == noun.kind);
             Subject::Phrase(self.phrase(other, KNOWN))
         };
         let subject = Subject::Phrase(self.phrase(noun, KNOWN));
-        let degree = self.0.weighted(&[(60, Degree::More), (20, Degree::Less), (20, Degree::As)]);
-        let tense = self.0.weighted(&[(75, Tense::Present), (25, Tense::Past)]);
-        Clause::new(subject, tense, Predicate::Compare(adjective, degree, standard))
+        let degree = self.weighted(&[(60, MORE), (20, LESS), (20, AS)]);
+        let tense = self.weighted(&[(75, Tense::Present), (25, Tense::Past)]);
+        Sentence::Statement(Clause::new(subject, tense, Predicate::Compare(adjective, degree, standard)))
+    }
+
+    /// Something that can be somewhere, and is not itself where things are.
+    fn located_noun(&mut self) -> &'static Noun {
+        let kind = self.pick(&[Kind::Person, Kind::Animal, Kind::Food, Kind::Thing, Kind::Thing]);
+        self.one(&NOUNS, |n| n.kind == kind && n.spots.is_empty() && n.en != "story")
+    }
+
+    fn located(&mut self) -> Sentence {
+        let noun = self.located_noun();
+        let tense = self.weighted(&TENSES);
+        let mut clause = Clause::new(Subject::Phrase(self.phrase(noun, KNOWN)), tense, Predicate::Located);
+        clause.place = Some(self.spot_for(noun.kind));
+        clause.polarity = self.polarity(tense);
+        Sentence::Statement(clause)
     }
 
     fn exists(&mut self) -> Sentence {
-        let noun = self.located();
-        let negated = self.0.percent(20);
+        let noun = self.located_noun();
+        let negated = self.percent(20);
         let determiners: &[(usize, Det)] =
             if negated { &[(1, Det::Indefinite)] } else { &[(50, Det::Indefinite), (50, Det::Count)] };
         let mut phrase = self.phrase(noun, determiners);
         self.maybe_adjective(&mut phrase, 20);
-        Sentence::Exists {
-            phrase,
-            negated,
-            place: self.spot_for(matches!(noun.kind, Kind::Thing | Kind::Food)),
-        }
+        Sentence::Exists { phrase, negated, place: self.spot_for(noun.kind) }
     }
 
-    /// Something that can be somewhere, and is not itself where things are.
-    fn located(&mut self) -> &'static Noun {
-        let kind = self.0.pick(&[Kind::Person, Kind::Animal, Kind::Food, Kind::Thing, Kind::Thing]);
-        self.one(NOUNS, |n| n.kind == kind && n.spots.is_empty() && n.en != "story")
+    fn age(&mut self) -> Sentence {
+        let subject = if self.percent(40) {
+            Subject::Pronoun(self.pronoun())
+        } else {
+            Subject::Phrase(self.plain_phrase(HUMANS))
+        };
+        let years = self.number();
+        let tense = self.weighted(&[(70, Tense::Present), (15, Tense::Past), (15, Tense::Future)]);
+        Sentence::Statement(Clause::new(subject, tense, Predicate::Age(years)))
+    }
+
+    /// In the present and the future only: the English past "cost" is also the plural present.
+    fn price(&mut self) -> Sentence {
+        let goods = self.one(&NOUNS, |n| matches!(n.kind, Kind::Thing | Kind::Food));
+        let goods = self.phrase(goods, &[(60, Det::The), (25, Det::This), (15, Det::Possessive)]);
+        let tense = self.weighted(&[(75, Tense::Present), (25, Tense::Future)]);
+        let price = NounPhrase::new(Determiner::Count(self.number()), find_noun("euro"), true);
+        let clause = Clause::act(Subject::Phrase(goods), tense, find_verb("cost"));
+        Sentence::Statement(clause.with_object(Object::Phrase(price)))
     }
 
     fn question_clause(&mut self) -> Clause {
-        match self.0.below(10) {
-            0..5 => {
-                let verb = self.verb(Frame::Transitive);
-                let clause = self.clause(verb);
-                let object = self.object(verb);
-                clause.with_object(Object::Phrase(object))
-            }
-            5..7 => {
-                let verb = self.verb(Frame::Intransitive);
-                let mut clause = self.clause(verb);
-                if self.0.percent(50) {
-                    clause.place = self.spot(verb);
-                }
-                clause
-            }
-            7..8 => self.motion_clause(),
+        match self.below(10) {
+            0..5 => self.clause_with_object(),
+            5..7 => self.clause_with_place(50),
+            7 => self.motion_clause(),
             _ => self.be_clause(),
         }
     }
 
     fn adverbial_question(&mut self) -> Sentence {
         let verb =
-            self.one(VERBS, |v| matches!(v.frame, Frame::Intransitive | Frame::Transitive) && !v.state);
+            self.one(&VERBS, |v| matches!(v.frame, Frame::Intransitive | Frame::Transitive) && !v.state);
         let mut clause = self.clause(verb);
         if verb.frame == Frame::Transitive {
-            let object = self.object(verb);
-            clause = clause.with_object(Object::Phrase(object));
+            clause = clause.with_object(Object::Phrase(self.object(verb)));
         }
-        let question = match self.0.below(3) {
-            0 if verb.en[0] != "leave" => Question::Where,
-            1 => Question::Why,
-            _ => Question::When,
+        let question = match self.below(3) {
+            0 if verb.en[0] != "leave" => ("where", "où est-ce que"),
+            1 => ("why", "pourquoi est-ce que"),
+            _ => ("when", "quand est-ce que"),
         };
         Sentence::Question(question, clause)
     }
 
+    fn what(&mut self) -> Sentence {
+        let things = [Kind::Food, Kind::Meal, Kind::Drink, Kind::Thing];
+        let verb = self.transitive(|v| v.objects.iter().any(|kind| things.contains(kind)));
+        let clause = self.clause(verb).with_object(Object::Gap(None));
+        Sentence::Question(("what", "qu'est-ce que"), clause)
+    }
+
+    fn how_many(&mut self) -> Sentence {
+        // There is no number of what is drunk.
+        let verb = self.transitive(|v| v.objects != [Kind::Drink]);
+        let noun = self.one(&NOUNS, |n| verb.takes(n) && n.kind != Kind::Kin && !n.is_mass());
+        let gap = NounPhrase::new(Determiner::Indefinite, noun, true).agreement();
+        Sentence::HowMany(noun, self.clause(verb).with_object(Object::Gap(Some(gap))))
+    }
+
     /// A short clause for joining.
     fn simple_clause(&mut self) -> Clause {
-        match self.0.below(10) {
-            0..5 => {
-                let verb = self.verb(Frame::Intransitive);
-                self.clause(verb)
-            }
-            _ => {
-                let verb = self.one(VERBS, |v| v.frame == Frame::Transitive && v.has_progressive());
-                let noun = self.one(NOUNS, |n| verb.takes(n));
-                let clause = self.clause(verb);
-                clause.with_object(Object::Phrase(self.phrase(noun, KNOWN)))
-            }
+        if self.percent(50) {
+            let verb = self.verb(Frame::Intransitive);
+            return self.clause(verb);
         }
+        let verb = self.transitive(Verb::has_progressive);
+        let noun = self.one(&NOUNS, |n| verb.takes(n));
+        let clause = self.clause(verb);
+        clause.with_object(Object::Phrase(self.phrase(noun, KNOWN)))
     }
 
     fn joined(&mut self) -> Sentence {
-        let conjunction = self.0.weighted(&[
-            (25, Conjunction::And),
-            (15, Conjunction::But),
-            (25, Conjunction::Because),
-            (20, Conjunction::When),
-            (15, Conjunction::If),
-        ]);
+        let conjunction = self.weighted(&[(25, AND), (15, BUT), (25, BECAUSE), (20, WHEN), (15, IF)]);
         let mut first = self.simple_clause();
-        let second = match conjunction {
-            Conjunction::And | Conjunction::But => {
-                let mut second = self.simple_clause();
-                if let (Tense::Progressive, Subject::Pronoun(person)) = (first.tense, &mut second.subject) {
-                    *person = self.0.pick(&[Person::He, Person::She, Person::They]);
-                }
-                second.tense = first.tense;
-                if conjunction == Conjunction::But {
-                    second.polarity = Polarity::Not;
-                }
-                second
+        let second = if conjunction == BECAUSE {
+            let subject = Subject::Pronoun(self.pronoun());
+            let adjective = self.adjective(Kind::Kin);
+            let before = matches!(first.tense, Tense::Past | Tense::Progressive);
+            let tense = if before { Tense::Past } else { Tense::Present };
+            Clause::new(subject, tense, Predicate::Be(adjective))
+        } else if conjunction == WHEN {
+            first.tense = Tense::Progressive;
+            self.make_third_person(&mut first.subject);
+            let verb = self.one(&VERBS, |v| v.with_etre && !matches!(v.en[0], "go" | "stay"));
+            Clause::act(self.subject(verb), Tense::Past, verb)
+        } else if conjunction == IF {
+            first.tense = Tense::Future;
+            let verb = self.one(&VERBS, |v| v.frame == Frame::Intransitive || v.en[0] == "come back");
+            Clause::act(self.subject(verb), Tense::Present, verb)
+        } else {
+            let mut second = self.simple_clause();
+            if first.tense == Tense::Progressive {
+                self.make_third_person(&mut second.subject);
             }
-            Conjunction::Because => {
-                let subject = Subject::Pronoun(self.0.pick(&Person::ALL));
-                let adjective = self.one(ADJECTIVES, |a| a.kinds.contains(&Kind::Kin));
-                let before = matches!(first.tense, Tense::Past | Tense::Progressive);
-                let tense = if before { Tense::Past } else { Tense::Present };
-                Clause::new(subject, tense, Predicate::Be(adjective))
-            }
-            Conjunction::When => {
-                first.tense = Tense::Progressive;
-                if let Subject::Pronoun(person) = &mut first.subject {
-                    *person = self.0.pick(&[Person::He, Person::She, Person::They]);
-                }
-                let verb = self.one(VERBS, |v| v.with_etre && !matches!(v.en[0], "go" | "stay"));
-                Clause::act(self.subject(verb), Tense::Past, verb)
-            }
-            Conjunction::If => {
-                first.tense = Tense::Future;
-                let verb = self.one(VERBS, |v| {
-                    v.frame == Frame::Intransitive || v.frame == Frame::Motion(Preposition::From)
-                });
-                Clause::act(self.subject(verb), Tense::Present, verb)
-            }
+            let polarity = if conjunction == BUT { NOT } else { POSITIVE };
+            Clause { tense: first.tense, polarity, ..second }
         };
         Sentence::Joined(Box::new((first, second)), conjunction)
     }
 
+    fn make_third_person(&mut self, subject: &mut Subject) {
+        if let Subject::Pronoun(person) = subject {
+            *person = self.pick(&[Person::He, Person::She, Person::They]);
+        }
+    }
+
     /// "The girl who sings is happy", "I see the girl who sings".
     fn subject_relative(&mut self) -> Sentence {
-        let head = self.one(NOUNS, |n| matches!(n.kind, Kind::Person | Kind::Animal));
-        let mut phrase = NounPhrase::new(Determiner::The, head, self.0.percent(30));
-        let verb = self.one(VERBS, |v| {
+        let head = self.one(&NOUNS, |n| matches!(n.kind, Kind::Person | Kind::Animal));
+        let mut phrase = NounPhrase::new(Determiner::The, head, self.percent(30));
+        let verb = self.one(&VERBS, |v| {
             !v.state
                 && matches!(v.frame, Frame::Transitive | Frame::Intransitive)
                 && (v.animals || head.kind == Kind::Person)
@@ -511,7 +390,7 @@ impl Draw<'_> {
         let tense = self.tense(verb);
         let mut relative = Clause::act(Subject::Gap(phrase.agreement()), tense, verb);
         if verb.frame == Frame::Transitive {
-            let noun = self.one(NOUNS, |n| verb.takes(n));
+            let noun = self.one(&NOUNS, |n| verb.takes(n));
             relative = relative.with_object(Object::Phrase(self.phrase(noun, KNOWN)));
         }
         phrase.relative = Some(Box::new(relative));
@@ -520,29 +399,24 @@ impl Draw<'_> {
 
     /// "The book that my mother bought is red", "I have the book that my mother bought".
     fn object_relative(&mut self) -> Sentence {
-        let verb = self.one(VERBS, |v| v.frame == Frame::Transitive && !v.objects.contains(&Kind::Kin));
-        let head = self.one(NOUNS, |n| verb.takes(n) && !n.is_human());
-        let mut phrase = NounPhrase::new(Determiner::The, head, !head.is_mass() && self.0.percent(35));
-        let tense = self.0.weighted(&[(25, Tense::Present), (60, Tense::Past), (15, Tense::Future)]);
-        let relative =
-            Clause::act(self.subject(verb), tense, verb).with_object(Object::Gap(Some(phrase.agreement())));
-        phrase.relative = Some(Box::new(relative));
+        let verb = self.transitive(|v| !v.objects.contains(&Kind::Kin));
+        let head = self.one(&NOUNS, |n| verb.takes(n) && !n.is_human());
+        let mut phrase = NounPhrase::new(Determiner::The, head, !head.is_mass() && self.percent(35));
+        let tense = self.weighted(&[(25, Tense::Present), (60, Tense::Past), (15, Tense::Future)]);
+        let gap = Object::Gap(Some(phrase.agreement()));
+        phrase.relative = Some(Box::new(Clause::act(self.subject(verb), tense, verb).with_object(gap)));
         self.around(phrase)
     }
 
     /// A main clause around a phrase with a relative clause.
     fn around(&mut self, phrase: NounPhrase) -> Sentence {
-        let kind = phrase.noun.kind;
-        let seeing =
-            self.one(VERBS, |v| v.frame == Frame::Transitive && v.only.is_empty() && v.en[0] != "visit");
-        if seeing.takes(phrase.noun) && self.0.percent(50) {
-            let subject = Subject::Pronoun(self.0.pick(&Person::ALL));
-            return Sentence::Statement(
-                Clause::act(subject, Tense::Present, seeing).with_object(Object::Phrase(phrase)),
-            );
+        let seeing = self.transitive(|v| v.only.is_empty() && v.en[0] != "visit");
+        if seeing.takes(phrase.noun) && self.percent(50) {
+            let clause = Clause::act(Subject::Pronoun(self.pronoun()), Tense::Present, seeing);
+            return Sentence::Statement(clause.with_object(Object::Phrase(phrase)));
         }
-        let adjective = self.adjective(kind);
-        let tense = self.0.weighted(&[(70, Tense::Present), (30, Tense::Past)]);
+        let adjective = self.adjective(phrase.noun.kind);
+        let tense = self.weighted(&[(70, Tense::Present), (30, Tense::Past)]);
         Sentence::Statement(Clause::new(Subject::Phrase(phrase), tense, Predicate::Be(adjective)))
     }
 }

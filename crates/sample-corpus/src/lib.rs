@@ -21,7 +21,6 @@
 //! pairs of content words; no sentence with a reserved pair is ever trained on, whatever the seed, and every held-out
 //! sentence has one. Each of its words, alone, occurs in training.
 
-mod conjugation;
 mod english;
 mod french;
 mod grammar;
@@ -38,7 +37,6 @@ use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
 use rng::{Rng, mix};
-use syntax::{Sentence, content};
 
 /// Training pairs of [`default()`].
 pub const DEFAULT_PAIRS: usize = 12_000;
@@ -86,25 +84,19 @@ pub fn corpus(seed: u64, pairs: usize) -> Corpus {
     let held_out_pairs = (pairs / 24).min(MAX_HELD_OUT);
     // Twice as many as needed, because those with a word that training lacks are dropped.
     let candidates = held_out_pairs * 2;
-    let mut rng = Rng::new(seed);
+    let mut rng = Rng(seed);
     let mut seen = HashSet::new();
     let (mut train, mut held_out) = (Vec::new(), Vec::new());
     let mut attempts = pairs.saturating_mul(40);
     while attempts > 0 && (train.len() < pairs || held_out.len() < candidates) {
         attempts -= 1;
-        let sentence = grammar::sentence(&mut rng);
-        let words = content(&sentence);
-        if repeats(&words) {
-            continue;
-        }
+        let sentence = rng.sentence();
+        let (en, content) = english::write(&sentence);
         let (list, limit) =
-            if is_reserved(&words) { (&mut held_out, candidates) } else { (&mut train, pairs) };
-        if list.len() == limit {
-            continue;
-        }
-        let pair = write(&sentence);
-        if LENGTH.contains(&pair.0.split(' ').count()) && seen.insert(pair.0.clone()) {
-            list.push(pair);
+            if is_reserved(&content) { (&mut held_out, candidates) } else { (&mut train, pairs) };
+        let fits = !repeats(&content) && LENGTH.contains(&en.split(' ').count());
+        if fits && list.len() < limit && seen.insert(en.clone()) {
+            list.push((en, french::write(&sentence)));
         }
     }
     let known: HashSet<&str> = train.iter().flat_map(|(en, fr)| words(en).chain(words(fr))).collect();
@@ -113,9 +105,14 @@ pub fn corpus(seed: u64, pairs: usize) -> Corpus {
     Corpus { train, held_out }
 }
 
-/// Both sides of a sentence.
-fn write(sentence: &Sentence) -> (String, String) {
-    (english::write(sentence), french::write(sentence))
+/// The words of a sentence in the making.
+#[derive(Default)]
+struct Words(Vec<String>);
+
+impl Words {
+    fn push(&mut self, text: &str) {
+        self.0.extend(text.split_whitespace().map(str::to_owned));
+    }
 }
 
 /// A sentence that says a word twice ("the cat sees the cat") is not worth training on.

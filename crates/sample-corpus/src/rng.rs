@@ -1,13 +1,9 @@
 //! A small generator of its own, so that a seed gives the same corpus on every platform and in every version.
 
 /// SplitMix64.
-pub(super) struct Rng(u64);
+pub(super) struct Rng(pub(super) u64);
 
 impl Rng {
-    pub(super) fn new(seed: u64) -> Self {
-        Rng(seed)
-    }
-
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
@@ -31,13 +27,12 @@ impl Rng {
     /// One of a list whose weights are not all 0.
     pub(super) fn weighted<T: Copy>(&mut self, list: &[(usize, T)]) -> T {
         let mut left = self.below(list.iter().map(|(weight, _)| weight).sum());
-        for &(weight, item) in list {
-            if left < weight {
-                return item;
-            }
-            left -= weight;
-        }
-        list[list.len() - 1].1
+        let chosen = list.iter().find(|(weight, _)| {
+            let here = left < *weight;
+            left = left.wrapping_sub(*weight);
+            here
+        });
+        chosen.unwrap_or(&list[list.len() - 1]).1
     }
 }
 
@@ -48,26 +43,9 @@ pub(super) fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn is_splitmix64() {
-        // The first outputs for seed 0 of the published algorithm.
-        let mut rng = Rng::new(0);
-        assert_eq!(rng.next(), 0xe220_a839_7b1d_cdaf);
-        assert_eq!(rng.next(), 0x6e78_9e6a_a1b9_65f4);
-    }
-
-    #[test]
-    fn choices_follow_their_weights() {
-        let mut rng = Rng::new(7);
-        let mut counts = [0usize; 3];
-        for _ in 0..10_000 {
-            counts[rng.weighted(&[(1, 0), (3, 1), (0, 2)])] += 1;
-        }
-        assert_eq!(counts[2], 0);
-        assert!((2_300..2_700).contains(&counts[0]), "{counts:?}");
-    }
+#[test]
+fn is_splitmix64() {
+    // The first outputs for seed 0 of the published algorithm.
+    let mut rng = Rng(0);
+    assert_eq!([rng.next(), rng.next()], [0xe220_a839_7b1d_cdaf, 0x6e78_9e6a_a1b9_65f4]);
 }

@@ -1,8 +1,8 @@
 //! The abstract sentence from which both languages are written.
 
-use super::lexicon::{Adjective, Gender, Kind, Noun, Preposition};
-use super::numbers::{self, Clock, Date, MINUTES, MONTHS, WEEKDAYS};
-use super::verbs::{Frame, Verb};
+use super::lexicon::{Adjective, Gender, Gloss, Noun};
+use super::numbers::Text;
+use super::verbs::Verb;
 
 /// A person of the conjugation. "You" is polite and one man, "they" and "we" are masculine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub(super) enum Determiner {
     Indefinite,
     This,
     Possessive(Person),
-    Count(u8),
+    Count(usize),
     /// "the boy's …".
     Owner(Box<NounPhrase>),
 }
@@ -92,6 +92,10 @@ impl Subject {
         Subject::Gap(Agreement::of_person(Person::He))
     }
 
+    pub(super) fn is_gap(&self) -> bool {
+        matches!(self, Subject::Gap(_))
+    }
+
     pub(super) fn agreement(&self) -> Agreement {
         match self {
             Subject::Pronoun(person) => Agreement::of_person(*person),
@@ -123,80 +127,54 @@ pub(super) enum Tense {
     Progressive,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Polarity {
-    Positive,
-    Not,
-    Never,
-    NoLonger,
-}
+/// What stands with the verb to deny it.
+pub(super) const POSITIVE: Gloss = ("", "");
+pub(super) const NOT: Gloss = ("not", "pas");
+pub(super) const NEVER: Gloss = ("never", "jamais");
+pub(super) const NO_LONGER: Gloss = ("no longer", "plus");
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Modal {
-    Can,
-    Must,
-    Want,
-}
+/// How two are compared; after an adjective that has a comparative of its own, English says only "than".
+pub(super) const MORE: Gloss = ("", "plus");
+pub(super) const LESS: Gloss = ("less", "moins");
+pub(super) const AS: Gloss = ("as", "aussi");
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Degree {
-    More,
-    Less,
-    As,
-}
+pub(super) const AND: Gloss = ("and", "et");
+pub(super) const BUT: Gloss = ("but", "mais");
+pub(super) const BECAUSE: Gloss = ("because", "parce que");
+pub(super) const WHEN: Gloss = ("when", "quand");
+pub(super) const IF: Gloss = ("if", "si");
 
 #[derive(Clone, Debug)]
 pub(super) enum Predicate {
     Act {
         verb: &'static Verb,
-        /// Present tense only.
-        modal: Option<Modal>,
+        /// "can", "must" or "want"; present tense only.
+        modal: Option<&'static Verb>,
         object: Option<Object>,
         recipient: Option<Object>,
     },
     Be(&'static Adjective),
-    Compare(&'static Adjective, Degree, Subject),
+    Compare(&'static Adjective, Gloss, Subject),
     /// "is", with the clause's place.
     Located,
     /// "is … years old".
-    Age(u8),
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Adverb {
-    Often,
-    Always,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Time {
-    Yesterday,
-    Today,
-    Tomorrow,
-    EveryDay,
-    /// Index into [`WEEKDAYS`].
-    Weekday(usize),
-    On(Date),
-    /// Index into [`MONTHS`].
-    Month(usize),
-    At(Clock),
+    Age(usize),
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Clause {
     pub(super) subject: Subject,
     pub(super) tense: Tense,
-    pub(super) polarity: Polarity,
+    pub(super) polarity: Gloss,
     pub(super) predicate: Predicate,
-    pub(super) adverb: Option<Adverb>,
-    pub(super) place: Option<(Preposition, NounPhrase)>,
-    pub(super) time: Option<Time>,
+    pub(super) adverb: Option<Gloss>,
+    pub(super) place: Option<(Gloss, NounPhrase)>,
+    pub(super) time: Option<Text>,
 }
 
 impl Clause {
     pub(super) fn new(subject: Subject, tense: Tense, predicate: Predicate) -> Self {
-        let polarity = Polarity::Positive;
-        Clause { subject, tense, polarity, predicate, adverb: None, place: None, time: None }
+        Clause { subject, tense, polarity: POSITIVE, predicate, adverb: None, place: None, time: None }
     }
 
     /// A clause with a verb and nothing else.
@@ -219,164 +197,36 @@ impl Clause {
         }
         self
     }
-}
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Conjunction {
-    And,
-    But,
-    Because,
-    When,
-    If,
-}
-
-#[derive(Clone, Debug)]
-pub(super) enum Question {
-    YesNo,
-    Where,
-    When,
-    Why,
-    What,
-    HowMany(&'static Noun),
-    /// The clause's subject is [`Subject::who`].
-    Who,
+    /// The same with "can", "must" or "want"; only for a clause with a verb.
+    pub(super) fn with_modal(mut self, new: &'static Verb) -> Self {
+        if let Predicate::Act { modal, .. } = &mut self.predicate {
+            *modal = Some(new);
+        }
+        self
+    }
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum Sentence {
     Statement(Clause),
-    Joined(Box<(Clause, Clause)>, Conjunction),
-    Question(Question, Clause),
+    Joined(Box<(Clause, Clause)>, Gloss),
+    /// The words before the clause; its subject is [`Subject::who`] where they are "who".
+    Question(Gloss, Clause),
+    HowMany(&'static Noun, Clause),
     HowOld(NounPhrase),
     /// "There is …"; never a definite phrase.
     Exists {
         phrase: NounPhrase,
         negated: bool,
-        place: (Preposition, NounPhrase),
+        place: (Gloss, NounPhrase),
     },
-    Clock(Clock),
-    /// Weekday and date.
-    Today(usize, Date),
+    /// "It is …", "Today is …".
+    Fixed(Text),
 }
 
-/// The content words of a sentence, by their English lemmas, in order. Pronouns, "be", "can" and
-/// "must" are not content.
-pub(super) fn content(sentence: &Sentence) -> Vec<String> {
-    let mut words = Vec::new();
-    match sentence {
-        Sentence::Statement(clause) => clause_content(clause, &mut words),
-        Sentence::Joined(clauses, _) => {
-            clause_content(&clauses.0, &mut words);
-            clause_content(&clauses.1, &mut words);
-        }
-        Sentence::Question(question, clause) => {
-            if let Question::HowMany(noun) = question {
-                words.push(noun.en.to_owned());
-            }
-            clause_content(clause, &mut words);
-        }
-        Sentence::HowOld(phrase) => phrase_content(phrase, &mut words),
-        Sentence::Exists { phrase, place, .. } => {
-            phrase_content(phrase, &mut words);
-            phrase_content(&place.1, &mut words);
-        }
-        Sentence::Clock(clock) => clock_content(*clock, &mut words),
-        Sentence::Today(weekday, date) => {
-            words.push(WEEKDAYS[*weekday].0.to_owned());
-            date_content(*date, &mut words);
-        }
-    }
-    words
-}
-
-fn clause_content(clause: &Clause, words: &mut Vec<String>) {
-    subject_content(&clause.subject, words);
-    match &clause.predicate {
-        Predicate::Act { verb, modal, object, recipient } => {
-            // The same word as the verb that takes an object.
-            if *modal == Some(Modal::Want) {
-                words.push("want".to_owned());
-            }
-            words.push(verb.en[0].to_owned());
-            for argument in [object, recipient].into_iter().flatten() {
-                if let Object::Phrase(phrase) = argument {
-                    phrase_content(phrase, words);
-                }
-            }
-        }
-        Predicate::Be(adjective) => words.push(adjective.en.to_owned()),
-        Predicate::Compare(adjective, _, standard) => {
-            words.push(adjective.en.to_owned());
-            subject_content(standard, words);
-        }
-        Predicate::Located => {}
-        Predicate::Age(years) => number_content(*years, words),
-    }
-    if let Some((_, phrase)) = &clause.place {
-        phrase_content(phrase, words);
-    }
-    match clause.time {
-        Some(Time::Weekday(day)) => words.push(WEEKDAYS[day].0.to_owned()),
-        Some(Time::Month(month)) => words.push(MONTHS[month].0.to_owned()),
-        Some(Time::On(date)) => date_content(date, words),
-        Some(Time::At(clock)) => clock_content(clock, words),
-        Some(Time::Yesterday | Time::Today | Time::Tomorrow | Time::EveryDay) | None => {}
-    }
-}
-
-fn subject_content(subject: &Subject, words: &mut Vec<String>) {
-    match subject {
-        Subject::Phrase(phrase) => phrase_content(phrase, words),
-        Subject::Pair(a, b) => {
-            phrase_content(a, words);
-            phrase_content(b, words);
-        }
-        Subject::Pronoun(_) | Subject::Gap(_) => {}
-    }
-}
-
-fn phrase_content(phrase: &NounPhrase, words: &mut Vec<String>) {
-    match &phrase.determiner {
-        Determiner::Count(n) => number_content(*n, words),
-        Determiner::Owner(owner) => phrase_content(owner, words),
-        _ => {}
-    }
-    words.extend(phrase.adjectives.iter().map(|a| a.en.to_owned()));
-    // A price is its number; "cost" and "euro" always go together.
-    if phrase.noun.kind != Kind::Money {
-        words.push(phrase.noun.en.to_owned());
-    }
-    if let Some(relative) = &phrase.relative {
-        clause_content(relative, words);
-    }
-}
-
-/// "One hundred" is two words, the first of which is also an hour.
-fn number_content(n: u8, words: &mut Vec<String>) {
-    words.extend(numbers::english(n).split(' ').map(str::to_owned));
-}
-
-fn date_content(date: Date, words: &mut Vec<String>) {
-    words.push(numbers::english_ordinal(date.day));
-    words.push(MONTHS[date.month].0.to_owned());
-}
-
-fn clock_content(clock: Clock, words: &mut Vec<String>) {
-    match clock {
-        Clock::Hour(hour, minutes) => {
-            // "quarter", "ten", without what stands around it.
-            let minutes = MINUTES[minutes].0.trim_start_matches("a ").split(' ').next();
-            words.push(minutes.unwrap_or_default().to_owned());
-            number_content(hour, words);
-        }
-        noon_or_midnight => words.push(noon_or_midnight.english()),
-    }
-}
-
-/// The preposition that a verb of motion wants for its place.
-pub(super) fn motion(verb: &Verb) -> Option<Preposition> {
-    match verb.frame {
-        Frame::Motion(preposition) => Some(preposition),
-        _ => None,
+impl Sentence {
+    pub(super) fn is_question(&self) -> bool {
+        matches!(self, Sentence::Question(..) | Sentence::HowMany(..) | Sentence::HowOld(_))
     }
 }

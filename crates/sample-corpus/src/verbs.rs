@@ -1,10 +1,8 @@
-//! The verbs: their forms in both languages, what stands with them and who does it.
-//!
-//! Verbs whose English past equals their present (read, put, cut) are absent: their sentences would have two
-//! translations.
+//! The verbs, read from a table in `data`: their forms in both languages, what stands with them and who does it.
 
-use super::lexicon::Kind::{Animal, Drink, Food, Kin, Meal, Person, Place, Thing};
-use super::lexicon::{Kind, Noun, Preposition};
+use super::lexicon::{Gender, Gloss, Kind, Noun, preposition, rows};
+use super::syntax::{Agreement, Person};
+use std::sync::LazyLock;
 
 /// What stands with a verb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,15 +16,9 @@ pub(super) enum Frame {
     /// Somebody after "to".
     ToSomebody,
     /// A place after the preposition.
-    Motion(Preposition),
-}
-
-/// Present forms for je, il, nous, vous, ils, then the stem of the future and the past participle.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Conjugation {
-    /// Regular in -er.
-    Er,
-    Listed([&'static str; 5], &'static str, &'static str),
+    Motion(Gloss),
+    /// The sentence says: auxiliaries, and the verb of prices.
+    Special,
 }
 
 #[derive(Debug)]
@@ -34,7 +26,10 @@ pub(super) struct Verb {
     /// Base, third person singular, past, -ing.
     pub(super) en: [&'static str; 4],
     pub(super) infinitive: &'static str,
-    pub(super) conjugation: Conjugation,
+    /// For je, il, nous, vous, ils.
+    present: Vec<String>,
+    future_stem: String,
+    participle: String,
     /// The passé composé is built with être.
     pub(super) with_etre: bool,
     /// A state: its past is the imparfait, and it has no progressive.
@@ -42,50 +37,43 @@ pub(super) struct Verb {
     /// Animals do it too.
     pub(super) animals: bool,
     pub(super) frame: Frame,
-    pub(super) objects: &'static [Kind],
+    pub(super) objects: Vec<Kind>,
     /// Where not empty, the only objects.
-    pub(super) only: &'static [&'static str],
-}
-
-const fn verb(
-    en: [&'static str; 4],
-    infinitive: &'static str,
-    conjugation: Conjugation,
-    frame: Frame,
-    objects: &'static [Kind],
-) -> Verb {
-    Verb {
-        en,
-        infinitive,
-        conjugation,
-        with_etre: false,
-        state: false,
-        animals: false,
-        frame,
-        objects,
-        only: &[],
-    }
+    pub(super) only: Vec<&'static str>,
 }
 
 impl Verb {
-    const fn with_etre(mut self) -> Self {
-        self.with_etre = true;
-        self
-    }
-
-    const fn state(mut self) -> Self {
-        self.state = true;
-        self
-    }
-
-    const fn animals(mut self) -> Self {
-        self.animals = true;
-        self
-    }
-
-    const fn only(mut self, nouns: &'static [&'static str]) -> Self {
-        self.only = nouns;
-        self
+    fn read([en, infinitive, forms, frame, flags, only]: [&'static str; 6]) -> Self {
+        let mut english = en.split(", ");
+        let (frame, rest) = frame.split_once(' ').unwrap_or((frame, ""));
+        let (frame, objects) = match frame {
+            "Motion" => (Frame::Motion(preposition(rest)), ""),
+            "Intransitive" => (Frame::Intransitive, rest),
+            "Transitive" => (Frame::Transitive, rest),
+            "Ditransitive" => (Frame::Ditransitive, rest),
+            "ToSomebody" => (Frame::ToSomebody, rest),
+            _ => (Frame::Special, rest),
+        };
+        let mut present: Vec<String> = forms.split_whitespace().map(str::to_owned).collect();
+        if present.is_empty() {
+            let stem = infinitive.strip_suffix("er").expect("a regular verb");
+            // mangeons keeps its soft g.
+            let ons = if stem.ends_with('g') { "eons" } else { "ons" };
+            present = ["e", "e", ons, "ez", "ent", "er", "é"].map(|ending| format!("{stem}{ending}")).into();
+        }
+        Verb {
+            en: [(); 4].map(|()| english.next().unwrap_or_default()),
+            infinitive,
+            participle: present.remove(6),
+            future_stem: present.remove(5),
+            present,
+            with_etre: flags.contains("être"),
+            state: flags.contains("state"),
+            animals: flags.contains("animals"),
+            frame,
+            objects: Kind::list(objects),
+            only: only.split_whitespace().collect(),
+        }
     }
 
     /// "was seeing" and "was finding" are hardly said.
@@ -96,269 +84,47 @@ impl Verb {
     pub(super) fn takes(&self, noun: &Noun) -> bool {
         self.objects.contains(&noun.kind) && (self.only.is_empty() || self.only.contains(&noun.en))
     }
+
+    pub(super) fn present(&self, person: Person) -> String {
+        self.present[place(person)].clone()
+    }
+
+    pub(super) fn future(&self, person: Person) -> String {
+        format!("{}{}", self.future_stem, ["ai", "a", "ons", "ez", "ont"][place(person)])
+    }
+
+    /// Built on the first person plural, except for être.
+    pub(super) fn imperfect(&self, person: Person) -> String {
+        let ending = ["ais", "ait", "ions", "iez", "aient"][place(person)];
+        let stem = self.present[2].strip_suffix("ons").unwrap_or("ét");
+        let stem =
+            if ending.starts_with('i') && stem.ends_with("ge") { &stem[..stem.len() - 1] } else { stem };
+        format!("{stem}{ending}")
+    }
+
+    pub(super) fn participle(&self, with: Option<Agreement>) -> String {
+        let mut form = self.participle.clone();
+        if let Some(with) = with {
+            if with.gender == Gender::Feminine {
+                form.push('e');
+            }
+            if with.plural && !form.ends_with('s') {
+                form.push('s');
+            }
+        }
+        form
+    }
 }
 
-use Conjugation::{Er, Listed};
-use Frame::{Ditransitive, Intransitive, Motion, ToSomebody, Transitive};
+/// The place of a person in the French tables: je, il, nous, vous, ils.
+fn place(person: Person) -> usize {
+    [0, 3, 1, 1, 2, 4][person as usize]
+}
 
-const NOTHING: &[Kind] = &[];
-const GOODS: &[Kind] = &[Thing, Food];
-
-pub(super) static VERBS: &[Verb] = &[
-    verb(["eat", "eats", "ate", "eating"], "manger", Er, Transitive, &[Food, Meal]).animals(),
-    verb(
-        ["drink", "drinks", "drank", "drinking"],
-        "boire",
-        Listed(["bois", "boit", "buvons", "buvez", "boivent"], "boir", "bu"),
-        Transitive,
-        &[Drink],
-    )
-    .animals(),
-    verb(
-        ["see", "sees", "saw", "seeing"],
-        "voir",
-        Listed(["vois", "voit", "voyons", "voyez", "voient"], "verr", "vu"),
-        Transitive,
-        &[Person, Kin, Animal, Thing, Place],
-    )
-    .animals(),
-    verb(["love", "loves", "loved", "loving"], "aimer", Er, Transitive, &[Person, Kin, Animal, Food, Meal])
-        .state(),
-    verb(
-        ["buy", "buys", "bought", "buying"],
-        "acheter",
-        Listed(["achète", "achète", "achetons", "achetez", "achètent"], "achèter", "acheté"),
-        Transitive,
-        &[Animal, Thing, Food, Meal, Drink],
-    )
-    .only(&[
-        "dog",
-        "horse",
-        "cow",
-        "apple",
-        "orange",
-        "egg",
-        "cake",
-        "bread",
-        "soup",
-        "milk",
-        "book",
-        "newspaper",
-        "flower",
-        "hat",
-        "knife",
-        "plate",
-        "car",
-        "table",
-        "bed",
-    ]),
-    verb(
-        ["sell", "sells", "sold", "selling"],
-        "vendre",
-        Listed(["vends", "vend", "vendons", "vendez", "vendent"], "vendr", "vendu"),
-        Transitive,
-        &[Animal, Thing, Food, Place],
-    )
-    .only(&[
-        "horse",
-        "cow",
-        "apple",
-        "orange",
-        "egg",
-        "cake",
-        "book",
-        "newspaper",
-        "flower",
-        "hat",
-        "knife",
-        "plate",
-        "car",
-        "house",
-        "hotel",
-    ]),
-    verb(
-        ["write", "writes", "wrote", "writing"],
-        "écrire",
-        Listed(["écris", "écrit", "écrivons", "écrivez", "écrivent"], "écrir", "écrit"),
-        Transitive,
-        &[Thing],
-    )
-    .only(&["book", "letter", "story"]),
-    verb(
-        ["have", "has", "had", "having"],
-        "avoir",
-        Listed(["ai", "a", "avons", "avez", "ont"], "aur", "eu"),
-        Transitive,
-        &[Animal, Thing, Food],
-    )
-    .state(),
-    verb(
-        ["want", "wants", "wanted", "wanting"],
-        "vouloir",
-        Listed(["veux", "veut", "voulons", "voulez", "veulent"], "voudr", "voulu"),
-        Transitive,
-        &[Animal, Thing, Food, Meal, Drink],
-    )
-    .state(),
-    verb(
-        ["find", "finds", "found", "finding"],
-        "trouver",
-        Er,
-        Transitive,
-        &[Person, Animal, Thing, Food, Place],
-    )
-    .animals(),
-    verb(
-        ["look for", "looks for", "looked for", "looking for"],
-        "chercher",
-        Er,
-        Transitive,
-        &[Person, Kin, Animal, Thing, Place],
-    )
-    .animals(),
-    verb(
-        ["wait for", "waits for", "waited for", "waiting for"],
-        "attendre",
-        Listed(["attends", "attend", "attendons", "attendez", "attendent"], "attendr", "attendu"),
-        Transitive,
-        &[Person, Kin],
-    )
-    .animals(),
-    verb(["help", "helps", "helped", "helping"], "aider", Er, Transitive, &[Person, Kin, Animal]),
-    verb(
-        ["listen to", "listens to", "listened to", "listening to"],
-        "écouter",
-        Er,
-        Transitive,
-        &[Person, Kin, Animal],
-    )
-    .animals(),
-    verb(
-        ["choose", "chooses", "chose", "choosing"],
-        "choisir",
-        Listed(["choisis", "choisit", "choisissons", "choisissez", "choisissent"], "choisir", "choisi"),
-        Transitive,
-        GOODS,
-    ),
-    verb(
-        ["lose", "loses", "lost", "losing"],
-        "perdre",
-        Listed(["perds", "perd", "perdons", "perdez", "perdent"], "perdr", "perdu"),
-        Transitive,
-        &[Animal, Thing],
-    )
-    .only(&["cat", "dog", "horse", "book", "letter", "newspaper", "hat", "key", "knife", "box"]),
-    verb(
-        ["take", "takes", "took", "taking"],
-        "prendre",
-        Listed(["prends", "prend", "prenons", "prenez", "prennent"], "prendr", "pris"),
-        Transitive,
-        GOODS,
-    )
-    .only(&[
-        "apple",
-        "orange",
-        "egg",
-        "cake",
-        "book",
-        "letter",
-        "newspaper",
-        "hat",
-        "key",
-        "knife",
-        "plate",
-        "car",
-        "box",
-    ]),
-    verb(
-        ["open", "opens", "opened", "opening"],
-        "ouvrir",
-        Listed(["ouvre", "ouvre", "ouvrons", "ouvrez", "ouvrent"], "ouvrir", "ouvert"),
-        Transitive,
-        &[Thing, Place],
-    )
-    .only(&["book", "letter", "box", "door", "hotel", "school"]),
-    verb(["close", "closes", "closed", "closing"], "fermer", Er, Transitive, &[Thing, Place])
-        .only(&["book", "box", "door", "hotel", "school"]),
-    verb(["wash", "washes", "washed", "washing"], "laver", Er, Transitive, &[Animal, Thing, Food])
-        .only(&["dog", "horse", "cow", "apple", "hat", "knife", "plate", "car", "table", "door"]),
-    verb(["visit", "visits", "visited", "visiting"], "visiter", Er, Transitive, &[Place]),
-    verb(["give", "gives", "gave", "giving"], "donner", Er, Ditransitive, GOODS),
-    verb(["show", "shows", "showed", "showing"], "montrer", Er, Ditransitive, &[Animal, Thing, Place]),
-    verb(["bring", "brings", "brought", "bringing"], "apporter", Er, Ditransitive, GOODS),
-    verb(
-        ["send", "sends", "sent", "sending"],
-        "envoyer",
-        Listed(["envoie", "envoie", "envoyons", "envoyez", "envoient"], "enverr", "envoyé"),
-        Ditransitive,
-        &[Thing],
-    )
-    .only(&["book", "letter", "newspaper", "flower", "hat", "key", "box"]),
-    verb(["speak", "speaks", "spoke", "speaking"], "parler", Er, ToSomebody, NOTHING),
-    verb(
-        ["sleep", "sleeps", "slept", "sleeping"],
-        "dormir",
-        Listed(["dors", "dort", "dormons", "dormez", "dorment"], "dormir", "dormi"),
-        Intransitive,
-        NOTHING,
-    )
-    .animals(),
-    verb(["work", "works", "worked", "working"], "travailler", Er, Intransitive, NOTHING),
-    verb(["sing", "sings", "sang", "singing"], "chanter", Er, Intransitive, NOTHING),
-    verb(["dance", "dances", "danced", "dancing"], "danser", Er, Intransitive, NOTHING),
-    verb(["play", "plays", "played", "playing"], "jouer", Er, Intransitive, NOTHING).animals(),
-    verb(
-        ["run", "runs", "ran", "running"],
-        "courir",
-        Listed(["cours", "court", "courons", "courez", "courent"], "courr", "couru"),
-        Intransitive,
-        NOTHING,
-    )
-    .animals(),
-    verb(["cry", "cries", "cried", "crying"], "pleurer", Er, Intransitive, NOTHING),
-    verb(
-        ["leave", "leaves", "left", "leaving"],
-        "partir",
-        Listed(["pars", "part", "partons", "partez", "partent"], "partir", "parti"),
-        Intransitive,
-        NOTHING,
-    )
-    .with_etre(),
-    verb(["fall", "falls", "fell", "falling"], "tomber", Er, Intransitive, NOTHING).with_etre().animals(),
-    verb(["stay", "stays", "stayed", "staying"], "rester", Er, Intransitive, NOTHING).with_etre().animals(),
-    verb(["arrive", "arrives", "arrived", "arriving"], "arriver", Er, Motion(Preposition::At), NOTHING)
-        .with_etre(),
-    verb(
-        ["go", "goes", "went", "going"],
-        "aller",
-        Listed(["vais", "va", "allons", "allez", "vont"], "ir", "allé"),
-        Motion(Preposition::To),
-        NOTHING,
-    )
-    .with_etre(),
-    verb(
-        ["come back", "comes back", "came back", "coming back"],
-        "revenir",
-        Listed(["reviens", "revient", "revenons", "revenez", "reviennent"], "reviendr", "revenu"),
-        Motion(Preposition::From),
-        NOTHING,
-    )
-    .with_etre(),
-];
-
-/// Present and future only: the English past "cost" is also the plural present.
-pub(super) static COST: Verb =
-    verb(["cost", "costs", "cost", "costing"], "coûter", Er, Transitive, &[Kind::Money]);
-
-pub(super) static BE: Conjugation = Listed(["suis", "est", "sommes", "êtes", "sont"], "ser", "été");
-pub(super) static HAVE: Conjugation = Listed(["ai", "a", "avons", "avez", "ont"], "aur", "eu");
-pub(super) static CAN: Conjugation = Listed(["peux", "peut", "pouvons", "pouvez", "peuvent"], "pourr", "pu");
-pub(super) static MUST: Conjugation = Listed(["dois", "doit", "devons", "devez", "doivent"], "devr", "dû");
-pub(super) static WANT: Conjugation =
-    Listed(["veux", "veut", "voulons", "voulez", "veulent"], "voudr", "voulu");
+pub(super) static VERBS: LazyLock<Vec<Verb>> =
+    LazyLock::new(|| rows(include_str!("data/verbs.txt")).map(Verb::read).collect());
 
 /// The verb with this English base form.
-#[cfg(test)]
 pub(super) fn find_verb(en: &str) -> &'static Verb {
     VERBS.iter().find(|v| v.en[0] == en).expect("a verb of the lexicon")
 }

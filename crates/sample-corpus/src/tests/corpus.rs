@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::LazyLock;
 
 use crate::lexicon::{ADJECTIVES, Kind, NOUNS};
-use crate::numbers::{self, MONTHS, WEEKDAYS};
+use crate::numbers::{self, month, weekday};
 use crate::rng::Rng;
 use crate::verbs::{Frame, VERBS};
-use crate::{Corpus, SHOWCASE, corpus, default, grammar, words, write};
+use crate::{Corpus, SHOWCASE, corpus, default, words};
+
+use super::write;
 
 /// Written apart from the grammar's own rule: the letters, and the words of the lexicon with an aspirated h.
 fn vowel_sound(word: &str) -> bool {
@@ -60,10 +62,10 @@ const FINGERPRINT: u64 = 10_912_589_706_972_769_335;
 
 #[test]
 fn one_english_sentence_has_one_french_sentence() {
-    let mut rng = Rng::new(11);
+    let mut rng = Rng(11);
     let mut french = BTreeMap::new();
     for _ in 0..60_000 {
-        let (en, fr) = write(&grammar::sentence(&mut rng));
+        let (en, fr) = write(&rng.sentence());
         let known = french.entry(en.clone()).or_insert_with(|| fr.clone());
         assert_eq!(*known, fr, "two translations of {en:?}");
     }
@@ -177,25 +179,22 @@ fn training_covers_the_lexicon() {
     let train = default().train;
     let en: HashSet<&str> = train.iter().flat_map(|(en, _)| words(en)).collect();
     let fr: HashSet<&str> = train.iter().flat_map(|(_, fr)| words(fr)).collect();
-    for noun in NOUNS {
+    for noun in NOUNS.iter().filter(|noun| noun.kind != Kind::Money) {
         assert!(en.contains(noun.en) && fr.contains(noun.fr), "{}", noun.en);
         let never_plural = noun.is_mass() || noun.kind == Kind::Kin;
         assert!(never_plural || en.contains(noun.en_plural) && fr.contains(noun.fr_plural), "{}", noun.en);
     }
-    for adjective in ADJECTIVES {
+    for adjective in ADJECTIVES.iter() {
         assert!(en.contains(adjective.en) && fr.contains(adjective.fr[1]), "{}", adjective.en);
     }
-    for verb in VERBS {
+    for verb in VERBS.iter().filter(|verb| verb.frame != Frame::Special) {
         let forms = verb.en.map(|form| form.split(' ').next().unwrap_or(form));
         assert!(forms[..3].iter().all(|form| en.contains(form)), "{forms:?}");
         let after_modals = !verb.state && matches!(verb.frame, Frame::Transitive | Frame::Intransitive);
         assert!(!after_modals || fr.contains(verb.infinitive), "{}", verb.infinitive);
     }
-    for (month, _, mois) in MONTHS {
-        assert!(en.contains(month) && fr.contains(mois), "{month}");
-    }
-    for (day, jour) in WEEKDAYS {
-        assert!(en.contains(day) && fr.contains(jour), "{day}");
+    for (name, nom) in (0..12).map(month).chain((0..7).map(weekday)) {
+        assert!(en.contains(name) && fr.contains(nom), "{name}");
     }
     for n in 2..100 {
         assert!(en.contains(numbers::english(n).as_str()), "{n}");
