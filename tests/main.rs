@@ -4,7 +4,6 @@ mod architecture;
 mod bf16;
 mod cli;
 mod command;
-mod corpus;
 mod docs;
 mod fine_tune;
 mod encoders;

@@ -8,8 +8,8 @@ use clap::{Args, ValueEnum};
 use regard::batch::Batch;
 use regard::model::{ModelConfig, Preset, Transformer};
 use regard::train::distributed::{Communicator, check_consistency, program_check};
-use regard::train::{AdamSettings, Overlap, StepSettings, Trainer, choose_dtype};
-use regard::{DType, Isa, Key};
+use regard::train::{AdamSettings, Overlap, StepReport, StepSettings, Trainer, choose_dtype};
+use regard::{DType, Isa, Key, Products};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -105,6 +105,71 @@ fn go_on(group: &dyn Communicator, mine: bool) -> bool {
     decision == [1]
 }
 
+/// The trainer to measure, in the group.
+fn trainer(
+    arguments: &Arguments,
+    group: &Arc<dyn Communicator>,
+    config: ModelConfig,
+    products: Products,
+) -> Result<Trainer, regard::Error> {
+    let model = Transformer::new(config)?;
+    let weights = model.parameters().initialise(1);
+    let settings = StepSettings {
+        adam: AdamSettings { clip: Some(1.0), ..AdamSettings::default() },
+        ..StepSettings::default()
+    };
+    let threads = arguments.threads.unwrap_or_else(cores);
+    let trainer = Trainer::new(model, weights, settings, products.isa(), threads, 1)?;
+    let mut trainer = trainer.with_products(products);
+    let overlap = match arguments.overlap {
+        OverlapFlag::On => Overlap::On,
+        OverlapFlag::Off => Overlap::Off,
+    };
+    trainer.join(Arc::clone(group), arguments.wire, overlap)?;
+    Ok(trainer)
+}
+
+/// Floating-point operations of a step on this many target tokens: six for each weight that a token is multiplied by.
+fn flops(config: &ModelConfig, words: usize, tokens: usize) -> f64 {
+    let layer = 12 * config.d_model * config.d_model + 4 * config.d_model * config.d_ff;
+    6.0 * (config.encoder_layers as f64 * layer as f64 + (words * config.d_model) as f64) * tokens as f64
+}
+
+/// What the measured steps took.
+#[derive(Default)]
+struct Measured {
+    steps: u32,
+    seconds: f64,
+    busy: Duration,
+    products: Duration,
+    exchange: Duration,
+}
+
+/// Takes two steps that do not count, then others for as long as the arguments say.
+fn take_steps(
+    arguments: &Arguments,
+    group: &dyn Communicator,
+    mut step: impl FnMut(u64) -> Result<StepReport, regard::Error>,
+) -> Result<Measured, Box<dyn std::error::Error>> {
+    for n in 0..2 {
+        step(n)?;
+    }
+    let mut measured = Measured::default();
+    let start = Instant::now();
+    while go_on(group, measured.steps < 2 || start.elapsed().as_secs_f64() < arguments.seconds) {
+        let report = step(2 + u64::from(measured.steps))?;
+        if !report.applied {
+            return Err(format!("the loss is {} after {} steps", report.loss, measured.steps).into());
+        }
+        measured.steps += 1;
+        measured.busy += report.busy;
+        measured.products += report.products;
+        measured.exchange += report.exchange;
+    }
+    measured.seconds = start.elapsed().as_secs_f64();
+    Ok(measured)
+}
+
 fn measure(arguments: &Arguments, group: &Arc<dyn Communicator>) -> CommandResult {
     if !(arguments.seconds >= 0.0 && arguments.seconds.is_finite()) {
         return Err(
@@ -112,7 +177,6 @@ fn measure(arguments: &Arguments, group: &Arc<dyn Communicator>) -> CommandResul
         );
     }
     let isa = Isa::from_env()?;
-    let threads = arguments.threads.unwrap_or_else(cores);
     let (preset, words, sentences, length) = workload(arguments.preset);
     // The peer draws from all its words, and dropout 0.1 is everywhere in its layers; our padding token is one more.
     let config = ModelConfig {
@@ -121,83 +185,57 @@ fn measure(arguments: &Arguments, group: &Arc<dyn Communicator>) -> CommandResul
         dropout: 0.1,
         ..preset.config(words + 1)
     };
-    let flops = 6.0
-        * (config.encoder_layers as f64
-            * (12 * config.d_model * config.d_model + 4 * config.d_model * config.d_ff) as f64
-            + (words * config.d_model) as f64)
-        * (sentences * length) as f64;
-    let start_token = config.target_pad();
-    let model = Transformer::new(config)?;
-    let weights = model.parameters().initialise(1);
-    let settings = StepSettings {
-        adam: AdamSettings { clip: Some(1.0), ..AdamSettings::default() },
-        ..StepSettings::default()
-    };
+    let (tokens, start_token) = (sentences * length, config.target_pad());
+    let flops = flops(&config, words, tokens);
     let choice = choose_dtype(arguments.precision.0, isa)?;
     if let Some(note) = &choice.note {
         note!("{note}");
     }
-    let mut trainer = Trainer::new(model, weights, settings, isa, threads, 1)?.with_products(choice.products);
-    let overlap = match arguments.overlap {
-        OverlapFlag::On => Overlap::On,
-        OverlapFlag::Off => Overlap::Off,
-    };
-    trainer.join(Arc::clone(group), arguments.wire, overlap)?;
-    let (replicas, wire_bytes) = (trainer.replicas(), trainer.wire_bytes());
-
-    let mut step = |n: u64| -> Result<_, regard::Error> {
+    let mut trainer = trainer(arguments, group, config, choice.products)?;
+    let measured = take_steps(arguments, &**group, |n| {
         let key = Key::new(2).child(n);
-        let ids: Vec<u32> = (0..2 * sentences * length).map(|i| key.bits(i as u32) % words as u32).collect();
-        let (source, target) = ids.split_at(sentences * length);
+        let ids: Vec<u32> = (0..2 * tokens).map(|i| key.bits(i as u32) % words as u32).collect();
+        let (source, target) = ids.split_at(tokens);
         let batch = Batch::new(source.chunks(length).zip(target.chunks(length)), start_token)?;
         trainer.step(&[batch], 1e-4)
-    };
-    for n in 0..2 {
-        step(n)?;
-    }
-    let (mut steps, mut busy, mut products, mut exchange) =
-        (0u32, Duration::ZERO, Duration::ZERO, Duration::ZERO);
-    let start = Instant::now();
-    while go_on(&**group, steps < 2 || start.elapsed().as_secs_f64() < arguments.seconds) {
-        let report = step(2 + u64::from(steps))?;
-        if !report.applied {
-            return Err(format!("the loss is {} after {steps} steps", report.loss).into());
-        }
-        steps += 1;
-        busy += report.busy;
-        products += report.products;
-        exchange += report.exchange;
-    }
+    })?;
     if group.rank() > 0 {
         return Ok(());
     }
-    let seconds = start.elapsed().as_secs_f64() / f64::from(steps);
+    let seconds = measured.seconds / f64::from(measured.steps);
     let round = |x: f64, digits: i32| (x * 10f64.powi(digits)).round() / 10f64.powi(digits);
-    let report = Report {
-        peer: "regard",
-        version: env!("CARGO_PKG_VERSION"),
-        preset: preset.name(),
-        precision: choice.products.name(),
-        threads,
-        step_ms: round(seconds * 1e3, 1),
-        target_tokens_per_s: round((sentences * length) as f64 / seconds, 0),
-        gflops: round(flops / seconds / 1e9, 1),
-        peak_rss_mb: peak_rss_mb(),
-        matmul_share: round(products.as_secs_f64() / busy.as_secs_f64(), 3),
-        isa: isa.name(),
-        ranks: group.size(),
-        replicas,
-        wire_mb: round(wire_bytes as f64 / 1e6, 3),
-        exchange_ms: round(exchange.as_secs_f64() * 1e3 / f64::from(steps), 2),
-    };
+    print_report(
+        arguments,
+        &Report {
+            peer: "regard",
+            version: env!("CARGO_PKG_VERSION"),
+            preset: preset.name(),
+            precision: choice.products.name(),
+            threads: arguments.threads.unwrap_or_else(cores),
+            step_ms: round(seconds * 1e3, 1),
+            target_tokens_per_s: round(tokens as f64 / seconds, 0),
+            gflops: round(flops / seconds / 1e9, 1),
+            peak_rss_mb: peak_rss_mb(),
+            matmul_share: round(measured.products.as_secs_f64() / measured.busy.as_secs_f64(), 3),
+            isa: isa.name(),
+            ranks: group.size(),
+            replicas: trainer.replicas(),
+            wire_mb: round(trainer.wire_bytes() as f64 / 1e6, 3),
+            exchange_ms: round(measured.exchange.as_secs_f64() * 1e3 / f64::from(measured.steps), 2),
+        },
+    )
+}
+
+fn print_report(arguments: &Arguments, report: &Report) -> CommandResult {
     if arguments.json {
-        return print_line(serde_json::to_string(&report)?);
+        return print_line(serde_json::to_string(report)?);
     }
     print_line(format_args!(
-        "{} {} on {threads} threads ({}): {:.1} ms a step, {:.0} target tokens/s, {:.1} GFLOPS, {:.0} % in matrix \
+        "{} {} on {} threads ({}): {:.1} ms a step, {:.0} target tokens/s, {:.1} GFLOPS, {:.0} % in matrix \
              products, peak memory {} MB",
         report.preset,
         report.precision,
+        report.threads,
         report.isa,
         report.step_ms,
         report.target_tokens_per_s,

@@ -281,7 +281,7 @@ impl Model {
         let after = |step: u64, loss: f64, _: &[f32]| {
             keep(&mut kept, std::mem::take(&mut *seen.lock().unwrap_or_else(PoisonError::into_inner)));
             losses.push(loss);
-            if step % (steps / 4).max(1) == 0 {
+            if step.is_multiple_of((steps / 4).max(1)) {
                 setup.progress(format!("{}: step {step} of {steps}", norm.name()));
             }
             Ok(())

@@ -119,7 +119,7 @@ pub(super) fn accuracies(
         loss(&model, &Problem::new(key.child(1), (0..sizes.batch).map(distance)), pass)
     };
     let after = |step: u64, loss: f64, _: &[f32]| {
-        if step % (sizes.steps / 4).max(1) == 0 {
+        if step.is_multiple_of((sizes.steps / 4).max(1)) {
             setup.progress(format!("{}: step {step} of {}, loss {loss:.2}", kind.name(), sizes.steps));
         }
         Ok(())

@@ -1,0 +1,8 @@
+//! Whole runs by the library: resumed to the bit, refused with a clear message, started from another model; and the corpus they read.
+
+mod common;
+mod corpus;
+mod failures;
+mod init;
+mod records;
+mod resume;
