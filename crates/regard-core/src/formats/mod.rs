@@ -8,6 +8,7 @@
 //! `model_type: regard`; [`Model::why_not_marian`] says why.
 
 mod average;
+pub mod compressed;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod generation;
