@@ -15,6 +15,7 @@ mod generation;
 mod hub;
 mod json;
 mod marian;
+pub mod marian_nmt;
 mod pickle;
 mod safetensors;
 mod tensor;
