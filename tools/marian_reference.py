@@ -7,9 +7,8 @@
     python tools/marian_reference.py MODEL.npz --items                 names, shapes and types of the items
 
 It computes one sentence at a time in f32 and is meant to be read beside crates/regard-core/src/formats/marian_nmt/mod.rs, which
-states the same facts in words. `--integers` multiplies 8-bit matrices with quantized inputs, as the browsers' engine does, exactly;
-`--saturate` adds pairs of products in 16 bits that saturate, as that engine does without VNNI instructions. `--shortlist` uses the
-folder's lex*.bin as Bergamot does; `--beam`, `--normalize` and `--nbest` are Marian's.
+states the same facts in words. `--integers` multiplies 8-bit matrices with quantized inputs, in the order of operations of the
+browsers' engine; `--shortlist` uses the folder's lex*.bin as that engine does; `--beam`, `--normalize` and `--nbest` are Marian's.
 """
 import argparse, gzip, io, json, math, os, struct, sys, zipfile
 import numpy as np
@@ -120,9 +119,8 @@ ACTIVATIONS = {
 
 
 class Model:
-    def __init__(self, items, integers=False, saturate=False):
-        self.items, self.options = items, read_options(items)
-        self.integers, self.saturate = integers or saturate, saturate
+    def __init__(self, items, integers=False):
+        self.items, self.options, self.integers = items, read_options(items), integers
         self.d, self.heads = self.options["dim-emb"], self.options["transformer-heads"]
         self.ssru = self.options.get("transformer-decoder-autoreg", "self-attention") == "rnn"
         self.pre = self.options.get("transformer-preprocess", "")
@@ -144,31 +142,27 @@ class Model:
             return item.floats() if "Wemb" in name else item.floats().T
         return item.astype(F32)
 
-    # x [n, in] · W [in, out]
-    def dot(self, x, name):
-        item = self.items[name]
-        if not (self.integers and isinstance(item, Quantized)):
-            return x @ self.floats(name)
-        return self.integer_product(x, item, name)
+    def affine(self, x, weights, bias=None):
+        """x [n, in] · W [in, out] + b [1, out]"""
+        item = self.items[weights]
+        bias = None if bias is None else self.items[bias].astype(F32).reshape(-1)
+        if self.integers and isinstance(item, Quantized):
+            return self.integer_product(x, item, bias, weights)
+        product = x @ self.floats(weights)
+        return product if bias is None else product + bias
 
-    def affine(self, x, weights, bias):
-        return self.dot(x, weights) + self.items[bias].astype(F32).reshape(-1)
-
-    def integer_product(self, x, item, name):
+    def integer_product(self, x, item, bias, name):
+        """The same by integers [out, in]. Bergamot shifts the inputs by 127 to be unsigned, and takes that from the bias in
+        f32. The order of these operations decides: a number that rounds otherwise is a difference of a whole integer in the next
+        product, and soon in all of them. The sums are exact on CPUs with VNNI; there is no fused multiply-add."""
         alpha = self.items.get(name + "_QuantMultA")
-        if isinstance(alpha, Quantized):
-            alpha = alpha.floats()
+        alpha = alpha.floats() if isinstance(alpha, Quantized) else alpha
         alpha = F32(alpha.reshape(-1)[0]) if alpha is not None else F32(127) / np.abs(x).max()
-        inputs = np.clip(np.rint(x * alpha), -127, 127)
-        if self.saturate:
-            # Inputs are shifted by 127 to be unsigned; the sum is corrected by the sums of the weights.
-            weights = item.integers.astype(np.int32)
-            products = (inputs + 127).astype(np.int32)[:, None, :] * weights[None]
-            pairs = np.clip(products[..., 0::2] + products[..., 1::2], -32768, 32767)
-            sums = pairs.sum(-1) - 127 * weights.sum(-1)
-        else:
-            sums = inputs @ item.integers.T.astype(np.float64)
-        return sums.astype(F32) * (F32(1) / (alpha * item.multiplier))
+        inputs = np.clip(np.rint(x * alpha), -127, 127) + 127
+        weights = item.integers.astype(np.float64)
+        shift = weights.sum(-1).astype(F32) * (-(F32(127) / alpha * (F32(127) / item.multiplier)) / F32(127))
+        shift = shift if bias is None else shift + bias
+        return (inputs @ weights.T).astype(F32) * (F32(1) / (alpha * item.multiplier)) + shift
 
     def norm(self, x, prefix, suffix=""):
         scale, bias = (self.items[f"{prefix}_ln_{part}{suffix}"].astype(F32).reshape(-1) for part in ("scale", "bias"))
@@ -246,7 +240,7 @@ class Model:
     def recurrent(self, x, cell, prefix):
         inner = self.before(x, prefix)
         forget = sigmoid(self.affine(inner, prefix + "_Wf", prefix + "_bf"))
-        cell = forget * cell + (F32(1) - forget) * self.dot(inner, prefix + "_W")
+        cell = forget * cell + (F32(1) - forget) * self.affine(inner, prefix + "_W")
         return self.after(np.maximum(cell, F32(0)), x, prefix + "_ffn", self.post), cell
 
     def step(self, memory, state, previous, position):
@@ -269,14 +263,14 @@ class Model:
         """[1, v] of the words, or of all."""
         words = np.arange(len(self.output)) if words is None else words
         bias = self.items.get("decoder_ff_logit_out_b")
+        bias = None if bias is None else bias.astype(F32).reshape(-1)[words]
         item = self.items[self.output_name]
         if self.integers and isinstance(item, Quantized):
             picked = Quantized(item.integers[words], item.multiplier)
             name = "none" if "none_QuantMultA" in self.items else self.output_name
-            y = self.integer_product(x, picked, name)
-        else:
-            y = x @ self.output[words].T
-        return y if bias is None else y + bias.astype(F32).reshape(-1)[words]
+            return self.integer_product(x, picked, bias, name)
+        y = x @ self.output[words].T
+        return y if bias is None else y + bias
 
     def search(self, source, beam=1, normalize=0.0, factor=3.0, words=None, end=0, unknown=1):
         """Marian's beam search: finished hypotheses as (score, ids with the end, sum of log-probabilities), best first."""
@@ -351,7 +345,6 @@ def main():
     p.add_argument("--items", action="store_true", help="list the items and stop")
     p.add_argument("--json", action="store_true", help="print ids, encoder output and first logits")
     p.add_argument("--integers", action="store_true", help="quantize the inputs of 8-bit products")
-    p.add_argument("--saturate", action="store_true", help="the same, with pairs of products in 16 bits")
     p.add_argument("--shortlist", action="store_true", help="use the folder's lex*.bin")
     p.add_argument("--beam", type=int, default=1)
     p.add_argument("--nbest", type=int, default=0)
@@ -365,7 +358,7 @@ def main():
         for name, item in items.items():
             print(name, list(item.shape), f"x {item.multiplier}" if isinstance(item, Quantized) else item.dtype)
         return
-    model = Model(items, a.integers, a.saturate)
+    model = Model(items, a.integers)
     vocabularies = [find(folder, (side, ".spm"), ("vocab", ".spm")) for side in ("srcvocab", "trgvocab")]
     source, target = (processor(vocabulary) for vocabulary in vocabularies)
     joint = vocabularies[0] == vocabularies[1]

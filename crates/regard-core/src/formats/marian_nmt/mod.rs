@@ -82,11 +82,24 @@
 //!
 //! # Integers
 //!
-//! An input is multiplied by its multiplier (without alphas 127 / the largest magnitude of the
-//! whole input matrix), rounded to even, clamped to ±127; the integer sum is divided by both
-//! multipliers, and the bias added. Bergamot treats the output layer the same way, but looks
-//! embeddings up in f32. Its shortlist is made for all sentences of a batch, so that a sentence's
-//! translation may depend on its neighbours ([`LexicalShortlist::candidates`]).
+//! An input `x` is multiplied by its multiplier `a` (without alphas 127 / the largest magnitude of the
+//! whole input matrix), rounded to even and clamped to ±127. With `q` the integers of `x` and `w`
+//! those of a row of weights whose multiplier is `m`, Bergamot computes in f32, without fused
+//! multiply-add,
+//!
+//! ```text
+//! (Σ (q + 127)·w) · (1 / (a·m))  +  (Σ w · (−((127/a)·(127/m)) / 127) + bias)
+//! ```
+//!
+//! where both sums are exact integers on CPUs with VNNI. The order matters: a result that rounds
+//! otherwise changes an integer of the next product, and after a few layers nearly all of them
+//! differ in places. On 60 lines of FLORES, of which Bergamot splits 7 into sentences elsewhere, the
+//! reference has 51 lines of Bergamot's in this order and 38 with `Σ q·w / (a·m) + bias`; in f32,
+//! with the same weights, all 53.
+//!
+//! Bergamot treats the output layer the same way, but looks embeddings up in f32. Its shortlist is
+//! made for all sentences of a batch, so that a sentence's translation may depend on its neighbours
+//! ([`LexicalShortlist::candidates`]).
 
 mod bin;
 mod folder;
