@@ -147,6 +147,16 @@ fn models_that_marian_translates_with_have_the_documented_items() {
     }
 }
 
+/// An item that was read, ready to be written.
+fn copy(item: Item<'_>) -> NewItem {
+    let data = match item.kind {
+        ItemType::Bytes => NewData::Text(item.text().unwrap().to_owned()),
+        ItemType::Int8 => NewData::Int8(item.int8().unwrap()),
+        ItemType::F32 | ItemType::F16 => NewData::F32(item.shape.to_vec(), item.floats().unwrap()),
+    };
+    NewItem { name: item.name.to_owned(), data }
+}
+
 /// The folders that `firefox_models.sh` makes, if REGARD_FIREFOX names where.
 #[test]
 fn published_models_are_read() {
@@ -179,6 +189,15 @@ fn published_models_are_read() {
             if !item.name.ends_with("_QuantMultA") {
                 assert!(file.input_multiplier(item.name).unwrap().is_some(), "{}", item.name);
             }
+        }
+        let written = open(&bin(&file.items().map(copy).collect::<Vec<_>>())).unwrap();
+        assert_eq!(written.bytes(), file.bytes());
+        for (old, new) in file.items().zip(written.items()) {
+            assert_eq!(
+                (old.name, old.shape, old.kind, old.offset),
+                (new.name, new.shape, new.kind, new.offset)
+            );
+            assert_eq!(copy(old), copy(new));
         }
         let bytes = fs::read(found.shortlist.expect("a shortlist")).unwrap();
         let list = LexicalShortlist::read(&bytes).unwrap();
