@@ -38,6 +38,21 @@ pub fn pytorch(file: &[u8]) {
     }
 }
 
+/// A `.bin` or `.npz` file of Marian.
+pub fn marian_model(file: &[u8]) {
+    super::marian_nmt::fuzzing::model(file);
+}
+
+/// A `lex*.bin` file.
+pub fn marian_shortlist(file: &[u8]) {
+    super::marian_nmt::fuzzing::shortlist(file);
+}
+
+/// The options or the vocabulary of a Marian model.
+pub fn marian_yaml(file: &[u8]) {
+    super::marian_nmt::fuzzing::yaml(file);
+}
+
 /// The settings files of a folder: `config.json`, `generation_config.json`, `tokenizer_config.json`.
 pub fn config(text: &[u8]) {
     let Ok(keys) = Keys::parse(Path::new("config.json"), text) else { return };
@@ -229,6 +244,14 @@ mod tests {
     #[test]
     fn pytorch_files_of_any_kind() {
         damage_seeds("pickle", super::pytorch);
+    }
+
+    #[test]
+    fn marian_files_of_any_kind() {
+        damage_seeds("marian_bin", super::marian_model);
+        damage_seeds("marian_npz", super::marian_model);
+        damage_seeds("marian_lex", super::marian_shortlist);
+        damage_seeds("marian_yml", super::marian_yaml);
     }
 
     #[test]

@@ -8,12 +8,14 @@
 //! `model_type: regard`; [`Model::why_not_marian`] says why.
 
 mod average;
+pub mod compressed;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod generation;
 mod hub;
 mod json;
 mod marian;
+pub mod marian_nmt;
 mod pickle;
 mod safetensors;
 mod tensor;

@@ -1,5 +1,5 @@
-//! The directory of a zip archive whose entries are stored as they are, as `torch.save` writes it: nothing is unpacked,
-//! every entry is a range of the file.
+//! The directory of a zip archive: every entry is a range of the file. Nothing is unpacked here; `torch.save`
+//! stores its entries uncompressed, and `.npz` files may have deflated ones.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,16 +7,52 @@ use std::ops::Range;
 /// The entries of an archive by name, all checked to lie in it.
 pub(super) fn entries(file: &[u8]) -> Result<HashMap<&str, Range<usize>>, String> {
     let mut entries = HashMap::new();
+    for Member { name, range, packing, .. } in members(file)? {
+        if packing != Packing::Stored {
+            return Err(format!(
+                "{name:?} in the archive is compressed or encrypted, which torch.save never does"
+            ));
+        }
+        entries.insert(name, range);
+    }
+    Ok(entries)
+}
+
+/// How an entry's bytes are packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Packing {
+    /// As they are.
+    Stored,
+    Deflated,
+    /// Encrypted, or compressed in another way.
+    Unknown,
+}
+
+/// One entry of an archive.
+#[derive(Debug)]
+pub(super) struct Member<'a> {
+    pub(super) name: &'a str,
+    /// Its bytes in the archive, checked to lie in it.
+    pub(super) range: Range<usize>,
+    pub(super) packing: Packing,
+    /// How many bytes it has unpacked, by the directory.
+    pub(super) unpacked: u64,
+    /// The CRC-32 of the unpacked bytes.
+    pub(super) crc: u32,
+}
+
+/// The entries of an archive in the order of its directory.
+pub(super) fn members(file: &[u8]) -> Result<Vec<Member<'_>>, String> {
+    let mut members = Vec::new();
     let directory = directory(file).ok_or("the archive's directory is missing: the file is cut off")?;
     let end = directory.end;
     let mut at = directory.start;
     while at < end {
-        let (name, range, next) = entry(file, at).ok_or("the archive's directory is damaged")?;
-        let range = range.map_err(|problem| format!("{name:?} in the archive {problem}"))?;
-        entries.insert(name, range);
+        let (name, member, next) = entry(file, at).ok_or("the archive's directory is damaged")?;
+        members.push(member.map_err(|problem| format!("{name:?} in the archive {problem}"))?);
         at = next;
     }
-    Ok(entries)
+    Ok(members)
 }
 
 /// A little-endian number of `N` bytes.
@@ -57,7 +93,7 @@ fn directory(file: &[u8]) -> Option<Range<usize>> {
     (range.end <= file.len()).then_some(range)
 }
 
-type Found<'a> = (&'a str, Result<Range<usize>, &'static str>, usize);
+type Found<'a> = (&'a str, Result<Member<'a>, &'static str>, usize);
 
 /// The entry described at `at`: its name, its bytes, and where the next description is.
 fn entry(file: &[u8], at: usize) -> Option<Found<'_>> {
@@ -75,11 +111,14 @@ fn entry(file: &[u8], at: usize) -> Option<Found<'_>> {
     };
     // In this order they stand in the larger fields too.
     let (unpacked, packed, local) = (field(at + 24)?, field(at + 20)?, field(at + 42)?);
-    if method != 0 || flags & 1 != 0 || packed != unpacked {
-        return Some((name, Err("is compressed or encrypted, which torch.save never does"), next));
-    }
-    let range = stored(file, local, packed).ok_or("reaches beyond the end of the file: it is cut off");
-    Some((name, range, next))
+    let packing = match (flags & 1, method) {
+        (0, 0) if packed == unpacked => Packing::Stored,
+        (0, 8) => Packing::Deflated,
+        _ => Packing::Unknown,
+    };
+    let crc = u32::try_from(number::<4>(file, at + 16)?).ok()?;
+    let member = stored(file, local, packed).map(|range| Member { name, range, packing, unpacked, crc });
+    Some((name, member.ok_or("reaches beyond the end of the file: it is cut off"), next))
 }
 
 /// The numbers of the field for large archives, if there is one among the extra fields.

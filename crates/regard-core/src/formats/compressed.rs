@@ -1,0 +1,213 @@
+//! Files that may be compressed with gzip or zstd, read whole.
+//!
+//! What a compressed file may unpack to is bounded: [`LARGEST_RATIO`] times its own size plus
+//! [`ALWAYS_ALLOWED`], and never more than [`LARGEST`]. Model files of published folders unpack to
+//! less than ten times their size.
+
+use crate::{Error, Result, bounded};
+use flate2::bufread::MultiGzDecoder;
+use regard_kernels::mapped::Mapped;
+use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
+use std::io::{self, BufRead, Read};
+use std::path::Path;
+
+/// The most bytes that any compressed file may unpack to.
+pub const LARGEST: u64 = 4 << 30;
+/// How many times its own size a compressed file may unpack to.
+pub const LARGEST_RATIO: u64 = 64;
+/// What every compressed file may unpack to, whatever its size.
+pub const ALWAYS_ALLOWED: u64 = 1 << 20;
+
+/// The endings of compressed files.
+const ENDINGS: [&str; 2] = [".gz", ".zst"];
+
+/// A file's name without the ending of a compressed file.
+pub fn without_ending(name: &str) -> &str {
+    ENDINGS.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(name)
+}
+
+/// The bytes of a file: mapped if it is not compressed, unpacked if it is.
+#[derive(Debug)]
+pub enum FileBytes {
+    /// The file itself.
+    Mapped(Mapped),
+    /// What was in it.
+    Unpacked(Vec<u8>),
+}
+
+impl FileBytes {
+    /// Opens a regular file. Whether it is compressed is seen from its first bytes, not from its name.
+    pub fn open(path: &Path) -> Result<Self> {
+        bounded::check_regular(path)?;
+        let map = Mapped::open(path).map_err(|e| Error::io(path, e))?;
+        if map.bytes().starts_with(b"version https://git-lfs") {
+            let message = "is a pointer of Git LFS, not the file; `git lfs pull` fetches it";
+            return Err(Error::file(path, message));
+        }
+        match unpack(map.bytes()) {
+            None => Ok(FileBytes::Mapped(map)),
+            Some(Ok(bytes)) => Ok(FileBytes::Unpacked(bytes)),
+            Some(Err(message)) => Err(Error::file(path, message)),
+        }
+    }
+
+    /// All bytes, unpacked.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            FileBytes::Mapped(map) => map.bytes(),
+            FileBytes::Unpacked(bytes) => bytes,
+        }
+    }
+}
+
+/// What is in a compressed file; `None` if it is not compressed.
+pub fn unpack(file: &[u8]) -> Option<std::result::Result<Vec<u8>, String>> {
+    let most = (file.len() as u64).saturating_mul(LARGEST_RATIO).saturating_add(ALWAYS_ALLOWED).min(LARGEST);
+    if file.starts_with(&[0x1f, 0x8b]) {
+        return Some(read_bounded(MultiGzDecoder::new(file), most, "gzip"));
+    }
+    if file.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) || is_skippable(file) {
+        return Some(read_bounded(Zstd::new(file), most, "zstd"));
+    }
+    None
+}
+
+/// At most `most` bytes; the memory grows with what is there, not with what a header announces.
+fn read_bounded(reader: impl Read, most: u64, kind: &str) -> std::result::Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    reader.take(most + 1).read_to_end(&mut bytes).map_err(|e| format!("damaged {kind} data: {e}"))?;
+    if bytes.len() as u64 > most {
+        return Err(format!("the {kind} data unpacks to more than {most} bytes, which no model file does"));
+    }
+    Ok(bytes)
+}
+
+/// A zstd frame that holds no data, such as `pzstd` writes.
+fn is_skippable(start: &[u8]) -> bool {
+    matches!(start, [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..])
+}
+
+/// All frames of a zstd file; the decoder of `ruzstd` knows one frame at a time.
+pub struct Zstd<R> {
+    file: R,
+    decoder: FrameDecoder,
+    in_frame: bool,
+}
+
+impl<R: BufRead> Zstd<R> {
+    /// Reads the frames of `file`.
+    pub fn new(file: R) -> Self {
+        Zstd { file, decoder: FrameDecoder::new(), in_frame: false }
+    }
+
+    /// Starts the next frame; `false` at the end of the file.
+    fn next_frame(&mut self) -> io::Result<bool> {
+        loop {
+            if self.file.fill_buf()?.is_empty() {
+                return Ok(false);
+            }
+            // Four bytes of magic may straddle the buffer, so they are read and put back in front.
+            let mut magic = [0; 4];
+            self.file.read_exact(&mut magic)?;
+            if is_skippable(&magic) {
+                let mut length = [0; 4];
+                self.file.read_exact(&mut length)?;
+                let length = u64::from(u32::from_le_bytes(length));
+                if io::copy(&mut self.file.by_ref().take(length), &mut io::sink())? < length {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                continue;
+            }
+            self.decoder.reset((&magic[..]).chain(&mut self.file)).map_err(damaged)?;
+            self.in_frame = true;
+            return Ok(true);
+        }
+    }
+}
+
+impl<R: BufRead> Read for Zstd<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            if !self.in_frame && !self.next_frame()? {
+                return Ok(0);
+            }
+            while self.decoder.can_collect() < buffer.len() && !self.decoder.is_finished() {
+                let some = BlockDecodingStrategy::UptoBytes(buffer.len());
+                self.decoder.decode_blocks(&mut self.file, some).map_err(damaged)?;
+            }
+            let read = self.decoder.read(buffer)?;
+            if read > 0 || buffer.is_empty() {
+                return Ok(read);
+            }
+            if let (Some(read), Some(computed)) =
+                (self.decoder.get_checksum_from_data(), self.decoder.get_calculated_checksum())
+                && read != computed
+            {
+                return Err(damaged("the checksum does not match"));
+            }
+            self.in_frame = false;
+        }
+    }
+}
+
+fn damaged(error: impl std::fmt::Display) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::{Compression, write::GzEncoder};
+    use ruzstd::encoding::{CompressionLevel, compress_to_vec};
+    use std::fs;
+    use std::io::Write;
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn zstd(bytes: &[u8]) -> Vec<u8> {
+        compress_to_vec(bytes, CompressionLevel::Fastest)
+    }
+
+    #[test]
+    fn compressed_files_are_unpacked_whatever_their_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let text = b"one two three ".repeat(1000);
+        for bytes in [text.clone(), gzip(&text), zstd(&text), [gzip(&text[..99]), gzip(&text[99..])].concat()]
+        {
+            fs::write(&path, bytes).unwrap();
+            assert_eq!(FileBytes::open(&path).unwrap().bytes(), text);
+        }
+        let parts = [b"\x50\x2a\x4d\x18\x02\0\0\0xx".to_vec(), zstd(&text[..7]), zstd(&text[7..])].concat();
+        fs::write(&path, parts).unwrap();
+        assert_eq!(FileBytes::open(&path).unwrap().bytes(), text);
+        assert_eq!(without_ending("vocab.spm.gz"), "vocab.spm");
+        assert_eq!(without_ending("lex.bin.zst"), "lex.bin");
+        assert_eq!(without_ending("model.npz"), "model.npz");
+    }
+
+    #[test]
+    fn what_unpacks_to_too_much_or_is_damaged_is_refused() {
+        let zeros = vec![0; 4 << 20];
+        for (bytes, kind) in [(gzip(&zeros), "gzip"), (zstd(&zeros), "zstd")] {
+            let message = unpack(&bytes).unwrap().unwrap_err();
+            assert!(message.contains(&format!("the {kind} data unpacks to more than")), "{message}");
+        }
+        // A megabyte is always allowed.
+        assert_eq!(unpack(&gzip(&zeros[..1 << 20])).unwrap().unwrap().len(), 1 << 20);
+        for (mut bytes, kind) in [(gzip(b"abc"), "gzip"), (zstd(b"abc"), "zstd")] {
+            bytes.truncate(bytes.len() - 2);
+            let message = unpack(&bytes).unwrap().unwrap_err();
+            assert!(message.starts_with(&format!("damaged {kind} data")), "{message}");
+        }
+        assert!(unpack(b"plain").is_none());
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model.bin.gz");
+        fs::write(&path, "version https://git-lfs.github.com/spec/v1\n").unwrap();
+        assert!(FileBytes::open(&path).unwrap_err().to_string().contains("Git LFS"));
+    }
+}

@@ -1,0 +1,371 @@
+//! Which files of a folder are a Marian or Firefox model.
+
+use super::yaml::{self, Yaml};
+use crate::formats::Languages;
+use crate::formats::compressed::{FileBytes, without_ending};
+use crate::{Error, Result};
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What Firefox publishes beside a model.
+const METADATA: &str = "metadata.json";
+/// The endings of vocabularies, of which SentencePiece models come first.
+const VOCABULARIES: [&str; 4] = [".spm", ".yml", ".yaml", ".json"];
+
+/// The files of a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MarianFolder {
+    /// The `.bin` or `.npz` file.
+    pub model: PathBuf,
+    /// The vocabulary of the source.
+    pub source_vocabulary: PathBuf,
+    /// The vocabulary of the target, which may be the same file: a joint vocabulary.
+    pub target_vocabulary: PathBuf,
+    /// `source.spm` and `target.spm`, which cut text into the pieces of a vocabulary in YAML.
+    pub segmenters: Option<(PathBuf, PathBuf)>,
+    /// The lexical shortlist, if there is one.
+    pub shortlist: Option<PathBuf>,
+    /// From `metadata.json` or the names of the files.
+    pub languages: Languages,
+}
+
+/// The keys of a decoder's configuration that name files.
+#[derive(Default)]
+struct Config {
+    models: Vec<String>,
+    vocabularies: Vec<String>,
+    shortlist: Vec<String>,
+}
+
+/// What `metadata.json` says about languages.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    source_language: Option<String>,
+    target_language: Option<String>,
+}
+
+/// The files of a folder by their names without `.gz` and `.zst`; of a file that is there twice,
+/// the one that is not compressed.
+struct Files<'a> {
+    folder: &'a Path,
+    names: BTreeMap<String, PathBuf>,
+}
+
+impl MarianFolder {
+    /// Finds the files of a model; `None` if the folder has no `.bin` or `.npz` file that may be
+    /// Marian's.
+    pub fn find(folder: &Path) -> Result<Option<Self>> {
+        let files = Files::list(folder)?;
+        let config = files.config()?;
+        let Some(model) = files.model(&config)? else { return Ok(None) };
+        let (source, target) = files.vocabularies(&config)?;
+        let shortlist = match config.shortlist.first() {
+            Some(name) => Some(files.named(name, "shortlist")?),
+            None => {
+                files.only("shortlist lex*.bin", |name| name.starts_with("lex") && name.ends_with(".bin"))?
+            }
+        };
+        let is_spm = |path: &Path| file_name(path).ends_with(".spm");
+        let segmenters = (files.names.get("source.spm").cloned().zip(files.names.get("target.spm").cloned()))
+            .filter(|_| !is_spm(&source.1));
+        let names = [&model.0, &source.0, &target.0].map(|name| name.as_str());
+        let shortlist_name = shortlist.as_ref().map_or("", |(name, _)| name.as_str());
+        let by_name = languages_of(names[0], &[names[1], names[2], shortlist_name]);
+        Ok(Some(MarianFolder {
+            languages: files.metadata()?.or(by_name),
+            model: model.1,
+            source_vocabulary: source.1,
+            target_vocabulary: target.1,
+            segmenters,
+            shortlist: shortlist.map(|(_, path)| path),
+        }))
+    }
+
+    /// Whether both sides have one vocabulary.
+    pub fn is_joint(&self) -> bool {
+        self.source_vocabulary == self.target_vocabulary
+    }
+}
+
+/// A file's name without the ending of a compressed file.
+fn file_name(path: &Path) -> &str {
+    without_ending(path.file_name().and_then(|name| name.to_str()).unwrap_or_default())
+}
+
+type Named = (String, PathBuf);
+
+impl<'a> Files<'a> {
+    fn list(folder: &'a Path) -> Result<Self> {
+        let io = |e| Error::io(folder, e);
+        let mut names: BTreeMap<String, PathBuf> = BTreeMap::new();
+        for entry in fs::read_dir(folder).map_err(io)? {
+            let path = entry.map_err(io)?.path();
+            if !path.is_file() {
+                continue;
+            }
+            let Some(full) = path.file_name().and_then(|name| name.to_str()) else { continue };
+            let name = without_ending(full).to_owned();
+            let is_plain = name == full;
+            if is_plain || !names.contains_key(&name) {
+                names.insert(name, path);
+            }
+        }
+        Ok(Files { folder, names })
+    }
+
+    fn wrong(&self, message: String) -> Error {
+        Error::file(self.folder, message)
+    }
+
+    /// The only file whose name fits, if there is one.
+    fn only(&self, what: &str, fits: impl Fn(&str) -> bool) -> Result<Option<Named>> {
+        let found: Vec<_> = self.names.iter().filter(|(name, _)| fits(name)).collect();
+        match found[..] {
+            [] => Ok(None),
+            [(name, path)] => Ok(Some((name.clone(), path.clone()))),
+            _ => {
+                let names: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+                Err(self.wrong(format!("more than one {what}: {}; keep one in the folder", names.join(", "))))
+            }
+        }
+    }
+
+    /// A file that the configuration names, which lies in the folder.
+    fn named(&self, name: &str, key: &str) -> Result<Named> {
+        // Configurations often have the paths of the machine that trained.
+        let last = name.rsplit(['/', '\\']).next().unwrap_or(name);
+        let name = without_ending(last);
+        let path = self.names.get(name);
+        let path = path.ok_or_else(|| {
+            self.wrong(format!("{last}, which the configuration names as {key}, is missing"))
+        })?;
+        Ok((name.to_owned(), path.clone()))
+    }
+
+    /// The configuration of a decoder: the only `config.yml`, `decoder.yml` or `*.decoder.yml`.
+    fn config(&self) -> Result<Config> {
+        let is_config = |name: &str| {
+            matches!(name, "config.yml" | "decoder.yml")
+                || name.ends_with(".decoder.yml")
+                || name.starts_with("config.") && name.ends_with(".yml")
+        };
+        // Several mean that none of them is preferred.
+        let Ok(Some((_, path))) = self.only("configuration", is_config) else { return Ok(Config::default()) };
+        let bytes = FileBytes::open(&path)?;
+        let text = std::str::from_utf8(bytes.bytes()).map_err(|_| Error::file(&path, "is not UTF-8 text"))?;
+        let mut config = Config::default();
+        for (key, value) in yaml::parse(text).map_err(|message| Error::file(&path, message))? {
+            let values = match value {
+                Yaml::List(values) => {
+                    values.iter().filter_map(|value| value.text().map(str::to_owned)).collect()
+                }
+                Yaml::Scalar(value) => vec![value],
+                Yaml::Map(_) => Vec::new(),
+            };
+            match key.as_str() {
+                "models" => config.models = values,
+                "vocabs" => config.vocabularies = values,
+                "shortlist" => {
+                    config.shortlist = values.into_iter().take(1).filter(|name| !name.is_empty()).collect()
+                }
+                _ => {}
+            }
+        }
+        Ok(config)
+    }
+
+    fn model(&self, config: &Config) -> Result<Option<Named>> {
+        match &config.models[..] {
+            [] => {}
+            [name] => return self.named(name, "models").map(Some),
+            _ => {
+                return Err(
+                    self.wrong("the configuration names several models; ensembles are not read".into())
+                );
+            }
+        }
+        self.only("model", |name| {
+            let is_model = name.ends_with(".npz") || name.ends_with(".bin");
+            let is_other = name.starts_with("lex")
+                || name.ends_with(".optimizer.npz")
+                || name.starts_with("pytorch_model");
+            is_model && !is_other
+        })
+    }
+
+    /// The vocabularies of source and target.
+    fn vocabularies(&self, config: &Config) -> Result<(Named, Named)> {
+        match &config.vocabularies[..] {
+            [] => {}
+            [source, target] => return Ok((self.named(source, "vocabs")?, self.named(target, "vocabs")?)),
+            _ => return Err(self.wrong("the configuration does not name two vocabularies".into())),
+        }
+        let side = |prefixes: [&'static str; 2]| {
+            self.vocabulary(move |name| prefixes.iter().any(|p| name.starts_with(p)))
+        };
+        let source = side(["srcvocab", "vocab.src"])?;
+        let target = side(["trgvocab", "vocab.trg"])?;
+        match (source, target) {
+            (Some(source), Some(target)) => return Ok((source, target)),
+            (None, None) => {}
+            (Some((name, _)), None) => return Err(self.wrong(format!("there is {name}, but no trgvocab*"))),
+            (None, Some((name, _))) => return Err(self.wrong(format!("there is {name}, but no srcvocab*"))),
+        }
+        let joint = self.vocabulary(|name| name.starts_with("vocab") || name.contains(".vocab."))?;
+        let joint = joint.ok_or_else(|| {
+            self.wrong(
+                "no vocabulary: vocab*.spm, srcvocab*.spm and trgvocab*.spm, or the same as .yml is expected"
+                    .into(),
+            )
+        })?;
+        Ok((joint.clone(), joint))
+    }
+
+    /// The only vocabulary whose name fits, SentencePiece models before others.
+    fn vocabulary(&self, fits: impl Fn(&str) -> bool) -> Result<Option<Named>> {
+        for ending in VOCABULARIES {
+            let found = self.only("vocabulary", |name| fits(name) && name.ends_with(ending))?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    fn metadata(&self) -> Result<Languages> {
+        let Some(path) = self.names.get(METADATA) else { return Ok(Languages::default()) };
+        let bytes = FileBytes::open(path)?;
+        let metadata: Metadata =
+            serde_json::from_slice(bytes.bytes()).map_err(|e| Error::file(path, format!("not JSON: {e}")))?;
+        Ok(Languages { source: metadata.source_language, target: metadata.target_language })
+    }
+}
+
+/// The languages in the name of a model, such as `model.enpt.intgemm.alphas.bin`: four letters
+/// between dots, which the name of another file must have too, because `model.base.npz` is of no
+/// language.
+fn languages_of(model: &str, others: &[&str]) -> Languages {
+    let is_pair = |part: &&str| part.len() == 4 && part.bytes().all(|b| b.is_ascii_lowercase());
+    let also = |part: &&str| others.iter().any(|other| other.split('.').any(|p| p == *part));
+    match model.split('.').filter(is_pair).find(also) {
+        Some(pair) => Languages { source: Some(pair[..2].to_owned()), target: Some(pair[2..].to_owned()) },
+        None => Languages::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        files.iter().for_each(|(name, text)| fs::write(folder.path().join(name), text).unwrap());
+        folder
+    }
+
+    fn found(files: &[(&str, &str)]) -> (MarianFolder, Vec<String>) {
+        let folder = folder(files);
+        let found = MarianFolder::find(folder.path()).unwrap().expect("a model");
+        let paths = [&found.model, &found.source_vocabulary, &found.target_vocabulary];
+        let name = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().to_owned();
+        let mut names: Vec<String> = paths.into_iter().map(name).collect();
+        names.extend(found.shortlist.as_ref().map(name));
+        (found, names)
+    }
+
+    fn refusal(files: &[(&str, &str)]) -> String {
+        MarianFolder::find(folder(files).path()).unwrap_err().to_string()
+    }
+
+    fn languages(source: &str, target: &str) -> Languages {
+        Languages { source: Some(source.into()), target: Some(target.into()) }
+    }
+
+    #[test]
+    fn folders_of_firefox_are_found() {
+        let files = [
+            ("lex.50.50.enpt.s2t.bin.gz", ""),
+            ("model.enpt.intgemm.alphas.bin.gz", ""),
+            ("model.enpt.intgemm.alphas.bin", ""),
+            ("vocab.enpt.spm.zst", ""),
+            ("README.md", ""),
+        ];
+        let (model, names) = found(&files);
+        let want = [
+            "model.enpt.intgemm.alphas.bin",
+            "vocab.enpt.spm.zst",
+            "vocab.enpt.spm.zst",
+            "lex.50.50.enpt.s2t.bin.gz",
+        ];
+        assert_eq!(names, want);
+        assert!(model.is_joint());
+        assert_eq!(model.languages, languages("en", "pt"));
+        let metadata = r#"{"architecture": "base", "sourceLanguage": "en", "targetLanguage": "zh_hant"}"#;
+        let (model, names) = found(&[
+            ("metadata.json", metadata),
+            ("model.enzh.intgemm8.bin", ""),
+            ("srcvocab.enzh.spm", ""),
+            ("trgvocab.enzh.spm", ""),
+        ]);
+        assert_eq!(names, ["model.enzh.intgemm8.bin", "srcvocab.enzh.spm", "trgvocab.enzh.spm"]);
+        assert_eq!((model.languages.clone(), model.is_joint()), (languages("en", "zh_hant"), false));
+    }
+
+    #[test]
+    fn folders_of_marian_are_found() {
+        let (model, names) = found(&[
+            ("model.npz", ""),
+            ("model.iter100.npz", ""),
+            ("model.npz.optimizer.npz", ""),
+            (
+                "model.npz.decoder.yml",
+                "models:\n  - /home/x/model.npz\nvocabs: [a.yml, \"b.yml\"]\nbeam-size: 6\n",
+            ),
+            ("a.yml", ""),
+            ("b.yml", ""),
+        ]);
+        assert_eq!(names, ["model.npz", "a.yml", "b.yml"]);
+        assert_eq!((model.languages, model.segmenters), (Languages::default(), None));
+        let (model, names) =
+            found(&[("opus.npz", ""), ("opus.vocab.yml", ""), ("source.spm", ""), ("target.spm", "")]);
+        assert_eq!(names, ["opus.npz", "opus.vocab.yml", "opus.vocab.yml"]);
+        assert!(model.segmenters.is_some());
+        assert_eq!(found(&[("model.base.npz", ""), ("vocab.spm", "")]).0.languages, Languages::default());
+    }
+
+    #[test]
+    fn other_folders_are_not_models_and_unclear_ones_are_refused() {
+        let none = |files: &[(&str, &str)]| MarianFolder::find(folder(files).path()).unwrap();
+        assert_eq!(none(&[("pytorch_model.bin", ""), ("vocab.json", "")]), None);
+        assert_eq!(none(&[("lex.enpt.bin", "")]), None);
+        for (files, want) in [
+            (
+                &[("a.npz", ""), ("b.bin", "")][..],
+                "more than one model: a.npz, b.bin; keep one in the folder",
+            ),
+            (&[("model.npz", "")], "no vocabulary: vocab*.spm"),
+            (
+                &[("model.npz", ""), ("vocab.a.spm", ""), ("vocab.b.spm", "")],
+                "more than one vocabulary: vocab.a.spm, vocab.b.spm",
+            ),
+            (&[("model.npz", ""), ("srcvocab.spm", "")], "there is srcvocab.spm, but no trgvocab*"),
+            (
+                &[("model.npz", ""), ("vocab.spm", ""), ("lex.a.bin", ""), ("lex.b.bin", "")],
+                "more than one shortlist lex*.bin",
+            ),
+            (
+                &[("model.npz", ""), ("config.yml", "models: [x.npz]")],
+                "x.npz, which the configuration names as models, is missing",
+            ),
+            (&[("model.npz", ""), ("config.yml", "models: [a, b]")], "ensembles are not read"),
+            (&[("model.npz", ""), ("vocab.spm", ""), ("metadata.json", "{")], "metadata.json: not JSON"),
+            (&[("model.npz", ""), ("config.yml", "a: [")], "config.yml: line 1"),
+        ] {
+            let message = refusal(files);
+            assert!(message.contains(want), "{files:?}: {message}");
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! The readers of Marian's files on bytes of any kind; a panic is a finding.
+
+use super::items::{self, elements};
+use super::{LexicalShortlist, MarianOptions, MarianVocabulary};
+
+/// A `.bin` or `.npz` file: every item lies in the file or among what was inflated, with as many
+/// bytes as its shape needs.
+pub(crate) fn model(file: &[u8]) {
+    let Ok(parsed) = items::parse(file) else { return };
+    // Deflate packs at most 1032 bytes into one.
+    assert!(parsed.inflated.len() / 1032 <= file.len());
+    for entry in &parsed.entries {
+        let bytes = if entry.inflated { &parsed.inflated } else { file };
+        let data = &bytes[entry.range.clone()];
+        let needed = elements(&entry.shape).and_then(|n| entry.kind.bytes(n));
+        assert_eq!(needed, Some(data.len()), "{}", entry.name);
+    }
+}
+
+/// A `lex*.bin` file, which is asked for words of every kind.
+pub(crate) fn shortlist(file: &[u8]) {
+    let Ok(list) = LexicalShortlist::read(file) else { return };
+    let mut words = Vec::new();
+    for joint in [false, true] {
+        list.candidates(&[0, 1, 2, 7, u32::MAX], 100, joint, &mut words);
+        assert!(words.is_sorted_by(|a, b| a < b) && words.iter().all(|&word| word < 100));
+    }
+    let mut written = Vec::new();
+    list.write(&mut written).expect("memory can be written");
+    assert_eq!(LexicalShortlist::read(&written).as_ref(), Ok(&list));
+}
+
+/// Any text as options and as a vocabulary.
+pub(crate) fn yaml(file: &[u8]) {
+    let Ok(text) = std::str::from_utf8(file) else { return };
+    let _ = MarianOptions::parse(text);
+    let _ = MarianVocabulary::from_lines(text);
+    if let Ok(vocabulary) = MarianVocabulary::from_yaml(text) {
+        assert!((vocabulary.eos().max(vocabulary.unk()) as usize) < vocabulary.size().max(2));
+        let ids = vocabulary.encode(" a ab </s> ▁");
+        vocabulary.decode(&ids);
+    }
+}

@@ -1,0 +1,286 @@
+//! The named arrays of a model file, whichever format it has.
+
+use super::{MarianOptions, bin, npz};
+use crate::formats::compressed::FileBytes;
+use crate::{Error, Result};
+use half::f16;
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// Dimensions that an item may have.
+pub(super) const MOST_DIMENSIONS: usize = 8;
+/// The item that holds the options.
+pub const OPTIONS: &str = "special:model.yml";
+/// What follows a matrix's name in the name of its inputs' multiplier.
+const INPUT_MULTIPLIER: &str = "_QuantMultA";
+/// The matrix that has no name in the engine: the transposed output matrix.
+const UNNAMED: &str = "none";
+/// What the names of embeddings contain; they are the only 8-bit matrices that are not stored
+/// transposed.
+const EMBEDDING: &str = "Wemb";
+
+/// What an item's data is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ItemType {
+    /// 32-bit floats.
+    F32,
+    /// 16-bit floats.
+    F16,
+    /// Bytes: the text of the options.
+    Bytes,
+    /// `intgemm8`: a matrix of 8-bit integers and one multiplier for all of them.
+    Int8,
+}
+
+impl ItemType {
+    /// The bytes of an item with this many elements, without padding.
+    pub(super) fn bytes(self, elements: usize) -> Option<usize> {
+        match self {
+            ItemType::F32 => elements.checked_mul(4),
+            ItemType::F16 => elements.checked_mul(2),
+            ItemType::Bytes => Some(elements),
+            ItemType::Int8 => elements.checked_add(4),
+        }
+    }
+}
+
+impl fmt::Display for ItemType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ItemType::F32 => "float32",
+            ItemType::F16 => "float16",
+            ItemType::Bytes => "int8",
+            ItemType::Int8 => "intgemm8",
+        })
+    }
+}
+
+/// The product of a shape's dimensions.
+pub(super) fn elements(shape: &[usize]) -> Option<usize> {
+    shape.iter().try_fold(1usize, |product, &n| product.checked_mul(n))
+}
+
+/// Whether an 8-bit item is stored in the shape that it declares.
+pub(super) fn is_embedding(name: &str) -> bool {
+    name.contains(EMBEDDING)
+}
+
+/// Where an item is.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) name: String,
+    pub(super) shape: Vec<usize>,
+    pub(super) kind: ItemType,
+    /// Its data without padding, checked to lie in the file, or among what was inflated.
+    pub(super) range: Range<usize>,
+    pub(super) inflated: bool,
+}
+
+/// An 8-bit item is a matrix whose multiplier can be divided by.
+pub(super) fn check_entry(entry: &Entry, bytes: &[u8]) -> std::result::Result<(), String> {
+    let Entry { name, shape, kind, range, .. } = entry;
+    if *kind != ItemType::Int8 {
+        return Ok(());
+    }
+    let at = range.start;
+    if shape.len() != 2 {
+        return Err(format!(
+            "item {name} at byte {at} is of type {kind}, but its shape {shape:?} is no matrix"
+        ));
+    }
+    let multiplier = bytes.get(range.clone()).and_then(multiplier);
+    match multiplier {
+        Some(x) if x.is_finite() && x > 0.0 => Ok(()),
+        Some(x) => {
+            Err(format!("item {name} at byte {at} has the multiplier {x}; a positive number is expected"))
+        }
+        None => Err(format!("item {name} at byte {at} is cut off")),
+    }
+}
+
+/// The number behind an 8-bit matrix.
+fn multiplier(data: &[u8]) -> Option<f32> {
+    data.last_chunk().map(|bytes| f32::from_le_bytes(*bytes))
+}
+
+/// The items of a `.bin` or `.npz` file, in the file's order.
+pub(super) struct Parsed {
+    pub(super) entries: Vec<Entry>,
+    /// The data of compressed members.
+    pub(super) inflated: Vec<u8>,
+}
+
+/// Reads the bytes of a model file, which is not compressed as a whole.
+pub(super) fn parse(file: &[u8]) -> std::result::Result<Parsed, String> {
+    if file.starts_with(b"PK") {
+        return npz::read(file);
+    }
+    match file.first_chunk().map(|bytes| u64::from_le_bytes(*bytes)) {
+        // Versions are small numbers; other files begin otherwise.
+        Some(0..=255) => Ok(Parsed { entries: bin::read(file)?, inflated: Vec::new() }),
+        _ => Err(format!("{} bytes that are neither Marian's .bin nor .npz", file.len())),
+    }
+}
+
+/// A model file in memory, all of whose items have been checked to lie in it.
+#[derive(Debug)]
+pub struct ItemFile {
+    path: PathBuf,
+    bytes: FileBytes,
+    inflated: Vec<u8>,
+    entries: Vec<Entry>,
+    places: HashMap<String, usize>,
+}
+
+impl ItemFile {
+    /// Opens a `.bin` or `.npz` file, which may be compressed.
+    pub fn open(path: &Path) -> Result<Self> {
+        let bytes = FileBytes::open(path)?;
+        let Parsed { entries, inflated } = parse(bytes.bytes()).map_err(|e| Error::file(path, e))?;
+        let places = entries.iter().enumerate().map(|(i, entry)| (entry.name.clone(), i)).collect();
+        Ok(ItemFile { path: path.to_path_buf(), bytes, inflated, entries, places })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The size of the file, unpacked.
+    pub fn bytes(&self) -> usize {
+        self.bytes.bytes().len()
+    }
+
+    /// All items in the file's order.
+    pub fn items(&self) -> impl Iterator<Item = Item<'_>> {
+        self.entries.iter().map(|entry| self.item(entry))
+    }
+
+    fn item<'a>(&'a self, entry: &'a Entry) -> Item<'a> {
+        let Entry { name, shape, kind, range, inflated } = entry;
+        let bytes = if *inflated { &self.inflated } else { self.bytes.bytes() };
+        // Checked when the file was opened.
+        let data = bytes.get(range.clone()).unwrap_or_default();
+        Item { path: &self.path, name, shape, kind: *kind, offset: range.start, data }
+    }
+
+    /// The item of that name.
+    pub fn get(&self, name: &str) -> Option<Item<'_>> {
+        self.places.get(name).map(|&i| self.item(&self.entries[i]))
+    }
+
+    /// The item of that name, which must be there.
+    pub fn need(&self, name: &str) -> Result<Item<'_>> {
+        self.get(name).ok_or_else(|| Error::file(&self.path, format!("item {name} is missing")))
+    }
+
+    /// The options of the model.
+    pub fn options(&self) -> Result<MarianOptions> {
+        let text = self.need(OPTIONS)?.text()?;
+        MarianOptions::parse(text).map_err(|message| Error::file(&self.path, format!("{OPTIONS}: {message}")))
+    }
+
+    /// The fixed multiplier of the inputs of the product with a matrix, if the file has one
+    /// (`alphas`). Embeddings as the output matrix are known under two names.
+    pub fn input_multiplier(&self, matrix: &str) -> Result<Option<f32>> {
+        let own = format!("{matrix}{INPUT_MULTIPLIER}");
+        let unnamed = format!("{UNNAMED}{INPUT_MULTIPLIER}");
+        let unnamed = is_embedding(matrix).then(|| self.get(&unnamed)).flatten();
+        let Some(item) = unnamed.or_else(|| self.get(&own)) else { return Ok(None) };
+        match item.floats()?[..] {
+            [x] if x > 0.0 => Ok(Some(x)),
+            ref other => Err(item.wrong(format!("is {other:?}; one positive number is expected"))),
+        }
+    }
+}
+
+/// One item of a model file.
+#[derive(Clone, Copy, Debug)]
+pub struct Item<'a> {
+    path: &'a Path,
+    /// Its name.
+    pub name: &'a str,
+    /// Its shape; that of an 8-bit matrix before it was transposed, if it was.
+    pub shape: &'a [usize],
+    /// What its data is.
+    pub kind: ItemType,
+    /// Where its data begins, in bytes of the unpacked file (or of the inflated members of an archive).
+    pub offset: usize,
+    data: &'a [u8],
+}
+
+impl<'a> Item<'a> {
+    /// An error about this item.
+    pub fn wrong(&self, problem: impl fmt::Display) -> Error {
+        Error::file(self.path, format!("item {} at byte {} {problem}", self.name, self.offset))
+    }
+
+    /// Its text.
+    pub fn text(&self) -> Result<&'a str> {
+        if self.kind != ItemType::Bytes {
+            return Err(self.wrong(format!("is of type {}; text is expected", self.kind)));
+        }
+        let end = self.data.iter().position(|&byte| byte == 0).unwrap_or(self.data.len());
+        std::str::from_utf8(&self.data[..end]).map_err(|_| self.wrong("is not UTF-8 text"))
+    }
+
+    /// Its numbers in rows of the declared shape; those in 8 bits divided by their multiplier.
+    pub fn floats(&self) -> Result<Vec<f32>> {
+        let floats: Vec<f32> = match self.kind {
+            ItemType::F32 => self.data.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect(),
+            ItemType::F16 => {
+                self.data.as_chunks().0.iter().map(|b| f16::from_le_bytes(*b).to_f32()).collect()
+            }
+            ItemType::Bytes => return Err(self.wrong("is of type int8; numbers are expected")),
+            ItemType::Int8 => {
+                let matrix = self.int8()?;
+                // As Marian does it: one reciprocal, then products.
+                let step = 1.0 / matrix.multiplier;
+                let value = |i: usize| f32::from(matrix.values[i]) * step;
+                let (rows, columns) = (matrix.rows, matrix.columns);
+                match is_embedding(self.name) {
+                    true => (0..rows * columns).map(value).collect(),
+                    false => (0..columns)
+                        .flat_map(|c| (0..rows).map(move |r| r * columns + c))
+                        .map(value)
+                        .collect(),
+                }
+            }
+        };
+        match floats.iter().position(|x| !x.is_finite()) {
+            Some(at) => Err(self.wrong(format!("holds {} at {at}: these weights are damaged", floats[at]))),
+            None => Ok(floats),
+        }
+    }
+
+    /// Its integers as they are stored, with the multiplier.
+    pub fn int8(&self) -> Result<Int8Matrix> {
+        let (ItemType::Int8, &[first, second], Some(multiplier)) =
+            (self.kind, self.shape, multiplier(self.data))
+        else {
+            return Err(self.wrong(format!("is of type {}; an intgemm8 matrix is expected", self.kind)));
+        };
+        let (rows, columns) = if is_embedding(self.name) { (first, second) } else { (second, first) };
+        let values: Vec<i8> = self.data[..rows * columns].iter().map(|&byte| byte.cast_signed()).collect();
+        if let Some(at) = values.iter().position(|&value| value == i8::MIN) {
+            return Err(self.wrong(format!("holds -128 at {at}; integers from -127 to 127 are expected")));
+        }
+        Ok(Int8Matrix { rows, columns, values, multiplier })
+    }
+}
+
+/// A matrix of 8-bit integers, row-major: a row for each output (or each word), a column for each
+/// input. A weight is about its integer divided by the multiplier.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Int8Matrix {
+    /// Outputs or words.
+    pub rows: usize,
+    /// Inputs.
+    pub columns: usize,
+    /// From −127 to 127.
+    pub values: Vec<i8>,
+    /// What weights were multiplied by.
+    pub multiplier: f32,
+}

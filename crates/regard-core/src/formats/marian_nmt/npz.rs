@@ -1,0 +1,128 @@
+//! Marian's `.npz` files: a zip archive of NumPy arrays, `NAME.npy` each, with the options as an
+//! array of bytes.
+//!
+//! Marian stores its members as they are; `numpy.savez_compressed` deflates them. A deflated member
+//! may unpack to the size that the directory says, and all of them to [`LARGEST_INFLATED`] bytes or
+//! [`MOST_PER_BYTE`] times the file's size, whichever is less.
+
+use super::items::{Entry, ItemType, MOST_DIMENSIONS, Parsed, elements};
+use crate::formats::zip::{self, Member, Packing};
+use flate2::Crc;
+use flate2::read::DeflateDecoder;
+use std::collections::HashSet;
+use std::io::Read;
+
+/// The most bytes that all deflated members of an archive may unpack to.
+const LARGEST_INFLATED: u64 = 4 << 30;
+/// Deflate cannot pack more into a byte.
+const MOST_PER_BYTE: u64 = 1032;
+/// The ending of a member's name.
+const ENDING: &str = ".npy";
+const MAGIC: &[u8] = b"\x93NUMPY";
+
+/// The arrays of a file, all checked to lie in it or inflated.
+pub(super) fn read(file: &[u8]) -> Result<Parsed, String> {
+    let mut parsed = Parsed { entries: Vec::new(), inflated: Vec::new() };
+    let mut seen = HashSet::new();
+    let most = (file.len() as u64).saturating_mul(MOST_PER_BYTE).min(LARGEST_INFLATED);
+    for member in zip::members(file)? {
+        let name = member.name.strip_suffix(ENDING).unwrap_or(member.name);
+        if name.is_empty() || !seen.insert(name) {
+            return Err(format!("the archive has two items called {name:?}, or one without a name"));
+        }
+        let at = member.range.start;
+        let wrong = |problem: String| format!("item {name} at byte {at} {problem}");
+        let (start, bytes) = match member.packing {
+            Packing::Stored => (at, &file[member.range.clone()]),
+            Packing::Deflated => {
+                let start = parsed.inflated.len();
+                inflate(file, &member, most, &mut parsed.inflated).map_err(wrong)?;
+                (start, &parsed.inflated[start..])
+            }
+            Packing::Unknown => {
+                return Err(wrong("is encrypted, or compressed other than by deflate".into()));
+            }
+        };
+        let (kind, shape, data) = array(bytes).map_err(wrong)?;
+        let (name, range) = (name.to_owned(), start + data..start + bytes.len());
+        let inflated = member.packing == Packing::Deflated;
+        parsed.entries.push(Entry { name, shape, kind, range, inflated });
+    }
+    Ok(parsed)
+}
+
+/// Appends the bytes of a deflated member; the memory grows with what is there.
+fn inflate(file: &[u8], member: &Member<'_>, most: u64, to: &mut Vec<u8>) -> Result<(), String> {
+    let left = most.saturating_sub(to.len() as u64);
+    if member.unpacked > left {
+        return Err(format!("unpacks to {} bytes, more than is read of such an archive", member.unpacked));
+    }
+    let start = to.len();
+    let mut reader = DeflateDecoder::new(&file[member.range.clone()]).take(member.unpacked + 1);
+    reader.read_to_end(to).map_err(|e| format!("is damaged: {e}"))?;
+    if (to.len() - start) as u64 != member.unpacked {
+        return Err(format!("does not unpack to the {} bytes that the directory says", member.unpacked));
+    }
+    let mut crc = Crc::new();
+    crc.update(&to[start..]);
+    if crc.sum() != member.crc {
+        return Err("is damaged: its checksum does not match".into());
+    }
+    Ok(())
+}
+
+/// The type and shape of a `.npy` array, and where its data begins.
+fn array(bytes: &[u8]) -> Result<(ItemType, Vec<usize>, usize), String> {
+    let rest = bytes.strip_prefix(MAGIC).ok_or("is not a NumPy array")?;
+    let cut = "is cut off in its header";
+    let (length, before) = match rest {
+        [1, _, a, b, ..] => (usize::from(u16::from_le_bytes([*a, *b])), 10),
+        [2 | 3, _, a, b, c, d, ..] => (u32::from_le_bytes([*a, *b, *c, *d]) as usize, 12),
+        [version, ..] => return Err(format!("is a NumPy array of version {version}; 1 to 3 can be read")),
+        [] => return Err(cut.into()),
+    };
+    let data = length.checked_add(before).filter(|&data| data <= bytes.len()).ok_or(cut)?;
+    let header = std::str::from_utf8(&bytes[before..data]).map_err(|_| "has a header that is not text")?;
+    let (kind, shape) = describe(header)?;
+    let needed = elements(&shape).and_then(|n| kind.bytes(n));
+    if needed != Some(bytes.len() - data) {
+        return Err(format!("of type {kind} and shape {shape:?} has {} bytes of data", bytes.len() - data));
+    }
+    // A vector is a row, as Marian reads it.
+    let shape = if let [n] = shape[..]
+        && kind != ItemType::Bytes
+    {
+        vec![1, n]
+    } else {
+        shape
+    };
+    Ok((kind, shape, data))
+}
+
+/// The type and shape out of `{'descr': '<f4', 'fortran_order': False, 'shape': (32, 16), }`.
+fn describe(header: &str) -> Result<(ItemType, Vec<usize>), String> {
+    let after = |key: &str| {
+        let (_, rest) = header.split_once(&format!("'{key}'"))?;
+        Some(rest.trim_start().strip_prefix(':')?.trim_start())
+    };
+    let missing = |key: &str| format!("has a header without {key}");
+    let descr = after("descr").and_then(|rest| rest.strip_prefix('\'')?.split('\'').next());
+    let kind = match descr.ok_or_else(|| missing("descr"))? {
+        "<f4" => ItemType::F32,
+        "<f2" => ItemType::F16,
+        "|i1" | "<i1" | "|u1" | "<u1" => ItemType::Bytes,
+        other => return Err(format!("is of type {other:?}; <f4, <f2 and |i1 can be read")),
+    };
+    if !after("fortran_order").ok_or_else(|| missing("fortran_order"))?.starts_with("False") {
+        return Err("is in Fortran's order; rows end to end are expected".into());
+    }
+    let shape = after("shape").and_then(|rest| rest.strip_prefix('(')?.split_once(')'));
+    let (shape, _) = shape.ok_or_else(|| missing("shape"))?;
+    let numbers = shape.split(',').map(str::trim).filter(|part| !part.is_empty());
+    let numbers: Option<Vec<usize>> =
+        numbers.map(|part| part.parse().ok().filter(|&n| n > 0)).take(MOST_DIMENSIONS + 1).collect();
+    match numbers {
+        Some(shape) if shape.len() <= MOST_DIMENSIONS => Ok((kind, shape)),
+        _ => Err(format!("has the shape ({shape}), with a dimension below 1 or more than 8 of them")),
+    }
+}

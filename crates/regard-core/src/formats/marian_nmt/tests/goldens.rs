@@ -1,0 +1,210 @@
+//! Models of `tools/goldens/marian_nmt.py`, with which Marian itself translates, and the published ones.
+
+use super::*;
+use crate::counter::mix;
+use serde::Deserialize;
+use std::path::PathBuf;
+
+/// A case of `tools/goldens/marian_nmt.py`.
+#[derive(Deserialize)]
+struct Golden {
+    name: String,
+    options: String,
+    /// Name, shape, scale and center of each item.
+    items: Vec<(String, Vec<usize>, f32, f32)>,
+    end_bias: f32,
+    sentences: Vec<GoldenSentence>,
+}
+
+#[derive(Deserialize)]
+struct GoldenSentence {
+    source: Vec<u32>,
+    greedy: Vec<u32>,
+    best: Vec<(Vec<u32>, f32)>,
+    encoder: Vec<f32>,
+    logits: Vec<f32>,
+}
+
+fn goldens() -> Vec<Golden> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/goldens/marian_nmt/cases.json");
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+/// The numbers of an item, by the formula of the script.
+fn golden_weights(name: &str, shape: &[usize], scale: f32, center: f32) -> Vec<f32> {
+    let seed = name
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+    let bits = |i: usize| mix(u64::wrapping_add(seed, i as u64)) >> 40;
+    let unit = |i: usize| bits(i) as f32 * 2f32.powi(-23) - 1.0;
+    (0..shape.iter().product()).map(|i| center + scale * unit(i)).collect()
+}
+
+/// The items of a case, ready to be written.
+fn golden_items(case: &Golden) -> Vec<NewItem> {
+    let item = |(name, shape, scale, center): &(String, Vec<usize>, f32, f32)| {
+        let mut values = golden_weights(name, shape, *scale, *center);
+        if name == "decoder_ff_logit_out_b" {
+            values[0] = case.end_bias;
+        }
+        NewItem::floats(name, shape, values)
+    };
+    let options = NewItem { name: OPTIONS.into(), data: NewData::Text(case.options.clone()) };
+    case.items.iter().map(item).chain([options]).collect()
+}
+
+/// The names and shapes of all items, from the options alone: the table of this module's documentation.
+fn documented_items(options: &MarianOptions) -> Vec<(String, Vec<usize>)> {
+    let (d, mut items) = (options.d_model, Vec::new());
+    let suffix = if options.norm == NormPlace::Before { "_pre" } else { "" };
+    let mut add = |name: String, shape: [usize; 2]| items.push((name, shape.to_vec()));
+    let norm = |add: &mut dyn FnMut(String, [usize; 2]), prefix: &str, suffix: &str| {
+        for part in ["scale", "bias"] {
+            add(format!("{prefix}_ln_{part}{suffix}"), [1, d]);
+        }
+    };
+    for (stack, layers, inner) in [
+        ("encoder", options.encoder_layers, options.encoder_feed_forward),
+        ("decoder", options.decoder_layers, options.decoder_feed_forward),
+    ] {
+        for layer in 1..=layers {
+            let prefix = format!("{stack}_l{layer}");
+            let ssru = stack == "decoder" && options.decoder == MarianDecoder::Ssru;
+            let mut attentions = if ssru { vec![] } else { vec!["self"] };
+            attentions.extend((stack == "decoder").then_some("context"));
+            for kind in attentions {
+                for part in ["q", "k", "v", "o"] {
+                    add(format!("{prefix}_{kind}_W{part}"), [d, d]);
+                    add(format!("{prefix}_{kind}_b{part}"), [1, d]);
+                }
+                norm(&mut add, &format!("{prefix}_{kind}_Wo"), suffix);
+            }
+            if ssru {
+                add(format!("{prefix}_rnn_W"), [d, d]);
+                add(format!("{prefix}_rnn_Wf"), [d, d]);
+                add(format!("{prefix}_rnn_bf"), [1, d]);
+                let own = if options.norm == NormPlace::Before { "rnn" } else { "rnn_ffn" };
+                norm(&mut add, &format!("{prefix}_{own}"), suffix);
+            }
+            add(format!("{prefix}_ffn_W1"), [d, inner]);
+            add(format!("{prefix}_ffn_b1"), [1, inner]);
+            add(format!("{prefix}_ffn_W2"), [inner, d]);
+            add(format!("{prefix}_ffn_b2"), [1, d]);
+            norm(&mut add, &format!("{prefix}_ffn_ffn"), suffix);
+        }
+        if options.norm_embeddings {
+            norm(&mut add, &format!("{stack}_emb"), "_pre");
+        }
+        if options.norm_top {
+            norm(&mut add, &format!("{stack}_top"), "");
+        }
+    }
+    let (source, target) = ([options.source_vocabulary, d], [options.target_vocabulary, d]);
+    match options.tying {
+        Tying::All | Tying::Embeddings => add("Wemb".into(), target),
+        Tying::Target | Tying::None => {
+            add("encoder_Wemb".into(), source);
+            add("decoder_Wemb".into(), target);
+        }
+    }
+    if matches!(options.tying, Tying::Embeddings | Tying::None) {
+        add("decoder_ff_logit_out_Wt".into(), target);
+    }
+    if options.output_bias {
+        add("decoder_ff_logit_out_b".into(), [1, options.target_vocabulary]);
+    }
+    items.sort();
+    items
+}
+
+#[test]
+fn models_that_marian_translates_with_have_the_documented_items() {
+    let cases = goldens();
+    assert!(cases.len() >= 8);
+    for case in &cases {
+        for bytes in [npz(&golden_items(case)), bin(&golden_items(case))] {
+            let file = open(&bytes).unwrap();
+            let options = file.options().unwrap_or_else(|e| panic!("{}: {e}", case.name));
+            let mut found: Vec<_> = file
+                .items()
+                .filter(|i| i.name != OPTIONS)
+                .map(|i| (i.name.to_owned(), i.shape.to_vec()))
+                .collect();
+            found.sort();
+            assert_eq!(found, documented_items(&options), "{}", case.name);
+            for item in golden_items(case) {
+                if let NewData::F32(_, values) = item.data {
+                    assert_eq!(file.need(&item.name).unwrap().floats().unwrap(), values, "{}", item.name);
+                }
+            }
+            for sentence in &case.sentences {
+                assert_eq!(sentence.encoder.len(), sentence.source.len() * options.d_model);
+                assert_eq!(sentence.logits.len(), options.target_vocabulary);
+                assert!(sentence.greedy.iter().all(|&id| (id as usize) < options.target_vocabulary));
+                assert!(sentence.best.is_sorted_by(|a, b| a.1 >= b.1));
+            }
+        }
+    }
+}
+
+/// An item that was read, ready to be written.
+fn copy(item: Item<'_>) -> NewItem {
+    let data = match item.kind {
+        ItemType::Bytes => NewData::Text(item.text().unwrap().to_owned()),
+        ItemType::Int8 => NewData::Int8(item.int8().unwrap()),
+        ItemType::F32 | ItemType::F16 => NewData::F32(item.shape.to_vec(), item.floats().unwrap()),
+    };
+    NewItem { name: item.name.to_owned(), data }
+}
+
+/// The folders that `firefox_models.sh` makes, if REGARD_FIREFOX names where.
+#[test]
+fn published_models_are_read() {
+    let Some(folder) = std::env::var_os("REGARD_FIREFOX").map(PathBuf::from) else {
+        eprintln!("skipped: REGARD_FIREFOX does not name a folder of models");
+        return;
+    };
+    for (pair, source, target) in [("enpt", "en", "pt"), ("pten", "pt", "en")] {
+        let found = MarianFolder::find(&folder.join(pair)).unwrap().expect("a model");
+        assert_eq!(
+            (found.languages.source.as_deref(), found.languages.target.as_deref()),
+            (Some(source), Some(target))
+        );
+        let file = ItemFile::open(&found.model).unwrap();
+        let options = file.options().unwrap();
+        let mut names: Vec<_> = file
+            .items()
+            .filter(|item| item.name != OPTIONS && !item.name.ends_with("_QuantMultA"))
+            .map(|item| (item.name.to_owned(), item.shape.to_vec()))
+            .collect();
+        names.sort();
+        assert_eq!(names, documented_items(&options));
+        for item in file.items().filter(|item| item.kind == ItemType::Int8) {
+            assert!(
+                item.int8().unwrap().values.iter().any(|value| value.unsigned_abs() == 127),
+                "{}",
+                item.name
+            );
+            assert_eq!(item.floats().unwrap().len(), item.shape.iter().product::<usize>());
+            if !item.name.ends_with("_QuantMultA") {
+                assert!(file.input_multiplier(item.name).unwrap().is_some(), "{}", item.name);
+            }
+        }
+        let written = open(&bin(&file.items().map(copy).collect::<Vec<_>>())).unwrap();
+        assert_eq!(written.bytes(), file.bytes());
+        for (old, new) in file.items().zip(written.items()) {
+            assert_eq!(
+                (old.name, old.shape, old.kind, old.offset),
+                (new.name, new.shape, new.kind, new.offset)
+            );
+            assert_eq!(copy(old), copy(new));
+        }
+        let bytes = fs::read(found.shortlist.expect("a shortlist")).unwrap();
+        let list = LexicalShortlist::read(&bytes).unwrap();
+        assert_eq!((list.source_words(), list.first()), (options.source_vocabulary, 50));
+        assert!(list.largest_id() < Some(options.target_vocabulary as u32));
+        let mut written = Vec::new();
+        list.write(&mut written).unwrap();
+        assert!(written == bytes, "the writer's file is the same");
+    }
+}
