@@ -1,7 +1,7 @@
 //! Models of `tools/goldens/marian_nmt.py`, with which Marian itself translates, and the published ones.
 
 use super::*;
-use crate::counter::mix;
+use regard_random::mix;
 use serde::Deserialize;
 use std::path::PathBuf;
 
