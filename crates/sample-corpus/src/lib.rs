@@ -36,7 +36,8 @@ mod verbs;
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
-use rng::{Rng, mix};
+use regard_random::mix;
+use rng::Rng;
 
 /// Training pairs of [`default()`].
 pub const DEFAULT_PAIRS: usize = 12_000;
@@ -84,7 +85,7 @@ pub fn corpus(seed: u64, pairs: usize) -> Corpus {
     let held_out_pairs = (pairs / 24).min(MAX_HELD_OUT);
     // Twice as many as needed, because those with a word that training lacks are dropped.
     let candidates = held_out_pairs * 2;
-    let mut rng = Rng(seed);
+    let mut rng = Rng::new(seed);
     let mut seen = HashSet::new();
     let (mut train, mut held_out) = (Vec::new(), Vec::new());
     let mut attempts = pairs.saturating_mul(40);

@@ -62,7 +62,7 @@ const FINGERPRINT: u64 = 10_912_589_706_972_769_335;
 
 #[test]
 fn one_english_sentence_has_one_french_sentence() {
-    let mut rng = Rng(11);
+    let mut rng = Rng::new(11);
     let mut french = BTreeMap::new();
     for _ in 0..60_000 {
         let (en, fr) = write(&rng.sentence());
