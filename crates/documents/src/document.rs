@@ -4,7 +4,7 @@ use crate::html::{Entities, Markup, escape_with};
 use crate::protect::{is_translatable, protected, within, without_outer_emoji};
 use crate::restore::restore;
 use crate::words::Translation;
-use regard_core::translator::sentence_ranges;
+use regard_core::text::{sentence_ranges, trimmed};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -109,12 +109,6 @@ fn pause(text: &str) -> usize {
         || text.char_indices().rev().filter(|(_, c)| c.is_whitespace()).map(|(at, _)| at).filter(later);
     let marked = spaces().find(|&at| text[..at].ends_with([',', ';', ':', '.', '!', '?', ')', '–', '—']));
     marked.or_else(|| spaces().next()).unwrap_or(text.len())
-}
-
-fn trimmed(text: &str, range: Range<usize>) -> Range<usize> {
-    let inside = &text[range.clone()];
-    let start = range.end - inside.trim_start().len();
-    start..start + inside.trim().len()
 }
 
 impl Document {

@@ -6,7 +6,7 @@ use crate::testing::thread_time;
 use crate::words::Word;
 use crate::{Document, Translation};
 use regard_core::random::Rng;
-use regard_core::translator::sentence_ranges;
+use regard_core::text::sentence_ranges;
 use std::time::{Duration, Instant};
 
 const CHARACTERS: usize = 100_000;

@@ -23,12 +23,14 @@ mod marian;
 mod pair;
 mod pipeline;
 mod sentencepiece;
+mod sentences;
 mod tokenizer;
 mod train;
 
 pub use pair::TokenizerPair;
 pub use pipeline::{hugging_face_config, normalise};
 pub use sentencepiece::SentencePiece;
+pub use sentences::{sentence_ranges, trimmed};
 pub use tokenizer::Tokenizer;
 pub use train::{Segmentation, TextSample, TokenizerSettings, vocabulary_size_for};
 
