@@ -1,5 +1,6 @@
 //! The settings of a training run: what there is to set, from files and the command line, and the number format they name.
 
+mod check;
 mod precision;
 mod settings;
 mod train_config;

@@ -47,7 +47,7 @@ pub struct Choice {
     pub dtype: DType,
     /// The products.
     pub products: Products,
-    /// That it is not what was asked for.
+    /// Why it differs from the setting, if it does.
     pub note: Option<String>,
 }
 
