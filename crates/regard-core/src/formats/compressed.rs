@@ -1,6 +1,6 @@
-//! Files that may be compressed with gzip or zstd, read whole.
+//! Files that may be compressed with gzip or zstd, read whole ([`FileBytes`]) or as a stream ([`decompress`]).
 //!
-//! What a compressed file may unpack to is bounded: [`LARGEST_RATIO`] times its own size plus
+//! What a compressed file that is read whole may unpack to is bounded: [`LARGEST_RATIO`] times its own size plus
 //! [`ALWAYS_ALLOWED`], and never more than [`LARGEST`]. Model files of published folders unpack to
 //! less than ten times their size.
 
@@ -8,7 +8,7 @@ use crate::{Error, Result, bounded};
 use flate2::bufread::MultiGzDecoder;
 use regard_kernels::mapped::Mapped;
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 /// The most bytes that any compressed file may unpack to.
@@ -60,22 +60,49 @@ impl FileBytes {
     }
 }
 
+/// How a file is compressed. Neither magic number can start a UTF-8 text.
+#[derive(Clone, Copy, Debug)]
+enum Compression {
+    Gzip,
+    Zstd,
+}
+
+impl Compression {
+    /// Seen from the first bytes of a file.
+    fn of(start: &[u8]) -> Option<Self> {
+        match start {
+            [0x1f, 0x8b, ..] => Some(Compression::Gzip),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Compression::Zstd),
+            _ => is_skippable(start).then_some(Compression::Zstd),
+        }
+    }
+}
+
 /// What is in a compressed file; `None` if it is not compressed.
 pub fn unpack(file: &[u8]) -> Option<std::result::Result<Vec<u8>, String>> {
     let most = (file.len() as u64).saturating_mul(LARGEST_RATIO).saturating_add(ALWAYS_ALLOWED).min(LARGEST);
-    if file.starts_with(&[0x1f, 0x8b]) {
-        return Some(read_bounded(MultiGzDecoder::new(file), most, "gzip"));
-    }
-    if file.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) || is_skippable(file) {
-        return Some(read_bounded(Zstd::new(file), most, "zstd"));
-    }
-    None
+    Compression::of(file).map(|compression| match compression {
+        Compression::Gzip => read_bounded(MultiGzDecoder::new(file), most, "gzip"),
+        Compression::Zstd => read_bounded(Zstd::new(file), most, "zstd"),
+    })
+}
+
+/// What is in a file, compressed or not, as a stream.
+pub fn decompress(mut file: impl BufRead + 'static) -> io::Result<Box<dyn BufRead>> {
+    Ok(match Compression::of(file.fill_buf()?) {
+        None => Box::new(file),
+        Some(Compression::Gzip) => Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(file))),
+        Some(Compression::Zstd) => Box::new(BufReader::with_capacity(1 << 16, Zstd::new(file))),
+    })
 }
 
 /// At most `most` bytes; the memory grows with what is there, not with what a header announces.
 fn read_bounded(reader: impl Read, most: u64, kind: &str) -> std::result::Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
-    reader.take(most + 1).read_to_end(&mut bytes).map_err(|e| format!("damaged {kind} data: {e}"))?;
+    reader.take(most + 1).read_to_end(&mut bytes).map_err(|e| match e.to_string() {
+        message if message.starts_with("damaged ") => message,
+        message => format!("damaged {kind} data: {message}"),
+    })?;
     if bytes.len() as u64 > most {
         return Err(format!("the {kind} data unpacks to more than {most} bytes, which no model file does"));
     }
@@ -88,15 +115,14 @@ fn is_skippable(start: &[u8]) -> bool {
 }
 
 /// All frames of a zstd file; the decoder of `ruzstd` knows one frame at a time.
-pub struct Zstd<R> {
+struct Zstd<R> {
     file: R,
     decoder: FrameDecoder,
     in_frame: bool,
 }
 
 impl<R: BufRead> Zstd<R> {
-    /// Reads the frames of `file`.
-    pub fn new(file: R) -> Self {
+    fn new(file: R) -> Self {
         Zstd { file, decoder: FrameDecoder::new(), in_frame: false }
     }
 
@@ -151,7 +177,7 @@ impl<R: BufRead> Read for Zstd<R> {
 }
 
 fn damaged(error: impl std::fmt::Display) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, error.to_string())
+    io::Error::new(io::ErrorKind::InvalidData, format!("damaged zstd data: {error}"))
 }
 
 #[cfg(test)]

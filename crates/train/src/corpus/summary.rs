@@ -21,11 +21,11 @@ pub enum Reason {
     Identical,
     /// The pair was there before.
     Duplicate,
-    /// A side has fewer words than asked for.
+    /// A side has fewer words than the minimum.
     TooFewWords,
-    /// A side has more words than asked for.
+    /// A side has more words than the maximum.
     TooManyWords,
-    /// A side has more tokens than asked for.
+    /// A side has more tokens than the maximum.
     TooManyTokens,
     /// One side is too many times as long as the other.
     Ratio,
