@@ -14,7 +14,7 @@ const PLACE: &str = "models--test-org--opus-mt-aa-bb";
 const HASH: &str = "00112233445566778899aabbccddeeff00112233";
 
 fn golden() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens/marian/swish-shared")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("crates/regard-core/tests/goldens/marian/swish-shared")
 }
 
 /// A command whose cache is under `home`; no other setting of the machine counts.

@@ -20,13 +20,14 @@ pub(crate) fn folder() -> &'static Path {
     FOLDER
         .get_or_init(|| {
             let folder = TempDir::new().unwrap();
-            model(3).unwrap().save(folder.path(), DType::F32).unwrap();
+            small_model(3, |_| ()).unwrap().save(folder.path(), DType::F32).unwrap();
             folder
         })
         .path()
 }
 
-fn model(seed: u64) -> Result<Model> {
+/// A model of random weights.
+pub(crate) fn small_model(seed: u64, change: impl FnOnce(&mut ModelConfig)) -> Result<Model> {
     let corpus = builtin::corpus(1, 300);
     let (mut source, mut target) = (TextSample::default(), TextSample::default());
     for (s, t) in &corpus.train {
@@ -36,7 +37,7 @@ fn model(seed: u64) -> Result<Model> {
     let settings = TokenizerSettings { size: Some(500), ..TokenizerSettings::default() };
     let tokenizers = TokenizerPair::train(&source, &target, &settings)?;
     let words = tokenizers.target().size();
-    let transformer = Transformer::new(ModelConfig {
+    let mut config = ModelConfig {
         source_vocabulary: words,
         target_vocabulary: words,
         d_model: 16,
@@ -46,7 +47,9 @@ fn model(seed: u64) -> Result<Model> {
         decoder_layers: 2,
         max_positions: 24,
         ..ModelConfig::default()
-    })?;
+    };
+    change(&mut config);
+    let transformer = Transformer::new(config)?;
     let weights = transformer.parameters().initialise(seed);
     let languages = Languages { source: Some("en".into()), target: Some("fr".into()) };
     Ok(Model { transformer, weights, tokenizers, languages, generation: Default::default() })
@@ -163,7 +166,7 @@ fn without_splitting_the_line_is_the_models() {
 
 /// A model that says nothing but this piece.
 fn model_that_says(piece: &str) -> TempDir {
-    let mut model = model(3).unwrap();
+    let mut model = small_model(3, |_| ()).unwrap();
     let target = model.tokenizers.target();
     let mut bias = vec![0.0; target.size()];
     bias[target.id(piece).unwrap() as usize] = 50.0;

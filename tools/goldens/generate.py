@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/goldens/generate/: small MarianMT models of random weights and what `transformers`' generate says with them.
+"""Writes crates/regard-core/tests/goldens/generate/: small MarianMT models of random weights and what `transformers`' generate says with them.
 
 A folder a model (config.json, model.safetensors), and cases.json: for each case a model, sources, settings of the search, and the
 ids and scores that come out, the start token and padding left out. Sentences of which single and double precision disagree
@@ -131,7 +131,7 @@ def same(a, b):
 
 
 if __name__ == "__main__":
-    root = pathlib.Path(__file__).parents[2] / "tests/goldens/generate"
+    root = pathlib.Path(__file__).parents[2] / "crates/regard-core/tests/goldens/generate"
     shutil.rmtree(root, ignore_errors=True)
     cases, left_out, lengths = [], 0, []
     for name, shape in MODELS.items():

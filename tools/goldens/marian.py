@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/goldens/marian/: small MarianMT folders of random weights, as `transformers` saves them, and what they compute.
+"""Writes crates/regard-core/tests/goldens/marian/: small MarianMT folders of random weights, as `transformers` saves them, and what they compute.
 
 Each case is a folder of save_pretrained, with a tokenizer.json made here, and golden.json: ids, the encoder's output and the
 logits. Shared and separate embeddings, every activation, different depths, 2 to 16 heads, heads and widths of the decoder's own, f32
@@ -88,7 +88,7 @@ def rounded(tensor):
 
 
 if __name__ == "__main__":
-    root = pathlib.Path(__file__).parents[2] / "tests/goldens/marian"
+    root = pathlib.Path(__file__).parents[2] / "crates/regard-core/tests/goldens/marian"
     for name in sys.argv[1:] or CASES:
         folder = root / name
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Makes tests/goldens/sentencepiece/: small SentencePiece models, and what the package makes of odd text with them.
+"""Makes crates/regard-core/tests/goldens/sentencepiece/: small SentencePiece models, and what the package makes of odd text with them.
 
     pip install sentencepiece==0.2.2 transformers
     python tools/goldens/spm.py
@@ -13,7 +13,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import sentencepiece as spm
 
 assert spm.__version__ == "0.2.2", spm.__version__
-OUT = pathlib.Path(__file__).resolve().parents[2] / "tests" / "goldens" / "sentencepiece"
+OUT = pathlib.Path(__file__).resolve().parents[2] / "crates" / "regard-core" / "tests" / "goldens" / "sentencepiece"
 RNG = random.Random(1706)
 
 # name: (model type, rules, further options of the trainer)

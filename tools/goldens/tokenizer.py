@@ -1,6 +1,6 @@
-"""What Python makes of the tokenizers trained here: tests/goldens/tokenizer_python.json.
+"""What Python makes of the tokenizers trained here: crates/regard-core/tests/goldens/tokenizer_python.json.
 
-    REGARD_WRITE_GOLDENS=1 cargo test --test integration -- --test-threads=1 python_agrees  # tokenizer files
+    REGARD_WRITE_GOLDENS=1 cargo test -p regard-core --test models -- --test-threads=1 python_agrees  # tokenizer files
     pip install tokenizers transformers
     python tools/goldens/tokenizer.py
 
@@ -16,7 +16,7 @@ import tempfile
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer
 
-GOLDENS = pathlib.Path(__file__).resolve().parents[2] / "tests" / "goldens"
+GOLDENS = pathlib.Path(__file__).resolve().parents[2] / "crates" / "regard-core" / "tests" / "goldens"
 CONFIG = {
     "tokenizer_class": "PreTrainedTokenizerFast",
     "eos_token": "</s>",

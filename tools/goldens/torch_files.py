@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes tests/goldens/torch/: files of torch.save in both of its forms, the zip archive and the older row of pickles.
+"""Writes crates/regard-core/tests/goldens/torch/: files of torch.save in both of its forms, the zip archive and the older row of pickles.
 
 views-*.bin: views of 0, 1, … 11 as [3, 4] in every way that tensors share storages, and other types.
-model-*.bin: the weights of tests/goldens/marian/swish-shared as older transformers saved them: tied matrices under each of their
+model-*.bin: the weights of crates/regard-core/tests/goldens/marian/swish-shared as older transformers saved them: tied matrices under each of their
 names, the positions, and an lm_head that is wrong.
 
     pip install torch transformers
@@ -34,7 +34,7 @@ def model(folder):
 
 
 if __name__ == "__main__":
-    goldens = pathlib.Path(__file__).parents[2] / "tests/goldens"
+    goldens = pathlib.Path(__file__).parents[2] / "crates/regard-core/tests/goldens"
     folder = goldens / "torch"
     folder.mkdir(exist_ok=True)
     for name, is_archive in FORMS.items():

@@ -3,6 +3,7 @@
 mod bf16;
 mod gradients;
 mod invariants;
+mod published;
 mod search;
 mod settings;
 mod transformer;

@@ -16,13 +16,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 struct Watch<'a> {
     stop: &'a AtomicBool,
     after: u64,
-    heard: String,
+    messages: String,
 }
 
 impl Progress for Watch<'_> {
     fn message(&mut self, text: &str) {
-        self.heard += text;
-        self.heard.push('\n');
+        self.messages += text;
+        self.messages.push('\n');
     }
 
     fn step(&mut self, record: &StepRecord, _: Option<u64>) {
@@ -42,9 +42,9 @@ pub(crate) fn run(
     after: u64,
 ) -> (Result<Outcome, regard_core::Error>, String) {
     let stop = AtomicBool::new(false);
-    let mut watch = Watch { stop: &stop, after, heard: String::new() };
+    let mut watch = Watch { stop: &stop, after, messages: String::new() };
     let outcome = train(config.clone(), out, resume, Isa::best(), &stop, &mut watch);
-    (outcome, watch.heard)
+    (outcome, watch.messages)
 }
 
 /// Writes a small corpus: train.en, train.fr, valid.en, valid.fr.
@@ -93,9 +93,7 @@ pub(crate) fn losses(out: &Path) -> Vec<(u64, f64)> {
 
 /// The model of a golden folder as `transformers` saved it once: weights in a file of torch.save, a bias of the logits.
 pub(crate) fn foreign(folder: &Path) -> PathBuf {
-    let goldens =
-        Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|folder| folder.join("tests/goldens"));
-    let goldens = goldens.into_iter().find(|folder| folder.join("marian").is_dir()).unwrap();
+    let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("../regard-core/tests/goldens");
     let init = folder.join("foreign");
     fs::create_dir(&init).unwrap();
     for file in ["config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"] {

@@ -5,7 +5,7 @@ use crate::formats::weights::Weights;
 use std::fs;
 
 fn golden(name: &str) -> Vec<u8> {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/goldens/torch");
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens/torch");
     fs::read(root.join(name)).unwrap()
 }
 

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use regard::text::{
+use regard_core::random::Rng;
+use regard_core::text::{
     EOS, PAD, Segmentation, TextSample, Tokenizer, TokenizerPair, TokenizerSettings, UNK,
     hugging_face_config, normalise, vocabulary_size_for,
 };
@@ -143,17 +144,12 @@ const ODD: &[&str] = &[
 
 /// A generator of strings, by seed.
 fn random_string(seed: u64) -> String {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut draw = |n: u64| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 11) % n
-    };
+    let mut rng = Rng::stream(seed, 0);
+    let mut draw = |n: usize| rng.below(n);
     let mut text = String::new();
     for _ in 0..draw(30) {
         match draw(8) {
-            0 => text.push_str(ODD[draw(ODD.len() as u64) as usize]),
+            0 => text.push_str(ODD[draw(ODD.len())]),
             1 => text.push(' '),
             2 => text.extend(char::from_u32(draw(0x11_0000) as u32)),
             3 => text.extend(char::from_u32(0x300 + draw(0x70) as u32)),

@@ -1,10 +1,10 @@
 //! Our search against `transformers`' generate: the same ids, the same scores (goldens by tools/goldens/generate.py).
 
-use regard::DType;
-use regard::Isa;
-use regard::decode::{self, Hypothesis, SearchOptions};
-use regard::formats::{GenerationConfig, Model};
-use regard::translator::Translator;
+use regard_core::DType;
+use regard_core::Isa;
+use regard_core::decode::{self, Hypothesis, SearchOptions};
+use regard_core::formats::{GenerationConfig, Model};
+use regard_core::translator::Translator;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;

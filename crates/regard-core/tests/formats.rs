@@ -1,17 +1,14 @@
 //! Model folders: those of `transformers` (goldens by tools/goldens/marian.py), our own, and broken ones.
 
 use crate::text::trained;
-use regard::DType;
-use regard::Isa;
-use regard::batch::{Batch, Packed};
-use regard::decode::{Engine, score_pairs};
-use regard::formats::{GenerationConfig, Languages, Model, average};
-use regard::model::{
+use regard_core::DType;
+use regard_core::Isa;
+use regard_core::decode::{Engine, score_pairs};
+use regard_core::formats::{GenerationConfig, Languages, Model, average};
+use regard_core::model::{
     Activation, Combine, Direction, EncoderKind, ModelConfig, NormPlace, Positions, Transformer, Tying,
 };
-use regard::text::{Segmentation, TokenizerPair};
-use regard::train::autograd::Tape;
-use regard::train::{Taped, token_losses};
+use regard_core::text::{Segmentation, TokenizerPair};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fs;
@@ -38,7 +35,6 @@ struct Golden {
 struct Sentence {
     source: Vec<u32>,
     target: Vec<u32>,
-    encoded: Vec<f32>,
     logits: Vec<f32>,
 }
 
@@ -70,29 +66,6 @@ fn edit(folder: &Path, file: &str, change: impl FnOnce(&mut Value)) {
     fs::write(path, value.to_string()).unwrap();
 }
 
-/// Encoder output and logits of one sentence.
-fn run(model: &Model, source: &[u32], target: &[u32]) -> (Vec<f32>, Vec<f32>) {
-    let (source, target) = (Packed::new([source]), Packed::new([target]));
-    let mut tape = Tape::new(Isa::best(), 1);
-    let transformer = &model.transformer;
-    let mut e = Taped::new(&mut tape, transformer, &model.weights, None, (&source, &target), None).unwrap();
-    let memory = transformer.encode(&mut e);
-    let encoded = e.value(memory).to_vec();
-    let x = transformer.decode(&mut e, memory);
-    let config = transformer.config();
-    let (d, words) = (config.d_model, config.target_vocabulary);
-    let table = &model.weights[transformer.output().range()];
-    let zeros = vec![0.0; words];
-    let bias = transformer.output_bias().unwrap_or(&zeros);
-    let mut logits = Vec::new();
-    for row in e.value(x).chunks(d) {
-        for (word, bias) in table.chunks(d).zip(bias) {
-            logits.push(bias + row.iter().zip(word).map(|(a, b)| a * b).sum::<f32>());
-        }
-    }
-    (encoded, logits)
-}
-
 fn close(got: &[f32], want: &[f32], what: &str) {
     assert_eq!(got.len(), want.len(), "{what}");
     for (i, (got, want)) in got.iter().zip(want).enumerate() {
@@ -100,8 +73,15 @@ fn close(got: &[f32], want: &[f32], what: &str) {
     }
 }
 
+/// The log-probabilities that the golden logits give to the words of a sentence. Padding, the last word, takes no part.
+fn log_probabilities(sentence: &Sentence, words: usize) -> Vec<f32> {
+    let rows = sentence.target[1..].iter().zip(sentence.logits.chunks(words));
+    rows.map(|(&id, row)| row[id as usize] - row[..words - 1].iter().map(|x| x.exp()).sum::<f32>().ln())
+        .collect()
+}
+
 #[test]
-fn transformers_models_compute_the_same_here() {
+fn models_of_transformers_compute_the_same_here() {
     for case in CASES {
         let folder = golden_folder(case);
         let golden = fs::read_to_string(folder.join("golden.json")).unwrap();
@@ -125,44 +105,19 @@ fn transformers_models_compute_the_same_here() {
         assert_eq!(again.weights, model.weights);
         assert_eq!(again.generation, model.generation);
         for model in [model, again] {
+            let engine = Engine::new(&model.transformer, &model.weights, DType::F32, Isa::best());
             for (i, sentence) in golden.sentences.iter().enumerate() {
-                let (encoded, logits) = run(&model, &sentence.source, &sentence.target);
-                close(&encoded, &sentence.encoded, &format!("{case}, sentence {i}, encoder"));
-                close(&logits, &sentence.logits, &format!("{case}, sentence {i}, logits"));
+                let pair = (sentence.source.clone(), sentence.target[1..].to_vec());
+                let scores = score_pairs(&[&engine], &[pair], 1).unwrap().remove(0);
+                let want = log_probabilities(sentence, model.transformer.config().target_vocabulary);
+                close(&scores, &want, &format!("{case}, sentence {i}"));
             }
         }
     }
 }
 
-/// The bias of the logits counts in training and in forced decoding: both give what the golden logits say.
 #[test]
-fn a_bias_belongs_to_the_loss() {
-    for case in ["swish-shared", "gelu-separate"] {
-        let folder = golden_folder(case);
-        let golden = fs::read_to_string(folder.join("golden.json")).unwrap();
-        let golden: Golden = serde_json::from_str(&golden).unwrap();
-        let Model { transformer, weights, .. } = Model::load(&folder).unwrap();
-        for sentence in &golden.sentences {
-            let pair = (sentence.source.clone(), sentence.target[1..].to_vec());
-            let batch = Batch::new([(&pair.0[..], &pair.1[..])], transformer.config().target_pad()).unwrap();
-            let losses =
-                token_losses(&mut Tape::new(Isa::best(), 1), &transformer, &weights, &batch).unwrap();
-            let trained: Vec<f32> = losses.iter().map(|loss| -loss).collect();
-            let engine = Engine::new(&transformer, &weights, DType::F32, Isa::best());
-            let decoded = score_pairs(&[&engine], &[pair], 1).unwrap().remove(0);
-            let want: Vec<f32> = sentence.target[1..]
-                .iter()
-                .zip(sentence.logits.chunks(40))
-                .map(|(&id, row)| {
-                    // Padding, the last word, takes no part.
-                    let sum: f32 = row[..39].iter().map(|x| x.exp()).sum();
-                    row[id as usize] - sum.ln()
-                })
-                .collect();
-            close(&trained, &want, case);
-            close(&decoded, &want, case);
-        }
-    }
+fn a_bias_has_a_number_for_every_word() {
     let transformer = ours(|_| (), joint()).transformer;
     let words = transformer.config().target_vocabulary;
     let error = transformer.with_output_bias(Some(vec![0.0; 3])).unwrap_err().to_string();
@@ -608,67 +563,4 @@ fn the_average_of_models_is_that_of_their_weights() {
     let error = average(&paths).unwrap_err().to_string();
     assert!(error.ends_with(&both), "{error}");
     assert_eq!(average(&[]).unwrap_err().to_string(), "average: at least one model folder is needed");
-}
-
-/// Exit status, stdout and stderr of a command.
-pub(crate) fn regard(arguments: &[&str]) -> (Option<i32>, String, String) {
-    let output = crate::command::regard().args(arguments).output().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (output.status.code(), text(output.stdout), text(output.stderr))
-}
-
-#[test]
-fn info_tells_what_a_folder_holds() {
-    let folder = golden_folder("gelu-separate");
-    let (status, out, err) = regard(&["info", "--model", folder.to_str().unwrap()]);
-    assert_eq!((status, err.as_str()), (Some(0), ""));
-    for part in [
-        "type        marian: transformers can load it too; its output is decoded with target_tokenizer.json\n",
-        "languages   aa → bb\n",
-        "vocabulary  40 source and 40 target pieces\n",
-        "sizes       d_model 8, heads 2, d_ff 12, encoder layers 1, decoder layers 1\n",
-        "layers      post-norm, gelu, sinusoidal positions, decoder tying\n",
-        "parameters  2,008: embeddings 640, encoder 532, decoder 836\n",
-        "precision   f32, 12.8 kB\n",
-        "num_beams 6",
-    ] {
-        assert!(out.contains(part), "{out} lacks {part}");
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let model =
-        ours(|c| (c.norm, c.encoder) = (NormPlace::Pre, EncoderKind::Attention { window: Some(3) }), joint());
-    model.save(folder.path(), DType::Bf16).unwrap();
-    let name = folder.path().to_str().unwrap();
-    let (_, out, _) = regard(&["info", "--model", name]);
-    let want = "type        regard: only regard can run it, because\n            - norm: Marian is post-norm\n            \
-                - window: Marian attends to whole sentences\n";
-    assert!(out.starts_with(want), "{out}");
-    let (_, out, _) = regard(&["info", "--model", name, "--json"]);
-    let out: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(out["model_type"], "regard");
-    assert_eq!(out["precision"], "bf16");
-    assert_eq!(out["why_not_marian"].as_array().unwrap().len(), 2);
-    assert_eq!(out["parameters"]["total"], model.weights.len());
-    assert_eq!(out["languages"]["source_lang"], "en");
-    assert_eq!(out["config"]["window"], 3);
-    assert_eq!(out["generation"]["num_beams"], 5);
-    let (status, out, err) = regard(&["info", "--model", "no/such/model"]);
-    assert_eq!((status, out.as_str()), (Some(1), ""));
-    assert!(err.starts_with("regard: no/such/model: no such folder"), "{err}");
-}
-
-#[test]
-fn average_writes_a_folder() {
-    let (swish, relu) = (golden_folder("swish-shared"), golden_folder("relu-shared"));
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("out");
-    let (swish, relu, name) = (swish.to_str().unwrap(), relu.to_str().unwrap(), out.to_str().unwrap());
-    let (status, stdout, err) = regard(&["average", swish, swish, "--out", name, "--precision", "bf16"]);
-    assert_eq!((status, stdout), (Some(0), String::new()), "{err}");
-    assert_eq!(Model::describe(&out).unwrap().dtype, DType::Bf16);
-    let (status, _, err) = regard(&["average", swish, relu, "--out", name]);
-    assert_eq!(status, Some(1));
-    assert!(err.contains("activation is \"silu\" in one and \"relu\" in the other"), "{err}");
-    assert!(err.contains(swish) && err.contains(relu), "{err}");
-    assert_eq!(regard(&["average", "--out", name]).0, Some(2));
 }

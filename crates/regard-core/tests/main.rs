@@ -1,0 +1,7 @@
+//! The formats of model folders and tokenizers, and the search, against the programs that define them.
+
+mod formats;
+mod generate;
+mod sentencepiece;
+mod text;
+mod weights;
