@@ -11,6 +11,7 @@ use crate::math::exp_of_negative;
 use crate::simd::loops::{self, Place, vectors};
 use crate::simd::{Simd, simd_kernel};
 use crate::softmax::exponentials;
+use std::ops::Range;
 
 /// Queries that are handled together.
 const BLOCK: usize = 32;
@@ -37,7 +38,7 @@ impl Mask {
     pub const CAUSAL: Mask = Mask { causal: true, window: None };
 
     /// The keys that query `i` of `m` sees among `n`.
-    pub fn range(self, i: usize, m: usize, n: usize) -> std::ops::Range<usize> {
+    pub fn range(self, i: usize, m: usize, n: usize) -> Range<usize> {
         let at = i + n.saturating_sub(m);
         let end = if self.causal { (at + 1).min(n) } else { n };
         match self.window {
@@ -105,6 +106,15 @@ impl Attention<'_> {
         }
     }
 
+    /// # Panics
+    /// If these are not the output, the gradient with respect to it and the logarithms of the sums of `m` queries.
+    fn check_saved(&self, m: usize, out: Mat<'_>, d_out: Mat<'_>, log_sums: &[f32]) {
+        assert!(log_sums.len() == m * self.heads);
+        let fits =
+            |x: Mat<'_>| (x.rows, x.cols, x.col_stride) == (m, self.heads * self.d_v, 1) && x.is_within();
+        assert!(fits(out) && fits(d_out));
+    }
+
     fn sentences(&self) -> impl Iterator<Item = (usize, usize, usize, usize)> + '_ {
         self.queries.windows(2).zip(self.keys.windows(2)).map(|(q, k)| (q[0], q[1] - q[0], k[0], k[1] - k[0]))
     }
@@ -160,6 +170,129 @@ fn at(x: Mat<'_>, r: usize, c: usize) -> *const f32 {
     x.data.as_ptr().wrapping_add(r * x.row_stride + c)
 }
 
+/// A row of a block of scores: a query of a head, and the keys that it sees.
+struct Row {
+    /// Its row among all queries.
+    query: usize,
+    head: usize,
+    /// Where it stands among the keys of its sentence.
+    position: usize,
+    /// The first key that it sees, and the columns of the keys that it sees.
+    first_seen: usize,
+    columns: Range<usize>,
+}
+
+impl Row {
+    /// Query `i` of `m`, over `n` keys of a sentence whose queries begin at `q0`; column 0 is key `first`.
+    #[inline(always)]
+    fn new(
+        shape: &Attention<'_>,
+        (q0, i, m, n): (usize, usize, usize, usize),
+        head: usize,
+        first: usize,
+    ) -> Self {
+        let seen = shape.mask.range(i, m, n);
+        Row {
+            query: q0 + i,
+            head,
+            position: i + n.saturating_sub(m),
+            first_seen: seen.start,
+            columns: seen.start - first..seen.end - first,
+        }
+    }
+
+    /// The columns that the query sees; the others become 0.
+    #[inline(always)]
+    fn seen<'a>(&self, row: &'a mut [f32]) -> &'a mut [f32] {
+        row[..self.columns.start].fill(0.0);
+        row[self.columns.end..].fill(0.0);
+        &mut row[self.columns.clone()]
+    }
+
+    /// Adds the scores of the relative positions, if there are any.
+    #[inline(always)]
+    fn add_relative(&self, shape: &Attention<'_>, row: &mut [f32], by_distance: &[f32]) {
+        if let Some(Relative { reach, .. }) = shape.relative {
+            let seen = &mut row[self.columns.clone()];
+            add_by_distance(seen, self.first_seen, self.position, by_distance, reach);
+        }
+    }
+}
+
+/// Turns a row of scores into weights with dropout, and copies those before dropout to `kept`; returns the logarithm of the sum.
+#[inline(always)]
+fn softmax_row<S: Simd>(
+    s: S,
+    shape: &Attention<'_>,
+    at: &Row,
+    row: &mut [f32],
+    by_distance: &[f32],
+    kept: Option<&mut [f32]>,
+) -> f32 {
+    at.add_relative(shape, row, by_distance);
+    let row = at.seen(row);
+    let top = loops::max(s, row) * shape.scale;
+    let total = exponentials(s, row, shape.scale, top);
+    if let Some(kept) = kept {
+        kept.fill(0.0);
+        kept[at.first_seen..][..row.len()].copy_from_slice(row);
+        loops::scale(s, kept, 1.0 / total);
+    }
+    match shape.dropout {
+        None => loops::scale(s, row, 1.0 / total),
+        Some(dropout) => {
+            let factors = dropout.head(at.head).row(s, at.query, COUNTERS);
+            let normal = s.splat(1.0 / total);
+            vectors!(S, row.len(), column => {
+                let f = s.mul(normal, factors.at(s, at.first_seen + column.index()));
+                let v = s.mul(column.read(s, row), f);
+                column.write(s, row, v);
+            });
+        }
+    }
+    top + total.ln()
+}
+
+/// From a row of scores and the gradients with respect to its weights: the weights, and the gradients with respect to the scores.
+/// `mean` is their product with the output; `by_distance` gets the sums of the gradients of each distance.
+#[inline(always)]
+fn softmax_row_backward<S: Simd>(
+    s: S,
+    shape: &Attention<'_>,
+    at: &Row,
+    (weights, grads): (&mut [f32], &mut [f32]),
+    (mean, log_sum): (f32, f32),
+    by_distance: &mut [f32],
+) {
+    at.add_relative(shape, weights, by_distance);
+    let (weights, grads) = (at.seen(weights), at.seen(grads));
+    let (scale, shift, mean) = (s.splat(shape.scale), s.splat(-log_sum), s.splat(mean));
+    match shape.dropout {
+        None => vectors!(S, weights.len(), column => {
+            let p = exp_of_negative(s, s.mul_add(column.read(s, weights), scale, shift));
+            let g = s.sub(column.read(s, grads), mean);
+            column.write(s, weights, p);
+            column.write(s, grads, s.mul(s.mul(p, g), scale));
+        }),
+        Some(dropout) => {
+            let factors = dropout.head(at.head).row(s, at.query, COUNTERS);
+            vectors!(S, weights.len(), column => {
+                let p = exp_of_negative(s, s.mul_add(column.read(s, weights), scale, shift));
+                let f = factors.at(s, at.first_seen + column.index());
+                let g = s.sub(s.mul(column.read(s, grads), f), mean);
+                column.write(s, weights, s.mul(p, f));
+                column.write(s, grads, s.mul(s.mul(p, g), scale));
+            });
+        }
+    }
+    if let Some(Relative { reach, .. }) = shape.relative {
+        by_distance.fill(0.0);
+        for (j, grad) in grads.iter().enumerate() {
+            by_distance[distance_row(at.first_seen + j, at.position, reach)] += grad;
+        }
+    }
+}
+
 #[inline(always)]
 fn forward_body<S: Simd>(
     s: S,
@@ -171,7 +304,7 @@ fn forward_body<S: Simd>(
     scratch: &mut Scratch,
 ) {
     shape.check(q, k, v);
-    let Attention { heads, d_k, d_v, scale, mask, .. } = *shape;
+    let Attention { heads, d_k, d_v, .. } = *shape;
     assert!(out.rows == q.rows && out.cols == heads * d_v && log_sums.len() == q.rows * heads);
     let wide = shape.longest().next_multiple_of(WIDTH);
     let reach = shape.relative.map_or(0, |r| r.reach);
@@ -214,43 +347,11 @@ fn forward_body<S: Simd>(
                     }
                 }
                 for r in 0..rows {
-                    let seen = mask.range(i + r, m, n);
+                    let at = Row::new(shape, (q0, i + r, m, n), head, first);
                     let row = &mut scores[r * wide..][..width];
-                    let (lo, hi) = (seen.start - first, seen.end - first);
-                    if shape.relative.is_some() {
-                        let position = i + r + n.saturating_sub(m);
-                        add_by_distance(
-                            &mut row[lo..hi],
-                            seen.start,
-                            position,
-                            &by_distance[r * far..],
-                            reach,
-                        );
-                    }
-                    row[..lo].fill(0.0);
-                    row[hi..].fill(0.0);
-                    let row = &mut row[lo..hi];
-                    let top = loops::max(s, row) * scale;
-                    let total = exponentials(s, row, scale, top);
-                    log_sums[(q0 + i + r) * heads + head] = top + total.ln();
-                    if let Some(weights) = &mut weights {
-                        let to = &mut weights[weights_at + (head * m + i + r) * n..][..n];
-                        to.fill(0.0);
-                        to[seen.clone()].copy_from_slice(row);
-                        loops::scale(s, to, 1.0 / total);
-                    }
-                    match shape.dropout {
-                        None => loops::scale(s, row, 1.0 / total),
-                        Some(dropout) => {
-                            let factors = dropout.head(head).row(s, q0 + i + r, COUNTERS);
-                            let normal = s.splat(1.0 / total);
-                            vectors!(S, row.len(), at => {
-                                let f = s.mul(normal, factors.at(s, lo + first + at.index()));
-                                let v = s.mul(at.read(s, row), f);
-                                at.write(s, row, v);
-                            });
-                        }
-                    }
+                    let kept = weights.as_mut().map(|w| &mut w[weights_at + (head * m + i + r) * n..][..n]);
+                    log_sums[at.query * heads + head] =
+                        softmax_row(s, shape, &at, row, &by_distance[r * far..], kept);
                 }
                 let left = Left { at: scores.as_ptr(), row: wide, col: 1 };
                 // SAFETY: `end - first <= n` rows of this sentence's values from `first` on; the output rows are its queries'.
@@ -267,7 +368,7 @@ fn forward_body<S: Simd>(
 simd_kernel! {
     /// `out = softmax(q·kᵀ·scale)·v` for each sentence and head, `q [m, h·d_k]`, `k [n, h·d_k]`, `v [n, h·d_v]`, `out [m, h·d_v]`.
     ///
-    /// `log_sums [m, h]` gets the logarithm of each row's sum of exponentials, for the backward pass. `weights`, if asked for, gets the
+    /// `log_sums [m, h]` gets the logarithm of each row's sum of exponentials, for the backward pass. `weights`, if given, gets the
     /// rows of weights before dropout: sentence by sentence, head by head, `[m, n]`. A query without any key gives zeros.
     /// A NaN in a sentence does not leave it.
     ///
@@ -290,13 +391,8 @@ fn backward_body<S: Simd>(
     scratch: &mut Scratch,
 ) {
     shape.check(q, k, v);
-    let Attention { heads, d_k, d_v, scale, mask, .. } = *shape;
-    assert!(log_sums.len() == q.rows * heads);
-    assert!(
-        [out, d_out]
-            .iter()
-            .all(|x| { (x.rows, x.cols, x.col_stride) == (q.rows, heads * d_v, 1) && x.is_within() })
-    );
+    let Attention { heads, d_k, d_v, .. } = *shape;
+    shape.check_saved(q.rows, out, d_out, log_sums);
     assert!((dq.rows, dq.cols) == (q.rows, q.cols) && (dk.rows, dk.cols) == (k.rows, k.cols));
     assert!((dv.rows, dv.cols) == (v.rows, v.cols));
     let wide = shape.longest().next_multiple_of(WIDTH);
@@ -343,56 +439,20 @@ fn backward_body<S: Simd>(
                     }
                 }
                 for r in 0..rows {
-                    let row = q0 + i + r;
-                    let seen = mask.range(i + r, m, n);
-                    let (lo, hi) = (seen.start - first, seen.end - first);
-                    let head_columns = head * d_v..(head + 1) * d_v;
+                    let at = Row::new(shape, (q0, i + r, m, n), head, first);
+                    let columns = head * d_v..(head + 1) * d_v;
                     let mean =
-                        loops::dot(s, &d_out.row(row)[head_columns.clone()], &out.row(row)[head_columns]);
-                    let weights = &mut scores[r * wide..][..width];
-                    let grads = &mut grads[r * wide..][..width];
-                    let position = i + r + n.saturating_sub(m);
-                    if shape.relative.is_some() {
-                        add_by_distance(
-                            &mut weights[lo..hi],
-                            seen.start,
-                            position,
-                            &by_distance[r * far..],
-                            reach,
-                        );
-                    }
-                    for x in [&mut *weights, &mut *grads] {
-                        x[..lo].fill(0.0);
-                        x[hi..].fill(0.0);
-                    }
-                    let (weights, grads) = (&mut weights[lo..hi], &mut grads[lo..hi]);
-                    let (scale, shift) = (s.splat(scale), s.splat(-log_sums[row * heads + head]));
-                    let mean = s.splat(mean);
-                    match shape.dropout {
-                        None => vectors!(S, weights.len(), at => {
-                            let p = exp_of_negative(s, s.mul_add(at.read(s, weights), scale, shift));
-                            let g = s.sub(at.read(s, grads), mean);
-                            at.write(s, weights, p);
-                            at.write(s, grads, s.mul(s.mul(p, g), scale));
-                        }),
-                        Some(dropout) => {
-                            let factors = dropout.head(head).row(s, row, COUNTERS);
-                            vectors!(S, weights.len(), at => {
-                                let p = exp_of_negative(s, s.mul_add(at.read(s, weights), scale, shift));
-                                let f = factors.at(s, seen.start + at.index());
-                                let g = s.sub(s.mul(at.read(s, grads), f), mean);
-                                at.write(s, weights, s.mul(p, f));
-                                at.write(s, grads, s.mul(s.mul(p, g), scale));
-                            });
-                        }
-                    }
-                    if shape.relative.is_some() {
-                        let sums = &mut by_distance[r * far..][..far];
-                        sums.fill(0.0);
-                        for (j, grad) in grads.iter().enumerate() {
-                            sums[distance_row(seen.start + j, position, reach)] += grad;
-                        }
-                    }
+                        loops::dot(s, &d_out.row(at.query)[columns.clone()], &out.row(at.query)[columns]);
+                    let row = (&mut scores[r * wide..][..width], &mut grads[r * wide..][..width]);
+                    let log_sum = log_sums[at.query * heads + head];
+                    softmax_row_backward(
+                        s,
+                        shape,
+                        &at,
+                        row,
+                        (mean, log_sum),
+                        &mut by_distance[r * far..][..far],
+                    );
                 }
                 let keys = end - first;
                 // SAFETY: `keys <= n` rows of this sentence's keys and values from `first` on, `rows` of its queries, and
