@@ -37,6 +37,15 @@ pub(super) type WordCache = HashMap<String, Vec<u32>>;
 /// Words a cache holds at most; the rest is segmented each time.
 const CACHE_WORDS: usize = 100_000;
 
+/// The tokenizer of a `tokenizer.json`. Text that the `tokenizers` crate parses, because deserializing a [`Value`] would compile all of
+/// its readers a second time, into this crate; where an error stands in that text says nothing to the user.
+pub(super) fn parse(value: &Value) -> std::result::Result<tokenizers::Tokenizer, String> {
+    value.to_string().parse().map_err(|e: tokenizers::Error| {
+        let message = e.to_string();
+        message.split_once(" at line ").map_or(message.as_str(), |(what, _)| what).to_owned()
+    })
+}
+
 impl JsonTokenizer {
     /// Reads the text of a `tokenizer.json`; `path` is for messages.
     pub(super) fn read(json: String, path: &Path) -> Result<Self> {
@@ -58,7 +67,7 @@ impl JsonTokenizer {
         }
         let own_stages = value["normalizer"] == normaliser() && value["pre_tokenizer"] == word_splitter();
         let mut hidden = keep_special_tokens_out_of_text(&mut value);
-        let mut inner: tokenizers::Tokenizer = serde_json::from_value(value)
+        let mut inner = parse(&value)
             .map_err(|e| Error::file(path, format!("not a tokenizer.json that can be used: {e}")))?;
         // A file may ask to cut or pad what it encodes; a sentence is never cut silently here.
         inner.with_truncation(None).map_err(|e| Error::file(path, e.to_string()))?;

@@ -4,7 +4,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 use serde_json::{Value, json};
-use tokenizers::normalizers::NormalizerWrapper;
+use tokenizers::normalizers::replace::{Replace, ReplacePattern};
+use tokenizers::normalizers::{NFC, Strip};
 use tokenizers::{NormalizedString, Normalizer};
 
 use super::{EOS, PAD, UNK};
@@ -105,10 +106,12 @@ pub fn normalise(text: &str) -> String {
 }
 
 fn normalise_by_stage(text: &str) -> String {
-    static STAGE: LazyLock<NormalizerWrapper> =
-        LazyLock::new(|| serde_json::from_value(normaliser()).expect("the stage written above is valid"));
+    static BLANKS: LazyLock<Replace> = LazyLock::new(|| {
+        Replace::new(ReplacePattern::Regex(BLANK.into()), " ").expect("the pattern above is valid")
+    });
     let mut normalised = NormalizedString::from(text);
-    match STAGE.normalize(&mut normalised) {
+    let stages: [&dyn Normalizer; 3] = [&NFC, &*BLANKS, &Strip::new(true, true)];
+    match stages.iter().try_for_each(|stage| stage.normalize(&mut normalised)) {
         Ok(()) => normalised.get().to_owned(),
         // None of the three stages has a failure of its own.
         Err(_) => text.to_owned(),

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokenizers::models::bpe::{BPE, BpeTrainer};
 use tokenizers::models::unigram::{Unigram, UnigramTrainer};
 
+use super::json::parse;
 use super::pipeline::{for_each_word, normalise, tokenizer_json};
 use super::{EOS, PAD, UNK};
 use crate::{Error, Result};
@@ -41,7 +42,7 @@ pub struct TokenizerSettings {
 
 /// The smallest vocabulary: 3 special tokens, 256 bytes and some letters.
 const MIN_SIZE: usize = 300;
-/// The largest that can be asked for.
+/// The largest vocabulary that can be requested.
 const MAX_SIZE: usize = 1_000_000;
 /// What every vocabulary holds besides learned pieces: `</s>`, `<unk>`, `<pad>` and the bytes.
 const FIXED: usize = 3 + 256;
@@ -318,8 +319,8 @@ impl Pieces {
         };
         let whole: Value = tokenizer_json(model, pad);
         // Through the reader once, for the layout that the Python library writes: pieces in the order of their ids.
-        let tokenizer: tokenizers::Tokenizer = serde_json::from_value(whole).map_err(failed)?;
-        tokenizer.to_string(true).map_err(failed)
+        let tokenizer = parse(&whole).map_err(failed)?;
+        serde_json::to_string_pretty(&tokenizer).map_err(failed)
     }
 }
 
