@@ -75,7 +75,7 @@ fn is_number(text: &str) -> bool {
 
 /// A place in a translation: from a byte of its first word to a byte of its last.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct Occurrence {
     pub(crate) words: std::ops::RangeInclusive<usize>,
     pub(crate) start: usize,
     pub(crate) end: usize,
@@ -119,7 +119,7 @@ impl<'a> Finder<'a> {
     }
 
     /// The best place of a span, which is then taken; only one with the same spelling, if that must be.
-    pub(crate) fn take(&mut self, span: &Span<'_>, exactly: bool) -> Option<Place> {
+    pub(crate) fn take(&mut self, span: &Span<'_>, exactly: bool) -> Option<Occurrence> {
         let counts = |c: &char| if span.is_number { c.is_ascii_digit() } else { !c.is_whitespace() };
         let wanted: Vec<char> = span.text.chars().filter(counts).flat_map(char::to_lowercase).collect();
         let mut best: Option<(usize, Range<usize>)> = None;
@@ -195,13 +195,13 @@ impl<'a> Finder<'a> {
         EXACT * usize::from(exact) + 4 * usize::from(own) + usize::from(before) + usize::from(after)
     }
 
-    fn place(&self, letters: &Range<usize>) -> Place {
+    fn place(&self, letters: &Range<usize>) -> Occurrence {
         let (first, last) = (&self.letters[letters.start], &self.letters[letters.end - 1]);
-        Place { words: first.word..=last.word, start: first.bytes.start, end: last.bytes.end }
+        Occurrence { words: first.word..=last.word, start: first.bytes.start, end: last.bytes.end }
     }
 
     /// What stands at a place.
-    fn written(&self, place: &Place) -> String {
+    fn written(&self, place: &Occurrence) -> String {
         let (first, last) = (*place.words.start(), *place.words.end());
         let part = |word: usize| {
             let text = &self.words[word].text;
@@ -219,13 +219,13 @@ const BEST: usize = EXACT + 4 + 2;
 
 /// Replaces places of a translation, which do not overlap, and says which words of the outcome hold one.
 /// Words that share a place become one.
-fn apply(mut edits: Vec<(Place, String)>, translation: &mut Translation) -> Vec<bool> {
+fn apply(mut edits: Vec<(Occurrence, String)>, translation: &mut Translation) -> Vec<bool> {
     edits.sort_by_key(|(place, _)| (*place.words.start(), place.start));
     let mut edits = edits.into_iter().peekable();
     let mut out: Vec<Word> = Vec::with_capacity(translation.0.len());
     let mut settled = Vec::with_capacity(translation.0.len());
     // The place that began in an earlier word and has not ended.
-    let mut open: Option<Place> = None;
+    let mut open: Option<Occurrence> = None;
     for (number, word) in std::mem::take(&mut translation.0).into_iter().enumerate() {
         let mut at = 0;
         match open.take() {

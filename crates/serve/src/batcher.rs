@@ -50,7 +50,7 @@ pub(crate) struct Search {
 }
 
 /// Something that translates: a model, or a stand-in of a test.
-pub(crate) trait Engine: Send + Sync + 'static {
+pub(crate) trait BatchTranslator: Send + Sync + 'static {
     /// Hypotheses that a search for this many translations keeps: searches of one width can be one batch.
     fn beam(&self, nbest: usize) -> usize;
 
@@ -66,14 +66,14 @@ pub(crate) trait Engine: Send + Sync + 'static {
 
 /// A model and how it is searched.
 #[derive(Debug)]
-pub(crate) struct ModelEngine {
+pub(crate) struct ModelTranslator {
     /// The model.
     pub(crate) translator: Arc<Translator>,
-    /// Its search, before a request's wishes.
+    /// Its search, before the options of a request.
     pub(crate) options: SearchOptions,
 }
 
-impl Engine for ModelEngine {
+impl BatchTranslator for ModelTranslator {
     fn beam(&self, nbest: usize) -> usize {
         self.options.beam.max(nbest)
     }
@@ -107,17 +107,17 @@ pub(crate) enum Failure {
 
 /// A sentence to translate.
 #[derive(Debug)]
-pub(crate) struct Sentence {
+pub(crate) struct QueuedSentence {
     pub(crate) text: String,
     pub(crate) search: Search,
-    /// Where its growth is told, if anyone follows it: its number, and what it says so far.
+    /// Where its progress is sent, if a client follows it: its number, and the translation so far.
     pub(crate) progress: Option<(usize, mpsc::Sender<Growth>)>,
 }
 
-impl Sentence {
+impl QueuedSentence {
     /// A sentence that nobody follows.
     pub(crate) fn new(text: String, search: Search) -> Self {
-        Sentence { text, search, progress: None }
+        QueuedSentence { text, search, progress: None }
     }
 }
 
@@ -130,7 +130,7 @@ pub(crate) struct Growth {
 }
 
 struct Job {
-    sentence: Sentence,
+    sentence: QueuedSentence,
     beam: usize,
     gone: Arc<AtomicBool>,
     reply: oneshot::Sender<Result<Line, Failure>>,
@@ -214,7 +214,7 @@ impl Queue {
 }
 
 struct Shared {
-    engine: Arc<dyn Engine>,
+    translator: Arc<dyn BatchTranslator>,
     batching: Batching,
     metrics: Arc<ModelMetrics>,
     queue: Mutex<Queue>,
@@ -255,13 +255,13 @@ impl Drop for Ticket {
 impl Batcher {
     /// Starts the workers.
     pub(crate) fn new(
-        engine: Arc<dyn Engine>,
+        translator: Arc<dyn BatchTranslator>,
         batching: Batching,
         metrics: Arc<ModelMetrics>,
     ) -> std::io::Result<Self> {
         let workers = batching.workers.max(1);
         let (queue, filled, busy) = (Mutex::default(), Condvar::new(), AtomicUsize::new(0));
-        let shared = Arc::new(Shared { engine, batching, metrics, queue, filled, busy });
+        let shared = Arc::new(Shared { translator, batching, metrics, queue, filled, busy });
         let start = |n: usize| {
             let shared = Arc::clone(&shared);
             std::thread::Builder::new().name(format!("worker {n}")).spawn(move || shared.work())
@@ -271,7 +271,7 @@ impl Batcher {
     }
 
     /// Puts the sentences of a request into the queue.
-    pub(crate) fn submit(&self, sentences: Vec<Sentence>) -> Result<Ticket, Failure> {
+    pub(crate) fn submit(&self, sentences: Vec<QueuedSentence>) -> Result<Ticket, Failure> {
         let gone = Arc::new(AtomicBool::new(false));
         let mut replies = Vec::with_capacity(sentences.len());
         let mut queue = self.shared.lock();
@@ -290,7 +290,7 @@ impl Batcher {
             .map(|sentence| {
                 let (reply, receiver) = oneshot::channel();
                 replies.push(receiver);
-                let beam = self.shared.engine.beam(sentence.search.nbest);
+                let beam = self.shared.translator.beam(sentence.search.nbest);
                 Job { sentence, beam, gone: Arc::clone(&gone), reply }
             })
             .collect();
@@ -372,7 +372,7 @@ impl Shared {
 
     fn attempt(&self, batch: &[Job], threads: usize) -> Result<Vec<Line>, Failure> {
         let texts: Vec<&str> = batch.iter().map(|job| job.sentence.text.as_str()).collect();
-        // One search serves all: who wants less leaves the rest.
+        // One search serves all requests; each takes the part that it needs.
         let search = Search {
             nbest: batch.iter().map(|job| job.sentence.search.nbest).max().unwrap_or(1),
             attention: batch.iter().any(|job| job.sentence.search.attention),
@@ -380,7 +380,7 @@ impl Shared {
         let start = Instant::now();
         let watch = WatchJobs(batch);
         let outcome =
-            catch_unwind(AssertUnwindSafe(|| self.engine.translate(&texts, search, threads, &watch)));
+            catch_unwind(AssertUnwindSafe(|| self.translator.translate(&texts, search, threads, &watch)));
         match outcome {
             Ok(Ok(lines)) if lines.len() == batch.len() => {
                 let tokens = lines.iter().filter_map(|l| l.candidates.first()).map(|c| c.tokens.len()).sum();

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// Why there is no place for a connection.
+/// Why there is no slot for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// Every connection is being answered.
@@ -53,7 +53,7 @@ impl Table {
         self.next
     }
 
-    /// Takes a connection out, and says so to whoever runs it.
+    /// Removes a connection and notifies the task that runs it.
     fn close(&mut self, id: u64) {
         let Some(entry) = self.open.remove(&id) else { return };
         entry.end.notify_one();
@@ -90,8 +90,8 @@ impl Connections {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for a connection of a client, or of a proxy without an address.
-    pub(crate) fn open(self: &Arc<Self>, address: Option<ClientAddress>) -> Result<Place, Refusal> {
+    /// A slot for a connection of a client, or of a proxy without an address.
+    pub(crate) fn open(self: &Arc<Self>, address: Option<ClientAddress>) -> Result<ConnectionSlot, Refusal> {
         let mut table = self.lock();
         if let Some(address) = address
             && table.by_address.get(&address).is_some_and(|&count| count >= self.per_address)
@@ -110,7 +110,7 @@ impl Connections {
             *table.by_address.entry(address).or_default() += 1;
         }
         drop(table);
-        Ok(Place { connections: Arc::clone(self), id, end })
+        Ok(ConnectionSlot { connections: Arc::clone(self), id, end })
     }
 }
 
@@ -124,16 +124,16 @@ impl Connections {
     }
 }
 
-/// The place of a connection, which is free again when this is dropped.
+/// The slot of a connection, which is free again when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct ConnectionSlot {
     connections: Arc<Connections>,
     id: u64,
     end: Arc<Notify>,
 }
 
-impl Place {
-    /// Comes when another connection has taken the place.
+impl ConnectionSlot {
+    /// Resolves when another connection has taken the slot.
     pub(crate) async fn taken(&self) {
         self.end.notified().await;
     }
@@ -152,7 +152,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.connections.lock().close(self.id);
     }
@@ -160,7 +160,7 @@ impl Drop for Place {
 
 /// A request that is being answered.
 #[derive(Debug)]
-pub(crate) struct Answering(Arc<Place>);
+pub(crate) struct Answering(Arc<ConnectionSlot>);
 
 impl Drop for Answering {
     fn drop(&mut self) {
@@ -190,7 +190,7 @@ mod tests {
         Connections::new(&limits)
     }
 
-    async fn is_taken(place: &Place) -> bool {
+    async fn is_taken(place: &ConnectionSlot) -> bool {
         tokio::time::timeout(Duration::ZERO, place.taken()).await.is_ok()
     }
 

@@ -4,7 +4,7 @@
 //! the head of a request (also between two requests), for its body (`params`), for the translation
 //! (`service`), and for a client that does not take its answer.
 
-use crate::connections::{Answering, Connections, Place, Refusal};
+use crate::connections::{Answering, ConnectionSlot, Connections, Refusal};
 use crate::limits::Limits;
 use crate::{App, router};
 use axum::Router;
@@ -37,7 +37,7 @@ const HEAD_BYTES: usize = 32 << 10;
 /// How long the heads that are on their way are waited for when the server ends.
 const LAST_HEADS: Duration = Duration::from_secs(1);
 
-/// Refused clients that are told why at a time, and how long each may take to hear it.
+/// The number of refused clients that get an answer at a time, and how long each may take to read it.
 const REFUSED: usize = 64;
 const REFUSED_FOR: Duration = Duration::from_secs(1);
 
@@ -60,8 +60,8 @@ pub async fn run(
         };
         // The clients of a proxy share its connections; they are told apart by request.
         let client = (!app.proxies.contains(address.ip())).then(|| address.ip().into());
-        let place = match connections.open(client) {
-            Ok(place) => Arc::new(place),
+        let slot = match connections.open(client) {
+            Ok(slot) => Arc::new(slot),
             Err(refusal) => {
                 app.metrics.refused_connections.add(1);
                 if let Ok(slot) = Arc::clone(&refused).try_acquire_owned() {
@@ -73,7 +73,7 @@ pub async fn run(
                 continue;
             }
         };
-        let connection = connection(stream, address, router.clone(), &limits, &place);
+        let connection = connection(stream, address, router.clone(), &limits, &slot);
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
             tokio::select! {
@@ -81,7 +81,7 @@ pub async fn run(
                 outcome = connection => if let Err(error) = outcome {
                     tracing::debug!(%error, "a connection ended");
                 },
-                () = place.taken() => tracing::debug!("an idle connection gave its place to another"),
+                () = slot.taken() => tracing::debug!("an idle connection gave its slot to another"),
             }
         });
     }
@@ -136,7 +136,7 @@ fn connection(
     address: SocketAddr,
     router: Router,
     limits: &Limits,
-    place: &Arc<Place>,
+    slot: &Arc<ConnectionSlot>,
 ) -> http1::Connection<
     TokioIo<Patient>,
     impl Service<
@@ -149,10 +149,10 @@ fn connection(
     // An answer is written in one go; waiting for more would only delay it.
     let _ = stream.set_nodelay(true);
     let inner = TowerToHyperService::new(router);
-    let place = Arc::clone(place);
+    let slot = Arc::clone(slot);
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(address));
-        let answering = place.begin();
+        let answering = slot.begin();
         let answer = inner.call(request);
         async move { answer.await.map(|answer| answer.map(|body| Body::new(AnswerBody { body, answering }))) }
     });

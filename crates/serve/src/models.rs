@@ -1,6 +1,6 @@
 //! The models that are served: where they come from, from what to what they translate, and their queues.
 
-use crate::batcher::{Batcher, Batching, Engine, ModelEngine};
+use crate::batcher::{BatchTranslator, Batcher, Batching, ModelTranslator};
 use crate::languages::canonical;
 use crate::metrics::ModelMetrics;
 use regard_core::decode::SearchOptions;
@@ -65,8 +65,9 @@ impl Served {
         let history = History::read(&folder);
         let metrics = Arc::new(ModelMetrics::default());
         let translator = Arc::new(translator);
-        let engine: Arc<dyn Engine> = Arc::new(ModelEngine { translator: Arc::clone(&translator), options });
-        let batcher = Batcher::new(engine, batching.clone(), Arc::clone(&metrics))
+        let searched: Arc<dyn BatchTranslator> =
+            Arc::new(ModelTranslator { translator: Arc::clone(&translator), options });
+        let batcher = Batcher::new(searched, batching.clone(), Arc::clone(&metrics))
             .map_err(|e| Error::config("workers", format!("a thread could not be started: {e}")))?;
         let name = folder.canonicalize().unwrap_or_else(|_| folder.clone());
         let name = name.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
@@ -85,8 +86,7 @@ fn pair(folder: &Path, translator: &Translator) -> Result<(String, String)> {
     let named = |code: &Option<String>| code.clone().filter(|code| !code.trim().is_empty());
     named(&languages.source).zip(named(&languages.target)).ok_or_else(|| {
         let message = format!(
-            "the model does not say from which language to which it translates; serve it as --model \
-             SOURCE-TARGET={}, for example en-de={0}, or train with --source-lang and --target-lang",
+            "the model does not say from which language to which it translates; name the pair, as in en-de={}",
             folder.display()
         );
         Error::file(folder, message)

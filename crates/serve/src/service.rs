@@ -5,7 +5,7 @@
 //! it is sent.
 
 use crate::App;
-use crate::batcher::{Failure, Search, Sentence as Queued, Ticket};
+use crate::batcher::{Failure, QueuedSentence, Search, Ticket};
 use crate::error::{ApiError, ApiResult};
 use axum::http::StatusCode;
 use regard_core::translator::Line;
@@ -40,7 +40,7 @@ pub(crate) struct Outcome {
 pub(crate) struct Cancellation(Arc<AtomicBool>);
 
 impl Cancellation {
-    /// An error, which nobody will see, as soon as the work is in vain.
+    /// An error as soon as the result is no longer needed; no client sees it.
     pub(crate) fn check(&self) -> ApiResult<()> {
         match self.0.load(Ordering::Relaxed) {
             true => Err(ApiError::busy("the request was given up")),
@@ -93,7 +93,7 @@ impl App {
     }
 
     /// Runs work that needs a core on a thread of its own, as soon as one of a few is free. When the future
-    /// is dropped, the work is told so.
+    /// is dropped, the work is cancelled.
     pub(crate) async fn compute<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Cancellation) -> ApiResult<T> + Send + 'static,
@@ -166,7 +166,7 @@ impl App {
     }
 
     /// Puts sentences into a model's queue.
-    pub(crate) fn submit(&self, model: usize, sentences: Vec<Queued>) -> ApiResult<Ticket> {
+    pub(crate) fn submit(&self, model: usize, sentences: Vec<QueuedSentence>) -> ApiResult<Ticket> {
         let missing = || ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "there is no such model");
         let model = self.models.get(model).ok_or_else(missing)?;
         model.metrics.requests.add(1);
@@ -179,10 +179,10 @@ impl App {
 pub(crate) struct Input(Option<Translation>);
 
 impl Input {
-    pub(crate) fn queued(&self, sentence: &Sentence, nbest: usize, alignment: bool) -> Queued {
+    pub(crate) fn queued(&self, sentence: &Sentence, nbest: usize, alignment: bool) -> QueuedSentence {
         let text = self.0.as_ref().map_or_else(|| sentence.text.clone(), Translation::text);
         let attention = alignment || sentence.needs_alignment();
-        Queued::new(text, Search { nbest, attention })
+        QueuedSentence::new(text, Search { nbest, attention })
     }
 
     /// What became of it, as translations of the sentence.

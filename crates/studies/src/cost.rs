@@ -2,7 +2,7 @@
 
 mod layer;
 
-use crate::token_mixer::WIDTH;
+use crate::mixer_kind::WIDTH;
 use crate::{Column, Report, Setup, Study, Table};
 use layer::{KINDS, Kind, Part, REACH, Times};
 use regard_core::Result;

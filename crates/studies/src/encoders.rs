@@ -1,7 +1,7 @@
 //! Recurrent, convolutional and attending encoders in front of the same decoder, trained equally long.
 
+use crate::mixer_kind::{MixerKind, WIDTH};
 use crate::small::{Task, Trained};
-use crate::token_mixer::{TokenMixer, WIDTH};
 use crate::{Column, Report, Setup, Study, Table};
 use regard_core::Result;
 use regard_plot::{LineChart, Series};
@@ -18,7 +18,7 @@ pub(crate) const STUDY: Study = Study {
 const REACH: usize = 2;
 
 struct Outcome {
-    kind: TokenMixer,
+    kind: MixerKind,
     trained: Trained,
     bleu: f64,
 }
@@ -37,7 +37,7 @@ fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let task = Task::new(setup)?;
     let pairs = &task.held_out[..task.held_out.len().min(setup.choose(10, 500, 5000))];
     let mut outcomes = Vec::new();
-    for kind in TokenMixer::ALL {
+    for kind in MixerKind::ALL {
         let mut config = task.config(setup.scale);
         kind.apply(&mut config, REACH);
         let trained = task.fit(setup, kind.name(), config, steps)?;
@@ -156,7 +156,7 @@ mod tests {
     fn every_kind_is_trained_and_described() {
         let report = smoke(&STUDY);
         let table = report.find_table("encoders").unwrap();
-        assert_eq!(table.rows.len(), TokenMixer::ALL.len());
+        assert_eq!(table.rows.len(), MixerKind::ALL.len());
         let encoder = |row| table.number(row, "of them encoder").unwrap();
         // A window changes no parameter, nor does dilation; a convolution of three tokens has as many as attention but for biases.
         assert_eq!((encoder(0), encoder(4)), (encoder(1), encoder(5)));

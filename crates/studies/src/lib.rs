@@ -21,7 +21,7 @@ pub mod small;
 // What encodes a sequence.
 mod cost;
 mod encoders;
-mod token_mixer;
+mod mixer_kind;
 mod path;
 
 // How a model knows the order of its tokens.

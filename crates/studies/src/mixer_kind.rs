@@ -1,10 +1,10 @@
-//! The ways in which an encoder's tokens can get to know each other.
+//! The ways in which the tokens of an encoder exchange information.
 
 use regard_core::model::{Direction, EncoderKind, ModelConfig};
 
 /// One way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TokenMixer {
+pub(crate) enum MixerKind {
     /// Every token looks at every token.
     Attention,
     /// Every token looks at those near it.
@@ -22,38 +22,38 @@ pub(crate) enum TokenMixer {
 /// Tokens that a convolution sees at once: k.
 pub(crate) const WIDTH: usize = 3;
 
-impl TokenMixer {
+impl MixerKind {
     /// All of them.
-    pub(crate) const ALL: [TokenMixer; 6] = [
-        TokenMixer::Attention,
-        TokenMixer::Window,
-        TokenMixer::Recurrent,
-        TokenMixer::BothDirections,
-        TokenMixer::Convolution,
-        TokenMixer::Dilated,
+    pub(crate) const ALL: [MixerKind; 6] = [
+        MixerKind::Attention,
+        MixerKind::Window,
+        MixerKind::Recurrent,
+        MixerKind::BothDirections,
+        MixerKind::Convolution,
+        MixerKind::Dilated,
     ];
 
     /// Its name in tables.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            TokenMixer::Attention => "attention",
-            TokenMixer::Window => "attention in a window",
-            TokenMixer::Recurrent => "recurrent",
-            TokenMixer::BothDirections => "recurrent, both directions",
-            TokenMixer::Convolution => "convolution",
-            TokenMixer::Dilated => "dilated convolution",
+            MixerKind::Attention => "attention",
+            MixerKind::Window => "attention in a window",
+            MixerKind::Recurrent => "recurrent",
+            MixerKind::BothDirections => "recurrent, both directions",
+            MixerKind::Convolution => "convolution",
+            MixerKind::Dilated => "dilated convolution",
         }
     }
 
     /// Makes it the model's; a window reaches `reach` tokens to each side.
     pub(crate) fn apply(self, config: &mut ModelConfig, reach: usize) {
         config.encoder = match self {
-            TokenMixer::Attention => EncoderKind::default(),
-            TokenMixer::Window => EncoderKind::Window { window: reach },
-            TokenMixer::BothDirections => EncoderKind::RECURRENT,
-            TokenMixer::Recurrent => EncoderKind::Recurrent { direction: Direction::Forward },
-            TokenMixer::Convolution => EncoderKind::Convolutional { kernel_width: WIDTH, dilated: false },
-            TokenMixer::Dilated => EncoderKind::Convolutional { kernel_width: WIDTH, dilated: true },
+            MixerKind::Attention => EncoderKind::default(),
+            MixerKind::Window => EncoderKind::Window { window: reach },
+            MixerKind::BothDirections => EncoderKind::RECURRENT,
+            MixerKind::Recurrent => EncoderKind::Recurrent { direction: Direction::Forward },
+            MixerKind::Convolution => EncoderKind::Convolutional { kernel_width: WIDTH, dilated: false },
+            MixerKind::Dilated => EncoderKind::Convolutional { kernel_width: WIDTH, dilated: true },
         };
     }
 }

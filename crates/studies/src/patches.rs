@@ -17,7 +17,7 @@ pub(crate) const STUDY: Study = Study {
     body: run,
 };
 
-/// Pictures of which the course of the training is told.
+/// The number of pictures on which the course of the training is measured.
 const WATCHED: usize = 256;
 
 /// The sizes of a run.

@@ -2,7 +2,7 @@
 
 mod copy;
 
-use crate::token_mixer::{TokenMixer, WIDTH};
+use crate::mixer_kind::{MixerKind, WIDTH};
 use crate::{Cell, Column, Report, Setup, Study, Table};
 use copy::{Sizes, accuracies};
 use regard_core::Result;
@@ -16,12 +16,12 @@ pub(crate) const STUDY: Study = Study {
     body: run,
 };
 
-const KINDS: [TokenMixer; 5] = [
-    TokenMixer::Attention,
-    TokenMixer::Window,
-    TokenMixer::Recurrent,
-    TokenMixer::Convolution,
-    TokenMixer::Dilated,
+const KINDS: [MixerKind; 5] = [
+    MixerKind::Attention,
+    MixerKind::Window,
+    MixerKind::Recurrent,
+    MixerKind::Convolution,
+    MixerKind::Dilated,
 ];
 
 /// How far the window reaches to each side.
@@ -30,7 +30,7 @@ const REACH: usize = 2;
 const SOLVED: f64 = 0.9;
 
 struct Curve {
-    kind: TokenMixer,
+    kind: MixerKind,
     /// Accuracy by distance.
     points: Vec<(usize, f64)>,
 }
@@ -43,32 +43,32 @@ impl Curve {
 }
 
 /// How far one token of the output can see through this many layers; `None` is any distance.
-fn reach(kind: TokenMixer, layers: usize) -> Option<usize> {
+fn reach(kind: MixerKind, layers: usize) -> Option<usize> {
     let side = WIDTH / 2;
     match kind {
-        TokenMixer::Attention | TokenMixer::Recurrent | TokenMixer::BothDirections => None,
-        TokenMixer::Window => Some(layers * REACH),
-        TokenMixer::Convolution => Some(layers * side),
-        TokenMixer::Dilated => Some((0..layers).map(|i| side * WIDTH.pow(i as u32)).sum()),
+        MixerKind::Attention | MixerKind::Recurrent | MixerKind::BothDirections => None,
+        MixerKind::Window => Some(layers * REACH),
+        MixerKind::Convolution => Some(layers * side),
+        MixerKind::Dilated => Some((0..layers).map(|i| side * WIDTH.pow(i as u32)).sum()),
     }
 }
 
 /// Steps from one token to another so far away, if there were layers enough.
-fn path(kind: TokenMixer, distance: usize) -> usize {
+fn path(kind: MixerKind, distance: usize) -> usize {
     match kind {
-        TokenMixer::Attention => 1,
-        TokenMixer::Recurrent | TokenMixer::BothDirections => distance,
+        MixerKind::Attention => 1,
+        MixerKind::Recurrent | MixerKind::BothDirections => distance,
         kind => (1..=distance).find(|&layers| reach(kind, layers).is_none_or(|r| r >= distance)).unwrap_or(0),
     }
 }
 
-fn theory(kind: TokenMixer) -> &'static str {
+fn theory(kind: MixerKind) -> &'static str {
     match kind {
-        TokenMixer::Attention => "1",
-        TokenMixer::Window => "n/r",
-        TokenMixer::Recurrent | TokenMixer::BothDirections => "n",
-        TokenMixer::Convolution => "n/k",
-        TokenMixer::Dilated => "log_k n",
+        MixerKind::Attention => "1",
+        MixerKind::Window => "n/r",
+        MixerKind::Recurrent | MixerKind::BothDirections => "n",
+        MixerKind::Convolution => "n/k",
+        MixerKind::Dilated => "log_k n",
     }
 }
 
@@ -78,9 +78,8 @@ fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let mut curves = Vec::new();
     for kinds in KINDS.chunks(setup.threads.max(1)) {
         let results: Vec<Result<Curve>> = std::thread::scope(|scope| {
-            let work = |kind: TokenMixer| {
-                move || Ok(Curve { kind, points: accuracies(setup, kind, REACH, &sizes)? })
-            };
+            let work =
+                |kind: MixerKind| move || Ok(Curve { kind, points: accuracies(setup, kind, REACH, &sizes)? });
             let handles: Vec<_> = kinds.iter().map(|&kind| scope.spawn(work(kind))).collect();
             handles.into_iter().map(|h| h.join().unwrap_or_else(|e| std::panic::resume_unwind(e))).collect()
         });
@@ -214,11 +213,11 @@ mod tests {
     fn reaches_and_paths_are_those_of_the_theory() {
         let reaches = [4, 8, 40];
         for (kind, want) in
-            [TokenMixer::Convolution, TokenMixer::Window, TokenMixer::Dilated].into_iter().zip(reaches)
+            [MixerKind::Convolution, MixerKind::Window, MixerKind::Dilated].into_iter().zip(reaches)
         {
             assert_eq!(reach(kind, 4), Some(want), "{kind:?}");
             assert_eq!((path(kind, want), path(kind, want + 1)), (4, 5), "{kind:?}");
         }
-        assert_eq!((path(TokenMixer::Attention, 99), path(TokenMixer::Recurrent, 99)), (1, 99));
+        assert_eq!((path(MixerKind::Attention, 99), path(MixerKind::Recurrent, 99)), (1, 99));
     }
 }

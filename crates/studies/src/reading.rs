@@ -19,7 +19,7 @@ pub(crate) const STUDY: Study = Study {
 
 /// People in an article that is trained on.
 const PEOPLE: usize = 3;
-/// Articles of which the course of the training is told.
+/// The number of articles on which the course of the training is measured.
 const WATCHED: usize = 300;
 /// The stream of all articles of the study.
 const ARTICLES: u64 = 11;

@@ -21,7 +21,7 @@ const KEYS: usize = 64;
 struct Softmax {
     /// In nats.
     entropy: f64,
-    /// The Frobenius norm of the matrix of slopes of the weights by the scores, `diag(p) − p·pᵀ`.
+    /// The Frobenius norm of the Jacobian of the weights with respect to the scores, `diag(p) − p·pᵀ`.
     slope: f64,
     largest: f64,
 }

@@ -147,10 +147,10 @@ fn gradients_are_final_behind_their_marks() {
     for (name, config) in variants() {
         let (model, batch) = (Transformer::new(config).unwrap(), batch(10, 1));
         let weights = model.parameters().initialise(3);
-        let (on_watch, seen) = channel();
+        let (passed, seen) = channel();
         let mut tape = Tape::new(Isa::best(), 1);
-        tape.set_watch(Some(Box::new(move |mark, gradients| {
-            on_watch.send((mark, gradients.to_vec())).unwrap();
+        tape.set_backward_hook(Some(Box::new(move |mark, gradients| {
+            passed.send((mark, gradients.to_vec())).unwrap();
         })));
         let mut gradients = vec![0.0; weights.len()];
         let to = Some(&mut gradients[..]);

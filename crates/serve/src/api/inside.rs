@@ -2,7 +2,7 @@
 
 use super::translate::route;
 use crate::App;
-use crate::batcher::{Search, Sentence};
+use crate::batcher::{QueuedSentence, Search};
 use crate::error::{ApiError, ApiResult, ok};
 use crate::languages::canonical;
 use crate::models::{Example, Point, Served};
@@ -130,7 +130,7 @@ async fn attention_of(app: &Arc<App>, call: &Call, text: String) -> ApiResult {
         Some(translation) => translation.to_owned(),
         None => {
             let search = Search { nbest: 1, attention: false };
-            let mut lines = app.submit(number, vec![Sentence::new(text, search)])?.wait().await?;
+            let mut lines = app.submit(number, vec![QueuedSentence::new(text, search)])?.wait().await?;
             lines.pop().map(|line| line.best().text).unwrap_or_default()
         }
     };

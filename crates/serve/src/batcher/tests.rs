@@ -9,7 +9,7 @@ struct Reverse {
     begun: channel::Sender<()>,
 }
 
-impl Engine for Reverse {
+impl BatchTranslator for Reverse {
     fn beam(&self, nbest: usize) -> usize {
         nbest.max(4)
     }
@@ -65,9 +65,9 @@ fn one_worker(queue: usize) -> Batching {
     Batching { most: 4, wait: Duration::ZERO, queue, workers: 1, cores: 1 }
 }
 
-fn sentences(texts: &[&str]) -> Vec<Sentence> {
+fn sentences(texts: &[&str]) -> Vec<QueuedSentence> {
     let search = Search { nbest: 1, attention: false };
-    let sentence = |text: &&str| Sentence::new(text.to_string(), search);
+    let sentence = |text: &&str| QueuedSentence::new(text.to_string(), search);
     texts.iter().map(sentence).collect()
 }
 
@@ -179,7 +179,7 @@ fn nobody_works_for_a_client_that_has_gone() {
     bench.begun.recv().unwrap();
     drop(bench.batcher.submit(sentences(&["gone"])).unwrap());
     let third = bench.batcher.submit(sentences(&["cd"])).unwrap();
-    // Under way and given up: the engine hears that it is not wanted.
+    // Under way and given up: the search is told that it is not wanted.
     drop(first);
     go.send(()).unwrap();
     assert_eq!(wait(third), Ok(vec!["dc".into()]));

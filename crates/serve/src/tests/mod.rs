@@ -8,7 +8,7 @@ mod pages;
 mod translate;
 
 use super::*;
-use crate::batcher::{Batcher, Engine, Search};
+use crate::batcher::{BatchTranslator, Batcher, Search};
 use axum::body::Body;
 use regard_core::DType;
 use regard_core::decode::SearchOptions;
@@ -159,7 +159,7 @@ struct StandIn {
     given_up: std::sync::Mutex<Vec<String>>,
 }
 
-impl Engine for StandIn {
+impl BatchTranslator for StandIn {
     fn beam(&self, nbest: usize) -> usize {
         nbest
     }

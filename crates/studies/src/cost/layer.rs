@@ -1,6 +1,6 @@
 //! One layer on the tape, and how long it takes.
 
-use crate::token_mixer::{TokenMixer, WIDTH};
+use crate::mixer_kind::{MixerKind, WIDTH};
 use crate::{Scale, Setup};
 use regard_core::batch::Packed;
 use regard_core::model::HeadShape;
@@ -31,17 +31,17 @@ pub(super) enum Kind {
 pub(super) const KINDS: [Kind; 4] = [Kind::Attention, Kind::Window, Kind::Recurrent, Kind::Convolution];
 
 impl Kind {
-    fn mixing(self) -> TokenMixer {
+    fn mixer(self) -> MixerKind {
         match self {
-            Kind::Attention => TokenMixer::Attention,
-            Kind::Window => TokenMixer::Window,
-            Kind::Recurrent => TokenMixer::Recurrent,
-            Kind::Convolution => TokenMixer::Convolution,
+            Kind::Attention => MixerKind::Attention,
+            Kind::Window => MixerKind::Window,
+            Kind::Recurrent => MixerKind::Recurrent,
+            Kind::Convolution => MixerKind::Convolution,
         }
     }
 
     pub(super) fn name(self) -> &'static str {
-        self.mixing().name()
+        self.mixer().name()
     }
 
     /// The theory's count of multiplications.
@@ -76,7 +76,7 @@ pub(super) enum Part {
 impl Part {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Part::TokenMixer => "the mixing alone",
+            Part::TokenMixer => "the token mixer alone",
             Part::Layer => "the whole layer",
         }
     }
@@ -138,7 +138,7 @@ impl Work {
             let mut config = Preset::Tiny.config(WORDS);
             (config.d_model, config.d_ff, config.heads) = (d, 4 * d, d.div_ceil(HEAD));
             (config.encoder_layers, config.decoder_layers) = (1, 1);
-            kind.mixing().apply(&mut config, REACH);
+            kind.mixer().apply(&mut config, REACH);
             let model = Transformer::new(config)?;
             let weights = model.parameters().initialise(1);
             let key = Key::new(2);

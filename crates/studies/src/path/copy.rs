@@ -1,7 +1,7 @@
 //! The task: a symbol among other tokens, and behind them the question which symbol it was.
 
 use crate::Setup;
-use crate::token_mixer::TokenMixer;
+use crate::mixer_kind::MixerKind;
 use regard_core::batch::Packed;
 use regard_core::model::{ModelConfig, NormPlace, Preset, Transformer};
 use regard_core::{Key, Result};
@@ -92,7 +92,7 @@ impl Problem {
 /// Trains a model and tries it: accuracy by distance.
 pub(super) fn accuracies(
     setup: &Setup<'_>,
-    kind: TokenMixer,
+    kind: MixerKind,
     reach: usize,
     sizes: &Sizes,
 ) -> Result<Vec<(usize, f64)>> {

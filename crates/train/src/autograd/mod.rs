@@ -9,5 +9,5 @@ mod tape;
 mod weights;
 
 pub use regard_core::model::Param;
-pub use tape::{Backward, Forward, Op, Tape, Var, Watch};
+pub use tape::{Backward, BackwardHook, Forward, Op, Tape, Var};
 pub use weights::{PackedWeights, Repack, Weights};

@@ -176,8 +176,8 @@ impl Pool {
     }
 }
 
-/// Is told of every [mark](Tape::mark) that a backward pass has come past, with the gradients of all weights as they are then.
-pub type Watch = Box<dyn FnMut(usize, &[f32]) + Send>;
+/// Called when a backward pass has passed a [mark](Tape::mark), with its number and the gradients of all weights at that time.
+pub type BackwardHook = Box<dyn FnMut(usize, &[f32]) + Send>;
 
 struct Node {
     op: Box<dyn Op>,
@@ -194,7 +194,7 @@ pub struct Tape {
     nodes: Vec<Node>,
     /// How many nodes there were at each mark.
     marks: Vec<usize>,
-    watch: Option<Watch>,
+    hook: Option<BackwardHook>,
     grads: Vec<Option<Vec<f32>>>,
     pool: Pool,
     workspace: Workspace,
@@ -221,7 +221,7 @@ impl Tape {
             used: 0,
             nodes: Vec::new(),
             marks: Vec::new(),
-            watch: None,
+            hook: None,
             grads: Vec::new(),
             pool: Pool::default(),
             workspace: Workspace::default(),
@@ -250,9 +250,9 @@ impl Tape {
         self.marks.push(self.nodes.len());
     }
 
-    /// Who is told of the marks from now on, if anyone.
-    pub fn set_watch(&mut self, watch: Option<Watch>) {
-        self.watch = watch;
+    /// What is called at each mark from now on.
+    pub fn set_backward_hook(&mut self, hook: Option<BackwardHook>) {
+        self.hook = hook;
     }
 
     /// A value from outside.
@@ -329,10 +329,10 @@ impl Tape {
         }
         self.grads[last.0] = Some(first);
         let mut marks = self.marks.iter().copied().enumerate().rev().peekable();
-        let watch = &mut self.watch;
+        let hook = &mut self.hook;
         let mut passed = |node: usize, gradients: &[f32]| {
             while let Some((mark, _)) = marks.next_if(|(_, at)| *at >= node) {
-                watch.iter_mut().for_each(|watch| watch(mark, gradients));
+                hook.iter_mut().for_each(|hook| hook(mark, gradients));
             }
         };
         for (i, node) in self.nodes.iter().enumerate().rev() {

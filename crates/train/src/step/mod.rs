@@ -7,7 +7,7 @@ mod replicas;
 pub use fit::{FitSettings, Pass, fit};
 pub(crate) use replicas::Replicas;
 
-use crate::autograd::{PackedWeights, Repack, Watch, Weights};
+use crate::autograd::{BackwardHook, PackedWeights, Repack, Weights};
 use crate::config::TRAINABLE;
 use crate::distributed::overlap::BucketQueue;
 use crate::distributed::shared_step::{Early, SharedStep, Totals};
@@ -93,7 +93,7 @@ impl Replica {
             let Some(part) = parts.get(number) else { continue };
             // Gradients are final in the last batch.
             let leaving = queue.as_ref().filter(|_| n + 1 == work.parts.len());
-            self.tape.set_watch(leaving.map(watch));
+            self.tape.set_backward_hook(leaving.map(bucket_hook));
             let dropouts = Some(Dropouts { key: work.key.child(n as u64) });
             let gradients = Some(&mut self.gradients[..]);
             total +=
@@ -108,7 +108,7 @@ impl Replica {
 }
 
 /// Lets the backward pass send what it has done with, as long as the queue is there.
-fn watch(queue: &Arc<Mutex<BucketQueue>>) -> Watch {
+fn bucket_hook(queue: &Arc<Mutex<BucketQueue>>) -> BackwardHook {
     let queue = Arc::downgrade(queue);
     Box::new(move |mark, gradients| {
         if let Some(queue) = queue.upgrade() {
