@@ -8,7 +8,7 @@
 The first form runs the same sentences through `regard translate` on a file, the server with batches and the server without, one after
 the other and as often as `--rounds` says. It prints a line of JSON a run and the medians; `share_of_translate` is requests/s over
 the file's lines/s. Exit 1 when a request failed, when batches reach less than 0.8 of the file's speed, or when the 99th of a hundred
-requests takes four times as long as the 50th. The second form sends so many requests and prints the server's memory on the way; exit 1
+requests takes four times as long as the 50th. The second form sends that number of requests and prints the server's memory on the way; exit 1
 when the median of the second half is a tenth above that of the first.
 """
 
@@ -104,7 +104,7 @@ def main():
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--requests", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--memory", type=int, help="send so many requests and watch the memory instead")
+    parser.add_argument("--memory", type=int, help="send this number of requests and watch the memory instead")
     arguments = parser.parse_args()
     sys.exit(0 if (memory if arguments.memory else throughput)(arguments) else 1)
 

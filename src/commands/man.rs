@@ -12,7 +12,7 @@ use std::path::PathBuf;
     regard man bench train | man -l -\n  \
     regard man --out ~/.local/share/man/man1 && man regard-score")]
 pub(crate) struct Arguments {
-    /// Whose page to print [default: that of the whole program]
+    /// Command whose page to print [default: the whole program]
     #[arg(conflicts_with = "out")]
     command: Vec<String>,
     /// Write a page for each command into this folder instead: regard.1, regard-score.1, …

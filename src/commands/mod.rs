@@ -179,7 +179,7 @@ pub(crate) fn stop_on_signals() -> io::Result<Arc<AtomicBool>> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        // Before the flag, so that whoever sees the flag finds the signal.
+        // Before the flag, so that code that sees the flag finds the signal.
         signal_hook::flag::register_usize(signal, Arc::clone(&SIGNAL), signal as usize)?;
         signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;
         signal_hook::flag::register(signal, Arc::clone(&stop))?;

@@ -29,8 +29,8 @@ use tokio::signal::unix::{SignalKind, signal};
     page. Where there is no model from one language to another, two in a row are used. Addresses, placeholders such as\n\
     {name} and %s, numbers and emoji come through a translation unharmed. SIGTERM and Ctrl-C finish what is under way.")]
 pub(crate) struct Arguments {
-    /// The folder of a model; several serve several pairs of languages. SOURCE-TARGET=DIR for a
-    /// model that does not say its own
+    /// Model folder; repeat the flag to serve several language pairs. SOURCE-TARGET=DIR names the
+    /// languages of a model that does not name its own
     #[arg(long, value_name = "DIR", required = true, num_args = 1..)]
     model: Vec<String>,
     /// Address to listen on; 0.0.0.0 for all interfaces
@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     /// Number of cores to use [default: all]
     #[arg(long, value_name = "N", value_parser = whole(THREADS))]
     threads: Option<usize>,
-    /// Number format of matrix multiplications [default: int8 for a quantised model, else f32]
+    /// Number format of matrix multiplications [default: int8 for a quantized model, else f32]
     #[arg(long, value_parser = one_of(DECODING))]
     precision: Option<DType>,
     /// Format of the log on standard error; it never contains users' text
@@ -69,7 +69,7 @@ enum Log {
 }
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Who may use it")]
+#[command(next_help_heading = "Access")]
 struct Access {
     /// A file with one key per line. Requests that translate, detect a language or look inside a
     /// model then need a key: in an `Authorization: Bearer` header, as `api_key` in the query, or

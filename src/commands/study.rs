@@ -24,16 +24,16 @@ pub(crate) struct Arguments {
     /// Write the report into this folder
     #[arg(long, value_name = "DIR", requires = "names")]
     out: Option<PathBuf>,
-    /// Take as long as the question deserves instead of five minutes
+    /// Run at full size, which takes longer than five minutes
     #[arg(long, requires = "names")]
     full: bool,
-    /// A second of each, to see that everything runs
+    /// Run each study for about a second, to check that it works
     #[arg(long, hide = true, requires = "names", conflicts_with = "full")]
     smoke: bool,
-    /// All random numbers follow from it
+    /// Random seed
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// How many cores to use [default: all]
+    /// Number of cores to use [default: all]
     #[arg(long, value_name = "N", value_parser = whole_u16(1..=1024))]
     threads: Option<u16>,
 }

@@ -148,7 +148,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     })
 }
 
-/// What all ranks must be asked alike.
+/// The settings that must be the same on all ranks.
 fn facts(arguments: &Arguments) -> Result<ConsistencyCheck, regard::Error> {
     let mut asked = TrainConfig::read(preset(arguments), |_| Preset::Base, arguments.config.as_deref(), &[])?;
     apply(arguments, &mut asked)?;
@@ -156,7 +156,7 @@ fn facts(arguments: &Arguments) -> Result<ConsistencyCheck, regard::Error> {
     Ok(program_check().into_iter().chain(own).chain(config_check(&asked)).collect())
 }
 
-/// Alone, or as the first of several ranks.
+/// As the only process, or as rank 0 of several.
 fn run_first(arguments: &Arguments, group: Arc<dyn Communicator>) -> CommandResult {
     let isa = Isa::from_env()?;
     let resume = arguments.resume && has_run(&arguments.out);
@@ -332,11 +332,11 @@ fn new_config(arguments: &Arguments) -> Result<TrainConfig, regard::Error> {
     Ok(config)
 }
 
-/// A model of another shape than the one asked for cannot be started from. A preset that is given by name is a shape, too.
+/// Refuses a model whose shape differs from the requested one. A preset that is given by name requests a shape, too.
 fn check_init(arguments: &Arguments, config: &TrainConfig) -> Result<(), regard::Error> {
     let Some(init) = &config.data.init else { return Ok(()) };
     let has = Model::config(&resolve(init)?)?;
-    // Settings that ask for nothing else leave the model as it is.
+    // Without settings of the model, its shape is that of the initial model.
     let mut asked = TrainConfig { model: has.clone(), ..TrainConfig::new(config.preset) };
     if let Some(file) = &arguments.config {
         asked.put_file(file)?;

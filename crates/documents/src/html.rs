@@ -19,8 +19,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use tokens::{Token, tokens};
 
-/// Tags inside of a line at most, and how deep they may lie in each other; one more parts the text. No page has so many, and who sends
-/// them shall not pay less than we do.
+/// The most tags in a line and the deepest nesting; beyond them the text is split. No real page comes near these limits, and they
+/// bound the work that hostile input can cause.
 const TAGS: usize = 500;
 const DEPTH: usize = 100;
 

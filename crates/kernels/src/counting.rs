@@ -13,7 +13,7 @@ thread_local! {
 pub struct CountingAllocator;
 
 impl CountingAllocator {
-    /// How often this thread has asked for memory, or for more of it.
+    /// The number of allocations and reallocations of this thread.
     pub fn count() -> u64 {
         COUNT.with(Cell::get)
     }

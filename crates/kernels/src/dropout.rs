@@ -64,7 +64,7 @@ impl Dropout {
         1.0 / (1.0 - self.rate)
     }
 
-    /// The factors of one row, to be asked for vector by vector.
+    /// The factors of one row, computed vector by vector.
     #[inline(always)]
     pub(crate) fn row<S: Simd>(self, s: S, r: usize, cols: usize) -> RowFactors<S> {
         RowFactors {

@@ -30,17 +30,17 @@ pub enum IsaError {
     /// No such instruction set.
     #[error("{VARIABLE}={name}: unknown instruction set; this machine has: {available}")]
     Unknown {
-        /// What was asked for.
+        /// The requested instruction set.
         name: String,
-        /// What can be asked for on this machine.
+        /// The instruction sets of this machine.
         available: String,
     },
     /// Known, but this CPU lacks it.
     #[error("{VARIABLE}={name}: this CPU does not have it; this machine has: {available}")]
     Unavailable {
-        /// What was asked for.
+        /// The requested instruction set.
         name: String,
-        /// What can be asked for on this machine.
+        /// The instruction sets of this machine.
         available: String,
     },
 }
@@ -93,7 +93,7 @@ impl Isa {
         })
     }
 
-    /// What `REGARD_ISA` asks for, else the best.
+    /// The instruction set that `REGARD_ISA` names, else the best.
     pub fn from_env() -> Result<Isa, IsaError> {
         match std::env::var_os(VARIABLE) {
             None => Ok(Isa::best()),

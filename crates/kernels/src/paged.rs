@@ -168,7 +168,7 @@ fn by_rows<S: Simd>(
 simd_kernel! {
     /// `out = softmax(q·kᵀ·scale)·v` over each query's own rows of `kv [rows, h·(d_k + d_v)]`, keys and values side by side.
     ///
-    /// `weights`, if asked for, gets `[h, n]` numbers for each query, `n` being the length of its list. A query's result depends
+    /// `weights`, if given, gets `[h, n]` numbers for each query, `n` being the length of its list. A query's result depends
     /// on nothing but its list. An empty list gives zeros.
     ///
     /// # Panics

@@ -87,7 +87,7 @@ pub trait Metric {
         Ok(aggregate(self, &segments, references.len()))
     }
 
-    /// The score of one sentence. BLEU of a sentence wants [`Bleu::for_sentences`].
+    /// The score of one sentence. For BLEU of a sentence use [`Bleu::for_sentences`].
     fn sentence(&self, hypothesis: &str, references: &[&str]) -> Result<Score> {
         self.check()?;
         if references.is_empty() {

@@ -75,7 +75,7 @@ impl Interval {
     }
 }
 
-/// The line that sacreBLEU prints in its text format, with two digits or those asked for: `{:.1}`.
+/// The line that sacreBLEU prints in its text format, with two digits or the given precision: `{:.1}`.
 impl fmt::Display for Score {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = f.precision().unwrap_or(2);

@@ -80,7 +80,7 @@ export async function stream(body, show, signal) {
   }
 }
 
-// Answers that do not change while the page is open are asked for once; a failure is asked for again.
+// Answers that do not change while the page is open are requested once; a failed request is repeated.
 const kept = new Map();
 
 function once(path) {
@@ -97,7 +97,7 @@ export const settings = () => once("frontend/settings");
 export const positions = (model) => once(`v1/positions?model=${encodeURIComponent(model)}`);
 
 /**
- * The models, each with a `label` that names its languages. Asked for anew when `fresh`: logs and counters grow.
+ * The models, each with a `label` that names its languages. Requested again when `fresh`: logs and counters grow.
  * A server without a model is an error.
  */
 export async function models(fresh = false) {

@@ -1,6 +1,6 @@
 //! Training: the settings, the step over all cores, the loop around it, and the records of it that people look at.
 
-// What a run is told.
+// The settings of a run.
 pub mod config;
 // Files → pairs of ids → batches.
 mod batches;

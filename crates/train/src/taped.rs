@@ -1,4 +1,4 @@
-//! The layers carried out on the tape: training, and anything else that wants gradients.
+//! The layers carried out on the tape: training, and everything else that needs gradients.
 
 use crate::autograd::ops::{
     AddNorm, CrossAttention, CrossEntropy, Embedding, Linear, PositionVectors, RDrop, Recurrent,

@@ -230,10 +230,10 @@ fn recurrent(both: bool) -> Case {
     }
 }
 
-fn neighbours(width: usize, dilation: usize) -> Case {
+fn unfold(width: usize, dilation: usize) -> Case {
     let (d, rows) = (3, 9);
     Case {
-        name: format!("neighbours {width}, {dilation} apart"),
+        name: format!("unfold {width}, dilation {dilation}"),
         inputs: vec![(rows, d)],
         parameters: vec![],
         record: Box::new(move |tape, w, g, x, _| {
@@ -424,7 +424,7 @@ fn table() -> Vec<Case> {
     }
     cases.push(add_norm(false, 0.0));
     cases.extend([recurrent(false), recurrent(true), pick()]);
-    cases.extend([neighbours(3, 1), neighbours(3, 2), neighbours(5, 1), neighbours(3, 100)]);
+    cases.extend([unfold(3, 1), unfold(3, 2), unfold(5, 1), unfold(3, 100)]);
     cases.extend([
         cross_entropy(7, 0.0, false),
         cross_entropy(7, 0.1, true),

@@ -64,7 +64,7 @@ struct Report {
     target_tokens_per_s: f64,
     gflops: f64,
     peak_rss_mb: u64,
-    /// The part of the replicas' time spent in matrix products.
+    /// The share of the replicas' time spent in GEMM.
     matmul_share: f64,
     isa: &'static str,
     /// Processes that worked together, and replicas of all.

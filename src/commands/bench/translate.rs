@@ -62,9 +62,9 @@ struct Report {
     threads: usize,
     target_tokens_per_s: f64,
     peak_rss_mb: u64,
-    /// Multiplications with weights a second, in thousands of millions.
+    /// Multiplications with weights per second, in billions.
     gmacs: f64,
-    /// The same of a small product that never leaves the first cache, on all cores.
+    /// The same for a small GEMM that stays in the first-level cache, on all cores.
     peak_gmacs: f64,
     isa: &'static str,
 }
@@ -171,7 +171,7 @@ fn sources(words: u32, count: usize) -> Vec<Vec<u32>> {
     (0..count).map(sentence).collect()
 }
 
-/// How many multiplications with weights it takes to translate these.
+/// The number of multiplications with weights that translating these takes.
 fn multiplications(config: &ModelConfig, sources: &[Vec<u32>], beam: usize) -> f64 {
     let (d, ff, words) = (config.d_model, config.d_ff, config.target_vocabulary - 1);
     let source = config.encoder_layers * (4 * d * d + 2 * d * ff) + config.decoder_layers * 2 * d * d;

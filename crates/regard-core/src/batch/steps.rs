@@ -4,7 +4,7 @@ use regard_kernels::{Isa, Mat, MatMut, gru_forward};
 
 /// The first token of every sentence, then the second of all that have one, and so on.
 ///
-/// Sentences come longest first, so that those that are still running are always the first so many.
+/// Sentences come longest first, so that those that are still running are always a prefix.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TimeSteps {
     rows: Vec<usize>,

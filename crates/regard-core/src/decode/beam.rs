@@ -104,7 +104,7 @@ impl<'a> BatchSearch<'a> {
     }
 }
 
-/// Gives up the sentences that nobody wants any more.
+/// Drops the sentences that were cancelled.
 fn cancel(batch: &[usize], beams: &mut [Beam], watch: &dyn Watch) {
     for (beam, &sentence) in beams.iter_mut().zip(batch) {
         beam.done |= !watch.wanted(sentence);

@@ -188,7 +188,7 @@ pub(super) struct LogitsProcessors {
     pub(super) renormalize: bool,
     /// For each hypothesis of the step: the words that it must not take.
     bans: Lists<u32>,
-    /// For each hypothesis of the step: whether nothing more is asked.
+    /// For each hypothesis of the step: whether the processors do nothing but ban.
     only_bans: Vec<bool>,
 }
 
@@ -253,7 +253,7 @@ impl LogitsProcessors {
         self.only_bans.push(list.iter().all(|p| p.only_bans(at)));
     }
 
-    /// Whether bans are all that is asked of this hypothesis.
+    /// Whether the processors do nothing but ban words for this hypothesis.
     pub(super) fn only_ban(&self, row: usize) -> bool {
         self.only_bans[row]
     }

@@ -1,4 +1,4 @@
-//! The buffers of a pass through a stack: they are kept, so that a step asks for no memory.
+//! The buffers of a pass through a stack: they are kept, so that a step allocates nothing.
 
 use super::lists::Lists;
 use regard_kernels::{Mat, RowScratch, Scratch};

@@ -1,4 +1,4 @@
-//! `generation_config.json`: how a model wants to be searched.
+//! `generation_config.json`: the search settings of a model.
 
 use crate::decode::EarlyStopping;
 use serde::{Deserialize, Deserializer, Serialize};

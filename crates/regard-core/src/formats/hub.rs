@@ -22,8 +22,8 @@ const FILES: [&str; 9] = [
 /// The folder of a model: `name` if there is such a folder, else the model of that name in the local Hugging Face cache, else
 /// that of the hub, whose files are fetched into the cache.
 ///
-/// What is neither a folder nor looks like a name on the hub (`organisation/model`) comes back as it is: whoever opens it
-/// says what is wrong.
+/// What is neither a folder nor looks like a name on the hub (`organisation/model`) comes back unchanged, and
+/// opening it says what is wrong.
 pub fn resolve(name: impl AsRef<Path>) -> Result<PathBuf> {
     Hub::from_env().resolve(name.as_ref())
 }

@@ -103,8 +103,8 @@ impl Model {
         Ok(Model { weights, ..model })
     }
 
-    /// Reads a model folder and packs its weights, which are then not in the model; in the number format they are stored in, if none is
-    /// asked for. Never more than one matrix is held twice.
+    /// Reads a model folder and packs its weights, which are then not in the model; in the number format they are stored in unless
+    /// `dtype` names another. Never more than one matrix is held twice.
     pub fn load_engine(folder: &Path, dtype: Option<DType>, isa: Isa) -> Result<(Self, Engine)> {
         let (model, file) = Self::open(folder)?;
         check_places(&model.transformer, &file)?;

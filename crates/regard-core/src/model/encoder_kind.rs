@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// How the tokens of the source get to know each other.
+/// How the tokens of the source exchange information.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EncoderKind {
     /// Self-attention, the paper's: `y_t = f(x_t, X, X)`.

@@ -25,7 +25,7 @@ pub enum HeadPattern {
     Previous,
     /// The token behind.
     Next,
-    /// The first token, whatever is asked.
+    /// The first token, whatever the query.
     First,
     /// The end of the sentence.
     End,
@@ -33,7 +33,7 @@ pub enum HeadPattern {
     Punctuation,
     /// Other places with the same token.
     Same,
-    /// One and the same token, whatever is asked.
+    /// One and the same token, whatever the query.
     One,
     /// At most two tokens away.
     Near,
@@ -115,7 +115,7 @@ impl HeadPattern {
             HeadPattern::Read => "Looks at the token that was just read.",
             HeadPattern::Previous => "Looks at the previous token.",
             HeadPattern::Next => "Looks at the next token.",
-            HeadPattern::First => "Looks at the first token, whatever is asked.",
+            HeadPattern::First => "Looks at the first token, whatever the query.",
             HeadPattern::End => "Rests on the end of the sentence: often a way to look at nothing.",
             HeadPattern::Punctuation => "Looks at punctuation.",
             HeadPattern::Same => "Looks at other places with the same token.",

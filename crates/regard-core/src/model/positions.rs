@@ -37,7 +37,7 @@ pub fn interleaved(n: usize, d: usize) -> Vec<f32> {
 /// The matrix `M(δ)` `[d, d]` with `PE(p + δ) = M(δ)·PE(p)` for every position `p`, the columns ordered as in [`sinusoidal`].
 ///
 /// It turns the sine and cosine of each frequency `ω` by the angle `δω`: a rotation that depends on the distance alone, so that
-/// "so many tokens further on" is the same linear map everywhere.
+/// "δ tokens further on" is the same linear map everywhere.
 ///
 /// ```
 /// use regard_core::model::positions::{linear_map, sinusoidal};

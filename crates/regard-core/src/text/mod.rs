@@ -36,7 +36,7 @@ pub use train::{Segmentation, TextSample, TokenizerSettings, vocabulary_size_for
 
 /// Ends every sentence; id 0 in a vocabulary trained here.
 pub const EOS: &str = "</s>";
-/// Stands for nothing in a vocabulary trained here, but the format wants it; id 1.
+/// Never produced by a vocabulary trained here, but the format requires it; id 1.
 pub const UNK: &str = "<unk>";
 /// Starts the decoder; the last id of a vocabulary trained here.
 pub const PAD: &str = "<pad>";

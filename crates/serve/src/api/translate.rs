@@ -28,7 +28,7 @@ enum OneOrMany<T> {
     Many(Vec<T>),
 }
 
-/// The translation of each text. Members that were not asked for are missing, not null.
+/// The translation of each text. Members that were not requested are missing, not null.
 #[derive(Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TranslateAnswer {
@@ -59,7 +59,7 @@ pub(super) struct Ready {
     pub(super) routed: Routed,
 }
 
-/// What a request wants to be translated.
+/// What a request asks to translate.
 pub(super) struct Wanted {
     pub(super) texts: Texts,
     source: String,

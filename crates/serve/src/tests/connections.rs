@@ -39,7 +39,7 @@ impl Listening {
         let address = self.address;
         let done = spawn_blocking(move || {
             let stream = TcpStream::connect(address).unwrap();
-            // Nothing here takes long; whoever waits longer waits in vain.
+            // Nothing here takes long: a longer wait would not end.
             stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
             stream.set_write_timeout(Some(Duration::from_secs(30))).unwrap();
             work(stream)

@@ -203,7 +203,7 @@ async fn who_leaves_a_stream_or_a_request_stops_the_work() {
     let q = json!({"q": "slow one", "source": "en", "target": "fr"}).to_string();
     let begun = || stand_in.begun.load(Ordering::SeqCst);
     let given_up = || stand_in.given_up.lock().unwrap().len();
-    // The stream's answer begins at once; whoever drops it has gone.
+    // The stream's answer begins at once; to drop it is to disconnect.
     let sent = request("POST", "/v1/translate/stream", "application/json", q.clone());
     let answer = router(Arc::clone(&app)).oneshot(sent).await.unwrap();
     until(|| begun() == 1).await;

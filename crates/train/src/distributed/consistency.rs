@@ -71,7 +71,7 @@ fn file_hash(path: &Path) -> io::Result<u64> {
 }
 
 /// Returns if all ranks came with the same facts; otherwise the same error everywhere, which says who differs from rank 0 in what.
-/// A rank that could not find its facts out says why, and everyone hears it.
+/// A rank that cannot determine its facts reports the reason to all ranks.
 pub fn check_consistency(
     group: &dyn Communicator,
     mine: std::result::Result<ConsistencyCheck, impl Display>,

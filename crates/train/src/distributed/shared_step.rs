@@ -60,7 +60,7 @@ impl SharedStep {
         }
     }
 
-    /// With the ranks of a group, in buckets of at least so many `pieces`. The optimizer gets the steps, weights and moments of rank 0.
+    /// With the ranks of a group, in buckets of at least `pieces` pieces. The optimizer gets the steps, weights and moments of rank 0.
     pub(crate) fn join(
         communicator: Arc<dyn Communicator>,
         (wire, overlap, pieces): (DType, Overlap, usize),

@@ -70,7 +70,7 @@ impl Optimizer {
         (&self.first_moments, &self.second_moments)
     }
 
-    /// Steps, weights and both moments, for whoever keeps several of these equal.
+    /// Steps, weights and both moments, so that several processes can make theirs equal.
     pub(crate) fn parts_mut(&mut self) -> (&mut u64, &mut [f32], [&mut [f32]; 2]) {
         (&mut self.step, &mut self.weights, [&mut self.first_moments, &mut self.second_moments])
     }

@@ -52,7 +52,7 @@ fn other_than(folder: &Path, field: &str, asked: String, has: String) -> Error {
 
 /// Refuses settings that ask for another shape or vocabulary than the model to start from has, naming both.
 fn check_init(config: &TrainConfig, model: &Model, folder: &Path) -> Result<()> {
-    // What is as the preset has it may not have been asked for.
+    // A setting that equals the preset's may not have been set by the user.
     let usual = TrainConfig::new(config.preset).model;
     check_shape(&config.model, model.transformer.config(), Some(&usual), folder)?;
     let refuse = |field, wanted, has| Err(other_than(folder, field, wanted, has));

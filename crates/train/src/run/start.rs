@@ -188,7 +188,7 @@ impl<'a> Start<'a> {
         Ok(outcome)
     }
 
-    /// Settles the number format, and tells where that is not the one asked for.
+    /// Chooses the number format, and reports where it differs from the setting.
     fn choose_precision(&mut self, config: &mut TrainConfig) -> Result<Choice> {
         let choice = choose_dtype(config.precision, self.isa)?;
         config.precision = Some(choice.dtype);

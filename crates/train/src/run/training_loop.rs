@@ -21,7 +21,7 @@ use regard_core::{Error, Result};
 /// Seconds since the start of the program's part of a run. Tests put one of their own in its place.
 pub(super) type Clock = Box<dyn Fn() -> f64>;
 
-/// A plan that has changed by more than this part is told to the user.
+/// A plan that has changed by more than this part is reported to the user.
 const TOLD_CHANGE: f64 = 0.2;
 /// Number of steps over which the running mean of the loss looks back.
 const LOOK_BACK: f64 = 50.0;

@@ -39,7 +39,7 @@ pub struct Pass<'a> {
 }
 
 /// Trains a model from `weights` on and returns its last weights. `loss` runs forward and backward of a replica's part of a step, and
-/// returns its part of the loss; `after` is told each step, its loss and the weights that came of it.
+/// returns its part of the loss; `after` gets each step, its loss and the new weights.
 ///
 /// The result depends on the settings and on what `loss` does, and on nothing else: gradients are added in the order of the replicas.
 pub fn fit(

@@ -17,9 +17,9 @@ fn early_stopping_epochs_held_out_pairs_and_a_model_to_start_from() {
     config.validation.every = Every::Epochs(1);
     config.validation.metric = regard_train::config::ValidationMetric::Loss;
     let first = folder.path().join("first");
-    let (outcome, heard) = run(&config, &first, false, u64::MAX);
+    let (outcome, messages) = run(&config, &first, false, u64::MAX);
     let steps = outcome.unwrap().steps;
-    assert!(heard.contains("1 pairs of the corpus are held out"), "{heard}");
+    assert!(messages.contains("1 pairs of the corpus are held out"), "{messages}");
     assert_eq!(validations(&first).iter().filter(|v| v.1 == "step").count(), 2);
     assert_eq!(validations(&first)[0].0 * 2, steps);
     let page = fs::read_to_string(first.join("logs/report.html")).unwrap();
@@ -47,8 +47,8 @@ fn a_foreign_model_is_trained_on_and_stays_what_it_is() {
     config.batch.plan.max_tokens = 1000;
     config.steps = Some(6);
     let out = folder.path().join("out");
-    let (outcome, heard) = run(&config, &out, false, 3);
-    assert_eq!(outcome.unwrap().end, End::Interrupted, "{heard}");
+    let (outcome, messages) = run(&config, &out, false, 3);
+    assert_eq!(outcome.unwrap().end, End::Interrupted, "{messages}");
     run(&resumed_config(&out, |_| Ok(())).unwrap(), &out, true, u64::MAX).0.unwrap();
     let (before, after) = (Model::load(&init).unwrap(), Model::load(&out).unwrap());
     assert_ne!(before.weights, after.weights);

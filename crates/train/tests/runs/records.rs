@@ -22,11 +22,11 @@ fn validation_chooses_the_tokenizer_by_the_target_language() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = small_config(folder.path());
     (config.data.target_lang, config.steps) = (Some("ja".into()), Some(2));
-    let heard = run(&config, &folder.path().join("run"), false, 99).1;
-    assert!(heard.contains("validation BLEU: tokenizer char, chosen for target language ja\n"), "{heard}");
+    let messages = run(&config, &folder.path().join("run"), false, 99).1;
+    assert!(messages.contains("validation BLEU: tokenizer char, chosen for target language ja\n"), "{messages}");
     let _ = config.data.target_lang.take();
-    let heard = run(&config, &folder.path().join("other"), false, 99).1;
-    assert!(!heard.contains("validation BLEU: tokenizer"), "{heard}");
+    let messages = run(&config, &folder.path().join("other"), false, 99).1;
+    assert!(!messages.contains("validation BLEU: tokenizer"), "{messages}");
 }
 
 /// The report shows both curves without label smoothing, and training from the first step on.

@@ -24,10 +24,10 @@ fn a_resumed_run_is_the_run_that_was_never_stopped() {
     // Between two checkpoints, at one, in the step before a validation, in the step before the end.
     for (i, after) in [2, 3, 4, 9, 13, u64::MAX].into_iter().enumerate() {
         let config = if i == 0 { config.clone() } else { resumed_config(&parts, |_| Ok(())).unwrap() };
-        let (outcome, heard) = run(&config, &parts, i > 0, after);
+        let (outcome, messages) = run(&config, &parts, i > 0, after);
         let end = outcome.unwrap().end;
         assert_eq!(end, if after == u64::MAX { End::Finished } else { End::Interrupted });
-        assert_eq!(heard.contains("continuing after step"), i > 0, "{heard}");
+        assert_eq!(messages.contains("continuing after step"), i > 0, "{messages}");
         assert!(Model::load(&parts).is_ok());
     }
     let expected = losses(&whole);
@@ -44,8 +44,8 @@ fn a_resumed_run_is_the_run_that_was_never_stopped() {
     let third = folder.path().join("third");
     run(&other, &third, false, u64::MAX).0.unwrap();
     assert_ne!(losses(&third), expected);
-    let (_, heard) = run(&resumed_config(&parts, |_| Ok(())).unwrap(), &parts, true, u64::MAX);
-    assert!(heard.contains("this run is finished"), "{heard}");
+    let (_, messages) = run(&resumed_config(&parts, |_| Ok(())).unwrap(), &parts, true, u64::MAX);
+    assert!(messages.contains("this run is finished"), "{messages}");
     let longer = resumed_config(&parts, |c| c.set("steps=16")).unwrap();
     assert_eq!(run(&longer, &parts, true, u64::MAX).0.unwrap().steps, 16);
     assert_eq!(losses(&parts)[..14], expected);
@@ -69,9 +69,9 @@ fn damaged_checkpoints_and_other_corpora() {
     assert_eq!(found.len(), 2, "{found:?}");
     let bytes = fs::read(&found[1]).unwrap();
     fs::write(&found[1], &bytes[..bytes.len() / 3]).unwrap();
-    let (outcome, heard) = run(&config, &out, true, u64::MAX);
+    let (outcome, messages) = run(&config, &out, true, u64::MAX);
     assert_eq!(outcome.unwrap().steps, 14);
-    assert!(heard.contains("it is cut off") && heard.contains("continuing after step 10"), "{heard}");
+    assert!(messages.contains("it is cut off") && messages.contains("continuing after step 10"), "{messages}");
     assert_eq!(losses(&out).iter().map(|l| l.0).collect::<Vec<_>>(), (1..=14).collect::<Vec<_>>());
 
     for state in states(&out) {
@@ -98,9 +98,9 @@ fn a_run_with_a_time_limit_is_resumed_and_ends() {
     config.minutes = Some(0.05);
     let out = folder.path().join("out");
     let start = Instant::now();
-    let (outcome, heard) = run(&config, &out, false, 25);
-    assert_eq!(outcome.unwrap().end, End::Interrupted, "{heard}");
-    assert!(heard.contains("0.05 minutes are about "), "{heard}");
+    let (outcome, messages) = run(&config, &out, false, 25);
+    assert_eq!(outcome.unwrap().end, End::Interrupted, "{messages}");
+    assert!(messages.contains("0.05 minutes are about "), "{messages}");
     let error = resumed_config(&out, |c| c.set("schedule.peak=1")).unwrap_err().to_string();
     assert!(error.contains("this run has a time limit and plans its steps itself"), "{error}");
     let (outcome, _) = run(&resumed_config(&out, |_| Ok(())).unwrap(), &out, true, u64::MAX);

@@ -1,6 +1,6 @@
 //! The part of the protocol buffer format that model files use: a message is a row of numbered fields.
 //!
-//! Nothing is copied and nothing recurses: a field that holds a message is a slice, read when it is asked for.
+//! Nothing is copied and nothing recurses: a field that holds a message is a slice, read on demand.
 
 /// What is wrong with a file, for a message.
 pub(super) type Problem = String;

@@ -20,7 +20,7 @@ pub struct Unfold {
 
 impl Op for Unfold {
     fn name(&self) -> &'static str {
-        "neighbours"
+        "unfold"
     }
 
     fn shape(&self, cx: &Forward<'_>) -> (usize, usize) {

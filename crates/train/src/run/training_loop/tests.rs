@@ -14,13 +14,13 @@ struct Mover<'a> {
     now: Rc<Cell<f64>>,
     stop: &'a AtomicBool,
     after: u64,
-    heard: String,
+    messages: String,
 }
 
 impl Progress for Mover<'_> {
     fn message(&mut self, text: &str) {
-        self.heard += text;
-        self.heard.push('\n');
+        self.messages += text;
+        self.messages.push('\n');
     }
 
     fn step(&mut self, record: &StepRecord, _: Option<u64>) {
@@ -55,30 +55,30 @@ fn small_config(folder: &Path) -> TrainConfig {
 
 fn run(config: TrainConfig, out: &Path, resume: bool, after: u64) -> (Outcome, String) {
     let (now, stop) = (Rc::new(Cell::new(0.0)), AtomicBool::new(false));
-    let mut mover = Mover { now: Rc::clone(&now), stop: &stop, after, heard: String::new() };
+    let mut mover = Mover { now: Rc::clone(&now), stop: &stop, after, messages: String::new() };
     let clock = Box::new(move || now.get());
     let start = Start { clock, ..Start::new(out, resume, Isa::best(), &stop, &mut mover) };
     let outcome = start.run(config).unwrap();
-    (outcome, mover.heard)
+    (outcome, mover.messages)
 }
 
 #[test]
 fn a_minute_is_a_minute_although_the_first_steps_are_slow() {
     let folder = tempfile::tempdir().unwrap();
     let config = small_config(folder.path());
-    let (whole, heard) = run(config.clone(), &folder.path().join("whole"), false, u64::MAX);
+    let (whole, messages) = run(config.clone(), &folder.path().join("whole"), false, u64::MAX);
     assert_eq!(whole.end, End::Finished);
-    assert!((54.0..=63.0).contains(&whole.all_seconds), "{} seconds\n{heard}", whole.all_seconds);
+    assert!((54.0..=63.0).contains(&whole.all_seconds), "{} seconds\n{messages}", whole.all_seconds);
     // The first 25 steps take 25 seconds, and what is left is enough for more than a hundred.
-    assert!(whole.steps > 100, "{} steps\n{heard}", whole.steps);
-    assert!(heard.contains("1 minutes are about ") && heard.contains("revised"), "{heard}");
+    assert!(whole.steps > 100, "{} steps\n{messages}", whole.steps);
+    assert!(messages.contains("1 minutes are about ") && messages.contains("revised"), "{messages}");
 
     // In parts it takes as long, and a resumed run knows the plan.
     let out = folder.path().join("parts");
     let (mut resumed, mut outcome) = (config, None);
     for (part, after) in [15, 40, 90, u64::MAX].into_iter().enumerate() {
-        let (ended, heard) = run(resumed, &out, part > 0, after);
-        assert_eq!(heard.contains("is revised as steps are timed"), part == 0, "part {part}: {heard}");
+        let (ended, messages) = run(resumed, &out, part > 0, after);
+        assert_eq!(messages.contains("is revised as steps are timed"), part == 0, "part {part}: {messages}");
         resumed = resumed_config(&out, |_| Ok(())).unwrap();
         outcome = Some(ended);
     }
