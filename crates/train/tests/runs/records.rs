@@ -23,7 +23,10 @@ fn validation_chooses_the_tokenizer_by_the_target_language() {
     let mut config = small_config(folder.path());
     (config.data.target_lang, config.steps) = (Some("ja".into()), Some(2));
     let messages = run(&config, &folder.path().join("run"), false, 99).1;
-    assert!(messages.contains("validation BLEU: tokenizer char, chosen for target language ja\n"), "{messages}");
+    assert!(
+        messages.contains("validation BLEU: tokenizer char, chosen for target language ja\n"),
+        "{messages}"
+    );
     let _ = config.data.target_lang.take();
     let messages = run(&config, &folder.path().join("other"), false, 99).1;
     assert!(!messages.contains("validation BLEU: tokenizer"), "{messages}");

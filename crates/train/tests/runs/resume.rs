@@ -71,7 +71,10 @@ fn damaged_checkpoints_and_other_corpora() {
     fs::write(&found[1], &bytes[..bytes.len() / 3]).unwrap();
     let (outcome, messages) = run(&config, &out, true, u64::MAX);
     assert_eq!(outcome.unwrap().steps, 14);
-    assert!(messages.contains("it is cut off") && messages.contains("continuing after step 10"), "{messages}");
+    assert!(
+        messages.contains("it is cut off") && messages.contains("continuing after step 10"),
+        "{messages}"
+    );
     assert_eq!(losses(&out).iter().map(|l| l.0).collect::<Vec<_>>(), (1..=14).collect::<Vec<_>>());
 
     for state in states(&out) {
