@@ -3,7 +3,7 @@
 //! Weights are whole numbers from −127 to 127, inputs from 0 to 127: that of 0 is the row's zero point. Products of two neighbours
 //! then fit 16 bits, in which AVX2 adds them, and where the weights of two pairs are small enough, both pairs do.
 
-use super::single::Place;
+use super::f32_weights::OutputTile;
 use super::with_rows;
 use crate::Isa;
 use crate::aligned::Aligned;
@@ -37,7 +37,7 @@ pub fn quantize_rows(w: &[f32], k: usize) -> (Vec<i8>, Vec<f32>) {
 
 /// `[panel][k / 8][vector: 2][group: 2][lanes][4]`
 #[derive(Clone, Debug)]
-pub(super) struct Bytes {
+pub(super) struct Int8Weights {
     k: usize,
     lanes: usize,
     /// How many words of `GROUP` numbers a row of the input takes: whole vectors of them.
@@ -55,7 +55,7 @@ fn words(lanes: usize, k: usize) -> usize {
     k.div_ceil(lanes * GROUP) * lanes
 }
 
-impl Bytes {
+impl Int8Weights {
     pub(super) fn pack(isa: Isa, values: &[i8], scales: &[f32], k: usize) -> Self {
         Self::pack_for(lanes(isa), values, scales, k)
     }
@@ -63,7 +63,7 @@ impl Bytes {
     fn pack_for(lanes: usize, values: &[i8], scales: &[f32], k: usize) -> Self {
         let (n, words, width) = (scales.len(), words(lanes, k), 2 * lanes);
         let (padded, steps) = (n.next_multiple_of(width), words / 2);
-        let mut packed = Bytes {
+        let mut packed = Int8Weights {
             k,
             lanes,
             words,
@@ -121,7 +121,7 @@ impl Bytes {
     pub(super) fn product(
         &self,
         isa: Isa,
-        x: &Quantized,
+        x: &QuantizedRows,
         columns: Range<usize>,
         bias: Option<&[f32]>,
         to: MatMut<'_>,
@@ -145,7 +145,7 @@ fn fits_16_bits(step: &[i8]) -> bool {
 
 /// Rows of the input in 8 bits, in the order in which the kernel wants them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Quantized {
+pub(super) struct QuantizedRows {
     pub(super) rows: usize,
     pub(super) cols: usize,
     /// Words of a row.
@@ -155,7 +155,7 @@ pub(super) struct Quantized {
     zeros: Vec<i32>,
 }
 
-impl Quantized {
+impl QuantizedRows {
     pub(super) fn fill(&mut self, isa: Isa, x: Mat<'_>) {
         (self.rows, self.cols, self.width) = (x.rows, x.cols, words(lanes(isa), x.cols));
         self.words.resize(self.rows * self.width, 0);
@@ -198,8 +198,8 @@ simd_kernel! {
 #[inline(always)]
 fn body<S: Simd>(
     s: S,
-    w: &Bytes,
-    x: &Quantized,
+    w: &Int8Weights,
+    x: &QuantizedRows,
     columns: Range<usize>,
     bias: Option<&[f32]>,
     mut to: MatMut<'_>,
@@ -236,19 +236,19 @@ fn body<S: Simd>(
                     scales: x.scales.as_ptr().add(i),
                     zeros: x.zeros.as_ptr().add(i),
                 };
-                let place = Place {
+                let c = OutputTile {
                     to: to.as_ptr().add(i * to.stride + (start - columns.start)),
                     stride: to.stride,
                     valid,
                 };
-                with_rows!(rows, R => tile::<S, R>(s, input, panel, place))
+                with_rows!(rows, R => tile::<S, R>(s, input, panel, c))
             }
             i += rows;
         }
     }
 }
 simd_kernel! {
-    fn product(w: &Bytes, x: &Quantized, columns: Range<usize>, bias: Option<&[f32]>, to: MatMut<'_>) = body;
+    fn product(w: &Int8Weights, x: &QuantizedRows, columns: Range<usize>, bias: Option<&[f32]>, to: MatMut<'_>) = body;
 }
 
 /// A panel of weights with what belongs to its columns.
@@ -273,9 +273,9 @@ struct Input {
 /// `R` rows by one panel.
 ///
 /// # Safety
-/// `R` rows of two words a step, scales and zero points can be read at `x`, all steps at `panel`, and `place` can be written.
+/// `R` rows of two words a step, scales and zero points can be read at `x`, all steps at `panel`, and `c` can be written.
 #[inline(always)]
-unsafe fn tile<S: Simd, const R: usize>(s: S, x: Input, panel: Panel<'_>, place: Place) {
+unsafe fn tile<S: Simd, const R: usize>(s: S, x: Input, panel: Panel<'_>, c: OutputTile) {
     // SAFETY: the caller vouches for all of it; a panel has two vectors of each of its numbers.
     unsafe {
         let words = 2 * panel.small.len();
@@ -297,7 +297,7 @@ unsafe fn tile<S: Simd, const R: usize>(s: S, x: Input, panel: Panel<'_>, place:
                 let sum = s.sub_times(sums[j], s.load_i(panel.totals.add(j * S::LANES)), zero);
                 *out = s.mul_add(s.int_to_float(sum), scale, s.load(panel.offset.add(j * S::LANES)));
             }
-            place.write(s, i, out);
+            c.write(s, i, out);
         }
     }
 }
@@ -335,7 +335,7 @@ mod tests {
     /// What the kernel does with a layout, in plain loops: also that of instruction sets which this machine lacks.
     fn by_layout(lanes: usize, values: &[i8], k: usize, x: &[i32]) -> Vec<i32> {
         let n = values.len() / k;
-        let packed = Bytes::pack_for(lanes, values, &vec![1.0; n], k);
+        let packed = Int8Weights::pack_for(lanes, values, &vec![1.0; n], k);
         let panels = packed.panels.as_slice();
         let product =
             |column: usize, t: usize| i32::from(panels[packed.place(column, t / GROUP) + t % GROUP]) * x[t];

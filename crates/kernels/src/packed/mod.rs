@@ -9,12 +9,12 @@
 //! time, its numbers going from 0 to 127. The sums are exact integers, the same on every instruction set.
 
 mod int8;
-mod single;
+mod f32_weights;
 
 use crate::mat::{Mat, MatMut};
 use crate::{Isa, Team, Timer};
-use int8::{Bytes, Quantized};
-use single::Singles;
+use f32_weights::F32Weights;
+use int8::{Int8Weights, QuantizedRows};
 use std::ops::Range;
 
 pub use int8::quantize_rows;
@@ -30,8 +30,8 @@ pub struct PackedMatrix {
 
 #[derive(Clone, Debug)]
 enum Data {
-    F32(Singles),
-    Int8(Bytes),
+    F32(F32Weights),
+    Int8(Int8Weights),
 }
 
 /// The input of a product, in the form that its weights want.
@@ -41,12 +41,12 @@ pub struct Rows<'a>(Form<'a>);
 #[derive(Clone, Copy, Debug)]
 enum Form<'a> {
     F32(Mat<'a>),
-    Int8(&'a Quantized),
+    Int8(&'a QuantizedRows),
 }
 
 /// Memory for inputs in 8 bits, to be used again and again.
 #[derive(Clone, Debug, Default)]
-pub struct RowScratch(Quantized);
+pub struct RowScratch(QuantizedRows);
 
 impl Rows<'_> {
     /// How many.
@@ -70,7 +70,7 @@ impl PackedMatrix {
     /// If `w` has another size.
     pub fn f32(isa: Isa, w: &[f32], n: usize, k: usize) -> Self {
         assert_eq!(w.len(), n * k, "a {n}×{k} matrix");
-        PackedMatrix { isa, n, k, data: Data::F32(Singles::pack(isa, w, n, k)) }
+        PackedMatrix { isa, n, k, data: Data::F32(F32Weights::pack(isa, w, n, k)) }
     }
 
     /// Packs a matrix `[n, k]` that [`quantize_rows`] has made of one.
@@ -80,7 +80,7 @@ impl PackedMatrix {
     pub fn int8(isa: Isa, values: &[i8], scales: &[f32], k: usize) -> Self {
         let n = scales.len();
         assert_eq!(values.len(), n * k, "a {n}×{k} matrix");
-        PackedMatrix { isa, n, k, data: Data::Int8(Bytes::pack(isa, values, scales, k)) }
+        PackedMatrix { isa, n, k, data: Data::Int8(Int8Weights::pack(isa, values, scales, k)) }
     }
 
     /// Some rows of the matrix, in an order of one's choice: a smaller one.

@@ -12,12 +12,12 @@ const ROWS: usize = 6;
 
 /// `[panel][k][2 · lanes]`
 #[derive(Clone, Debug)]
-pub(super) struct Singles {
+pub(super) struct F32Weights {
     k: usize,
     panels: Aligned<f32>,
 }
 
-impl Singles {
+impl F32Weights {
     pub(super) fn pack(isa: Isa, w: &[f32], n: usize, k: usize) -> Self {
         let width = panel_width(isa);
         let mut panels = Aligned::zeros(n.div_ceil(width) * k * width);
@@ -28,7 +28,7 @@ impl Singles {
                 to[start + t * width] = *x;
             }
         }
-        Singles { k, panels }
+        F32Weights { k, panels }
     }
 
     /// Some rows of the matrix, packed alike.
@@ -44,7 +44,7 @@ impl Singles {
                 to[i % width] = from[row % width];
             }
         }
-        Singles { k, panels }
+        F32Weights { k, panels }
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -96,12 +96,12 @@ fn body<S: Simd>(
             // SAFETY: rows `i .. i + rows` of `x` and `to` are there, as is the panel: asserted above.
             unsafe {
                 let from = x.data.as_ptr().add(i * x.row_stride);
-                let place = Place {
+                let c = OutputTile {
                     to: to.as_ptr().add(i * to.stride + (start - columns.start)),
                     stride: to.stride,
                     valid,
                 };
-                with_rows!(rows, R => tile::<S, R>(s, k, (from, x.row_stride), panel, &offset, place))
+                with_rows!(rows, R => tile::<S, R>(s, k, (from, x.row_stride), panel, &offset, c))
             }
             i += rows;
         }
@@ -113,13 +113,13 @@ simd_kernel! {
 
 /// Where a tile of the result goes: the first of its rows, their distance, and how many columns there are.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct OutputTile {
     pub(super) to: *mut f32,
     pub(super) stride: usize,
     pub(super) valid: usize,
 }
 
-impl Place {
+impl OutputTile {
     /// # Safety
     /// Row `i` can be written, and no other thread touches it.
     #[inline(always)]
@@ -143,7 +143,7 @@ impl Place {
 /// `R` rows by one panel.
 ///
 /// # Safety
-/// `R` rows of `k` floats can be read at `x`, `k · 2 · LANES` at `panel`, and `place` can be written.
+/// `R` rows of `k` floats can be read at `x`, `k · 2 · LANES` at `panel`, and `c` can be written.
 #[inline(always)]
 unsafe fn tile<S: Simd, const R: usize>(
     s: S,
@@ -151,7 +151,7 @@ unsafe fn tile<S: Simd, const R: usize>(
     (x, stride): (*const f32, usize),
     panel: *const f32,
     offset: &[f32; 64],
-    place: Place,
+    c: OutputTile,
 ) {
     // SAFETY: the caller vouches for all of it; `offset` has two vectors at least.
     unsafe {
@@ -167,7 +167,7 @@ unsafe fn tile<S: Simd, const R: usize>(
         }
         let bias = [s.load(offset.as_ptr()), s.load(offset.as_ptr().add(S::LANES))];
         for (i, sums) in sums.iter().enumerate() {
-            place.write(s, i, [s.add(sums[0], bias[0]), s.add(sums[1], bias[1])]);
+            c.write(s, i, [s.add(sums[0], bias[0]), s.add(sums[1], bias[1])]);
         }
     }
 }
