@@ -1,6 +1,6 @@
 //! Packed weights in f32.
 
-use super::{panel_width, with_rows};
+use super::{Epilogue, panel_width, with_rows};
 use crate::Isa;
 use crate::aligned::Aligned;
 use crate::mat::{Mat, MatMut};
@@ -63,10 +63,10 @@ impl F32Weights {
         isa: Isa,
         x: Mat<'_>,
         columns: Range<usize>,
-        bias: Option<&[f32]>,
+        epilogue: Epilogue<'_>,
         to: MatMut<'_>,
     ) {
-        product(isa, self.panels.as_slice(), x, columns, bias, to);
+        product(isa, self.panels.as_slice(), x, columns, epilogue, to);
     }
 }
 
@@ -76,17 +76,17 @@ fn body<S: Simd>(
     panels: &[f32],
     x: Mat<'_>,
     columns: Range<usize>,
-    bias: Option<&[f32]>,
+    epilogue: Epilogue<'_>,
     mut to: MatMut<'_>,
 ) {
     let (m, k, width) = (x.rows, x.cols, 2 * S::LANES);
     assert!(x.col_stride == 1 && x.is_within() && to.rows == m && to.cols == columns.len());
     assert!(columns.start.is_multiple_of(width) && columns.end.div_ceil(width) * k * width <= panels.len());
-    assert!(bias.is_none_or(|b| b.len() >= columns.end));
+    assert!(epilogue.bias.is_none_or(|b| b.len() >= columns.end));
     for start in columns.clone().step_by(width) {
         let valid = width.min(columns.end - start);
         let mut offset = [0.0; 64];
-        if let Some(bias) = bias {
+        if let Some(bias) = epilogue.bias {
             offset[..valid].copy_from_slice(&bias[start..start + valid]);
         }
         let panel = panels[start * k..].as_ptr();
@@ -100,6 +100,7 @@ fn body<S: Simd>(
                     to: to.as_ptr().add(i * to.stride + (start - columns.start)),
                     stride: to.stride,
                     valid,
+                    relu: epilogue.relu,
                 };
                 with_rows!(rows, R => tile::<S, R>(s, k, (from, x.row_stride), panel, &offset, c))
             }
@@ -108,15 +109,17 @@ fn body<S: Simd>(
     }
 }
 simd_kernel! {
-    fn product(panels: &[f32], x: Mat<'_>, columns: Range<usize>, bias: Option<&[f32]>, to: MatMut<'_>) = body;
+    fn product(panels: &[f32], x: Mat<'_>, columns: Range<usize>, epilogue: Epilogue<'_>, to: MatMut<'_>) = body;
 }
 
-/// Where a tile of the result goes: the first of its rows, their distance, and how many columns there are.
+/// Where a tile of the result goes: the first of its rows, their distance, how many columns there are, and whether negative
+/// numbers become 0.
 #[derive(Clone, Copy)]
 pub(super) struct OutputTile {
     pub(super) to: *mut f32,
     pub(super) stride: usize,
     pub(super) valid: usize,
+    pub(super) relu: bool,
 }
 
 impl OutputTile {
@@ -127,6 +130,7 @@ impl OutputTile {
         // SAFETY: the caller vouches for the row, of which `valid` columns are written.
         unsafe {
             let to = self.to.add(i * self.stride);
+            let values = if self.relu { values.map(|v| s.max(s.zero(), v)) } else { values };
             if self.valid >= 2 * S::LANES {
                 s.store(to, values[0]);
                 s.store(to.add(S::LANES), values[1]);
