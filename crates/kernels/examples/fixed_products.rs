@@ -1,7 +1,7 @@
 //! How fast products of a Firefox model are on one core, with the inputs quantized for each, and how long a shortlist takes to
-//! select: `cargo run --release -p regard-kernels --example fixed_products`.
+//! select: `cargo run --release -p regard-kernels --example fixed_products`, with `REGARD_ISA` for another instruction set.
 
-use regard_kernels::{Epilogue, Isa, Mat, MatMut, PackedMatrix, RowScratch, quantize_rows};
+use regard_kernels::{Epilogue, Isa, IsaError, Mat, MatMut, PackedMatrix, RowScratch, quantize_rows};
 use std::time::Instant;
 
 /// What a shape is for, and its `n` and `k`.
@@ -16,35 +16,35 @@ const ROWS: [usize; 4] = [1, 8, 64, 512];
 const WEIGHTS: f32 = 20.0;
 const INPUTS: f32 = 25.0;
 
-fn main() {
+fn main() -> Result<(), IsaError> {
+    let isa = Isa::from_env()?;
     println!("GMAC/s, best of 20, by rows of the input");
     println!("{:10} {:20} {:>12} {:>7} {:>7} {:>7} {:>7}", "isa", "weights", "", "1", "8", "64", "512");
-    for isa in Isa::available() {
-        for (name, n, k) in SHAPES {
-            let w = normal(n * k, WEIGHTS);
-            let values: Vec<i8> = w.iter().map(|x| x.round().clamp(-127.0, 127.0) as i8).collect();
-            let (rescaled, scales) = quantize_rows(&w, k);
-            let fixed = PackedMatrix::int8_fixed(isa, &values, &vec![1.0; n], Some(1.0), None, k);
-            let affine = PackedMatrix::int8(isa, &rescaled, &scales, k);
-            // Alternately, so that what else the machine does is the same for all.
-            let mut best = [[0.0; ROWS.len()]; 3];
-            for _ in 0..20 {
-                for (i, &m) in ROWS.iter().enumerate() {
-                    let signed = normal(m * k, INPUTS);
-                    let unsigned: Vec<f32> = signed.iter().map(|x| x.max(0.0)).collect();
-                    let trials = [(&affine, &signed), (&fixed, &signed), (&fixed, &unsigned)];
-                    for (best, (packed, x)) in best.iter_mut().zip(trials) {
-                        best[i] = f64::max(best[i], speed(packed, x, m));
-                    }
+    for (name, n, k) in SHAPES {
+        let w = normal(n * k, WEIGHTS);
+        let values: Vec<i8> = w.iter().map(|x| x.round().clamp(-127.0, 127.0) as i8).collect();
+        let (rescaled, scales) = quantize_rows(&w, k);
+        let fixed = PackedMatrix::int8_fixed(isa, &values, &vec![1.0; n], Some(1.0), None, k);
+        let affine = PackedMatrix::int8(isa, &rescaled, &scales, k);
+        // Alternately, so that what else the machine does is the same for all.
+        let mut best = [[0.0; ROWS.len()]; 3];
+        for _ in 0..20 {
+            for (i, &m) in ROWS.iter().enumerate() {
+                let signed = normal(m * k, INPUTS);
+                let unsigned: Vec<f32> = signed.iter().map(|x| x.max(0.0)).collect();
+                let trials = [(&affine, &signed), (&fixed, &signed), (&fixed, &unsigned)];
+                for (best, (packed, x)) in best.iter_mut().zip(trials) {
+                    best[i] = f64::max(best[i], speed(packed, x, m));
                 }
             }
-            for (what, best) in ["int8", "fixed", "fixed, ReLU"].iter().zip(best) {
-                let speeds = best.map(|speed| format!("{speed:7.1}"));
-                println!("{:10} {name:20} {what:>12} {}", isa.name(), speeds.join(" "));
-            }
         }
-        println!("{:10} a shortlist of 1,000 of 32,000 rows takes {:.0} µs", isa.name(), selection(isa));
+        for (what, best) in ["int8", "fixed", "fixed, ReLU"].iter().zip(best) {
+            let speeds = best.map(|speed| format!("{speed:7.1}"));
+            println!("{:10} {name:20} {what:>12} {}", isa.name(), speeds.join(" "));
+        }
     }
+    println!("{:10} a shortlist of 1,000 of 32,000 rows takes {:.0} µs", isa.name(), selection(isa));
+    Ok(())
 }
 
 /// Sums of four uniform numbers with this standard deviation, which is near enough.

@@ -168,12 +168,18 @@ fn body<S: Simd>(
     assert!(all * size <= weights.len() && all * steps <= panels.limits.len().min(panels.order.len()));
     assert!(all * width <= panels.totals.len() && all * width <= scales.len());
     assert!(offsets.is_none_or(|b| b.len() >= columns.end));
+    // A bias need not fill the last panel.
+    let (mut last, zeros) = ([0.0; 64], [0.0; 64]);
     for start in columns.clone().step_by(width) {
         let (valid, at) = (width.min(columns.end - start), start / width);
-        let mut offset = [0.0; 64];
-        if let Some(offsets) = offsets {
-            offset[..valid].copy_from_slice(&offsets[start..start + valid]);
-        }
+        let offset = match offsets {
+            None => &zeros[..],
+            Some(offsets) if offsets.len() >= start + width => &offsets[start..],
+            Some(offsets) => {
+                last[..valid].copy_from_slice(&offsets[start..start + valid]);
+                &last[..]
+            }
+        };
         let panel = Panel {
             weights: weights[at * size..].as_ptr(),
             order: &panels.order[at * steps..][..steps],

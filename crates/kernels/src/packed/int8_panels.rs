@@ -98,23 +98,44 @@ impl Int8Panels {
             rows.clone().flat_map(|row| &self.column_limits[row * steps..][..steps]).copied().collect()
         };
         let mut to = Self::arranged(self.lanes, column_limits, rows.len(), self.k);
+        let second = self.lanes * GROUP;
+        let mut packed = std::mem::take(&mut to.weights);
+        let weights = packed.as_mut_slice();
         for (i, row) in rows.enumerate() {
             to.totals[i] = self.totals[row];
-            for g in 0..self.words {
-                let (from, at) = (self.place(row, g), to.place(i, g));
-                to.weights.as_mut_slice()[at..at + GROUP]
-                    .copy_from_slice(&self.weights.as_slice()[from..from + GROUP]);
+            let (from, from_places) = self.column(row);
+            let (at, to_places) = to.column(i);
+            let from = &self.weights.as_slice()[from..];
+            for (&from_place, &to_place) in from_places.iter().zip(to_places) {
+                let from = &from[usize::from(from_place) * self.step_bytes()..];
+                let at = at + usize::from(to_place) * self.step_bytes();
+                let to = &mut weights[at..at + second + GROUP];
+                to[..GROUP].copy_from_slice(&from[..GROUP]);
+                to[second..].copy_from_slice(&from[second..second + GROUP]);
             }
         }
+        to.weights = packed;
         to
+    }
+
+    /// The bytes of a step of a panel.
+    fn step_bytes(&self) -> usize {
+        2 * STEP * self.lanes
+    }
+
+    /// Where the first group of column `i` would lie if its step were the first of the panel, and the places of the panel's steps.
+    fn column(&self, i: usize) -> (usize, &[u16]) {
+        let (steps, width) = (self.words / 2, 2 * self.lanes);
+        let (panel, column) = (i / width, i % width);
+        let start = panel * steps * self.step_bytes();
+        let inside = column / self.lanes * STEP * self.lanes + column % self.lanes * GROUP;
+        (start + inside, &self.places[panel * steps..][..steps])
     }
 
     /// Where group `g` of column `i` lies.
     pub(super) fn place(&self, i: usize, g: usize) -> usize {
-        let (lanes, column) = (self.lanes, i % (2 * self.lanes));
-        let (panel, steps) = (i / (2 * lanes), self.words / 2);
-        let step = panel * steps + usize::from(self.places[panel * steps + g / 2]);
-        (((step * 2 + column / lanes) * 2 + g % 2) * lanes + column % lanes) * GROUP
+        let (start, places) = self.column(i);
+        start + usize::from(places[g / 2]) * self.step_bytes() + g % 2 * self.lanes * GROUP
     }
 
     pub(super) fn bytes(&self) -> usize {

@@ -7,6 +7,11 @@
 //!
 //! **8 bits.** Each row of `W` has a scale, its largest number being ±127; each row of the input gets a scale and a zero point at run
 //! time, its numbers going from 0 to 127. The sums are exact integers, the same on every instruction set.
+//!
+//! **8 bits of Marian and Bergamot** ([`PackedMatrix::int8_fixed`]). The integers of the file are used as they are, with a multiplier
+//! for each matrix and one for its inputs, in that engine's order of operations. Inputs go from −127 to 127; each row is
+//! shifted so that its smallest integer becomes 0, and is corrected by the sums of the columns afterwards, which changes no
+//! sum. The shorter a row's range, the more of its products AVX2 can add in 16 bits: `int8_panels` says how.
 
 mod int8;
 mod int8_panels;
@@ -34,7 +39,7 @@ pub struct PackedMatrix {
 #[derive(Clone, Debug)]
 enum Data {
     F32(F32Weights),
-    Int8(Int8Weights),
+    Int8(Box<Int8Weights>),
 }
 
 /// The input of a product, in the form that its weights want.
@@ -98,7 +103,7 @@ impl PackedMatrix {
     pub fn int8(isa: Isa, values: &[i8], scales: &[f32], k: usize) -> Self {
         let n = scales.len();
         assert_eq!(values.len(), n * k, "a {n}×{k} matrix");
-        PackedMatrix { isa, n, k, data: Data::Int8(Int8Weights::pack(isa, values, scales, k)) }
+        PackedMatrix { isa, n, k, data: Data::Int8(Box::new(Int8Weights::pack(isa, values, scales, k))) }
     }
 
     /// Packs a matrix `[n, k]` of integers as Marian and Bergamot store them, `w ≈ value / multiplier` with a multiplier `m` for
@@ -131,7 +136,7 @@ impl PackedMatrix {
         assert!(bias.is_none_or(|bias| bias.len() == n), "a bias of {n} numbers");
         assert!(k <= MAX_K, "rows of {k} weights, which is more than {MAX_K}");
         let weights = Int8Weights::pack_fixed(isa, values, multipliers, input_multiplier, bias, k);
-        PackedMatrix { isa, n, k, data: Data::Int8(weights) }
+        PackedMatrix { isa, n, k, data: Data::Int8(Box::new(weights)) }
     }
 
     /// Whether the bias was given when the matrix was packed, so that products must not be given one: [`PackedMatrix::int8_fixed`].
@@ -147,7 +152,7 @@ impl PackedMatrix {
         assert!(rows.iter().all(|&row| (row as usize) < self.n), "rows of a matrix of {}", self.n);
         let data = match &self.data {
             Data::F32(w) => Data::F32(w.select(self.isa, rows)),
-            Data::Int8(w) => Data::Int8(w.select(rows)),
+            Data::Int8(w) => Data::Int8(Box::new(w.select(rows))),
         };
         PackedMatrix { isa: self.isa, n: rows.len(), k: self.k, data }
     }
