@@ -104,18 +104,23 @@ pub(crate) trait Simd: Copy {
     /// # Safety
     /// `LANES · GROUP` bytes can be read at `p`.
     unsafe fn load_weights(self, p: *const i8) -> Self::W;
-    /// Adds to each lane the products of its weights with the inputs in a lane of `a`, for two groups.
+    /// Adds to each lane the products of its weights with the inputs in a lane of `a`, which are 127 at most, for two groups.
     fn dot(self, sum: Self::I, w: [Self::W; 2], a: [Self::I; 2]) -> Self::I;
     /// The same, where the products of both groups can be added in 16 bits.
     #[inline(always)]
     fn dot_small(self, sum: Self::I, w: [Self::W; 2], a: [Self::I; 2]) -> Self::I {
         self.dot(sum, w, a)
     }
-    /// Rounds `LANES · GROUP` numbers, of which the first `n` are there and the others 0, times `factor`, adds `zero`, brings what lies
-    /// outside of 0 to 127 there, and writes them in `LANES` words, `GROUP` in each.
+    /// The same as `dot`, where inputs can exceed 127.
+    #[inline(always)]
+    fn dot_wide(self, sum: Self::I, w: [Self::W; 2], a: [Self::I; 2]) -> Self::I {
+        self.dot(sum, w, a)
+    }
+    /// Rounds `LANES · GROUP` numbers, of which the first `n` are there and the others 0, times `factor` but 127 at most, adds `zero`,
+    /// brings what lies outside of 0 to `most` there, and writes them in `LANES` words, `GROUP` in each.
     /// # Safety
     /// `n <= LANES · GROUP` floats can be read at `x`, and `LANES` words written at `to`.
-    unsafe fn quantize(self, x: *const f32, n: usize, factor: f32, zero: i32, to: *mut i32);
+    unsafe fn quantize(self, x: *const f32, n: usize, factor: f32, zero: i32, most: i32, to: *mut i32);
 
     fn zero(self) -> Self::F {
         self.splat(0.0)
@@ -155,6 +160,15 @@ pub(crate) fn lanes(isa: crate::Isa) -> usize {
         crate::isa::Level::Avx512 => avx512::Avx512::LANES,
         #[cfg(target_arch = "aarch64")]
         crate::isa::Level::Neon => neon::Neon::LANES,
+    }
+}
+
+/// [`Simd::ADDS_IN_16_BITS`] of an instruction set.
+pub(crate) fn adds_in_16_bits(isa: crate::Isa) -> bool {
+    match isa.level() {
+        #[cfg(target_arch = "x86_64")]
+        crate::isa::Level::Avx2 => avx2::Avx2::ADDS_IN_16_BITS,
+        _ => false,
     }
 }
 

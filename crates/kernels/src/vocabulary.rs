@@ -298,7 +298,7 @@ mod tests {
                     let mut scratch = RowScratch::default();
                     let x = table.rows(Mat::new(&x, rows, d), &mut scratch);
                     let mut all = vec![0.0; rows * (words + 1)];
-                    table.product(x, 0..words + 1, Some(&bias), MatMut::new(&mut all, rows, words + 1));
+                    table.product(x, 0..words + 1, Some(&bias[..]), MatMut::new(&mut all, rows, words + 1));
                     let logits: Vec<f32> = all.chunks(words + 1).flat_map(|r| r[..words].to_vec()).collect();
                     for renormalise in [true, false] {
                         // The best word of the second row, and others.

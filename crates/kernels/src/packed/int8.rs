@@ -1,119 +1,126 @@
-//! Packed weights in 8 bits, and inputs quantised row by row.
+//! Products of packed weights in 8 bits with inputs in 8 bits.
 //!
-//! Weights are whole numbers from −127 to 127, inputs from 0 to 127: that of 0 is the row's zero point. Products of two neighbours
-//! then fit 16 bits, in which AVX2 adds them, and where the weights of two pairs are small enough, both pairs do.
+//! The sums are exact integers on every instruction set; what is made of them depends on how the weights were quantized
+//! ([`Dequantization`]).
 
-use super::single::Place;
-use super::with_rows;
+use super::f32_weights::OutputTile;
+use super::int8_panels::{Int8Panels, STEP};
+use super::quantize::{LARGEST, Quantization, QuantizedRows, RowParams};
+use super::{Epilogue, with_rows};
 use crate::Isa;
-use crate::aligned::Aligned;
-use crate::mat::{Mat, MatMut};
-use crate::simd::loops::{Place as _, vectors};
-use crate::simd::{GROUP, Simd, lanes, simd_kernel};
+use crate::mat::MatMut;
+use crate::simd::{GROUP, Simd, simd_kernel};
 use std::ops::Range;
 
-/// Numbers of a column that are multiplied in one step: two groups.
-const STEP: usize = 2 * GROUP;
+/// Longer rows could exceed 32 bits.
+pub(super) const MAX_K: usize = (i32::MAX / (254 * 128)) as usize;
 
-/// The largest number of weights and inputs; −128 is not used, so that a weight and its negative are as exact as each other.
-const LARGEST: f32 = 127.0;
-
-/// Below this a row of the input counts as zeros: its inverse would be infinite.
-const SMALLEST: f32 = 1e-37;
-
-/// Rows in 8 bits and the scale of each: `w ≈ value · scale`. A row of zeros has the scale 0; one with a NaN or an infinity a NaN.
-pub fn quantize_rows(w: &[f32], k: usize) -> (Vec<i8>, Vec<f32>) {
-    let mut values = Vec::with_capacity(w.len());
-    let mut scales = Vec::with_capacity(w.len() / k.max(1));
-    for row in w.chunks_exact(k.max(1)) {
-        let largest = row.iter().fold(0.0, |m: f32, x| m.max(x.abs()));
-        let odd: f32 = row.iter().map(|x| x * 0.0).sum();
-        let factor = if largest > SMALLEST { LARGEST / largest } else { 0.0 };
-        scales.push(largest / LARGEST + odd);
-        values.extend(row.iter().map(|x| (x * factor).round_ties_even() as i8));
-    }
-    (values, scales)
-}
-
-/// `[panel][k / 8][vector: 2][group: 2][lanes][4]`
+/// Weights in 8 bits, and what their integers mean.
 #[derive(Clone, Debug)]
-pub(super) struct Bytes {
-    k: usize,
-    lanes: usize,
-    /// How many words of `GROUP` numbers a row of the input takes: whole vectors of them.
-    words: usize,
-    panels: Aligned<i8>,
-    scales: Vec<f32>,
-    /// The sum of each column, which a zero point counts this many times too often.
-    totals: Vec<i32>,
-    /// For each step of each panel, whether its sums fit 16 bits.
-    small: Vec<bool>,
+pub(super) struct Int8Weights {
+    panels: Int8Panels,
+    dequantization: Dequantization,
 }
 
-/// How many words a row of `k` numbers takes: whole vectors of them.
-fn words(lanes: usize, k: usize) -> usize {
-    k.div_ceil(lanes * GROUP) * lanes
+/// How integer sums become floats. Vectors have a number for each column, and zeros up to whole panels.
+#[derive(Clone, Debug)]
+enum Dequantization {
+    /// `w ≈ value · scale`, with a scale for each column and for each row of the input.
+    Affine { scales: Vec<f32> },
+    /// `w ≈ value / multiplier`, in Bergamot's order of operations.
+    Fixed {
+        multipliers: Vec<f32>,
+        input: Option<f32>,
+        /// With a fixed input multiplier `a`: `1 / (a·m)`; otherwise `m`.
+        scales: Vec<f32>,
+        /// With a fixed input multiplier: `Σ w · (−((127/a)·(127/m)) / 127) + bias`; otherwise the bias.
+        offsets: Vec<f32>,
+    },
 }
 
-impl Bytes {
+impl Int8Weights {
     pub(super) fn pack(isa: Isa, values: &[i8], scales: &[f32], k: usize) -> Self {
-        Self::pack_for(lanes(isa), values, scales, k)
+        let panels = Int8Panels::pack(isa, values, scales.len(), k);
+        let scales = padded(scales.iter().copied(), panels.totals.len());
+        Int8Weights { panels, dequantization: Dequantization::Affine { scales } }
     }
 
-    fn pack_for(lanes: usize, values: &[i8], scales: &[f32], k: usize) -> Self {
-        let (n, words, width) = (scales.len(), words(lanes, k), 2 * lanes);
-        let (padded, steps) = (n.next_multiple_of(width), words / 2);
-        let mut packed = Bytes {
-            k,
-            lanes,
-            words,
-            panels: Aligned::zeros(padded * words * GROUP),
-            scales: scales.iter().copied().chain(std::iter::repeat_n(0.0, padded - n)).collect(),
-            totals: vec![0; padded],
-            small: vec![true; padded / width * steps],
+    pub(super) fn pack_fixed(
+        isa: Isa,
+        values: &[i8],
+        multipliers: &[f32],
+        input: Option<f32>,
+        bias: Option<&[f32]>,
+        k: usize,
+    ) -> Self {
+        let panels = Int8Panels::pack(isa, values, multipliers.len(), k);
+        let columns = panels.totals.iter().zip(multipliers).enumerate();
+        let (scales, offsets): (Vec<f32>, Vec<f32>) = columns
+            .map(|(i, (&total, &m))| match (input, bias.map(|bias| bias[i])) {
+                (None, bias) => (m, bias.unwrap_or(0.0)),
+                (Some(a), bias) => {
+                    let correction = total as f32 * (-((LARGEST / a) * (LARGEST / m)) / LARGEST);
+                    (1.0 / (a * m), bias.map_or(correction, |bias| correction + bias))
+                }
+            })
+            .unzip();
+        let all = panels.totals.len();
+        let dequantization = Dequantization::Fixed {
+            multipliers: multipliers.to_vec(),
+            input,
+            scales: padded(scales, all),
+            offsets: padded(offsets, all),
         };
-        for (i, row) in values.chunks_exact(k.max(1)).enumerate() {
-            packed.totals[i] = row.iter().map(|&x| i32::from(x)).sum();
-            for (step, part) in row.chunks(STEP).enumerate() {
-                packed.small[i / width * steps + step] &= fits_16_bits(part);
-            }
-            for (g, part) in row.chunks(GROUP).enumerate() {
-                let at = packed.place(i, g);
-                packed.panels.as_mut_slice()[at..at + part.len()].copy_from_slice(part);
-            }
-        }
-        packed
+        Int8Weights { panels, dequantization }
     }
 
     /// Some rows of the matrix, packed alike.
     pub(super) fn select(&self, rows: &[u32]) -> Self {
-        let panels = self.panels.as_slice();
-        let mut values = Vec::with_capacity(rows.len() * self.k);
-        for &row in rows {
-            let groups = (0..self.words).flat_map(|g| &panels[self.place(row as usize, g)..][..GROUP]);
-            values.extend(groups.take(self.k));
-        }
-        let scales: Vec<f32> = rows.iter().map(|&row| self.scales[row as usize]).collect();
-        Self::pack_for(self.lanes, &values, &scales, self.k)
-    }
-
-    /// Where group `g` of column `i` lies.
-    fn place(&self, i: usize, g: usize) -> usize {
-        let (lanes, column) = (self.lanes, i % (2 * self.lanes));
-        let panel = i / (2 * lanes) * self.words * 2 * lanes;
-        let vector = (g / 2 * 2 + column / lanes) * 2 * lanes;
-        (panel + vector + g % 2 * lanes + column % lanes) * GROUP
+        let panels = self.panels.select(rows);
+        let all = panels.totals.len();
+        let of_rows = |from: &[f32]| rows.iter().map(|&row| from[row as usize]).collect::<Vec<f32>>();
+        let dequantization = match &self.dequantization {
+            Dequantization::Affine { scales } => {
+                Dequantization::Affine { scales: padded(of_rows(scales), all) }
+            }
+            Dequantization::Fixed { multipliers, input, scales, offsets } => Dequantization::Fixed {
+                multipliers: of_rows(multipliers),
+                input: *input,
+                scales: padded(of_rows(scales), all),
+                offsets: padded(of_rows(offsets), all),
+            },
+        };
+        Int8Weights { panels, dequantization }
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.panels.bytes() + 8 * self.scales.len() + self.small.len()
+        let floats = match &self.dequantization {
+            Dequantization::Affine { scales } => scales.len(),
+            Dequantization::Fixed { multipliers, scales, offsets, .. } => {
+                multipliers.len() + scales.len() + offsets.len()
+            }
+        };
+        self.panels.bytes() + 4 * floats
+    }
+
+    /// What inputs must be quantized by.
+    pub(super) fn quantization(&self) -> Quantization {
+        match self.dequantization {
+            Dequantization::Affine { .. } => Quantization::Affine,
+            Dequantization::Fixed { input: Some(a), .. } => Quantization::Fixed(a),
+            Dequantization::Fixed { input: None, .. } => Quantization::Symmetric,
+        }
     }
 
     pub(super) fn read_row(&self, i: usize, to: &mut [f32]) {
-        let panels = self.panels.as_slice();
+        let scale = match &self.dequantization {
+            Dequantization::Affine { scales } => scales[i],
+            Dequantization::Fixed { multipliers, .. } => 1.0 / multipliers[i],
+        };
+        let weights = self.panels.weights.as_slice();
         for (g, to) in to.chunks_mut(GROUP).enumerate() {
-            for (x, &w) in to.iter_mut().zip(&panels[self.place(i, g)..]) {
-                *x = f32::from(w) * self.scales[i];
+            for (x, &w) in to.iter_mut().zip(&weights[self.panels.place(i, g)..]) {
+                *x = f32::from(w) * scale;
             }
         }
     }
@@ -121,142 +128,97 @@ impl Bytes {
     pub(super) fn product(
         &self,
         isa: Isa,
-        x: &Quantized,
+        x: &QuantizedRows,
         columns: Range<usize>,
-        bias: Option<&[f32]>,
+        epilogue: Epilogue<'_>,
         to: MatMut<'_>,
     ) {
-        assert!(x.cols == self.k && x.width == self.words);
-        product(isa, self, x, columns, bias, to);
+        assert!(x.cols == self.panels.k && x.width == self.panels.words);
+        product(isa, self, x, columns, epilogue, to);
     }
 }
 
-/// Whether the pairs of a step that are added in 16 bits fit them: the first of both groups, and the second. Inputs are never
-/// negative, so that positive and negative weights count apart.
-fn fits_16_bits(step: &[i8]) -> bool {
-    const MOST: i32 = i16::MAX as i32 / LARGEST as i32;
-    [0, 2].iter().all(|&first| {
-        let both = [first, first + 1, first + GROUP, first + GROUP + 1];
-        let weights = both.iter().filter_map(|&i| step.get(i)).map(|&w| i32::from(w));
-        let (above, below) = weights.fold((0, 0), |(a, b), w| (a + w.max(0), b - w.min(0)));
-        above <= MOST && below <= MOST
-    })
-}
-
-/// Rows of the input in 8 bits, in the order in which the kernel wants them.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Quantized {
-    pub(super) rows: usize,
-    pub(super) cols: usize,
-    /// Words of a row.
-    width: usize,
-    words: Vec<i32>,
-    scales: Vec<f32>,
-    zeros: Vec<i32>,
-}
-
-impl Quantized {
-    pub(super) fn fill(&mut self, isa: Isa, x: Mat<'_>) {
-        (self.rows, self.cols, self.width) = (x.rows, x.cols, words(lanes(isa), x.cols));
-        self.words.resize(self.rows * self.width, 0);
-        self.scales.resize(self.rows, 0.0);
-        self.zeros.resize(self.rows, 0);
-        quantize(isa, x, &mut self.words, &mut self.scales, &mut self.zeros);
-    }
-}
-
-#[inline(always)]
-fn quantize_body<S: Simd>(s: S, x: Mat<'_>, words: &mut [i32], scales: &mut [f32], zeros: &mut [i32]) {
-    let step = S::LANES * GROUP;
-    let width = x.cols.div_ceil(step) * S::LANES;
-    assert!(words.len() == x.rows * width && scales.len() == x.rows && zeros.len() == x.rows);
-    for (r, (scale, zero)) in scales.iter_mut().zip(zeros).enumerate() {
-        let row = x.row(r);
-        let (mut above, mut below, mut odd) = (s.zero(), s.zero(), s.zero());
-        vectors!(S, row.len(), at => {
-            let v = at.read(s, row);
-            above = s.max(v, above);
-            below = s.max(s.sub(s.zero(), v), below);
-            odd = s.mul_add(v, s.zero(), odd);
-        });
-        let below = s.reduce_max(below) / LARGEST;
-        let size = s.reduce_max(above) / LARGEST + below;
-        let factor = if size > SMALLEST { 1.0 / size } else { 0.0 };
-        *scale = size + s.reduce_sum(odd);
-        *zero = (below * LARGEST * factor).round_ties_even() as i32;
-        let words = &mut words[r * width..][..width];
-        for (part, to) in row.chunks(step).zip(words.chunks_exact_mut(S::LANES)) {
-            // SAFETY: a part has `step` numbers at most, and a chunk of words is a vector.
-            unsafe { s.quantize(part.as_ptr(), part.len(), factor, *zero, to.as_mut_ptr()) };
-        }
-    }
-}
-simd_kernel! {
-    fn quantize(x: Mat<'_>, words: &mut [i32], scales: &mut [f32], zeros: &mut [i32]) = quantize_body;
+/// The numbers, and zeros up to whole panels.
+fn padded(x: impl IntoIterator<Item = f32>, len: usize) -> Vec<f32> {
+    let mut x: Vec<f32> = x.into_iter().collect();
+    x.resize(len, 0.0);
+    x
 }
 
 #[inline(always)]
 fn body<S: Simd>(
     s: S,
-    w: &Bytes,
-    x: &Quantized,
+    w: &Int8Weights,
+    x: &QuantizedRows,
     columns: Range<usize>,
-    bias: Option<&[f32]>,
+    epilogue: Epilogue<'_>,
     mut to: MatMut<'_>,
 ) {
-    let (m, words, width) = (x.rows, w.words, 2 * S::LANES);
+    let Int8Weights { panels, dequantization } = w;
+    let (m, words, width) = (x.rows, panels.words, 2 * S::LANES);
     let (size, steps) = (words * GROUP * width, words / 2);
-    let panels = w.panels.as_slice();
-    assert!(w.lanes == S::LANES && x.words.len() == m * words && x.scales.len() == m && x.zeros.len() == m);
+    let (scales, offsets) = match dequantization {
+        Dequantization::Affine { scales } => (scales, epilogue.bias),
+        Dequantization::Fixed { scales, offsets, .. } => (scales, Some(&offsets[..])),
+    };
+    let weights = panels.weights.as_slice();
+    assert!(panels.lanes == S::LANES && x.words.len() == m * words && x.params.len() == m);
     assert!(to.rows == m && to.cols == columns.len() && columns.start.is_multiple_of(width));
     let all = columns.end.div_ceil(width);
-    assert!(all * size <= panels.len() && all * steps <= w.small.len());
-    assert!(all * width <= w.totals.len() && all * width <= w.scales.len());
-    assert!(bias.is_none_or(|b| b.len() >= columns.end));
+    assert!(all * size <= weights.len() && all * steps <= panels.limits.len().min(panels.order.len()));
+    assert!(all * width <= panels.totals.len() && all * width <= scales.len());
+    assert!(offsets.is_none_or(|b| b.len() >= columns.end));
+    // A bias need not fill the last panel.
+    let (mut last, zeros) = ([0.0; 64], [0.0; 64]);
     for start in columns.clone().step_by(width) {
-        let valid = width.min(columns.end - start);
-        let mut offset = [0.0; 64];
-        if let Some(bias) = bias {
-            offset[..valid].copy_from_slice(&bias[start..start + valid]);
-        }
+        let (valid, at) = (width.min(columns.end - start), start / width);
+        let offset = match offsets {
+            None => &zeros[..],
+            Some(offsets) if offsets.len() >= start + width => &offsets[start..],
+            Some(offsets) => {
+                last[..valid].copy_from_slice(&offsets[start..start + valid]);
+                &last[..]
+            }
+        };
         let panel = Panel {
-            weights: panels[start / width * size..].as_ptr(),
-            small: &w.small[start / width * steps..][..steps],
-            totals: w.totals[start..].as_ptr(),
-            scales: w.scales[start..].as_ptr(),
+            weights: weights[at * size..].as_ptr(),
+            order: &panels.order[at * steps..][..steps],
+            limits: &panels.limits[at * steps..][..steps],
+            totals: panels.totals[start..].as_ptr(),
+            scales: scales[start..].as_ptr(),
             offset: offset.as_ptr(),
         };
         let mut i = 0;
         while i < m {
             let rows = S::BYTE_ROWS.min(m - i);
-            // SAFETY: rows `i .. i + rows` of input and output are there, as is the panel: asserted above.
+            // SAFETY: rows `i .. i + rows` of input and output are there, as is the panel: asserted above. Its order is a
+            // permutation of its steps (`Int8Panels`).
             unsafe {
-                let input = Input {
-                    words: x.words.as_ptr().add(i * words),
-                    scales: x.scales.as_ptr().add(i),
-                    zeros: x.zeros.as_ptr().add(i),
-                };
-                let place = Place {
+                let input =
+                    Input { words: x.words.as_ptr().add(i * words), params: x.params.as_ptr().add(i) };
+                let c = OutputTile {
                     to: to.as_ptr().add(i * to.stride + (start - columns.start)),
                     stride: to.stride,
                     valid,
+                    relu: epilogue.relu,
                 };
-                with_rows!(rows, R => tile::<S, R>(s, input, panel, place))
+                with_rows!(rows, R => tile::<S, R>(s, input, panel, x.quantization, c))
             }
             i += rows;
         }
     }
 }
 simd_kernel! {
-    fn product(w: &Bytes, x: &Quantized, columns: Range<usize>, bias: Option<&[f32]>, to: MatMut<'_>) = body;
+    fn product(w: &Int8Weights, x: &QuantizedRows, columns: Range<usize>, epilogue: Epilogue<'_>, to: MatMut<'_>) = body;
 }
 
 /// A panel of weights with what belongs to its columns.
 #[derive(Clone, Copy)]
 struct Panel<'a> {
     weights: *const i8,
-    /// As long as the panel has steps.
-    small: &'a [bool],
+    /// A permutation of the panel's steps.
+    order: &'a [u16],
+    limits: &'a [u8],
     totals: *const i32,
     scales: *const f32,
     offset: *const f32,
@@ -266,40 +228,86 @@ struct Panel<'a> {
 #[derive(Clone, Copy)]
 struct Input {
     words: *const i32,
-    scales: *const f32,
-    zeros: *const i32,
+    params: *const RowParams,
 }
 
 /// `R` rows by one panel.
 ///
 /// # Safety
-/// `R` rows of two words a step, scales and zero points can be read at `x`, all steps at `panel`, and `place` can be written.
+/// `R` rows of two words a step and parameters can be read at `x`, all steps at `panel`, and `c` can be written.
 #[inline(always)]
-unsafe fn tile<S: Simd, const R: usize>(s: S, x: Input, panel: Panel<'_>, place: Place) {
+unsafe fn tile<S: Simd, const R: usize>(
+    s: S,
+    x: Input,
+    panel: Panel<'_>,
+    quantization: Quantization,
+    c: OutputTile,
+) {
     // SAFETY: the caller vouches for all of it; a panel has two vectors of each of its numbers.
     unsafe {
-        let words = 2 * panel.small.len();
-        let mut sums = [[s.splat_i(0); 2]; R];
-        for (step, &small) in panel.small.iter().enumerate() {
-            let at = panel.weights.add(step * 2 * STEP * S::LANES);
-            let input = x.words.add(2 * step);
-            if small || !S::ADDS_IN_16_BITS {
-                multiply(s, &mut sums, at, (input, words), S::dot_small);
-            } else {
-                multiply(s, &mut sums, at, (input, words), S::dot);
-            }
-        }
+        let sums = integer_sums::<S, R>(s, x, panel);
         for (i, sums) in sums.iter().enumerate() {
-            let (scale, zero) = (s.splat(*x.scales.add(i)), *x.zeros.add(i));
+            let params = *x.params.add(i);
             let mut out = [s.zero(); 2];
             for (j, out) in out.iter_mut().enumerate() {
-                let scale = s.mul(scale, s.load(panel.scales.add(j * S::LANES)));
-                let sum = s.sub_times(sums[j], s.load_i(panel.totals.add(j * S::LANES)), zero);
-                *out = s.mul_add(s.int_to_float(sum), scale, s.load(panel.offset.add(j * S::LANES)));
+                let total = s.load_i(panel.totals.add(j * S::LANES));
+                let scale = s.load(panel.scales.add(j * S::LANES));
+                let offset = s.load(panel.offset.add(j * S::LANES));
+                let sum = s.int_to_float(s.sub_times(sums[j], total, params.zero));
+                let row = s.splat(params.scale);
+                *out = match quantization {
+                    Quantization::Affine => s.mul_add(sum, s.mul(row, scale), offset),
+                    // The row's scale is 1, or NaN.
+                    Quantization::Fixed(_) => s.add(s.mul(sum, s.mul(row, scale)), offset),
+                    Quantization::Symmetric => symmetric(s, sum, s.int_to_float(total), [row, scale], offset),
+                };
             }
-            place.write(s, i, out);
+            c.write(s, i, out);
         }
     }
+}
+
+/// Bergamot's expression for a row whose input multiplier `a` is known at run time, and columns with multipliers `m`.
+#[inline(always)]
+fn symmetric<S: Simd>(s: S, sum: S::F, total: S::F, [a, m]: [S::F; 2], bias: S::F) -> S::F {
+    let largest = s.splat(LARGEST);
+    let steps = s.mul(s.div(largest, a), s.div(largest, m));
+    let correction = s.mul(total, s.div(s.sub(s.zero(), steps), largest));
+    s.add(s.mul(sum, s.div(s.splat(1.0), s.mul(a, m))), s.add(correction, bias))
+}
+
+/// The sums of the products of `R` rows with the columns of a panel.
+///
+/// # Safety
+/// `R` rows of two words a step and parameters can be read at `x`, and all steps at `panel`.
+#[inline(always)]
+unsafe fn integer_sums<S: Simd, const R: usize>(s: S, x: Input, panel: Panel<'_>) -> [[S::I; 2]; R] {
+    let mut sums = [[s.splat_i(0); 2]; R];
+    let words = 2 * panel.order.len();
+    // SAFETY: the caller vouches for the parameters of `R` rows.
+    let largest = (0..R).map(|i| unsafe { (*x.params.add(i)).largest }).fold(0, i32::max);
+    let fast = match S::ADDS_IN_16_BITS {
+        true => panel.limits.partition_point(|&limit| i32::from(limit) >= largest),
+        false => 0,
+    };
+    // SAFETY: the caller vouches for weights and words.
+    unsafe {
+        let at = |place: usize| panel.weights.add(place * 2 * STEP * S::LANES);
+        let input = |step: u16| (x.words.add(2 * usize::from(step)), words);
+        for (place, &step) in panel.order[..fast].iter().enumerate() {
+            multiply(s, &mut sums, at(place), input(step), S::dot_small);
+        }
+        if largest <= 127 {
+            for (place, &step) in panel.order.iter().enumerate().skip(fast) {
+                multiply(s, &mut sums, at(place), input(step), S::dot);
+            }
+        } else {
+            for (place, &step) in panel.order.iter().enumerate().skip(fast) {
+                multiply(s, &mut sums, at(place), input(step), S::dot_wide);
+            }
+        }
+    }
+    sums
 }
 
 /// One step of a tile.
@@ -324,47 +332,5 @@ unsafe fn multiply<S: Simd, const R: usize>(
         let a = unsafe { [s.splat_i(*input.add(i * stride)), s.splat_i(*input.add(i * stride + 1))] };
         sums[0] = dot(s, sums[0], w[0], a);
         sums[1] = dot(s, sums[1], w[1], a);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::random;
-
-    /// What the kernel does with a layout, in plain loops: also that of instruction sets which this machine lacks.
-    fn by_layout(lanes: usize, values: &[i8], k: usize, x: &[i32]) -> Vec<i32> {
-        let n = values.len() / k;
-        let packed = Bytes::pack_for(lanes, values, &vec![1.0; n], k);
-        let panels = packed.panels.as_slice();
-        let product =
-            |column: usize, t: usize| i32::from(panels[packed.place(column, t / GROUP) + t % GROUP]) * x[t];
-        (0..n).map(|i| (0..k).map(|t| product(i, t)).sum()).collect()
-    }
-
-    #[test]
-    fn the_layouts_of_all_instruction_sets_mean_the_same() {
-        for (n, k) in [(1, 1), (5, 3), (33, 70), (40, 64), (64, 129)] {
-            let whole = |count: usize, seed: u64| -> Vec<i32> {
-                random(count, seed).iter().map(|x| (x * 63.0).round() as i32).collect()
-            };
-            let (w, x) = (whole(n * k, 1), whole(k, 2));
-            let values: Vec<i8> = w.iter().map(|&w| w as i8).collect();
-            let want: Vec<i32> =
-                w.chunks(k).map(|row| row.iter().zip(&x).map(|(w, x)| w * x).sum()).collect();
-            for lanes in [4, 8, 16] {
-                assert_eq!(by_layout(lanes, &values, k, &x), want, "{lanes} lanes {n}×{k}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_step_is_small_as_long_as_its_pairs_fit_16_bits() {
-        // 127 · 258 = 32,766 fits, one more does not.
-        assert!(fits_16_bits(&[127, 127, 127, 0, 4, 0, 127, 4]));
-        assert!(!fits_16_bits(&[127, 127, 0, 0, 4, 1, 0, 0]));
-        assert!(!fits_16_bits(&[0, 0, -127, -127, 0, 0, 0, -5]));
-        assert!(fits_16_bits(&[127, 127, 127, 127, -127, -127, -127, -127]));
-        assert!(fits_16_bits(&[127, 127, 127]) && fits_16_bits(&[]));
     }
 }

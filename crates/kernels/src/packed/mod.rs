@@ -7,17 +7,25 @@
 //!
 //! **8 bits.** Each row of `W` has a scale, its largest number being ±127; each row of the input gets a scale and a zero point at run
 //! time, its numbers going from 0 to 127. The sums are exact integers, the same on every instruction set.
+//!
+//! **8 bits of Marian and Bergamot** ([`PackedMatrix::int8_fixed`]). The integers of the file are used as they are, with a multiplier
+//! for each matrix and one for its inputs, in that engine's order of operations. Inputs go from −127 to 127; each row is
+//! shifted so that its smallest integer becomes 0, and is corrected by the sums of the columns afterwards, which changes no
+//! sum. The shorter a row's range, the more of its products AVX2 can add in 16 bits: `int8_panels` says how.
 
 mod int8;
-mod single;
+mod int8_panels;
+mod quantize;
+mod f32_weights;
 
 use crate::mat::{Mat, MatMut};
 use crate::{Isa, Team, Timer};
-use int8::{Bytes, Quantized};
-use single::Singles;
+use f32_weights::F32Weights;
+use int8::{Int8Weights, MAX_K};
+use quantize::{Quantization, QuantizedRows};
 use std::ops::Range;
 
-pub use int8::quantize_rows;
+pub use quantize::quantize_rows;
 
 /// Weights `[n, k]`, packed for one instruction set.
 #[derive(Clone, Debug)]
@@ -30,8 +38,8 @@ pub struct PackedMatrix {
 
 #[derive(Clone, Debug)]
 enum Data {
-    F32(Singles),
-    Int8(Bytes),
+    F32(F32Weights),
+    Int8(Box<Int8Weights>),
 }
 
 /// The input of a product, in the form that its weights want.
@@ -41,12 +49,27 @@ pub struct Rows<'a>(Form<'a>);
 #[derive(Clone, Copy, Debug)]
 enum Form<'a> {
     F32(Mat<'a>),
-    Int8(&'a Quantized),
+    Int8(&'a QuantizedRows),
+}
+
+/// What a product does with its sums before it writes them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Epilogue<'a> {
+    /// Added to every row, a number for each row of the matrix.
+    pub bias: Option<&'a [f32]>,
+    /// Whether negative numbers then become 0; NaN stays.
+    pub relu: bool,
+}
+
+impl<'a> From<Option<&'a [f32]>> for Epilogue<'a> {
+    fn from(bias: Option<&'a [f32]>) -> Self {
+        Epilogue { bias, relu: false }
+    }
 }
 
 /// Memory for inputs in 8 bits, to be used again and again.
 #[derive(Clone, Debug, Default)]
-pub struct RowScratch(Quantized);
+pub struct RowScratch(QuantizedRows);
 
 impl Rows<'_> {
     /// How many.
@@ -70,7 +93,7 @@ impl PackedMatrix {
     /// If `w` has another size.
     pub fn f32(isa: Isa, w: &[f32], n: usize, k: usize) -> Self {
         assert_eq!(w.len(), n * k, "a {n}×{k} matrix");
-        PackedMatrix { isa, n, k, data: Data::F32(Singles::pack(isa, w, n, k)) }
+        PackedMatrix { isa, n, k, data: Data::F32(F32Weights::pack(isa, w, n, k)) }
     }
 
     /// Packs a matrix `[n, k]` that [`quantize_rows`] has made of one.
@@ -80,7 +103,45 @@ impl PackedMatrix {
     pub fn int8(isa: Isa, values: &[i8], scales: &[f32], k: usize) -> Self {
         let n = scales.len();
         assert_eq!(values.len(), n * k, "a {n}×{k} matrix");
-        PackedMatrix { isa, n, k, data: Data::Int8(Bytes::pack(isa, values, scales, k)) }
+        PackedMatrix { isa, n, k, data: Data::Int8(Box::new(Int8Weights::pack(isa, values, scales, k))) }
+    }
+
+    /// Packs a matrix `[n, k]` of integers as Marian and Bergamot store them, `w ≈ value / multiplier` with a multiplier `m` for
+    /// each row (matrices with one each can be put below each other), and the bias of the layer, which is prepared here:
+    /// products must not be given another one.
+    ///
+    /// Inputs become `q = round(x·a)`, ties to even, clamped to ±127, with `a` the `input_multiplier`. The result is in f32, rounded
+    /// after every operation in Bergamot's order, with exact sums:
+    ///
+    /// ```text
+    /// (Σ (q + 127)·w) · (1 / (a·m))  +  (Σ w · (−((127/a)·(127/m)) / 127) + bias)
+    /// ```
+    ///
+    /// Without an input multiplier `a` is 127 / the largest magnitude of the *row* of the input. Marian takes the largest of the whole
+    /// input matrix instead, and with that a sentence's translation depends on its neighbours in the batch. A row with a NaN
+    /// or an infinity has a result of NaNs.
+    ///
+    /// # Panics
+    /// If the sizes do not fit, or `k` exceeds 66,000, where sums could exceed 32 bits.
+    pub fn int8_fixed(
+        isa: Isa,
+        values: &[i8],
+        multipliers: &[f32],
+        input_multiplier: Option<f32>,
+        bias: Option<&[f32]>,
+        k: usize,
+    ) -> Self {
+        let n = multipliers.len();
+        assert_eq!(values.len(), n * k, "a {n}×{k} matrix");
+        assert!(bias.is_none_or(|bias| bias.len() == n), "a bias of {n} numbers");
+        assert!(k <= MAX_K, "rows of {k} weights, which is more than {MAX_K}");
+        let weights = Int8Weights::pack_fixed(isa, values, multipliers, input_multiplier, bias, k);
+        PackedMatrix { isa, n, k, data: Data::Int8(Box::new(weights)) }
+    }
+
+    /// Whether the bias was given when the matrix was packed, so that products must not be given one: [`PackedMatrix::int8_fixed`].
+    pub fn has_own_bias(&self) -> bool {
+        matches!(&self.data, Data::Int8(w) if w.quantization() != Quantization::Affine)
     }
 
     /// Some rows of the matrix, in an order of one's choice: a smaller one.
@@ -91,7 +152,7 @@ impl PackedMatrix {
         assert!(rows.iter().all(|&row| (row as usize) < self.n), "rows of a matrix of {}", self.n);
         let data = match &self.data {
             Data::F32(w) => Data::F32(w.select(self.isa, rows)),
-            Data::Int8(w) => Data::Int8(w.select(rows)),
+            Data::Int8(w) => Data::Int8(Box::new(w.select(rows))),
         };
         PackedMatrix { isa: self.isa, n: rows.len(), k: self.k, data }
     }
@@ -144,18 +205,32 @@ impl PackedMatrix {
         assert!(x.cols == self.k && x.col_stride == 1 && x.is_within(), "rows of {}", self.k);
         Rows(match &self.data {
             Data::F32(_) => Form::F32(x),
-            Data::Int8(_) => {
-                scratch.0.fill(self.isa, x);
+            Data::Int8(w) => {
+                scratch.0.fill(self.isa, w.quantization(), x);
                 Form::Int8(&scratch.0)
             }
         })
     }
 
-    /// `to = x·Wᵀ + bias`, of which only the columns `columns` are computed; they begin with a panel.
+    /// `to = x·Wᵀ + bias`, of which only the columns `columns` are computed; they begin with a panel. The epilogue can be a bias
+    /// alone.
     ///
     /// # Panics
-    /// If the shapes do not fit, or the rows were made for a matrix in another format.
-    pub fn product(&self, x: Rows<'_>, columns: Range<usize>, bias: Option<&[f32]>, to: MatMut<'_>) {
+    /// If the shapes do not fit, the rows were made for a matrix in another format or with another input multiplier, or there is
+    /// a bias for a matrix that has its own.
+    pub fn product<'e>(
+        &self,
+        x: Rows<'_>,
+        columns: Range<usize>,
+        epilogue: impl Into<Epilogue<'e>>,
+        to: MatMut<'_>,
+    ) {
+        let epilogue = epilogue.into();
+        self.product_columns(x, columns, epilogue, to);
+    }
+
+    fn product_columns(&self, x: Rows<'_>, columns: Range<usize>, epilogue: Epilogue<'_>, to: MatMut<'_>) {
+        let bias = epilogue.bias;
         let (start, end) = (columns.start, columns.end);
         assert!(
             start.is_multiple_of(self.panel()) && start <= end && end <= self.n,
@@ -163,10 +238,13 @@ impl PackedMatrix {
         );
         assert!((to.rows, to.cols) == (x.len(), end - start), "{} rows of columns {start}..{end}", x.len());
         assert!(bias.is_none_or(|b| b.len() == self.n), "a bias of {} numbers", self.n);
+        assert!(bias.is_none() || !self.has_own_bias(), "a second bias");
         let _timer = Timer::start();
         match (&self.data, x.0) {
-            (Data::F32(w), Form::F32(x)) if x.cols == self.k => w.product(self.isa, x, columns, bias, to),
-            (Data::Int8(w), Form::Int8(x)) if x.cols == self.k => w.product(self.isa, x, columns, bias, to),
+            (Data::F32(w), Form::F32(x)) if x.cols == self.k => w.product(self.isa, x, columns, epilogue, to),
+            (Data::Int8(w), Form::Int8(x)) if x.cols == self.k && x.quantization == w.quantization() => {
+                w.product(self.isa, x, columns, epilogue, to)
+            }
             _ => panic!("the rows were made for another matrix"),
         }
     }
@@ -175,7 +253,14 @@ impl PackedMatrix {
     ///
     /// # Panics
     /// As [`PackedMatrix::product`].
-    pub fn product_by(&self, team: &mut Team, x: Rows<'_>, bias: Option<&[f32]>, to: MatMut<'_>) {
+    pub fn product_by<'e>(
+        &self,
+        team: &mut Team,
+        x: Rows<'_>,
+        epilogue: impl Into<Epilogue<'e>>,
+        to: MatMut<'_>,
+    ) {
+        let epilogue = epilogue.into();
         // A panel for each thread, at least: below that there is nothing to split.
         let share = self.n.div_ceil(team.size()).next_multiple_of(self.panel());
         let mut rest = Some(to);
@@ -191,7 +276,7 @@ impl PackedMatrix {
             }),
             |(columns, part)| {
                 if let Some(part) = part {
-                    self.product(x, columns, bias, part);
+                    self.product_columns(x, columns, epilogue, part);
                 }
             },
         );
@@ -219,5 +304,7 @@ fn panel_width(isa: Isa) -> usize {
     crate::simd::lanes(isa) * 2
 }
 
+#[cfg(test)]
+mod fixed_tests;
 #[cfg(test)]
 mod tests;

@@ -178,13 +178,13 @@ fn a_row_does_not_depend_on_the_others_nor_a_column_on_who_computes_it() {
             for size in [1, 2, 3] {
                 let (mut y, mut scratch) = (vec![0.0; m * n], RowScratch::default());
                 let rows = packed.rows(Mat::new(&x, m, k), &mut scratch);
-                packed.product_by(&mut Team::new(size), rows, Some(&bias), MatMut::new(&mut y, m, n));
+                packed.product_by(&mut Team::new(size), rows, Some(&bias[..]), MatMut::new(&mut y, m, n));
                 assert_eq!(y, whole, "{isa}, a team of {size}");
             }
             let start = packed.panel();
             let (mut y, mut scratch) = (vec![0.0; m * (n - start)], RowScratch::default());
             let rows = packed.rows(Mat::new(&x, m, k), &mut scratch);
-            packed.product(rows, start..n, Some(&bias), MatMut::new(&mut y, m, n - start));
+            packed.product(rows, start..n, Some(&bias[..]), MatMut::new(&mut y, m, n - start));
             for r in 0..m {
                 assert_eq!(y[r * (n - start)..][..n - start], whole[r * n + start..(r + 1) * n]);
             }

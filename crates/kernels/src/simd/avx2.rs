@@ -241,19 +241,33 @@ impl Simd for Avx2 {
             _mm256_add_epi32(sum, _mm256_madd_epi16(both, _mm256_set1_epi16(1)))
         })
     }
+    /// In 16 bits from the beginning: the even bytes of each group, then the odd ones.
     #[inline(always)]
-    unsafe fn quantize(self, x: *const f32, n: usize, factor: f32, zero: i32, to: *mut i32) {
+    fn dot_wide(self, sum: Self::I, w: [Self::W; 2], a: [Self::I; 2]) -> Self::I {
+        op!({
+            let [first, second] = [0, 1].map(|i| {
+                let even = _mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(w[i]));
+                let even = _mm256_madd_epi16(_mm256_and_si256(a[i], _mm256_set1_epi16(255)), even);
+                let odd = _mm256_madd_epi16(_mm256_srli_epi16::<8>(a[i]), _mm256_srai_epi16::<8>(w[i]));
+                _mm256_add_epi32(even, odd)
+            });
+            _mm256_add_epi32(sum, _mm256_add_epi32(first, second))
+        })
+    }
+    #[inline(always)]
+    unsafe fn quantize(self, x: *const f32, n: usize, factor: f32, zero: i32, most: i32, to: *mut i32) {
         let (factor, zero) = (self.splat(factor), self.splat_i(zero));
         // SAFETY: the caller vouches for `n` floats at `x` and for a vector at `to`.
         unsafe {
             let part = |i: usize| {
                 let from = n.min(i * N);
                 let x = self.load_partial(x.add(from), (n - from).min(N));
-                _mm256_add_epi32(_mm256_cvtps_epi32(self.mul(x, factor)), zero)
+                let scaled = self.min(self.mul(x, factor), self.splat(127.0));
+                _mm256_add_epi32(_mm256_cvtps_epi32(scaled), zero)
             };
             let low = _mm256_packs_epi32(part(0), part(1));
             let high = _mm256_packs_epi32(part(2), part(3));
-            let packed = _mm256_min_epu8(_mm256_packus_epi16(low, high), _mm256_set1_epi8(127));
+            let packed = _mm256_min_epu8(_mm256_packus_epi16(low, high), _mm256_set1_epi8(most as i8));
             // The instructions pack within halves; the permutation brings the eighths into order.
             let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
             _mm256_storeu_si256(to.cast(), _mm256_permutevar8x32_epi32(packed, order));

@@ -183,15 +183,16 @@ impl Simd for Avx512 {
         op!(_mm512_dpbusd_epi32(_mm512_dpbusd_epi32(sum, a[0], w[0]), a[1], w[1]))
     }
     #[inline(always)]
-    unsafe fn quantize(self, x: *const f32, n: usize, factor: f32, zero: i32, to: *mut i32) {
+    unsafe fn quantize(self, x: *const f32, n: usize, factor: f32, zero: i32, most: i32, to: *mut i32) {
         let (to, factor, zero): (*mut i8, _, _) = (to.cast(), self.splat(factor), self.splat_i(zero));
         for i in 0..super::GROUP {
             let from = n.min(i * N);
             // SAFETY: the caller vouches for `n` floats at `x` and for four times sixteen bytes at `to`.
             unsafe {
                 let part = self.load_partial(x.add(from), (n - from).min(N));
-                let whole = _mm512_add_epi32(_mm512_cvtps_epi32(self.mul(part, factor)), zero);
-                let inside = _mm512_min_epi32(_mm512_max_epi32(whole, self.splat_i(0)), self.splat_i(127));
+                let scaled = self.min(self.mul(part, factor), self.splat(127.0));
+                let whole = _mm512_add_epi32(_mm512_cvtps_epi32(scaled), zero);
+                let inside = _mm512_min_epi32(_mm512_max_epi32(whole, self.splat_i(0)), self.splat_i(most));
                 _mm_storeu_si128(to.add(i * N).cast(), _mm512_cvtepi32_epi8(inside));
             }
         }

@@ -184,19 +184,37 @@ impl Simd for Neon {
             vaddq_s32(sum, vaddq_s32(group(w[0], a[0]), group(w[1], a[1])))
         })
     }
+    /// In 16 bits from the beginning.
     #[inline(always)]
-    unsafe fn quantize(self, x: *const f32, n: usize, factor: f32, zero: i32, to: *mut i32) {
+    fn dot_wide(self, sum: Self::I, w: [Self::W; 2], a: [Self::I; 2]) -> Self::I {
+        op!({
+            let group = |w: int8x16_t, a: int32x4_t| {
+                let a = vreinterpretq_u8_s32(a);
+                let (w_low, w_high) = (vmovl_s8(vget_low_s8(w)), vmovl_high_s8(w));
+                let a_low = vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(a)));
+                let a_high = vreinterpretq_s16_u16(vmovl_high_u8(a));
+                let pairs = |w: int16x8_t, a: int16x8_t| {
+                    vpaddq_s32(vmull_s16(vget_low_s16(w), vget_low_s16(a)), vmull_high_s16(w, a))
+                };
+                vpaddq_s32(pairs(w_low, a_low), pairs(w_high, a_high))
+            };
+            vaddq_s32(sum, vaddq_s32(group(w[0], a[0]), group(w[1], a[1])))
+        })
+    }
+    #[inline(always)]
+    unsafe fn quantize(self, x: *const f32, n: usize, factor: f32, zero: i32, most: i32, to: *mut i32) {
         let (factor, zero) = (self.splat(factor), self.splat_i(zero));
         // SAFETY: the caller vouches for `n` floats at `x` and for a vector at `to`.
         unsafe {
             let part = |i: usize| {
                 let from = n.min(i * N);
                 let x = self.load_partial(x.add(from), (n - from).min(N));
-                vqmovn_s32(vqaddq_s32(vcvtnq_s32_f32(self.mul(x, factor)), zero))
+                let scaled = self.min(self.mul(x, factor), self.splat(127.0));
+                vqmovn_s32(vqaddq_s32(vcvtnq_s32_f32(scaled), zero))
             };
             let low = vqmovun_s16(vcombine_s16(part(0), part(1)));
             let high = vqmovun_s16(vcombine_s16(part(2), part(3)));
-            vst1q_u8(to.cast(), vminq_u8(vcombine_u8(low, high), vdupq_n_u8(127)));
+            vst1q_u8(to.cast(), vminq_u8(vcombine_u8(low, high), vdupq_n_u8(most as u8)));
         }
     }
 

@@ -180,13 +180,13 @@ impl Simd for Portable {
         })
     }
     #[inline(always)]
-    unsafe fn quantize(self, x: *const f32, n: usize, factor: f32, zero: i32, to: *mut i32) {
+    unsafe fn quantize(self, x: *const f32, n: usize, factor: f32, zero: i32, most: i32, to: *mut i32) {
         let mut q = [zero as u8; GROUP * N];
         // SAFETY: the caller vouches for `n <= GROUP · N` floats at `x`.
         let x = unsafe { std::slice::from_raw_parts(x, n) };
         for (q, x) in q.iter_mut().zip(x) {
-            let whole = (x * factor).round_ties_even() as i32;
-            *q = whole.saturating_add(zero).clamp(0, 127) as u8;
+            let scaled = if x * factor < 127.0 { x * factor } else { 127.0 };
+            *q = (scaled.round_ties_even() as i32).saturating_add(zero).clamp(0, most) as u8;
         }
         // SAFETY: the caller vouches for N words at `to`.
         unsafe { to.cast::<[u8; GROUP * N]>().write(q) }

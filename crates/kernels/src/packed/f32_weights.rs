@@ -1,6 +1,6 @@
 //! Packed weights in f32.
 
-use super::{panel_width, with_rows};
+use super::{Epilogue, panel_width, with_rows};
 use crate::Isa;
 use crate::aligned::Aligned;
 use crate::mat::{Mat, MatMut};
@@ -12,12 +12,12 @@ const ROWS: usize = 6;
 
 /// `[panel][k][2 · lanes]`
 #[derive(Clone, Debug)]
-pub(super) struct Singles {
+pub(super) struct F32Weights {
     k: usize,
     panels: Aligned<f32>,
 }
 
-impl Singles {
+impl F32Weights {
     pub(super) fn pack(isa: Isa, w: &[f32], n: usize, k: usize) -> Self {
         let width = panel_width(isa);
         let mut panels = Aligned::zeros(n.div_ceil(width) * k * width);
@@ -28,7 +28,7 @@ impl Singles {
                 to[start + t * width] = *x;
             }
         }
-        Singles { k, panels }
+        F32Weights { k, panels }
     }
 
     /// Some rows of the matrix, packed alike.
@@ -44,7 +44,7 @@ impl Singles {
                 to[i % width] = from[row % width];
             }
         }
-        Singles { k, panels }
+        F32Weights { k, panels }
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -63,10 +63,10 @@ impl Singles {
         isa: Isa,
         x: Mat<'_>,
         columns: Range<usize>,
-        bias: Option<&[f32]>,
+        epilogue: Epilogue<'_>,
         to: MatMut<'_>,
     ) {
-        product(isa, self.panels.as_slice(), x, columns, bias, to);
+        product(isa, self.panels.as_slice(), x, columns, epilogue, to);
     }
 }
 
@@ -76,17 +76,17 @@ fn body<S: Simd>(
     panels: &[f32],
     x: Mat<'_>,
     columns: Range<usize>,
-    bias: Option<&[f32]>,
+    epilogue: Epilogue<'_>,
     mut to: MatMut<'_>,
 ) {
     let (m, k, width) = (x.rows, x.cols, 2 * S::LANES);
     assert!(x.col_stride == 1 && x.is_within() && to.rows == m && to.cols == columns.len());
     assert!(columns.start.is_multiple_of(width) && columns.end.div_ceil(width) * k * width <= panels.len());
-    assert!(bias.is_none_or(|b| b.len() >= columns.end));
+    assert!(epilogue.bias.is_none_or(|b| b.len() >= columns.end));
     for start in columns.clone().step_by(width) {
         let valid = width.min(columns.end - start);
         let mut offset = [0.0; 64];
-        if let Some(bias) = bias {
+        if let Some(bias) = epilogue.bias {
             offset[..valid].copy_from_slice(&bias[start..start + valid]);
         }
         let panel = panels[start * k..].as_ptr();
@@ -96,30 +96,33 @@ fn body<S: Simd>(
             // SAFETY: rows `i .. i + rows` of `x` and `to` are there, as is the panel: asserted above.
             unsafe {
                 let from = x.data.as_ptr().add(i * x.row_stride);
-                let place = Place {
+                let c = OutputTile {
                     to: to.as_ptr().add(i * to.stride + (start - columns.start)),
                     stride: to.stride,
                     valid,
+                    relu: epilogue.relu,
                 };
-                with_rows!(rows, R => tile::<S, R>(s, k, (from, x.row_stride), panel, &offset, place))
+                with_rows!(rows, R => tile::<S, R>(s, k, (from, x.row_stride), panel, &offset, c))
             }
             i += rows;
         }
     }
 }
 simd_kernel! {
-    fn product(panels: &[f32], x: Mat<'_>, columns: Range<usize>, bias: Option<&[f32]>, to: MatMut<'_>) = body;
+    fn product(panels: &[f32], x: Mat<'_>, columns: Range<usize>, epilogue: Epilogue<'_>, to: MatMut<'_>) = body;
 }
 
-/// Where a tile of the result goes: the first of its rows, their distance, and how many columns there are.
+/// Where a tile of the result goes: the first of its rows, their distance, how many columns there are, and whether negative
+/// numbers become 0.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct OutputTile {
     pub(super) to: *mut f32,
     pub(super) stride: usize,
     pub(super) valid: usize,
+    pub(super) relu: bool,
 }
 
-impl Place {
+impl OutputTile {
     /// # Safety
     /// Row `i` can be written, and no other thread touches it.
     #[inline(always)]
@@ -127,6 +130,7 @@ impl Place {
         // SAFETY: the caller vouches for the row, of which `valid` columns are written.
         unsafe {
             let to = self.to.add(i * self.stride);
+            let values = if self.relu { values.map(|v| s.max(s.zero(), v)) } else { values };
             if self.valid >= 2 * S::LANES {
                 s.store(to, values[0]);
                 s.store(to.add(S::LANES), values[1]);
@@ -143,7 +147,7 @@ impl Place {
 /// `R` rows by one panel.
 ///
 /// # Safety
-/// `R` rows of `k` floats can be read at `x`, `k · 2 · LANES` at `panel`, and `place` can be written.
+/// `R` rows of `k` floats can be read at `x`, `k · 2 · LANES` at `panel`, and `c` can be written.
 #[inline(always)]
 unsafe fn tile<S: Simd, const R: usize>(
     s: S,
@@ -151,7 +155,7 @@ unsafe fn tile<S: Simd, const R: usize>(
     (x, stride): (*const f32, usize),
     panel: *const f32,
     offset: &[f32; 64],
-    place: Place,
+    c: OutputTile,
 ) {
     // SAFETY: the caller vouches for all of it; `offset` has two vectors at least.
     unsafe {
@@ -167,7 +171,7 @@ unsafe fn tile<S: Simd, const R: usize>(
         }
         let bias = [s.load(offset.as_ptr()), s.load(offset.as_ptr().add(S::LANES))];
         for (i, sums) in sums.iter().enumerate() {
-            place.write(s, i, [s.add(sums[0], bias[0]), s.add(sums[1], bias[1])]);
+            c.write(s, i, [s.add(sums[0], bias[0]), s.add(sums[1], bias[1])]);
         }
     }
 }

@@ -1,0 +1,134 @@
+//! Numbers in 8 bits: rows of weights when they are packed, rows of the input at run time.
+
+use crate::Isa;
+use crate::mat::Mat;
+use crate::simd::loops::{Place as _, vectors};
+use crate::simd::{GROUP, Simd, lanes, simd_kernel};
+
+/// The largest integer of weights and inputs; −128 is not used, so that a number and its negative are as exact as each other.
+pub(super) const LARGEST: f32 = 127.0;
+
+/// Below this a row counts as zeros: its inverse would be infinite.
+const SMALLEST: f32 = 1e-37;
+
+/// Rows in 8 bits and the scale of each: `w ≈ value · scale`. A row of zeros has the scale 0; one with a NaN or an infinity a NaN.
+pub fn quantize_rows(w: &[f32], k: usize) -> (Vec<i8>, Vec<f32>) {
+    let mut values = Vec::with_capacity(w.len());
+    let mut scales = Vec::with_capacity(w.len() / k.max(1));
+    for row in w.chunks_exact(k.max(1)) {
+        let largest = row.iter().fold(0.0, |m: f32, x| m.max(x.abs()));
+        let odd: f32 = row.iter().map(|x| x * 0.0).sum();
+        let factor = if largest > SMALLEST { LARGEST / largest } else { 0.0 };
+        scales.push(largest / LARGEST + odd);
+        values.extend(row.iter().map(|x| (x * factor).round_ties_even() as i8));
+    }
+    (values, scales)
+}
+
+/// How many words of `GROUP` numbers a row of `k` numbers takes: whole vectors of them.
+pub(super) fn words(lanes: usize, k: usize) -> usize {
+    k.div_ceil(lanes * GROUP) * lanes
+}
+
+/// How inputs become integers.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) enum Quantization {
+    /// From 0 to 127, with a scale and a zero point for each row.
+    #[default]
+    Affine,
+    /// `q = round(x · a)` from −127 to 127, with the same `a` always.
+    Fixed(f32),
+    /// The same with `a = 127 / max |x|` of the row.
+    Symmetric,
+}
+
+/// Rows of the input in unsigned 8 bits, in the order in which the kernel wants them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct QuantizedRows {
+    pub(super) rows: usize,
+    pub(super) cols: usize,
+    pub(super) quantization: Quantization,
+    /// Words of a row.
+    pub(super) width: usize,
+    pub(super) words: Vec<i32>,
+    pub(super) params: Vec<RowParams>,
+}
+
+/// What belongs to a row of quantized inputs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct RowParams {
+    /// [`Quantization::Affine`]: the number that 1 stands for. `Fixed`: 1. `Symmetric`: `a`. NaN if the row has a NaN or an infinity.
+    pub(super) scale: f32,
+    /// The sum of a column of weights is this many times too much in the sum of its products: `Affine` the integer of 0,
+    /// the others that less 127, because Bergamot's sums are of `q + 127`.
+    pub(super) zero: i32,
+    /// No integer of the row is larger.
+    pub(super) largest: i32,
+}
+
+impl QuantizedRows {
+    pub(super) fn fill(&mut self, isa: Isa, quantization: Quantization, x: Mat<'_>) {
+        self.quantization = quantization;
+        (self.rows, self.cols, self.width) = (x.rows, x.cols, words(lanes(isa), x.cols));
+        self.words.resize(self.rows * self.width, 0);
+        self.params.resize(self.rows, RowParams::default());
+        quantize(isa, quantization, x, &mut self.words, &mut self.params);
+    }
+}
+
+/// The largest number of a row, the largest of its negatives (both 0 at least), and 0, or NaN if there is a NaN or an infinity.
+#[inline(always)]
+fn extremes<S: Simd>(s: S, row: &[f32]) -> (f32, f32, f32) {
+    let (mut above, mut below, mut odd) = (s.zero(), s.zero(), s.zero());
+    vectors!(S, row.len(), at => {
+        let v = at.read(s, row);
+        above = s.max(v, above);
+        below = s.max(s.sub(s.zero(), v), below);
+        odd = s.mul_add(v, s.zero(), odd);
+    });
+    (s.reduce_max(above), s.reduce_max(below), s.reduce_sum(odd))
+}
+
+/// A row's parameters, and what its numbers are multiplied by and then shifted by to become unsigned integers.
+#[inline(always)]
+fn row_params(quantization: Quantization, above: f32, below: f32, odd: f32) -> (RowParams, f32, i32) {
+    let a = match quantization {
+        Quantization::Affine => {
+            let below = below / LARGEST;
+            let size = above / LARGEST + below;
+            let factor = if size > SMALLEST { 1.0 / size } else { 0.0 };
+            let zero = (below * LARGEST * factor).round_ties_even() as i32;
+            return (RowParams { scale: size + odd, zero, largest: 127 }, factor, zero);
+        }
+        Quantization::Fixed(a) => a,
+        // Of zeros, the integers are zeros with any multiplier.
+        Quantization::Symmetric if above.max(below) <= SMALLEST => LARGEST,
+        Quantization::Symmetric => LARGEST / above.max(below),
+    };
+    let whole = |x: f32| (x * a).clamp(0.0, LARGEST).round_ties_even() as i32;
+    let scale = if quantization == Quantization::Symmetric { a } else { 1.0 };
+    // The smaller the integers, the more of their products can be added in 16 bits: the row's smallest becomes 0, not −127.
+    let shift = whole(below);
+    (RowParams { scale: scale + odd, zero: shift - 127, largest: shift + whole(above) }, a, shift)
+}
+
+#[inline(always)]
+fn body<S: Simd>(s: S, quantization: Quantization, x: Mat<'_>, words: &mut [i32], params: &mut [RowParams]) {
+    let step = S::LANES * GROUP;
+    let width = x.cols.div_ceil(step) * S::LANES;
+    assert!(words.len() == x.rows * width && params.len() == x.rows);
+    for (r, params) in params.iter_mut().enumerate() {
+        let row = x.row(r);
+        let (above, below, odd) = extremes(s, row);
+        let (found, factor, shift) = row_params(quantization, above, below, odd);
+        *params = found;
+        let words = &mut words[r * width..][..width];
+        for (part, to) in row.chunks(step).zip(words.chunks_exact_mut(S::LANES)) {
+            // SAFETY: a part has `step` numbers at most, and a chunk of words is a vector.
+            unsafe { s.quantize(part.as_ptr(), part.len(), factor, shift, found.largest, to.as_mut_ptr()) };
+        }
+    }
+}
+simd_kernel! {
+    fn quantize(quantization: Quantization, x: Mat<'_>, words: &mut [i32], params: &mut [RowParams]) = body;
+}
