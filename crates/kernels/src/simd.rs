@@ -122,6 +122,7 @@ pub(crate) trait Simd: Copy {
     /// `n <= LANES · GROUP` floats can be read at `x`, and `LANES` words written at `to`.
     unsafe fn quantize(self, x: *const f32, n: usize, factor: f32, zero: i32, most: i32, to: *mut i32);
 
+    #[inline(always)]
     fn zero(self) -> Self::F {
         self.splat(0.0)
     }

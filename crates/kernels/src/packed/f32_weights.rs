@@ -130,7 +130,8 @@ impl OutputTile {
         // SAFETY: the caller vouches for the row, of which `valid` columns are written.
         unsafe {
             let to = self.to.add(i * self.stride);
-            let values = if self.relu { values.map(|v| s.max(s.zero(), v)) } else { values };
+            let [a, b] = values;
+            let values = if self.relu { [s.max(s.zero(), a), s.max(s.zero(), b)] } else { values };
             if self.valid >= 2 * S::LANES {
                 s.store(to, values[0]);
                 s.store(to.add(S::LANES), values[1]);

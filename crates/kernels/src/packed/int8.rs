@@ -295,42 +295,54 @@ unsafe fn integer_sums<S: Simd, const R: usize>(s: S, x: Input, panel: Panel<'_>
         let at = |place: usize| panel.weights.add(place * 2 * STEP * S::LANES);
         let input = |step: u16| (x.words.add(2 * usize::from(step)), words);
         for (place, &step) in panel.order[..fast].iter().enumerate() {
-            multiply(s, &mut sums, at(place), input(step), S::dot_small);
+            multiply::<S, R, SMALL>(s, &mut sums, at(place), input(step));
         }
         if largest <= 127 {
             for (place, &step) in panel.order.iter().enumerate().skip(fast) {
-                multiply(s, &mut sums, at(place), input(step), S::dot);
+                multiply::<S, R, PAIRS>(s, &mut sums, at(place), input(step));
             }
         } else {
             for (place, &step) in panel.order.iter().enumerate().skip(fast) {
-                multiply(s, &mut sums, at(place), input(step), S::dot_wide);
+                multiply::<S, R, WIDE>(s, &mut sums, at(place), input(step));
             }
         }
     }
     sums
 }
 
-/// One step of a tile.
+/// How the products of a step are added up: two pairs in 16 bits, one pair in 16 bits, or all of it in 32.
+const SMALL: u8 = 0;
+const PAIRS: u8 = 1;
+const WIDE: u8 = 2;
+
+/// One step of a tile. `SUMS` is a constant and not a function, which would have to be inlined to have the target's features.
 ///
 /// # Safety
 /// Four vectors can be read at `weights`, two words at each of `R` rows of `input`.
 #[inline(always)]
-unsafe fn multiply<S: Simd, const R: usize>(
+unsafe fn multiply<S: Simd, const R: usize, const SUMS: u8>(
     s: S,
     sums: &mut [[S::I; 2]; R],
     weights: *const i8,
     (input, stride): (*const i32, usize),
-    dot: impl Fn(S, S::I, [S::W; 2], [S::I; 2]) -> S::I,
 ) {
-    // SAFETY: the caller vouches for the weights.
-    let w = [0, 1].map(|j| unsafe {
-        let at = weights.add(j * STEP * S::LANES);
-        [s.load_weights(at), s.load_weights(at.add(GROUP * S::LANES))]
-    });
+    let group = GROUP * S::LANES;
+    // SAFETY: the caller vouches for the weights. Written out: a closure would not have the target's features where it is not inlined.
+    let w = unsafe {
+        [
+            [s.load_weights(weights), s.load_weights(weights.add(group))],
+            [s.load_weights(weights.add(2 * group)), s.load_weights(weights.add(3 * group))],
+        ]
+    };
     for (i, sums) in sums.iter_mut().enumerate() {
         // SAFETY: the caller vouches for the words.
         let a = unsafe { [s.splat_i(*input.add(i * stride)), s.splat_i(*input.add(i * stride + 1))] };
-        sums[0] = dot(s, sums[0], w[0], a);
-        sums[1] = dot(s, sums[1], w[1], a);
+        for (sum, w) in sums.iter_mut().zip(w) {
+            *sum = match SUMS {
+                SMALL => s.dot_small(*sum, w, a),
+                PAIRS => s.dot(*sum, w, a),
+                _ => s.dot_wide(*sum, w, a),
+            };
+        }
     }
 }

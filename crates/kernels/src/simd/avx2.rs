@@ -230,7 +230,8 @@ impl Simd for Avx2 {
     fn dot(self, sum: Self::I, w: [Self::W; 2], a: [Self::I; 2]) -> Self::I {
         op!({
             let ones = _mm256_set1_epi16(1);
-            let [first, second] = [0, 1].map(|i| _mm256_madd_epi16(_mm256_maddubs_epi16(a[i], w[i]), ones));
+            let first = _mm256_madd_epi16(_mm256_maddubs_epi16(a[0], w[0]), ones);
+            let second = _mm256_madd_epi16(_mm256_maddubs_epi16(a[1], w[1]), ones);
             _mm256_add_epi32(sum, _mm256_add_epi32(first, second))
         })
     }
@@ -245,13 +246,14 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn dot_wide(self, sum: Self::I, w: [Self::W; 2], a: [Self::I; 2]) -> Self::I {
         op!({
-            let [first, second] = [0, 1].map(|i| {
+            let mut sum = sum;
+            for i in 0..2 {
                 let even = _mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(w[i]));
                 let even = _mm256_madd_epi16(_mm256_and_si256(a[i], _mm256_set1_epi16(255)), even);
                 let odd = _mm256_madd_epi16(_mm256_srli_epi16::<8>(a[i]), _mm256_srai_epi16::<8>(w[i]));
-                _mm256_add_epi32(even, odd)
-            });
-            _mm256_add_epi32(sum, _mm256_add_epi32(first, second))
+                sum = _mm256_add_epi32(sum, _mm256_add_epi32(even, odd));
+            }
+            sum
         })
     }
     #[inline(always)]
@@ -259,14 +261,15 @@ impl Simd for Avx2 {
         let (factor, zero) = (self.splat(factor), self.splat_i(zero));
         // SAFETY: the caller vouches for `n` floats at `x` and for a vector at `to`.
         unsafe {
-            let part = |i: usize| {
+            let mut parts = [zero; 4];
+            for (i, part) in parts.iter_mut().enumerate() {
                 let from = n.min(i * N);
                 let x = self.load_partial(x.add(from), (n - from).min(N));
                 let scaled = self.min(self.mul(x, factor), self.splat(127.0));
-                _mm256_add_epi32(_mm256_cvtps_epi32(scaled), zero)
-            };
-            let low = _mm256_packs_epi32(part(0), part(1));
-            let high = _mm256_packs_epi32(part(2), part(3));
+                *part = _mm256_add_epi32(_mm256_cvtps_epi32(scaled), zero);
+            }
+            let low = _mm256_packs_epi32(parts[0], parts[1]);
+            let high = _mm256_packs_epi32(parts[2], parts[3]);
             let packed = _mm256_min_epu8(_mm256_packus_epi16(low, high), _mm256_set1_epi8(most as i8));
             // The instructions pack within halves; the permutation brings the eighths into order.
             let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
