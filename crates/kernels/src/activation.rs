@@ -102,6 +102,17 @@ simd_kernel! {
 }
 
 #[inline(always)]
+fn in_place_body<S: Simd>(s: S, y: &mut [f32], activation: Activation) {
+    if activation != Activation::Identity {
+        vectors!(S, y.len(), at => { at.write(s, y, activation.apply(s, at.read(s, y))); });
+    }
+}
+simd_kernel! {
+    /// `y = activation(y)`.
+    pub fn activate_in_place(y: &mut [f32], activation: Activation) = in_place_body;
+}
+
+#[inline(always)]
 fn backward_body<S: Simd>(
     s: S,
     dy: &mut [f32],

@@ -29,13 +29,14 @@ mod products;
 mod recurrent;
 mod simd;
 mod softmax;
+mod ssru;
 #[cfg(test)]
 mod testing;
 mod team;
 mod timer;
 mod vocabulary;
 
-pub use activation::{Activation, activate, activate_backward};
+pub use activation::{Activation, activate, activate_backward, activate_in_place};
 pub use adam::{Adam, adam_step};
 pub use attention::{Attention, Mask, Relative, Scratch, attention_backward, attention_forward};
 pub use counting::CountingAllocator;
@@ -51,6 +52,7 @@ pub use products::{Accumulate, PackedB, Products, Right, matmul};
 pub use recurrent::{GruStep, gru_backward, gru_forward};
 pub use regard_random::Key;
 pub use softmax::{log_softmax_rows, softmax_rows};
+pub use ssru::{SsruSaved, ssru_backward, ssru_forward, ssru_step};
 pub use team::Team;
 pub use timer::Timer;
 pub use vocabulary::{Bans, BestWords, Vocabulary, log_probabilities};

@@ -47,6 +47,20 @@ pub fn gelu(x: f64) -> f64 {
     0.5 * x * (1.0 + erf(x / std::f64::consts::SQRT_2))
 }
 
+/// The outputs of a simpler simple recurrent unit over sentences at `offsets`: `x` and `z [rows, d]`.
+pub fn ssru(x: &[f64], z: &[f64], offsets: &[usize], d: usize) -> Vec<f64> {
+    let mut y = vec![0.0; x.len()];
+    for sentence in offsets.windows(2) {
+        let mut state = vec![0.0; d];
+        for i in sentence[0] * d..sentence[1] * d {
+            let forget = 1.0 / (1.0 + (-z[i]).exp());
+            state[i % d] = forget * state[i % d] + (1.0 - forget) * x[i];
+            y[i] = relu(state[i % d]);
+        }
+    }
+    y
+}
+
 /// The error function by its Maclaurin series, which converges for every argument and suffices for |x| < 5.
 pub fn erf(x: f64) -> f64 {
     if x.abs() > 5.0 {
