@@ -6,7 +6,8 @@ use regard_core::Isa;
 use regard_core::decode::{Engine, score_pairs};
 use regard_core::formats::{GenerationConfig, Languages, Model, average};
 use regard_core::model::{
-    Activation, Combine, Direction, EncoderKind, ModelConfig, NormPlace, Positions, Transformer, Tying,
+    Activation, Combine, DecoderKind, Direction, EncoderKind, Frequencies, ModelConfig, NormPlace, Positions,
+    Transformer, Tying,
 };
 use regard_core::text::{Segmentation, TokenizerPair};
 use serde::Deserialize;
@@ -146,6 +147,7 @@ pub(crate) fn ours(change: impl FnOnce(&mut ModelConfig), tokenizers: TokenizerP
         tokenizers,
         languages: Languages { source: Some("en".into()), target: None },
         generation: GenerationConfig { num_beams: Some(5), ..GenerationConfig::standard(pad, eos, 32) },
+        shortlist: None,
     }
 }
 
@@ -156,12 +158,26 @@ pub(crate) fn joint() -> TokenizerPair {
 #[test]
 fn every_model_of_ours_comes_back_bit_by_bit() {
     type Change = (&'static str, fn(&mut ModelConfig), &'static str);
-    let changes: [Change; 15] = [
+    let changes: [Change; 17] = [
         ("plain", |_| (), ""),
         ("gelu", |c| (c.activation, c.dropout, c.attention_dropout) = (Activation::Gelu, 0.3, 0.05), ""),
         ("silu", |c| (c.activation, c.scale_embeddings) = (Activation::Silu, false), ""),
         ("decoder tied", |c| c.tying = Tying::Decoder, ""),
         ("untied", |c| c.tying = Tying::None, ""),
+        (
+            "embeddings tied",
+            |c| c.tying = Tying::Embeddings,
+            "tying: MarianMT ties the output too, or nothing",
+        ),
+        (
+            "student",
+            |c| {
+                (c.decoder, c.frequencies, c.norm_embeddings) =
+                    (DecoderKind::Ssru, Frequencies::Tensor2tensor, true);
+            },
+            "frequencies: MarianMT has the paper's; norm_embeddings: MarianMT does not normalise embeddings; \
+             decoder: MarianMT's is attention, not ssru",
+        ),
         ("pre-norm", |c| c.norm = NormPlace::Pre, "norm: Marian is post-norm"),
         (
             "learned",

@@ -1,14 +1,14 @@
 //! The layers carried out on the tape: training, and everything else that needs gradients.
 
 use crate::autograd::ops::{
-    AddNorm, CrossAttention, CrossEntropy, Embedding, Linear, PositionVectors, RDrop, Recurrent,
-    RecurrentCell, Residual, SelfAttention, Unfold,
+    AddNorm, CrossAttention, CrossEntropy, Embedding, Linear, PositionVectors, RDrop, Recurrent, Residual,
+    SelfAttention, Ssru, Unfold,
 };
 use crate::autograd::{Op, Tape, Var, Weights};
 use regard_core::batch::{Batch, Packed};
 use regard_core::model::{
     Combine, ConvolutionLayer, CrossAttentionLayer, EmbeddingLayer, Executor, LinearLayer, ModelConfig,
-    NormLayer, Param, Positions, RecurrentLayer, SelfAttentionLayer, Side, Transformer, positions,
+    NormLayer, Param, Positions, RecurrentLayer, SelfAttentionLayer, Side, SsruLayer, Transformer,
 };
 use regard_core::{Error, Result};
 use regard_kernels::{Activation, Dropout, Isa, Key, Mat};
@@ -100,9 +100,7 @@ impl<'a> Taped<'a> {
         check(target, "target", config.target_vocabulary, config)?;
         let longest = |x: &Packed| (0..x.sentences()).map(|i| x.length(i)).max().unwrap_or(0);
         let sinusoids = match config.positions {
-            Positions::Sinusoidal => {
-                positions::sinusoidal(longest(source).max(longest(target)), config.d_model)
-            }
+            Positions::Sinusoidal => config.sinusoids(longest(source).max(longest(target))),
             _ => Vec::new(),
         };
         Ok(Taped {
@@ -258,15 +256,15 @@ impl Executor for Taped<'_> {
     }
 
     fn linear(&mut self, x: Var, layer: &LinearLayer) -> Var {
-        let LinearLayer { weight, bias } = *layer;
-        self.push(Linear { x, weight, bias, activation: Activation::Identity, dropout: None })
+        let LinearLayer { weight, bias, outputs } = *layer;
+        self.push(Linear { x, weight, bias, outputs, activation: Activation::Identity, dropout: None })
     }
 
     fn activated(&mut self, x: Var, layer: &LinearLayer) -> Var {
-        let LinearLayer { weight, bias } = *layer;
+        let LinearLayer { weight, bias, outputs } = *layer;
         let config = self.config;
         let dropout = self.dropout(config.activation_dropout);
-        self.push(Linear { x, weight, bias, activation: config.activation, dropout })
+        self.push(Linear { x, weight, bias, outputs, activation: config.activation, dropout })
     }
 
     fn self_attention(&mut self, qkv: Var, layer: &SelfAttentionLayer) -> Var {
@@ -279,10 +277,14 @@ impl Executor for Taped<'_> {
     }
 
     fn recurrent(&mut self, gates: Var, layer: &RecurrentLayer) -> Var {
-        let cell = |layer: LinearLayer| RecurrentCell { weight: layer.weight, bias: layer.bias };
-        let (forward, backward) = (cell(layer.forward), layer.backward.map(cell));
+        let RecurrentLayer { forward, backward, .. } = *layer;
         let offsets = self.packed(self.side).offsets().clone();
         self.push(Recurrent { x: gates, forward, backward, offsets })
+    }
+
+    fn ssru(&mut self, candidates: Var, forget: Var, _: &SsruLayer) -> Var {
+        let offsets = self.packed(self.side).offsets().clone();
+        self.push(Ssru { candidates, forget, offsets })
     }
 
     fn unfold(&mut self, x: Var, layer: &ConvolutionLayer) -> Var {

@@ -2,12 +2,12 @@
 //! differences of that definition.
 
 use regard_core::batch::Packed;
-use regard_core::model::{HeadShape, RelativePositions};
+use regard_core::model::{HeadShape, RecurrentCell, RelativePositions};
 use regard_core::{Isa, Products};
 use regard_kernels::{Activation, Dropout, Key, Mask, naive};
 use regard_train::autograd::ops::{
     AddNorm, CrossAttention, CrossEntropy, Embedding, Linear, Pick, Pointer, Pointing, PositionVectors,
-    RDrop, Recurrent, RecurrentCell, Residual, SelfAttention, Unfold,
+    RDrop, Recurrent, Residual, SelfAttention, Ssru, Unfold,
 };
 use regard_train::autograd::{Param, Tape, Var};
 use std::sync::Arc;
@@ -33,21 +33,23 @@ fn factor(rate: f32, r: usize, c: usize, cols: usize) -> f64 {
     dropout(rate).map_or(1.0, |d| f64::from(d.factor(r, c, cols)))
 }
 
-fn linear(activation: Activation, rate: f32) -> Case {
-    let (rows, input, output) = (5, 3, 7);
+fn linear(activation: Activation, rate: f32, with_bias: bool) -> Case {
+    let (rows, input, outputs) = (5, 3, 7);
+    let output = outputs;
     Case {
-        name: format!("linear {activation:?} dropout {rate}"),
+        name: format!("linear {activation:?} dropout {rate} bias {with_bias}"),
         inputs: vec![(rows, input)],
-        parameters: vec![output * input, output],
+        parameters: if with_bias { vec![output * input, output] } else { vec![output * input] },
         record: Box::new(move |tape, w, g, x, p| {
-            tape.push(w, g, Linear { x: x[0], weight: p[0], bias: p[1], activation, dropout: dropout(rate) })
+            let (x, weight, bias) = (x[0], p[0], p.get(1).copied());
+            tape.push(w, g, Linear { x, weight, bias, outputs, activation, dropout: dropout(rate) })
         }),
         definition: Box::new(move |x, p| {
             (0..rows * output)
                 .map(|i| {
                     let (r, o) = (i / output, i % output);
                     let z: f64 = (0..input).map(|k| x[0][r * input + k] * p[0][o * input + k]).sum();
-                    let z = z + p[1][o];
+                    let z = z + p.get(1).map_or(0.0, |bias| bias[o]);
                     let y = match activation {
                         Activation::Identity => z,
                         Activation::Relu => naive::relu(z),
@@ -378,6 +380,22 @@ fn r_drop(weight: f32, biased: bool) -> Case {
     }
 }
 
+/// Three sentences, one of a single token.
+fn ssru() -> Case {
+    let d = 5;
+    let offsets: Arc<[usize]> = [0, 3, 4, 7].into();
+    let for_definition = offsets.clone();
+    Case {
+        name: "ssru".into(),
+        inputs: vec![(7, d); 2],
+        parameters: vec![],
+        record: Box::new(move |tape, w, g, x, _| {
+            tape.push(w, g, Ssru { candidates: x[0], forget: x[1], offsets: offsets.clone() })
+        }),
+        definition: Box::new(move |x, _| naive::ssru(&x[0], &x[1], &for_definition, d)),
+    }
+}
+
 /// Rows that point alone, together and twice, ranges that overlap, and one of a single choice.
 fn pointer() -> Case {
     let (m, n, d) = (4, 7, 4);
@@ -412,7 +430,7 @@ fn table() -> Vec<Case> {
     let mut cases = Vec::new();
     for rate in [0.0, 0.4] {
         for activation in [Activation::Identity, Activation::Relu, Activation::Gelu, Activation::Silu] {
-            cases.push(linear(activation, rate));
+            cases.extend([true, false].map(|with_bias| linear(activation, rate, with_bias)));
         }
         cases.extend([add_norm(true, rate), residual(rate), cross_attention(rate)]);
         for mask in [Mask::NONE, Mask::CAUSAL, Mask { causal: false, window: Some(1) }] {
@@ -423,7 +441,7 @@ fn table() -> Vec<Case> {
         }
     }
     cases.push(add_norm(false, 0.0));
-    cases.extend([recurrent(false), recurrent(true), pick()]);
+    cases.extend([recurrent(false), recurrent(true), ssru(), pick()]);
     cases.extend([unfold(3, 1), unfold(3, 2), unfold(5, 1), unfold(3, 100)]);
     cases.extend([
         cross_entropy(7, 0.0, false),

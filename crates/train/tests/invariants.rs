@@ -2,8 +2,8 @@
 
 use regard_core::batch::{Batch, Packed};
 use regard_core::model::{
-    Activation, Combine, Direction, EncoderKind, ModelConfig, NormPlace, Positions, Transformer, Tying,
-    positions,
+    Activation, Combine, DecoderKind, Direction, EncoderKind, Frequencies, ModelConfig, NormPlace, Positions,
+    Transformer, Tying, positions,
 };
 use regard_core::{Isa, Key};
 use regard_kernels::{Attention, Mask, Mat, MatMut, Scratch, attention_forward};
@@ -27,6 +27,16 @@ pub(crate) fn small() -> ModelConfig {
         max_positions: 32,
         relative_reach: 3,
         ..ModelConfig::default()
+    }
+}
+
+/// The architecture of preset `student`.
+pub(crate) fn student() -> ModelConfig {
+    ModelConfig {
+        decoder: DecoderKind::Ssru,
+        frequencies: Frequencies::Tensor2tensor,
+        norm_epsilon: 1e-6,
+        ..small()
     }
 }
 
@@ -62,6 +72,14 @@ pub(crate) fn variants() -> Vec<(String, ModelConfig)> {
                 let config = ModelConfig { norm, positions, ..encoder.clone() };
                 all.push((format!("{name} {norm:?} {positions:?}"), config));
             }
+        }
+    }
+    for norm in [NormPlace::Post, NormPlace::Pre] {
+        for tying in [Tying::ThreeWay, Tying::Embeddings] {
+            let config = ModelConfig { norm, tying, ..student() };
+            all.push((format!("student {norm:?} {tying:?}"), config.clone()));
+            let config = ModelConfig { norm_embeddings: true, ..config };
+            all.push((format!("student {norm:?} {tying:?}, embeddings normalised"), config));
         }
     }
     let config = ModelConfig { decoder_heads: Some(4), decoder_d_ff: Some(12), ..small() };
@@ -418,7 +436,7 @@ fn accumulated_batches_are_one_large_batch() {
 
 #[test]
 fn the_padding_row_stays_zero() {
-    for tying in [Tying::ThreeWay, Tying::Decoder, Tying::None] {
+    for tying in [Tying::ThreeWay, Tying::Decoder, Tying::Embeddings, Tying::None] {
         let mut trainer = trainer(ModelConfig { tying, ..small() }, 2);
         for i in 0..5 {
             trainer.step(&[batch(10, i)], 0.01).unwrap();
@@ -435,7 +453,7 @@ fn the_padding_row_stays_zero() {
 
 #[test]
 fn memory_stops_growing_after_the_first_steps() {
-    for (name, config) in encoders().into_iter().chain([("attention", small())]) {
+    for (name, config) in encoders().into_iter().chain([("attention", small()), ("student", student())]) {
         let mut trainer = trainer(config, 2);
         let longest = batch(50, 3);
         for _ in 0..2 {

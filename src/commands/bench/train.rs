@@ -44,6 +44,7 @@ enum BenchPreset {
     Tiny,
     Small,
     Base,
+    Student,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -81,6 +82,7 @@ fn workload(preset: BenchPreset) -> (Preset, usize, usize, usize) {
         BenchPreset::Tiny => (Preset::Tiny, 10_000, 128, 20),
         BenchPreset::Small => (Preset::Small, 10_000, 128, 20),
         BenchPreset::Base => (Preset::Base, 32_000, 64, 32),
+        BenchPreset::Student => (Preset::Student, 32_000, 64, 32),
     }
 }
 

@@ -48,6 +48,7 @@ pub(super) struct Arguments {
 enum BenchPreset {
     Tiny,
     Base,
+    Student,
 }
 
 /// One line of the comparison; the fields that the peer prints come first.
@@ -75,6 +76,7 @@ pub(super) fn run(arguments: &Arguments) -> CommandResult {
     let (preset, words) = match arguments.preset {
         BenchPreset::Tiny => (Preset::Tiny, 10_000),
         BenchPreset::Base => (Preset::Base, 32_000),
+        BenchPreset::Student => (Preset::Student, 32_000),
     };
     let precision = arguments.precision;
     // Our padding token is one more.

@@ -2,7 +2,7 @@
 
 use super::executor::{Inference, Step};
 use super::kv_cache::ModelCache;
-use super::validate::check_pairs;
+use super::validate::{check, check_pairs};
 use super::{Engine, SearchOptions};
 use crate::batch::Packed;
 use crate::model::{AttentionKind, AttentionMap, Side};
@@ -43,16 +43,23 @@ pub fn attention_maps(engine: &Engine, source: &[u32], target: &[u32]) -> Result
     let cross = inference.weights.cross.take().unwrap_or_default();
     let heads = config.head_shape(Side::Target).heads;
     let window = config.decoder_window().map_or(m, |reach| reach + 1);
-    for (layer, (own, cross)) in own.iter().zip(&cross).enumerate() {
-        for (kind, weights, columns, seen) in [
-            (AttentionKind::Decoder, own, m, (0..m).map(|i| (i + 1).saturating_sub(window)..i + 1).collect()),
-            (AttentionKind::Cross, cross, n, vec![0..n; m]),
-        ] {
+    let past: Vec<Range<usize>> = (0..m).map(|i| (i + 1).saturating_sub(window)..i + 1).collect();
+    for (layer, cross) in cross.iter().enumerate() {
+        // An SSRU decoder has no attention of its own.
+        let own = own.get(layer).map(|own| (AttentionKind::Decoder, own, m, past.clone()));
+        let both = own.into_iter().chain([(AttentionKind::Cross, cross, n, vec![0..n; m])]);
+        maps.extend(both.map(|(kind, weights, columns, seen)| {
             let weights = by_head(heads, columns, weights, &seen);
-            maps.push(AttentionMap { kind, layer, heads, rows: m, columns, weights });
-        }
+            AttentionMap { kind, layer, heads, rows: m, columns, weights }
+        }));
     }
     Ok(maps)
+}
+
+/// What the encoder makes of a source sentence with its end token: `[n, d]`.
+pub fn encoder_output(engine: &Engine, source: &[u32]) -> Result<Vec<f32>> {
+    check(&[engine], &[source.to_vec()], &SearchOptions::default())?;
+    Ok(Inference::new(engine, 1).encoder_output(&Packed::new([source])))
 }
 
 /// From `[h, seen]` a row, as the kernel leaves them, to `[h, m, columns]`, with zeros where a row does

@@ -5,7 +5,7 @@ use super::executor::{Inference, Step};
 use super::hypotheses::{Beam, running};
 use super::kv_cache::KvCache;
 use crate::batch::Packed;
-use crate::model::Side;
+use crate::model::{DecoderKind, Side};
 use regard_kernels::{Mat, RowScratch, Team};
 
 /// One model, or several whose probabilities are averaged.
@@ -44,6 +44,13 @@ impl<'a> Decoder<'a> {
     /// Begins a step, in which each running hypothesis reads its last token and gets a row of the cache.
     pub(super) fn begin_step(&mut self, beams: &mut [Beam]) {
         let start = self.engine(0).model().config().target_pad();
+        // A recurrent decoder reads the row of the last token alone.
+        if self.models.iter().all(|model| model.engine.model().config().decoder == DecoderKind::Ssru) {
+            for hypothesis in beams.iter_mut().flat_map(|beam| &mut beam.running) {
+                let past = hypothesis.rows.len().saturating_sub(1);
+                hypothesis.rows.drain(..past);
+            }
+        }
         self.cache.retain(running(beams).map(|(_, _, hypothesis)| hypothesis.rows.as_slice()));
         self.step.clear();
         for beam in beams.iter_mut().filter(|beam| !beam.done) {

@@ -11,7 +11,7 @@ impl<'p> Pass<'p> {
     pub(super) fn gru(&mut self, gates: Tensor, layer: &RecurrentLayer) -> Tensor {
         let source = self.source();
         let Pass { engine, team, workspace, .. } = self;
-        let h = layer.forward.bias.len / 3;
+        let h = layer.forward.width();
         let (rows, cols) = (workspace.mat(gates).rows(), workspace.mat(gates).cols());
         let cells = [(Some(layer.forward), false), (layer.backward, true)];
         workspace.make(rows, cols / 3, |w, y| {

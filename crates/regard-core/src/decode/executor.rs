@@ -8,10 +8,11 @@ use super::workspace::{Tensor, Workspace};
 use crate::batch::Packed;
 use crate::model::{
     Combine, ConvolutionLayer, CrossAttentionLayer, EmbeddingLayer, Executor, LinearLayer, NormLayer,
-    Positions, RecurrentLayer, SelfAttentionLayer, Side, positions,
+    Positions, RecurrentLayer, SelfAttentionLayer, Side, SsruLayer,
 };
 use regard_kernels::{
-    Activation, Mat, MatMut, Norm, NormSaved, RowScratch, Team, activate, add, add_norm, add_scaled,
+    Activation, Epilogue, Mat, MatMut, Norm, NormSaved, RowScratch, Team, activate_in_place, add, add_norm,
+    add_scaled,
 };
 
 /// What one step of the decoder reads: a token for each hypothesis, or all tokens of a sentence at once.
@@ -126,6 +127,14 @@ impl<'a> Inference<'a> {
         }
     }
 
+    /// The encoder's output, `[n, d]`.
+    pub(super) fn encoder_output(&mut self, source: &Packed) -> Vec<f32> {
+        let model = self.engine.model();
+        let mut pass = self.pass(Input::Source(source));
+        let encoded = model.encode(&mut pass);
+        pass.workspace.data(encoded).to_vec()
+    }
+
     /// Encodes the sentences, `[n, d]`, and fills the cache with their keys and values.
     pub(super) fn encode(&mut self, source: &Packed, cache: &mut ModelCache) {
         let model = self.engine.model();
@@ -133,7 +142,7 @@ impl<'a> Inference<'a> {
         let mut pass = self.pass(Input::Source(source));
         let encoded = model.encode(&mut pass);
         for layer in model.cross_attention_layers() {
-            let to = cache.source(layer.layer).replace(source.tokens(), layer.kv.bias.len);
+            let to = cache.source(layer.layer).replace(source.tokens(), layer.kv.outputs);
             linear(
                 pass.engine,
                 pass.team,
@@ -171,7 +180,7 @@ impl Pass<'_> {
     fn affine(&mut self, x: Tensor, layer: &LinearLayer, activation: Activation) -> Tensor {
         let Pass { engine, team, workspace, .. } = self;
         let rows = workspace.mat(x).rows();
-        workspace.make(rows, layer.bias.len, |w, y| linear(engine, team, w.operand(x), layer, activation, y))
+        workspace.make(rows, layer.outputs, |w, y| linear(engine, team, w.operand(x), layer, activation, y))
     }
 
     fn layer_norm(&mut self, x: Tensor, branch: Option<Tensor>, norm: &NormLayer) -> Tensor {
@@ -199,12 +208,13 @@ fn linear(
     activation: Activation,
     y: &mut [f32],
 ) {
-    let (matrix, bias) = (engine.matrix(layer.weight), engine.vector(layer.bias));
-    let identity = activation == Activation::Identity;
+    let matrix = engine.matrix(layer.weight);
+    let bias = layer.bias.filter(|_| !matrix.has_own_bias()).map(|bias| engine.vector(bias));
+    let relu = activation == Activation::Relu;
     let to = MatMut::new(y, x.rows(), matrix.outputs());
-    matrix.product_by(team, matrix.rows(x, quantized), identity.then_some(bias), to);
-    if !identity {
-        activate(engine.isa(), y, bias, activation, None, None);
+    matrix.product_by(team, matrix.rows(x, quantized), Epilogue { bias, relu }, to);
+    if !relu {
+        activate_in_place(engine.isa(), y, activation);
     }
 }
 
@@ -239,7 +249,7 @@ impl Embedder<'_> {
         match (config.positions, self.layer.positions) {
             (Positions::Sinusoidal, _) => {
                 if self.sinusoids.len() < (position + 1) * d {
-                    *self.sinusoids = positions::sinusoidal((position + 1).next_multiple_of(64), d);
+                    *self.sinusoids = config.sinusoids((position + 1).next_multiple_of(64));
                 }
                 Some(&self.sinusoids[position * d..][..d])
             }
@@ -294,6 +304,10 @@ impl Executor for Pass<'_> {
 
     fn recurrent(&mut self, gates: Tensor, layer: &RecurrentLayer) -> Tensor {
         self.gru(gates, layer)
+    }
+
+    fn ssru(&mut self, candidates: Tensor, forget: Tensor, layer: &SsruLayer) -> Tensor {
+        self.ssru_states(candidates, forget, layer)
     }
 
     fn unfold(&mut self, x: Tensor, layer: &ConvolutionLayer) -> Tensor {

@@ -27,12 +27,13 @@ mod options;
 mod sampling;
 mod scorer;
 mod shortlist;
+mod ssru;
 mod validate;
 mod workspace;
 
-pub use attention_maps::attention_maps;
+pub use attention_maps::{attention_maps, encoder_output};
 pub use engine::{Engine, Values, peak_speed};
-pub use options::{EarlyStopping, LengthPenalty, Sampling, SearchOptions};
+pub use options::{BeamRule, EarlyStopping, LengthPenalty, Sampling, SearchOptions};
 pub use shortlist::{Shortlist, ShortlistSize};
 
 use crate::model::Transformer;

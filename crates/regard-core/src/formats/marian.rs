@@ -6,7 +6,8 @@
 use super::generation::first;
 use super::json::Keys;
 use crate::model::{
-    Activation, Combine, EncoderKind, ModelConfig, NormPlace, Parameter, Positions, Side, Transformer, Tying,
+    Activation, Combine, DecoderKind, EncoderKind, Frequencies, ModelConfig, NormPlace, Parameter, Positions,
+    Side, Transformer, Tying,
 };
 use crate::{DType, Error, Result};
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,10 @@ pub(super) fn why_not(config: &ModelConfig) -> Vec<String> {
         format!("positions: Marian has sinusoidal ones, not {}", name(&config.positions)),
     );
     unless(config.combine == Combine::Add, "combine: Marian adds positions".into());
+    unless(config.frequencies == Frequencies::Paper, "frequencies: MarianMT has the paper's".into());
+    unless(!config.norm_embeddings, "norm_embeddings: MarianMT does not normalise embeddings".into());
+    unless(config.decoder == DecoderKind::Attention, "decoder: MarianMT's is attention, not ssru".into());
+    unless(config.tying != Tying::Embeddings, "tying: MarianMT ties the output too, or nothing".into());
     unless(
         matches!(config.encoder, EncoderKind::Attention { .. }),
         format!("encoder: Marian's is attention, not {}", config.encoder.name()),
@@ -136,12 +141,12 @@ impl<'a> WrittenConfig<'a> {
             activation_dropout: config.activation_dropout,
             max_position_embeddings: config.max_positions,
             scale_embedding: config.scale_embeddings,
-            share_encoder_decoder_embeddings: config.tying == Tying::ThreeWay,
-            tie_word_embeddings: config.tying != Tying::None,
+            share_encoder_decoder_embeddings: matches!(config.tying, Tying::ThreeWay | Tying::Embeddings),
+            tie_word_embeddings: matches!(config.tying, Tying::ThreeWay | Tying::Decoder),
             is_encoder_decoder: true,
             static_position_embeddings: config.positions == Positions::Sinusoidal,
             normalize_before: config.norm == NormPlace::Pre,
-            normalize_embedding: false,
+            normalize_embedding: config.norm_embeddings,
             add_final_layer_norm: config.norm == NormPlace::Pre,
             pad_token_id: pad,
             decoder_start_token_id: pad,
@@ -269,6 +274,7 @@ const OUTPUT: &str = "lm_head.weight";
 /// Some published files hold a wrong `lm_head` beside the shared matrix, so it comes last.
 fn vocabulary_matrix(ours: &str, tying: Tying) -> Option<(&'static str, &'static [&'static str])> {
     match (ours, tying) {
+        ("embeddings", Tying::Embeddings) => Some((SHARED, &[SOURCE, TARGET])),
         ("embeddings", _) => Some((SHARED, &[SOURCE, TARGET, OUTPUT])),
         ("encoder.embeddings", Tying::None) => Some((SOURCE, &[SHARED])),
         ("encoder.embeddings", _) => Some((SOURCE, &[])),
@@ -283,6 +289,7 @@ fn vocabulary_matrix(ours: &str, tying: Tying) -> Option<(&'static str, &'static
 pub(super) fn vocabulary_places(config: &ModelConfig) -> Vec<Place> {
     let ours: &[&str] = match config.tying {
         Tying::ThreeWay => &["embeddings"],
+        Tying::Embeddings => &["embeddings", "output"],
         Tying::Decoder => &["encoder.embeddings", "decoder.embeddings"],
         Tying::None => &["encoder.embeddings", "decoder.embeddings", "output"],
     };

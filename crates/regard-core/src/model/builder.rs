@@ -1,10 +1,11 @@
 //! The layers of a configuration, and where their parameters lie.
 
-use super::config::{Combine, ModelConfig, Positions};
+use super::config::{Combine, DecoderKind, ModelConfig, Positions};
 use super::encoder_kind::{Direction, EncoderKind};
 use super::layers::{
     ConvolutionLayer, CrossAttentionLayer, EmbeddingLayer, FeedForwardLayer, HeadShape, LinearLayer,
-    NormLayer, RecurrentLayer, RelativePositions, SelfAttentionLayer, Side, TokenMixer,
+    NormLayer, PastMixer, RecurrentCell, RecurrentLayer, RelativePositions, SelfAttentionLayer, Side,
+    SsruLayer, TokenMixer,
 };
 use super::parameters::{Initial, Location, Param, Parameters, Role};
 use regard_kernels::Mask;
@@ -48,11 +49,25 @@ impl<'a> LayerBuilder<'a> {
 
     /// A linear layer that begins as if it were a part of one with `fan_out` rows.
     fn linear_like(&mut self, name: &str, rows: usize, input: usize, fan_out: usize) -> LinearLayer {
-        let initial = Initial::Glorot { fan_out };
         LinearLayer {
-            weight: self.add(format!("{name}.weight"), [rows, input], initial, Role::Matrix),
-            bias: self.add(format!("{name}.bias"), [1, rows], Initial::Zero, Role::Vector),
+            weight: self.matrix(name, rows, input, fan_out),
+            bias: Some(self.bias(name, rows)),
+            outputs: rows,
         }
+    }
+
+    /// A linear layer without a bias.
+    fn linear_without_bias(&mut self, name: &str, rows: usize, input: usize) -> LinearLayer {
+        LinearLayer { weight: self.matrix(name, rows, input, rows), bias: None, outputs: rows }
+    }
+
+    fn matrix(&mut self, name: &str, rows: usize, input: usize, fan_out: usize) -> Param {
+        let initial = Initial::Glorot { fan_out };
+        self.add(format!("{name}.weight"), [rows, input], initial, Role::Matrix)
+    }
+
+    fn bias(&mut self, name: &str, rows: usize) -> Param {
+        self.add(format!("{name}.bias"), [1, rows], Initial::Zero, Role::Vector)
     }
 
     /// A norm.
@@ -89,7 +104,8 @@ impl<'a> LayerBuilder<'a> {
             .then(|| self.vectors(&format!("{name}.positions"), self.config.max_positions, 0.02));
         let joined = (self.config.combine == Combine::Concatenate)
             .then(|| self.linear(&format!("{name}.joined"), d, 2 * d));
-        EmbeddingLayer { side, table, positions, joined }
+        let norm = self.config.norm_embeddings.then(|| self.norm(&format!("{name}.embedding_norm")));
+        EmbeddingLayer { side, table, positions, joined, norm }
     }
 
     pub(super) fn token_mixer(&mut self, layer: usize) -> TokenMixer {
@@ -116,9 +132,34 @@ impl<'a> LayerBuilder<'a> {
         let (directions, h) = if both { (2, d / 2) } else { (1, d) };
         RecurrentLayer {
             input: self.linear_like(&format!("{name}.input"), directions * 3 * h, d, h),
-            forward: self.linear_like(&format!("{name}.forward"), 3 * h, h, h),
-            backward: both.then(|| self.linear_like(&format!("{name}.backward"), 3 * h, h, h)),
+            forward: self.recurrent_cell(&format!("{name}.forward"), h),
+            backward: both.then(|| self.recurrent_cell(&format!("{name}.backward"), h)),
             out: self.linear(&format!("{name}.out"), d, d),
+            norm: self.norm(&format!("{name}_norm")),
+        }
+    }
+
+    fn recurrent_cell(&mut self, name: &str, h: usize) -> RecurrentCell {
+        RecurrentCell { weight: self.matrix(name, 3 * h, h, h), bias: self.bias(name, 3 * h) }
+    }
+
+    pub(super) fn past_mixer(&mut self, layer: usize) -> PastMixer {
+        let name = |kind: &str| format!("decoder.layers.{layer}.{kind}");
+        match self.config.decoder {
+            DecoderKind::Attention => {
+                let causal = Mask { causal: true, window: self.config.decoder_window() };
+                PastMixer::Attention(self.self_attention(&name("self_attn"), layer, causal))
+            }
+            DecoderKind::Ssru => PastMixer::Ssru(self.ssru(&name("ssru"), layer)),
+        }
+    }
+
+    fn ssru(&mut self, name: &str, layer: usize) -> SsruLayer {
+        let d = self.config.d_model;
+        SsruLayer {
+            layer,
+            candidate: self.linear_without_bias(&format!("{name}.candidate"), d, d),
+            forget: self.linear(&format!("{name}.forget"), d, d),
             norm: self.norm(&format!("{name}_norm")),
         }
     }

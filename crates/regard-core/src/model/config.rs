@@ -2,6 +2,7 @@
 
 use super::encoder_kind::{Direction, EncoderKind};
 use super::layers::{HeadShape, Side};
+use super::positions;
 use crate::{Error, Result};
 use regard_kernels::Activation;
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,28 @@ pub enum Positions {
     None,
 }
 
+/// The frequencies of sinusoidal positions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Frequencies {
+    /// `10000^(−i / (d/2))` in column `i` of each half, the paper's.
+    #[default]
+    Paper,
+    /// `10000^(−i / (d/2 − 1))`: those of Tensor2Tensor, the paper's own program, and of Marian and fairseq after it.
+    Tensor2tensor,
+}
+
+/// What a target token learns of those before it by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DecoderKind {
+    /// Masked self-attention, the paper's.
+    #[default]
+    Attention,
+    /// A simpler simple recurrent unit, whose state is one vector: the decoder of small fast models.
+    Ssru,
+}
+
 /// How a position vector joins the token's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -52,6 +75,8 @@ pub enum Tying {
     ThreeWay,
     /// Target and output.
     Decoder,
+    /// Source and target; needs one vocabulary for both languages.
+    Embeddings,
     /// None.
     None,
 }
@@ -68,6 +93,9 @@ pub enum Preset {
     Base,
     /// The paper's big: 1024 wide, 16 heads, 6 + 6 layers, d_ff 4096, dropout 0.3.
     Big,
+    /// What browsers translate with: 256 wide, 8 heads, 6 + 2 layers, d_ff 1536, an SSRU decoder. Everything else is as in Marian
+    /// too, so that such a model can be exported to it.
+    Student,
 }
 
 /// The shape of a Transformer. The default is the paper's base model, but for the vocabularies, which have none.
@@ -98,6 +126,8 @@ pub struct ModelConfig {
     pub decoder_layers: usize,
     /// Where layers are normalised.
     pub norm: NormPlace,
+    /// Whether the embeddings are normalised too.
+    pub norm_embeddings: bool,
     /// ε of the layer norms.
     pub norm_epsilon: f32,
     /// The feed-forward layers' activation.
@@ -115,12 +145,16 @@ pub struct ModelConfig {
     pub scale_embeddings: bool,
     /// How order is known.
     pub positions: Positions,
+    /// The frequencies of sinusoidal positions.
+    pub frequencies: Frequencies,
     /// How a position vector joins the token's.
     pub combine: Combine,
     /// Positions that learned vectors exist for; sinusoids go on for ever.
     pub max_positions: usize,
     /// The longest distance that relative positions tell apart.
     pub relative_reach: usize,
+    /// What a target token learns of those before it by.
+    pub decoder: DecoderKind,
     /// What mixes the tokens in the encoder's layers, with the settings of that kind.
     #[serde(flatten)]
     pub encoder: EncoderKind,
@@ -141,6 +175,7 @@ impl Default for ModelConfig {
             encoder_layers: 6,
             decoder_layers: 6,
             norm: NormPlace::Post,
+            norm_embeddings: false,
             norm_epsilon: 1e-5,
             activation: Activation::Relu,
             dropout: 0.1,
@@ -149,9 +184,11 @@ impl Default for ModelConfig {
             tying: Tying::ThreeWay,
             scale_embeddings: true,
             positions: Positions::Sinusoidal,
+            frequencies: Frequencies::Paper,
             combine: Combine::Add,
             max_positions: 512,
             relative_reach: 16,
+            decoder: DecoderKind::Attention,
             encoder: EncoderKind::default(),
         }
     }
@@ -159,7 +196,7 @@ impl Default for ModelConfig {
 
 impl Preset {
     /// Every preset, by size.
-    pub const ALL: [Preset; 4] = [Preset::Tiny, Preset::Small, Preset::Base, Preset::Big];
+    pub const ALL: [Preset; 5] = [Preset::Tiny, Preset::Small, Preset::Base, Preset::Big, Preset::Student];
 
     /// Its name on the command line.
     pub fn name(self) -> &'static str {
@@ -168,6 +205,7 @@ impl Preset {
             Preset::Small => "small",
             Preset::Base => "base",
             Preset::Big => "big",
+            Preset::Student => "student",
         }
     }
 
@@ -178,6 +216,16 @@ impl Preset {
             Preset::Small => (512, 4, 6, 1024, 0.1),
             Preset::Base => (512, 8, 6, 2048, 0.1),
             Preset::Big => (1024, 16, 6, 4096, 0.3),
+            Preset::Student => (256, 8, 6, 1536, 0.1),
+        };
+        let marian = match self {
+            Preset::Student => ModelConfig {
+                decoder: DecoderKind::Ssru,
+                frequencies: Frequencies::Tensor2tensor,
+                norm_epsilon: 1e-6,
+                ..ModelConfig::default()
+            },
+            _ => ModelConfig::default(),
         };
         ModelConfig {
             source_vocabulary: words,
@@ -186,9 +234,9 @@ impl Preset {
             heads,
             d_ff,
             encoder_layers: layers,
-            decoder_layers: layers,
+            decoder_layers: if self == Preset::Student { 2 } else { layers },
             dropout,
-            ..ModelConfig::default()
+            ..marian
         }
     }
 }
@@ -238,7 +286,12 @@ impl ModelConfig {
         (self.target_vocabulary - 1) as u32
     }
 
-    /// The vector that token vectors are multiplied by.
+    /// The sinusoids of the first `n` positions, `[n, d]`.
+    pub fn sinusoids(&self, n: usize) -> Vec<f32> {
+        positions::sinusoidal_with(self.frequencies, n, self.d_model)
+    }
+
+    /// What token vectors are multiplied by.
     pub fn embedding_scale(&self) -> f32 {
         if self.scale_embeddings { (self.d_model as f32).sqrt() } else { 1.0 }
     }
@@ -316,9 +369,14 @@ impl ModelConfig {
         if !(self.norm_epsilon > 0.0 && self.norm_epsilon.is_finite()) {
             return refuse("norm_epsilon", format!("{} is not a small positive number", self.norm_epsilon));
         }
-        if self.tying == Tying::ThreeWay && self.source_vocabulary != self.target_vocabulary {
+        let shared = match self.tying {
+            Tying::ThreeWay => Some("three-way"),
+            Tying::Embeddings => Some("embeddings"),
+            Tying::Decoder | Tying::None => None,
+        };
+        if let Some(name) = shared.filter(|_| self.source_vocabulary != self.target_vocabulary) {
             let message = format!(
-                "three-way needs one vocabulary, but the source has {} and the target {} words; use decoder or none",
+                "{name} needs one vocabulary, but the source has {} and the target {} words; use decoder or none",
                 self.source_vocabulary, self.target_vocabulary
             );
             return refuse("tying", message);
@@ -328,6 +386,15 @@ impl ModelConfig {
         {
             let message = "concatenate needs position vectors; use positions = sinusoidal or learned".into();
             return refuse("combine", message);
+        }
+        if self.decoder == DecoderKind::Ssru && self.decoder_window().is_some() {
+            let message =
+                "window restricts self-attention, which an ssru decoder has not; use encoder = window".into();
+            return refuse("decoder", message);
+        }
+        if self.frequencies != Frequencies::Paper && self.positions != Positions::Sinusoidal {
+            let message = "only sinusoidal positions have frequencies; use positions = sinusoidal".into();
+            return refuse("frequencies", message);
         }
         self.validate_encoder()
     }
@@ -385,8 +452,11 @@ impl ModelConfig {
         let encoder = n * (mixing + ff);
         let (attention, scores, ff) = sizes(Side::Target);
         let cross = scores * d;
-        let decoder =
-            m * (attention + cross + ff + scores * (reach(m, self.decoder_window()) + n)) + n * cross;
+        let past = match self.decoder {
+            DecoderKind::Attention => attention + scores * reach(m, self.decoder_window()),
+            DecoderKind::Ssru => 2.0 * d * d,
+        };
+        let decoder = m * (past + cross + ff + scores * n) + n * cross;
         self.encoder_layers as f64 * encoder
             + self.decoder_layers as f64 * decoder
             + m * d * self.target_vocabulary as f64

@@ -54,8 +54,10 @@ pub struct RelativePositions {
 pub struct LinearLayer {
     /// W
     pub weight: Param,
-    /// b
-    pub bias: Param,
+    /// b, if it has one.
+    pub bias: Option<Param>,
+    /// The rows of W.
+    pub outputs: usize,
 }
 
 /// γ and β.
@@ -78,6 +80,8 @@ pub struct EmbeddingLayer {
     pub positions: Option<Param>,
     /// From token and position, side by side, back to the width of the model.
     pub joined: Option<LinearLayer>,
+    /// The norm behind it, if it has one.
+    pub norm: Option<NormLayer>,
 }
 
 /// Self-attention with its projections.
@@ -97,17 +101,46 @@ pub struct SelfAttentionLayer {
     pub relative: Option<RelativePositions>,
 }
 
+/// What the state gives to the gates of a recurrent unit: `U [3·h, h]`, `b [3·h]`, as reset, update and candidate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecurrentCell {
+    /// U
+    pub weight: Param,
+    /// b
+    pub bias: Param,
+}
+
+impl RecurrentCell {
+    /// h
+    pub fn width(self) -> usize {
+        self.bias.len / 3
+    }
+}
+
 /// A gated recurrent unit with its projections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecurrentLayer {
     /// What the tokens give to the gates, of all directions side by side.
     pub input: LinearLayer,
-    /// What the state gives to them, read from the beginning: `[3·h, h]`.
-    pub forward: LinearLayer,
+    /// What the state gives to them, read from the beginning.
+    pub forward: RecurrentCell,
     /// The same, read from the end.
-    pub backward: Option<LinearLayer>,
+    pub backward: Option<RecurrentCell>,
     /// Back to the width of the model.
     pub out: LinearLayer,
+    /// The norm of the sub-layer.
+    pub norm: NormLayer,
+}
+
+/// A simpler simple recurrent unit (Kim et al., 2019): `f = σ(W_f·h + b_f)`, `c ← f∘c + (1 − f)∘(W·h)`, and its output is `relu(c)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SsruLayer {
+    /// Counted through the stack.
+    pub layer: usize,
+    /// W, without a bias.
+    pub candidate: LinearLayer,
+    /// W_f and b_f.
+    pub forget: LinearLayer,
     /// The norm of the sub-layer.
     pub norm: NormLayer,
 }
@@ -167,9 +200,16 @@ struct EncoderLayer {
     feed_forward: FeedForwardLayer,
 }
 
+/// How a target token gets to know those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PastMixer {
+    Attention(SelfAttentionLayer),
+    Ssru(SsruLayer),
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct DecoderLayer {
-    self_attention: SelfAttentionLayer,
+    mixer: PastMixer,
     cross_attention: CrossAttentionLayer,
     feed_forward: FeedForwardLayer,
 }
@@ -191,6 +231,8 @@ pub trait Executor {
     fn self_attention(&mut self, qkv: Self::Tensor, layer: &SelfAttentionLayer) -> Self::Tensor;
     /// The states of a recurrent layer, given what the tokens add to its gates.
     fn recurrent(&mut self, gates: Self::Tensor, layer: &RecurrentLayer) -> Self::Tensor;
+    /// The outputs of an SSRU, given the products of the tokens: candidates, and forget gates before their sigmoid.
+    fn ssru(&mut self, candidates: Self::Tensor, forget: Self::Tensor, layer: &SsruLayer) -> Self::Tensor;
     /// The tokens around each token of the same sentence side by side, zeros where there are none.
     fn unfold(&mut self, x: Self::Tensor, layer: &ConvolutionLayer) -> Self::Tensor;
     /// The keys and values of the encoder's output for one decoder layer, which a cache may hold already.
@@ -240,6 +282,10 @@ impl Transformer {
                 let shared = b.words("embeddings", config.target_vocabulary);
                 (shared, shared, shared)
             }
+            Tying::Embeddings => {
+                let shared = b.words("embeddings", config.target_vocabulary);
+                (shared, shared, b.words("output", config.target_vocabulary))
+            }
             Tying::Decoder => {
                 let source = b.words("encoder.embeddings", config.source_vocabulary);
                 let target = b.words("decoder.embeddings", config.target_vocabulary);
@@ -262,12 +308,11 @@ impl Transformer {
                 }
             })
             .collect();
-        let causal = Mask { causal: true, window: config.decoder_window() };
         let decoder = (0..config.decoder_layers)
             .map(|i| {
                 b.enter(Side::Target, Some(i));
                 DecoderLayer {
-                    self_attention: b.self_attention(&format!("decoder.layers.{i}.self_attn"), i, causal),
+                    mixer: b.past_mixer(i),
                     cross_attention: b.cross_attention(&format!("decoder.layers.{i}.cross_attn"), i),
                     feed_forward: b.feed_forward(&format!("decoder.layers.{i}.ffn")),
                 }
@@ -386,7 +431,7 @@ impl Transformer {
     pub fn decode<E: Executor>(&self, e: &mut E, memory: E::Tensor) -> E::Tensor {
         let mut x = self.embed(e, &self.target);
         for layer in &self.decoder {
-            x = layer.self_attention.run(e, x, self.config.norm);
+            x = layer.mixer.run(e, x, self.config.norm);
             x = layer.cross_attention.run(e, x, memory, self.config.norm);
             x = layer.feed_forward.run(e, x, self.config.norm);
             x = e.end_layer(x);
@@ -401,6 +446,10 @@ impl Transformer {
         let x = e.embed(layer);
         let x = match &layer.joined {
             Some(joined) => e.linear(x, joined),
+            None => x,
+        };
+        let x = match &layer.norm {
+            Some(norm) => e.norm(x, norm),
             None => x,
         };
         e.end_layer(x)
@@ -445,6 +494,17 @@ impl RecurrentLayer {
             let gates = e.linear(x, &self.input);
             let states = e.recurrent(gates, self);
             e.linear(states, &self.out)
+        })
+    }
+}
+
+impl SsruLayer {
+    /// The sub-layer with its residual connection and its norm.
+    pub fn run<E: Executor>(&self, e: &mut E, x: E::Tensor, place: NormPlace) -> E::Tensor {
+        sub_layer(e, x, (place, &self.norm), |e, x| {
+            let candidates = e.linear(x, &self.candidate);
+            let forget = e.linear(x, &self.forget);
+            e.ssru(candidates, forget, self)
         })
     }
 }
@@ -494,6 +554,15 @@ impl TokenMixer {
             TokenMixer::Attention(layer) => layer.run(e, x, place),
             TokenMixer::Recurrent(layer) => layer.run(e, x, place),
             TokenMixer::Convolution(layer) => layer.run(e, x, place),
+        }
+    }
+}
+
+impl PastMixer {
+    fn run<E: Executor>(&self, e: &mut E, x: E::Tensor, place: NormPlace) -> E::Tensor {
+        match self {
+            PastMixer::Attention(layer) => layer.run(e, x, place),
+            PastMixer::Ssru(layer) => layer.run(e, x, place),
         }
     }
 }

@@ -15,12 +15,13 @@ pub mod positions;
 
 pub use attention_map::{AttentionKind, AttentionMap, sharpest};
 pub use builder::LayerBuilder;
-pub use config::{Combine, ModelConfig, NormPlace, Positions, Preset, Tying};
+pub use config::{Combine, DecoderKind, Frequencies, ModelConfig, NormPlace, Positions, Preset, Tying};
 pub use encoder_kind::{Direction, EncoderKind};
 pub use heads::{HeadHint, HeadPattern, describe_head, remove_head};
 pub use layers::{
     ConvolutionLayer, CrossAttentionLayer, EmbeddingLayer, Executor, FeedForwardLayer, HeadShape,
-    LinearLayer, NormLayer, RecurrentLayer, RelativePositions, SelfAttentionLayer, Side, Transformer,
+    LinearLayer, NormLayer, RecurrentCell, RecurrentLayer, RelativePositions, SelfAttentionLayer, Side,
+    SsruLayer, Transformer,
 };
 pub use parameters::{Initial, Location, Param, Parameter, Parameters, Parts, Role};
 pub use regard_kernels::Activation;

@@ -1,5 +1,7 @@
 //! Sinusoidal positions (section 3.5 of the paper).
 
+use super::config::Frequencies;
+
 /// `[n, d]` sinusoids, as the models use them: sines in the first half of the columns, cosines in the second.
 ///
 /// Column `i` of a half has the frequency `10000^(−2i/d)`. It is the paper's table with its columns reordered, which
@@ -11,11 +13,29 @@
 /// assert!((table[4] - 1f32.sin()).abs() < 1e-6 && (table[6] - 1f32.cos()).abs() < 1e-6);
 /// ```
 pub fn sinusoidal(n: usize, d: usize) -> Vec<f32> {
+    sinusoidal_with(Frequencies::Paper, n, d)
+}
+
+/// The same with other frequencies.
+///
+/// ```
+/// use regard_core::model::{Frequencies, positions::sinusoidal_with};
+/// let table = sinusoidal_with(Frequencies::Tensor2tensor, 2, 4);
+/// assert!((table[5] - 1e-4f32.sin()).abs() < 1e-9);
+/// ```
+pub fn sinusoidal_with(frequencies: Frequencies, n: usize, d: usize) -> Vec<f32> {
     let half = d / 2;
+    let of_column: Vec<f64> = (0..half)
+        .map(|i| match frequencies {
+            Frequencies::Paper => frequency(i, d),
+            // With one column there is one frequency, and it is 1.
+            Frequencies::Tensor2tensor => 10_000f64.powf(-(i as f64) / (half as f64 - 1.0).max(1.0)),
+        })
+        .collect();
     let mut table = vec![0.0; n * d];
     for (position, row) in table.chunks_exact_mut(d.max(1)).enumerate() {
-        for i in 0..half {
-            let (sin, cos) = angle(position, i, d).sin_cos();
+        for (i, frequency) in of_column.iter().enumerate() {
+            let (sin, cos) = (position as f64 * frequency).sin_cos();
             (row[i], row[half + i]) = (sin as f32, cos as f32);
         }
     }

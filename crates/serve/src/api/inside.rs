@@ -262,7 +262,7 @@ fn tables(app: &App, pair: Option<&str>) -> ApiResult {
     let interleaved = table::interleaved(n, d);
     let own =
         match config.positions {
-            Positions::Sinusoidal => Some(table::sinusoidal(n, d)),
+            Positions::Sinusoidal => Some(config.sinusoids(n)),
             Positions::Learned => inner.transformer.parameters().get("encoder.positions").and_then(|p| {
                 model.translator.weights().get(p.param.range())?.get(..n * d).map(<[f32]>::to_vec)
             }),

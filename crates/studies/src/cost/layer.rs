@@ -3,12 +3,11 @@
 use crate::mixer_kind::{MixerKind, WIDTH};
 use crate::{Scale, Setup};
 use regard_core::batch::Packed;
-use regard_core::model::HeadShape;
-use regard_core::model::{Activation, Preset, Transformer};
+use regard_core::model::{Activation, HeadShape, Preset, RecurrentCell, Transformer};
 use regard_core::{Key, Result};
 use regard_kernels::Mask;
 use regard_train::Taped;
-use regard_train::autograd::ops::{Linear, Recurrent, RecurrentCell, SelfAttention, Unfold};
+use regard_train::autograd::ops::{Linear, Recurrent, SelfAttention, Unfold};
 use regard_train::autograd::{Param, Tape, Var};
 use std::time::Instant;
 
@@ -191,7 +190,11 @@ impl Work {
         let weight = Param { offset, len: rows * inputs };
         let bias = Param { offset: offset + weight.len, len: rows };
         let activation = Activation::Identity;
-        tape.push(&self.weights, None, Linear { x, weight, bias, activation, dropout: None })
+        tape.push(
+            &self.weights,
+            None,
+            Linear { x, weight, bias: Some(bias), outputs: bias.len, activation, dropout: None },
+        )
     }
 
     fn recurrent(&self, tape: &mut Tape, x: Var) -> Var {

@@ -6,7 +6,7 @@ use crate::small::Pairs;
 use regard_core::batch::{Batch, Packed};
 use regard_core::model::{
     ConvolutionLayer, CrossAttentionLayer, EmbeddingLayer, Executor, LinearLayer, ModelConfig, NormLayer,
-    RecurrentLayer, SelfAttentionLayer, Transformer,
+    RecurrentLayer, SelfAttentionLayer, SsruLayer, Transformer,
 };
 use regard_core::{Key, Result};
 use regard_train::autograd::{Tape, Var};
@@ -119,6 +119,10 @@ impl Executor for Normed<'_> {
 
     fn recurrent(&mut self, gates: Var, layer: &RecurrentLayer) -> Var {
         self.inner.recurrent(gates, layer)
+    }
+
+    fn ssru(&mut self, candidates: Var, forget: Var, layer: &SsruLayer) -> Var {
+        self.inner.ssru(candidates, forget, layer)
     }
 
     fn unfold(&mut self, x: Var, layer: &ConvolutionLayer) -> Var {

@@ -127,7 +127,8 @@ impl Model {
             x = layer.run(e, x);
         }
         let table = self.questions;
-        let asked = e.embed(&EmbeddingLayer { side: Side::Target, table, positions: None, joined: None });
+        let asked =
+            e.embed(&EmbeddingLayer { side: Side::Target, table, positions: None, joined: None, norm: None });
         self.ask.run(e, asked, x)
     }
 

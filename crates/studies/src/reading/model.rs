@@ -122,7 +122,8 @@ impl Model {
 
     /// The words of a side through its encoder, which knows their distances.
     fn encode(&self, e: &mut Taped<'_>, side: Side, layers: &[SelfBlock]) -> Var {
-        let x = e.embed(&EmbeddingLayer { side, table: self.words, positions: None, joined: None });
+        let x =
+            e.embed(&EmbeddingLayer { side, table: self.words, positions: None, joined: None, norm: None });
         layers.iter().fold(x, |x, layer| layer.run(e, x))
     }
 

@@ -10,8 +10,10 @@ pub struct Linear {
     pub x: Var,
     /// W
     pub weight: Param,
-    /// b
-    pub bias: Param,
+    /// b, if there is one.
+    pub bias: Option<Param>,
+    /// The rows of W.
+    pub outputs: usize,
     /// What comes after the sum.
     pub activation: Activation,
     /// Dropout of the output.
@@ -21,7 +23,12 @@ pub struct Linear {
 impl Linear {
     /// The shape of W.
     fn matrix(&self) -> [usize; 2] {
-        [self.bias.len, self.weight.len / self.bias.len]
+        [self.outputs, self.weight.len / self.outputs]
+    }
+
+    /// Whether nothing is done to the product.
+    fn is_product(&self) -> bool {
+        self.bias.is_none() && self.activation == Activation::Identity && self.dropout.is_none()
     }
 }
 
@@ -31,27 +38,36 @@ impl Op for Linear {
     }
 
     fn shape(&self, cx: &Forward<'_>) -> (usize, usize) {
-        (cx.value(self.x).rows(), self.bias.len)
+        (cx.value(self.x).rows(), self.outputs)
     }
 
     fn saves(&self, cx: &Forward<'_>) -> usize {
-        if self.activation.needs_input() { cx.value(self.x).rows() * self.bias.len } else { 0 }
+        if self.activation.needs_input() { cx.value(self.x).rows() * self.outputs } else { 0 }
     }
 
     fn forward(&mut self, cx: &mut Forward<'_>, y: &mut [f32], saved: &mut [f32]) {
         let x = cx.value(self.x);
-        let to = MatMut::new(y, x.rows(), self.bias.len);
+        let to = MatMut::new(y, x.rows(), self.outputs);
         let weight = cx.weights.right_transposed(self.weight, self.matrix());
         cx.products.matmul(to, x, weight, Accumulate::Overwrite, cx.threads);
         let before = self.activation.needs_input().then_some(saved);
-        activate(cx.isa, y, cx.weight(self.bias), self.activation, self.dropout, before);
+        match self.bias {
+            Some(bias) => activate(cx.isa, y, cx.weight(bias), self.activation, self.dropout, before),
+            None if self.is_product() => {}
+            None => activate(cx.isa, y, &vec![0.0; self.outputs], self.activation, self.dropout, before),
+        }
     }
 
     fn backward(&self, cx: &mut Backward<'_>, y: &[f32], saved: &[f32], dy: &mut [f32]) {
         let known = if self.activation.needs_input() { saved } else { y };
-        activate_backward(cx.isa, dy, known, self.activation, self.dropout, cx.gradient(self.bias));
+        let (activation, dropout) = (self.activation, self.dropout);
+        match self.bias {
+            Some(bias) => activate_backward(cx.isa, dy, known, activation, dropout, cx.gradient(bias)),
+            None if self.is_product() => {}
+            None => activate_backward(cx.isa, dy, known, activation, dropout, &mut vec![0.0; self.outputs]),
+        }
         let x = cx.value(self.x);
-        let dz = Mat::new(dy, x.rows(), self.bias.len);
+        let dz = Mat::new(dy, x.rows(), self.outputs);
         let dw = MatMut::new(&mut cx.gradients[self.weight.range()], dz.cols(), x.cols());
         cx.products.matmul(dw, dz.t(), x, Accumulate::Add, cx.threads);
         let (mut dx, into) = cx.take(self.x);

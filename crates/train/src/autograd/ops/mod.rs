@@ -14,6 +14,7 @@ mod pick;
 mod recurrent;
 mod pointer;
 mod residual;
+mod ssru;
 
 pub use attention::{CrossAttention, SelfAttention};
 pub use cross_entropy::CrossEntropy;
@@ -23,6 +24,7 @@ pub use norm::AddNorm;
 pub use pick::Pick;
 pub use pointer::{Pointer, Pointing};
 pub use r_drop::RDrop;
-pub use recurrent::{Recurrent, RecurrentCell, RecurrentScratch};
+pub use recurrent::{Recurrent, RecurrentScratch};
 pub use residual::Residual;
+pub use ssru::Ssru;
 pub use unfold::Unfold;

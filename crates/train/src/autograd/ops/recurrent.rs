@@ -3,21 +3,13 @@
 //! What the tokens give to the gates is one large product that comes before. Here, each step multiplies the states of all sentences that
 //! are still running at once; on the way back, the gradient of the state's matrix is again one large product over all steps.
 
-use crate::autograd::{Backward, Forward, Op, Param, Var};
+use crate::autograd::{Backward, Forward, Op, Var};
 use regard_core::batch::{TimeSteps, gru_states};
+use regard_core::model::RecurrentCell;
 use regard_kernels::{
     Accumulate, Activation, GruStep, Mat, MatMut, activate, activate_backward, gru_backward, matmul,
 };
 use std::sync::Arc;
-
-/// What the state gives to the gates of one direction: `U [3·h, h]`, `b [3·h]`, as reset, update and candidate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RecurrentCell {
-    /// U
-    pub weight: Param,
-    /// b
-    pub bias: Param,
-}
 
 /// The states of a gated recurrent unit: `x [rows, directions · 3·h]`, `y [rows, directions · h]`.
 #[derive(Debug)]
@@ -51,7 +43,7 @@ impl RecurrentScratch {
 impl Recurrent {
     /// Width of a direction's state.
     fn hidden(&self) -> usize {
-        self.forward.bias.len / 3
+        self.forward.width()
     }
 
     /// Each direction, and whether it reads from the end.
