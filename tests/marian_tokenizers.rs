@@ -36,6 +36,7 @@ fn model_folder(name: &str) -> TempDir {
         tokenizers,
         languages: Languages { source: Some("aa".into()), target: Some("bb".into()) },
         generation: Default::default(),
+        shortlist: None,
     };
     let folder = tempfile::tempdir().unwrap();
     model.save(folder.path(), DType::F32).unwrap();

@@ -52,7 +52,7 @@ pub(crate) fn small_model(seed: u64, change: impl FnOnce(&mut ModelConfig)) -> R
     let transformer = Transformer::new(config)?;
     let weights = transformer.parameters().initialise(seed);
     let languages = Languages { source: Some("en".into()), target: Some("fr".into()) };
-    Ok(Model { transformer, weights, tokenizers, languages, generation: Default::default() })
+    Ok(Model { transformer, weights, tokenizers, languages, generation: Default::default(), shortlist: None })
 }
 
 fn regard(arguments: &[&str], input: &[u8]) -> Output {

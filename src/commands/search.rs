@@ -83,6 +83,9 @@ pub(super) struct SearchFlags {
     /// Lexical shortlist written by `regard shortlist`: only its tokens are considered, which is faster
     #[arg(long, value_name = "FILE")]
     shortlist: Option<PathBuf>,
+    /// Consider all tokens, even if the model has a lexical shortlist (lex*.bin)
+    #[arg(long, conflicts_with = "shortlist")]
+    no_shortlist: bool,
     /// Sample from the model's distribution instead of searching
     #[arg(long)]
     sample: bool,
@@ -142,6 +145,9 @@ impl SearchFlags {
             let mut ids = translator.target().encode(text)?;
             ids.pop(); // its end
             options.prefix = ids;
+        }
+        if self.no_shortlist {
+            options.shortlist = None;
         }
         if let Some(file) = &self.shortlist {
             options.shortlist = Some(Arc::new(Shortlist::load(file)?));

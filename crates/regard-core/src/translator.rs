@@ -221,6 +221,9 @@ impl Translator {
         if let Some(penalty) = generation.repetition_penalty {
             options.repetition_penalty = penalty;
         }
+        options.length_factor = generation.max_length_factor;
+        options.rule = generation.beam_rule.unwrap_or_default();
+        options.shortlist = self.model().shortlist.clone();
         if let Some(rule) = generation.early_stopping {
             options.early_stopping = rule;
         }

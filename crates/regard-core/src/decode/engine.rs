@@ -19,6 +19,15 @@ pub enum Values<'a> {
         /// One for each row.
         scales: Vec<f32>,
     },
+    /// In 8 bits, to be multiplied as they are, with inputs in 8 bits: the integers of Marian and Firefox.
+    FixedInt8 {
+        /// Row by row.
+        values: Cow<'a, [i8]>,
+        /// What the numbers of each row were multiplied by.
+        multipliers: Vec<f32>,
+        /// What inputs are multiplied by; without it, 127 divided by their largest magnitude.
+        input_multiplier: Option<f32>,
+    },
 }
 
 /// A model ready to decode. Threads can share it.
@@ -54,10 +63,23 @@ impl Engine {
         mut read: impl FnMut(&Parameter) -> Result<Values<'a>>,
     ) -> Result<Self> {
         let mut engine = Self::empty(model.clone(), dtype, isa);
-        for parameter in model.parameters() {
-            engine.put(parameter, read(parameter)?);
+        // Vectors come first: a matrix may want its bias when it is packed.
+        for is_matrix in [false, true] {
+            for parameter in model.parameters().iter().filter(|p| p.is_matrix() == is_matrix) {
+                engine.put(parameter, read(parameter)?);
+            }
         }
         Ok(engine)
+    }
+
+    /// What is added to a product with a matrix.
+    fn bias_of(&self, matrix: &Parameter) -> Option<&[f32]> {
+        if matrix.param == self.model.output() {
+            return self.model.output_bias();
+        }
+        let name = format!("{}.bias", matrix.name.strip_suffix(".weight")?);
+        let bias = self.model.parameters().get(&name)?;
+        self.vectors.get(&bias.param.offset).map(Vec::as_slice)
     }
 
     fn empty(model: Transformer, dtype: DType, isa: Isa) -> Self {
@@ -73,6 +95,10 @@ impl Engine {
         let packed = match (self.dtype, values) {
             (DType::Int8, Values::Int8 { values, scales }) => {
                 PackedMatrix::int8(self.isa, &values, &scales, cols)
+            }
+            (DType::Int8, Values::FixedInt8 { values, multipliers, input_multiplier }) => {
+                let bias = self.bias_of(parameter);
+                PackedMatrix::int8_fixed(self.isa, &values, &multipliers, input_multiplier, bias, cols)
             }
             (DType::Int8, Values::F32(values)) => {
                 let (values, scales) = quantize_rows(&values, cols);
@@ -98,9 +124,11 @@ impl Engine {
         self.isa
     }
 
-    /// What is added to the logits.
+    /// What is added to the products with the output matrix, unless that does it itself.
     pub fn bias(&self) -> Option<&[f32]> {
-        self.model.output_bias()
+        let is_packed =
+            self.matrices.get(&self.model.output().offset).is_some_and(PackedMatrix::has_own_bias);
+        self.model.output_bias().filter(|_| !is_packed)
     }
 
     /// How much memory its weights take.
@@ -141,6 +169,11 @@ fn widened(values: Values<'_>, cols: usize) -> Cow<'_, [f32]> {
         Values::F32(values) => values,
         Values::Int8 { values, scales } => {
             let rows = values.chunks_exact(cols.max(1)).zip(scales);
+            rows.flat_map(|(row, scale)| row.iter().map(move |&x| f32::from(x) * scale)).collect()
+        }
+        Values::FixedInt8 { values, multipliers, .. } => {
+            // As Marian does it: one reciprocal, then products.
+            let rows = values.chunks_exact(cols.max(1)).zip(multipliers.iter().map(|m| 1.0 / m));
             rows.flat_map(|(row, scale)| row.iter().map(move |&x| f32::from(x) * scale)).collect()
         }
     }

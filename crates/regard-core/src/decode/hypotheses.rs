@@ -1,8 +1,9 @@
 //! The hypotheses of a sentence, and how a step changes them. Their memory is used again: a step that
 //! only extends them asks for none.
 
-use super::{EarlyStopping, Hypothesis, SearchOptions};
+use super::{BeamRule, EarlyStopping, Hypothesis, SearchOptions};
 use regard_kernels::Key;
+use std::cmp::Ordering;
 use std::ops::Range;
 
 /// A hypothesis that can still be extended.
@@ -97,19 +98,32 @@ impl Beam {
             let extension = |&(token, log_p)| Extension { from, token, log_p, total: running.total + log_p };
             extensions.extend(words.iter().map(extension));
         }
-        match options.sampling {
-            Some(_) => self.take_all(options, extensions),
-            None => self.take_best(options, extensions),
+        match (options.sampling, options.rule) {
+            (Some(_), _) => self.take_all(options, extensions),
+            (None, BeamRule::Transformers) => self.take_best(options, extensions),
+            (None, BeamRule::Marian) => self.take_open(options, extensions),
         }
+    }
+
+    /// Marian's beam search: of the best extensions, as many as hypotheses are still open, those that end are set aside.
+    fn take_open(&mut self, options: &SearchOptions, extensions: &mut Vec<Extension>) {
+        extensions.sort_unstable_by(best_first);
+        extensions.truncate(options.beam - self.finished.len());
+        let last = self.running[0].tokens.len() + 1 >= self.limit;
+        for &extension in extensions.iter() {
+            match extension.token == options.end || last {
+                true => self.finish(options, extension),
+                false => self.grow(extension),
+            }
+        }
+        self.done = self.next.is_empty();
+        self.turn();
     }
 
     /// Beam search: `k` of the best `2k` extensions run on.
     fn take_best(&mut self, options: &SearchOptions, extensions: &mut Vec<Extension>) {
         let beam = options.beam;
-        let order = |a: &Extension, b: &Extension| {
-            b.total.total_cmp(&a.total).then((a.from, a.token).cmp(&(b.from, b.token)))
-        };
-        extensions.sort_unstable_by(order);
+        extensions.sort_unstable_by(best_first);
         extensions.truncate(2 * beam);
 
         let length = self.running[0].tokens.len() + 1;
@@ -200,6 +214,11 @@ impl Beam {
         let worst = self.finished[options.beam - 1].score;
         self.next[0].total / options.length_penalty_of(reach) <= worst
     }
+}
+
+/// Best first, and the same order each time.
+fn best_first(a: &Extension, b: &Extension) -> Ordering {
+    b.total.total_cmp(&a.total).then((a.from, a.token).cmp(&(b.from, b.token)))
 }
 
 /// The running hypotheses of all beams, each with the number of its sentence and its beam: the `r` rows

@@ -1,7 +1,7 @@
 //! Several lists in one piece of memory, which is used again from step to step.
 
 /// Lists laid end to end: list `i` is `items[offsets[i]..offsets[i + 1]]`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Lists<T> {
     offsets: Vec<usize>,
     items: Vec<T>,
@@ -10,6 +10,14 @@ pub(super) struct Lists<T> {
 impl<T> Default for Lists<T> {
     fn default() -> Self {
         Lists { offsets: vec![0], items: Vec::new() }
+    }
+}
+
+impl<T, L: IntoIterator<Item = T>> FromIterator<L> for Lists<T> {
+    fn from_iter<I: IntoIterator<Item = L>>(all: I) -> Self {
+        let mut lists = Lists::default();
+        all.into_iter().for_each(|list| lists.push(list));
+        lists
     }
 }
 
@@ -36,6 +44,12 @@ impl<T> Lists<T> {
     /// List `i`.
     pub(super) fn of(&self, i: usize) -> &[T] {
         &self.items[self.offsets[i]..self.offsets[i + 1]]
+    }
+
+    /// List `i`, if there is one.
+    pub(super) fn get(&self, i: usize) -> Option<&[T]> {
+        let &[start, end] = self.offsets.get(i..i + 2)? else { return None };
+        Some(&self.items[start..end])
     }
 
     /// All lists.

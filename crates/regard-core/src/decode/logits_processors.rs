@@ -6,9 +6,9 @@
 //! the best ones. So each processor says two things about a hypothesis: which words it bans, and
 //! whether that is all.
 
-use super::SearchOptions;
 use super::hypotheses::{Beam, running};
 use super::lists::Lists;
+use super::{BeamRule, SearchOptions};
 use std::fmt::Debug;
 use std::ops::ControlFlow;
 
@@ -197,7 +197,8 @@ impl LogitsProcessors {
     pub(super) fn new(options: &SearchOptions, models: usize, pad: u32) -> Self {
         let penalised = options.repetition_penalty != 1.0;
         let on_logits = penalised && models == 1 && (options.beam == 1 || options.sampling.is_some());
-        let with_padding = penalised || !options.renormalize;
+        // Marian's vocabularies have no padding.
+        let with_padding = (penalised || !options.renormalize) && options.rule == BeamRule::Transformers;
         let mut list: Vec<Box<dyn LogitsProcessor>> = Vec::new();
         if penalised {
             list.push(Box::new(RepetitionPenalty(options.repetition_penalty)));

@@ -48,6 +48,17 @@ impl<'de> serde::Deserialize<'de> for EarlyStopping {
     }
 }
 
+/// How a beam is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum BeamRule {
+    /// As `transformers` does: `k` hypotheses run until enough of them have ended.
+    #[default]
+    Transformers,
+    /// As Marian does: a hypothesis that ends leaves its place empty, and the search goes on until none runs.
+    Marian,
+}
+
 /// What a log-probability is divided by, `n` being the number of tokens with the end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LengthPenalty {
@@ -88,10 +99,14 @@ pub struct SearchOptions {
     pub length_penalty: f32,
     /// The form of the length penalty.
     pub penalty: LengthPenalty,
-    /// When to stop.
+    /// How the beam is kept.
+    pub rule: BeamRule,
+    /// When to stop; [`BeamRule::Marian`] does not look at it.
     pub early_stopping: EarlyStopping,
     /// The largest number of tokens more than the source has.
     pub extra_length: usize,
+    /// The largest number of tokens, the end included, is this times the source's, rounded up; with it, `extra_length` does not count.
+    pub length_factor: Option<f32>,
     /// The largest number of tokens, the end included; without a value only `extra_length` limits it.
     pub max_length: Option<usize>,
     /// The smallest number of tokens before the end.
@@ -137,8 +152,10 @@ impl Default for SearchOptions {
             nbest: 1,
             length_penalty: 0.6,
             penalty: LengthPenalty::Power,
+            rule: BeamRule::default(),
             early_stopping: EarlyStopping::No,
             extra_length: 50,
+            length_factor: None,
             max_length: None,
             min_length: 0,
             forced_end: true,
@@ -195,6 +212,9 @@ impl SearchOptions {
         if !self.length_penalty.is_finite() {
             return refuse("length_penalty", format!("{} is not a number", self.length_penalty));
         }
+        if let Some(factor) = self.length_factor.filter(|factor| !(*factor > 0.0 && factor.is_finite())) {
+            return refuse("length_factor", format!("{factor} is not a positive number"));
+        }
         if !(self.repetition_penalty > 0.0 && self.repetition_penalty.is_finite()) {
             return refuse(
                 "repetition_penalty",
@@ -222,7 +242,11 @@ impl SearchOptions {
 
     /// The most tokens, the end included, for a source of `n` tokens with its end.
     pub fn limit(&self, n: usize) -> usize {
-        let limit = self.max_length.unwrap_or(usize::MAX).min(n + self.extra_length);
+        let by_source = match self.length_factor {
+            Some(factor) => (factor * n as f32).ceil().max(1.0) as usize,
+            None => n + self.extra_length,
+        };
+        let limit = self.max_length.unwrap_or(usize::MAX).min(by_source);
         limit.max(self.min_length + 1).max(self.prefix.len() + 1)
     }
 }

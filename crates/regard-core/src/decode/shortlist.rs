@@ -5,6 +5,7 @@
 //! first model (1993). A file is a line for each source word: its number, a tab, and the numbers of
 //! target words.
 
+use super::lists::Lists;
 use crate::replace::replace;
 use crate::{Error, Result};
 use std::collections::HashMap;
@@ -23,7 +24,9 @@ pub struct Shortlist {
     target_words: usize,
     always: Vec<u32>,
     /// By source word, as far as there are any.
-    lists: Vec<Vec<u32>>,
+    lists: Lists<u32>,
+    /// Whether the words of the source may come themselves, which one vocabulary for both sides allows.
+    with_source: bool,
 }
 
 /// How long the lists are.
@@ -67,7 +70,27 @@ impl Shortlist {
         let entries = translations(&pairs, source_words).into_iter();
         let mut lists: Vec<_> = entries.map(|entries| likeliest(entries, size.per_word)).collect();
         lists.truncate(lists.iter().rposition(|list| !list.is_empty()).map_or(0, |last| last + 1));
-        Shortlist { source_words, target_words, always, lists }
+        let lists = lists.into_iter().collect();
+        Shortlist { source_words, target_words, always, lists, with_source: false }
+    }
+
+    /// These lists by source word, for vocabularies of this many source and target words; ids that the target lacks are left out.
+    /// `with_source`: words of the source may come themselves, which one vocabulary for both sides allows.
+    pub fn new<'a>(
+        vocabularies: (usize, usize),
+        always: impl Iterator<Item = u32>,
+        lists: impl Iterator<Item = &'a [u32]>,
+        with_source: bool,
+    ) -> Self {
+        let (source_words, target_words) = vocabularies;
+        let inside = |id: &u32| (*id as usize) < target_words;
+        Shortlist {
+            source_words,
+            target_words,
+            always: always.filter(inside).collect(),
+            lists: lists.take(source_words).map(|list| list.iter().copied().filter(inside)).collect(),
+            with_source,
+        }
     }
 
     /// The words that may come for a source sentence, ascending, into `to`.
@@ -75,10 +98,23 @@ impl Shortlist {
         to.clear();
         to.extend_from_slice(&self.always);
         for &s in source {
-            to.extend(self.lists.get(s as usize).into_iter().flatten());
+            to.extend(self.lists.get(s as usize).unwrap_or_default());
+        }
+        if self.with_source {
+            to.extend(source.iter().filter(|&&s| (s as usize) < self.target_words));
         }
         to.sort_unstable();
         to.dedup();
+    }
+
+    /// The words that always may come.
+    pub fn always(&self) -> &[u32] {
+        &self.always
+    }
+
+    /// The words of one source word.
+    pub fn list(&self, source: u32) -> &[u32] {
+        self.lists.get(source as usize).unwrap_or_default()
     }
 
     /// How many words the vocabularies have that it was made for: source, target.
@@ -136,13 +172,14 @@ impl Shortlist {
         let always = lists.remove("*").unwrap_or_default();
         // No list beyond the last that is there: a header alone must not take memory.
         let most = lists.keys().filter_map(|w| number(w)).max().map_or(0, |w| w + 1);
-        let mut found = Shortlist { source_words, target_words, always, lists: vec![Vec::new(); most] };
+        let mut found = vec![Vec::new(); most];
         for (word, list) in lists {
-            if let Some(place) = number(word).and_then(|w| found.lists.get_mut(w)) {
+            if let Some(place) = number(word).and_then(|w| found.get_mut(w)) {
                 *place = list;
             }
         }
-        Ok(found)
+        let lists = found.into_iter().collect();
+        Ok(Shortlist { source_words, target_words, always, lists, with_source: false })
     }
 }
 

@@ -1,6 +1,6 @@
 //! `generation_config.json`: the search settings of a model.
 
-use crate::decode::EarlyStopping;
+use crate::decode::{BeamRule, EarlyStopping};
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// What a model's `generation_config.json` says; a field that it lacks is `None`.
@@ -22,6 +22,13 @@ pub struct GenerationConfig {
     /// Fewest tokens of an output, the start token not included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_new_tokens: Option<usize>,
+    /// Most tokens of an output, the end included, as a multiple of the source's: Marian's `max-length-factor`, not a key of
+    /// `transformers`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_length_factor: Option<f32>,
+    /// How the beam is kept; not a key of `transformers`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beam_rule: Option<BeamRule>,
     /// The power of the length that a score is divided by.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub length_penalty: Option<f32>,
@@ -87,6 +94,22 @@ impl GenerationConfig {
         }
     }
 
+    /// The search of Marian: with a beam of one if `is_greedy`, as browsers search.
+    pub fn marian(pad: u32, eos: u32, unk: u32, is_greedy: bool) -> Self {
+        GenerationConfig {
+            num_beams: is_greedy.then_some(1),
+            max_length_factor: Some(if is_greedy { 2.5 } else { 3.0 }),
+            beam_rule: Some(BeamRule::Marian),
+            length_penalty: Some(1.0),
+            bad_words_ids: Some(vec![vec![pad], vec![unk]]),
+            decoder_start_token_id: Some(pad),
+            eos_token_id: Some(eos),
+            pad_token_id: Some(pad),
+            renormalize_logits: Some(false),
+            ..Self::default()
+        }
+    }
+
     /// What a model's file means where it is silent.
     ///
     /// A setting is the flag's, else the file's, else ours. But a file that leaves out how hypotheses are compared does
@@ -110,6 +133,8 @@ impl GenerationConfig {
             max_new_tokens: self.max_new_tokens.or(other.max_new_tokens),
             min_length: self.min_length.or(other.min_length),
             min_new_tokens: self.min_new_tokens.or(other.min_new_tokens),
+            max_length_factor: self.max_length_factor.or(other.max_length_factor),
+            beam_rule: self.beam_rule.or(other.beam_rule),
             length_penalty: self.length_penalty.or(other.length_penalty),
             early_stopping: self.early_stopping.or(other.early_stopping),
             bad_words_ids: self.bad_words_ids.or(other.bad_words_ids),

@@ -29,23 +29,30 @@ pub use generation::GenerationConfig;
 pub use hub::resolve;
 pub use training_log::{Record, StepRecord, ValidationRecord, read_log};
 
-use crate::decode::{Engine, Values};
+use crate::decode::{Engine, Shortlist, Values};
 use crate::model::{Combine, EncoderKind, ModelConfig, Parameter, Positions, Side, Transformer};
+use crate::replace::replace;
 use crate::text::{self, TokenizerPair};
 use crate::{DType, Error, Isa, Result};
 use json::Keys;
 use marian::{Place, WrittenConfig};
+use marian_nmt::{LexicalShortlist, MarianModel, read_shortlist};
 use safetensors::Writable;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use tensor::Tensor;
 use weights::Weights;
 
+/// What a folder of Marian itself or of Firefox is called.
+const MARIAN_NMT: &str = "marian-nmt";
 const CONFIG: &str = "config.json";
 const GENERATION: &str = "generation_config.json";
 const WEIGHTS: &str = weights::SAFETENSORS;
+/// The lexical shortlist, in Marian's format.
+const SHORTLIST: &str = "lex.s2t.bin";
 const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
 
 /// Everything that is needed to translate.
@@ -61,6 +68,8 @@ pub struct Model {
     pub languages: Languages,
     /// How it wants to be searched.
     pub generation: GenerationConfig,
+    /// The words that a source sentence makes likely, if the folder has such lists: the search is over those alone.
+    pub shortlist: Option<Arc<Shortlist>>,
 }
 
 /// The languages of a model, as the user named them.
@@ -84,7 +93,7 @@ impl Languages {
 /// What a model folder says about itself, besides the model.
 #[derive(Clone, Debug, Serialize)]
 pub struct Description {
-    /// `marian` or `regard`.
+    /// `marian`, `regard` or `marian-nmt`.
     pub model_type: &'static str,
     /// Why the Marian format cannot express it; empty if it can.
     pub why_not_marian: Vec<String>,
@@ -98,6 +107,14 @@ pub struct Description {
 impl Model {
     /// Reads a model folder.
     pub fn load(folder: &Path) -> Result<Self> {
+        if let Some(marian) = open_marian(folder)? {
+            let model = marian.model()?;
+            let mut weights = Vec::with_capacity(model.transformer.parameters().len());
+            for parameter in model.transformer.parameters() {
+                weights.extend(marian.floats(parameter)?);
+            }
+            return Ok(Model { weights, ..model });
+        }
         let (model, file) = Self::open(folder)?;
         let weights = read_weights(&model.transformer, &file)?;
         Ok(Model { weights, ..model })
@@ -106,6 +123,16 @@ impl Model {
     /// Reads a model folder and packs its weights, which are then not in the model; in the number format they are stored in unless
     /// `dtype` names another. Never more than one matrix is held twice.
     pub fn load_engine(folder: &Path, dtype: Option<DType>, isa: Isa) -> Result<(Self, Engine)> {
+        if let Some(marian) = open_marian(folder)? {
+            let model = marian.model()?;
+            let stored = if marian.is_int8() { DType::Int8 } else { DType::F32 };
+            let dtype = dtype.unwrap_or(stored).for_decoding();
+            let engine = Engine::build(&model.transformer, dtype, isa, |parameter| match dtype {
+                DType::Int8 => marian.values(parameter),
+                _ => marian.floats(parameter).map(|values| Values::F32(values.into())),
+            })?;
+            return Ok((model, engine));
+        }
         let (model, file) = Self::open(folder)?;
         check_places(&model.transformer, &file)?;
         let dtype = dtype.unwrap_or_else(|| stored_dtype(&file)).for_decoding();
@@ -134,7 +161,11 @@ impl Model {
         let bias = read_bias(transformer.config().target_vocabulary, &file)?;
         let transformer = transformer.with_output_bias(bias)?;
         let weights = Vec::new();
-        Ok((Model { transformer, weights, tokenizers, languages, generation }, file))
+        let path = folder.join(SHORTLIST);
+        let (config, joint) = (transformer.config(), tokenizers.is_joint());
+        let vocabularies = (config.source_vocabulary, config.target_vocabulary);
+        let shortlist = path.exists().then(|| read_shortlist(&path, vocabularies, joint)).transpose()?;
+        Ok((Model { transformer, weights, tokenizers, languages, generation, shortlist }, file))
     }
 
     /// Writes a model folder, each file beside its place and renamed. If `generation` says nothing at all,
@@ -152,6 +183,10 @@ impl Model {
         json::write(&folder.join(GENERATION), if silent { &standard } else { &self.generation })?;
         let bias = self.transformer.output_bias();
         write_weights(&self.transformer, &self.weights, bias, &folder.join(WEIGHTS), dtype)?;
+        if let Some(list) = &self.shortlist {
+            let list = LexicalShortlist::of(list, self.tokenizers.source().eos());
+            replace(&folder.join(SHORTLIST), |to| list.write(to))?;
+        }
         // Last: a new folder is a model from here on, and not before.
         json::write(&folder.join(CONFIG), &WrittenConfig::new(config, target.eos(), dtype))
     }
@@ -169,6 +204,9 @@ impl Model {
 
     /// The shape of a folder's model, without its weights.
     pub fn config(folder: &Path) -> Result<ModelConfig> {
+        if let Some(marian) = open_marian(folder)? {
+            return Ok(marian.config().clone());
+        }
         Ok(read_config(folder)?.1)
     }
 
@@ -189,6 +227,14 @@ impl Model {
 
     /// How a folder stores its model.
     pub fn describe(folder: &Path) -> Result<Description> {
+        if let Some(marian) = open_marian(folder)? {
+            return Ok(Description {
+                model_type: MARIAN_NMT,
+                why_not_marian: marian::why_not(marian.config()),
+                dtype: if marian.is_int8() { DType::Int8 } else { DType::F32 },
+                weight_bytes: marian.bytes() as u64,
+            });
+        }
         let (_, config) = read_config(folder)?;
         let file = Weights::open(folder)?;
         let (mut why_not_marian, dtype) = (marian::why_not(&config), stored_dtype(&file));
@@ -201,6 +247,14 @@ impl Model {
             dtype,
             weight_bytes: file.bytes() as u64,
         })
+    }
+}
+
+/// The files of Marian or Firefox in a folder, if it is one of theirs and not one of ours.
+fn open_marian(folder: &Path) -> Result<Option<MarianModel>> {
+    match folder.is_dir() && !folder.join(CONFIG).exists() {
+        true => MarianModel::open(folder),
+        false => Ok(None),
     }
 }
 

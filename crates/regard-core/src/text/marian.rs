@@ -1,6 +1,10 @@
-//! The tokenizers of published MarianMT folders: `source.spm` and `target.spm` cut text into pieces, `vocab.json` says
-//! which id a piece has. The numbers inside the `.spm` files are not used.
+//! Tokenizers of `.spm` files.
+//!
+//! In published MarianMT folders `source.spm` and `target.spm` cut text into pieces and `vocab.json` says which id a piece has;
+//! the numbers inside the `.spm` files are not used. In folders of Marian itself and of Firefox a piece has its number in the `.spm`
+//! file, or that of a vocabulary beside it ([`PieceList`]).
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::io::Write;
@@ -8,11 +12,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde_json::Value;
+use serde_json::{Value, json};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::sentencepiece::SentencePiece;
 use super::tokenizer::Special;
+use super::{EOS, PAD, UNK};
 use crate::replace::replace;
 use crate::{Error, Result, bounded};
 
@@ -32,10 +37,43 @@ pub(super) struct MarianTokenizer {
     vocabulary: Arc<Vocabulary>,
 }
 
+/// The pieces of a vocabulary by their ids, for tokenizers that have no `vocab.json`. Such vocabularies have no padding: it
+/// gets the id behind the last.
+#[derive(Clone, Debug)]
+pub struct PieceList {
+    /// By id; empty where there is no piece.
+    pub pieces: Vec<String>,
+    /// The id that ends a sentence.
+    pub eos: u32,
+    /// The id of what is unknown.
+    pub unk: u32,
+}
+
+impl PieceList {
+    /// A `tokenizer.json` that cuts text at spaces into these pieces.
+    pub fn to_json(&self) -> String {
+        let vocabulary = Vocabulary::new(self.clone());
+        let ids: serde_json::Map<String, Value> =
+            vocabulary.ids.iter().map(|(piece, id)| (piece.clone(), (*id).into())).collect();
+        let special = |(content, id): (&str, u32)| {
+            json!({"id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,
+                   "normalized": false, "special": true})
+        };
+        let Special { eos, unk, pad, .. } = vocabulary.special;
+        let added: Vec<Value> = [(EOS, eos), (UNK, unk), (PAD, pad)].map(special).into();
+        json!({
+            "version": "1.0", "truncation": null, "padding": null, "added_tokens": added, "normalizer": null,
+            "pre_tokenizer": {"type": "WhitespaceSplit"}, "post_processor": null, "decoder": null,
+            "model": {"type": "WordLevel", "vocab": ids, "unk_token": UNK},
+        })
+        .to_string()
+    }
+}
+
 /// Pieces and their ids.
 struct Vocabulary {
-    /// The file as it was read.
-    file: Vec<u8>,
+    /// The `vocab.json` as it was read; one that was not is made when it is needed.
+    file: Option<Vec<u8>>,
     ids: HashMap<String, u32>,
     /// The piece of each id; a published vocabulary may have gaps.
     pieces: Vec<Option<String>>,
@@ -75,10 +113,10 @@ pub(super) fn save(source: &MarianTokenizer, target: &MarianTokenizer, folder: &
     let write = |name: &str, bytes: &[u8]| replace(&folder.join(name), |to| to.write_all(bytes));
     write(SOURCE, &source.file)?;
     write(TARGET, &target.file)?;
-    write(VOCABULARY, &source.vocabulary.file)?;
+    write(VOCABULARY, &source.vocabulary.json())?;
     match source.shares_vocabulary(target) {
         true => super::pair::remove(&folder.join(TARGET_VOCABULARY)),
-        false => write(TARGET_VOCABULARY, &target.vocabulary.file),
+        false => write(TARGET_VOCABULARY, &target.vocabulary.json()),
     }
 }
 
@@ -104,6 +142,21 @@ impl MarianTokenizer {
         Ok(MarianTokenizer { model: SentencePiece::read(&file, &path)?, file, vocabulary })
     }
 
+    /// Reads the bytes of a `.spm` file whose own numbers are the ids, or those of `pieces`; `path` is for messages.
+    pub(super) fn from_spm(file: Vec<u8>, path: &Path, pieces: Option<PieceList>) -> Result<Self> {
+        let model = SentencePiece::read(&file, path)?;
+        let pieces = match pieces {
+            Some(pieces) => pieces,
+            None => SentencePiece::pieces(&file).map_err(|problem| Error::file(path, problem))?,
+        };
+        Ok(MarianTokenizer { model, file, vocabulary: Arc::new(Vocabulary::new(pieces)) })
+    }
+
+    /// The `.spm` file as it was read.
+    pub(super) fn spm(&self) -> &[u8] {
+        &self.file
+    }
+
     pub(super) fn shares_vocabulary(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.vocabulary, &other.vocabulary)
     }
@@ -114,9 +167,12 @@ impl MarianTokenizer {
 
     pub(super) fn hash(&self) -> u64 {
         let mut hash = Xxh3::new();
-        for file in [&self.file, &self.vocabulary.file] {
+        for file in [Some(&self.file), self.vocabulary.file.as_ref()].into_iter().flatten() {
             hash.update(&(file.len() as u64).to_le_bytes());
             hash.update(file);
+        }
+        if self.vocabulary.file.is_none() {
+            self.vocabulary.pieces.iter().flatten().for_each(|piece| hash.update(piece.as_bytes()));
         }
         hash.digest()
     }
@@ -150,6 +206,42 @@ fn is_python_space(c: char) -> bool {
 }
 
 impl Vocabulary {
+    fn new(pieces: PieceList) -> Self {
+        let PieceList { pieces, eos, unk } = pieces;
+        let pad = pieces.len() as u32;
+        let special = Special { size: pieces.len() + 1, eos, unk, pad };
+        let mut ids = HashMap::with_capacity(special.size);
+        let pieces: Vec<Option<String>> = pieces
+            .into_iter()
+            .zip(0..)
+            .map(|(piece, id)| {
+                let piece = match id {
+                    _ if id == eos => EOS.to_owned(),
+                    _ if id == unk => UNK.to_owned(),
+                    _ => piece,
+                };
+                (!piece.is_empty()).then(|| {
+                    ids.insert(piece.clone(), id);
+                    piece
+                })
+            })
+            .collect();
+        let pieces = pieces.into_iter().chain([Some(PAD.to_owned())]).collect();
+        ids.insert(PAD.to_owned(), pad);
+        Vocabulary { file: None, ids, pieces, special }
+    }
+
+    /// The `vocab.json`.
+    fn json(&self) -> Cow<'_, [u8]> {
+        if let Some(file) = &self.file {
+            return Cow::Borrowed(file);
+        }
+        let named = self.pieces.iter().zip(0u32..).filter_map(|(piece, id)| Some((piece.as_ref()?, id)));
+        let lines: Vec<String> =
+            named.map(|(piece, id)| format!("{}: {id}", Value::String(piece.clone()))).collect();
+        Cow::Owned(format!("{{{}}}\n", lines.join(",\n")).into_bytes())
+    }
+
     fn load(path: &Path) -> Result<Self> {
         let file = bounded::read(path, bounded::LARGEST_TEXT)?;
         let Entries(entries) = serde_json::from_slice(&file).map_err(|e| {
@@ -176,7 +268,7 @@ impl Vocabulary {
                 pieces[id as usize] = Some(piece);
             }
         }
-        Ok(Vocabulary { file, ids, pieces, special })
+        Ok(Vocabulary { file: Some(file), ids, pieces, special })
     }
 }
 
@@ -227,6 +319,18 @@ mod tests {
         assert_eq!((vocabulary.ids["a"], vocabulary.ids["c"]), (2, 3));
         let pieces: Vec<Option<&str>> = vocabulary.pieces.iter().map(Option::as_deref).collect();
         assert_eq!(pieces, [Some("</s>"), Some("<unk>"), Some("a"), Some("c"), None, Some("<pad>")]);
+    }
+
+    #[test]
+    fn pieces_of_no_file_get_padding_and_are_written_as_a_vocabulary() {
+        let pieces = ["eos", "UNK", "▁a", "", "<pad>", "\"b"].map(str::to_owned).to_vec();
+        let made = Vocabulary::new(PieceList { pieces, eos: 0, unk: 1 });
+        let special = made.special;
+        assert_eq!((special.size, special.eos, special.unk, special.pad), (7, 0, 1, 6));
+        assert_eq!((made.ids["</s>"], made.ids["▁a"], made.ids["<pad>"]), (0, 2, 6));
+        let again = read(std::str::from_utf8(&made.json()).unwrap()).unwrap();
+        assert_eq!((again.special.size, again.special.pad, again.ids["\"b"]), (7, 6, 5));
+        assert_eq!(again.pieces[0].as_deref(), Some("</s>"));
     }
 
     #[test]

@@ -27,7 +27,8 @@ mod sentences;
 mod tokenizer;
 mod train;
 
-pub use pair::TokenizerPair;
+pub use marian::PieceList;
+pub use pair::{SpmFile, TokenizerPair};
 pub use pipeline::{hugging_face_config, normalise};
 pub use sentencepiece::SentencePiece;
 pub use sentences::{sentence_ranges, trimmed};

@@ -5,11 +5,22 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::marian;
+use super::marian::{self, MarianTokenizer, PieceList};
 use super::pipeline::{hugging_face_config, marian_config};
 use super::train::learn;
 use super::{TextSample, Tokenizer, TokenizerSettings};
 use crate::{Error, Result};
+
+/// A `.spm` file, with the ids of its pieces if they are not its own.
+#[derive(Debug)]
+pub struct SpmFile<'a> {
+    /// The file.
+    pub bytes: Vec<u8>,
+    /// Where it is.
+    pub path: &'a Path,
+    /// The ids of its pieces.
+    pub vocabulary: Option<PieceList>,
+}
 
 /// Source and target tokenizer of a model.
 #[derive(Clone, Debug)]
@@ -62,6 +73,24 @@ impl TokenizerPair {
             return Ok(Self::joint(source));
         }
         Ok(Self::separate(source, Tokenizer::load(&target)?))
+    }
+
+    /// Tokenizers of `.spm` files whose own numbers are the ids, or those of the vocabularies given with them; one for both sides if
+    /// there is no target. The paths are for messages.
+    pub fn from_spm(source: SpmFile<'_>, target: Option<SpmFile<'_>>) -> Result<Self> {
+        let read = |file: SpmFile<'_>| {
+            MarianTokenizer::from_spm(file.bytes, file.path, file.vocabulary).map(Tokenizer::from)
+        };
+        let source = read(source)?;
+        Ok(match target {
+            None => Self::joint(source),
+            Some(target) => Self::separate(source, read(target)?),
+        })
+    }
+
+    /// The `.spm` files of source and target as they were read, if the tokenizers are of such files.
+    pub fn spm_files(&self) -> Option<(&[u8], &[u8])> {
+        Some((self.source.as_marian()?.spm(), self.target.as_marian()?.spm()))
     }
 
     /// Writes the files of a pair into a model folder, each beside and renamed, and removes those that would be read

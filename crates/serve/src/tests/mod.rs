@@ -62,7 +62,7 @@ fn model(source: &str, target: &str, positions: Positions) -> ModelSource {
     let weights = transformer.parameters().initialise(seed.into());
     let languages = ModelLanguages { source: Some(source.into()), target: Some(target.into()) };
     let generation = Default::default();
-    let model = Model { transformer, weights, tokenizers, languages, generation };
+    let model = Model { transformer, weights, tokenizers, languages, generation, shortlist: None };
     let translator = Translator::new(vec![model], DType::F32, Isa::best(), 1).unwrap();
     // Random weights know no end: a limit keeps the tests quick.
     // The pieces that stand for bytes spell control characters, which no translation has.

@@ -91,7 +91,7 @@ impl MarianFolder {
 }
 
 /// A file's name without the ending of a compressed file.
-fn file_name(path: &Path) -> &str {
+pub(super) fn file_name(path: &Path) -> &str {
     without_ending(path.file_name().and_then(|name| name.to_str()).unwrap_or_default())
 }
 

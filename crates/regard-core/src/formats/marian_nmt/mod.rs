@@ -104,6 +104,7 @@
 mod bin;
 mod folder;
 mod items;
+mod model;
 mod npz;
 mod options;
 mod shortlist;
@@ -113,6 +114,7 @@ mod yaml;
 
 pub use folder::MarianFolder;
 pub use items::{Int8Matrix, Item, ItemFile, ItemType, OPTIONS};
+pub(crate) use model::{MarianModel, read_shortlist};
 pub use options::{MarianDecoder, MarianOptions, NormPlace, Tying};
 pub use shortlist::LexicalShortlist;
 pub use vocabulary::MarianVocabulary;

@@ -16,6 +16,8 @@ mod unigram;
 use std::fmt::Write;
 use std::path::Path;
 
+use super::EOS;
+use super::marian::PieceList;
 use crate::{Error, Result};
 use bpe::Bpe;
 use model::{Algorithm, Kind, ModelFile, Piece, byte_of};
@@ -113,6 +115,20 @@ impl SentencePiece {
                 Algorithm::Bpe => Segmenter::Bpe(Bpe::new(&file.pieces)),
             },
             byte_fallback: file.byte_fallback,
+        })
+    }
+
+    /// The pieces of a `.spm` file by their numbers, and which of them end a sentence and stand for what is unknown.
+    pub(super) fn pieces(file: &[u8]) -> std::result::Result<PieceList, Problem> {
+        let file = ModelFile::read(file)?;
+        let find = |what: &str, fits: &dyn Fn(&Piece<'_>) -> bool| {
+            let at = file.pieces.iter().position(fits).map(|at| at as u32);
+            at.ok_or_else(|| format!("there is no piece {what}"))
+        };
+        Ok(PieceList {
+            eos: find(EOS, &|piece| piece.kind == Kind::Control && piece.text == EOS)?,
+            unk: find("for what is unknown", &|piece| piece.kind == Kind::Unknown)?,
+            pieces: file.pieces.iter().map(|piece| piece.text.to_owned()).collect(),
         })
     }
 
