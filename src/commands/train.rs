@@ -130,6 +130,7 @@ enum PresetName {
     Small,
     Base,
     Big,
+    Student,
 }
 
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
@@ -299,6 +300,7 @@ fn preset(arguments: &Arguments) -> Option<Preset> {
         PresetName::Small => Preset::Small,
         PresetName::Base => Preset::Base,
         PresetName::Big => Preset::Big,
+        PresetName::Student => Preset::Student,
     })
 }
 
@@ -325,8 +327,12 @@ fn new_config(arguments: &Arguments) -> Result<TrainConfig, regard::Error> {
         note!("Preset: {} ({pairs}{cores}). Change with --preset", preset.name());
         preset
     };
-    let config = TrainConfig::read(preset(arguments), choose, arguments.config.as_deref(), &[]);
-    let mut config = config.map_err(with_list)?;
+    let mut config = match (&arguments.init, &arguments.preset, &arguments.config) {
+        (Some(_), None, None) => TrainConfig::new(Preset::Tiny).fine_tuning(),
+        (_, _, file) => {
+            TrainConfig::read(preset(arguments), choose, file.as_deref(), &[]).map_err(with_list)?
+        }
+    };
     apply(arguments, &mut config)?;
     check_init(arguments, &config)?;
     Ok(config)

@@ -122,6 +122,7 @@ impl TrainConfig {
             ("optimizer.beta1", self.optimizer.step.adam.beta1),
             ("optimizer.beta2", self.optimizer.step.adam.beta2),
             ("optimizer.label_smoothing", self.optimizer.step.label_smoothing),
+            ("checkpoints.init_share", self.checkpoints.init_share),
             ("optimizer.ema", self.optimizer.ema.unwrap_or(0.0)),
             ("tokenizer.bpe_dropout", self.tokenizer.bpe_dropout),
         ];

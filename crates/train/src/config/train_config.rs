@@ -136,7 +136,7 @@ pub struct ValidationConfig {
 }
 
 /// What is kept on the way.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointConfig {
     /// How often: `"500 steps"` or `"1 epochs"`.
@@ -146,6 +146,10 @@ pub struct CheckpointConfig {
     /// How the weights of the model folder are stored: f32, bf16 or f16. Checkpoints are always in f32.
     #[serde(default)]
     pub store: DType,
+    /// Of a run that starts from another model: the share of that model's weights in what is validated and saved. It keeps what
+    /// the model knew and the new text does not have.
+    #[serde(default)]
+    pub init_share: f32,
 }
 
 /// What the best model is chosen by.
@@ -226,10 +230,14 @@ impl<'de> Deserialize<'de> for Every {
     }
 }
 
+/// How much of a model's own weights fine-tuning keeps: see docs/adapting.md.
+const INIT_SHARE: f32 = 0.3;
+
 impl TrainConfig {
     /// The recipe of a preset.
     pub fn new(preset: Preset) -> Self {
         let tiny = preset == Preset::Tiny;
+        let small = tiny || preset == Preset::Student;
         let model = ModelConfig { source_vocabulary: 0, target_vocabulary: 0, ..preset.config(0) };
         TrainConfig {
             preset,
@@ -238,6 +246,7 @@ impl TrainConfig {
             precision: None,
             steps: Some(match preset {
                 Preset::Tiny => 5_000,
+                Preset::Student => 50_000,
                 Preset::Small | Preset::Base => 100_000,
                 Preset::Big => 300_000,
             }),
@@ -249,7 +258,7 @@ impl TrainConfig {
             tokenizer: TokenizerConfig::default(),
             filters: Filters::default(),
             // Six batches of 4,096 tokens are the paper's 25,000, in a sixth of the memory.
-            batch: BatchConfig { plan: BatchSettings::default(), accumulate: if tiny { 1 } else { 6 } },
+            batch: BatchConfig { plan: BatchSettings::default(), accumulate: if small { 1 } else { 6 } },
             optimizer: OptimizerConfig {
                 step: StepSettings::default(),
                 wire: DType::F32,
@@ -257,10 +266,10 @@ impl TrainConfig {
                 ema: None,
             },
             // On Multi30k, falling to 0 in a straight line reaches in 5,000 steps what the inverse square root needs far more for.
-            schedule: if tiny {
-                Schedule { kind: ScheduleKind::Linear, peak: Some(0.005), warmup: 1500 }
-            } else {
-                Schedule { kind: ScheduleKind::Paper, peak: None, warmup: 4000 }
+            schedule: match preset {
+                Preset::Tiny => Schedule { kind: ScheduleKind::Linear, peak: Some(0.005), warmup: 1500 },
+                Preset::Student => Schedule { kind: ScheduleKind::Linear, peak: Some(0.002), warmup: 1500 },
+                _ => Schedule { kind: ScheduleKind::Paper, peak: None, warmup: 4000 },
             },
             validation: ValidationConfig {
                 every: Every::Steps(if tiny { 500 } else { 1000 }),
@@ -274,11 +283,35 @@ impl TrainConfig {
                 every: Every::Steps(if tiny { 100 } else { 1000 }),
                 average: match preset {
                     Preset::Tiny => 10,
-                    Preset::Small | Preset::Base => 5,
+                    Preset::Small | Preset::Base | Preset::Student => 5,
                     Preset::Big => 20,
                 },
                 store: DType::F32,
+                init_share: 0.0,
             },
+        }
+    }
+
+    /// The recipe for going on with a model that is trained already: small steps for a short time, and some of the
+    /// weights that were there before.
+    pub fn fine_tuning(self) -> Self {
+        TrainConfig {
+            steps: Some(2_000),
+            log_every: 50,
+            model: ModelConfig { dropout: 0.0, ..self.model },
+            batch: BatchConfig {
+                plan: BatchSettings { max_tokens: 2_048, ..self.batch.plan },
+                accumulate: 1,
+            },
+            schedule: Schedule { kind: ScheduleKind::Linear, peak: Some(0.0004), warmup: 100 },
+            validation: ValidationConfig { every: Every::Steps(200), patience: None, ..self.validation },
+            checkpoints: CheckpointConfig {
+                every: Every::Steps(100),
+                average: 3,
+                init_share: INIT_SHARE,
+                ..self.checkpoints
+            },
+            ..self
         }
     }
 

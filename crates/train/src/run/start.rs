@@ -14,6 +14,7 @@ use crate::distributed::Workers;
 use crate::optimizer::MovingAverage;
 use crate::report::Log;
 use crate::step::Trainer;
+use regard_core::decode::Shortlist;
 use regard_core::formats::{GenerationConfig, Languages, Model, resolve};
 use regard_core::model::{ModelConfig, Transformer, Tying};
 use regard_core::random::mix;
@@ -21,6 +22,7 @@ use regard_core::text::TokenizerPair;
 use regard_core::{Error, Isa, Result};
 use regard_metrics::Tokenizer;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
@@ -87,6 +89,7 @@ struct Extras {
     bias: Option<Vec<f32>>,
     generation: GenerationConfig,
     languages: Languages,
+    shortlist: Option<Arc<Shortlist>>,
 }
 
 impl Extras {
@@ -99,6 +102,7 @@ impl Extras {
                 bias: model.transformer.output_bias().map(<[f32]>::to_vec),
                 generation: model.generation.clone(),
                 languages: model.languages.clone(),
+                shortlist: model.shortlist.clone(),
             },
             Origin::Checkpoint => Extras {
                 bias: Model::output_bias(out, config.model.target_vocabulary)?,
@@ -107,9 +111,23 @@ impl Extras {
                     Some(_) => Languages::default(),
                     None => Model::load(out).map(|model| model.languages).unwrap_or_default(),
                 },
+                // In the folder already.
+                shortlist: None,
             },
         };
         Ok(Extras { languages: own.or(known.languages), ..known })
+    }
+}
+
+/// The weights of the model to start from, if some of them are to be kept. A run that goes on reads them again.
+fn initial_weights(origin: &Origin, config: &TrainConfig) -> Result<Option<Vec<f32>>> {
+    if config.checkpoints.init_share == 0.0 {
+        return Ok(None);
+    }
+    match origin {
+        Origin::New => Ok(None),
+        Origin::Init(model) => Ok(Some(model.weights.clone())),
+        Origin::Checkpoint => Ok(load_init(config)?.map(|model| model.weights)),
     }
 }
 
@@ -146,6 +164,7 @@ impl<'a> Start<'a> {
         let told = TrainConfig { threads: asked_threads, ..config.clone() };
         self.workers.start(told, &data, &folder, &extras.bias)?;
 
+        let initial = initial_weights(&origin, &config)?;
         let going_on = origin.is_checkpoint();
         let mut trainer = self.make_trainer(&config, origin, extras.bias.clone(), &choice, threads)?;
         let (mut store, mut state, ema) = if going_on {
@@ -174,6 +193,7 @@ impl<'a> Start<'a> {
             trainer,
             workers,
             ema,
+            initial,
             validator,
             store,
             log,
@@ -291,6 +311,7 @@ impl<'a> Start<'a> {
             tokenizers: data.tokenizers.clone(),
             languages: extras.languages.clone(),
             generation: extras.generation.clone(),
+            shortlist: extras.shortlist.clone(),
         };
         write_text(&config_file(self.out), &config.to_toml())?;
         model.save(self.out, config.checkpoints.store)?;

@@ -1,5 +1,6 @@
 //! The training loop.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::data::Data;
@@ -34,6 +35,8 @@ pub(super) struct Run<'a> {
     /// The processes that train along.
     pub(super) workers: Workers,
     pub(super) ema: Option<MovingAverage>,
+    /// The weights of the model that the run started from, if some of them are kept.
+    pub(super) initial: Option<Vec<f32>>,
     pub(super) validator: Validator,
     pub(super) store: Store,
     pub(super) log: Log,
@@ -291,6 +294,13 @@ impl Run<'_> {
         self.ema.as_ref().map_or_else(|| self.trainer.weights(), MovingAverage::weights)
     }
 
+    /// These weights and, where some of them are kept, those that the run started from.
+    fn with_initial<'w>(&self, weights: &'w [f32]) -> Cow<'w, [f32]> {
+        let Some(initial) = &self.initial else { return Cow::Borrowed(weights) };
+        let share = self.config.checkpoints.init_share;
+        weights.iter().zip(initial).map(|(new, old)| new + share * (old - new)).collect()
+    }
+
     fn elapsed(&self) -> f64 {
         self.before + (self.clock)()
     }
@@ -319,6 +329,7 @@ impl Run<'_> {
     /// Validates any weights, and saves them as the model if they are the best so far.
     fn try_weights(&mut self, weights: &[f32], name: &str) -> Result<(Best, bool)> {
         let (step, start) = (self.state.step, (self.clock)());
+        let weights = &*self.with_initial(weights);
         let found = self.validator.run(self.trainer.model(), weights, step)?;
         let score = match self.config.validation.metric {
             ValidationMetric::Bleu => found.bleu,
