@@ -27,7 +27,7 @@ pub fn run_rank0(
     Start { workers: Workers::new(group), ..Start::new(out, resume, isa, stop, progress) }.run(config)
 }
 
-/// Trains with rank 0, which runs [`run_rank0`](crate::run_rank0), as long as it does. `local` puts into the settings of rank 0 what is this
+/// Trains with rank 0, which runs [`run_rank0`], as long as it does. `local` puts into the settings of rank 0 what is this
 /// rank's own: its files and cores. `out` is where it may keep a cache of its corpus; `stop` asks all ranks to stop.
 pub fn run_worker(
     group: Arc<dyn Communicator>,
