@@ -16,6 +16,7 @@
 //! Published MarianMT folders have other files, which are read and kept as they are: [`SentencePiece`] models that cut
 //! text into pieces, and a `vocab.json` with the ids of pieces. A leading language token (`>>de<<`) is one piece.
 
+mod as_sentencepiece;
 mod dropout;
 mod expansion;
 mod json;
@@ -26,6 +27,7 @@ mod sentencepiece;
 mod tokenizer;
 mod train;
 
+pub use as_sentencepiece::SPM_MULTIPLE;
 pub use pair::TokenizerPair;
 pub use pipeline::{hugging_face_config, normalise};
 pub use sentencepiece::SentencePiece;
