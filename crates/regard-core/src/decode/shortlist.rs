@@ -81,6 +81,16 @@ impl Shortlist {
         to.dedup();
     }
 
+    /// The words that always may come, ascending.
+    pub fn always(&self) -> &[u32] {
+        &self.always
+    }
+
+    /// The words that a source word makes likely, ascending.
+    pub fn likely(&self, source: u32) -> &[u32] {
+        self.lists.get(source as usize).map_or(&[], Vec::as_slice)
+    }
+
     /// How many words the vocabularies have that it was made for: source, target.
     pub fn vocabularies(&self) -> (usize, usize) {
         (self.source_words, self.target_words)
