@@ -5,8 +5,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 BINARY = ROOT / "target" / "release" / "regard"
 
 
-def run(command):
-    done = subprocess.run(command, capture_output=True, text=True)
+def run(command, **more):
+    done = subprocess.run(command, capture_output=True, text=True, **more)
     if done.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))}\n{done.stderr}")
     return json.loads(done.stdout.strip().splitlines()[-1])

@@ -107,13 +107,13 @@ impl Shortlist {
         to.dedup();
     }
 
-    /// The words that always may come.
+    /// The words that always may come, ascending.
     pub fn always(&self) -> &[u32] {
         &self.always
     }
 
-    /// The words of one source word.
-    pub fn list(&self, source: u32) -> &[u32] {
+    /// The words that a source word makes likely, ascending.
+    pub fn likely(&self, source: u32) -> &[u32] {
         self.lists.get(source as usize).unwrap_or_default()
     }
 

@@ -36,7 +36,7 @@ use crate::text::{self, TokenizerPair};
 use crate::{DType, Error, Isa, Result};
 use json::Keys;
 use marian::{Place, WrittenConfig};
-use marian_nmt::{LexicalShortlist, MarianModel, read_shortlist};
+use marian_nmt::{MarianModel, lexical_shortlist, read_shortlist};
 use safetensors::Writable;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -184,7 +184,7 @@ impl Model {
         let bias = self.transformer.output_bias();
         write_weights(&self.transformer, &self.weights, bias, &folder.join(WEIGHTS), dtype)?;
         if let Some(list) = &self.shortlist {
-            let list = LexicalShortlist::of(list, self.tokenizers.source().eos());
+            let list = lexical_shortlist(list, self.tokenizers.source().eos(), config.source_vocabulary);
             replace(&folder.join(SHORTLIST), |to| list.write(to))?;
         }
         // Last: a new folder is a model from here on, and not before.

@@ -16,6 +16,7 @@
 //! Published MarianMT folders have other files, which are read and kept as they are: [`SentencePiece`] models that cut
 //! text into pieces, and a `vocab.json` with the ids of pieces. A leading language token (`>>de<<`) is one piece.
 
+mod as_sentencepiece;
 mod dropout;
 mod expansion;
 mod json;
@@ -27,6 +28,7 @@ mod sentences;
 mod tokenizer;
 mod train;
 
+pub use as_sentencepiece::SPM_MULTIPLE;
 pub use marian::PieceList;
 pub use pair::{SpmFile, TokenizerPair};
 pub use pipeline::{hugging_face_config, normalise};

@@ -12,7 +12,7 @@ use super::{EOS, PAD, UNK};
 
 /// White space and control characters, spelt out because regular expression engines disagree on `\s`; with them the
 /// byte-order mark, and `▁` (U+2581), which is the mark for a space inside pieces.
-const BLANK: &str = r"[\x{00}-\x{20}\x{7F}-\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{2581}\x{3000}\x{FEFF}]+";
+pub(super) const BLANK: &str = r"[\x{00}-\x{20}\x{7F}-\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{2581}\x{3000}\x{FEFF}]+";
 
 /// A word: letters, digits or anything else, with the space before it. Marks and the joiners of Persian and Indic
 /// scripts stay with what they follow.

@@ -108,6 +108,19 @@ impl Tokenizer {
         }
     }
 
+    /// A SentencePiece model (`.spm` file) with the same ids, which segments all of the vocabulary and of `sample`
+    /// alike; a tokenizer for which there is none is refused by the setting that prevents it. The number of pieces is
+    /// the next multiple of [`SPM_MULTIPLE`](super::SPM_MULTIPLE): what is added is never text.
+    pub fn to_sentencepiece(&self, sample: &[&str]) -> Result<Vec<u8>> {
+        match &self.kind {
+            Kind::Json(json) => super::as_sentencepiece::write(self, json.text(), sample),
+            Kind::Marian(_) => Err(Error::config(
+                "tokenizer",
+                "cannot be written as one SentencePiece model: its pieces have their ids from a vocab.json",
+            )),
+        }
+    }
+
     pub(super) fn as_marian(&self) -> Option<&MarianTokenizer> {
         match &self.kind {
             Kind::Json(_) => None,

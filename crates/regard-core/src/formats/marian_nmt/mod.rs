@@ -4,7 +4,8 @@
 //! [`MarianFolder`] finds the files of a folder, [`ItemFile`] reads the weights and
 //! [`MarianOptions`] the architecture inside them, [`MarianVocabulary`] vocabularies in YAML
 //! (`.spm` files are read by `text::sentencepiece`), [`LexicalShortlist`] the `lex*.bin` files; all
-//! of them may be compressed (`formats/compressed.rs`). [`write_bin`] and [`write_npz`] write.
+//! of them may be compressed (`formats/compressed.rs`). [`write_bin`] and [`write_npz`] write what
+//! [`float_items`] and [`int8_items`] make of weights.
 //! `tools/marian_reference.py` computes what follows in NumPy, and agrees with Marian 1.12.42 on
 //! the cases of `tools/goldens/marian_nmt.py` (greedy and beam search, every n-best list, scores to
 //! 6e-5).
@@ -102,16 +103,19 @@
 //! ([`LexicalShortlist::candidates`]).
 
 mod bin;
+mod export;
 mod folder;
 mod items;
 mod model;
 mod npz;
 mod options;
+mod parameters;
 mod shortlist;
 mod vocabulary;
 mod write;
 mod yaml;
 
+pub use export::{InputRanges, float_items, grow_vocabularies, int8_items, lexical_shortlist};
 pub use folder::MarianFolder;
 pub use items::{Int8Matrix, Item, ItemFile, ItemType, OPTIONS};
 pub(crate) use model::{MarianModel, read_shortlist};

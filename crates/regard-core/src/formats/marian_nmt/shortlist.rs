@@ -47,26 +47,6 @@ impl LexicalShortlist {
         LexicalShortlist { first, best, offsets, ids }
     }
 
-    /// The lists of a shortlist of ours for a vocabulary in which `eos` ends a sentence. Words that always may come are put on the
-    /// list of the end, which every sentence has, unless they are the first of the vocabulary.
-    pub fn of(list: &Shortlist, eos: u32) -> Self {
-        let always = list.always();
-        let first = always.iter().zip(0..).take_while(|(word, i)| **word == *i).count();
-        let lists: Vec<Vec<u32>> = (0..list.vocabularies().0 as u32)
-            .map(|word| match word == eos {
-                false => list.list(word).to_vec(),
-                true => {
-                    let mut words = [list.list(word), &always[first..]].concat();
-                    words.sort_unstable();
-                    words.dedup();
-                    words
-                }
-            })
-            .collect();
-        let best = lists.iter().map(Vec::len).max().unwrap_or(0);
-        Self::new(first as u32, best as u32, &lists)
-    }
-
     /// The same as a shortlist of ours, for vocabularies of this many words: with one vocabulary for both sides (`joint`), the words
     /// of the source may come too, as in Bergamot.
     pub fn shortlist(&self, vocabularies: (usize, usize), joint: bool) -> Shortlist {
@@ -244,22 +224,13 @@ mod tests {
     }
 
     #[test]
-    fn shortlists_of_ours_become_lists_and_come_back() {
-        let ours =
-            Shortlist::new((4, 40), [0, 1, 7].into_iter(), [&[][..], &[9, 4], &[12]].into_iter(), false);
-        let list = LexicalShortlist::of(&ours, 0);
-        assert_eq!((list.first(), list.source_words()), (2, 4));
-        assert_eq!((list.list(0), list.list(1), list.list(2)), (&[7][..], &[4, 9][..], &[12][..]));
-        let again = list.shortlist((4, 40), false);
-        let (mut a, mut b) = (Vec::new(), Vec::new());
-        // Every sentence has its end.
-        for source in [&[1, 0][..], &[2, 1, 0], &[3, 0]] {
-            ours.words(source, &mut a);
-            again.words(source, &mut b);
-            assert_eq!(a, b);
-        }
-        list.shortlist((4, 40), true).words(&[3, 0], &mut b);
-        assert_eq!(b, [0, 1, 3, 7]);
+    fn a_shortlist_of_ours_has_the_same_words() {
+        let ours = example().shortlist((4, 20), false);
+        let mut words = Vec::new();
+        ours.words(&[1, 2], &mut words);
+        assert_eq!(words, [0, 1, 4, 9, 12]);
+        example().shortlist((4, 40), true).words(&[2, 3], &mut words);
+        assert_eq!(words, [0, 1, 2, 3, 4, 12, 30]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Files that the writers make, and files of every broken kind.
 
+mod export;
 mod goldens;
 mod options;
 

@@ -3,6 +3,9 @@
 //! The bytes are the length of a double-array trie in bytes, the trie, and all replacements, each ended by a zero
 //! byte. The trie's units are those of the library `darts-clone`; a leaf holds the place of its replacement.
 
+use std::collections::{BTreeMap, HashMap};
+
+use super::double_array;
 use super::proto::Problem;
 
 /// The rules, ready to be looked up.
@@ -74,6 +77,27 @@ impl CharsMap {
     }
 }
 
+/// The bytes of a `precompiled_charsmap` with these rules, of which none replaces nothing; `None` if
+/// there are too many of them, or a zero byte is in one.
+pub(in crate::text) fn compile(rules: &BTreeMap<String, String>) -> Option<Vec<u8>> {
+    let mut places: HashMap<&str, u32> = HashMap::new();
+    let mut replacements = Vec::new();
+    for replacement in rules.values() {
+        if replacement.contains('\0') {
+            return None;
+        }
+        if !places.contains_key(replacement.as_str()) {
+            places.insert(replacement, u32::try_from(replacements.len()).ok()?);
+            replacements.extend(replacement.bytes().chain([0]));
+        }
+    }
+    let units = double_array::build(rules.iter().map(|(key, to)| (key.as_str(), places[to.as_str()])))?;
+    let mut bytes = u32::try_from(4 * units.len()).ok()?.to_le_bytes().to_vec();
+    units.iter().for_each(|unit| bytes.extend(unit.to_le_bytes()));
+    bytes.extend(replacements);
+    Some(bytes)
+}
+
 /// Where the children of a unit are, to be combined with its own place and theirs.
 fn offset(unit: u32) -> usize {
     ((unit >> 10) as usize) << ((unit & (1 << 9)) >> 6)
@@ -104,6 +128,40 @@ mod tests {
         assert_eq!(map.longest(b"b"), None);
         assert_eq!(map.longest(b"\0"), None);
         assert_eq!(map.longest(b""), None);
+    }
+
+    /// Keys that are prefixes of each other, that end in every byte UTF-8 has, and many of them.
+    #[test]
+    fn compiled_rules_are_found() {
+        let mut rules = BTreeMap::new();
+        for key in ["a", "ab", "abcd", "b", "é", "e\u{301}", "\u{10ffff}", "\x01", "\x7f"] {
+            rules.insert(key.to_owned(), format!("<{key}>"));
+        }
+        for (i, c) in ('\u{4e00}'..'\u{6e00}').enumerate() {
+            rules.insert(format!("{c}"), format!("{}", i % 100));
+            rules.insert(format!("가{c}"), "two".to_owned());
+        }
+        rules.insert("gone".to_owned(), String::new());
+        let map = CharsMap::read(&compile(&rules).unwrap()).unwrap();
+        for (key, to) in &rules {
+            assert_eq!(map.longest(key.as_bytes()), Some((key.len(), to.as_str())), "{key:?}");
+            assert_eq!(map.longest(format!("{key}\0").as_bytes()), Some((key.len(), to.as_str())));
+        }
+        assert_eq!(map.longest("abce".as_bytes()), Some((2, "<ab>")));
+        for text in ["", "\0", "\0a", "e", "ea", "가", "가a", "c", "gon", "\u{6e00}", "\u{10fffe}"] {
+            assert_eq!(map.longest(text.as_bytes()), None, "{text:?}");
+        }
+        for c in ('\u{1}'..=char::MAX).filter(|c| !rules.contains_key(&c.to_string())) {
+            assert_eq!(map.longest(c.to_string().as_bytes()), None, "U+{:04X}", c as u32);
+        }
+    }
+
+    #[test]
+    fn rules_that_cannot_be_compiled_are_none() {
+        let rules = |key: &str, to: &str| BTreeMap::from([(key.to_owned(), to.to_owned())]);
+        for (key, to) in [("", "a"), ("a\0", "b"), ("a", "b\0c")] {
+            assert_eq!(compile(&rules(key, to)), None, "{key:?} {to:?}");
+        }
     }
 
     #[test]

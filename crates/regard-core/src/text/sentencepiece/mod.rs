@@ -7,11 +7,13 @@
 
 mod bpe;
 mod charsmap;
+mod double_array;
 mod model;
 mod normaliser;
 mod proto;
 mod trie;
 mod unigram;
+mod write;
 
 use std::fmt::Write;
 use std::path::Path;
@@ -20,11 +22,15 @@ use super::EOS;
 use super::marian::PieceList;
 use crate::{Error, Result};
 use bpe::Bpe;
-use model::{Algorithm, Kind, ModelFile, Piece, byte_of};
+use model::{Algorithm, Kind, ModelFile, Piece};
 use normaliser::Normaliser;
 use proto::Problem;
 use trie::Trie;
 use unigram::Unigram;
+
+pub(super) use charsmap::compile as compile_rules;
+pub(super) use model::{Algorithm as SpmAlgorithm, Kind as PieceKind, byte_of};
+pub(super) use write::{NewModel, NewPiece};
 
 /// How a space is written within pieces.
 const SPACE: &str = "▁";
@@ -130,6 +136,12 @@ impl SentencePiece {
             unk: find("for what is unknown", &|piece| piece.kind == Kind::Unknown)?,
             pieces: file.pieces.iter().map(|piece| piece.text.to_owned()).collect(),
         })
+    }
+
+    /// The text as it is segmented.
+    #[cfg(test)]
+    pub(super) fn normalise(&self, text: &str) -> String {
+        self.normaliser.normalise(text, None)
     }
 
     /// The pieces of a text.

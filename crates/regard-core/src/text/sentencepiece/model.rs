@@ -4,7 +4,7 @@ use super::proto::{Fields, Problem, Value};
 
 /// What a piece is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(in crate::text) enum Kind {
     /// Found by the model.
     Normal,
     /// Stands for what no piece covers.
@@ -20,6 +20,18 @@ pub(super) enum Kind {
 }
 
 impl Kind {
+    /// As the file writes it.
+    pub(super) fn number(self) -> u64 {
+        match self {
+            Kind::Normal => 1,
+            Kind::Unknown => 2,
+            Kind::Control => 3,
+            Kind::UserDefined => 4,
+            Kind::Unused => 5,
+            Kind::Byte => 6,
+        }
+    }
+
     /// Whether text can hold such a piece.
     pub(super) fn is_text(self) -> bool {
         matches!(self, Kind::Normal | Kind::UserDefined | Kind::Unused)
@@ -36,7 +48,7 @@ pub(super) struct Piece<'a> {
 
 /// How pieces are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Algorithm {
+pub(in crate::text) enum Algorithm {
     Unigram,
     Bpe,
 }
@@ -232,7 +244,7 @@ fn read_piece(message: &[u8]) -> Result<Piece<'_>, Problem> {
 }
 
 /// The byte that a piece such as `<0x3A>` stands for.
-pub(super) fn byte_of(piece: &str) -> Option<u8> {
+pub(in crate::text) fn byte_of(piece: &str) -> Option<u8> {
     let digits = piece.strip_prefix("<0x")?.strip_suffix('>')?;
     let upper = |c: u8| c.is_ascii_digit() || (b'A'..=b'F').contains(&c);
     (digits.len() == 2 && digits.bytes().all(upper)).then(|| u8::from_str_radix(digits, 16).ok())?

@@ -118,6 +118,56 @@ impl<'a> Value<'a> {
     }
 }
 
+/// A message to be written.
+#[derive(Debug, Default)]
+pub(super) struct Message(Vec<u8>);
+
+impl Message {
+    pub(super) fn integer(mut self, number: u64, value: u64) -> Self {
+        self.push_integer(number << 3);
+        self.push_integer(value);
+        self
+    }
+
+    /// As the format writes a negative number: 64 bits wide.
+    pub(super) fn signed(self, number: u64, value: i64) -> Self {
+        self.integer(number, value.cast_unsigned())
+    }
+
+    pub(super) fn boolean(self, number: u64, value: bool) -> Self {
+        self.integer(number, u64::from(value))
+    }
+
+    pub(super) fn float(mut self, number: u64, value: f32) -> Self {
+        self.push_integer(number << 3 | 5);
+        self.0.extend(value.to_le_bytes());
+        self
+    }
+
+    pub(super) fn bytes(mut self, number: u64, value: &[u8]) -> Self {
+        self.push_integer(number << 3 | 2);
+        self.push_integer(value.len() as u64);
+        self.0.extend(value);
+        self
+    }
+
+    pub(super) fn message(self, number: u64, value: Message) -> Self {
+        self.bytes(number, &value.0)
+    }
+
+    pub(super) fn finish(self) -> Vec<u8> {
+        self.0
+    }
+
+    fn push_integer(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.0.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,6 +204,24 @@ mod tests {
         assert_eq!(found[0].1.bytes("piece"), Err("piece should be a text or a message".into()));
         assert_eq!(found[1].1.integer("type"), Err("type should be an integer".into()));
         assert_eq!(found[1].1.float("score"), Err("score should be a float".into()));
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let inner = Message::default().float(7, -1.5).boolean(16, true);
+        let message = Message::default().integer(1, 300).signed(2, -1).bytes(3, b"hi").message(4000, inner);
+        let message = message.finish();
+        let found = fields(&message).unwrap();
+        let Value::Bytes(inner) = found[3].1 else { panic!("{found:?}") };
+        assert_eq!(
+            found[..3],
+            [(1, Value::Integer(300)), (2, Value::Integer(u64::MAX)), (3, Value::Bytes(b"hi"))]
+        );
+        assert_eq!(found[3].0, 4000);
+        assert_eq!(
+            fields(inner).unwrap(),
+            [(7, Value::Four((-1.5f32).to_le_bytes())), (16, Value::Integer(1))]
+        );
     }
 
     #[test]

@@ -57,66 +57,10 @@ fn golden_items(case: &Golden) -> Vec<NewItem> {
     case.items.iter().map(item).chain([options]).collect()
 }
 
-/// The names and shapes of all items, from the options alone: the table of this module's documentation.
+/// The names and shapes of all items, from the options alone.
 fn documented_items(options: &MarianOptions) -> Vec<(String, Vec<usize>)> {
-    let (d, mut items) = (options.d_model, Vec::new());
-    let suffix = if options.norm == NormPlace::Before { "_pre" } else { "" };
-    let mut add = |name: String, shape: [usize; 2]| items.push((name, shape.to_vec()));
-    let norm = |add: &mut dyn FnMut(String, [usize; 2]), prefix: &str, suffix: &str| {
-        for part in ["scale", "bias"] {
-            add(format!("{prefix}_ln_{part}{suffix}"), [1, d]);
-        }
-    };
-    for (stack, layers, inner) in [
-        ("encoder", options.encoder_layers, options.encoder_feed_forward),
-        ("decoder", options.decoder_layers, options.decoder_feed_forward),
-    ] {
-        for layer in 1..=layers {
-            let prefix = format!("{stack}_l{layer}");
-            let ssru = stack == "decoder" && options.decoder == MarianDecoder::Ssru;
-            let mut attentions = if ssru { vec![] } else { vec!["self"] };
-            attentions.extend((stack == "decoder").then_some("context"));
-            for kind in attentions {
-                for part in ["q", "k", "v", "o"] {
-                    add(format!("{prefix}_{kind}_W{part}"), [d, d]);
-                    add(format!("{prefix}_{kind}_b{part}"), [1, d]);
-                }
-                norm(&mut add, &format!("{prefix}_{kind}_Wo"), suffix);
-            }
-            if ssru {
-                add(format!("{prefix}_rnn_W"), [d, d]);
-                add(format!("{prefix}_rnn_Wf"), [d, d]);
-                add(format!("{prefix}_rnn_bf"), [1, d]);
-                let own = if options.norm == NormPlace::Before { "rnn" } else { "rnn_ffn" };
-                norm(&mut add, &format!("{prefix}_{own}"), suffix);
-            }
-            add(format!("{prefix}_ffn_W1"), [d, inner]);
-            add(format!("{prefix}_ffn_b1"), [1, inner]);
-            add(format!("{prefix}_ffn_W2"), [inner, d]);
-            add(format!("{prefix}_ffn_b2"), [1, d]);
-            norm(&mut add, &format!("{prefix}_ffn_ffn"), suffix);
-        }
-        if options.norm_embeddings {
-            norm(&mut add, &format!("{stack}_emb"), "_pre");
-        }
-        if options.norm_top {
-            norm(&mut add, &format!("{stack}_top"), "");
-        }
-    }
-    let (source, target) = ([options.source_vocabulary, d], [options.target_vocabulary, d]);
-    match options.tying {
-        Tying::All | Tying::Embeddings => add("Wemb".into(), target),
-        Tying::Target | Tying::None => {
-            add("encoder_Wemb".into(), source);
-            add("decoder_Wemb".into(), target);
-        }
-    }
-    if matches!(options.tying, Tying::Embeddings | Tying::None) {
-        add("decoder_ff_logit_out_Wt".into(), target);
-    }
-    if options.output_bias {
-        add("decoder_ff_logit_out_b".into(), [1, options.target_vocabulary]);
-    }
+    let parameters = options.parameters().into_iter();
+    let mut items: Vec<_> = parameters.map(|(name, shape)| (name, shape.to_vec())).collect();
     items.sort();
     items
 }

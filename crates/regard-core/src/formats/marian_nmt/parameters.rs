@@ -1,0 +1,121 @@
+//! Which items a model has.
+
+use super::{MarianDecoder, MarianOptions, NormPlace, Tying};
+
+/// The output bias.
+pub(super) const OUTPUT_BIAS: &str = "decoder_ff_logit_out_b";
+/// The output matrix that is not tied.
+pub(super) const OUTPUT: &str = "decoder_ff_logit_out_Wt";
+
+/// Embeddings of the source that are not the target's too.
+pub(super) const SOURCE_EMBEDDINGS: &str = "encoder_Wemb";
+
+/// Names and shapes while they are listed.
+struct Listing<'a> {
+    options: &'a MarianOptions,
+    items: Vec<(String, [usize; 2])>,
+}
+
+impl MarianOptions {
+    /// The names and shapes of all parameters, without multipliers and with sinusoids for positions: the
+    /// table of this module's documentation.
+    pub fn parameters(&self) -> Vec<(String, [usize; 2])> {
+        let mut listing = Listing { options: self, items: Vec::new() };
+        for layer in 1..=self.encoder_layers {
+            listing.attention(&format!("encoder_l{layer}_self"));
+            listing.feed_forward(&format!("encoder_l{layer}_ffn"), self.encoder_feed_forward);
+        }
+        for layer in 1..=self.decoder_layers {
+            match self.decoder {
+                MarianDecoder::Attention => listing.attention(&format!("decoder_l{layer}_self")),
+                MarianDecoder::Ssru => listing.ssru(&format!("decoder_l{layer}_rnn")),
+            }
+            listing.attention(&format!("decoder_l{layer}_context"));
+            listing.feed_forward(&format!("decoder_l{layer}_ffn"), self.decoder_feed_forward);
+        }
+        for stack in ["encoder", "decoder"] {
+            if self.norm_embeddings {
+                listing.norm(&format!("{stack}_emb"), "_pre");
+            }
+            if self.norm_top {
+                listing.norm(&format!("{stack}_top"), "");
+            }
+        }
+        listing.words();
+        listing.items
+    }
+
+    /// The name of the output matrix, which may be embeddings too.
+    pub fn output_matrix(&self) -> &'static str {
+        match self.tying {
+            Tying::All => "Wemb",
+            Tying::Target => "decoder_Wemb",
+            Tying::Embeddings | Tying::None => OUTPUT,
+        }
+    }
+}
+
+impl Listing<'_> {
+    fn add(&mut self, name: String, shape: [usize; 2]) {
+        self.items.push((name, shape));
+    }
+
+    fn norm(&mut self, prefix: &str, suffix: &str) {
+        for part in ["scale", "bias"] {
+            self.add(format!("{prefix}_ln_{part}{suffix}"), [1, self.options.d_model]);
+        }
+    }
+
+    /// The norm of a sub-layer.
+    fn own_norm(&mut self, prefix: &str) {
+        self.norm(prefix, if self.options.norm == NormPlace::Before { "_pre" } else { "" });
+    }
+
+    fn attention(&mut self, prefix: &str) {
+        let d = self.options.d_model;
+        for part in ["q", "k", "v", "o"] {
+            self.add(format!("{prefix}_W{part}"), [d, d]);
+            self.add(format!("{prefix}_b{part}"), [1, d]);
+        }
+        self.own_norm(&format!("{prefix}_Wo"));
+    }
+
+    fn ssru(&mut self, prefix: &str) {
+        let d = self.options.d_model;
+        self.add(format!("{prefix}_W"), [d, d]);
+        self.add(format!("{prefix}_Wf"), [d, d]);
+        self.add(format!("{prefix}_bf"), [1, d]);
+        match self.options.norm {
+            NormPlace::Before => self.own_norm(prefix),
+            NormPlace::After => self.own_norm(&format!("{prefix}_ffn")),
+        }
+    }
+
+    fn feed_forward(&mut self, prefix: &str, inner: usize) {
+        let d = self.options.d_model;
+        self.add(format!("{prefix}_W1"), [d, inner]);
+        self.add(format!("{prefix}_b1"), [1, inner]);
+        self.add(format!("{prefix}_W2"), [inner, d]);
+        self.add(format!("{prefix}_b2"), [1, d]);
+        self.own_norm(&format!("{prefix}_ffn"));
+    }
+
+    /// Embeddings and output layer.
+    fn words(&mut self) {
+        let MarianOptions { d_model, source_vocabulary, target_vocabulary, tying, output_bias, .. } =
+            *self.options;
+        match tying {
+            Tying::All | Tying::Embeddings => self.add("Wemb".into(), [target_vocabulary, d_model]),
+            Tying::Target | Tying::None => {
+                self.add(SOURCE_EMBEDDINGS.into(), [source_vocabulary, d_model]);
+                self.add("decoder_Wemb".into(), [target_vocabulary, d_model]);
+            }
+        }
+        if matches!(tying, Tying::Embeddings | Tying::None) {
+            self.add(OUTPUT.into(), [target_vocabulary, d_model]);
+        }
+        if output_bias {
+            self.add(OUTPUT_BIAS.into(), [1, target_vocabulary]);
+        }
+    }
+}
