@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/goldens/marian_nmt/cases.json: what Marian itself says with small models of its own `.npz` format.
+"""Writes crates/regard-core/tests/goldens/marian_nmt/cases.json: what Marian itself says with small models of its own `.npz` format.
 
 Weights follow from a formula (`weight` below: the name of an item and the number's place in it), so that a test makes the same
 files without storing them. For each case: the options, the items' names, shapes and scales, source ids, Marian's greedy
@@ -210,7 +210,7 @@ def case(name):
 
 
 def main():
-    to = pathlib.Path(__file__).resolve().parents[2] / "tests" / "goldens" / "marian_nmt"
+    to = pathlib.Path(__file__).resolve().parents[2] / "crates" / "regard-core" / "tests" / "goldens" / "marian_nmt"
     names = sys.argv[1:] or list(CASES)
     cases = [case(name) for name in names]
     if sys.argv[1:]:

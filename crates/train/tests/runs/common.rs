@@ -93,7 +93,11 @@ pub(crate) fn losses(out: &Path) -> Vec<(u64, f64)> {
 
 /// The model of a golden folder as `transformers` saved it once: weights in a file of torch.save, a bias of the logits.
 pub(crate) fn foreign(folder: &Path) -> PathBuf {
-    let goldens = Path::new(env!("CARGO_MANIFEST_DIR")).join("../regard-core/tests/goldens");
+    // The tests of the command share this file, in a package of another folder.
+    let mut above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    let goldens =
+        above.find_map(|path| Some(path.join("crates/regard-core/tests/goldens")).filter(|p| p.exists()));
+    let goldens = goldens.expect("the goldens of the inference crate");
     let init = folder.join("foreign");
     fs::create_dir(&init).unwrap();
     for file in ["config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"] {

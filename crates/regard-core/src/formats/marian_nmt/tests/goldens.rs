@@ -30,7 +30,7 @@ struct GoldenSentence {
 }
 
 fn goldens() -> Vec<Golden> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/goldens/marian_nmt/cases.json");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens/marian_nmt/cases.json");
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
