@@ -41,6 +41,8 @@ enum Command {
     Average(commands::average::Arguments),
     /// Convert a model to int8: a quarter of the size, the fastest decoding
     Quantize(commands::quantize::Arguments),
+    /// Write a model for Marian or for Firefox's engine (Bergamot)
+    Export(commands::export::Arguments),
     /// Build a lexical shortlist: the likely target tokens of each source token, for faster decoding
     Shortlist(commands::shortlist::Arguments),
     /// Describe a model: sizes, languages, vocabulary, search settings
@@ -103,6 +105,7 @@ fn main() -> ExitCode {
     let result = match command {
         Command::Average(arguments) => commands::average::run(arguments),
         Command::Quantize(arguments) => commands::quantize::run(arguments),
+        Command::Export(arguments) => commands::export::run(arguments),
         Command::Shortlist(arguments) => commands::shortlist::run(arguments),
         Command::Info(arguments) => commands::info::run(arguments),
         Command::Quickstart(arguments) => commands::quickstart::run(arguments),

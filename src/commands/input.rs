@@ -104,3 +104,15 @@ pub(super) fn read_text(path: &Path) -> Result<(PathBuf, String)> {
     }
     Ok((lines.path, text))
 }
+
+/// The first `most` lines of a file's text, which must be UTF-8.
+pub(super) fn read_lines(path: &Path, most: usize) -> Result<Vec<String>> {
+    let mut lines = Lines::open(path)?;
+    let mut read = Vec::new();
+    while read.len() < most
+        && let Some(line) = lines.next_text()?
+    {
+        read.push(line);
+    }
+    Ok(read)
+}

@@ -5,6 +5,7 @@ pub(crate) mod bench;
 pub(crate) mod completions;
 mod dtypes;
 pub(crate) mod evaluate;
+pub(crate) mod export;
 pub(crate) mod info;
 mod input;
 pub(crate) mod look;

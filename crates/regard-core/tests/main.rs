@@ -1,5 +1,6 @@
 //! The formats of model folders and tokenizers, and the search, against the programs that define them.
 
+mod export;
 mod formats;
 mod generate;
 mod sentencepiece;

@@ -1,6 +1,6 @@
 //! Every attention of a model while it reads a sentence and says a given translation.
 
-use super::executor::{Inference, Step};
+use super::executor::{Inference, Step, largest_magnitude};
 use super::kv_cache::ModelCache;
 use super::validate::{check, check_pairs};
 use super::{Engine, SearchOptions};
@@ -60,6 +60,23 @@ pub fn attention_maps(engine: &Engine, source: &[u32], target: &[u32]) -> Result
 pub fn encoder_output(engine: &Engine, source: &[u32]) -> Result<Vec<f32>> {
     check(&[engine], &[source.to_vec()], &SearchOptions::default())?;
     Ok(Inference::new(engine, 1).encoder_output(&Packed::new([source])))
+}
+
+/// The largest magnitude of the inputs of each matrix product while the model reads `source` and says `target`, both with
+/// their end token: where the matrix lies in the flat vector of weights, and the magnitude.
+pub fn input_magnitudes(engine: &Engine, source: &[u32], target: &[u32]) -> Result<Vec<(usize, f32)>> {
+    if source.is_empty() || target.is_empty() {
+        return Ok(Vec::new());
+    }
+    check_pairs(&[engine], &[(source.to_vec(), target.to_vec())], &SearchOptions::default())?;
+    let config = engine.model().config();
+    let (mut inference, mut cache) = (Inference::new(engine, 1), ModelCache::default());
+    inference.magnitudes = Some(Vec::new());
+    inference.encode(&Packed::new([source]), &mut cache);
+    let read = [&[config.target_pad()], &target[..target.len() - 1]].concat();
+    let (x, ..) = inference.decode(&Step::whole(&read, source.len()), &mut cache);
+    let output = (engine.model().output().offset, largest_magnitude(x.data()));
+    Ok(inference.magnitudes.take().into_iter().flatten().chain([output]).collect())
 }
 
 /// From `[h, seen]` a row, as the kernel leaves them, to `[h, m, columns]`, with zeros where a row does

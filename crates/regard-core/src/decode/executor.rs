@@ -83,6 +83,8 @@ pub(super) struct Inference<'a> {
     /// Sinusoidal position vectors, as far as they were needed.
     sinusoids: Vec<f32>,
     pub(super) weights: AttentionWeights,
+    /// If wanted: for each product the place of its matrix and the largest magnitude of its inputs.
+    pub(super) magnitudes: Option<Vec<(usize, f32)>>,
 }
 
 /// What a pass reads.
@@ -101,6 +103,7 @@ pub(super) struct Pass<'p> {
     pub(super) workspace: &'p mut Workspace,
     pub(super) weights: &'p mut AttentionWeights,
     sinusoids: &'p mut Vec<f32>,
+    magnitudes: &'p mut Option<Vec<(usize, f32)>>,
     pub(super) input: Input<'p>,
 }
 
@@ -112,6 +115,7 @@ impl<'a> Inference<'a> {
             workspace: Workspace::default(),
             sinusoids: Vec::new(),
             weights: AttentionWeights::default(),
+            magnitudes: None,
         }
     }
 
@@ -123,6 +127,7 @@ impl<'a> Inference<'a> {
             workspace: &mut self.workspace,
             weights: &mut self.weights,
             sinusoids: &mut self.sinusoids,
+            magnitudes: &mut self.magnitudes,
             input,
         }
     }
@@ -142,6 +147,7 @@ impl<'a> Inference<'a> {
         let mut pass = self.pass(Input::Source(source));
         let encoded = model.encode(&mut pass);
         for layer in model.cross_attention_layers() {
+            pass.record_input(encoded, &layer.kv);
             let to = cache.source(layer.layer).replace(source.tokens(), layer.kv.outputs);
             linear(
                 pass.engine,
@@ -177,7 +183,15 @@ impl Pass<'_> {
         self.workspace.mat(x).rows()
     }
 
+    /// Takes note of the inputs of a product, if wanted.
+    fn record_input(&mut self, x: Tensor, layer: &LinearLayer) {
+        if let Some(magnitudes) = self.magnitudes {
+            magnitudes.push((layer.weight.offset, largest_magnitude(self.workspace.data(x))));
+        }
+    }
+
     fn affine(&mut self, x: Tensor, layer: &LinearLayer, activation: Activation) -> Tensor {
+        self.record_input(x, layer);
         let Pass { engine, team, workspace, .. } = self;
         let rows = workspace.mat(x).rows();
         workspace.make(rows, layer.outputs, |w, y| linear(engine, team, w.operand(x), layer, activation, y))
@@ -197,6 +211,11 @@ impl Pass<'_> {
             w.scratch = scratch;
         })
     }
+}
+
+/// The largest magnitude of some numbers.
+pub(super) fn largest_magnitude(x: &[f32]) -> f32 {
+    x.iter().fold(0.0, |most, x| most.max(x.abs()))
 }
 
 /// `y = activation(x·Wᵀ + b)`

@@ -31,7 +31,7 @@ mod ssru;
 mod validate;
 mod workspace;
 
-pub use attention_maps::{attention_maps, encoder_output};
+pub use attention_maps::{attention_maps, encoder_output, input_magnitudes};
 pub use engine::{Engine, Values, peak_speed};
 pub use options::{BeamRule, EarlyStopping, LengthPenalty, Sampling, SearchOptions};
 pub use shortlist::{Shortlist, ShortlistSize};

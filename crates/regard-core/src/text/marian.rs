@@ -152,6 +152,13 @@ impl MarianTokenizer {
         Ok(MarianTokenizer { model, file, vocabulary: Arc::new(Vocabulary::new(pieces)) })
     }
 
+    /// Whether the ids are the numbers inside the `.spm` file, with padding behind the last.
+    pub(super) fn has_own_ids(&self) -> bool {
+        let Ok(own) = SentencePiece::pieces(&self.file) else { return false };
+        let own = Vocabulary::new(own);
+        own.ids == self.vocabulary.ids && own.special.size == self.vocabulary.special.size
+    }
+
     /// The `.spm` file as it was read.
     pub(super) fn spm(&self) -> &[u8] {
         &self.file

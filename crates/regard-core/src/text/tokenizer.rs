@@ -110,15 +110,22 @@ impl Tokenizer {
 
     /// A SentencePiece model (`.spm` file) with the same ids, which segments all of the vocabulary and of `sample`
     /// alike; a tokenizer for which there is none is refused by the setting that prevents it. The number of pieces is
-    /// the next multiple of [`SPM_MULTIPLE`](super::SPM_MULTIPLE): what is added is never text.
+    /// the next multiple of [`SPM_MULTIPLE`](super::SPM_MULTIPLE): what is added is never text. A `.spm` file that was read is the
+    /// same again, without padding.
     pub fn to_sentencepiece(&self, sample: &[&str]) -> Result<Vec<u8>> {
         match &self.kind {
             Kind::Json(json) => super::as_sentencepiece::write(self, json.text(), sample),
+            Kind::Marian(marian) if marian.has_own_ids() => Ok(marian.spm().to_vec()),
             Kind::Marian(_) => Err(Error::config(
                 "tokenizer",
                 "cannot be written as one SentencePiece model: its pieces have their ids from a vocab.json",
             )),
         }
+    }
+
+    /// Whether the tokenizer is a `.spm` file, which has no padding of its own.
+    pub fn is_sentencepiece(&self) -> bool {
+        matches!(&self.kind, Kind::Marian(_))
     }
 
     pub(super) fn as_marian(&self) -> Option<&MarianTokenizer> {

@@ -230,7 +230,7 @@ impl<'de> Deserialize<'de> for Every {
     }
 }
 
-/// How much of a model's own weights fine-tuning keeps: see docs/adapting.md.
+/// How much of a model's own weights fine-tuning keeps.
 const INIT_SHARE: f32 = 0.3;
 
 impl TrainConfig {

@@ -104,6 +104,7 @@
 
 mod bin;
 mod export;
+mod export_model;
 mod folder;
 mod items;
 mod model;
@@ -116,6 +117,7 @@ mod write;
 mod yaml;
 
 pub use export::{InputRanges, float_items, grow_vocabularies, int8_items, lexical_shortlist};
+pub use export_model::{ExportFormat, ExportOptions, export};
 pub use folder::MarianFolder;
 pub use items::{Int8Matrix, Item, ItemFile, ItemType, OPTIONS};
 pub(crate) use model::{MarianModel, read_shortlist};

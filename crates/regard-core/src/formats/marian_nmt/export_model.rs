@@ -1,0 +1,228 @@
+//! A model of ours as a folder of Marian or of Firefox.
+
+use super::model::{EPSILON, item_names};
+use super::{
+    InputRanges, MarianDecoder, MarianOptions, NewItem, NormPlace as MarianNorm, Tying as MarianTying,
+    float_items, grow_vocabularies, int8_items, lexical_shortlist, write_bin, write_npz,
+};
+use crate::decode::{Engine, SearchOptions, Shortlist, input_magnitudes, search_ensemble};
+use crate::formats::Model;
+use crate::model::{
+    Combine, DecoderKind, EncoderKind, Frequencies, ModelConfig, NormPlace, Parameter, Positions, Role, Side,
+    Tying,
+};
+use crate::replace::replace;
+use crate::text::{SPM_MULTIPLE, Tokenizer};
+use crate::{DType, Error, Isa, Result};
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+/// What is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExportFormat {
+    /// Firefox's engine, in 8 bits with fixed multipliers of the inputs.
+    BergamotInt8,
+    /// The same engine, in f32.
+    BergamotF32,
+    /// Marian itself: a `.npz` file.
+    Marian,
+}
+
+/// What an export needs besides the model.
+#[derive(Clone, Copy, Debug)]
+pub struct ExportOptions<'a> {
+    /// What is written.
+    pub format: ExportFormat,
+    /// Lines of source text on which the inputs of products are measured and the tokenizer is checked.
+    pub sample: &'a [&'a str],
+    /// The lexical shortlist, if there is to be one.
+    pub shortlist: Option<&'a Shortlist>,
+}
+
+/// Writes the model to a folder, each file beside its place and renamed. A model that Marian cannot express is refused, by the
+/// names of its settings.
+pub fn export(model: &Model, options: &ExportOptions<'_>, folder: &Path) -> Result<()> {
+    let mut marian = marian_options(model.transformer.config())?;
+    marian.output_bias = model.transformer.output_bias().is_some();
+    let (source, target) = (model.tokenizers.source(), model.tokenizers.target());
+    let spm = [source, target].map(|tokenizer| tokenizer.to_sentencepiece(options.sample));
+    let [source_spm, target_spm] = spm;
+    let (source_spm, target_spm) = (source_spm?, target_spm?);
+    let mut weights = items(model, marian.norm);
+    // Marian has no padding: what has it as a piece must never choose it.
+    let words = |tokenizer: &Tokenizer| match tokenizer.is_sentencepiece() {
+        true => tokenizer.size() - 1,
+        false => tokenizer.size().next_multiple_of(SPM_MULTIPLE),
+    };
+    let sizes = (words(source), words(target));
+    if !target.is_sentencepiece() {
+        grow_vocabularies(&mut marian, &mut weights, sizes, target.size() - 1);
+    }
+    let wrong = |message: String| Error::file(folder, message);
+    let items = match options.format {
+        ExportFormat::BergamotInt8 => {
+            let ranges = measure(model, options.sample)?;
+            int8_items(&marian, weights, Some(&ranges)).map_err(wrong)?
+        }
+        ExportFormat::BergamotF32 | ExportFormat::Marian => float_items(&marian, weights).map_err(wrong)?,
+    };
+    fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
+    let pair = pair(model);
+    let write = |name: String, bytes: &[u8]| replace(&folder.join(name), |to| to.write_all(bytes));
+    match source_spm == target_spm {
+        true => write(format!("vocab.{pair}spm"), &source_spm)?,
+        false => {
+            write(format!("srcvocab.{pair}spm"), &source_spm)?;
+            write(format!("trgvocab.{pair}spm"), &target_spm)?;
+        }
+    }
+    if let Some(list) = options.shortlist.or(model.shortlist.as_deref()) {
+        let list = lexical_shortlist(list, source.eos(), sizes.0);
+        replace(&folder.join(format!("lex.50.50.{pair}s2t.bin")), |to| list.write(to))?;
+    }
+    match options.format {
+        ExportFormat::BergamotInt8 => {
+            replace(&folder.join(format!("model.{pair}intgemm.alphas.bin")), |to| write_bin(&items, to))
+        }
+        ExportFormat::BergamotF32 => {
+            replace(&folder.join(format!("model.{pair}bin")), |to| write_bin(&items, to))
+        }
+        ExportFormat::Marian => replace(&folder.join(format!("model.{pair}npz")), |to| write_npz(&items, to)),
+    }
+}
+
+/// Both languages and a dot, if they have two letters each: what the names of Firefox's files have.
+fn pair(model: &Model) -> String {
+    let code = |language: &Option<String>| language.clone().filter(|code| code.len() == 2);
+    match (code(&model.languages.source), code(&model.languages.target)) {
+        (Some(source), Some(target)) => format!("{source}{target}."),
+        _ => String::new(),
+    }
+}
+
+/// The options of a model of this shape, without an output bias.
+fn marian_options(config: &ModelConfig) -> Result<MarianOptions> {
+    let refuse = |field: &str, message: &str| {
+        Err(Error::config(field, format!("{message}; Marian cannot express it")))
+    };
+    let [source, target] = [Side::Source, Side::Target].map(|side| config.head_shape(side));
+    let even = |heads: usize, width: usize| heads * width == config.d_model;
+    let checks = [
+        ("positions", config.positions == Positions::Sinusoidal, "positions that are not sinusoidal"),
+        (
+            "frequencies",
+            config.frequencies == Frequencies::Tensor2tensor,
+            "the paper's frequencies instead of tensor2tensor's",
+        ),
+        ("combine", config.combine == Combine::Add, "positions that are not added"),
+        (
+            "encoder",
+            config.encoder == EncoderKind::Attention { window: None },
+            "an encoder other than attention to all tokens",
+        ),
+        ("norm_epsilon", config.norm_epsilon == EPSILON, "another ε than 1e-6"),
+        ("scale_embeddings", config.scale_embeddings, "embeddings that are not multiplied by √d_model"),
+        ("decoder_heads", source.heads == target.heads, "another number of heads in the decoder"),
+        ("d_k", even(source.heads, source.d_k), "heads of another width than d_model / heads"),
+        ("d_v", even(source.heads, source.d_v), "heads of another width than d_model / heads"),
+    ];
+    if let Some((field, _, message)) = checks.into_iter().find(|(_, fits, _)| !fits) {
+        return refuse(field, message);
+    }
+    let (norm, norm_top) = match config.norm {
+        NormPlace::Post => (MarianNorm::After, false),
+        NormPlace::Pre => (MarianNorm::Before, true),
+    };
+    Ok(MarianOptions {
+        source_vocabulary: config.source_vocabulary - 1,
+        target_vocabulary: config.target_vocabulary - 1,
+        d_model: config.d_model,
+        heads: config.heads,
+        encoder_layers: config.encoder_layers,
+        decoder_layers: config.decoder_layers,
+        encoder_feed_forward: config.feed_forward_width(Side::Source),
+        decoder_feed_forward: config.feed_forward_width(Side::Target),
+        activation: config.activation,
+        decoder: match config.decoder {
+            DecoderKind::Attention => MarianDecoder::Attention,
+            DecoderKind::Ssru => MarianDecoder::Ssru,
+        },
+        norm,
+        norm_embeddings: config.norm_embeddings,
+        norm_top,
+        tying: match config.tying {
+            Tying::ThreeWay => MarianTying::All,
+            Tying::Decoder => MarianTying::Target,
+            Tying::Embeddings => MarianTying::Embeddings,
+            Tying::None => MarianTying::None,
+        },
+        output_bias: false,
+        trained_positions: false,
+        version: String::new(),
+    })
+}
+
+/// All weights by Marian's names, without padding.
+fn items(model: &Model, norm: MarianNorm) -> Vec<NewItem> {
+    let parameters = model.transformer.parameters().iter();
+    let mut items: Vec<NewItem> =
+        parameters.flat_map(|p| items_of(p, &model.weights[p.param.range()], norm)).collect();
+    if let Some(bias) = model.transformer.output_bias() {
+        let words = bias.len() - 1;
+        items.push(NewItem::floats(super::parameters::OUTPUT_BIAS, &[1, words], bias[..words].to_vec()));
+    }
+    items
+}
+
+fn items_of(parameter: &Parameter, values: &[f32], norm: MarianNorm) -> Vec<NewItem> {
+    let [rows, columns] = parameter.shape;
+    let names = item_names(&parameter.name, norm);
+    if parameter.role == Role::Vocabulary {
+        let words = rows - 1;
+        return names
+            .iter()
+            .map(|name| NewItem::floats(name, &[words, columns], values[..words * columns].to_vec()))
+            .collect();
+    }
+    let share = values.len() / names.len().max(1);
+    let parts = names.iter().zip(values.chunks_exact(share.max(1)));
+    parts
+        .map(|(name, part)| match parameter.is_matrix() {
+            false => NewItem::floats(name, &[1, part.len()], part.to_vec()),
+            true => {
+                let rows = part.len() / columns;
+                let transposed =
+                    (0..columns).flat_map(|c| (0..rows).map(move |r| part[r * columns + c])).collect();
+                NewItem::floats(name, &[columns, rows], transposed)
+            }
+        })
+        .collect()
+}
+
+/// The inputs of all products while the model translates the sample.
+fn measure(model: &Model, sample: &[&str]) -> Result<InputRanges> {
+    if sample.is_empty() {
+        return Err(Error::config("sample", "there is no text to measure the inputs of products on"));
+    }
+    let engine = Engine::new(&model.transformer, &model.weights, DType::F32, Isa::best());
+    let (source, target) = (model.tokenizers.source(), model.tokenizers.target());
+    let longest = model.transformer.config().max_positions;
+    let encode = |line: &&str| source.encode(&source.prepare(line));
+    let mut sources = sample.iter().map(encode).collect::<Result<Vec<_>>>()?;
+    sources.retain(|ids| ids.len() > 1 && ids.len() <= longest);
+    let options = SearchOptions { beam: 1, end: target.eos(), ..SearchOptions::default() };
+    let found = search_ensemble(&[&engine], &sources, &options, 1)?;
+    let norm = marian_options(model.transformer.config())?.norm;
+    let mut ranges = InputRanges::default();
+    for (source, found) in sources.iter().zip(found) {
+        let Some(best) = found.first() else { continue };
+        let said = [&best.ids[..], &[target.eos()]].concat();
+        for (place, magnitude) in input_magnitudes(&engine, source, &said)? {
+            let parameter = model.transformer.parameters().iter().find(|p| p.param.offset == place);
+            let names = parameter.map(|p| item_names(&p.name, norm)).unwrap_or_default();
+            names.iter().for_each(|name| ranges.observe(name, &[magnitude]));
+        }
+    }
+    Ok(ranges)
+}

@@ -1,0 +1,104 @@
+//! Models of ours as folders of Marian and Firefox: what is written is read again as the same model.
+
+use crate::formats::{joint, ours};
+use regard_core::formats::Model;
+use regard_core::formats::marian_nmt::{ExportFormat, ExportOptions, export};
+use regard_core::model::{DecoderKind, Frequencies, ModelConfig, Positions};
+use regard_core::translator::Translator;
+use regard_core::{DType, Isa};
+use std::fs;
+use std::path::Path;
+
+const LINES: [&str; 3] = ["a dog runs", "two men talk about the red house", "the cat sleeps"];
+
+fn student(config: &mut ModelConfig) {
+    (config.d_model, config.heads, config.d_ff) = (64, 4, 128);
+    (config.decoder, config.frequencies) = (DecoderKind::Ssru, Frequencies::Tensor2tensor);
+    config.norm_epsilon = 1e-6;
+}
+
+fn attention(config: &mut ModelConfig) {
+    student(config);
+    config.decoder = DecoderKind::Attention;
+}
+
+/// Random weights that are not so large that everything saturates.
+fn model(change: fn(&mut ModelConfig)) -> Model {
+    let model = ours(change, joint());
+    let weights = model.transformer.parameters().initialise(7);
+    Model { weights: weights.iter().map(|w| 1.5 * w).collect(), ..model }
+}
+
+fn translations(folder: &Path) -> Vec<Vec<String>> {
+    let translator = Translator::load(&[folder], Isa::best(), 1).unwrap();
+    let options = regard_core::decode::SearchOptions {
+        beam: 1,
+        max_length: Some(12),
+        forced_end: false,
+        ..translator.options()
+    };
+    let lines = translator.translate(&LINES, &options).unwrap();
+    lines.iter().map(|line| line.best().tokens).collect()
+}
+
+#[test]
+fn exported_models_translate_alike() {
+    for change in [student, attention] {
+        let model = model(change);
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        model.save(&path("ours"), DType::F32).unwrap();
+        let want = translations(&path("ours"));
+        assert!(want.iter().any(|tokens| !tokens.is_empty()), "{want:?}");
+        for (name, format) in [
+            ("marian", ExportFormat::Marian),
+            ("f32", ExportFormat::BergamotF32),
+            ("int8", ExportFormat::BergamotInt8),
+        ] {
+            let options = ExportOptions { format, sample: &LINES, shortlist: None };
+            export(&model, &options, &path(name)).unwrap();
+            let read = Model::load(&path(name)).unwrap();
+            assert!(
+                read.transformer.config().target_vocabulary > model.transformer.config().target_vocabulary
+            );
+            let found = translations(&path(name));
+            match format {
+                // Random weights are no translator: in 8 bits, only that it runs.
+                ExportFormat::BergamotInt8 => assert_eq!(found.len(), want.len()),
+                _ => assert_eq!(found, want, "{name}"),
+            }
+        }
+        // What was exported can be exported again: the .spm file is the same.
+        let again = Model::load(&path("marian")).unwrap();
+        let options = ExportOptions { format: ExportFormat::Marian, sample: &LINES, shortlist: None };
+        export(&again, &options, &path("again")).unwrap();
+        let file = |folder: &str, name: &str| fs::read(path(folder).join(name)).unwrap();
+        assert_eq!(file("again", "vocab.spm"), file("marian", "vocab.spm"));
+        assert!(file("again", "model.npz") == file("marian", "model.npz"));
+    }
+}
+
+#[test]
+fn what_marian_cannot_express_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let refusal = |change: fn(&mut ModelConfig)| {
+        let model = ours(change, joint());
+        let options = ExportOptions { format: ExportFormat::Marian, sample: &LINES, shortlist: None };
+        export(&model, &options, folder.path()).unwrap_err().to_string()
+    };
+    let learned: fn(&mut ModelConfig) = |c| {
+        student(c);
+        (c.positions, c.frequencies) = (Positions::Learned, Frequencies::Paper);
+    };
+    assert_eq!(refusal(learned), "positions: positions that are not sinusoidal; Marian cannot express it");
+    assert!(refusal(|_| ()).starts_with("frequencies: the paper's frequencies"), "{}", refusal(|_| ()));
+    let epsilon: fn(&mut ModelConfig) = |c| {
+        student(c);
+        c.norm_epsilon = 1e-5;
+    };
+    assert_eq!(refusal(epsilon), "norm_epsilon: another ε than 1e-6; Marian cannot express it");
+    let model = ours(student, joint());
+    let options = ExportOptions { format: ExportFormat::BergamotInt8, sample: &[], shortlist: None };
+    let error = export(&model, &options, folder.path()).unwrap_err().to_string();
+    assert_eq!(error, "sample: there is no text to measure the inputs of products on");
+}

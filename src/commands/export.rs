@@ -1,0 +1,80 @@
+//! `regard export`: a model for Marian or for Firefox's engine.
+
+use super::CommandResult;
+use super::input::read_lines;
+use clap::{Args, ValueEnum};
+use regard::decode::Shortlist;
+use regard::formats::marian_nmt::{ExportFormat, ExportOptions, export};
+use regard::formats::{Model, resolve};
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    regard export --model model --to marian --out model-marian\n  \
+    regard export --model model --to bergamot --sample train.en --out model-firefox\n\n\
+    For Firefox's engine (Bergamot) the weights are stored in 8 bits, with fixed multipliers of the inputs that are measured while the\n\
+    model translates --sample; with --precision f32 they stay as they are. The folder has the model, the vocabulary as .spm and, if the\n\
+    model has one or --shortlist is given, the lexical shortlist. Only what Marian can express can be exported: models of preset\n\
+    student, and fine-tuned models of Firefox and Marian.")]
+pub(crate) struct Arguments {
+    /// Model folder, or its name on the Hugging Face hub
+    #[arg(long, value_name = "DIR")]
+    model: PathBuf,
+    /// Program that will read the result
+    #[arg(long, value_enum)]
+    to: Program,
+    /// Folder to write
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Number format of the weights for bergamot
+    #[arg(long, value_enum, default_value_t = Precision::Int8)]
+    precision: Precision,
+    /// Source text, one sentence per line: what 8-bit inputs are measured on, and the tokenizer is checked with
+    #[arg(long, value_name = "FILE")]
+    sample: Option<PathBuf>,
+    /// Lexical shortlist written by `regard shortlist`
+    #[arg(long, value_name = "FILE")]
+    shortlist: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Program {
+    Bergamot,
+    Marian,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Precision {
+    Int8,
+    F32,
+}
+
+/// Lines of the sample that are used: enough for means and deviations.
+const LINES: usize = 500;
+
+pub(crate) fn run(arguments: Arguments) -> CommandResult {
+    let format = match (arguments.to, arguments.precision) {
+        (Program::Marian, _) => ExportFormat::Marian,
+        (Program::Bergamot, Precision::Int8) => ExportFormat::BergamotInt8,
+        (Program::Bergamot, Precision::F32) => ExportFormat::BergamotF32,
+    };
+    let sample = match (&arguments.sample, format) {
+        (Some(file), _) => read_lines(file, LINES)?,
+        (None, ExportFormat::BergamotInt8) => {
+            let message = "--to bergamot needs --sample: source text on which 8-bit inputs are measured (or --precision f32)";
+            return Err(super::Usage(message.into()).into());
+        }
+        (None, _) => Vec::new(),
+    };
+    let sample: Vec<&str> = sample.iter().map(String::as_str).collect();
+    let model = Model::load(&resolve(&arguments.model)?)?;
+    let shortlist = arguments.shortlist.as_deref().map(Shortlist::load).transpose()?;
+    let options = ExportOptions { format, sample: &sample, shortlist: shortlist.as_ref() };
+    export(&model, &options, &arguments.out)?;
+    note!(
+        "{}: written for {}",
+        arguments.out.display(),
+        if arguments.to == Program::Marian { "Marian" } else { "Bergamot" }
+    );
+    Ok(())
+}
