@@ -14,6 +14,10 @@ const FILES: [(&str, EncoderKind); 4] = [
     ("convolutional", EncoderKind::Convolutional { kernel_width: 5, dilated: true }),
 ];
 
+/// Settings that came later, as those files mean them.
+const NEW: [&str; 4] =
+    ["init_share = 0.0", "decoder = \"attention\"", "frequencies = \"paper\"", "norm_embeddings = false"];
+
 fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/settings-0.1").join(name)
 }
@@ -43,7 +47,10 @@ fn a_config_toml_of_an_older_build_is_read_and_written_as_it_was() {
             (4096, 100_000, 1)
         );
         config.check().unwrap();
-        assert_eq!(config.to_toml(), std::fs::read_to_string(&path).unwrap());
+        let (written, old) = (config.to_toml(), std::fs::read_to_string(&path).unwrap());
+        let without: String =
+            written.split_inclusive('\n').filter(|line| !NEW.contains(&line.trim_end())).collect();
+        assert_eq!(without, old);
     }
 }
 
