@@ -49,6 +49,14 @@ pub fn export(model: &Model, options: &ExportOptions<'_>, folder: &Path) -> Resu
     let spm = [source, target].map(|tokenizer| tokenizer.to_sentencepiece(options.sample));
     let [source_spm, target_spm] = spm;
     let (source_spm, target_spm) = (source_spm?, target_spm?);
+    if let Some(list) = options.shortlist {
+        let (has, needs) = (list.vocabularies(), (source.size(), target.size()));
+        if has != needs {
+            let message =
+                format!("is for vocabularies of {has:?} words (source, target), the model has {needs:?}");
+            return Err(Error::config("shortlist", message));
+        }
+    }
     let mut weights = items(model, marian.norm);
     // Marian has no padding: what has it as a piece must never choose it.
     let words = |tokenizer: &Tokenizer| match tokenizer.is_sentencepiece() {

@@ -14,7 +14,7 @@ const HAS_VALUE: u32 = 1 << 8;
 const OFFSET: u32 = 10;
 /// Units come in blocks, so that `base ^ byte` never leaves the array.
 const BLOCK: usize = 256;
-/// Bases are looked for in the last so many units: whatever room is left before them is not worth the search.
+/// Only this many units at the end are searched for a base: the gaps before them are not worth the search.
 const SEARCHED: usize = 16 * BLOCK;
 /// What free units hold: a byte that UTF-8 does not have.
 const FREE: u32 = 0xff;
