@@ -9,8 +9,9 @@
 
 use super::items::{Int8Matrix, is_embedding};
 use super::parameters::{OUTPUT, OUTPUT_BIAS, SOURCE_EMBEDDINGS};
-use super::{LexicalShortlist, MarianDecoder, MarianOptions, NewData, NewItem, NormPlace, OPTIONS, Tying};
+use super::{LexicalShortlist, MarianOptions, NewData, NewItem, OPTIONS};
 use crate::decode::Shortlist;
+use crate::model::{DecoderKind, NormPlace, Tying};
 use regard_kernels::Activation;
 use std::collections::{BTreeMap, HashMap};
 
@@ -217,7 +218,7 @@ fn check_widths(options: &MarianOptions) -> Result<()> {
         }
     }
     match options.tying {
-        Tying::All | Tying::Target => Ok(()),
+        Tying::ThreeWay | Tying::Decoder => Ok(()),
         Tying::Embeddings | Tying::None => {
             Err("tied-embeddings: false: in 8 bits, engines expect the output matrix to be the target's embeddings".into())
         }
@@ -240,12 +241,12 @@ impl MarianOptions {
             }
         };
         let (autoregression, cell) = match self.decoder {
-            MarianDecoder::Attention => ("self-attention", "gru"),
-            MarianDecoder::Ssru => ("rnn", "ssru"),
+            DecoderKind::Attention => ("self-attention", "gru"),
+            DecoderKind::Ssru => ("rnn", "ssru"),
         };
         let (before, after) = match self.norm {
-            NormPlace::After => ("\"\"", "dan"),
-            NormPlace::Before => ("n", "da"),
+            NormPlace::Post => ("\"\"", "dan"),
+            NormPlace::Pre => ("n", "da"),
         };
         let flag = |on: bool| if on { "true" } else { "false" }.to_owned();
         let text = str::to_owned;
@@ -267,8 +268,8 @@ impl MarianOptions {
             ("transformer-postprocess", text(after)),
             ("transformer-postprocess-emb", text(if self.norm_embeddings { "nd" } else { "d" })),
             ("transformer-postprocess-top", text(if self.norm_top { "n" } else { "\"\"" })),
-            ("tied-embeddings-all", flag(self.tying == Tying::All)),
-            ("tied-embeddings", flag(self.tying == Tying::Target)),
+            ("tied-embeddings-all", flag(self.tying == Tying::ThreeWay)),
+            ("tied-embeddings", flag(self.tying == Tying::Decoder)),
             ("tied-embeddings-src", flag(self.tying == Tying::Embeddings)),
             ("output-omit-bias", flag(!self.output_bias)),
             ("transformer-train-position-embeddings", flag(self.trained_positions)),

@@ -2,14 +2,13 @@
 
 use super::model::{EPSILON, item_names};
 use super::{
-    InputRanges, MarianDecoder, MarianOptions, NewItem, NormPlace as MarianNorm, Tying as MarianTying,
-    float_items, grow_vocabularies, int8_items, lexical_shortlist, write_bin, write_npz,
+    InputRanges, MarianOptions, NewItem, float_items, grow_vocabularies, int8_items, lexical_shortlist,
+    write_bin, write_npz,
 };
 use crate::decode::{Engine, SearchOptions, Shortlist, input_magnitudes, search_ensemble};
 use crate::formats::Model;
 use crate::model::{
-    Combine, DecoderKind, EncoderKind, Frequencies, ModelConfig, NormPlace, Parameter, Positions, Role, Side,
-    Tying,
+    Combine, EncoderKind, Frequencies, ModelConfig, NormPlace, Parameter, Positions, Role, Side,
 };
 use crate::replace::replace;
 use crate::text::{SPM_MULTIPLE, Tokenizer};
@@ -138,10 +137,6 @@ fn marian_options(config: &ModelConfig) -> Result<MarianOptions> {
     if let Some((field, _, message)) = checks.into_iter().find(|(_, fits, _)| !fits) {
         return refuse(field, message);
     }
-    let (norm, norm_top) = match config.norm {
-        NormPlace::Post => (MarianNorm::After, false),
-        NormPlace::Pre => (MarianNorm::Before, true),
-    };
     Ok(MarianOptions {
         source_vocabulary: config.source_vocabulary - 1,
         target_vocabulary: config.target_vocabulary - 1,
@@ -152,19 +147,11 @@ fn marian_options(config: &ModelConfig) -> Result<MarianOptions> {
         encoder_feed_forward: config.feed_forward_width(Side::Source),
         decoder_feed_forward: config.feed_forward_width(Side::Target),
         activation: config.activation,
-        decoder: match config.decoder {
-            DecoderKind::Attention => MarianDecoder::Attention,
-            DecoderKind::Ssru => MarianDecoder::Ssru,
-        },
-        norm,
+        decoder: config.decoder,
+        norm: config.norm,
         norm_embeddings: config.norm_embeddings,
-        norm_top,
-        tying: match config.tying {
-            Tying::ThreeWay => MarianTying::All,
-            Tying::Decoder => MarianTying::Target,
-            Tying::Embeddings => MarianTying::Embeddings,
-            Tying::None => MarianTying::None,
-        },
+        norm_top: config.norm == NormPlace::Pre,
+        tying: config.tying,
         output_bias: false,
         trained_positions: false,
         version: String::new(),
@@ -172,7 +159,7 @@ fn marian_options(config: &ModelConfig) -> Result<MarianOptions> {
 }
 
 /// All weights by Marian's names, without padding.
-fn items(model: &Model, norm: MarianNorm) -> Vec<NewItem> {
+fn items(model: &Model, norm: NormPlace) -> Vec<NewItem> {
     let parameters = model.transformer.parameters().iter();
     let mut items: Vec<NewItem> =
         parameters.flat_map(|p| items_of(p, &model.weights[p.param.range()], norm)).collect();
@@ -183,7 +170,7 @@ fn items(model: &Model, norm: MarianNorm) -> Vec<NewItem> {
     items
 }
 
-fn items_of(parameter: &Parameter, values: &[f32], norm: MarianNorm) -> Vec<NewItem> {
+fn items_of(parameter: &Parameter, values: &[f32], norm: NormPlace) -> Vec<NewItem> {
     let [rows, columns] = parameter.shape;
     let names = item_names(&parameter.name, norm);
     if parameter.role == Role::Vocabulary {

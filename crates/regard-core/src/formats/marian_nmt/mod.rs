@@ -21,7 +21,7 @@
 //!
 //! | item | shape | what |
 //! |---|---|---|
-//! | `Wemb` | `[v, d]` | embeddings of both sides, and with [`Tying::All`] the output matrix |
+//! | `Wemb` | `[v, d]` | embeddings of both sides, and with [`Tying::ThreeWay`] the output matrix |
 //! | `encoder_Wemb`, `decoder_Wemb` | `[v, d]` | embeddings if they are not shared |
 //! | `decoder_ff_logit_out_Wt` | `[v, d]` | the output matrix if it is not tied; `decoder_ff_logit_out_W` `[d, v]` in old models |
 //! | `decoder_ff_logit_out_b` | `[1, v]` | the output bias, absent with `output-omit-bias` |
@@ -31,15 +31,15 @@
 //! | `encoder_lN_self_Wo_ln_{scale,bias}` | `[1, d]` | the norm of that sub-layer |
 //! | `encoder_lN_ffn_{W1,b1}`, `{W2,b2}` | `[d, f]`, `[f, d]` | the feed-forward layer |
 //! | `encoder_lN_ffn_ffn_ln_{scale,bias}` | `[1, d]` | its norm |
-//! | `decoder_lN_self_…` | as the encoder's | [`MarianDecoder::Attention`] |
-//! | `decoder_lN_rnn_{W,Wf}`, `decoder_lN_rnn_bf` | `[d, d]`, `[1, d]` | [`MarianDecoder::Ssru`]; `W` has no bias |
+//! | `decoder_lN_self_…` | as the encoder's | [`DecoderKind::Attention`] |
+//! | `decoder_lN_rnn_{W,Wf}`, `decoder_lN_rnn_bf` | `[d, d]`, `[1, d]` | [`DecoderKind::Ssru`]; `W` has no bias |
 //! | `decoder_lN_rnn_ffn_ln_{scale,bias}` | `[1, d]` | its norm |
 //! | `decoder_lN_context_…` | as the encoder's `self` | attention to the source |
 //! | `decoder_lN_ffn_…` | as the encoder's | |
 //! | `NAME_QuantMultA` | `[1, 1]` | the fixed multiplier of the inputs of the product with `NAME` ("alpha") |
 //! | `none_QuantMultA` | `[1, 1]` | that of the output layer; `Wemb_QuantMultA` is the same number, itself quantized |
 //!
-//! With [`NormPlace::Before`] a norm's name ends in `_pre` (`encoder_l1_self_Wo_ln_scale_pre`), and
+//! With [`NormPlace::Pre`] a norm's name ends in `_pre` (`encoder_l1_self_Wo_ln_scale_pre`), and
 //! that of the SSRU is `decoder_lN_rnn_ln_{scale,bias}_pre`, without `_ffn`. With `norm_embeddings`
 //! there are `encoder_emb_ln_{scale,bias}_pre` and the decoder's, with `norm_top`
 //! `encoder_top_ln_{scale,bias}` and the decoder's.
@@ -51,10 +51,10 @@
 //!   cosine. (`transformers` divides by d/2 instead in the models that it converted.) With `Wpos`
 //!   they are not multiplied, the row of the position is added, and positions past the last row
 //!   have the last row. None of Firefox's models has `Wpos`, and Marian 1.12 cannot decode with it.
-//! - **Sub-layers** with [`NormPlace::After`] are `norm(f(x) + x)`, with [`NormPlace::Before`]
+//! - **Sub-layers** with [`NormPlace::Post`] are `norm(f(x) + x)`, with [`NormPlace::Pre`]
 //!   `f(norm(x)) + x`. A norm is `(x − mean) / √(variance + 1e-6) · scale + bias` with the biased
 //!   variance.
-//! - **Keys and values** with [`NormPlace::Before`]: in the encoder they are made of the normalized
+//! - **Keys and values** with [`NormPlace::Pre`]: in the encoder they are made of the normalized
 //!   input. In the decoder's self-attention Marian trains the same way, but when it decodes, only
 //!   the first step normalizes them; from the second step on they are made of the inputs without
 //!   the norm, that of the first step included. `browsermt/marian-dev` never normalizes them, in
@@ -101,6 +101,12 @@
 //! Bergamot treats the output layer the same way, but looks embeddings up in f32. Its shortlist is
 //! made for all sentences of a batch, so that a sentence's translation may depend on its neighbours
 //! ([`LexicalShortlist::candidates`]).
+//!
+//! [`DecoderKind::Attention`]: crate::model::DecoderKind::Attention
+//! [`DecoderKind::Ssru`]: crate::model::DecoderKind::Ssru
+//! [`NormPlace::Post`]: crate::model::NormPlace::Post
+//! [`NormPlace::Pre`]: crate::model::NormPlace::Pre
+//! [`Tying::ThreeWay`]: crate::model::Tying::ThreeWay
 
 mod bin;
 mod export;
@@ -121,7 +127,7 @@ pub use export_model::{ExportFormat, ExportOptions, export};
 pub use folder::MarianFolder;
 pub use items::{Int8Matrix, Item, ItemFile, ItemType, OPTIONS};
 pub(crate) use model::{MarianModel, read_shortlist};
-pub use options::{MarianDecoder, MarianOptions, NormPlace, Tying};
+pub use options::MarianOptions;
 pub use shortlist::LexicalShortlist;
 pub use vocabulary::MarianVocabulary;
 pub use write::{NewData, NewItem, write_bin, write_npz};

@@ -1,13 +1,10 @@
 //! A folder of Marian or Firefox as a model of ours: its configuration, its weights by our names, its tokenizers.
 
-use super::{
-    Item, ItemFile, ItemType, LexicalShortlist, MarianDecoder, MarianFolder, MarianOptions, MarianVocabulary,
-    NormPlace as MarianNorm, Tying as MarianTying,
-};
+use super::{Item, ItemFile, ItemType, LexicalShortlist, MarianFolder, MarianOptions, MarianVocabulary};
 use crate::decode::{Shortlist, Values};
 use crate::formats::compressed::FileBytes;
 use crate::formats::{GenerationConfig, Model};
-use crate::model::{DecoderKind, Frequencies, ModelConfig, NormPlace, Parameter, Role, Transformer, Tying};
+use crate::model::{Frequencies, ModelConfig, NormPlace, Parameter, Role, Transformer};
 use crate::text::{PieceList, SpmFile, Tokenizer, TokenizerPair};
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
@@ -253,20 +250,19 @@ fn config(options: &MarianOptions, file: &ItemFile) -> Result<ModelConfig> {
     if file.get("Wpos").is_some() {
         return refuse("item Wpos: trained positions are not supported; sinusoidal ones are");
     }
-    let norm = match (options.norm, options.norm_top) {
-        (MarianNorm::After, false) => NormPlace::Post,
-        (MarianNorm::Before, true) => NormPlace::Pre,
-        (MarianNorm::After, true) => {
+    match (options.norm, options.norm_top) {
+        (NormPlace::Post, false) | (NormPlace::Pre, true) => {}
+        (NormPlace::Post, true) => {
             return refuse(
                 "transformer-postprocess-top: \"n\" is supported with transformer-preprocess \"n\" alone",
             );
         }
-        (MarianNorm::Before, false) => {
+        (NormPlace::Pre, false) => {
             return refuse(
                 "transformer-preprocess: \"n\" is supported with transformer-postprocess-top \"n\" alone",
             );
         }
-    };
+    }
     let is_int8 = file.items().any(|item| item.kind == ItemType::Int8);
     let decoder_d_ff = options.decoder_feed_forward;
     let config = ModelConfig {
@@ -278,22 +274,14 @@ fn config(options: &MarianOptions, file: &ItemFile) -> Result<ModelConfig> {
         decoder_d_ff: Some(decoder_d_ff).filter(|&d_ff| d_ff != options.encoder_feed_forward),
         encoder_layers: options.encoder_layers,
         decoder_layers: options.decoder_layers,
-        norm,
+        norm: options.norm,
         norm_embeddings: options.norm_embeddings,
         norm_epsilon: EPSILON,
         activation: options.activation,
-        tying: match options.tying {
-            MarianTying::All => Tying::ThreeWay,
-            MarianTying::Target => Tying::Decoder,
-            MarianTying::Embeddings => Tying::Embeddings,
-            MarianTying::None => Tying::None,
-        },
+        tying: options.tying,
         frequencies: Frequencies::Tensor2tensor,
         max_positions: if is_int8 { BROWSER_LONGEST } else { LONGEST },
-        decoder: match options.decoder {
-            MarianDecoder::Attention => DecoderKind::Attention,
-            MarianDecoder::Ssru => DecoderKind::Ssru,
-        },
+        decoder: options.decoder,
         ..ModelConfig::default()
     };
     // A file that says it is larger than it is must not make us allocate.
@@ -306,7 +294,7 @@ fn config(options: &MarianOptions, file: &ItemFile) -> Result<ModelConfig> {
 }
 
 /// Marian's names of the items that our parameter is made of, in the order of its rows.
-pub(crate) fn item_names(ours: &str, norm: MarianNorm) -> Vec<String> {
+pub(crate) fn item_names(ours: &str, norm: NormPlace) -> Vec<String> {
     match ours {
         "embeddings" => return vec!["Wemb".into()],
         "encoder.embeddings" => return vec!["encoder_Wemb".into()],
@@ -329,7 +317,7 @@ pub(crate) fn item_names(ours: &str, norm: MarianNorm) -> Vec<String> {
     };
     let Ok(layer) = layer.parse::<usize>() else { return Vec::new() };
     let prefix = format!("{stack}_l{}", layer + 1);
-    let suffix = if norm == MarianNorm::Before { "_pre" } else { "" };
+    let suffix = if norm == NormPlace::Pre { "_pre" } else { "" };
     let letter = if is_bias { 'b' } else { 'W' };
     let of = |block: &str, ends: &[&str]| {
         ends.iter().map(|end| format!("{prefix}_{block}_{letter}{end}")).collect::<Vec<_>>()
@@ -348,7 +336,7 @@ pub(crate) fn item_names(ours: &str, norm: MarianNorm) -> Vec<String> {
         "ffn_norm" => norm_of("ffn_ffn"),
         "ssru.candidate" => of("rnn", &[""]),
         "ssru.forget" => of("rnn", &["f"]),
-        "ssru_norm" if norm == MarianNorm::Before => norm_of("rnn"),
+        "ssru_norm" if norm == NormPlace::Pre => norm_of("rnn"),
         "ssru_norm" => norm_of("rnn_ffn"),
         _ => Vec::new(),
     }

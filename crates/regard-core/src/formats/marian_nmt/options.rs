@@ -5,6 +5,7 @@
 //! key that is not known, unless it is switched off (`false`, `0`, empty).
 
 use super::yaml::{self, Yaml};
+use crate::model::{DecoderKind, NormPlace, Tying};
 use regard_kernels::Activation;
 use std::collections::HashMap;
 
@@ -30,8 +31,9 @@ pub struct MarianOptions {
     /// `transformer-ffn-activation`.
     pub activation: Activation,
     /// `transformer-decoder-autoreg` and `dec-cell`.
-    pub decoder: MarianDecoder,
-    /// `transformer-preprocess` and `transformer-postprocess`.
+    pub decoder: DecoderKind,
+    /// `transformer-preprocess` and `transformer-postprocess`: `dan` behind a sub-layer is
+    /// [`NormPlace::Post`], `n` before it and `da` behind it [`NormPlace::Pre`].
     pub norm: NormPlace,
     /// `transformer-postprocess-emb` has an `n`: embeddings are normalized
     /// (`…_emb_ln_{scale,bias}_pre`).
@@ -39,7 +41,9 @@ pub struct MarianOptions {
     /// `transformer-postprocess-top` has an `n`: the output of each stack is normalized
     /// (`…_top_ln_{scale,bias}`).
     pub norm_top: bool,
-    /// `tied-embeddings`, `tied-embeddings-src` and `tied-embeddings-all`.
+    /// `tied-embeddings` is [`Tying::Decoder`] (items `encoder_Wemb` and `decoder_Wemb`),
+    /// `tied-embeddings-src` [`Tying::Embeddings`] (`Wemb` and `decoder_ff_logit_out_Wt`), both
+    /// together or `tied-embeddings-all` [`Tying::ThreeWay`] (`Wemb`), neither [`Tying::None`].
     pub tying: Tying,
     /// Not `output-omit-bias`: there is a `decoder_ff_logit_out_b`.
     pub output_bias: bool,
@@ -48,37 +52,6 @@ pub struct MarianOptions {
     pub trained_positions: bool,
     /// The version of Marian that wrote the model.
     pub version: String,
-}
-
-/// What takes the place of the decoder's self-attention.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MarianDecoder {
-    /// Self-attention.
-    Attention,
-    /// Kim and others' simpler simple recurrent unit (2019).
-    Ssru,
-}
-
-/// Where sub-layers are normalized.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NormPlace {
-    /// Behind the residual connection, `dan`.
-    After,
-    /// Before the sub-layer, `n` and `da`.
-    Before,
-}
-
-/// Which of the three matrices of words are one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tying {
-    /// `Wemb` is all three.
-    All,
-    /// `encoder_Wemb`; `decoder_Wemb` is the output matrix too.
-    Target,
-    /// `Wemb` embeds source and target; `decoder_ff_logit_out_Wt` is the output matrix.
-    Embeddings,
-    /// `encoder_Wemb`, `decoder_Wemb`, `decoder_ff_logit_out_Wt`.
-    None,
 }
 
 /// Keys that say nothing about a transformer, whatever their values: other model types, training,
@@ -272,17 +245,17 @@ fn is_since(version: &str, since: [u32; 3]) -> bool {
     matches!(found, [Some(a), Some(b), c] if [a, b, c.unwrap_or(0)] >= since)
 }
 
-fn decoder(keys: &mut Keys) -> Result<MarianDecoder> {
+fn decoder(keys: &mut Keys) -> Result<DecoderKind> {
     const KEY: &str = "transformer-decoder-autoreg";
     let cell = keys.text("dec-cell", "gru")?;
     let normalized = keys.flag("layer-normalization")?;
     match keys.text(KEY, "self-attention")?.as_str() {
-        "self-attention" => Ok(MarianDecoder::Attention),
+        "self-attention" => Ok(DecoderKind::Attention),
         "rnn" if cell != "ssru" => Err(refuse("dec-cell", &format!("{cell:?}"), "ssru is expected")),
         "rnn" if normalized => {
             Err(refuse("layer-normalization", "true", "an SSRU without normalization inside is expected"))
         }
-        "rnn" => Ok(MarianDecoder::Ssru),
+        "rnn" => Ok(DecoderKind::Ssru),
         other => Err(refuse(KEY, &format!("{other:?}"), "self-attention or rnn is expected")),
     }
 }
@@ -291,8 +264,8 @@ fn norm(keys: &mut Keys) -> Result<NormPlace> {
     let before = keys.text("transformer-preprocess", "")?;
     let after = keys.text("transformer-postprocess", "dan")?;
     match (operations(&before).as_str(), operations(&after).as_str()) {
-        ("", "an") => Ok(NormPlace::After),
-        ("n", "a") => Ok(NormPlace::Before),
+        ("", "an") => Ok(NormPlace::Post),
+        ("n", "a") => Ok(NormPlace::Pre),
         ("" | "n", _) => {
             let expected =
                 format!("with transformer-preprocess {before:?}, \"dan\" or (with \"n\") \"da\" is expected");
@@ -316,9 +289,9 @@ fn tying(keys: &mut Keys) -> Result<Tying> {
     let (all, source, target) =
         (keys.flag("tied-embeddings-all")?, keys.flag("tied-embeddings-src")?, keys.flag("tied-embeddings")?);
     Ok(match (all || (source && target), source, target) {
-        (true, _, _) => Tying::All,
+        (true, _, _) => Tying::ThreeWay,
         (false, true, _) => Tying::Embeddings,
-        (false, _, true) => Tying::Target,
+        (false, _, true) => Tying::Decoder,
         (false, false, false) => Tying::None,
     })
 }

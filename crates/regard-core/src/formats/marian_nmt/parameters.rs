@@ -1,6 +1,7 @@
 //! Which items a model has.
 
-use super::{MarianDecoder, MarianOptions, NormPlace, Tying};
+use super::MarianOptions;
+use crate::model::{DecoderKind, NormPlace, Tying};
 
 /// The output bias.
 pub(super) const OUTPUT_BIAS: &str = "decoder_ff_logit_out_b";
@@ -27,8 +28,8 @@ impl MarianOptions {
         }
         for layer in 1..=self.decoder_layers {
             match self.decoder {
-                MarianDecoder::Attention => listing.attention(&format!("decoder_l{layer}_self")),
-                MarianDecoder::Ssru => listing.ssru(&format!("decoder_l{layer}_rnn")),
+                DecoderKind::Attention => listing.attention(&format!("decoder_l{layer}_self")),
+                DecoderKind::Ssru => listing.ssru(&format!("decoder_l{layer}_rnn")),
             }
             listing.attention(&format!("decoder_l{layer}_context"));
             listing.feed_forward(&format!("decoder_l{layer}_ffn"), self.decoder_feed_forward);
@@ -48,8 +49,8 @@ impl MarianOptions {
     /// The name of the output matrix, which may be embeddings too.
     pub fn output_matrix(&self) -> &'static str {
         match self.tying {
-            Tying::All => "Wemb",
-            Tying::Target => "decoder_Wemb",
+            Tying::ThreeWay => "Wemb",
+            Tying::Decoder => "decoder_Wemb",
             Tying::Embeddings | Tying::None => OUTPUT,
         }
     }
@@ -68,7 +69,7 @@ impl Listing<'_> {
 
     /// The norm of a sub-layer.
     fn own_norm(&mut self, prefix: &str) {
-        self.norm(prefix, if self.options.norm == NormPlace::Before { "_pre" } else { "" });
+        self.norm(prefix, if self.options.norm == NormPlace::Pre { "_pre" } else { "" });
     }
 
     fn attention(&mut self, prefix: &str) {
@@ -86,8 +87,8 @@ impl Listing<'_> {
         self.add(format!("{prefix}_Wf"), [d, d]);
         self.add(format!("{prefix}_bf"), [1, d]);
         match self.options.norm {
-            NormPlace::Before => self.own_norm(prefix),
-            NormPlace::After => self.own_norm(&format!("{prefix}_ffn")),
+            NormPlace::Pre => self.own_norm(prefix),
+            NormPlace::Post => self.own_norm(&format!("{prefix}_ffn")),
         }
     }
 
@@ -105,8 +106,8 @@ impl Listing<'_> {
         let MarianOptions { d_model, source_vocabulary, target_vocabulary, tying, output_bias, .. } =
             *self.options;
         match tying {
-            Tying::All | Tying::Embeddings => self.add("Wemb".into(), [target_vocabulary, d_model]),
-            Tying::Target | Tying::None => {
+            Tying::ThreeWay | Tying::Embeddings => self.add("Wemb".into(), [target_vocabulary, d_model]),
+            Tying::Decoder | Tying::None => {
                 self.add(SOURCE_EMBEDDINGS.into(), [source_vocabulary, d_model]);
                 self.add("decoder_Wemb".into(), [target_vocabulary, d_model]);
             }

@@ -2,10 +2,11 @@
 
 use super::*;
 use crate::decode::{Shortlist, ShortlistSize};
+use crate::model::{DecoderKind, NormPlace, Tying};
 use regard_kernels::Activation;
 use regard_random::mix;
 
-fn options(decoder: MarianDecoder, tying: Tying) -> MarianOptions {
+fn options(decoder: DecoderKind, tying: Tying) -> MarianOptions {
     MarianOptions {
         source_vocabulary: 40,
         target_vocabulary: 48,
@@ -17,7 +18,7 @@ fn options(decoder: MarianDecoder, tying: Tying) -> MarianOptions {
         decoder_feed_forward: 192,
         activation: Activation::Relu,
         decoder,
-        norm: NormPlace::After,
+        norm: NormPlace::Post,
         norm_embeddings: false,
         norm_top: false,
         tying,
@@ -45,9 +46,9 @@ fn watched(options: &MarianOptions) -> InputRanges {
 
 #[test]
 fn options_that_are_written_are_read() {
-    for decoder in [MarianDecoder::Attention, MarianDecoder::Ssru] {
-        for tying in [Tying::All, Tying::Target, Tying::Embeddings, Tying::None] {
-            for norm in [NormPlace::After, NormPlace::Before] {
+    for decoder in [DecoderKind::Attention, DecoderKind::Ssru] {
+        for tying in [Tying::ThreeWay, Tying::Decoder, Tying::Embeddings, Tying::None] {
+            for norm in [NormPlace::Post, NormPlace::Pre] {
                 for (activation, flag) in
                     [(Activation::Relu, true), (Activation::Silu, false), (Activation::Gelu, true)]
                 {
@@ -59,7 +60,7 @@ fn options_that_are_written_are_read() {
             }
         }
     }
-    let mut options = options(MarianDecoder::Ssru, Tying::All);
+    let mut options = options(DecoderKind::Ssru, Tying::ThreeWay);
     options.version.clear();
     assert!(options.to_yaml().unwrap().contains("\nversion: v1.12.42\n"));
     options.activation = Activation::Identity;
@@ -68,7 +69,7 @@ fn options_that_are_written_are_read() {
 
 #[test]
 fn floats_are_written_as_they_are() {
-    let options = options(MarianDecoder::Attention, Tying::Embeddings);
+    let options = options(DecoderKind::Attention, Tying::Embeddings);
     let items = float_items(&options, weights(&options)).unwrap();
     for file in [open(&bin(&items)).unwrap(), open(&npz(&items)).unwrap()] {
         assert_eq!(file.options().unwrap(), options);
@@ -82,7 +83,7 @@ fn floats_are_written_as_they_are() {
 
 #[test]
 fn matrices_are_quantized_as_marian_conv_does() {
-    let options = options(MarianDecoder::Ssru, Tying::Target);
+    let options = options(DecoderKind::Ssru, Tying::Decoder);
     let file = open(&bin(&int8_items(&options, weights(&options), None).unwrap())).unwrap();
     assert_eq!(file.items().count(), options.parameters().len() + 1);
     for item in weights(&options) {
@@ -114,7 +115,7 @@ fn integers_are_rounded_to_even_and_zeros_can_be_divided() {
 
 #[test]
 fn inputs_have_multipliers() {
-    let options = options(MarianDecoder::Ssru, Tying::All);
+    let options = options(DecoderKind::Ssru, Tying::ThreeWay);
     let items = int8_items(&options, weights(&options), Some(&watched(&options))).unwrap();
     let file = open(&bin(&items)).unwrap();
     for (name, _) in options.parameters() {
@@ -125,7 +126,7 @@ fn inputs_have_multipliers() {
         assert_eq!(file.need(name).unwrap().floats().unwrap(), [63.5]);
     }
     // Embeddings alone are looked up, not multiplied.
-    let options = self::options(MarianDecoder::Ssru, Tying::Target);
+    let options = self::options(DecoderKind::Ssru, Tying::Decoder);
     let items = int8_items(&options, weights(&options), Some(&watched(&options))).unwrap();
     assert!(items.iter().any(|item| item.name == "decoder_Wemb_QuantMultA"));
     assert!(items.iter().all(|item| item.name != "encoder_Wemb_QuantMultA"));
@@ -147,7 +148,7 @@ fn a_multiplier_covers_the_mean_and_a_bit_more() {
 
 #[test]
 fn what_cannot_be_written_is_named() {
-    let good = options(MarianDecoder::Ssru, Tying::All);
+    let good = options(DecoderKind::Ssru, Tying::ThreeWay);
     for (change, want) in [
         (Box::new(|o: &mut MarianOptions| o.d_model = 48) as Box<dyn Fn(&mut MarianOptions)>, "dim-emb: 48"),
         (Box::new(|o| o.encoder_feed_forward = 100), "transformer-dim-ffn: 100"),
@@ -177,7 +178,7 @@ fn what_cannot_be_written_is_named() {
 
 #[test]
 fn vocabularies_grow_by_words_that_never_come() {
-    let mut options = options(MarianDecoder::Attention, Tying::Target);
+    let mut options = options(DecoderKind::Attention, Tying::Decoder);
     options.output_bias = false;
     let mut weights = weights(&options);
     grow_vocabularies(&mut options, &mut weights, (48, 56), 47);

@@ -3,6 +3,7 @@
 use super::*;
 use crate::decode::{SearchOptions, encoder_output, score_pairs, search_ensemble};
 use crate::formats::Model;
+use crate::model::Tying;
 use crate::translator::Translator;
 use crate::{DType, Isa};
 use regard_random::mix;
@@ -107,7 +108,7 @@ fn golden_folder(case: &Golden) -> tempfile::TempDir {
         fs::write(path(name), format!("</s>: 0\n<unk>: 1\n{words}")).unwrap();
     }
     let vocabularies = match options.tying {
-        Tying::All | Tying::Embeddings => "[source.yml, source.yml]",
+        Tying::ThreeWay | Tying::Embeddings => "[source.yml, source.yml]",
         _ => "[source.yml, target.yml]",
     };
     fs::write(path("config.yml"), format!("models: [model.npz]\nvocabs: {vocabularies}\n")).unwrap();

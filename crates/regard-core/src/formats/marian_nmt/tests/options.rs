@@ -1,6 +1,7 @@
 //! Options that are supported, and those that are refused.
 
 use super::*;
+use crate::model::{DecoderKind, NormPlace, Tying};
 use regard_kernels::Activation;
 
 #[test]
@@ -16,11 +17,11 @@ fn options_of_published_models_are_understood() {
         encoder_feed_forward: 1536,
         decoder_feed_forward: 1536,
         activation: Activation::Relu,
-        decoder: MarianDecoder::Ssru,
-        norm: NormPlace::After,
+        decoder: DecoderKind::Ssru,
+        norm: NormPlace::Post,
         norm_embeddings: false,
         norm_top: false,
-        tying: Tying::All,
+        tying: Tying::ThreeWay,
         output_bias: true,
         trained_positions: false,
         version: "v1.9.56 94aeaa46 2021-04-28 00:28:35 +0100".into(),
@@ -43,15 +44,18 @@ fn options_are_read_one_by_one() {
     let both = STUDENT
         .replace("tied-embeddings: false", "tied-embeddings: true")
         .replace("-all: true", "-all: false");
-    assert_eq!(MarianOptions::parse(&both).unwrap().tying, Tying::Target);
-    assert_eq!(MarianOptions::parse(&both.replace("src: false", "src: true")).unwrap().tying, Tying::All);
-    assert_eq!(with("autoreg: rnn", "autoreg: self-attention").unwrap().decoder, MarianDecoder::Attention);
+    assert_eq!(MarianOptions::parse(&both).unwrap().tying, Tying::Decoder);
+    assert_eq!(
+        MarianOptions::parse(&both.replace("src: false", "src: true")).unwrap().tying,
+        Tying::ThreeWay
+    );
+    assert_eq!(with("autoreg: rnn", "autoreg: self-attention").unwrap().decoder, DecoderKind::Attention);
     assert_eq!(with("activation: relu", "activation: swish").unwrap().activation, Activation::Silu);
     let pre = with("postprocess: dan", "postprocess: da").unwrap_err();
     assert!(pre.starts_with("transformer-postprocess: \"da\" is not supported"), "{pre}");
     let pre =
         STUDENT.replace("postprocess: dan", "postprocess: da").replace("preprocess: \"\"", "preprocess: n");
-    assert_eq!(MarianOptions::parse(&pre).unwrap().norm, NormPlace::Before);
+    assert_eq!(MarianOptions::parse(&pre).unwrap().norm, NormPlace::Pre);
     assert!(with("postprocess-top: \"\"", "postprocess-top: n").unwrap().norm_top);
     assert!(with("postprocess-emb: d", "postprocess-emb: nd").unwrap().norm_embeddings);
     assert!(!with("output-omit-bias: false", "output-omit-bias: true").unwrap().output_bias);
