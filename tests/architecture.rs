@@ -1,7 +1,10 @@
-//! Dependencies point downwards only, and a translator can be embedded without training, plots, server or studies.
+//! Dependencies point downwards only, a translator can be embedded without training, plots, server or studies, and the
+//! libraries know nothing of the command line.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 fn cargo(arguments: &[&str]) -> String {
@@ -71,5 +74,54 @@ fn the_library_alone_is_inference_and_metrics() {
     );
     for unwanted in ["axum", "clap", "hf-hub", "indicatif", "resvg", "tokio", "toml"] {
         assert!(!tree.lines().any(|line| line.split_whitespace().next() == Some(unwanted)), "{unwanted}");
+    }
+}
+
+/// Adds the sources of a library below `folder`, without its tests.
+fn add_sources(folder: &Path, files: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if name.trim_end_matches(".rs").ends_with("tests") {
+            continue;
+        }
+        if path.is_dir() {
+            add_sources(&path, files);
+        } else if name.ends_with(".rs") {
+            files.push(path);
+        }
+    }
+}
+
+/// Whether a line of code quotes a flag of the command line: two hyphens and a letter, at the start of a string or of a
+/// word in it. (Rust has no `--`; what it has in CSS follows a sign.)
+fn quotes_a_flag(line: &str) -> bool {
+    line.match_indices("--").any(|(at, _)| {
+        let before = line[..at].chars().next_back();
+        let after = line[at + 2..].chars().next();
+        before.is_none_or(|c| c.is_whitespace() || "\"'`".contains(c))
+            && after.is_some_and(|c| c.is_ascii_lowercase())
+    })
+}
+
+#[test]
+fn messages_of_the_libraries_do_not_quote_flags() {
+    assert!(
+        quotes_a_flag("--out is missing")
+            && quotes_a_flag("`--out`")
+            && !quotes_a_flag("{--ink:#000} a -- b")
+    );
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates");
+    let mut files = Vec::new();
+    for entry in fs::read_dir(crates).unwrap() {
+        add_sources(&entry.unwrap().path().join("src"), &mut files);
+    }
+    assert!(files.len() > 200, "{} files", files.len());
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        let code = text.lines().take_while(|line| *line != "mod tests {");
+        for (number, line) in code.enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
+            assert!(!quotes_a_flag(line), "{}:{}: {}", file.display(), number + 1, line.trim());
+        }
     }
 }

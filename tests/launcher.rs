@@ -33,7 +33,7 @@ fn without_mpi_copies_are_refused() {
             copy(variable, arguments),
             format!(
                 "regard: mpi: started 4 times by an MPI launcher, but this program was built without MPI: each copy would {what} by \
-                 itself. Start it once, or build it with `cargo build --release --features mpi`\n"
+                 itself. Start it once, or build it with the feature `mpi` (`cargo build --release --features mpi`)\n"
             )
         );
     }

@@ -89,7 +89,7 @@ pub(crate) fn together(
     command: &str,
     work: impl FnOnce(&Arc<dyn Communicator>) -> CommandResult,
 ) -> CommandResult {
-    let group = join(command)?;
+    let group = join(command).map_err(with_mpi_build)?;
     let Err(error) = work(&group) else { return Ok(()) };
     if group.size() == 1 || error.is::<Interrupted>() {
         return Err(error);
@@ -104,6 +104,17 @@ pub(crate) fn together(
     }
     note!("regard: rank {} on {}: {error}", group.rank(), group.host());
     group.abort(if error.is::<Usage>() { 2 } else { 1 })
+}
+
+/// Says how to build the command with MPI, which is all that can be wrong without it.
+fn with_mpi_build(error: regard::Error) -> regard::Error {
+    match error {
+        regard::Error::Input { operation, message } if cfg!(not(feature = "mpi")) => {
+            let message = format!("{message} (`cargo build --release --features mpi`)");
+            regard::Error::Input { operation, message }
+        }
+        other => other,
+    }
 }
 
 /// Standard output, buffered. `println!` panics when the pipe is closed or the disk is full; this returns an error that

@@ -185,7 +185,7 @@ fn run_first(arguments: &Arguments, group: Arc<dyn Communicator>) -> CommandResu
     let mut view = View::new();
     let outcome = run_rank0(group, config, &arguments.out, arguments.resume, isa, &stop, &mut view);
     view.close();
-    let outcome = outcome.map_err(in_flags)?;
+    let outcome = outcome.map_err(|error| in_flags(error, &arguments.out))?;
     match outcome.end {
         End::Finished => print_line(summary(&outcome, &arguments.out)),
         End::Interrupted => {
@@ -195,8 +195,8 @@ fn run_first(arguments: &Arguments, group: Arc<dyn Communicator>) -> CommandResu
     }
 }
 
-/// Settings that have flags of their own.
-const FLAGS: [(&str, &str); 7] = [
+/// Settings as the library names them, and how to set them on the command line.
+const FLAGS: [(&str, &str); 8] = [
     ("data.source_lang", "--source-lang"),
     ("data.target_lang", "--target-lang"),
     ("data.valid_src", "--valid-src"),
@@ -204,6 +204,7 @@ const FLAGS: [(&str, &str); 7] = [
     ("data.src", "--src"),
     ("data.tgt", "--tgt"),
     ("data.tsv", "--tsv"),
+    ("schedule.warmup=", "--set schedule.warmup="),
 ];
 
 /// A message of the library with the flags of the command line in place of settings.
@@ -211,10 +212,16 @@ fn named_by_flags(text: &str) -> String {
     FLAGS.iter().fold(text.to_owned(), |text, (setting, flag)| text.replace(setting, flag))
 }
 
-fn in_flags(error: regard::Error) -> regard::Error {
+/// An error of the run in `out`, with the flags of the command line.
+fn in_flags(error: regard::Error, out: &Path) -> regard::Error {
     match error {
         regard::Error::Config { field, message } => {
             regard::Error::config(named_by_flags(&field), named_by_flags(&message))
+        }
+        regard::Error::Diverged { message, settings } => {
+            let settings: String = settings.iter().map(|setting| format!(" --set {setting}")).collect();
+            let message = format!("{message}:\n  regard train --resume --out {}{settings}", out.display());
+            regard::Error::Input { operation: "training", message }
         }
         other => other,
     }

@@ -54,7 +54,8 @@ fn wrong_usage_is_told_and_nothing_is_destroyed() {
     assert!(output.status.success(), "{text}");
     assert!(
         text.contains(
-            "a warm-up of 5 steps is too long for a run of about 2: the learning rate never reaches its peak"
+            "a warm-up of 5 steps is too long for a run of about 2: the learning rate never reaches its peak; \
+             --set schedule.warmup=1 would fit"
         ),
         "{text}"
     );
@@ -172,4 +173,20 @@ fn a_model_to_start_from_has_the_shape_that_is_asked_for() {
         assert!(text.ends_with(&format!("regard: {want}\n")), "{text}");
     }
     assert!(!out.exists());
+}
+
+/// The library names the settings that help; the command adds how to use them.
+#[test]
+fn a_run_that_diverges_says_how_to_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    write_corpus(folder.path(), 60);
+    let out = folder.path().join("out");
+    let rate = ["--steps", "9", "--set", "schedule.kind=constant", "--set", "schedule.peak=1e30"];
+    let (output, text) = finish(command(folder.path(), &out, &rate));
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    let want = format!(
+        "\n  regard train --resume --out {} --set schedule.kind=constant --set schedule.peak=",
+        out.display()
+    );
+    assert!(text.contains(&want) && text.ends_with(" --set optimizer.clip=1\n"), "{text}");
 }

@@ -51,6 +51,14 @@ pub enum Error {
     /// Ranks that cannot work together; every one of them has this same error.
     #[error("{0}")]
     Inconsistent(String),
+    /// A training run that was stopped because its loss or gradient went wrong.
+    #[error("training: {message}: {}", settings.join(", "))]
+    Diverged {
+        /// What happened, and what helps.
+        message: String,
+        /// The settings that help, each as `name=value`.
+        settings: Vec<String>,
+    },
     /// An error of another library.
     #[error(transparent)]
     Other(Box<dyn std::error::Error + Send + Sync>),

@@ -138,7 +138,7 @@ impl TrainConfig {
     fn check_dtypes(&self) -> Result<()> {
         let store = self.checkpoints.store;
         if store == DType::Int8 {
-            let message = "int8 cannot be trained on; use f32, bf16 or f16, and `regard quantize` on the finished model";
+            let message = "int8 cannot be trained on; use f32, bf16 or f16, and quantize the finished model";
             return Err(Error::config("checkpoints.store", message));
         }
         let floats = &DType::WEIGHTS[..3];

@@ -135,7 +135,7 @@ pub fn join(command: &str) -> Result<Arc<dyn Communicator>> {
     {
         let message = format!(
             "started {size} times by an MPI launcher, but this program was built without MPI: each copy would {command} by itself. \
-             Start it once, or build it with `cargo build --release --features mpi`"
+             Start it once, or build it with the feature `mpi`"
         );
         Err(Error::Input { operation: "mpi", message })
     }

@@ -106,7 +106,7 @@ impl Run<'_> {
         {
             self.progress.message(&format!(
                 "a warm-up of {warmup} steps is too long for a run of about {steps}: the learning rate {}; \
-                 --set schedule.warmup={} would fit",
+                 schedule.warmup={} would fit",
                 if warmup >= steps { "never reaches its peak" } else { "reaches its peak late" },
                 (steps / 8).max(1)
             ));
@@ -251,19 +251,22 @@ impl Run<'_> {
         let Some(why) = why else { return Ok(()) };
         let peak = self.schedule().peak(self.config.model.d_model);
         let message = format!(
-            "{why} at step {step}; the model in {out} and the last checkpoint are from before. What helps most is a lower \
-             learning rate, then a longer warm-up, then clipping:\n  regard train --resume --out {out} --set \
-             schedule.kind={kind} --set schedule.peak={lower} --set schedule.warmup={warmup} --set optimizer.clip=1",
-            out = self.folder.out.display(),
-            kind = match self.schedule().kind {
-                ScheduleKind::Linear => "linear",
-                ScheduleKind::Constant => "constant",
-                _ => "inverse-sqrt",
-            },
-            lower = (peak / 2.0) as f32,
-            warmup = 2 * self.schedule().warmup.max(500),
+            "{why} at step {step}; the model in {} and the last checkpoint are from before. What helps most is a lower \
+             learning rate, then a longer warm-up, then clipping",
+            self.folder.out.display()
         );
-        Err(Error::Input { operation: "training", message })
+        let kind = match self.schedule().kind {
+            ScheduleKind::Linear => "linear",
+            ScheduleKind::Constant => "constant",
+            _ => "inverse-sqrt",
+        };
+        let settings = vec![
+            format!("schedule.kind={kind}"),
+            format!("schedule.peak={}", (peak / 2.0) as f32),
+            format!("schedule.warmup={}", 2 * self.schedule().warmup.max(500)),
+            "optimizer.clip=1".into(),
+        ];
+        Err(Error::Diverged { message, settings })
     }
 
     /// In a run with a time limit: how many steps there will be, as far as that can be said by now.
