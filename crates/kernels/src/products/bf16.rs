@@ -2,30 +2,30 @@
 
 use super::over_rows;
 use super::packed_b::Operand;
-use super::panels::{Layout, Place, WIDE};
+use super::panels::{CTile, Layout, NC};
 use super::rounding::{STRETCH, pack, pack_rows};
 use crate::aligned::Aligned;
 use crate::mat::{Mat, MatMut};
 use crate::{Accumulate, Isa};
 
 /// How much of `k` is summed in registers before it is added to the output. Even, so that no pair is torn.
-pub(super) const DEPTH: usize = 512;
+pub(super) const KC: usize = 512;
 
 /// Rows of a tile: with two vectors each, 24 sums and their operands fit 32 registers, and hide the latency of the instruction.
-const ROWS: usize = 12;
+const MR: usize = 12;
 
 /// Numbers of f32 in a vector.
 const LANES: usize = 16;
 
 /// Columns of a tile.
-const COLUMNS: usize = 2 * LANES;
+const NR: usize = 2 * LANES;
 
 /// Rows of the left operand that are packed at a time, where the right one is packed already, and at least given to a thread: with
-/// [`DEPTH`], a part of a second-level cache.
-const TALL: usize = 8 * ROWS;
+/// [`KC`], a part of a second-level cache.
+const MC: usize = 8 * MR;
 
 /// How the kernel wants its right operand: pairs of rows in a word.
-pub(super) const LAYOUT: Layout = Layout { columns: COLUMNS, depth: DEPTH, in_word: 2 };
+pub(super) const LAYOUT: Layout = Layout { columns: NR, kc: KC, in_word: 2 };
 
 /// What instruction sets do in their own way.
 pub(super) trait Kernel: Copy + Send + Sync {
@@ -35,18 +35,18 @@ pub(super) trait Kernel: Copy + Send + Sync {
     /// [`pack`]
     fn pack<const W: usize>(self, x: Mat<'_>, to: &mut [u32]);
 
-    /// A tile: the sum over `pairs` pairs of [`ROWS`] rows at `left` by `V` vectors of columns at `right`. The rows of `left` lie
-    /// `stride` words apart, `BY_ROWS`, or are woven together, `stride` words in each pair.
+    /// A tile: the sum over `pairs` pairs of [`MR`] rows at `left` by `V` vectors of columns at `right`. The rows of `left` lie
+    /// `stride` words apart, `BY_ROWS`, or are packed (interleaved), `stride` words in each pair.
     ///
     /// # Safety
-    /// Those rows can be read; `right` has `pairs` rows of a panel, each at a cache line; `place` can be written, and no other thread
-    /// touches it. It has at most `ROWS` rows and `V · LANES` columns.
+    /// Those rows can be read; `right` has `pairs` rows of a panel, each at a cache line; `c_tile` can be written, and no other thread
+    /// touches it. It has at most `MR` rows and `V · LANES` columns.
     unsafe fn tile<const V: usize, const BY_ROWS: bool>(
         self,
         pairs: usize,
         left: (*const u32, usize),
         right: *const u32,
-        place: Place,
+        c_tile: CTile,
     );
 }
 
@@ -61,7 +61,7 @@ pub(super) fn pack_in_hardware(isa: Isa, b: Mat<'_>, to: &mut Aligned<u32>) {
 
 /// Packs a right operand.
 pub(super) fn pack_right<K: Kernel>(kernel: K, b: Mat<'_>, to: &mut Aligned<u32>) {
-    LAYOUT.pack(b, to, |b, to| kernel.pack::<COLUMNS>(b.t(), to));
+    LAYOUT.pack(b, to, |b, to| kernel.pack::<NR>(b.t(), to));
 }
 
 /// The product with `vdpbf16ps`.
@@ -89,7 +89,7 @@ pub(super) fn product<K: Kernel>(
     into: Accumulate,
     threads: usize,
 ) {
-    over_rows((c, a, b), into, TALL, threads, &|c, a| {
+    over_rows((c, a, b), into, MC, threads, &|c, a| {
         // Numbers of the left operand are broadcast one by one: rows can stay rows.
         let run = if a.col_stride == 1 { blocks::<K, true> } else { blocks::<K, false> };
         run(kernel, c, a, b, into);
@@ -106,51 +106,49 @@ fn blocks<K: Kernel, const BY_ROWS: bool>(
 ) {
     let (m, n, k) = (a.rows, c.cols, a.cols);
     // Words from one row to the next, or from one pair to the next.
-    let stride = |depth: usize| if BY_ROWS { depth.div_ceil(2).next_multiple_of(STRETCH) } else { ROWS };
-    let size = |depth: usize| if BY_ROWS { ROWS * stride(depth) } else { ROWS * depth.div_ceil(2) };
+    let stride = |kc: usize| if BY_ROWS { kc.div_ceil(2).next_multiple_of(STRETCH) } else { MR };
+    let size = |kc: usize| if BY_ROWS { MR * stride(kc) } else { MR * kc.div_ceil(2) };
     // A right operand that must be packed here is so for all rows.
-    let (tall, room) = match b {
-        Operand::Matrix(_) => (m, LAYOUT.words(k.min(DEPTH), n.min(WIDE))),
-        Operand::Packed(_) => (m.min(TALL), 0),
+    let (mc, words) = match b {
+        Operand::Matrix(_) => (m, LAYOUT.words(k.min(KC), n.min(NC))),
+        Operand::Packed(_) => (m.min(MC), 0),
     };
-    let mut left = vec![0; tall.div_ceil(ROWS) * size(k.min(DEPTH))];
-    let mut right = Aligned::zeros(room);
-    for start in (0..k).step_by(DEPTH) {
-        let depth = DEPTH.min(k - start);
-        let pairs = depth.div_ceil(2);
-        for top in (0..m).step_by(tall) {
-            let tall = tall.min(m - top);
-            let a = a.columns(start, depth).rows_from(top, tall);
-            let left = &mut left[..tall.div_ceil(ROWS) * size(depth)];
+    let mut left = vec![0; mc.div_ceil(MR) * size(k.min(KC))];
+    let mut right = Aligned::zeros(words);
+    for start in (0..k).step_by(KC) {
+        let kc = KC.min(k - start);
+        let pairs = kc.div_ceil(2);
+        for top in (0..m).step_by(mc) {
+            let mc = mc.min(m - top);
+            let a = a.columns(start, kc).rows_from(top, mc);
+            let left = &mut left[..mc.div_ceil(MR) * size(kc)];
             if BY_ROWS {
-                kernel.pack_rows(a, left, stride(depth));
+                kernel.pack_rows(a, left, stride(kc));
             } else {
-                kernel.pack::<ROWS>(a, left);
+                kernel.pack::<MR>(a, left);
             }
-            for first in (0..n).step_by(WIDE) {
-                let wide = WIDE.min(n - first);
+            for first in (0..n).step_by(NC) {
+                let nc = NC.min(n - first);
                 let panels = match b {
                     Operand::Matrix(b) => {
-                        let to = &mut right.as_mut_slice()[..LAYOUT.words(depth, wide)];
-                        kernel.pack::<COLUMNS>(b.rows_from(start, depth).columns(first, wide).t(), to);
+                        let to = &mut right.as_mut_slice()[..LAYOUT.words(kc, nc)];
+                        kernel.pack::<NR>(b.rows_from(start, kc).columns(first, nc).t(), to);
                         &*to
                     }
                     Operand::Packed(b) => b.block(LAYOUT, start, first),
                 };
-                for (row, left) in (0..tall).step_by(ROWS).zip(left.chunks_exact(size(depth))) {
-                    for (column, right) in
-                        (0..wide).step_by(COLUMNS).zip(panels.chunks_exact(pairs * COLUMNS))
-                    {
-                        let extent = (ROWS.min(tall - row), COLUMNS.min(wide - column));
+                for (row, left) in (0..mc).step_by(MR).zip(left.chunks_exact(size(kc))) {
+                    for (column, right) in (0..nc).step_by(NR).zip(panels.chunks_exact(pairs * NR)) {
+                        let extent = (MR.min(mc - row), NR.min(nc - column));
                         let add = into == Accumulate::Add || start > 0;
-                        let place = Place::within(&mut c, (top + row, first + column), extent, add);
-                        let (left, right) = ((left.as_ptr(), stride(depth)), right.as_ptr());
-                        // SAFETY: the panels are whole ones, and the place is inside C, a `&mut` view.
+                        let c_tile = CTile::within(&mut c, (top + row, first + column), extent, add);
+                        let (left, right) = ((left.as_ptr(), stride(kc)), right.as_ptr());
+                        // SAFETY: the panels are whole ones, and the tile is inside C, a `&mut` view.
                         unsafe {
-                            if place.columns > LANES {
-                                kernel.tile::<2, BY_ROWS>(pairs, left, right, place);
+                            if c_tile.columns > LANES {
+                                kernel.tile::<2, BY_ROWS>(pairs, left, right, c_tile);
                             } else {
-                                kernel.tile::<1, BY_ROWS>(pairs, left, right, place);
+                                kernel.tile::<1, BY_ROWS>(pairs, left, right, c_tile);
                             }
                         }
                     }
@@ -163,7 +161,7 @@ fn blocks<K: Kernel, const BY_ROWS: bool>(
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::super::rounding::{Plain, Stretch, Turn};
-    use super::{COLUMNS, Isa, Kernel, LANES, Mat, Place, ROWS, STRETCH, pack, pack_rows};
+    use super::{CTile, Isa, Kernel, LANES, MR, Mat, NR, STRETCH, pack, pack_rows};
     use crate::simd::avx2::transpose_8x8;
     use std::arch::x86_64::*;
 
@@ -221,10 +219,10 @@ mod x86 {
             pairs: usize,
             left: (*const u32, usize),
             right: *const u32,
-            place: Place,
+            c_tile: CTile,
         ) {
             // SAFETY: a value of this type is proof of the features; the caller vouches for the memory.
-            unsafe { tile::<V, BY_ROWS>(pairs, left, right, place) }
+            unsafe { tile::<V, BY_ROWS>(pairs, left, right, c_tile) }
         }
     }
 
@@ -233,24 +231,24 @@ mod x86 {
         pairs: usize,
         (left, stride): (*const u32, usize),
         right: *const u32,
-        place: Place,
+        c_tile: CTile,
     ) {
-        const { assert!(V * LANES <= COLUMNS) }
-        for i in 0..ROWS {
+        const { assert!(V * LANES <= NR) }
+        for i in 0..MR {
             for v in 0..V {
-                _mm_prefetch::<_MM_HINT_T0>(place.to.wrapping_add(i * place.stride + v * LANES).cast());
+                _mm_prefetch::<_MM_HINT_T0>(c_tile.to.wrapping_add(i * c_tile.stride + v * LANES).cast());
             }
         }
-        let mut sums = [[_mm512_setzero_ps(); V]; ROWS];
+        let mut sums = [[_mm512_setzero_ps(); V]; MR];
         for p in 0..pairs {
             let mut w = [_mm512_setzero_si512(); V];
             for (v, w) in w.iter_mut().enumerate() {
                 // SAFETY: the caller vouches for the panel's row, at a cache line.
-                *w = unsafe { _mm512_load_si512(right.add(p * COLUMNS + v * LANES).cast()) };
+                *w = unsafe { _mm512_load_si512(right.add(p * NR + v * LANES).cast()) };
             }
             for (i, sums) in sums.iter_mut().enumerate() {
                 let at = if BY_ROWS { i * stride + p } else { p * stride + i };
-                // SAFETY: the caller vouches for `ROWS` words of each pair.
+                // SAFETY: the caller vouches for `MR` words of each pair.
                 let x = unsafe { *left.add(at) };
                 let x = as_bf16(_mm512_set1_epi32(x as i32));
                 for (sum, &w) in sums.iter_mut().zip(&w) {
@@ -259,15 +257,15 @@ mod x86 {
             }
         }
         for (i, sums) in sums.iter().enumerate() {
-            if i < place.rows {
+            if i < c_tile.rows {
                 for (v, &sum) in sums.iter().enumerate() {
-                    let there = place.columns.saturating_sub(v * LANES).min(LANES);
+                    let there = c_tile.columns.saturating_sub(v * LANES).min(LANES);
                     let mask = ((1u32 << there) - 1) as __mmask16;
-                    // SAFETY: row `i` of the place is there, and the mask leaves out what is behind its columns.
+                    // SAFETY: row `i` of the tile is there, and the mask leaves out what is behind its columns.
                     unsafe {
-                        let to = place.to.add(i * place.stride + v * LANES);
+                        let to = c_tile.to.add(i * c_tile.stride + v * LANES);
                         let old =
-                            if place.add { _mm512_maskz_loadu_ps(mask, to) } else { _mm512_setzero_ps() };
+                            if c_tile.add { _mm512_maskz_loadu_ps(mask, to) } else { _mm512_setzero_ps() };
                         _mm512_mask_storeu_ps(to, mask, _mm512_add_ps(old, sum));
                     }
                 }

@@ -1,6 +1,6 @@
 //! Right operands that are made ready once for many products.
 
-use super::panels::{Panels, WIDE};
+use super::panels::{NC, Panels};
 use super::rounding::rounded;
 use super::{Format, Products, bf16, single};
 use crate::aligned::Aligned;
@@ -90,8 +90,8 @@ impl Right<'_> {
 }
 
 const _: () = {
-    assert!(Right::STEP.is_multiple_of(WIDE));
-    assert!(Right::STEP.is_multiple_of(single::DEPTH) && Right::STEP.is_multiple_of(bf16::DEPTH));
+    assert!(Right::STEP.is_multiple_of(NC));
+    assert!(Right::STEP.is_multiple_of(single::KC) && Right::STEP.is_multiple_of(bf16::KC));
 };
 
 impl Products {

@@ -4,18 +4,18 @@ use crate::aligned::Aligned;
 use crate::mat::{Mat, MatMut};
 
 /// Columns of a block.
-pub(super) const WIDE: usize = 512;
+pub(super) const NC: usize = 512;
 
 /// How a kernel wants its right operand.
 ///
-/// Blocks of `depth` rows follow one another, in them blocks of [`WIDE`] columns, in these panels of `columns`, in a panel the rows; the
+/// Blocks of `kc` rows follow one another, in them blocks of [`NC`] columns, in these panels of `columns`, in a panel the rows; the
 /// last block each way may be smaller, the last panel is filled up with zeros.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Layout {
     /// Columns of a tile.
     pub(super) columns: usize,
     /// Rows of a block.
-    pub(super) depth: usize,
+    pub(super) kc: usize,
     /// Rows that share a word.
     pub(super) in_word: usize,
 }
@@ -30,12 +30,12 @@ impl Layout {
     pub(super) fn pack(self, b: Mat<'_>, to: &mut Aligned<u32>, block: impl Fn(Mat<'_>, &mut [u32])) {
         to.resize(self.words(b.rows, b.cols));
         let mut rest = to.as_mut_slice();
-        for start in (0..b.rows).step_by(self.depth) {
-            let depth = self.depth.min(b.rows - start);
-            for first in (0..b.cols).step_by(WIDE) {
-                let wide = WIDE.min(b.cols - first);
-                let (now, others) = rest.split_at_mut(self.words(depth, wide));
-                block(b.rows_from(start, depth).columns(first, wide), now);
+        for start in (0..b.rows).step_by(self.kc) {
+            let kc = self.kc.min(b.rows - start);
+            for first in (0..b.cols).step_by(NC) {
+                let nc = NC.min(b.cols - first);
+                let (now, others) = rest.split_at_mut(self.words(kc, nc));
+                block(b.rows_from(start, kc).columns(first, nc), now);
                 rest = others;
             }
         }
@@ -63,13 +63,13 @@ impl<'a> Panels<'a> {
 
     pub(super) fn rows_from(self, from: usize, rows: usize) -> Self {
         let start = self.first.0 + from;
-        assert!(from + rows <= self.rows && borders(start, rows, self.whole.0, self.layout.depth));
+        assert!(from + rows <= self.rows && borders(start, rows, self.whole.0, self.layout.kc));
         Panels { first: (start, self.first.1), rows, ..self }
     }
 
     pub(super) fn columns(self, from: usize, cols: usize) -> Self {
         let start = self.first.1 + from;
-        assert!(from + cols <= self.cols && borders(start, cols, self.whole.1, WIDE));
+        assert!(from + cols <= self.cols && borders(start, cols, self.whole.1, NC));
         Panels { first: (self.first.0, start), cols, ..self }
     }
 
@@ -80,9 +80,9 @@ impl<'a> Panels<'a> {
     pub(super) fn block(&self, layout: Layout, row: usize, column: usize) -> &'a [u32] {
         assert_eq!(self.layout, layout, "packed for another kernel");
         let ((rows, cols), (row, column)) = (self.whole, (self.first.0 + row, self.first.1 + column));
-        let (depth, wide) = (layout.depth.min(rows - row), WIDE.min(cols - column));
-        let before = layout.words(row, cols) + layout.words(depth, column);
-        &self.words[before..][..layout.words(depth, wide)]
+        let (kc, nc) = (layout.kc.min(rows - row), NC.min(cols - column));
+        let before = layout.words(row, cols) + layout.words(kc, column);
+        &self.words[before..][..layout.words(kc, nc)]
     }
 }
 
@@ -94,7 +94,7 @@ fn borders(start: usize, count: usize, whole: usize, size: usize) -> bool {
 
 /// Where a tile of the output is, and how much of it there is.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct CTile {
     pub(super) to: *mut f32,
     pub(super) stride: usize,
     pub(super) rows: usize,
@@ -103,8 +103,8 @@ pub(super) struct Place {
     pub(super) add: bool,
 }
 
-impl Place {
-    /// The place in `c` that begins with that row and column.
+impl CTile {
+    /// The tile of `c` that begins with that row and column.
     #[inline(always)]
     pub(super) fn within(
         c: &mut MatMut<'_>,
@@ -114,6 +114,6 @@ impl Place {
     ) -> Self {
         // Not followed here; `wrapping_add` asks for nothing.
         let to = c.as_ptr().wrapping_add(row * c.stride + column);
-        Place { to, stride: c.stride, rows, columns, add }
+        CTile { to, stride: c.stride, rows, columns, add }
     }
 }

@@ -105,7 +105,7 @@ fn along<const W: usize>(turn: impl Turn, x: Mat<'_>, to: &mut [u32]) {
     }
 }
 
-/// A panel whose columns lie one behind the other: two of them are woven together.
+/// A panel whose columns lie one behind the other: two of them are interleaved.
 #[inline(always)]
 fn across<const W: usize>(x: Mat<'_>, to: &mut [u32]) {
     let column = |c: usize| -> [f32; W] {

@@ -1,11 +1,11 @@
 //! Products of f32 matrices: tiles of the output in registers, blocks of the operands in cache.
 //!
-//! The right operand is packed. Numbers of the left one are broadcast one by one: rows can be read where they lie; columns are woven
+//! The right operand is packed. Numbers of the left one are broadcast one by one: rows can be read where they lie; columns are packed
 //! into panels, which a few tiles read again and again.
 
 use super::over_rows;
 use super::packed_b::Operand;
-use super::panels::{Layout, Place, WIDE};
+use super::panels::{CTile, Layout, NC};
 use crate::aligned::Aligned;
 use crate::mat::{Mat, MatMut};
 use crate::simd::{Simd, lanes, simd_kernel};
@@ -13,27 +13,27 @@ use crate::{Accumulate, Isa};
 use std::cell::Cell;
 
 /// How much of `k` is summed in registers before it is added to the output: a panel of it takes half of a first-level cache.
-pub(super) const DEPTH: usize = 256;
+pub(super) const KC: usize = 256;
 
 /// Rows of the left operand that all panels are multiplied with before the next ones come: a part of a second-level cache, and whole
 /// tiles on every instruction set.
-const TALL: usize = 96;
+const MC: usize = 96;
 
-/// How many tiles ahead rows of the left operand are asked for, while those of the first panel are multiplied.
+/// How many tiles ahead rows of the left operand are prefetched, while those of the first panel are multiplied.
 const AHEAD: usize = 2;
 
-/// Memory for the operands, kept from product to product.
-struct Room {
+/// Memory for packed operands, kept from one product to the next.
+struct Workspace {
     right: Aligned<u32>,
     left: Aligned<f32>,
 }
 
 thread_local! {
-    static ROOM: Cell<Option<Room>> = const { Cell::new(None) };
+    static WORKSPACE: Cell<Option<Workspace>> = const { Cell::new(None) };
 }
 
 const fn layout(lanes: usize) -> Layout {
-    Layout { columns: 2 * lanes, depth: DEPTH, in_word: 1 }
+    Layout { columns: 2 * lanes, kc: KC, in_word: 1 }
 }
 
 /// How the kernel of an instruction set wants its right operand.
@@ -49,13 +49,12 @@ pub(super) fn pack_right(isa: Isa, b: Mat<'_>, to: &mut Aligned<u32>) {
 
 /// The product, split over threads.
 pub(super) fn product(isa: Isa, c: MatMut<'_>, a: Mat<'_>, b: Operand<'_>, into: Accumulate, threads: usize) {
-    over_rows((c, a, b), into, TALL, threads, &|c, a| {
-        let mut room = ROOM.take().unwrap_or_else(|| Room {
-            right: Aligned::zeros(DEPTH * WIDE),
-            left: Aligned::zeros(DEPTH * TALL),
-        });
-        by_one_thread(isa, c, a, b, into, &mut room);
-        ROOM.set(Some(room));
+    over_rows((c, a, b), into, MC, threads, &|c, a| {
+        let mut workspace = WORKSPACE
+            .take()
+            .unwrap_or_else(|| Workspace { right: Aligned::zeros(KC * NC), left: Aligned::zeros(KC * MC) });
+        by_one_thread(isa, c, a, b, into, &mut workspace);
+        WORKSPACE.set(Some(workspace));
     });
 }
 
@@ -71,73 +70,80 @@ fn floats_mut(words: &mut [u32]) -> &mut [f32] {
 }
 
 #[inline(always)]
-fn body<S: Simd>(s: S, c: MatMut<'_>, a: Mat<'_>, b: Operand<'_>, into: Accumulate, room: &mut Room) {
+fn body<S: Simd>(
+    s: S,
+    c: MatMut<'_>,
+    a: Mat<'_>,
+    b: Operand<'_>,
+    into: Accumulate,
+    workspace: &mut Workspace,
+) {
     match S::TILE_ROWS {
-        3 => blocks::<S, 3>(s, c, a, b, into, room),
-        6 => blocks::<S, 6>(s, c, a, b, into, room),
-        _ => blocks::<S, 12>(s, c, a, b, into, room),
+        3 => blocks::<S, 3>(s, c, a, b, into, workspace),
+        6 => blocks::<S, 6>(s, c, a, b, into, workspace),
+        _ => blocks::<S, 12>(s, c, a, b, into, workspace),
     }
 }
 simd_kernel! {
-    fn by_one_thread(c: MatMut<'_>, a: Mat<'_>, b: Operand<'_>, into: Accumulate, room: &mut Room) = body;
+    fn by_one_thread(c: MatMut<'_>, a: Mat<'_>, b: Operand<'_>, into: Accumulate, workspace: &mut Workspace) = body;
 }
 
-/// The product in tiles of `R` rows.
+/// The product in tiles of `MR` rows.
 #[inline(always)]
-fn blocks<S: Simd, const R: usize>(
+fn blocks<S: Simd, const MR: usize>(
     s: S,
     mut c: MatMut<'_>,
     a: Mat<'_>,
     b: Operand<'_>,
     into: Accumulate,
-    room: &mut Room,
+    workspace: &mut Workspace,
 ) {
-    const { assert!(TALL.is_multiple_of(R)) }
+    const { assert!(MC.is_multiple_of(MR)) }
     let (m, n, k) = (a.rows, c.cols, a.cols);
     assert!(c.rows == m && b.shape() == (k, n) && a.is_within());
     let (layout, columns) = (layout(S::LANES), 2 * S::LANES);
-    for start in (0..k).step_by(DEPTH) {
-        let depth = DEPTH.min(k - start);
-        let a = a.columns(start, depth);
-        for first in (0..n).step_by(WIDE) {
-            let wide = WIDE.min(n - first);
+    for start in (0..k).step_by(KC) {
+        let kc = KC.min(k - start);
+        let a = a.columns(start, kc);
+        for first in (0..n).step_by(NC) {
+            let nc = NC.min(n - first);
             let panels = match b {
                 Operand::Matrix(b) => {
-                    let to = &mut room.right.as_mut_slice()[..layout.words(depth, wide)];
-                    pack(s, b.rows_from(start, depth).columns(first, wide), floats_mut(to));
+                    let to = &mut workspace.right.as_mut_slice()[..layout.words(kc, nc)];
+                    pack(s, b.rows_from(start, kc).columns(first, nc), floats_mut(to));
                     floats(to)
                 }
                 Operand::Packed(b) => floats(b.block(layout, start, first)),
             };
-            for top in (0..m).step_by(TALL) {
-                let tall = TALL.min(m - top);
-                let a = a.rows_from(top, tall);
+            for top in (0..m).step_by(MC) {
+                let mc = MC.min(m - top);
+                let a = a.rows_from(top, mc);
                 // Whole tiles of rows are read where they lie.
-                let direct = if a.col_stride == 1 { tall / R * R } else { 0 };
-                let woven = room.left.as_mut_slice();
-                weave::<R>(a.rows_from(direct, tall - direct), woven);
-                for (column, panel) in (0..wide).step_by(columns).zip(panels.chunks_exact(columns * depth)) {
-                    for row in (0..tall).step_by(R) {
-                        let size = (R.min(tall - row), columns.min(wide - column));
+                let direct = if a.col_stride == 1 { mc / MR * MR } else { 0 };
+                let packed_a = workspace.left.as_mut_slice();
+                pack_a::<MR>(a.rows_from(direct, mc - direct), packed_a);
+                for (column, panel) in (0..nc).step_by(columns).zip(panels.chunks_exact(columns * kc)) {
+                    for row in (0..mc).step_by(MR) {
+                        let size = (MR.min(mc - row), columns.min(nc - column));
                         let add = into == Accumulate::Add || start > 0;
-                        let place = Place::within(&mut c, (top + row, first + column), size, add);
+                        let c_tile = CTile::within(&mut c, (top + row, first + column), size, add);
                         let left = a.data.as_ptr().wrapping_add(row * a.row_stride);
                         if row < direct && column == 0 {
-                            ask_for::<S, R>(
+                            prefetch_rows::<S, MR>(
                                 s,
-                                left.wrapping_add(AHEAD * R * a.row_stride),
+                                left.wrapping_add(AHEAD * MR * a.row_stride),
                                 a.row_stride,
-                                depth,
+                                kc,
                             );
                         }
-                        // SAFETY: `R` rows from `row` on are there, or have been woven, filled up with zeros; a panel is a
-                        // whole one; the place is inside C, a `&mut` view.
+                        // SAFETY: `MR` rows from `row` on are there, or have been packed, filled up with zeros; a panel is a
+                        // whole one; the tile is inside C, a `&mut` view.
                         unsafe {
                             if row < direct {
-                                tile::<S, R, true>(s, depth, (left, a.row_stride), panel.as_ptr(), place);
+                                tile::<S, MR, true>(s, kc, (left, a.row_stride), panel.as_ptr(), c_tile);
                             } else {
-                                let left = woven[(row - direct) * depth..].as_ptr();
-                                tile::<S, R, false>(s, depth, (left, R), panel.as_ptr(), place);
+                                let left = packed_a[(row - direct) * kc..].as_ptr();
+                                tile::<S, MR, false>(s, kc, (left, MR), panel.as_ptr(), c_tile);
                             }
                         }
                     }
@@ -147,26 +153,26 @@ fn blocks<S: Simd, const R: usize>(
     }
 }
 
-/// Brings `R` rows nearer, wherever they end.
+/// Prefetches `MR` rows; they may end anywhere.
 #[inline(always)]
-fn ask_for<S: Simd, const R: usize>(s: S, first: *const f32, stride: usize, depth: usize) {
-    for i in 0..R {
-        for at in (0..depth).step_by(16) {
+fn prefetch_rows<S: Simd, const MR: usize>(s: S, first: *const f32, stride: usize, kc: usize) {
+    for i in 0..MR {
+        for at in (0..kc).step_by(16) {
             s.prefetch(first.wrapping_add(i * stride + at));
         }
     }
 }
 
-/// `[rows, k]` as `[panel][k][R rows]`, with zeros where the last panel has nothing.
+/// `[rows, k]` as `[panel][k][MR rows]`, with zeros where the last panel has nothing.
 #[inline(always)]
-fn weave<const R: usize>(x: Mat<'_>, to: &mut [f32]) {
-    for (first, to) in (0..x.rows).step_by(R).zip(to.chunks_exact_mut(R * x.cols)) {
-        let rows = R.min(x.rows - first);
+fn pack_a<const MR: usize>(x: Mat<'_>, to: &mut [f32]) {
+    for (first, to) in (0..x.rows).step_by(MR).zip(to.chunks_exact_mut(MR * x.cols)) {
+        let rows = MR.min(x.rows - first);
         let x = x.rows_from(first, rows);
-        let (steps, _) = to.as_chunks_mut::<R>();
+        let (steps, _) = to.as_chunks_mut::<MR>();
         for (p, to) in steps.iter_mut().enumerate() {
-            match x.data[p * x.col_stride..].first_chunk::<R>() {
-                Some(column) if x.row_stride == 1 && rows == R => *to = *column,
+            match x.data[p * x.col_stride..].first_chunk::<MR>() {
+                Some(column) if x.row_stride == 1 && rows == MR => *to = *column,
                 _ => {
                     for (i, to) in to.iter_mut().enumerate() {
                         *to = if i < rows { x.data[i * x.row_stride + p * x.col_stride] } else { 0.0 };
@@ -177,24 +183,25 @@ fn weave<const R: usize>(x: Mat<'_>, to: &mut [f32]) {
     }
 }
 
-/// A tile: the sum over `depth` of `R` rows by a panel. The rows lie `stride` apart, `BY_ROWS`, or are woven together, `stride` in each step.
+/// A tile: the sum over `kc` of `MR` rows by a panel. The rows lie `stride` apart, `BY_ROWS`, or are packed (interleaved),
+/// `stride` in each step.
 ///
 /// # Safety
-/// Those rows can be read at `left`, and `depth · 2 · LANES` numbers at `right`; `place` can be written, and no other thread touches
-/// it. It has at most `R` rows and `2 · LANES` columns.
+/// Those rows can be read at `left`, and `kc · 2 · LANES` numbers at `right`; `c_tile` can be written, and no other thread touches
+/// it. It has at most `MR` rows and `2 · LANES` columns.
 #[inline(always)]
-unsafe fn tile<S: Simd, const R: usize, const BY_ROWS: bool>(
+unsafe fn tile<S: Simd, const MR: usize, const BY_ROWS: bool>(
     s: S,
-    depth: usize,
+    kc: usize,
     (left, stride): (*const f32, usize),
     right: *const f32,
-    place: Place,
+    c_tile: CTile,
 ) {
-    for i in 0..R {
-        s.prefetch(place.to.wrapping_add(i * place.stride));
-        s.prefetch(place.to.wrapping_add(i * place.stride + S::LANES));
+    for i in 0..MR {
+        s.prefetch(c_tile.to.wrapping_add(i * c_tile.stride));
+        s.prefetch(c_tile.to.wrapping_add(i * c_tile.stride + S::LANES));
     }
-    let mut sums = [[s.zero(); 2]; R];
+    let mut sums = [[s.zero(); 2]; MR];
     // Not a function: sums that are lent out leave their registers.
     macro_rules! step {
         ($p:expr) => {{
@@ -202,37 +209,37 @@ unsafe fn tile<S: Simd, const R: usize, const BY_ROWS: bool>(
             let w = right.wrapping_add(2 * p * S::LANES);
             // SAFETY: the caller vouches for two vectors at each step.
             let w = unsafe { [s.load(w), s.load(w.add(S::LANES))] };
-            for i in 0..R {
+            for i in 0..MR {
                 let at = if BY_ROWS { i * stride + p } else { p * stride + i };
-                // SAFETY: the caller vouches for `R` rows up to `depth`.
+                // SAFETY: the caller vouches for `MR` rows up to `kc`.
                 let x = s.splat(unsafe { *left.add(at) });
                 sums[i][0] = s.mul_add(x, w[0], sums[i][0]);
                 sums[i][1] = s.mul_add(x, w[1], sums[i][1]);
             }
         }};
     }
-    let whole = depth / 4 * 4;
+    let whole = kc / 4 * 4;
     for p in (0..whole).step_by(4) {
         step!(p);
         step!(p + 1);
         step!(p + 2);
         step!(p + 3);
     }
-    for p in whole..depth {
+    for p in whole..kc {
         step!(p);
     }
-    let is_whole = place.rows == R && place.columns == 2 * S::LANES;
+    let is_whole = c_tile.rows == MR && c_tile.columns == 2 * S::LANES;
     // The bounds of the loops are constants here too, for the same reason.
     for (i, sums) in sums.into_iter().enumerate() {
         for (v, sum) in sums.into_iter().enumerate() {
-            let to = place.to.wrapping_add(i * place.stride + v * S::LANES);
-            // SAFETY: row `i` of the place is there, and so are the columns that are touched.
+            let to = c_tile.to.wrapping_add(i * c_tile.stride + v * S::LANES);
+            // SAFETY: row `i` of the tile is there, and so are the columns that are touched.
             unsafe {
                 if is_whole {
-                    s.store(to, if place.add { s.add(s.load(to), sum) } else { sum });
-                } else if i < place.rows {
-                    let there = place.columns.saturating_sub(v * S::LANES).min(S::LANES);
-                    let old = if place.add { s.load_partial(to, there) } else { s.zero() };
+                    s.store(to, if c_tile.add { s.add(s.load(to), sum) } else { sum });
+                } else if i < c_tile.rows {
+                    let there = c_tile.columns.saturating_sub(v * S::LANES).min(S::LANES);
+                    let old = if c_tile.add { s.load_partial(to, there) } else { s.zero() };
                     s.store_partial(to, s.add(old, sum), there);
                 }
             }
@@ -245,14 +252,14 @@ unsafe fn tile<S: Simd, const R: usize, const BY_ROWS: bool>(
 fn pack<S: Simd>(s: S, b: Mat<'_>, to: &mut [f32]) {
     let columns = 2 * S::LANES;
     assert!(b.is_within() && to.len() == layout(S::LANES).words(b.rows, b.cols));
-    let depth = b.rows;
-    for (first, to) in (0..b.cols).step_by(columns).zip(to.chunks_exact_mut(columns * depth)) {
-        let wide = columns.min(b.cols - first);
-        let b = b.columns(first, wide);
+    let kc = b.rows;
+    for (first, to) in (0..b.cols).step_by(columns).zip(to.chunks_exact_mut(columns * kc)) {
+        let nc = columns.min(b.cols - first);
+        let b = b.columns(first, nc);
         let from = b.data.as_ptr();
         let to_ptr = to.as_mut_ptr();
-        if wide == columns && b.col_stride == 1 {
-            for p in 0..depth {
+        if nc == columns && b.col_stride == 1 {
+            for p in 0..kc {
                 // SAFETY: row `p` has two vectors in this panel; B is within its data, and `to` has been counted.
                 unsafe {
                     let (from, to) = (from.add(p * b.row_stride), to_ptr.add(p * columns));
@@ -261,10 +268,10 @@ fn pack<S: Simd>(s: S, b: Mat<'_>, to: &mut [f32]) {
                 }
             }
         } else {
-            let whole = if wide == columns && b.row_stride == 1 { depth / 8 * 8 } else { 0 };
+            let whole = if nc == columns && b.row_stride == 1 { kc / 8 * 8 } else { 0 };
             for p in (0..whole).step_by(8) {
                 for j in (0..columns).step_by(8) {
-                    // SAFETY: eight columns from `j` on have eight numbers from `p` on, each where the panel has its place.
+                    // SAFETY: eight columns from `j` on have eight numbers from `p` on, each where the panel has room for it.
                     unsafe {
                         let to = to_ptr.add(p * columns + j);
                         s.transpose_8x8(from.add(j * b.col_stride + p), b.col_stride, to, columns);
@@ -273,7 +280,7 @@ fn pack<S: Simd>(s: S, b: Mat<'_>, to: &mut [f32]) {
             }
             for (p, to) in to.chunks_exact_mut(columns).enumerate().skip(whole) {
                 for (j, to) in to.iter_mut().enumerate() {
-                    *to = if j < wide { b.data[p * b.row_stride + j * b.col_stride] } else { 0.0 };
+                    *to = if j < nc { b.data[p * b.row_stride + j * b.col_stride] } else { 0.0 };
                 }
             }
         }
@@ -295,12 +302,7 @@ mod tests {
         let small = [0, 1, 5, 16, 33].into_iter().flat_map(|m| SIZES.iter().map(move |&n| (m, n)));
         let small = small.flat_map(|(m, n)| [0, 1, 17, 64].map(|k| (m, n, k)));
         small
-            .chain([
-                (TALL + 7, 40, DEPTH + 3),
-                (14, WIDE + 21, 9),
-                (2 * TALL, 32, DEPTH),
-                (25, 33, 2 * DEPTH + 1),
-            ])
+            .chain([(MC + 7, 40, KC + 3), (14, NC + 21, 9), (2 * MC, 32, KC), (25, 33, 2 * KC + 1)])
             .collect()
     }
 
@@ -345,7 +347,7 @@ mod tests {
 
     #[test]
     fn a_row_does_not_depend_on_the_others_nor_on_the_threads() {
-        let (m, n, k) = (2 * TALL + 8, 33, DEPTH + 20);
+        let (m, n, k) = (2 * MC + 8, 33, KC + 20);
         let (a, b) = (random(m * k, 1), random(k * n, 2));
         let columns = transposed(&a, m, k);
         for isa in Isa::available() {

@@ -1,5 +1,5 @@
-use super::bf16::{DEPTH, Kernel, LAYOUT, pack_right, product};
-use super::panels::{Panels, Place, WIDE};
+use super::bf16::{KC, Kernel, LAYOUT, pack_right, product};
+use super::panels::{CTile, NC, Panels};
 use super::*;
 use crate::aligned::Aligned;
 use crate::naive;
@@ -31,10 +31,10 @@ impl Kernel for Model {
         pairs: usize,
         (left, stride): (*const u32, usize),
         right: *const u32,
-        place: Place,
+        c_tile: CTile,
     ) {
-        for i in 0..place.rows {
-            for j in 0..place.columns.min(16 * V) {
+        for i in 0..c_tile.rows {
+            for j in 0..c_tile.columns.min(16 * V) {
                 let sum = (0..pairs).fold(0.0, |sum, p| {
                     // SAFETY: the caller vouches for twelve and thirty-two words of each pair.
                     let (x, y) = unsafe {
@@ -45,10 +45,10 @@ impl Kernel for Model {
                     };
                     model(sum, x, y)
                 });
-                // SAFETY: the caller vouches for the place.
+                // SAFETY: the caller vouches for the tile.
                 unsafe {
-                    let to = place.to.add(i * place.stride + j);
-                    *to = if place.add { *to } else { 0.0 } + sum;
+                    let to = c_tile.to.add(i * c_tile.stride + j);
+                    *to = if c_tile.add { *to } else { 0.0 } + sum;
                 }
             }
         }
@@ -147,7 +147,7 @@ fn sums_beyond_a_block_are_exact_where_they_can_be() {
     let whole = |count: usize, seed: u64| -> Vec<f32> {
         random(count, seed).iter().map(|x| (x * 8.0).round()).collect()
     };
-    for (m, n, k) in [(13, 40, DEPTH + 1), (7, 530, 9), (3, 17, 2 * DEPTH - 1), (12, 32, DEPTH)] {
+    for (m, n, k) in [(13, 40, KC + 1), (7, 530, 9), (3, 17, 2 * KC - 1), (12, 32, KC)] {
         let (a, b) = (whole(m * k, 4), whole(k * n, 5));
         let want: Vec<f32> =
             naive::product(&widen(&a), &widen(&b), m, n, k).iter().map(|&x| x as f32).collect();
@@ -184,7 +184,7 @@ fn parts_of_matrices_are_multiplied_and_written_in_place() {
 
 #[test]
 fn a_row_does_not_depend_on_the_others_nor_on_the_threads() {
-    let (m, n, k) = (200, 33, DEPTH + 20);
+    let (m, n, k) = (200, 33, KC + 20);
     let (a, b) = (random(m * k, 1), random(k * n, 2));
     for (name, product) in kernels() {
         let run = |rows: std::ops::Range<usize>, threads| {
@@ -252,23 +252,18 @@ fn what_is_not_finite_stays_in_its_row_and_column_and_denormals_are_zero() {
 /// Parts of a right operand that begin and end with blocks: rows and columns.
 fn parts(k: usize, n: usize) -> Vec<(usize, usize, usize, usize)> {
     let mut parts = vec![(0, k, 0, n)];
-    parts.extend((n > WIDE).then(|| (0, k, WIDE, n - WIDE)));
-    parts.extend((n > 2 * WIDE).then_some((0, k, WIDE, WIDE)));
-    parts.extend((k > DEPTH).then(|| (DEPTH, k - DEPTH, 0, n)));
-    parts.extend((k > DEPTH && n > WIDE).then(|| (0, DEPTH, WIDE, n - WIDE)));
+    parts.extend((n > NC).then(|| (0, k, NC, n - NC)));
+    parts.extend((n > 2 * NC).then_some((0, k, NC, NC)));
+    parts.extend((k > KC).then(|| (KC, k - KC, 0, n)));
+    parts.extend((k > KC && n > NC).then(|| (0, KC, NC, n - NC)));
     parts
 }
 
 #[test]
 fn a_prepared_operand_gives_the_bits_of_the_matrix() {
-    for (m, n, k) in [
-        (1, 1, 1),
-        (13, 40, DEPTH + 1),
-        (5, 2 * WIDE + 33, 9),
-        (14, WIDE + 5, 2 * DEPTH - 1),
-        (110, 40, 9),
-        (0, 3, 4),
-    ] {
+    for (m, n, k) in
+        [(1, 1, 1), (13, 40, KC + 1), (5, 2 * NC + 33, 9), (14, NC + 5, 2 * KC - 1), (110, 40, 9), (0, 3, 4)]
+    {
         let (a, b, old) = (random(m * k, 1), random(k * n, 2), random(m * n, 3));
         in_every_form((m, n, k), &a, &b, |form, a, b| {
             let mut words = Aligned::default();
@@ -324,9 +319,9 @@ fn an_operand_prepared_for_other_products_is_refused() {
 #[should_panic(expected = "borders")]
 fn parts_of_packed_operands_begin_with_a_block() {
     let mut words = Aligned::default();
-    let x = vec![0.0; 2 * WIDE];
-    pack_right(Model, Mat::new(&x, 1, 2 * WIDE), &mut words);
-    Panels::new(words.as_slice(), LAYOUT, 1, 2 * WIDE).columns(1, WIDE);
+    let x = vec![0.0; 2 * NC];
+    pack_right(Model, Mat::new(&x, 1, 2 * NC), &mut words);
+    Panels::new(words.as_slice(), LAYOUT, 1, 2 * NC).columns(1, NC);
 }
 
 /// Holds where the instruction is as Intel documents it. A CPU that sums a pair in another order would fail here and nowhere else,
@@ -335,7 +330,7 @@ fn parts_of_packed_operands_begin_with_a_block() {
 #[ignore = "for emulators: another maker's instruction may round differently"]
 fn the_instruction_and_its_model_give_the_same_bits() {
     assert!(Isa::best().has_bf16(), "this CPU has no vdpbf16ps");
-    for (m, n, k) in [(1, 1, 2), (13, 33, 75), (24, 64, DEPTH + 3)] {
+    for (m, n, k) in [(1, 1, 2), (13, 33, 75), (24, 64, KC + 3)] {
         let (a, b) = (random(m * k, 8), random(k * n, 9));
         let [want, got] = [0, 1].map(|which| {
             let mut c = vec![0.0; m * n];
