@@ -22,7 +22,7 @@ struct Softmax {
     /// In nats.
     entropy: f64,
     /// The Frobenius norm of the Jacobian of the weights with respect to the scores, `diag(p) − p·pᵀ`.
-    slope: f64,
+    jacobian: f64,
     largest: f64,
 }
 
@@ -32,8 +32,8 @@ struct Measured {
     /// Of the scores.
     variance: f64,
     entropy: f64,
-    /// That of the middle query.
-    slope: f64,
+    /// That of the median query.
+    jacobian: f64,
     /// The part of the queries that give one key more than 0.99.
     saturated: f64,
 }
@@ -87,17 +87,17 @@ fn softmax(scores: &[f64]) -> Softmax {
     // Σ p_i²(1−p_i)² on the diagonal and Σ p_i²p_j² off it.
     let diagonal: f64 = p.iter().map(|p| (p * (1.0 - p)).powi(2)).sum();
     let off = (squares * squares - p.iter().map(|p| p.powi(4)).sum::<f64>()).max(0.0);
-    Softmax { entropy, slope: (diagonal + off).sqrt(), largest: 1.0 / sum }
+    Softmax { entropy, jacobian: (diagonal + off).sqrt(), largest: 1.0 / sum }
 }
 
 fn summarise(all: &[Softmax], variance: f64) -> Measured {
     let n = all.len() as f64;
-    let mut slopes: Vec<f64> = all.iter().map(|s| s.slope).collect();
-    slopes.sort_by(f64::total_cmp);
+    let mut norms: Vec<f64> = all.iter().map(|s| s.jacobian).collect();
+    norms.sort_by(f64::total_cmp);
     Measured {
         variance,
         entropy: all.iter().map(|s| s.entropy).sum::<f64>() / n,
-        slope: slopes[slopes.len() / 2],
+        jacobian: norms[norms.len() / 2],
         saturated: all.iter().filter(|s| s.largest > 0.99).count() as f64 / n,
     }
 }
@@ -114,22 +114,22 @@ fn explain(report: &mut Report, points: &[Point], queries: usize) {
     let d_k = last.d_k;
     report.summary(format!(
         "At d_k = {d_k} the variance of q·k is {}, and softmax gives one of {KEYS} keys more than 0.99 in {:.0} % of the queries: the \
-         slope of the middle query is {}. Divided by √d_k the variance is {}, the entropy of the weights stays at {:.2} of at most \
-         {:.2} nats, and the slope is {}.",
+         Jacobian of softmax at the median query has norm {}. Divided by √d_k the variance is {}, the entropy of the weights stays at {:.2} of at most \
+         {:.2} nats, and that norm is {}.",
         significant(last.plain.variance),
         100.0 * last.plain.saturated,
-        significant(last.plain.slope),
+        significant(last.plain.jacobian),
         significant(last.scaled.variance),
         last.scaled.entropy,
         (KEYS as f64).ln(),
-        significant(last.scaled.slope),
+        significant(last.scaled.jacobian),
     ));
     report.text(format!(
         "The numbers of q and k are independent, with mean 0 and variance 1. Then q·k, a sum of d_k products, has mean 0 and variance \
          d_k (section 3.2.1 of the paper). Here {queries} random queries look at {KEYS} random keys each, for every d_k."
     ));
     report.text(
-        "Softmax of scores that lie far apart gives nearly everything to the largest. Its slopes, the matrix diag(p) − p·pᵀ, are then \
+        "Softmax of scores that lie far apart gives nearly everything to the largest. Its Jacobian, the matrix diag(p) − p·pᵀ, is then \
          nearly zero, and so is the gradient that reaches queries and keys. Dividing the scores by √d_k brings their variance back to 1, \
          whatever d_k is.",
     );
@@ -137,8 +137,8 @@ fn explain(report: &mut Report, points: &[Point], queries: usize) {
     report.text(format!(
         "For very many keys with normal scores of variance σ² theory expects the entropy ln n − σ²/2, up to σ² = 2 ln n = {freezing:.1}; \
          beyond that a handful of keys takes everything. Without the scale σ² = d_k, so that heads wider than that begin saturated. The dashed \
-         line shows this; with {KEYS} keys the fall is less steep. The slopes are those of the middle query (the median), because a few \
-         queries whose two best keys happen to be close keep large ones. \"Saturated\" is the part of the queries that give one key more than \
+         line shows this; with {KEYS} keys the fall is less steep. The norm of the Jacobian is that of the median query, because a few \
+         queries whose two best keys happen to be close keep a large one. \"Saturated\" is the part of the queries that give one key more than \
          0.99; divided by √d_k it is {:.1} % at the largest d_k.",
         100.0 * last.scaled.saturated
     ));
@@ -154,8 +154,8 @@ fn table(points: &[Point]) -> Table {
             Column::new("variance, scaled"),
             Column::new("entropy").unit("nats").decimals(3),
             Column::new("entropy, scaled").unit("nats").decimals(3),
-            Column::new("slope"),
-            Column::new("slope, scaled"),
+            Column::new("Jacobian norm"),
+            Column::new("Jacobian norm, scaled"),
             Column::new("saturated").unit("%").decimals(1),
         ],
     );
@@ -166,8 +166,8 @@ fn table(points: &[Point]) -> Table {
             scaled.variance.into(),
             plain.entropy.into(),
             scaled.entropy.into(),
-            plain.slope.into(),
-            scaled.slope.into(),
+            plain.jacobian.into(),
+            scaled.jacobian.into(),
             (100.0 * plain.saturated).into(),
         ]);
     }
@@ -197,12 +197,12 @@ fn pictures(report: &mut Report, points: &[Point]) {
         .series(series("uniform weights", &|_| (KEYS as f64).ln()).dashed().colour(2))
         .log_x();
     report.picture("entropy", "Without the scale the weights of wide heads fall on one key.", entropy);
-    let slope = LineChart::new("Slope of softmax, middle query", "d_k", "‖∂p/∂s‖")
-        .series(series("without 1/√d_k", &|p| p.plain.slope).markers())
-        .series(series("with 1/√d_k", &|p| p.scaled.slope).markers())
+    let jacobian = LineChart::new("Jacobian of softmax, median query", "d_k", "‖∂p/∂s‖")
+        .series(series("without 1/√d_k", &|p| p.plain.jacobian).markers())
+        .series(series("with 1/√d_k", &|p| p.scaled.jacobian).markers())
         .log_x()
         .log_y();
-    report.picture("slope", "How much of a gradient softmax lets through to its scores.", slope);
+    report.picture("jacobian", "How much of a gradient softmax lets through to its scores.", jacobian);
 }
 
 #[cfg(test)]
@@ -222,13 +222,13 @@ mod tests {
             assert!(off < 0.1 + 0.4 / d_k.sqrt(), "{d_k}: {off}");
         }
         assert!(get(last, "entropy") < 0.4 && get(last, "entropy, scaled") > 3.5);
-        assert!(get(last, "slope") < 0.2 * get(0, "slope"), "{}", get(last, "slope"));
-        assert!(get(last, "slope, scaled") > 0.5 * get(0, "slope, scaled"));
+        assert!(get(last, "Jacobian norm") < 0.2 * get(0, "Jacobian norm"), "{}", get(last, "Jacobian norm"));
+        assert!(get(last, "Jacobian norm, scaled") > 0.5 * get(0, "Jacobian norm, scaled"));
         assert!(get(last, "saturated") > 30.0);
     }
 
     #[test]
-    fn slopes_are_those_of_finite_differences() {
+    fn the_jacobian_is_that_of_finite_differences() {
         let scores = [0.3, -1.2, 2.0, 0.0];
         let p = |s: &[f64]| {
             let sum: f64 = s.iter().map(|x| x.exp()).sum();
@@ -244,7 +244,7 @@ mod tests {
             squares += step(1e-5).iter().zip(step(-1e-5)).map(|(a, b)| ((a - b) / 2e-5).powi(2)).sum::<f64>();
         }
         let got = softmax(&scores);
-        assert!((got.slope - squares.sqrt()).abs() < 1e-8);
+        assert!((got.jacobian - squares.sqrt()).abs() < 1e-8);
         let want = p(&scores);
         assert!((got.largest - want[2]).abs() < 1e-12);
         assert!((got.entropy + want.iter().map(|p| p * p.ln()).sum::<f64>()).abs() < 1e-12);

@@ -1,6 +1,6 @@
 //! Smooth maxima, and softmax as their gradient.
 //!
-//! The maximum of two numbers is `(x + y + |x − y|) / 2`. The slope of `|x|` is a step; put the logistic curve in place of the step,
+//! The maximum of two numbers is `(x + y + |x − y|) / 2`. The derivative of `|x|` is a step; put the logistic curve in place of the step,
 //! integrate, and the maximum becomes `ln(e^{kx} + e^{ky}) / k`, which is smooth everywhere and exact as `k → ∞`. For `n` numbers
 //! it is [`log_sum_exp`], and its gradient is [`softmax`]: how much each number is the largest.
 //!
@@ -21,7 +21,7 @@ pub fn maximum(x: f64, y: f64) -> f64 {
     (x + y + (x - y).abs()) / 2.0
 }
 
-/// The slope of `max(x, 0)`: 0 below 0, 1 above it, a half at it.
+/// The derivative of `max(x, 0)`: 0 below 0, 1 above it, a half at it.
 pub fn step(x: f64) -> f64 {
     if x == 0.0 { 0.5 } else { f64::from(x > 0.0) }
 }
@@ -33,7 +33,7 @@ pub fn smooth_step(x: f64, k: f64) -> f64 {
     if k * x >= 0.0 { 1.0 / (1.0 + small) } else { small / (1.0 + small) }
 }
 
-/// `ln(e^{kx} + e^{−kx}) / k`, a smooth `|x|`: its slope runs from −1 to 1 as `2·`[`smooth_step`]`(2x) − 1` does.
+/// `ln(e^{kx} + e^{−kx}) / k`, a smooth `|x|`: its derivative runs from −1 to 1 as `2·`[`smooth_step`]`(2x) − 1` does.
 pub fn smooth_absolute(x: f64, k: f64) -> f64 {
     log_sum_exp(&[x, -x], k)
 }
@@ -101,13 +101,13 @@ impl Generator {
     /// [`softmax`].
     pub fn gradient(&self, xs: &[f64]) -> Vec<f64> {
         let m = self.maximum(xs);
-        let slope = |x: f64| match *self {
+        let partial = |x: f64| match *self {
             Generator::Power(k) => (x / m).powf(k - 1.0),
             Generator::Exponential(k) => (k * (x - m)).exp(),
             // g′ = k·e^{kx}·g
             Generator::DoubleExponential(k) => (k * (x - m) + (k * m).exp() * (k * (x - m)).exp_m1()).exp(),
         };
-        xs.iter().map(|x| slope(*x)).collect()
+        xs.iter().map(|x| partial(*x)).collect()
     }
 }
 
@@ -140,11 +140,11 @@ mod tests {
     }
 
     #[test]
-    fn the_slope_of_the_smooth_absolute_is_a_smooth_step() {
+    fn the_derivative_of_the_smooth_absolute_is_a_smooth_step() {
         let (k, h) = (1.7, 1e-6);
         for x in [-2.0, -0.3, 0.0, 0.5] {
-            let slope = (smooth_absolute(x + h, k) - smooth_absolute(x - h, k)) / (2.0 * h);
-            close(slope, 2.0 * smooth_step(2.0 * x, k) - 1.0, 1e-8);
+            let derivative = (smooth_absolute(x + h, k) - smooth_absolute(x - h, k)) / (2.0 * h);
+            close(derivative, 2.0 * smooth_step(2.0 * x, k) - 1.0, 1e-8);
         }
     }
 
@@ -223,8 +223,8 @@ mod tests {
                 close(*got, (at(h) - at(-h)) / (2.0 * h), 1e-7);
             }
         }
-        let (soft, slopes) = (softmax(&XS, 2.5), Generator::Exponential(2.5).gradient(&XS));
-        for (a, b) in soft.iter().zip(&slopes) {
+        let (soft, gradient) = (softmax(&XS, 2.5), Generator::Exponential(2.5).gradient(&XS));
+        for (a, b) in soft.iter().zip(&gradient) {
             close(*a, *b, 1e-14);
         }
         close(soft.iter().sum::<f64>(), 1.0, 1e-14);

@@ -27,7 +27,7 @@ fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     curves(report);
     let exact = errors(report, Key::new(setup.seed), draws);
     let family = generators(report, Key::new(setup.seed).child(1), draws);
-    let slope = gradient(report, Key::new(setup.seed).child(2), draws.min(1000));
+    let off = gradient(report, Key::new(setup.seed).child(2), draws.min(1000));
     let limit = overflow(report);
     report.summary(format!(
         "ln(Σ e^{{kx}})/k is never below the maximum and at most ln(n)/k above it: {} equal numbers at k = {} reach that, {}, and random \
@@ -42,7 +42,7 @@ fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
         significant(family.errors[0]),
         significant(family.errors[1]),
         significant(family.errors[2]),
-        significant(slope),
+        significant(off),
     ));
     Ok(())
 }
@@ -57,12 +57,12 @@ fn curve(name: String, f: impl Fn(f64) -> f64) -> Series {
 fn curves(report: &mut Report) {
     report.heading("From |x| to a smooth maximum");
     report.text(
-        "The maximum of two numbers is (x + y + |x − y|)/2, so that a smooth |x| gives a smooth maximum. The slope of |x| is a step, \
+        "The maximum of two numbers is (x + y + |x − y|)/2, so that a smooth |x| gives a smooth maximum. The derivative of |x| is a step, \
          −1 before 0 and 1 behind it. In place of the step stands the logistic curve 1/(1 + e^{−kx}); integrated, it gives \
          ln(e^{kx} + e^{−kx})/k in place of |x|, and with x and y in place of x and −x the smooth maximum ln(e^{kx} + e^{ky})/k. \
          The larger k, the sharper the corner.",
     );
-    let mut steps = LineChart::new("The step and the logistic curve", "x", "slope of max(x, 0)");
+    let mut steps = LineChart::new("The step and the logistic curve", "x", "derivative of max(x, 0)");
     let mut corners = LineChart::new("|x| and its smooth form", "x", "y");
     let mut maxima = LineChart::new("The maximum of x and 0", "x", "y");
     for k in SHARPNESS {
@@ -71,14 +71,14 @@ fn curves(report: &mut Report) {
             corners.series(curve(format!("ln(e^(kx)+e^(−kx))/k, k = {k}"), |x| smooth_absolute(x, k)));
         maxima = maxima.series(curve(format!("ln(e^(kx)+1)/k, k = {k}"), |x| log_sum_exp(&[x, 0.0], k)));
     }
-    // A step has no slope to draw at 0: two lines, one name.
+    // A step has no value to draw at 0: two lines, one name.
     let flat = |from: f64, to: f64| vec![(from, step(from)), (to, step(from))];
     let mut points = flat(-2.0, -1e-9);
     points.extend(flat(1e-9, 2.0));
     steps = steps.series(Series::new("step", points).dashed());
     corners = corners.series(curve("|x|".into(), f64::abs).dashed());
     maxima = maxima.series(curve("max(x, 0)".into(), |x| maximum(x, 0.0)).dashed());
-    report.picture("step", "The slope of max(x, 0), and what stands in its place.", steps);
+    report.picture("step", "The derivative of max(x, 0), and what stands in its place.", steps);
     report.picture("absolute", "Its integral: a smooth absolute value, ln(2)/k too high at 0.", corners);
     report.picture("two", "The smooth maximum of two numbers, of which one is 0.", maxima);
 }
@@ -226,7 +226,7 @@ fn gradient(report: &mut Report, key: Key, draws: usize) -> f64 {
         }
     }
     report.text(format!(
-        "The slope of ln(Σ e^{{kx}})/k by one of its numbers is e^{{kx}}/Σ e^{{kx}}: softmax. It says how much each number is the largest, \
+        "The derivative of ln(Σ e^{{kx}})/k with respect to one of its numbers is e^{{kx}}/Σ e^{{kx}}: softmax. It says how much each number is the largest, \
          and is what attention weighs its values with. Against differences of the smooth maximum itself, over {draws} draws of 10 numbers, \
          softmax differs by at most {}; its weights sum to one within {}.",
         significant(most),

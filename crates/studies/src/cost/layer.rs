@@ -93,7 +93,7 @@ pub(super) fn time(setup: &Setup<'_>, kind: Kind, part: Part, n: usize, d: usize
     let work = Work::new(kind, part, n, d)?;
     let mut tape = Tape::new(setup.isa, 1);
     let mut gradients = vec![0.0; work.weights.len()];
-    let slope = random(n * d, 3);
+    let dy = random(n * d, 3);
     let mut best = Times { forward: f64::INFINITY, backward: f64::INFINITY };
     let (least, seconds) = if setup.scale == Scale::Smoke { (1, 0.0) } else { (3, 0.15) };
     let begin = Instant::now();
@@ -105,7 +105,7 @@ pub(super) fn time(setup: &Setup<'_>, kind: Kind, part: Part, n: usize, d: usize
         let y = work.forward(&mut tape, input)?;
         best.forward = best.forward.min(start.elapsed().as_secs_f64());
         let start = Instant::now();
-        tape.backward(&work.weights, &mut gradients, y, &slope);
+        tape.backward(&work.weights, &mut gradients, y, &dy);
         best.backward = best.backward.min(start.elapsed().as_secs_f64());
         tape.clear_grads();
         runs += 1;

@@ -164,12 +164,12 @@ pub enum ValidationMetric {
     Loss,
 }
 
-/// A distance between two events of a run.
+/// The interval between two events of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Every {
-    /// So many steps.
+    /// A number of steps.
     Steps(u64),
-    /// So many passes over the corpus.
+    /// A number of passes over the corpus.
     Epochs(u64),
 }
 
