@@ -56,7 +56,7 @@ fn what_cannot_be_had_is_told() {
     let (output, text) = finish(without);
     assert!(output.status.success(), "{text}");
     let note =
-        "precision bf16: portable on this CPU has no bf16 products (AVX-512 BF16 has); training in f32\n";
+        "precision bf16: portable on this CPU has no bf16 instructions (AVX-512 BF16 has); training in f32\n";
     assert!(text.contains(note) && text.contains("(portable, f32)"), "{text}");
     let saved = std::fs::read_to_string(out.join("logs/config.toml")).unwrap();
     assert!(saved.contains("precision = \"f32\"\n"), "{saved}");

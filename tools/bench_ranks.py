@@ -20,7 +20,7 @@ def main():
         check_binary()
     os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
     print(f"{cpu()}, {options.rounds} rounds of {options.seconds} s\n")
-    print("| preset | 1 process, 2 cores: ms a step | 2 ranks, 1 core | of it exchange | MB sent by a rank | throughput |\n|---|---|---|---|---|---|")
+    print("| preset | 1 process, 2 cores: ms per step | 2 ranks, 1 core | of which exchange | MB sent by a rank | throughput |\n|---|---|---|---|---|---|")
     for preset in options.presets.split(","):
         bench = [options.program, "bench", "train", "--preset", preset, "--seconds", options.seconds, "--json"]
         rows = []

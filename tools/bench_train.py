@@ -73,7 +73,7 @@ def main():
         })
     machine = f"{cpu()}, {a.threads} threads, {ours[0]['isa']}, torch {torch[0]['version']}, regard {ours[0]['version']}, {a.rounds} rounds"
     if a.markdown:
-        print("| preset | PyTorch tok/s | Regard tok/s | ratio | PyTorch peak MB | Regard peak MB | GFLOPS | in products |")
+        print("| preset | PyTorch tok/s | Regard tok/s | ratio | PyTorch peak MB | Regard peak MB | GFLOPS | time in GEMM |")
         print("|---|---|---|---|---|---|---|---|")
         for r in rows:
             print(f"| {r['preset']} | {r['torch_tokens_per_s']:.0f} | {r['regard_tokens_per_s']:.0f} | **{r['speed_ratio']:.2f}×** "

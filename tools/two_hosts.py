@@ -97,7 +97,7 @@ def main():
             done = mpirun(str(launcher), options.program, options.command)
             print(done.stdout, end="")
             sys.exit(done.returncode)
-        print("| link | wire | overlap | ms a step | of it exchange | MB sent by a rank | Mbit/s |\n|---|---|---|---|---|---|---|")
+        print("| link | wire | overlap | ms per step | of which exchange | MB sent by a rank | Mbit/s |\n|---|---|---|---|---|---|---|")
         for rate in options.rates.split(","):
             limit(rate)
             for wire, overlap in itertools.product(options.wires.split(","), options.overlaps.split(",")):

@@ -36,13 +36,13 @@ impl ModelFlags {
 
 impl ModelFlags {
     /// What must be the same on all ranks of an MPI job.
-    pub(super) fn facts(&self) -> Result<ConsistencyCheck> {
-        let mut facts = ConsistencyCheck::new();
+    pub(super) fn consistency_check(&self) -> Result<ConsistencyCheck> {
+        let mut check = ConsistencyCheck::new();
         for folder in &self.model {
-            facts.extend(model_check(&resolve(folder)?)?);
+            check.extend(model_check(&resolve(folder)?)?);
         }
-        facts.push(("--precision".into(), format!("{:?}", self.precision)));
-        Ok(facts)
+        check.push(("--precision".into(), format!("{:?}", self.precision)));
+        Ok(check)
     }
 }
 

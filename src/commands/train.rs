@@ -136,7 +136,7 @@ enum PresetName {
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
     together("train", |group| {
         if group.size() > 1 {
-            check_consistency(&**group, facts(&arguments))?;
+            check_consistency(&**group, consistency_check(&arguments))?;
         }
         match group.rank() {
             0 => run_first(&arguments, Arc::clone(group)),
@@ -150,7 +150,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
 }
 
 /// The settings that must be the same on all ranks.
-fn facts(arguments: &Arguments) -> Result<ConsistencyCheck, regard::Error> {
+fn consistency_check(arguments: &Arguments) -> Result<ConsistencyCheck, regard::Error> {
     let mut asked = TrainConfig::read(preset(arguments), |_| Preset::Base, arguments.config.as_deref(), &[])?;
     apply(arguments, &mut asked)?;
     let own = [("--resume".to_owned(), arguments.resume.to_string())];

@@ -1,4 +1,4 @@
-//! How long this thread has spent in matrix products: what a benchmark divides by.
+//! How long this thread has spent in GEMM, for benchmarks.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ impl Timer {
         Timer(Instant::now())
     }
 
-    /// The time that this thread has spent in matrix products since it was last asked.
+    /// The time that this thread has spent in GEMM since the last call.
     pub fn take() -> Duration {
         SPENT.replace(Duration::ZERO)
     }

@@ -113,7 +113,7 @@ impl FromStr for DType {
         let found = TABLE.iter().find(|row| row.1 == name).map(|row| row.0);
         found.ok_or_else(|| {
             let known = Self::WEIGHTS.map(Self::name).join(", ");
-            format!("{name:?} is no number format; {known} are possible")
+            format!("{name:?} is not a number format; {known} are possible")
         })
     }
 }
@@ -143,7 +143,7 @@ mod tests {
         }
         assert_eq!(
             "fp32".parse::<DType>().unwrap_err(),
-            "\"fp32\" is no number format; f32, bf16, f16, int8 are possible"
+            "\"fp32\" is not a number format; f32, bf16, f16, int8 are possible"
         );
         assert_eq!(DType::from_code("f32"), None);
     }

@@ -54,7 +54,7 @@ pub(crate) trait BatchTranslator: Send + Sync + 'static {
     /// Hypotheses that a search for this many translations keeps: searches of one width can be one batch.
     fn beam(&self, nbest: usize) -> usize;
 
-    /// A line for a line.
+    /// One translation per line.
     fn translate(
         &self,
         lines: &[&str],
@@ -97,7 +97,7 @@ impl BatchTranslator for ModelTranslator {
 pub(crate) enum Failure {
     #[error("too many requests are waiting, try again")]
     Full,
-    #[error("the server is about to end")]
+    #[error("the server is shutting down")]
     Closing,
     #[error("the translation failed; the log says why")]
     Panic,

@@ -102,7 +102,7 @@ impl App {
             let origin = settings.cors.as_deref().unwrap_or_default();
             regard_core::Error::config(
                 "cors",
-                format!("{origin:?} is no origin, such as https://example.org"),
+                format!("{origin:?} is not an origin such as https://example.org"),
             )
         })?;
         let models = Served::start(models, &settings.batching)?;

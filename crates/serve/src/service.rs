@@ -98,7 +98,7 @@ impl App {
         &self,
         work: impl FnOnce(&Cancellation) -> ApiResult<T> + Send + 'static,
     ) -> ApiResult<T> {
-        let ending = |_| ApiError::busy("the server is about to end");
+        let ending = |_| ApiError::busy("the server is shutting down");
         let permit = Arc::clone(&self.compute_slots).acquire_owned().await.map_err(ending)?;
         let cancel = CancelOnDrop(Cancellation::default());
         let cancellation = cancel.0.clone();

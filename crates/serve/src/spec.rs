@@ -106,7 +106,7 @@ const USUAL: &[(u16, &str)] = &[
     (403, "The key is wrong"),
     (408, "The body came too slowly"),
     (413, "The body is too large"),
-    (429, "Too many requests a minute; see Retry-After"),
+    (429, "Too many requests per minute; see Retry-After"),
     (500, "The translation failed"),
     (503, "Too many requests are waiting, or it took too long; see Retry-After"),
 ];

@@ -83,14 +83,14 @@ fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let mixing = measure(setup, &grid, Part::TokenMixer)?;
     let layers = measure(setup, &grid, Part::Layer)?;
     explain(report, &grid, &mixing, &layers);
-    report.heading("The mixing of tokens alone");
-    report.table(exponents("exponents", "Fitted exponents of the mixing alone", &mixing, true));
+    report.heading("Token mixing alone");
+    report.table(exponents("exponents", "Fitted exponents of token mixing alone", &mixing, true));
     pictures(report, "mixing", &grid, &mixing);
     report.heading("The whole layer");
     report.table(exponents("layer-exponents", "Fitted exponents of the whole layer", &layers, false));
     pictures(report, "layer", &grid, &layers);
     report.heading("All times");
-    report.table(times("times", "Times of the mixing alone", &grid, &mixing));
+    report.table(times("times", "Times of token mixing alone", &grid, &mixing));
     report.table(times("layer-times", "Times of the whole layer", &grid, &layers));
     Ok(())
 }
@@ -137,7 +137,7 @@ fn explain(report: &mut Report, grid: &Grid, mixing: &[Curves], layers: &[Curves
         }
     };
     report.summary(format!(
-        "Forward, the mixing of tokens takes time as {}. As whole layers of width {}, attention is slower than attention in a window {}, \
+        "Forward, token mixing takes time as {}. As whole layers of width {}, attention is slower than attention in a window {}, \
          than the convolution {}, than the recurrent unit {}.",
         said.join(", "),
         grid.width,

@@ -10,7 +10,7 @@ use regard_plot::{LineChart, Series};
 pub(crate) const STUDY: Study = Study {
     name: "encoders",
     title: "Three ways to encode a sequence",
-    about: "recurrent, convolutional and attending encoders with the same decoder: BLEU, speed and parameters",
+    about: "recurrent, convolutional and self-attention encoders with the same decoder: BLEU, speed and parameters",
     body: run,
 };
 
@@ -65,7 +65,7 @@ fn explain(report: &mut Report, outcomes: &[Outcome], steps: u64, sentences: usi
     };
     report.summary(format!(
         "After {steps} steps each, {} has the highest BLEU ({:.1}) and {} the lowest ({:.1}) on {sentences} held-out sentences. Training is \
-         fastest with {} ({:.0} target tokens a second) and slowest with {} ({:.0}).",
+         fastest with {} ({:.0} target tokens per second) and slowest with {} ({:.0}).",
         best.kind.name(),
         best.bleu,
         worst.kind.name(),
@@ -82,7 +82,7 @@ fn explain(report: &mut Report, outcomes: &[Outcome], steps: u64, sentences: usi
     );
     let layers = outcomes.first().map_or(0, |o| o.trained.model.config().encoder_layers);
     report.text(format!(
-        "All six have {layers} layers with the same residual connections, norms, feed-forward layers and sinusoidal positions; only the mixing of tokens \
+        "All six have {layers} layers with the same residual connections, norms, feed-forward layers and sinusoidal positions; only the token mixer \
          is exchanged. The recurrent unit is a GRU, the convolution is {WIDTH} tokens wide (its dilation grows {WIDTH}-fold from layer to \
          layer where it is dilated), the window reaches {REACH} tokens to each side. The decoder attends to every output of the encoder, \
          whatever made it, and so carries much of the way between distant words itself: for what the encoder alone can reach, see the \

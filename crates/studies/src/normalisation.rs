@@ -292,7 +292,7 @@ fn neighbours(report: &mut Report, lab: &Lab<'_>, models: &[Model], sentences: u
         table.row([model.norm.name().into(), mean.into(), most.into()]);
         found.push(format!("{} {}", model.norm.name(), significant(mean)));
     }
-    report.heading("Unfold in the batch");
+    report.heading("Neighbours in the batch");
     report.text(
         "The same sentence stands in batches with different others, and the statistics are those of the batch, as in training. With a layer \
          norm nothing but rounding can change its loss.",

@@ -124,7 +124,7 @@ fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let mut table = Table::new(
         "order",
         format!(
-            "Difference between the output of {LENGTH} shuffled tokens and the shuffled output, as a part of its length"
+            "Difference between the output of {LENGTH} shuffled tokens and the shuffled output, relative to its norm"
         ),
         [
             Column::new("positions"),
@@ -161,7 +161,7 @@ fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     );
     report.picture(
         "likeness",
-        "The likeness (cosine) of the encoder's outputs of the shuffled sentence (rows, by place) to those of the sentence itself \
+        "The similarity (cosine) of the encoder's outputs of the shuffled sentence (rows, by place) to those of the sentence itself \
          (columns, by place). Without positions every token has its own output again, elsewhere.",
         likeness(setup, key)?,
     );
@@ -173,7 +173,7 @@ fn explain(report: &mut Report, all: &[(Kind, Moved)], sentences: usize) {
         |kind: Kind| all.iter().find(|(k, _)| *k == kind).map_or_else(Moved::default, |(_, moved)| *moved);
     let (none, sinusoidal) = (of(Kind::None), of(Kind::Sinusoidal));
     report.summary(format!(
-        "Without positions, the encoder's output of a shuffled sentence is its shuffled output, up to rounding ({} of its length); with \
+        "Without positions, the encoder's output of a shuffled sentence is its shuffled output, up to rounding ({} of its norm); with \
          sinusoidal positions it differs by {}. The decoder knows the order of its own tokens even without positions ({}), because the \
          causal mask lets each of them see a different number of others.",
         significant(none.encoder),
@@ -182,7 +182,7 @@ fn explain(report: &mut Report, all: &[(Kind, Moved)], sentences: usize) {
     ));
     report.text(format!(
         "Self-attention is a sum over tokens, weighted by how well query and key fit; the feed-forward layers, residuals and norms see one \
-         token at a time. None of them knows which token comes first. So f(P·X) = P·f(X) for every permutation P: who shuffles the input \
+         token at a time. None of them knows which token comes first. So f(P·X) = P·f(X) for every permutation P: shuffling the input \
          shuffles the output and changes nothing else. Here models of two layers with fresh weights read {sentences} random sentences of \
          {LENGTH} tokens, as they are and shuffled."
     ));

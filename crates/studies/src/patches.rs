@@ -13,7 +13,7 @@ use regard_plot::{Grid, HeatMap, LineChart, Matrix, Series};
 pub(crate) const STUDY: Study = Study {
     name: "patches",
     title: "Images as sequences of patches",
-    about: "where is the square? learned places, two-dimensional sinusoids and none, on drawn pictures",
+    about: "where is the square? learned positions, two-dimensional sinusoids and none, on drawn pictures",
     body: run,
 };
 
@@ -229,7 +229,7 @@ fn order(report: &mut Report, unseen: &[Picture], shuffled: &[Picture], all: &[T
 fn likeness(report: &mut Report, sizes: &Sizes, all: &[Trained]) {
     report.heading("What the position vectors are like");
     report.text(
-        "How alike the vector of one place is to those of all others: the cosine of their angle, drawn where the places are. Learned \
+        "How similar the vector of one position is to those of all others: the cosine of their angle, drawn where the positions are. Learned \
          vectors began as small random numbers; whatever order they show, they have learned. Sinusoids have it from the start: \
          places of one row, and of one column, share half of their numbers.",
     );

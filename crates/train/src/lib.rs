@@ -1,4 +1,4 @@
-//! Training: the settings, the step over all cores, the loop around it, and the records of it that people look at.
+//! Training: settings, corpus and batches, the model on a tape, a step over all cores and processes, the loop around it, logs and reports.
 
 // The settings of a run.
 pub mod config;

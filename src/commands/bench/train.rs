@@ -233,8 +233,8 @@ fn print_report(arguments: &Arguments, report: &Report) -> CommandResult {
         return print_line(serde_json::to_string(report)?);
     }
     print_line(format_args!(
-        "{} {} on {} threads ({}): {:.1} ms a step, {:.0} target tokens/s, {:.1} GFLOPS, {:.0} % in matrix \
-             products, peak memory {} MB",
+        "{} {} on {} threads ({}): {:.1} ms per step, {:.0} target tokens/s, {:.1} GFLOPS, {:.0} % of the time in \
+             GEMM, peak memory {} MB",
         report.preset,
         report.precision,
         report.threads,

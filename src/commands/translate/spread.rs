@@ -20,11 +20,12 @@ pub(super) fn run(arguments: &Arguments, group: &dyn Communicator) -> CommandRes
     if group.rank() > 0 {
         group.broadcast(&mut Vec::new());
     }
-    let facts = arguments.model.facts().map(|of_model| program_check().into_iter().chain(of_model));
+    let check =
+        arguments.model.consistency_check().map(|of_model| program_check().into_iter().chain(of_model));
     if group.rank() == 0 {
         group.broadcast(&mut Vec::new());
     }
-    check_consistency(group, facts.map(Iterator::collect))?;
+    check_consistency(group, check.map(Iterator::collect))?;
     let translator = arguments.model.load()?;
     let options = options(arguments, &translator)?;
     let Arguments { nbest, scores, alignment, json, no_split, .. } = arguments;

@@ -105,7 +105,7 @@ impl Products {
     /// none. `B` is a matrix or [`PackedB`] by the same products.
     ///
     /// # Panics
-    /// If the shapes do not fit, or if `B` was prepared by other products.
+    /// If the shapes do not fit, or if `B` was packed by other products.
     pub fn matmul<'b>(
         self,
         c: MatMut<'_>,
@@ -114,10 +114,10 @@ impl Products {
         into: Accumulate,
         threads: usize,
     ) {
-        let Right { operand: b, prepared } = b.into();
+        let Right { operand: b, packed_for } = b.into();
         assert!(
-            prepared.is_none_or(|by| by == self.format),
-            "an operand prepared for {prepared:?} in {}",
+            packed_for.is_none_or(|by| by == self.format),
+            "an operand packed for {packed_for:?} in {}",
             self.name()
         );
         match self.format {

@@ -1,4 +1,4 @@
-//! Right operands that are made ready once for many products.
+//! Right operands that are packed once for many products.
 
 use super::panels::{NC, Panels};
 use super::rounding::rounded;
@@ -9,7 +9,7 @@ use crate::mat::Mat;
 /// The right operand of products, as these want to read it: packed, and rounded where they are in bf16.
 ///
 /// A matrix of weights is multiplied by every replica of a training step and changes once. It begins empty;
-/// [`Products::prepare`] fills it, and uses the same memory when that is done anew.
+/// [`Products::pack_b`] fills it, and uses the same memory when that is done anew.
 #[derive(Debug, Default)]
 pub struct PackedB {
     rows: usize,
@@ -22,20 +22,20 @@ impl PackedB {
     /// All of it.
     ///
     /// # Panics
-    /// If nothing was prepared.
+    /// If nothing was packed.
     pub fn whole(&self) -> Right<'_> {
-        let by = self.by.expect("an operand is prepared before it is used");
+        let by = self.by.expect("an operand is packed before it is used");
         let panels = Panels::new(self.words.as_slice(), by.layout(), self.rows, self.cols);
-        Right { operand: Operand::Packed(panels), prepared: Some(by.format) }
+        Right { operand: Operand::Packed(panels), packed_for: Some(by.format) }
     }
 }
 
-/// The right operand of a product: a matrix as it is, or one that was made ready.
+/// The right operand of a product: a matrix, or one that was packed.
 #[derive(Clone, Copy, Debug)]
 pub struct Right<'a> {
     pub(super) operand: Operand<'a>,
-    /// Of the products that it was prepared by, if it was.
-    pub(super) prepared: Option<Format>,
+    /// The number format that it was packed for, if it was.
+    pub(super) packed_for: Option<Format>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +56,7 @@ impl Operand<'_> {
 
 impl<'a> From<Mat<'a>> for Right<'a> {
     fn from(matrix: Mat<'a>) -> Self {
-        Right { operand: Operand::Matrix(matrix), prepared: None }
+        Right { operand: Operand::Matrix(matrix), packed_for: None }
     }
 }
 
@@ -96,7 +96,7 @@ const _: () = {
 
 impl Products {
     /// Makes a right operand ready. The products with it are those with the matrix itself, to the bit.
-    pub fn prepare(self, matrix: Mat<'_>, to: &mut PackedB) {
+    pub fn pack_b(self, matrix: Mat<'_>, to: &mut PackedB) {
         (to.rows, to.cols, to.by) = (matrix.rows, matrix.cols, Some(self));
         match self.format {
             Format::F32 => single::pack_right(self.isa, matrix, &mut to.words),

@@ -260,7 +260,7 @@ fn parts(k: usize, n: usize) -> Vec<(usize, usize, usize, usize)> {
 }
 
 #[test]
-fn a_prepared_operand_gives_the_bits_of_the_matrix() {
+fn a_packed_operand_gives_the_bits_of_the_matrix() {
     for (m, n, k) in
         [(1, 1, 1), (13, 40, KC + 1), (5, 2 * NC + 33, 9), (14, NC + 5, 2 * KC - 1), (110, 40, 9), (0, 3, 4)]
     {
@@ -284,12 +284,12 @@ fn a_prepared_operand_gives_the_bits_of_the_matrix() {
                 }
             }
             for products in every_products() {
-                let mut prepared = PackedB::default();
-                products.prepare(b.t(), &mut prepared);
-                products.prepare(b, &mut prepared);
+                let mut packed = PackedB::default();
+                products.pack_b(b.t(), &mut packed);
+                products.pack_b(b, &mut packed);
                 for (first, rows, start, cols) in parts(k, n) {
                     let (a, b) = (a.columns(first, rows), b.rows_from(first, rows).columns(start, cols));
-                    let part = prepared.whole().rows_from(first, rows).columns(start, cols);
+                    let part = packed.whole().rows_from(first, rows).columns(start, cols);
                     let [mut want, mut got] = [(); 2].map(|()| old[..m * cols].to_vec());
                     products.matmul(MatMut::new(&mut want, m, cols), a, b, Accumulate::Add, 1);
                     products.matmul(MatMut::new(&mut got, m, cols), a, part, Accumulate::Add, 2);
@@ -306,13 +306,13 @@ fn every_products() -> Vec<Products> {
 }
 
 #[test]
-#[should_panic(expected = "prepared for Some(F32) in bf16")]
-fn an_operand_prepared_for_other_products_is_refused() {
+#[should_panic(expected = "packed for Some(F32) in bf16")]
+fn an_operand_packed_for_other_products_is_refused() {
     let x = Mat::new(&[1.0], 1, 1);
-    let mut prepared = PackedB::default();
-    Products::f32(Isa::best()).prepare(x, &mut prepared);
+    let mut packed = PackedB::default();
+    Products::f32(Isa::best()).pack_b(x, &mut packed);
     let products = Products::bf16_in_software(Isa::best());
-    products.matmul(MatMut::new(&mut [0.0], 1, 1), x, prepared.whole(), Accumulate::Add, 1);
+    products.matmul(MatMut::new(&mut [0.0], 1, 1), x, packed.whole(), Accumulate::Add, 1);
 }
 
 #[test]
@@ -325,7 +325,7 @@ fn parts_of_packed_operands_begin_with_a_block() {
 }
 
 /// Holds where the instruction is as Intel documents it. A CPU that sums a pair in another order would fail here and nowhere else,
-/// so that this is asked for by name.
+/// so that this test is chosen by name.
 #[test]
 #[ignore = "for emulators: another maker's instruction may round differently"]
 fn the_instruction_and_its_model_give_the_same_bits() {

@@ -53,7 +53,7 @@ impl Packed {
         self.offsets[i + 1] - self.offsets[i]
     }
 
-    /// The place of each token in its sentence, from 0.
+    /// The position of each token in its sentence, from 0.
     pub fn positions(&self) -> impl Iterator<Item = usize> + '_ {
         self.offsets.windows(2).flat_map(|w| 0..w[1] - w[0])
     }

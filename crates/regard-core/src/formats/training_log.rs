@@ -21,7 +21,7 @@ pub struct StepRecord {
     pub nll: Option<f64>,
     /// The learning rate of the step.
     pub rate: f64,
-    /// The length of the gradient before clipping.
+    /// The norm of the gradient before clipping.
     pub gradient_norm: f64,
     /// Target tokens in a second.
     pub tokens_per_second: f64,

@@ -135,7 +135,7 @@ async fn attention_of(app: &Arc<App>, call: &Call, text: String) -> ApiResult {
         }
     };
     let slot = Arc::clone(&app.inside).acquire_owned();
-    let slot = slot.await.map_err(|_| ApiError::busy("the server is about to end"))?;
+    let slot = slot.await.map_err(|_| ApiError::busy("the server is shutting down"))?;
     let shared = Arc::clone(app);
     app.compute(move |_| {
         let _slot = slot;

@@ -192,5 +192,5 @@ async fn a_closed_server_refuses() {
     let app = app(settings());
     app.close();
     let value = json!({"q": "a", "source": "en", "target": "fr"});
-    assert_eq!(refused(&app, value).await, (503, "the server is about to end".into()));
+    assert_eq!(refused(&app, value).await, (503, "the server is shutting down".into()));
 }

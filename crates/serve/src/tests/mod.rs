@@ -235,5 +235,5 @@ fn models_must_say_their_languages_and_differ() {
     assert!(error.ends_with("translates from en to fr, and so does en-to-fr; one is needed"), "{error}");
     let bad = Settings { cors: Some("a\nb".into()), ..settings() };
     let error = App::new(vec![model("en", "fr", Positions::None)], bad).err().unwrap().to_string();
-    assert!(error.starts_with("cors: \"a\\nb\" is no origin"), "{error}");
+    assert!(error.starts_with("cors: \"a\\nb\" is not an origin"), "{error}");
 }

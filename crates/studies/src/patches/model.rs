@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// How the model knows where a patch is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Places {
-    /// One learned vector a patch.
+    /// One learned vector per patch.
     Learned,
     /// Sines and cosines of row and column.
     Sinusoids,
@@ -28,7 +28,7 @@ impl Places {
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            Places::Learned => "one learned vector a patch",
+            Places::Learned => "one learned vector per patch",
             Places::Sinusoids => "two-dimensional sinusoids",
             Places::None => "none",
         }

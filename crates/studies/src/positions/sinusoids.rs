@@ -58,7 +58,7 @@ fn period(i: usize) -> f64 {
 }
 
 fn counter(report: &mut Report) {
-    report.heading("Likeness to a binary counter");
+    report.heading("Similarity to a binary counter");
     let table = sinusoidal(PERIODS << BITS.end, WIDTH);
     let mut rows = Table::new(
         "counter",
@@ -165,7 +165,7 @@ fn distance(report: &mut Report) {
     }
     report.picture(
         "similarity",
-        "The likeness of two positions, as a part of that of a position with itself.",
+        "The similarity of two positions, relative to that of a position with itself.",
         chart,
     );
 }

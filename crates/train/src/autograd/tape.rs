@@ -233,7 +233,7 @@ impl Tape {
         self.products.isa()
     }
 
-    /// Makes matrix products in this way from now on.
+    /// Multiplies matrices in this number format from now on.
     pub fn set_products(&mut self, products: Products) {
         self.products = products;
     }

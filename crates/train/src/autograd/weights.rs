@@ -1,10 +1,10 @@
-//! The weights as operations see them, and their matrices made ready for products.
+//! The weights as operations see them, and their matrices packed for GEMM.
 
 use super::Param;
 use regard_kernels::{Mat, PackedB, Products, Right};
 use std::collections::BTreeMap;
 
-/// All weights, and perhaps some of their matrices made ready for products.
+/// All weights, and perhaps some of their matrices packed for GEMM.
 #[derive(Clone, Copy, Debug)]
 pub struct Weights<'a> {
     /// All of them.
@@ -25,7 +25,7 @@ impl<'a> From<&'a Vec<f32>> for Weights<'a> {
 }
 
 impl<'a> Weights<'a> {
-    /// With matrices that were made ready from these weights.
+    /// With matrices packed from these weights.
     pub fn with_packed(flat: &'a [f32], ready: &'a PackedWeights) -> Self {
         Weights { flat, ready: Some(ready) }
     }
@@ -54,7 +54,7 @@ fn matrix(weights: &[f32], offset: usize, [rows, cols]: [usize; 2]) -> Mat<'_> {
     Mat::new(&weights[offset..][..rows * cols], rows, cols)
 }
 
-/// Matrices made ready for products once a step, to be read by all replicas.
+/// Matrices packed for GEMM once per step, to be read by all replicas.
 #[derive(Debug)]
 pub struct PackedWeights {
     products: Products,
@@ -80,7 +80,7 @@ pub struct Repack<'a> {
 impl Repack<'_> {
     /// Does it.
     pub fn run(self) {
-        self.products.prepare(self.matrix, self.to);
+        self.products.pack_b(self.matrix, self.to);
     }
 }
 

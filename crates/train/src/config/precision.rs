@@ -33,7 +33,7 @@ fn choose(asked: Option<DType>, isa: Isa, emulate: bool) -> Choice {
         (Some(DType::Bf16), Some(products)) => Choice { dtype: DType::Bf16, products, note: None },
         (asked, _) => {
             let note = (asked == Some(DType::Bf16)).then(|| {
-                format!("precision bf16: {isa} on this CPU has no bf16 products (AVX-512 BF16 has); training in f32")
+                format!("precision bf16: {isa} on this CPU has no bf16 instructions (AVX-512 BF16 has); training in f32")
             });
             Choice { dtype: DType::F32, products: Products::f32(isa), note }
         }
@@ -93,7 +93,7 @@ mod tests {
             assert_eq!(choice.note.is_some(), told, "{asked:?} {emulate}");
         }
         let note = choose(bf16, isa, false).note.unwrap();
-        assert!(note.starts_with("precision bf16: portable on this CPU has no bf16 products"), "{note}");
+        assert!(note.starts_with("precision bf16: portable on this CPU has no bf16 instructions"), "{note}");
         if let Some(products) = Products::bf16(Isa::best()) {
             assert_eq!(choose(bf16, Isa::best(), false).products, products);
             assert_eq!(choose(None, Isa::best(), false).dtype, DType::F32);

@@ -184,7 +184,9 @@ impl Every {
 
     pub(super) fn check(self, field: &str) -> Result<()> {
         match self {
-            Every::Steps(0) | Every::Epochs(0) => Err(Error::config(field, "0 is never; give at least 1")),
+            Every::Steps(0) | Every::Epochs(0) => {
+                Err(Error::config(field, "0 is not an interval; give at least 1"))
+            }
             _ => Ok(()),
         }
     }
@@ -214,7 +216,7 @@ impl<'de> Deserialize<'de> for Every {
             Text(String),
         }
         let refuse = |what: &dyn fmt::Display| {
-            de::Error::custom(format!("{what} is no distance; write \"500 steps\" or \"1 epochs\""))
+            de::Error::custom(format!("{what} is not an interval; write \"500 steps\" or \"1 epochs\""))
         };
         match Written::deserialize(from).map_err(|_| refuse(&"this"))? {
             Written::Number(n) => Ok(Every::Steps(n)),
@@ -397,12 +399,12 @@ mod tests {
     }
 
     #[test]
-    fn distances() {
+    fn intervals() {
         let read = |text: &str| serde_json::from_str::<Every>(text);
         assert_eq!(read("500").unwrap(), Every::Steps(500));
         assert_eq!(read("\"2 epochs\"").unwrap(), Every::Epochs(2));
         assert_eq!(read("\"1 epoch\"").unwrap(), Every::Epochs(1));
-        assert!(read("\"often\"").unwrap_err().to_string().contains("\"often\" is no distance"));
+        assert!(read("\"often\"").unwrap_err().to_string().contains("\"often\" is not an interval"));
         assert!(Every::Epochs(2).due(7, Some(4)) && !Every::Epochs(2).due(7, Some(3)));
         assert!(Every::Steps(7).due(14, None) && !Every::Epochs(1).due(14, None));
     }

@@ -1,4 +1,4 @@
-//! What ranks must have in common, compared before anything is done.
+//! What must be the same on all ranks, compared before anything is done.
 
 use super::Communicator;
 use crate::config::TrainConfig;
@@ -13,17 +13,17 @@ use xxhash_rust::xxh3::Xxh3;
 /// Names and values that must be the same on every rank, or why this rank cannot go on.
 pub type ConsistencyCheck = Vec<(String, String)>;
 
-/// ConsistencyCheck about the program itself: its version and a hash of its file.
+/// What ranks must have in common of the program itself: its version and a hash of its file.
 pub fn program_check() -> ConsistencyCheck {
     let hash = std::env::current_exe().and_then(|path| file_hash(&path));
     let hash = hash.map_or_else(|_| "unknown".into(), |hash| format!("{hash:016x}"));
     vec![("the program".into(), format!("regard {} ({hash})", env!("CARGO_PKG_VERSION")))]
 }
 
-/// ConsistencyCheck about the model in a folder: a hash of each of its files.
+/// What ranks must have in common of the model in a folder: a hash of each of its files.
 pub fn model_check(folder: &Path) -> Result<ConsistencyCheck> {
     let error = |e| Error::io(folder, e);
-    let mut facts = ConsistencyCheck::new();
+    let mut check = ConsistencyCheck::new();
     for entry in std::fs::read_dir(folder).map_err(error)? {
         let path = entry.map_err(error)?.path();
         let of_model =
@@ -31,14 +31,14 @@ pub fn model_check(folder: &Path) -> Result<ConsistencyCheck> {
         if of_model && path.is_file() {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let hash = file_hash(&path).map_err(|e| Error::io(&path, e))?;
-            facts.push((format!("the model's {name}"), format!("{hash:016x}")));
+            check.push((format!("the model's {name}"), format!("{hash:016x}")));
         }
     }
-    facts.sort();
-    Ok(facts)
+    check.sort();
+    Ok(check)
 }
 
-/// The settings that all ranks of a job must have the same of. Where files lie may differ, and how many cores there are.
+/// The settings that must be the same on all ranks of a job. Paths of files and the number of cores may differ.
 pub fn config_check(config: &TrainConfig) -> ConsistencyCheck {
     const OWN: [&str; 8] = [
         "threads",
@@ -53,7 +53,7 @@ pub fn config_check(config: &TrainConfig) -> ConsistencyCheck {
     config.shown().filter(|(key, _)| !OWN.contains(&key.as_str())).collect()
 }
 
-/// What all ranks must have the same of their pairs.
+/// What must be the same on all ranks of their corpora.
 pub(super) fn corpus_check(data: &Data) -> ConsistencyCheck {
     let tokens: u64 = data.lengths.iter().map(|l| u64::from(l.0) + u64::from(l.1)).sum();
     let (pairs, content) = (data.corpus.len(), data.corpus.content_hash());
@@ -70,8 +70,8 @@ fn file_hash(path: &Path) -> io::Result<u64> {
     }
 }
 
-/// Returns if all ranks came with the same facts; otherwise the same error everywhere, which says who differs from rank 0 in what.
-/// A rank that cannot determine its facts reports the reason to all ranks.
+/// Returns if all ranks have the same names and values; otherwise the same error everywhere, which says who differs from rank 0 in what.
+/// A rank that cannot determine its own reports the reason to all ranks.
 pub fn check_consistency(
     group: &dyn Communicator,
     mine: std::result::Result<ConsistencyCheck, impl Display>,
@@ -89,10 +89,10 @@ pub fn check_consistency(
         all.push(read);
     }
     let mut first = None;
-    for (rank, (host, facts)) in all.iter().enumerate() {
-        let facts = facts.as_ref().map_err(|why| Error::Inconsistent(at(rank, host, why)))?;
-        let of_first = *first.get_or_insert(facts);
-        if let Some(difference) = difference(of_first, facts) {
+    for (rank, (host, check)) in all.iter().enumerate() {
+        let check = check.as_ref().map_err(|why| Error::Inconsistent(at(rank, host, why)))?;
+        let of_first = *first.get_or_insert(check);
+        if let Some(difference) = difference(of_first, check) {
             return Err(Error::Inconsistent(at(rank, host, &difference)));
         }
     }
@@ -103,10 +103,10 @@ fn at(rank: usize, host: &str, what: &str) -> String {
     format!("rank {rank} on {host}: {what}")
 }
 
-/// The first fact that differs, with both values.
+/// The first value that differs, with both values.
 fn difference(first: &ConsistencyCheck, other: &ConsistencyCheck) -> Option<String> {
-    let value = |facts: &ConsistencyCheck, name: &str| {
-        facts.iter().find(|(n, _)| n == name).map_or("nothing".to_owned(), |(_, value)| value.clone())
+    let value = |check: &ConsistencyCheck, name: &str| {
+        check.iter().find(|(n, _)| n == name).map_or("nothing".to_owned(), |(_, value)| value.clone())
     };
     let names = first.iter().chain(other).map(|(name, _)| name);
     names.map(|name| (name, value(first, name), value(other, name))).find(|(_, a, b)| a != b).map(
@@ -122,20 +122,20 @@ mod tests {
 
     #[test]
     fn differences_name_both_values() {
-        let facts =
+        let check =
             |text: &str| vec![("seed".to_owned(), "1".to_owned()), ("clip".to_owned(), text.to_owned())];
-        assert_eq!(difference(&facts("2"), &facts("2")), None);
+        assert_eq!(difference(&check("2"), &check("2")), None);
         assert_eq!(
-            difference(&facts("2"), &facts("0.5")).as_deref(),
+            difference(&check("2"), &check("0.5")).as_deref(),
             Some("clip is 0.5, but 2 on rank 0; all ranks must have the same")
         );
         let missing = vec![("seed".to_owned(), "1".to_owned())];
-        assert!(difference(&missing, &facts("2")).unwrap().starts_with("clip is 2, but nothing on rank 0"));
+        assert!(difference(&missing, &check("2")).unwrap().starts_with("clip is 2, but nothing on rank 0"));
     }
 
     #[test]
     fn a_program_knows_itself() {
-        let facts = program_check();
-        assert!(facts[0].1.starts_with("regard ") && !facts[0].1.contains("unknown"), "{facts:?}");
+        let check = program_check();
+        assert!(check[0].1.starts_with("regard ") && !check[0].1.contains("unknown"), "{check:?}");
     }
 }

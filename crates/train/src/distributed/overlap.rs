@@ -15,7 +15,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Overlap {
-    /// The first steps try both ways, the others go the faster one.
+    /// The first steps try both, the others use the faster one.
     #[default]
     Auto,
     /// Always.
@@ -24,10 +24,10 @@ pub enum Overlap {
     Off,
 }
 
-/// Steps of each way that are compared, after one that is not.
+/// Steps with and without overlap that are compared, after one that is not.
 const TRIALS: usize = 4;
 
-/// Which way the next step goes. All ranks hear the same times and decide alike.
+/// Decides whether the next step overlaps. All ranks get the same timings and decide alike.
 #[derive(Debug)]
 pub(super) struct OverlapTuner {
     overlap: Overlap,
@@ -123,14 +123,14 @@ mod tests {
     #[test]
     fn the_faster_way_is_kept_after_both_were_tried() {
         for (with, wanted) in [(0.5, true), (2.0, false)] {
-            let mut pace = OverlapTuner::new(Overlap::Auto);
+            let mut tuner = OverlapTuner::new(Overlap::Auto);
             let mut ways = Vec::new();
             for step in 0..30 {
-                let overlapped = pace.overlaps();
+                let overlapped = tuner.overlaps();
                 ways.push(overlapped);
                 // A first step of either way that takes long decides nothing, nor does a single one on the way.
                 let slow = if step % (TRIALS + 1) == 0 || step == 2 || step == 8 { 9.0 } else { 1.0 };
-                pace.record(overlapped, slow * if overlapped { with } else { 1.0 });
+                tuner.record(overlapped, slow * if overlapped { with } else { 1.0 });
             }
             assert!(!ways[..=TRIALS].contains(&true) && !ways[TRIALS + 1..=2 * TRIALS + 1].contains(&false));
             assert!(ways[2 * TRIALS + 2..].iter().all(|&way| way == wanted), "{ways:?}");

@@ -1,4 +1,4 @@
-//! The ranks of a job other than the first: they do what rank 0 tells them.
+//! The ranks of a job other than the first: they carry out the commands of rank 0.
 
 use super::consistency::{check_consistency, corpus_check};
 use super::workers::{BatchPlace, Command, Opening, receive, tokenizers_of};
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Trains as [`train`](crate::train) does, on rank 0 of a group, while all others [`run_worker`]. It alone decides, validates, logs and
+/// Trains as [`train`](crate::train) does, on rank 0 of a group, while all others [`run_worker`]. Rank 0 alone decides, validates, logs and
 /// saves.
 pub fn run_rank0(
     group: Arc<dyn Communicator>,

@@ -75,7 +75,7 @@ impl Optimizer {
         (&mut self.step, &mut self.weights, [&mut self.first_moments, &mut self.second_moments])
     }
 
-    /// Goes on from where another one was after `steps` steps.
+    /// Resumes where another trainer was after `steps` steps.
     pub fn restore(&mut self, steps: u64, weights: Vec<f32>, moments: (Vec<f32>, Vec<f32>)) -> Result<()> {
         let n = self.weights.len();
         for vector in [&weights, &moments.0, &moments.1] {

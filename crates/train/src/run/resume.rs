@@ -1,4 +1,4 @@
-//! The settings of a run that goes on: which of them may have changed.
+//! The settings of a resumed run: which of them may have changed.
 
 use super::folder::config_file;
 use crate::config::TrainConfig;

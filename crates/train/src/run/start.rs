@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-/// Said before the preparation, which may take long.
+/// A warning before the preparation, which may take long.
 const UNKNOWN_LANGUAGES: &str = "Warning: the model's source or target language is unknown, and a server needs both. \
      Set data.source_lang and data.target_lang.";
 
@@ -35,7 +35,7 @@ pub(crate) fn dropout_seed(config: &TrainConfig) -> u64 {
     mix(config.seed ^ 0x6472_6f70)
 }
 
-/// Trains as `config` says into `out`, until it is done or `stop` turns true. With `resume`, goes on where the run in `out` was.
+/// Trains as `config` says into `out`, until it is done or `stop` turns true. With `resume`, it continues the run in `out`.
 pub fn train(
     config: TrainConfig,
     out: &Path,
@@ -58,7 +58,7 @@ pub(crate) struct Start<'a> {
     pub(crate) progress: &'a mut dyn Progress,
 }
 
-/// What a run begins with.
+/// What a run starts from.
 enum Origin {
     /// New weights.
     New,
@@ -119,7 +119,7 @@ impl Extras {
     }
 }
 
-/// The weights of the model to start from, if some of them are to be kept. A run that goes on reads them again.
+/// The weights of the model to start from, if some of them are to be kept. A resumed run reads them again.
 fn initial_weights(origin: &Origin, config: &TrainConfig) -> Result<Option<Vec<f32>>> {
     if config.checkpoints.init_share == 0.0 {
         return Ok(None);
@@ -294,7 +294,7 @@ impl<'a> Start<'a> {
         Ok(trainer.with_products(choice.products))
     }
 
-    /// Begins with step 1: the folder becomes that of a model.
+    /// Starts with step 1: the folder becomes that of a model.
     fn begin(
         &mut self,
         config: &TrainConfig,
@@ -319,7 +319,7 @@ impl<'a> Start<'a> {
         Ok((store, State { seed: config.seed, corpus: data.hash, ..State::default() }, ema))
     }
 
-    /// Goes on from the newest checkpoint that is whole.
+    /// Resumes from the newest complete checkpoint.
     fn continue_from(
         &mut self,
         config: &TrainConfig,
@@ -331,7 +331,7 @@ impl<'a> Start<'a> {
         let (store, found) =
             Store::open(&folder.checkpoints, length, &mut |text| self.progress.message(text))?;
         let Some((state, vectors)) = found else {
-            let message = "no checkpoint of this run is whole; start another one";
+            let message = "no checkpoint of this run is complete; start another run";
             return Err(Error::file(&folder.checkpoints, message));
         };
         if state.corpus != data.hash {

@@ -94,7 +94,7 @@ impl State {
         let times =
             [self.seconds, self.all_seconds, self.pending.2, self.pace.per_step, self.pace.validation];
         if let Some(seconds) = times.iter().find(|s| !(s.is_finite() && **s >= 0.0)) {
-            return Err(format!("{seconds} seconds are no time"));
+            return Err(format!("{seconds} seconds is not a duration"));
         }
         if let Some(plan) = &self.plan {
             plan.schedule.check().map_err(|e| e.to_string())?;
@@ -304,7 +304,7 @@ mod tests {
         };
         assert!(wrong(|s| s.step = u64::MAX).starts_with("step 18446744073709551615 is more"));
         assert!(wrong(|s| s.tokens = u64::MAX).starts_with("tokens "));
-        assert_eq!(wrong(|s| s.all_seconds = -1.0), "-1 seconds are no time");
+        assert_eq!(wrong(|s| s.all_seconds = -1.0), "-1 seconds is not a duration");
     }
 
     /// Writes the seeds of the fuzz target: `cargo test -p regard seeds_of_the_checkpoint_target --

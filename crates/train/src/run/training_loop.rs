@@ -32,7 +32,7 @@ pub(super) struct Run<'a> {
     pub(super) folder: Folder,
     pub(super) data: Data,
     pub(super) trainer: Trainer,
-    /// The processes that train along.
+    /// The other processes of the job.
     pub(super) workers: Workers,
     pub(super) ema: Option<MovingAverage>,
     /// The weights of the model that the run started from, if some of them are kept.

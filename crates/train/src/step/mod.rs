@@ -43,7 +43,7 @@ impl Default for StepSettings {
     }
 }
 
-/// What a step was like.
+/// The report of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepReport {
     /// The mean loss of a target token, with label smoothing, and with R-Drop's divergence.
@@ -53,13 +53,13 @@ pub struct StepReport {
     pub nll: f64,
     /// How many target tokens there were.
     pub target_tokens: usize,
-    /// The length of the gradient before clipping.
+    /// The norm of the gradient before clipping.
     pub gradient_norm: f64,
     /// Whether the weights were changed: not if loss or gradient is not finite.
     pub applied: bool,
     /// Time that the replicas spent in all, added up.
     pub busy: Duration,
-    /// The part of it in matrix products.
+    /// The part of it spent in GEMM.
     pub products: Duration,
     /// Time that this rank spent on sums with the other ranks, and on their weights.
     pub exchange: Duration,
@@ -129,12 +129,12 @@ pub struct Trainer {
     seed: u64,
     optimizer: Optimizer,
     replicas: Replicas,
-    /// Matrices of the weights as the products of all replicas read them.
+    /// The packed matrices of the weights, which all replicas multiply by.
     packed: PackedWeights,
     shared: SharedStep,
 }
 
-/// Room for the matrices that are packed once a step. Packing is cheap beside a product of hundreds of rows; but rounding is not, and the loss
+/// Memory for the matrices that are packed once per step. Packing is cheap beside a product of hundreds of rows; but rounding is not, and the loss
 /// reads the output's matrix for a few rows at a time.
 fn packed(model: &Transformer, products: Products) -> PackedWeights {
     let output = model.output();
@@ -171,7 +171,7 @@ impl Trainer {
         })
     }
 
-    /// Makes the matrix products of the steps in this way in place of f32. Weights, moments, sums and everything that is not a
+    /// Multiplies matrices in this number format in place of f32. Weights, moments, sums and everything that is not a
     /// product stay in f32.
     pub fn with_products(mut self, products: Products) -> Self {
         self.replicas.set_products(products);
@@ -252,7 +252,7 @@ impl Trainer {
         self.optimizer.moments()
     }
 
-    /// Goes on from where another one was after `steps` steps.
+    /// Resumes where another trainer was after `steps` steps.
     pub fn restore(&mut self, steps: u64, weights: Vec<f32>, moments: (Vec<f32>, Vec<f32>)) -> Result<()> {
         self.optimizer.restore(steps, weights, moments)
     }

@@ -46,7 +46,7 @@ impl Replicas {
         self.isa
     }
 
-    /// Makes matrix products in this way from now on.
+    /// Multiplies matrices in this number format from now on.
     pub(crate) fn set_products(&mut self, products: Products) {
         self.list.iter_mut().for_each(|replica| replica.tape.set_products(products));
     }

@@ -81,7 +81,7 @@ fn damaged_checkpoints_and_other_corpora() {
         fs::write(state, b"").unwrap();
     }
     let error = run(&config, &out, true, u64::MAX).0.unwrap_err().to_string();
-    assert!(error.ends_with("no checkpoint of this run is whole; start another one"), "{error}");
+    assert!(error.ends_with("no checkpoint of this run is complete; start another run"), "{error}");
 
     let out = folder.path().join("changed");
     run(&config, &out, false, 4).0.unwrap();

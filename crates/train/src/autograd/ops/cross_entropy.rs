@@ -6,7 +6,7 @@ use regard_kernels::{
 };
 use std::sync::Arc;
 
-/// Words of the vocabulary in a block, whose logits are used while they are in cache. Tables can be made ready in such blocks.
+/// Words of the vocabulary in a block, whose logits are used while they are in cache. Tables can be packed in such blocks.
 const WORDS: usize = Right::STEP;
 
 /// Rows whose logits exist at the same time, at most. Each such group reads the whole output matrix, which is cheap where it has been
