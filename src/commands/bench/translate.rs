@@ -133,16 +133,21 @@ pub(super) fn run(arguments: &Arguments) -> CommandResult {
         peak_gmacs: round(regard::decode::peak_speed(precision, isa, threads) / 1e9),
         isa: isa.name(),
     };
-    if arguments.json {
-        return print_line(serde_json::to_string(&report)?);
+    print(&report, arguments.json)
+}
+
+fn print(report: &Report, json: bool) -> CommandResult {
+    if json {
+        return print_line(serde_json::to_string(report)?);
     }
     print_line(format_args!(
-        "{} {} beam {} batch {} on {threads} threads ({}): {} target tokens/s, {} GMAC/s, \
+        "{} {} beam {} batch {} on {} threads ({}): {} target tokens/s, {} GMAC/s, \
          {:.0} % of the peak of {} GMAC/s, peak memory {} MB",
         report.preset,
-        precision,
+        report.weights,
         report.beam,
         report.batch,
+        report.threads,
         report.isa,
         report.target_tokens_per_s,
         report.gmacs,

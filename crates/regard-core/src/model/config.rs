@@ -311,7 +311,14 @@ impl ModelConfig {
 
     /// Refuses what makes no sense, by the name of the field.
     pub fn validate(&self) -> Result<()> {
-        let refuse = |field: &str, message: String| Err(Error::config(field, message));
+        self.validate_sizes()?;
+        self.validate_heads()?;
+        self.validate_numbers()?;
+        self.validate_combinations()?;
+        self.validate_encoder()
+    }
+
+    fn validate_sizes(&self) -> Result<()> {
         for (field, value, least) in [
             ("source_vocabulary", self.source_vocabulary, 3),
             ("target_vocabulary", self.target_vocabulary, 3),
@@ -329,12 +336,16 @@ impl ModelConfig {
             ("window", self.encoder.window().unwrap_or(1), 1),
         ] {
             if value < least {
-                return refuse(field, format!("{value} is too few, at least {least} is needed"));
+                return Err(Error::config(field, format!("{value} is too few, at least {least} is needed")));
             }
             if value > MOST {
-                return refuse(field, format!("{value} is too many, at most {MOST} is possible"));
+                return Err(Error::config(field, format!("{value} is too many, at most {MOST} is possible")));
             }
         }
+        Ok(())
+    }
+
+    fn validate_heads(&self) -> Result<()> {
         let even = self.d_k.is_none() || self.d_v.is_none();
         for (field, heads) in [("heads", Some(self.heads)), ("decoder_heads", self.decoder_heads)] {
             let Some(heads) = heads.filter(|&heads| even && !self.d_model.is_multiple_of(heads)) else {
@@ -349,13 +360,15 @@ impl ModelConfig {
                 self.d_model,
                 fits.join(", ")
             );
-            return refuse(field, message);
+            return Err(Error::config(field, message));
         }
+        Ok(())
+    }
+
+    fn validate_numbers(&self) -> Result<()> {
         if self.positions == Positions::Sinusoidal && !self.d_model.is_multiple_of(2) {
-            return refuse(
-                "d_model",
-                format!("{} is odd; sinusoidal positions need an even width", self.d_model),
-            );
+            let message = format!("{} is odd; sinusoidal positions need an even width", self.d_model);
+            return Err(Error::config("d_model", message));
         }
         for (field, rate) in [
             ("dropout", self.dropout),
@@ -363,12 +376,20 @@ impl ModelConfig {
             ("activation_dropout", self.activation_dropout),
         ] {
             if !(0.0..1.0).contains(&rate) {
-                return refuse(field, format!("{rate} is not a rate from 0 up to, but not including, 1"));
+                let message = format!("{rate} is not a rate from 0 up to, but not including, 1");
+                return Err(Error::config(field, message));
             }
         }
         if !(self.norm_epsilon > 0.0 && self.norm_epsilon.is_finite()) {
-            return refuse("norm_epsilon", format!("{} is not a small positive number", self.norm_epsilon));
+            let message = format!("{} is not a small positive number", self.norm_epsilon);
+            return Err(Error::config("norm_epsilon", message));
         }
+        Ok(())
+    }
+
+    /// Refuses settings that do not go together.
+    fn validate_combinations(&self) -> Result<()> {
+        let refuse = |field: &str, message: String| Err(Error::config(field, message));
         let shared = match self.tying {
             Tying::ThreeWay => Some("three-way"),
             Tying::Embeddings => Some("embeddings"),
@@ -396,7 +417,7 @@ impl ModelConfig {
             let message = "only sinusoidal positions have frequencies; use positions = sinusoidal".into();
             return refuse("frequencies", message);
         }
-        self.validate_encoder()
+        Ok(())
     }
 
     /// Refuses what does not go with the kind of encoder.
