@@ -14,8 +14,8 @@ use regard::train::distributed::{
     Communicator, ConsistencyCheck, check_consistency, config_check, program_check,
 };
 use regard::train::{
-    End, Outcome, Progress, StepRecord, TrainConfig, ValidationRecord, check_shape, has_run, resumed_config,
-    run_rank0, run_worker,
+    End, Outcome, Progress, Start, StepRecord, TrainConfig, ValidationRecord, check_shape, has_run,
+    resumed_config, run_worker,
 };
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -183,7 +183,8 @@ fn run_first(arguments: &Arguments, group: Arc<dyn Communicator>) -> CommandResu
     };
     let stop = stop_on_signals()?;
     let mut view = View::new();
-    let outcome = run_rank0(group, config, &arguments.out, arguments.resume, isa, &stop, &mut view);
+    let start = Start::new(&arguments.out, arguments.resume, isa, &stop, &mut view).with_group(group);
+    let outcome = start.run(config);
     view.close();
     let outcome = outcome.map_err(|error| in_flags(error, &arguments.out))?;
     match outcome.end {

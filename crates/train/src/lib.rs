@@ -19,14 +19,14 @@ mod run;
 
 pub use batches::{BatchSettings, plan_epoch};
 pub use config::{BF16_VARIABLE, Choice, TrainConfig, choose_dtype};
-pub use distributed::{Overlap, run_rank0, run_worker};
+pub use distributed::{Overlap, run_worker};
 pub use optimizer::{AdamSettings, Optimizer, Schedule, ScheduleKind};
 pub use regard_core::formats::{Record, StepRecord, ValidationRecord, read_log};
 pub use report::{render_report, tensorboard};
 #[cfg(any(test, feature = "fuzzing"))]
 pub use run::read_any_checkpoint;
 pub use run::{
-    End, Outcome, Progress, check_shape, has_run, load_checkpoint, resumed_config, to_average, train,
+    End, Outcome, Progress, Start, check_shape, has_run, load_checkpoint, resumed_config, to_average, train,
 };
 pub use step::{FitSettings, Pass, StepReport, StepSettings, Trainer, fit};
 pub use taped::{Dropouts, LayerOutputs, LossSettings, Taped, layer_outputs, loss, token_losses};

@@ -17,7 +17,7 @@ pub(crate) use exchange::BUCKET;
 #[cfg(feature = "mpi")]
 pub use mpi_world::MpiWorld;
 pub use overlap::Overlap;
-pub use worker::{run_rank0, run_worker};
+pub use worker::run_worker;
 pub(crate) use workers::{BatchPlace, Workers};
 
 use regard_core::{Error, Result};

@@ -1,11 +1,11 @@
 //! The ranks of a job other than the first: they carry out the commands of rank 0.
 
+use super::Communicator;
 use super::consistency::{check_consistency, corpus_check};
 use super::workers::{BatchPlace, Command, Opening, receive, tokenizers_of};
-use super::{Communicator, Workers};
 use crate::batches::plan_epoch;
 use crate::config::{TrainConfig, choose_dtype};
-use crate::run::{Data, Outcome, Progress, Start, dropout_seed};
+use crate::run::{Data, dropout_seed};
 use crate::step::Trainer;
 use regard_core::model::Transformer;
 use regard_core::{Isa, Result};
@@ -13,21 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Trains as [`train`](crate::train) does, on rank 0 of a group, while all others [`run_worker`]. Rank 0 alone decides, validates, logs and
-/// saves.
-pub fn run_rank0(
-    group: Arc<dyn Communicator>,
-    config: TrainConfig,
-    out: &Path,
-    resume: bool,
-    isa: Isa,
-    stop: &AtomicBool,
-    progress: &mut dyn Progress,
-) -> Result<Outcome> {
-    Start { workers: Workers::new(group), ..Start::new(out, resume, isa, stop, progress) }.run(config)
-}
-
-/// Trains with rank 0, which runs [`run_rank0`], as long as it does. `local` puts into the settings of rank 0 what is this
+/// Trains with rank 0, which runs [`Start`](crate::Start) in the same group, as long as it does. `local` puts into the settings of rank 0 what is this
 /// rank's own: its files and cores. `out` is where it may keep a cache of its corpus; `stop` asks all ranks to stop.
 pub fn run_worker(
     group: Arc<dyn Communicator>,

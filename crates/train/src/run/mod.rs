@@ -25,7 +25,7 @@ pub use init::check_shape;
 pub use progress::{End, Outcome, Progress};
 pub use resume::resumed_config;
 pub use snapshots::{load_checkpoint, to_average};
-pub use start::train;
-pub(crate) use start::{Start, dropout_seed};
+pub(crate) use start::dropout_seed;
+pub use start::{Start, train};
 #[cfg(any(test, feature = "fuzzing"))]
 pub use state::read_anything as read_any_checkpoint;

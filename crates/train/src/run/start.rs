@@ -10,7 +10,7 @@ use super::texts::{inputs, languages};
 use super::training_loop::{Clock, Run, save_state};
 use super::validate::Validator;
 use crate::config::{Choice, TrainConfig, choose_dtype};
-use crate::distributed::Workers;
+use crate::distributed::{Communicator, Workers};
 use crate::optimizer::MovingAverage;
 use crate::report::Log;
 use crate::step::Trainer;
@@ -47,8 +47,8 @@ pub fn train(
     Start::new(out, resume, isa, stop, progress).run(config)
 }
 
-/// Where a run goes, and everything else about it that is not a setting.
-pub(crate) struct Start<'a> {
+/// Where a run goes, and everything else about it that is not a setting. [`train`] is a start without a group.
+pub struct Start<'a> {
     pub(crate) clock: Clock,
     pub(crate) workers: Workers,
     pub(crate) out: &'a Path,
@@ -132,8 +132,8 @@ fn initial_weights(origin: &Origin, config: &TrainConfig) -> Result<Option<Vec<f
 }
 
 impl<'a> Start<'a> {
-    /// By the real clock, in this process alone.
-    pub(crate) fn new(
+    /// A run into `out`, in this process alone; `resume`, `stop` and `progress` as in [`train`].
+    pub fn new(
         out: &'a Path,
         resume: bool,
         isa: Isa,
@@ -145,8 +145,14 @@ impl<'a> Start<'a> {
         Start { clock, workers: Workers::none(), out, resume, isa, stop, progress }
     }
 
-    /// Trains until the run is done or stopped.
-    pub(crate) fn run(mut self, mut config: TrainConfig) -> Result<Outcome> {
+    /// On rank 0 of a group, while all other ranks [`run_worker`](crate::run_worker). Rank 0 alone decides, validates,
+    /// logs and saves.
+    pub fn with_group(self, group: Arc<dyn Communicator>) -> Self {
+        Start { workers: Workers::new(group), ..self }
+    }
+
+    /// Trains as `config` says, until the run is done or stopped.
+    pub fn run(mut self, mut config: TrainConfig) -> Result<Outcome> {
         config.check()?;
         if let Some(init) = &mut config.data.init {
             *init = resolve(&*init)?;
