@@ -29,11 +29,7 @@ pub(crate) fn folder() -> &'static Path {
 /// A model of random weights.
 pub(crate) fn small_model(seed: u64, change: impl FnOnce(&mut ModelConfig)) -> Result<Model> {
     let corpus = builtin::corpus(1, 300);
-    let (mut source, mut target) = (TextSample::default(), TextSample::default());
-    for (s, t) in &corpus.train {
-        source.add(s);
-        target.add(t);
-    }
+    let (source, target): (TextSample, TextSample) = corpus.train.into_iter().unzip();
     let settings = TokenizerSettings { size: Some(500), ..TokenizerSettings::default() };
     let tokenizers = TokenizerPair::train(&source, &target, &settings)?;
     let words = tokenizers.target().size();

@@ -1,6 +1,6 @@
 //! Model folders: those of `transformers` (goldens by tools/goldens/marian.py), our own, and broken ones.
 
-use crate::text::trained;
+use crate::sentences::trained;
 use regard_core::DType;
 use regard_core::Isa;
 use regard_core::decode::{Engine, score_pairs};

@@ -3,6 +3,7 @@
 mod export;
 mod formats;
 mod generate;
+mod sentences;
 mod sentencepiece;
 mod text;
 mod weights;

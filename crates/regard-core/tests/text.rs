@@ -1,5 +1,6 @@
 //! Tokenizers: every string survives, files are those of Python's `tokenizers`, foreign and broken files.
 
+use crate::sentences::{sentences, trained};
 use std::path::Path;
 
 use regard_core::random::Rng;
@@ -8,38 +9,6 @@ use regard_core::text::{
     hugging_face_config, normalise, vocabulary_size_for,
 };
 use serde_json::{Value, json};
-
-/// Sentences of a small grammar, in two languages.
-pub(crate) fn sentences() -> Vec<(String, String)> {
-    let nouns =
-        [("dog", "Hund"), ("cat", "Kater"), ("baker", "Bäcker"), ("pilot", "Pilot"), ("clown", "Clown")];
-    let verbs = [("sees", "sieht"), ("greets", "grüßt"), ("follows", "verfolgt"), ("paints", "malt")];
-    let places =
-        [("in the garden", "im Garten"), ("at the station", "am Bahnhof"), ("in 2016", "im Jahr 2016")];
-    let mut pairs = Vec::new();
-    for (i, subject) in nouns.iter().enumerate() {
-        for (j, verb) in verbs.iter().enumerate() {
-            for (k, object) in nouns.iter().enumerate() {
-                let place = places[(i + j + k) % places.len()];
-                pairs.push((
-                    format!("The {} {} the {} {}.", subject.0, verb.0, object.0, place.0),
-                    format!("Der {} {} den {} {}.", subject.1, verb.1, object.1, place.1),
-                ));
-            }
-        }
-    }
-    pairs
-}
-
-pub(crate) fn trained(segmentation: Segmentation, separate: bool) -> TokenizerPair {
-    let (mut source, mut target) = (TextSample::default(), TextSample::default());
-    for (from, to) in sentences() {
-        source.add(&from);
-        target.add(&to);
-    }
-    let settings = TokenizerSettings { segmentation, separate, size: Some(400) };
-    TokenizerPair::train(&source, &target, &settings).unwrap()
-}
 
 /// The tokenizers that `tools/goldens/tokenizer.py` hands to Python; `REGARD_WRITE_GOLDENS=1` writes them anew.
 fn golden(segmentation: Segmentation, name: &str) -> Tokenizer {
@@ -302,7 +271,7 @@ fn the_size_follows_the_corpus() {
 fn senseless_training_is_refused() {
     let train = |text: &str, size: Option<usize>, segmentation| {
         let mut sample = TextSample::default();
-        text.lines().for_each(|line| sample.add(line));
+        sample.extend(text.lines());
         let settings = TokenizerSettings { segmentation, size, separate: false };
         Tokenizer::train(&[&sample], &settings)
     };

@@ -38,10 +38,7 @@ impl Task {
         setup.progress("making the built-in corpus and its vocabulary");
         let corpus = builtin::corpus(builtin::DEFAULT_SEED, setup.choose(360, 30_000, 30_000));
         let mut sample = TextSample::default();
-        for (source, target) in &corpus.train {
-            sample.add(source);
-            sample.add(target);
-        }
+        sample.extend(corpus.train.iter().flat_map(|(source, target)| [source, target]));
         let settings =
             TokenizerSettings { size: Some(setup.choose(400, 1200, 1200)), ..TokenizerSettings::default() };
         let tokenizer = Tokenizer::train(&[&sample], &settings)?;

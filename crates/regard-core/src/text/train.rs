@@ -122,6 +122,12 @@ impl TextSample {
     }
 }
 
+impl<S: AsRef<str>> Extend<S> for TextSample {
+    fn extend<I: IntoIterator<Item = S>>(&mut self, lines: I) {
+        lines.into_iter().for_each(|line| self.add(line.as_ref()));
+    }
+}
+
 /// The pieces of a trained model before they get their ids.
 pub(super) enum Pieces {
     /// Characters first, then products of merges in their order.

@@ -30,11 +30,7 @@ fn tokenizers() -> TokenizerPair {
     static TOKENIZERS: OnceLock<TokenizerPair> = OnceLock::new();
     let make = || {
         let corpus = builtin::corpus(1, 300);
-        let (mut source, mut target) = (TextSample::default(), TextSample::default());
-        for (s, t) in &corpus.train {
-            source.add(s);
-            target.add(t);
-        }
+        let (source, target): (TextSample, TextSample) = corpus.train.into_iter().unzip();
         let settings = TokenizerSettings { size: Some(500), ..TokenizerSettings::default() };
         TokenizerPair::train(&source, &target, &settings).unwrap()
     };

@@ -1,46 +1,15 @@
 //! Corpora: reading every kind of file, what is dropped and counted, the cache and when it is rebuilt.
 
+use crate::sentences::{sentences, trained};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use regard_core::text::{Segmentation, TextSample, TokenizerPair, TokenizerSettings};
+use regard_core::text::{Segmentation, TokenizerPair, TokenizerSettings};
 use regard_train::corpus::{
     CacheState, Corpus, Filters, Inputs, Pair, Pairs, Reason, Side, train_tokenizers,
 };
 use tempfile::TempDir;
-
-/// Sentences of a small grammar, in two languages.
-fn sentences() -> Vec<(String, String)> {
-    let nouns =
-        [("dog", "Hund"), ("cat", "Kater"), ("baker", "Bäcker"), ("pilot", "Pilot"), ("clown", "Clown")];
-    let verbs = [("sees", "sieht"), ("greets", "grüßt"), ("follows", "verfolgt"), ("paints", "malt")];
-    let places =
-        [("in the garden", "im Garten"), ("at the station", "am Bahnhof"), ("in 2016", "im Jahr 2016")];
-    let mut pairs = Vec::new();
-    for (i, subject) in nouns.iter().enumerate() {
-        for (j, verb) in verbs.iter().enumerate() {
-            for (k, object) in nouns.iter().enumerate() {
-                let place = places[(i + j + k) % places.len()];
-                pairs.push((
-                    format!("The {} {} the {} {}.", subject.0, verb.0, object.0, place.0),
-                    format!("Der {} {} den {} {}.", subject.1, verb.1, object.1, place.1),
-                ));
-            }
-        }
-    }
-    pairs
-}
-
-fn trained(segmentation: Segmentation, separate: bool) -> TokenizerPair {
-    let (mut source, mut target) = (TextSample::default(), TextSample::default());
-    for (from, to) in sentences() {
-        source.add(&from);
-        target.add(&to);
-    }
-    let settings = TokenizerSettings { segmentation, separate, size: Some(400) };
-    TokenizerPair::train(&source, &target, &settings).unwrap()
-}
 
 fn write(folder: &TempDir, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
     let path = folder.path().join(name);

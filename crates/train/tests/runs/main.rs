@@ -6,3 +6,5 @@ mod failures;
 mod init;
 mod records;
 mod resume;
+#[path = "../../../regard-core/tests/sentences.rs"]
+mod sentences;
