@@ -1,4 +1,5 @@
-//! Reads the attention of a sentence: which source token each target token looks at most, in the sharpest layer.
+//! Reads the attention of a sentence: which source token each target token looks at most, in the
+//! sharpest layer.
 //!
 //!     cargo run --release --example attention -- MODEL "The cat sleeps."
 

@@ -1,7 +1,8 @@
 //! Regard: the Transformer of *Attention Is All You Need*, from raw parallel text to a translator, on CPUs.
 //!
-//! This crate is the front of a workspace. Without default features it is the library that translates, plus [`metrics`]; the feature
-//! `train` adds [`train`]; `cli`, on by default, adds the command `regard`.
+//! This crate is the front of a workspace. Without default features it is the library that
+//! translates, plus [`metrics`]; the feature `train` adds [`train`]; `cli`, on by default, adds the
+//! command `regard`.
 //!
 //! # Train
 //!

@@ -3,8 +3,8 @@
 // It panics when the reader of a pipe has gone; `commands::Output` does not.
 #![warn(clippy::print_stderr, clippy::print_stdout)]
 
-/// Prints a line to standard error. Where that is closed, as after `2>&1 | head`, the line is lost and the work goes on: `eprintln!`
-/// would panic.
+/// Prints a line to standard error. Where that is closed, as after `2>&1 | head`, the line is lost
+/// and the work goes on: `eprintln!` would panic.
 macro_rules! note {
     ($($argument:tt)*) => {{
         use std::io::Write as _;
@@ -19,8 +19,9 @@ use commands::{ClosedPipe, Interrupted, SaidElsewhere, Usage};
 use regard::train::distributed::refuse_copies;
 use std::process::ExitCode;
 
-/// The threads of a training step allocate their packing buffers anew, in bf16 for each matrix product. The system's allocator
-/// returns such large blocks to the kernel each time, which stalls all cores.
+/// The threads of a training step allocate their packing buffers anew, in bf16 for each matrix
+/// product. The system's allocator returns such large blocks to the kernel each time, which stalls
+/// all cores.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

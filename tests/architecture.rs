@@ -1,5 +1,5 @@
-//! Dependencies point downwards only, a translator can be embedded without training, plots, server or studies, and the
-//! libraries know nothing of the command line.
+//! Dependencies point downwards only, a translator can be embedded without training, plots, server
+//! or studies, and the libraries know nothing of the command line.
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,8 +93,8 @@ fn add_sources(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Whether a line of code quotes a flag of the command line: two hyphens and a letter, at the start of a string or of a
-/// word in it. (Rust has no `--`; what it has in CSS follows a sign.)
+/// Whether a line of code quotes a flag of the command line: two hyphens and a letter, at the start
+/// of a string or of a word in it. (Rust has no `--`; what it has in CSS follows a sign.)
 fn quotes_a_flag(line: &str) -> bool {
     line.match_indices("--").any(|(at, _)| {
         let before = line[..at].chars().next_back();

@@ -71,7 +71,8 @@ fn all_commands() -> Vec<Vec<String>> {
     found
 }
 
-// ---- usage ----------------------------------------------------------------------------------------------------------
+// ---- usage
+// ----------------------------------------------------------------------------------------------------------
 
 #[test]
 fn every_command_shows_an_example_in_its_help() {
@@ -142,9 +143,11 @@ fn a_wrong_instruction_set_is_one_message() {
     }
 }
 
-// ---- score ----------------------------------------------------------------------------------------------------------
+// ---- score
+// ----------------------------------------------------------------------------------------------------------
 
-/// Four sentences, two references and a worse system; the numbers below are what sacreBLEU 2.6.0's command prints.
+/// Four sentences, two references and a worse system; the numbers below are what sacreBLEU 2.6.0's
+/// command prints.
 fn texts() -> TempDir {
     let folder = TempDir::new().unwrap();
     for (name, text) in [
@@ -347,7 +350,8 @@ fn score_refuses_files_that_cannot_be_scored() {
     }
 }
 
-// ---- tokenize -------------------------------------------------------------------------------------------------------
+// ---- tokenize
+// -------------------------------------------------------------------------------------------------------
 
 /// A folder with `text`, and `tokenizer.json` trained on it by the command.
 fn trained(rest: &[&str]) -> TempDir {
@@ -488,7 +492,8 @@ fn tokenize_refuses_what_it_cannot_read() {
     refused(&train(&["text", "--out", "no/t.json"]), b"", "no/t.json: No such file or directory");
 }
 
-// ---- pipes ----------------------------------------------------------------------------------------------------------
+// ---- pipes
+// ----------------------------------------------------------------------------------------------------------
 
 /// More output than a pipe holds, and a reader that leaves after the first line.
 #[test]
@@ -605,7 +610,8 @@ fn a_full_disk_is_a_failure() {
     assert_eq!(finish(score, b""), failure("standard output: No space left on device (os error 28)"));
 }
 
-// ---- completions and manual -----------------------------------------------------------------------------------------
+// ---- completions and manual
+// -----------------------------------------------------------------------------------------
 
 #[test]
 fn completions_know_every_command() {

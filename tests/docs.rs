@@ -36,7 +36,8 @@ fn code_lines(document: &str) -> Vec<(usize, String)> {
     lines
 }
 
-/// The words of each command of a shell line: quotes hold words together, comments and redirections end or part them.
+/// The words of each command of a shell line: quotes hold words together, comments and redirections
+/// end or part them.
 fn shell_commands(line: &str) -> Vec<Vec<String>> {
     let mut commands = vec![Vec::new()];
     let (mut word, mut quote) = (None::<String>, None);
@@ -66,7 +67,8 @@ fn shell_commands(line: &str) -> Vec<Vec<String>> {
     commands
 }
 
-/// What follows `regard` in a command, if it is one of ours; settings of the environment and a prompt may stand before it.
+/// What follows `regard` in a command, if it is one of ours; settings of the environment and a
+/// prompt may stand before it.
 fn ours(words: &[String]) -> Option<&[String]> {
     let setting = |word: &String| {
         word == "$"

@@ -1,4 +1,5 @@
-//! Encoders of other kinds from the command's settings to a translation: trained, resumed, saved, described, run in f32 and in 8 bits.
+//! Encoders of other kinds from the command's settings to a translation: trained, resumed, saved,
+//! described, run in f32 and in 8 bits.
 
 use crate::train::{losses, run, small_config};
 use regard::formats::Model;

@@ -1,4 +1,5 @@
-//! A program that knows nothing of MPI, started by its launcher: N copies must not do N times what is meant to be done once.
+//! A program that knows nothing of MPI, started by its launcher: N copies must not do N times what
+//! is meant to be done once.
 
 use std::fs;
 use std::process::Command;

@@ -1,4 +1,5 @@
-//! The integration tests of the command and of the library as a whole, one binary. A crate's own tests are in its folder.
+//! The integration tests of the command and of the library as a whole, one binary. A crate's own
+//! tests are in its folder.
 
 mod architecture;
 mod bf16;

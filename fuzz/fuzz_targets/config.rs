@@ -1,4 +1,5 @@
-//! Any text as the settings of a model folder: an error or what is in it, never a panic, and no memory that it does not warrant.
+//! Any text as the settings of a model folder: an error or what is in it, never a panic, and no
+//! memory that it does not warrant.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| regard_core::formats::fuzzing::config(data));

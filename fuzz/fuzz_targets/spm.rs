@@ -1,4 +1,5 @@
-//! SentencePiece models of any bytes: they are refused, or segment text of every kind without losing any of it.
+//! SentencePiece models of any bytes: they are refused, or segment text of every kind without
+//! losing any of it.
 
 #![no_main]
 

@@ -29,7 +29,8 @@ pub(crate) struct Arguments {
     /// Metrics to compute, separated by commas: bleu, chrf, chrf++, ter
     #[arg(long, default_value = "bleu,chrf,ter")]
     metric: String,
-    /// Language of the translations, which chooses BLEU's tokenizer as in `regard score` [default: the model's target language]
+    /// Language of the translations, which chooses BLEU's tokenizer as in `regard score` [default:
+    /// the model's target language]
     #[arg(long, value_name = "CODE")]
     target_lang: Option<String>,
     /// BLEU's tokenizer [default: chosen by the target language]

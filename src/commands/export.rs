@@ -29,7 +29,8 @@ pub(crate) struct Arguments {
     /// Number format of the weights for bergamot
     #[arg(long, value_enum, default_value_t = Precision::Int8)]
     precision: Precision,
-    /// Source text, one sentence per line: what 8-bit inputs are measured on, and the tokenizer is checked with
+    /// Source text, one sentence per line: what 8-bit inputs are measured on, and the tokenizer is
+    /// checked with
     #[arg(long, value_name = "FILE")]
     sample: Option<PathBuf>,
     /// Lexical shortlist written by `regard shortlist`

@@ -83,8 +83,9 @@ impl Display for ClosedPipe {
     }
 }
 
-/// Runs `work` as one of the ranks that an MPI launcher started, or as the only one. An error on one rank ends all of them, with a
-/// message that names the rank; an error that all ranks see is printed by rank 0.
+/// Runs `work` as one of the ranks that an MPI launcher started, or as the only one. An error on
+/// one rank ends all of them, with a message that names the rank; an error that all ranks see is
+/// printed by rank 0.
 pub(crate) fn together(
     command: &str,
     work: impl FnOnce(&Arc<dyn Communicator>) -> CommandResult,
@@ -98,7 +99,8 @@ pub(crate) fn together(
         if group.rank() == 0 {
             note!("regard: {error}");
         }
-        // The launcher ends all ranks when the first one exits, so they wait until rank 0 has printed the message.
+        // The launcher ends all ranks when the first one exits, so they wait until rank 0 has
+        // printed the message.
         group.gather(&[]);
         return Err(Box::new(SaidElsewhere));
     }
@@ -117,8 +119,9 @@ fn with_mpi_build(error: regard::Error) -> regard::Error {
     }
 }
 
-/// Standard output, buffered. `println!` panics when the pipe is closed or the disk is full; this returns an error that
-/// `main` handles. Call [`Output::flush`] at the end, or write errors go unnoticed.
+/// Standard output, buffered. `println!` panics when the pipe is closed or the disk is full; this
+/// returns an error that `main` handles. Call [`Output::flush`] at the end, or write errors go
+/// unnoticed.
 pub(crate) struct Output(BufWriter<StdoutLock<'static>>);
 
 impl Output {
@@ -139,7 +142,8 @@ impl Output {
     }
 }
 
-/// The BLEU tokenizer: the one given, else the one for the target language, which is announced unless it is the default.
+/// The BLEU tokenizer: the one given, else the one for the target language, which is announced
+/// unless it is the default.
 fn bleu_tokenizer(given: Option<Tokenizer>, target_lang: Option<&str>) -> Tokenizer {
     let chosen = target_lang.map_or_else(Tokenizer::default, Tokenizer::for_language);
     if let (None, Some(code)) = (given, target_lang.filter(|_| chosen != Tokenizer::default())) {
@@ -186,7 +190,8 @@ pub(crate) fn interrupted() -> Box<dyn Error> {
     Box::new(Interrupted(128 + signal as u8))
 }
 
-/// A flag that SIGINT and SIGTERM set, so that the current work can be finished. A second signal ends the program at once.
+/// A flag that SIGINT and SIGTERM set, so that the current work can be finished. A second signal
+/// ends the program at once.
 pub(crate) fn stop_on_signals() -> io::Result<Arc<AtomicBool>> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let stop = Arc::new(AtomicBool::new(false));

@@ -144,7 +144,8 @@ fn translate(
     Ok(found.iter().map(|best| best.first().map(|h| target.decode(&h.ids)).unwrap_or_default()).collect())
 }
 
-/// The sharpest cross-attention of a sentence and its translation, for the terminal: its layer, from 1, and the map.
+/// The sharpest cross-attention of a sentence and its translation, for the terminal: its layer,
+/// from 1, and the map.
 fn attention_map(
     model: &Model,
     source: &str,

@@ -28,8 +28,8 @@ pub(crate) struct Arguments {
     /// Metrics to compute, separated by commas
     #[arg(long, value_enum, value_delimiter = ',', default_value = "bleu,chrf,ter")]
     metric: Vec<MetricName>,
-    /// Language of the translations; chooses BLEU's tokenizer: zh for Chinese, char for Japanese, Korean, Thai, Lao, Khmer, Burmese
-    /// and Tibetan, 13a for all others
+    /// Language of the translations; chooses BLEU's tokenizer: zh for Chinese, char for Japanese,
+    /// Korean, Thai, Lao, Khmer, Burmese and Tibetan, 13a for all others
     #[arg(long, value_name = "CODE")]
     target_lang: Option<String>,
     /// BLEU's tokenizer [default: chosen by --target-lang, else 13a]
@@ -56,7 +56,8 @@ pub(crate) struct Arguments {
     /// Add a 95 % confidence interval by bootstrap resampling
     #[arg(long)]
     confidence: bool,
-    /// Baseline translations of the same text; test whether the difference is significant, by paired bootstrap resampling
+    /// Baseline translations of the same text; test whether the difference is significant, by
+    /// paired bootstrap resampling
     #[arg(long, value_name = "BASELINE_HYP")]
     paired: Option<PathBuf>,
     /// Number of bootstrap samples

@@ -54,7 +54,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "out")]
     #[arg(conflicts_with_all = ["model", "files", "target", "ids", "decode", "eos", "count", "json", "threads"])]
     train: Vec<PathBuf>,
-    // clap drops a `requires` whose argument conflicts with one that is there; hence the second condition from here on.
+    // clap drops a `requires` whose argument conflicts with one that is there; hence the second
+    // condition from here on.
     /// Vocabulary size, 259 special tokens and bytes included [default: chosen by the size of the text]
     #[arg(long, value_name = "N", requires = "train", conflicts_with = "model")]
     vocabulary: Option<usize>,

@@ -346,7 +346,8 @@ fn new_config(arguments: &Arguments) -> Result<TrainConfig, regard::Error> {
     Ok(config)
 }
 
-/// Refuses a model whose shape differs from the requested one. A preset that is given by name requests a shape, too.
+/// Refuses a model whose shape differs from the requested one. A preset that is given by name
+/// requests a shape, too.
 fn check_init(arguments: &Arguments, config: &TrainConfig) -> Result<(), regard::Error> {
     let Some(init) = &config.data.init else { return Ok(()) };
     let has = Model::config(&resolve(init)?)?;

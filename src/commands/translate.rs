@@ -38,16 +38,19 @@ pub(crate) struct Arguments {
     /// Print the score and a tab before each translation
     #[arg(long)]
     scores: bool,
-    /// Print a tab and the word alignment after each translation: pairs `source-target` of word numbers, from 0
+    /// Print a tab and the word alignment after each translation: pairs `source-target` of word
+    /// numbers, from 0
     #[arg(long)]
     alignment: bool,
     /// Print one JSON object per line: text, score, tokens, alignment
     #[arg(long)]
     json: bool,
-    /// Translate each line as a whole and print the model's output unchanged: no sentence splitting, no protected text
+    /// Translate each line as a whole and print the model's output unchanged: no sentence
+    /// splitting, no protected text
     #[arg(long)]
     no_split: bool,
-    /// Score the translations in FILE instead of searching, one per input line: prints score, tab, translation
+    /// Score the translations in FILE instead of searching, one per input line: prints score, tab,
+    /// translation
     #[arg(long, value_name = "FILE", conflicts_with_all = ["nbest", "alignment"])]
     score_target: Option<PathBuf>,
     /// Files to translate: plain, .gz or .zst; - is standard input
@@ -208,7 +211,8 @@ fn read_all(file: &Path) -> Result<Vec<String>, Box<dyn std::error::Error>> {
     }
 }
 
-/// A flag that is true while the command waits for input: everything is printed then, and a signal may end the program at once.
+/// A flag that is true while the command waits for input: everything is printed then, and a signal
+/// may end the program at once.
 fn end_when_idle() -> std::io::Result<Arc<AtomicBool>> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let idle = Arc::new(AtomicBool::new(false));

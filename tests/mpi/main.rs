@@ -1,4 +1,5 @@
-//! Runs of several ranks on this machine, under the real `mpirun`: a test target of its own, for builds with the feature `mpi`.
+//! Runs of several ranks on this machine, under the real `mpirun`: a test target of its own, for
+//! builds with the feature `mpi`.
 //!
 //! `cargo test --features mpi --test mpi`; Debian: libopenmpi-dev, openmpi-bin, libclang-dev.
 

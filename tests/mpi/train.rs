@@ -48,7 +48,8 @@ fn a_run_goes_on_with_the_same_and_with_another_number_of_ranks() {
     }
 }
 
-/// Validation files are left out, words are cut anew every epoch, weights are averaged, and numbers are rounded on their way.
+/// Validation files are left out, words are cut anew every epoch, weights are averaged, and numbers
+/// are rounded on their way.
 #[test]
 fn other_settings_reach_all_ranks() {
     let _alone = alone();

@@ -49,7 +49,8 @@ impl Sentence {
     }
 }
 
-/// A translated text, and which of its characters belong to which: start and end in the source, start and end in the translation.
+/// A translated text, and which of its characters belong to which: start and end in the source,
+/// start and end in the translation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rendered {
     /// The translated text.
@@ -61,8 +62,9 @@ pub struct Rendered {
 /// Bytes of a sentence at most: more than most models read in one go.
 const LONGEST: usize = 1_500;
 
-/// Where the sentences of a text lie. None of them begins or ends inside of what is `whole`, which is in order, and one that is too
-/// long is cut: behind a mark, else between two words, else anywhere.
+/// Where the sentences of a text lie. None of them begins or ends inside of what is `whole`, which
+/// is in order, and one that is too long is cut: behind a mark, else between two words, else
+/// anywhere.
 pub(crate) fn sentences(text: &str, whole: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     let mut whole = whole.iter().peekable();
@@ -208,8 +210,8 @@ impl Document {
         out
     }
 
-    /// What can be shown while the sentences come in: all before the first that has said nothing yet. `said` tells what the
-    /// sentence of a number says so far.
+    /// What can be shown while the sentences come in: all before the first that has said nothing
+    /// yet. `said` tells what the sentence of a number says so far.
     pub fn so_far(&self, said: impl Fn(usize) -> Option<String>) -> String {
         let mut out = String::new();
         let mut sentences = self.sentences.iter().enumerate();
@@ -236,8 +238,8 @@ impl Piece {
     }
 }
 
-/// Whether a space belongs between the translations of two sentences that have none between them, as in Chinese: where the
-/// translation is in a script that has spaces.
+/// Whether a space belongs between the translations of two sentences that have none between them,
+/// as in Chinese: where the translation is in a script that has spaces.
 fn needs_space(sentence: &Sentence, translated: &str, next: &str) -> bool {
     let spaced = |c: char| {
         !c.is_whitespace()

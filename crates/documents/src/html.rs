@@ -1,8 +1,10 @@
 //! HTML: text is translated, everything else is kept.
 //!
-//! Tags that begin a new line or box part the text. Tags inside a sentence (`<b>`, `<a>`, …) are put around the words that attended to
-//! the words they were around; each appears exactly once, and they stay properly nested. Scripts, styles, comments, attributes, and the
-//! content of `<code>`, `<pre>` and of elements with `translate="no"` are not touched. Entities come back as they were written.
+//! Tags that begin a new line or box part the text. Tags inside a sentence (`<b>`, `<a>`, …) are
+//! put around the words that attended to the words they were around; each appears exactly once, and
+//! they stay properly nested. Scripts, styles, comments, attributes, and the content of `<code>`,
+//! `<pre>` and of elements with `translate="no"` are not touched. Entities come back as they were
+//! written.
 
 mod entities;
 mod place;
@@ -19,8 +21,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use tokens::{Token, tokens};
 
-/// The most tags in a line and the deepest nesting; beyond them the text is split. No real page comes near these limits, and they
-/// bound the work that hostile input can cause.
+/// The most tags in a line and the deepest nesting; beyond them the text is split. No real page
+/// comes near these limits, and they bound the work that hostile input can cause.
 const TAGS: usize = 500;
 const DEPTH: usize = 100;
 
@@ -201,8 +203,8 @@ fn merged(ranges: Vec<Range<usize>>, stronger: &[Range<usize>]) -> Vec<Range<usi
     all
 }
 
-/// The tags of texts, in an order of their own, and their text without white space: what must not differ between HTML and its
-/// translation into itself.
+/// The tags of texts, in an order of their own, and their text without white space: what must not
+/// differ between HTML and its translation into itself.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn contents<const N: usize>(texts: [&str; N]) -> [(Vec<&str>, String); N] {
     let mut stand_ins = StandIns::new(&texts.concat());

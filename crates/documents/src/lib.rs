@@ -1,7 +1,9 @@
-//! A text on its way through a translator: cut into sentences, with everything kept that must not change, and put together again.
+//! A text on its way through a translator: cut into sentences, with everything kept that must not
+//! change, and put together again.
 //!
-//! [`Document::plain`] and [`html::document`] take a text apart; the sentences go through a model; [`Sentence::restore`] puts back what the
-//! model lost of addresses, placeholders and numbers; [`Document::render`] makes the translated text.
+//! [`Document::plain`] and [`html::document`] take a text apart; the sentences go through a model;
+//! [`Sentence::restore`] puts back what the model lost of addresses, placeholders and numbers;
+//! [`Document::render`] makes the translated text.
 //!
 //! [`translate_lines`] does all of this for lines of plain text.
 

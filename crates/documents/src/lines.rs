@@ -6,11 +6,13 @@ use regard_core::decode::SearchOptions;
 use regard_core::translator::{Candidate, Line, Translator, single_line};
 use std::collections::{BTreeMap, HashSet};
 
-/// Translates each line sentence by sentence. What lies between sentences is kept, and so are addresses, placeholders, numbers
-/// and emoji; a line that holds nothing else comes back as it is. As many lines come out as went in.
+/// Translates each line sentence by sentence. What lies between sentences is kept, and so are
+/// addresses, placeholders, numbers and emoji; a line that holds nothing else comes back as it is.
+/// As many lines come out as went in.
 ///
-/// Candidate `n` of a line has the `n`-th best translation of each of its sentences, and its score is their mean. Its tokens are those that
-/// the model generated. Words of the alignment are counted in the whole line, as white space parts them.
+/// Candidate `n` of a line has the `n`-th best translation of each of its sentences, and its score
+/// is their mean. Its tokens are those that the model generated. Words of the alignment are counted
+/// in the whole line, as white space parts them.
 ///
 /// A prefix is what the translation of a line begins with, so only the first sentence gets it.
 pub fn translate_lines<T: AsRef<str>>(
@@ -111,7 +113,8 @@ fn is_visible(c: char) -> bool {
         && !matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
 }
 
-/// The candidate of a sentence that was read behind a language token, which is the first word of the model's source.
+/// The candidate of a sentence that was read behind a language token, which is the first word of
+/// the model's source.
 fn without_first_word(candidate: &Candidate) -> Candidate {
     let pairs = candidate.alignment.iter().filter_map(|&(s, t)| Some((s.checked_sub(1)?, t)));
     Candidate { alignment: pairs.collect(), ..candidate.clone() }
@@ -128,7 +131,8 @@ fn words_of_characters(text: impl Iterator<Item = char>) -> Vec<usize> {
     .collect()
 }
 
-/// Sends the sentences of all lines through `translate`, those together that are searched alike, and puts the lines together again.
+/// Sends the sentences of all lines through `translate`, those together that are searched alike,
+/// and puts the lines together again.
 fn translate_with(
     lines: &[PlainLine<'_>],
     options: &SearchOptions,
@@ -163,7 +167,8 @@ fn translate_with(
 mod tests {
     use super::*;
 
-    /// A model that says everything in capitals and loses braces, digits and addresses; the second best has a question mark.
+    /// A model that says everything in capitals and loses braces, digits and addresses; the second
+    /// best has a question mark.
     fn capitals(sentence: &str, options: &SearchOptions) -> Line {
         let lost = |word: &str| word.contains(['{', ':']) || word.chars().all(|c| c.is_ascii_digit());
         let words: Vec<&str> = sentence.split_whitespace().collect();

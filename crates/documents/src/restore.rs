@@ -67,7 +67,8 @@ fn is_separator(c: char) -> bool {
     matches!(c, '.' | ',' | ':' | '/' | '\'' | '’' | '\u{a0}' | '\u{202f}')
 }
 
-/// Whether a span is a number, which another language may separate in another way; an address may begin with a digit, too.
+/// Whether a span is a number, which another language may separate in another way; an address may
+/// begin with a digit, too.
 fn is_number(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit())
         && text.chars().all(|c| c.is_ascii_digit() || is_separator(c))

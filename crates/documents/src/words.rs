@@ -3,7 +3,8 @@
 use regard_core::translator::Candidate;
 use std::ops::Range;
 
-/// Where the words of a text lie, in bytes. They are counted as the model's pieces count them: white space parts them.
+/// Where the words of a text lie, in bytes. They are counted as the model's pieces count them:
+/// white space parts them.
 pub(crate) fn word_ranges(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut start = None;

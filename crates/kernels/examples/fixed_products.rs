@@ -1,5 +1,7 @@
-//! How fast products of a Firefox model are on one core, with the inputs quantized for each, and how long a shortlist takes to
-//! select: `cargo run --release -p regard-kernels --example fixed_products`, with `REGARD_ISA` for another instruction set.
+//! How fast products of a Firefox model are on one core, with the inputs quantized for each, and
+//! how long a shortlist takes to select:
+//! `cargo run --release -p regard-kernels --example fixed_products`, with `REGARD_ISA` for another
+//! instruction set.
 
 use regard_kernels::{Epilogue, Isa, IsaError, Mat, MatMut, PackedMatrix, RowScratch, quantize_rows};
 use std::time::Instant;

@@ -1,4 +1,5 @@
-//! How fast products with packed weights are on one core, at the sizes of a base model: `cargo run --release -p regard-kernels --example products`.
+//! How fast products with packed weights are on one core, at the sizes of a base model:
+//! `cargo run --release -p regard-kernels --example products`.
 
 use regard_kernels::{Isa, Mat, MatMut, PackedMatrix, RowScratch, quantize_rows};
 use std::time::Instant;

@@ -20,7 +20,8 @@ pub enum Activation {
 }
 
 impl Activation {
-    /// Whether the backward pass needs the numbers before the activation; otherwise those after it tell enough.
+    /// Whether the backward pass needs the numbers before the activation; otherwise those after it
+    /// tell enough.
     pub fn needs_input(self) -> bool {
         matches!(self, Activation::Gelu | Activation::Silu)
     }
@@ -90,7 +91,8 @@ fn forward_body<S: Simd>(
     }
 }
 simd_kernel! {
-    /// `y = dropout(activation(y + bias))` for each row of `y [rows, bias.len()]`, in place; `before` gets `y + bias`.
+    /// `y = dropout(activation(y + bias))` for each row of `y [rows, bias.len()]`, in place;
+    /// `before` gets `y + bias`.
     ///
     /// A NaN goes through every activation.
     ///
@@ -153,10 +155,12 @@ fn backward_body<S: Simd>(
     }
 }
 simd_kernel! {
-    /// Turns `dy`, the gradient with respect to the output of [`activate`], into the gradient with respect to its input, and adds the sums of its columns to `d_bias`.
+    /// Turns `dy`, the gradient with respect to the output of [`activate`], into the gradient with
+    /// respect to its input, and adds the sums of its columns to `d_bias`.
     ///
-    /// `known` is what was before the activation if it [needs](Activation::needs_input) that, else the output itself: for
-    /// ReLU the two are positive at the same places, wherever dropout has not made the gradient zero anyway.
+    /// `known` is what was before the activation if it [needs](Activation::needs_input) that, else
+    /// the output itself: for ReLU the two are positive at the same places, wherever dropout has
+    /// not made the gradient zero anyway.
     ///
     /// # Panics
     /// If the lengths do not fit.

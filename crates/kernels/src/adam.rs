@@ -44,7 +44,8 @@ fn body<S: Simd>(s: S, adam: Adam, weights: &mut [f32], m: &mut [f32], v: &mut [
 simd_kernel! {
     /// One step of Adam (Kingma and Ba, algorithm 1) on weights `w` with moments `m` and `v`.
     ///
-    /// A NaN among the gradients makes the weight and its moments NaN for good: look at the norm before you call it.
+    /// A NaN among the gradients makes the weight and its moments NaN for good: look at the norm
+    /// before you call it.
     ///
     /// # Panics
     /// If the lengths differ.

@@ -50,7 +50,8 @@ impl<T: Plain> Aligned<T> {
     }
 
     pub(crate) fn as_slice(&self) -> &[T] {
-        // SAFETY: the lines hold `len` numbers, aligned for any of the types, and all bits are valid (`Plain`).
+        // SAFETY: the lines hold `len` numbers, aligned for any of the types, and all bits are
+        // valid (`Plain`).
         unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.len) }
     }
 

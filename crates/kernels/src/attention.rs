@@ -1,8 +1,9 @@
 //! Scaled dot-product attention over packed sentences, forward and backward.
 //!
-//! For each sentence and head the scores of a block of queries are made, masked, normalised and used while they are in
-//! cache; `[m, n]` weights are never stored. The backward pass makes them again from the logarithm of each row's sum.
-//! Of the keys, only those that some query of the block can see are touched: a window of `r` costs `r · n`.
+//! For each sentence and head the scores of a block of queries are made, masked, normalised and
+//! used while they are in cache; `[m, n]` weights are never stored. The backward pass makes them
+//! again from the logarithm of each row's sum. Of the keys, only those that some query of the block
+//! can see are touched: a window of `r` costs `r · n`.
 
 use crate::block::{Left, Out, Right};
 use crate::dropout::Dropout;
@@ -19,10 +20,12 @@ const BLOCK: usize = 32;
 /// Scratch rows are padded to this many columns, the widest vector, so that no vector there is partial.
 const WIDTH: usize = 16;
 
-/// The spacing of the dropout counters of two queries: longer sentences repeat a part of their neighbour's numbers.
+/// The spacing of the dropout counters of two queries: longer sentences repeat a part of their
+/// neighbour's numbers.
 const COUNTERS: usize = 1 << 14;
 
-/// Which keys a query sees. Queries stand at the end of the keys: with fewer queries than keys, query 0 is at position `n − m`.
+/// Which keys a query sees. Queries stand at the end of the keys: with fewer queries than keys,
+/// query 0 is at position `n − m`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mask {
     /// Only keys at its own position and before it.
@@ -51,7 +54,8 @@ impl Mask {
 /// Learned vectors for the distance from query to key, added to the keys (Shaw, Uszkoreit and Vaswani, 2018).
 #[derive(Clone, Copy, Debug)]
 pub struct Relative<'a> {
-    /// `[2 · reach + 1, d_k]`: row `reach + j − i`, distances beyond `reach` taking the last row on their side.
+    /// `[2 · reach + 1, d_k]`: row `reach + j − i`, distances beyond `reach` taking the last row on
+    /// their side.
     pub table: &'a [f32],
     /// The longest distance with a vector of its own.
     pub reach: usize,
@@ -107,7 +111,8 @@ impl Attention<'_> {
     }
 
     /// # Panics
-    /// If these are not the output, the gradient with respect to it and the logarithms of the sums of `m` queries.
+    /// If these are not the output, the gradient with respect to it and the logarithms of the sums
+    /// of `m` queries.
     fn check_saved(&self, m: usize, out: Mat<'_>, d_out: Mat<'_>, log_sums: &[f32]) {
         assert!(log_sums.len() == m * self.heads);
         let fits =
@@ -151,7 +156,8 @@ impl Scratch {
     }
 }
 
-/// Adds `scores[j] += by_distance[reach + (j − at)]` with the distance clipped, for the keys `first ..` of a row.
+/// Adds `scores[j] += by_distance[reach + (j − at)]` with the distance clipped, for the keys
+/// `first ..` of a row.
 fn add_by_distance(scores: &mut [f32], first: usize, at: usize, by_distance: &[f32], reach: usize) {
     for (j, score) in scores.iter_mut().enumerate() {
         *score += by_distance[distance_row(first + j, at, reach)];
@@ -219,7 +225,8 @@ impl Row {
     }
 }
 
-/// Turns a row of scores into weights with dropout, and copies those before dropout to `kept`; returns the logarithm of the sum.
+/// Turns a row of scores into weights with dropout, and copies those before dropout to `kept`;
+/// returns the logarithm of the sum.
 #[inline(always)]
 fn softmax_row<S: Simd>(
     s: S,
@@ -253,8 +260,9 @@ fn softmax_row<S: Simd>(
     top + total.ln()
 }
 
-/// From a row of scores and the gradients with respect to its weights: the weights, and the gradients with respect to the scores.
-/// `mean` is their product with the output; `by_distance` gets the sums of the gradients of each distance.
+/// From a row of scores and the gradients with respect to its weights: the weights, and the
+/// gradients with respect to the scores. `mean` is their product with the output; `by_distance`
+/// gets the sums of the gradients of each distance.
 #[inline(always)]
 fn softmax_row_backward<S: Simd>(
     s: S,
@@ -319,7 +327,8 @@ fn forward_body<S: Simd>(
     let mut weights_at = 0;
     for (q0, m, k0, n) in shape.sentences() {
         for head in 0..heads {
-            // SAFETY: `check` has matched the matrices with the sentences; `keys_t` has d_k rows of `wide >= n`.
+            // SAFETY: `check` has matched the matrices with the sentences; `keys_t` has d_k rows of
+            // `wide >= n`.
             unsafe {
                 let from = Right { at: at(k, k0, head * d_k), row: k.row_stride };
                 s.transpose(n, d_k, from, Out { at: keys_t.as_mut_ptr(), row: wide });
@@ -329,8 +338,9 @@ fn forward_body<S: Simd>(
                 let (first, end) = shape.band(i, rows, m, n);
                 let width = (end - first).next_multiple_of(WIDTH);
                 let left = Left { at: at(q, q0 + i, head * d_k), row: q.row_stride, col: 1 };
-                // SAFETY: rows `i .. i + rows` of this sentence's queries; `first + width <= wide` columns of `keys_t`,
-                // since `wide` is the next multiple of the same width and `first` is one too; `scores` has BLOCK rows.
+                // SAFETY: rows `i .. i + rows` of this sentence's queries; `first + width <= wide`
+                // columns of `keys_t`, since `wide` is the next multiple of the same width and
+                // `first` is one too; `scores` has BLOCK rows.
                 unsafe {
                     let right = Right { at: keys_t.as_ptr().add(first), row: wide };
                     s.product(
@@ -354,7 +364,8 @@ fn forward_body<S: Simd>(
                         softmax_row(s, shape, &at, row, &by_distance[r * far..], kept);
                 }
                 let left = Left { at: scores.as_ptr(), row: wide, col: 1 };
-                // SAFETY: `end - first <= n` rows of this sentence's values from `first` on; the output rows are its queries'.
+                // SAFETY: `end - first <= n` rows of this sentence's values from `first` on; the
+                // output rows are its queries'.
                 unsafe {
                     let right = Right { at: at(v, k0 + first, head * d_v), row: v.row_stride };
                     let to = out.as_ptr().add((q0 + i) * out.stride + head * d_v);
@@ -366,11 +377,13 @@ fn forward_body<S: Simd>(
     }
 }
 simd_kernel! {
-    /// `out = softmax(q·kᵀ·scale)·v` for each sentence and head, `q [m, h·d_k]`, `k [n, h·d_k]`, `v [n, h·d_v]`, `out [m, h·d_v]`.
+    /// `out = softmax(q·kᵀ·scale)·v` for each sentence and head, `q [m, h·d_k]`, `k [n, h·d_k]`,
+    /// `v [n, h·d_v]`, `out [m, h·d_v]`.
     ///
-    /// `log_sums [m, h]` gets the logarithm of each row's sum of exponentials, for the backward pass. `weights`, if given, gets the
-    /// rows of weights before dropout: sentence by sentence, head by head, `[m, n]`. A query without any key gives zeros.
-    /// A NaN in a sentence does not leave it.
+    /// `log_sums [m, h]` gets the logarithm of each row's sum of exponentials, for the backward
+    /// pass. `weights`, if given, gets the rows of weights before dropout: sentence by sentence,
+    /// head by head, `[m, n]`. A query without any key gives zeros. A NaN in a sentence does not
+    /// leave it.
     ///
     /// # Panics
     /// If the shapes do not fit.
@@ -424,7 +437,8 @@ fn backward_body<S: Simd>(
                 let width = (end - first).next_multiple_of(WIDTH);
                 let queries = Left { at: at(q, q0 + i, head * d_k), row: q.row_stride, col: 1 };
                 let d_outs = Left { at: at(d_out, q0 + i, head * d_v), row: d_out.row_stride, col: 1 };
-                // SAFETY: as in the forward pass, for the scores and for the gradients with respect to the weights.
+                // SAFETY: as in the forward pass, for the scores and for the gradients with respect
+                // to the weights.
                 unsafe {
                     let right = Right { at: keys_t.as_ptr().add(first), row: wide };
                     let to = Out { at: scores.as_mut_ptr(), row: wide };
@@ -455,8 +469,9 @@ fn backward_body<S: Simd>(
                     );
                 }
                 let keys = end - first;
-                // SAFETY: `keys <= n` rows of this sentence's keys and values from `first` on, `rows` of its queries, and
-                // the same places of the gradients, which are views of their own.
+                // SAFETY: `keys <= n` rows of this sentence's keys and values from `first` on,
+                // `rows` of its queries, and the same places of the gradients, which are views of
+                // their own.
                 unsafe {
                     let right = Right { at: at(d_out, q0 + i, head * d_v), row: d_out.row_stride };
                     let to = dv.as_ptr().add((k0 + first) * dv.stride + head * d_v);

@@ -1,6 +1,7 @@
 //! bf16: the upper half of an f32.
 
-/// The nearest bf16, ties to even, in the upper half of the result; a NaN stays one. The lower half is arbitrary.
+/// The nearest bf16, ties to even, in the upper half of the result; a NaN stays one. The lower half
+/// is arbitrary.
 #[inline(always)]
 pub(crate) fn upper_half(x: f32) -> u32 {
     let bits = x.to_bits();

@@ -1,12 +1,13 @@
-//! Small products and transpositions inside a kernel, where a sentence's few tokens do not pay for the packing of a large
-//! matrix product.
+//! Small products and transpositions inside a kernel, where a sentence's few tokens do not pay for
+//! the packing of a large matrix product.
 //!
-//! A kernel calls them through `Simd::product` and `Simd::transpose`, which are compiled once for each instruction set:
-//! inlined at each of their dozen uses they would take minutes to compile.
+//! A kernel calls them through `Simd::product` and `Simd::transpose`, which are compiled once for
+//! each instruction set: inlined at each of their dozen uses they would take minutes to compile.
 
 use crate::simd::Simd;
 
-/// Rows of a tile: four rows of two vectors are the eight sums in flight that hide the latency of a fused product.
+/// Rows of a tile: four rows of two vectors are the eight sums in flight that hide the latency of a
+/// fused product.
 const ROWS: usize = 4;
 
 /// Where a matrix begins and how far its rows and columns lie apart.
@@ -75,8 +76,8 @@ unsafe fn strip<S: Simd, const R: usize>(
     let mut j = 0;
     while j < n {
         let left = n - j;
-        // SAFETY: the columns `j ..` of B and C are inside what the caller of `product` vouches for, and a tile goes no
-        // further than `left` of them.
+        // SAFETY: the columns `j ..` of B and C are inside what the caller of `product` vouches
+        // for, and a tile goes no further than `left` of them.
         unsafe {
             let b = Right { at: b.at.add(j), ..b };
             let c = Out { at: c.at.add(j), ..c };
@@ -139,7 +140,8 @@ unsafe fn tile<S: Simd, const R: usize, const C: usize, const PARTIAL: bool>(
     }
 }
 
-/// `to[c, r] = from[r, c]`, with `from [rows, cols]`; the columns of `to` from `rows` up to its stride become zero.
+/// `to[c, r] = from[r, c]`, with `from [rows, cols]`; the columns of `to` from `rows` up to its
+/// stride become zero.
 ///
 /// # Safety
 /// `from` can be read; `cols` rows of `to.row >= rows` floats can be written; they do not overlap.

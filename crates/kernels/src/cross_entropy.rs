@@ -1,8 +1,9 @@
 //! The two passes over a block of logits: statistics on the way in, gradient on the way out.
 //!
-//! The vocabulary is taken block by block, while a block is in cache. The first pass leaves `e^(l − top)` in the place of the
-//! logits, `top` being the largest of the row in this block; when the whole vocabulary has been seen, the second pass
-//! turns that into the gradient with one multiplication a number, and no second exponential.
+//! The vocabulary is taken block by block, while a block is in cache. The first pass leaves
+//! `e^(l − top)` in the place of the logits, `top` being the largest of the row in this block; when
+//! the whole vocabulary has been seen, the second pass turns that into the gradient with one
+//! multiplication a number, and no second exponential.
 
 use crate::mat::MatMut;
 use crate::math::exp_of_negative;
@@ -59,7 +60,8 @@ fn gradient_body<S: Simd>(s: S, mut block: MatMut<'_>, factors: &[f32], shift: f
     }
 }
 simd_kernel! {
-    /// Each `e` of row `r` becomes `e · factors[r] − shift`: the gradient of a smoothed cross-entropy but for the target's own.
+    /// Each `e` of row `r` becomes `e · factors[r] − shift`: the gradient of a smoothed
+    /// cross-entropy but for the target's own.
     ///
     /// # Panics
     /// If the lengths do not fit.

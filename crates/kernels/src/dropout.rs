@@ -1,5 +1,6 @@
-//! Dropout by counter: what is dropped is a function of a [`Key`] and of the place alone, so that a mask is the same however the
-//! work is split over threads, and the backward pass makes it again instead of storing it.
+//! Dropout by counter: what is dropped is a function of a [`Key`] and of the place alone, so that a
+//! mask is the same however the work is split over threads, and the backward pass makes it again
+//! instead of storing it.
 
 use crate::simd::Simd;
 use regard_random::Key;
@@ -20,10 +21,11 @@ fn mix_of<S: Simd>(s: S, x: S::U) -> S::U {
     s.xor_u(x, s.shr_u::<16>(x))
 }
 
-/// Which numbers of a `[rows, cols]` matrix survive, each with probability `1 − rate`, scaled by `1 / (1 − rate)`.
+/// Which numbers of a `[rows, cols]` matrix survive, each with probability `1 − rate`, scaled by
+/// `1 / (1 − rate)`.
 ///
-/// A row is known by its place in the whole batch, so that a replica which holds the rows from `first_row` on drops the
-/// same numbers as one that holds them all.
+/// A row is known by its place in the whole batch, so that a replica which holds the rows from
+/// `first_row` on drops the same numbers as one that holds them all.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dropout {
     key: Key,
@@ -32,7 +34,8 @@ pub struct Dropout {
 }
 
 impl Dropout {
-    /// Drops at `rate` (0 ≤ rate < 1) in the stream `key`, the first row at hand being row `first_row` of the batch.
+    /// Drops at `rate` (0 ≤ rate < 1) in the stream `key`, the first row at hand being row
+    /// `first_row` of the batch.
     ///
     /// # Panics
     /// If `rate` is not in that range.

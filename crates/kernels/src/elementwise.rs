@@ -47,7 +47,8 @@ fn dropout_body<S: Simd>(s: S, y: &mut [f32], x: &[f32], cols: usize, dropout: D
     }
 }
 simd_kernel! {
-    /// `y = dropout(x)` or `y += dropout(x)` for `[rows, cols]`; its own gradient too, since a dropped number's is zero.
+    /// `y = dropout(x)` or `y += dropout(x)` for `[rows, cols]`; its own gradient too, since a
+    /// dropped number's is zero.
     ///
     /// # Panics
     /// If the lengths differ.
@@ -74,7 +75,8 @@ fn sum_of_squares_body<S: Simd>(s: S, x: &[f32]) -> f64 {
     x.chunks(4096).map(|part| f64::from(loops::sum_of_squares(s, part, 0.0))).sum()
 }
 simd_kernel! {
-    /// `Σ x²`, in blocks that are added up in `f64`, so that sixty million gradients do not lose the small ones.
+    /// `Σ x²`, in blocks that are added up in `f64`, so that sixty million gradients do not lose
+    /// the small ones.
     pub fn sum_of_squares(x: &[f32]) -> f64 = sum_of_squares_body;
 }
 

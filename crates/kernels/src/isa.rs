@@ -1,7 +1,8 @@
 //! Which instruction set the kernels run on, chosen at run time.
 //!
-//! An [`Isa`] can only be had from [`Isa::available`], [`Isa::best`] or [`Isa::from_name`], which ask the CPU first.
-//! That is the fact every `unsafe` call into a `#[target_feature]` function of this crate rests on.
+//! An [`Isa`] can only be had from [`Isa::available`], [`Isa::best`] or [`Isa::from_name`], which
+//! ask the CPU first. That is the fact every `unsafe` call into a `#[target_feature]` function of
+//! this crate rests on.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -114,7 +115,8 @@ impl Isa {
         }
     }
 
-    /// Whether the CPU multiplies bf16 numbers in one instruction (AVX-512 BF16: Cooper Lake, Zen 4 and later).
+    /// Whether the CPU multiplies bf16 numbers in one instruction (AVX-512 BF16: Cooper Lake, Zen 4
+    /// and later).
     pub fn has_bf16(self) -> bool {
         match self.0 {
             #[cfg(target_arch = "x86_64")]

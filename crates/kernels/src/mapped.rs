@@ -11,7 +11,8 @@ pub struct Mapped(Backing);
 #[derive(Debug)]
 enum Backing {
     Map(memmap2::Mmap),
-    /// Words of eight bytes, so that integer views are aligned here too; the second field is the length in bytes.
+    /// Words of eight bytes, so that integer views are aligned here too; the second field is the
+    /// length in bytes.
     Read(Vec<u64>, usize),
 }
 
@@ -37,16 +38,18 @@ impl Mapped {
         Ok(Mapped(Backing::Read(words.iter().map(|w| u64::from_ne_bytes(*w)).collect(), length)))
     }
 
-    /// Lets the system take back the memory of these bytes, which come from the file again when they are next looked
-    /// at. So a large file can be read through once without all of it being held.
+    /// Lets the system take back the memory of these bytes, which come from the file again when
+    /// they are next looked at. So a large file can be read through once without all of it being
+    /// held.
     pub fn release(&self, range: std::ops::Range<usize>) {
         #[cfg(unix)]
         if let Backing::Map(map) = &self.0
             && range.start < range.end
             && range.end <= map.len()
         {
-            // SAFETY: `DontNeed` drops the pages of the range; the mapping is of a file and never written to, so that
-            // the next access reads the same bytes again. The range lies within the map. A failure changes nothing.
+            // SAFETY: `DontNeed` drops the pages of the range; the mapping is of a file and never
+            // written to, so that the next access reads the same bytes again. The range lies within
+            // the map. A failure changes nothing.
             let _ = unsafe {
                 map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, range.start, range.len())
             };
@@ -60,8 +63,9 @@ impl Mapped {
         match &self.0 {
             Backing::Map(map) => map,
             Backing::Read(words, length) => {
-                // SAFETY: the words are initialised, `length` is at most their size in bytes (see `read`), every
-                // bit pattern is a valid u8, and the borrow of `self` keeps the vector alive and unchanged.
+                // SAFETY: the words are initialised, `length` is at most their size in bytes (see
+                // `read`), every bit pattern is a valid u8, and the borrow of `self` keeps the
+                // vector alive and unchanged.
                 unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), *length) }
             }
         }

@@ -1,7 +1,8 @@
 //! Views of matrices in row order: what kernels take and give.
 //!
-//! The rows of a view may lie further apart than it is wide, so that the queries, keys and values that one product has
-//! written side by side are three views of one buffer, and so are their gradients.
+//! The rows of a view may lie further apart than it is wide, so that the queries, keys and values
+//! that one product has written side by side are three views of one buffer, and so are their
+//! gradients.
 
 use std::marker::PhantomData;
 
@@ -136,7 +137,8 @@ impl<'a> MatMut<'a> {
     pub fn split_columns(self, at: usize) -> (MatMut<'a>, MatMut<'a>) {
         assert!(at <= self.cols, "column {at} of {}", self.cols);
         let right = MatMut {
-            // With rows, `at <= cols <= stride` stays within (or one past) the first row; `wrapping_add` asks for nothing.
+            // With rows, `at <= cols <= stride` stays within (or one past) the first row;
+            // `wrapping_add` asks for nothing.
             ptr: self.ptr.wrapping_add(at),
             cols: self.cols - at,
             ..self
@@ -167,7 +169,8 @@ impl<'a> MatMut<'a> {
     #[inline(always)]
     pub fn row(&mut self, r: usize) -> &mut [f32] {
         assert!(r < self.rows);
-        // SAFETY: the row lies in the borrowed data and no other view holds its elements; `&mut self` keeps it single.
+        // SAFETY: the row lies in the borrowed data and no other view holds its elements;
+        // `&mut self` keeps it single.
         unsafe { std::slice::from_raw_parts_mut(self.ptr.add(r * self.stride), self.cols) }
     }
 

@@ -9,8 +9,9 @@ pub(crate) const EXP_HIGH: f32 = 88.722_84;
 
 /// `e^x` to about two units in the last place; 0 below [`EXP_LOW`], ∞ above [`EXP_HIGH`], NaN of NaN.
 ///
-/// `x = n·ln 2 + r` with |r| ≤ ln 2 / 2, `ln 2` in two parts so that `r` keeps its bits (Cody and Waite); `e^r` by a
-/// polynomial; `2^n` by its exponent bits, in the form `2 · 2^(n−1)` so that n = 128 does not overflow on the way.
+/// `x = n·ln 2 + r` with |r| ≤ ln 2 / 2, `ln 2` in two parts so that `r` keeps its bits (Cody and
+/// Waite); `e^r` by a polynomial; `2^n` by its exponent bits, in the form `2 · 2^(n−1)` so that n =
+/// 128 does not overflow on the way.
 #[inline(always)]
 pub(crate) fn exp<S: Simd>(s: S, x: S::F) -> S::F {
     let (low, high) = (s.splat(EXP_LOW), s.splat(EXP_HIGH));
@@ -28,8 +29,8 @@ pub(crate) fn exp<S: Simd>(s: S, x: S::F) -> S::F {
     s.select(s.lt(high, x), s.splat(f32::INFINITY), y)
 }
 
-/// `e^x` for `x` that is not above 0 but by rounding, to 10⁻⁶: what a softmax needs, at two thirds of the work of [`exp`]. 0 below
-/// [`EXP_LOW`], NaN of NaN.
+/// `e^x` for `x` that is not above 0 but by rounding, to 10⁻⁶: what a softmax needs, at two thirds
+/// of the work of [`exp`]. 0 below [`EXP_LOW`], NaN of NaN.
 #[inline(always)]
 pub(crate) fn exp_of_negative<S: Simd>(s: S, x: S::F) -> S::F {
     let low = s.splat(EXP_LOW);

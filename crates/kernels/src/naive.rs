@@ -1,4 +1,5 @@
-//! The twins: what each kernel computes, in `f64` and plain loops. Tests compare the kernels and their gradients with these.
+//! The twins: what each kernel computes, in `f64` and plain loops. Tests compare the kernels and
+//! their gradients with these.
 
 /// `A·B` with `A [m, k]`, `B [k, n]`.
 pub fn product(a: &[f64], b: &[f64], m: usize, n: usize, k: usize) -> Vec<f64> {
@@ -74,8 +75,8 @@ pub fn erf(x: f64) -> f64 {
     total * 2.0 / std::f64::consts::PI.sqrt()
 }
 
-/// One step of a gated recurrent unit: `x [3·h]` from the token and `u [3·h]` from the state `before [h]`, each as reset, update and
-/// candidate. Returns the new state.
+/// One step of a gated recurrent unit: `x [3·h]` from the token and `u [3·h]` from the state
+/// `before [h]`, each as reset, update and candidate. Returns the new state.
 pub fn gru_step(x: &[f64], u: &[f64], before: &[f64]) -> Vec<f64> {
     let h = before.len();
     let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
@@ -102,9 +103,10 @@ pub struct Sizes {
     pub d_v: usize,
 }
 
-/// Scaled dot-product attention of one sentence and one head: `softmax(q·kᵀ/√d_k + bias)·v` over the keys that `visible(i, j)` lets
-/// a query see. `relative(i, j)` is the vector added to key `j` for query `i`, `factor(i, j)` the dropout of its weight. Returns the
-/// outputs `[m, d_v]` and the weights before dropout `[m, n]`.
+/// Scaled dot-product attention of one sentence and one head: `softmax(q·kᵀ/√d_k + bias)·v` over
+/// the keys that `visible(i, j)` lets a query see. `relative(i, j)` is the vector added to key `j`
+/// for query `i`, `factor(i, j)` the dropout of its weight. Returns the outputs `[m, d_v]` and the
+/// weights before dropout `[m, n]`.
 pub fn attention(
     q: &[f64],
     k: &[f64],
@@ -132,8 +134,8 @@ pub fn attention(
     (out, weights)
 }
 
-/// Cross-entropy with label smoothing of one row of logits: the target has probability `1 − ε`, and `ε` is spread evenly over
-/// all classes, the target's too.
+/// Cross-entropy with label smoothing of one row of logits: the target has probability `1 − ε`, and
+/// `ε` is spread evenly over all classes, the target's too.
 pub fn cross_entropy(logits: &[f64], target: usize, epsilon: f64) -> f64 {
     let log_p = log_softmax(logits);
     let even: f64 = log_p.iter().sum::<f64>() / log_p.len() as f64;

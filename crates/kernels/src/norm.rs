@@ -1,4 +1,5 @@
-//! Layer normalisation, with the residual sum and the dropout that come before it in the paper's post-norm layers.
+//! Layer normalisation, with the residual sum and the dropout that come before it in the paper's
+//! post-norm layers.
 
 use crate::Accumulate;
 use crate::dropout::Dropout;
@@ -145,7 +146,8 @@ fn backward_body<S: Simd>(
     }
 }
 simd_kernel! {
-    /// The gradients of [`add_norm`] by `x`, by the branch, by γ and by β; those of γ and β are added to what is there.
+    /// The gradients of [`add_norm`] by `x`, by the branch, by γ and by β; those of γ and β are
+    /// added to what is there.
     ///
     /// # Panics
     /// If the lengths do not fit.

@@ -1,7 +1,8 @@
 //! Attention of single queries over rows of a cache: what decoding does, one step at a time.
 //!
-//! A query names the cache rows that it attends to, so that hypotheses of a beam share what they have in common, the
-//! keys and values of the source among it, and nothing is copied when a beam is reordered.
+//! A query names the cache rows that it attends to, so that hypotheses of a beam share what they
+//! have in common, the keys and values of the source among it, and nothing is copied when a beam is
+//! reordered.
 
 use crate::attention::Relative;
 use crate::mat::{Mat, MatMut};
@@ -84,8 +85,8 @@ fn by_heads<S: Simd, const V: usize>(
     let base = kv.data.as_ptr();
     for h in 0..heads {
         let scores = &mut scores[h * n..][..n];
-        // SAFETY: `h` is below `heads`, the lengths have been asserted, and the caller has made sure that every row of the list
-        // is there.
+        // SAFETY: `h` is below `heads`, the lengths have been asserted, and the caller has made
+        // sure that every row of the list is there.
         unsafe {
             let mut q = [s.zero(); V];
             for (i, q) in q.iter_mut().enumerate() {
@@ -166,10 +167,11 @@ fn by_rows<S: Simd>(
     }
 }
 simd_kernel! {
-    /// `out = softmax(q·kᵀ·scale)·v` over each query's own rows of `kv [rows, h·(d_k + d_v)]`, keys and values side by side.
+    /// `out = softmax(q·kᵀ·scale)·v` over each query's own rows of `kv [rows, h·(d_k + d_v)]`, keys
+    /// and values side by side.
     ///
-    /// `weights`, if given, gets `[h, n]` numbers for each query, `n` being the length of its list. A query's result depends
-    /// on nothing but its list. An empty list gives zeros.
+    /// `weights`, if given, gets `[h, n]` numbers for each query, `n` being the length of its list.
+    /// A query's result depends on nothing but its list. An empty list gives zeros.
     ///
     /// # Panics
     /// If the shapes do not fit, or a list names a row that is not there.

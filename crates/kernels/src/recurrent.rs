@@ -1,7 +1,8 @@
 //! One time step of a gated recurrent unit, for all sentences that are still running, between its products.
 //!
-//! `r = σ(x_r + u_r)`, `z = σ(x_z + u_z)`, `c = tanh(x_c + r·u_c)`, `y = (1 − z)·c + z·h`, where `x` is what the token gives and
-//! `u = U·h + b` what the state before gives (Cho et al., 2014, in the form that keeps `U` one matrix).
+//! `r = σ(x_r + u_r)`, `z = σ(x_z + u_z)`, `c = tanh(x_c + r·u_c)`, `y = (1 − z)·c + z·h`, where
+//! `x` is what the token gives and `u = U·h + b` what the state before gives (Cho et al., 2014, in
+//! the form that keeps `U` one matrix).
 
 use crate::mat::{Mat, MatMut};
 use crate::math::sigmoid;
@@ -67,8 +68,9 @@ fn forward_body<S: Simd>(
 simd_kernel! {
     /// One step of `k` sentences, whose tokens are the `rows` of `x [.., 3·h]` and `y [.., h]`.
     ///
-    /// `gates [k, 3·h]` comes with `U·h + b` and becomes `r`, `z` and `c`; `kept [k, h]` gets the last third of what it was; `state [k, h]`
-    /// and the rows of `y` become the new state. A NaN stays in its row.
+    /// `gates [k, 3·h]` comes with `U·h + b` and becomes `r`, `z` and `c`; `kept [k, h]` gets the
+    /// last third of what it was; `state [k, h]` and the rows of `y` become the new state. A NaN
+    /// stays in its row.
     ///
     /// # Panics
     /// If the sizes do not fit.
@@ -77,8 +79,8 @@ simd_kernel! {
     ) = forward_body;
 }
 
-/// What the backward pass of a step knows: its gates `[k, 3·h]` and what was kept `[k, h]`, as [`gru_forward`] left them, and the
-/// states before the step `[k, h]`.
+/// What the backward pass of a step knows: its gates `[k, 3·h]` and what was kept `[k, h]`, as
+/// [`gru_forward`] left them, and the states before the step `[k, h]`.
 #[derive(Clone, Copy, Debug)]
 pub struct GruStep<'a> {
     /// r, z and c.
@@ -135,9 +137,10 @@ fn backward_body<S: Simd>(
     }
 }
 simd_kernel! {
-    /// The way back over one step. `carry [k, h]` comes with the gradient with respect to the new state from later steps, and becomes that by the
-    /// state before, but for what goes through `U`: that is `d_gates · U`, with `d_gates [k, 3·h]` the gradient with respect to `U·h + b`. The gradient with respect to the
-    /// rows of `x` is added to those of `dx`.
+    /// The way back over one step. `carry [k, h]` comes with the gradient with respect to the new
+    /// state from later steps, and becomes that by the state before, but for what goes through `U`:
+    /// that is `d_gates · U`, with `d_gates [k, 3·h]` the gradient with respect to `U·h + b`. The
+    /// gradient with respect to the rows of `x` is added to those of `dx`.
     ///
     /// # Panics
     /// If the sizes do not fit.

@@ -1,8 +1,9 @@
 //! The vector operations that kernels are written in, once for every instruction set.
 //!
-//! A kernel is a generic `#[inline(always)]` function over [`Simd`]; [`simd_kernel!`] makes its public form, which
-//! takes an [`Isa`](crate::Isa) and calls the body inside a function compiled for that instruction set. The loops in
-//! [`loops`] deal with the tail, so that most kernels contain no `unsafe` of their own.
+//! A kernel is a generic `#[inline(always)]` function over [`Simd`]; [`simd_kernel!`] makes its
+//! public form, which takes an [`Isa`](crate::Isa) and calls the body inside a function compiled
+//! for that instruction set. The loops in [`loops`] deal with the tail, so that most kernels
+//! contain no `unsafe` of their own.
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx2;
@@ -20,8 +21,9 @@ pub(crate) const GROUP: usize = 4;
 
 /// One instruction set: lanes of `f32` and `u32` and what can be done with them.
 ///
-/// A value of an implementing type is proof that the CPU has the instruction set: the types are constructed only inside
-/// the `#[target_feature]` functions that [`simd_kernel!`] makes, after an `Isa` has been matched.
+/// A value of an implementing type is proof that the CPU has the instruction set: the types are
+/// constructed only inside the `#[target_feature]` functions that [`simd_kernel!`] makes, after an
+/// `Isa` has been matched.
 pub(crate) trait Simd: Copy {
     /// Lanes in a vector.
     const LANES: usize;
@@ -37,7 +39,8 @@ pub(crate) trait Simd: Copy {
     type W: Copy;
     /// Rows of a tile of products, 3, 6 or 12: as many as fit the registers with two vectors of sums each.
     const TILE_ROWS: usize;
-    /// Rows of a tile of 8-bit products, six at most: as many as fit the registers with two vectors of sums each, and hide the latency.
+    /// Rows of a tile of 8-bit products, six at most: as many as fit the registers with two vectors
+    /// of sums each, and hide the latency.
     const BYTE_ROWS: usize = 6;
     /// Whether `dot_small` adds products in 16 bits.
     const ADDS_IN_16_BITS: bool = false;
@@ -104,7 +107,8 @@ pub(crate) trait Simd: Copy {
     /// # Safety
     /// `LANES · GROUP` bytes can be read at `p`.
     unsafe fn load_weights(self, p: *const i8) -> Self::W;
-    /// Adds to each lane the products of its weights with the inputs in a lane of `a`, which are 127 at most, for two groups.
+    /// Adds to each lane the products of its weights with the inputs in a lane of `a`, which are
+    /// 127 at most, for two groups.
     fn dot(self, sum: Self::I, w: [Self::W; 2], a: [Self::I; 2]) -> Self::I;
     /// The same, where the products of both groups can be added in 16 bits.
     #[inline(always)]
@@ -116,8 +120,9 @@ pub(crate) trait Simd: Copy {
     fn dot_wide(self, sum: Self::I, w: [Self::W; 2], a: [Self::I; 2]) -> Self::I {
         self.dot(sum, w, a)
     }
-    /// Rounds `LANES · GROUP` numbers, of which the first `n` are there and the others 0, times `factor` but 127 at most, adds `zero`,
-    /// brings what lies outside of 0 to `most` there, and writes them in `LANES` words, `GROUP` in each.
+    /// Rounds `LANES · GROUP` numbers, of which the first `n` are there and the others 0, times
+    /// `factor` but 127 at most, adds `zero`, brings what lies outside of 0 to `most` there, and
+    /// writes them in `LANES` words, `GROUP` in each.
     /// # Safety
     /// `n <= LANES · GROUP` floats can be read at `x`, and `LANES` words written at `to`.
     unsafe fn quantize(self, x: *const f32, n: usize, factor: f32, zero: i32, most: i32, to: *mut i32);
@@ -134,7 +139,8 @@ pub(crate) trait Simd: Copy {
 
     /// `to[c, r] = from[r, c]`: see [`crate::block`].
     /// # Safety
-    /// `from [rows, cols]` can be read; `cols` rows of `to.row >= rows` floats can be written; they do not overlap.
+    /// `from [rows, cols]` can be read; `cols` rows of `to.row >= rows` floats can be written; they
+    /// do not overlap.
     unsafe fn transpose(self, rows: usize, cols: usize, from: Right, to: Out);
 
     /// `to[c · to_stride + r] = from[r · from_stride + c]` for an 8 × 8 block.
@@ -200,8 +206,9 @@ macro_rules! block_methods {
 }
 pub(crate) use block_methods;
 
-/// Makes the public form of a kernel: `simd_kernel! { /// docs  pub fn name(a: A, b: B) -> R = body; }` where `body` is a
-/// generic `#[inline(always)] fn body<S: Simd>(s: S, a: A, b: B) -> R`.
+/// Makes the public form of a kernel:
+/// `simd_kernel! { /// docs  pub fn name(a: A, b: B) -> R = body; }` where `body` is a generic
+/// `#[inline(always)] fn body<S: Simd>(s: S, a: A, b: B) -> R`.
 macro_rules! simd_kernel {
     ($(#[$doc:meta])* $vis:vis fn $name:ident($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)? = $body:ident;) => {
         $(#[$doc])*

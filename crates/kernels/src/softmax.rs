@@ -31,7 +31,8 @@ fn softmax_body<S: Simd>(s: S, x: &mut [f32], cols: usize) {
 simd_kernel! {
     /// Softmax of each row of `x [rows, cols]`, in place.
     ///
-    /// A row that holds NaN or +∞, or nothing but −∞, becomes NaN as a whole; −∞ beside finite numbers becomes 0.
+    /// A row that holds NaN or +∞, or nothing but −∞, becomes NaN as a whole; −∞ beside finite
+    /// numbers becomes 0.
     pub fn softmax_rows(x: &mut [f32], cols: usize) = softmax_body;
 }
 

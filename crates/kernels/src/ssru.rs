@@ -1,8 +1,9 @@
-//! The simpler simple recurrent unit (Kim et al., 2019), between its products: what is left of a recurrence is elementwise, so the
-//! products of all tokens of a sentence come before it and are as large as those of attention.
+//! The simpler simple recurrent unit (Kim et al., 2019), between its products: what is left of a
+//! recurrence is elementwise, so the products of all tokens of a sentence come before it and are as
+//! large as those of attention.
 //!
-//! `f = σ(z)`, `c = f·c₋ + (1 − f)·x`, `y = max(c, 0)`, where `x = W·h` and `z = W_f·h + b_f` come from the token and `c₋` is the state
-//! before it, zero at the beginning of a sentence.
+//! `f = σ(z)`, `c = f·c₋ + (1 − f)·x`, `y = max(c, 0)`, where `x = W·h` and `z = W_f·h + b_f` come
+//! from the token and `c₋` is the state before it, zero at the beginning of a sentence.
 
 use crate::mat::Mat;
 use crate::math::sigmoid;
@@ -66,8 +67,8 @@ fn forward_body<S: Simd>(
     }
 }
 simd_kernel! {
-    /// Whole sentences, one behind the other at `offsets`: `x`, `z`, the outputs `y` and what the way back needs, the forget gates
-    /// `f` and the `states`, are `[rows, d]`.
+    /// Whole sentences, one behind the other at `offsets`: `x`, `z`, the outputs `y` and what the
+    /// way back needs, the forget gates `f` and the `states`, are `[rows, d]`.
     ///
     /// # Panics
     /// If the sizes do not fit.
@@ -128,7 +129,8 @@ fn backward_body<S: Simd>(
     }
 }
 simd_kernel! {
-    /// The way back of [`ssru_forward`]: the gradients with respect to `x` and `z` are added to `dx` and `dz`; `carry [d]` is memory.
+    /// The way back of [`ssru_forward`]: the gradients with respect to `x` and `z` are added to
+    /// `dx` and `dz`; `carry [d]` is memory.
     ///
     /// # Panics
     /// If the sizes do not fit.

@@ -1,7 +1,9 @@
-//! Threads that work on one thing together, again and again within microseconds: all cores inside one sentence.
+//! Threads that work on one thing together, again and again within microseconds: all cores inside
+//! one sentence.
 //!
-//! A decoding step has some forty products of a few hundred microseconds each. Waking a sleeping thread costs a good part of
-//! that, so that the threads of a team look out for the next piece of work for a while before they go to sleep.
+//! A decoding step has some forty products of a few hundred microseconds each. Waking a sleeping
+//! thread costs a good part of that, so that the threads of a team look out for the next piece of
+//! work for a while before they go to sleep.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -29,8 +31,9 @@ struct Shared {
     stop: AtomicBool,
 }
 
-// SAFETY: `work` is written by the owner of the team only while no thread reads it (`left` is 0), and read by the threads only
-// after they have seen the new `round`, which is stored behind it. What it points to is `Sync`.
+// SAFETY: `work` is written by the owner of the team only while no thread reads it (`left` is 0),
+// and read by the threads only after they have seen the new `round`, which is stored behind it.
+// What it points to is `Sync`.
 unsafe impl Sync for Shared {}
 // SAFETY: as above.
 unsafe impl Send for Shared {}
@@ -71,7 +74,8 @@ impl Team {
         1 + self.others.len()
     }
 
-    /// Calls `work` with the numbers from 0 to the size of the team, each on a thread of its own, and waits for all of them.
+    /// Calls `work` with the numbers from 0 to the size of the team, each on a thread of its own,
+    /// and waits for all of them.
     ///
     /// # Panics
     /// If one of them does.
@@ -79,8 +83,8 @@ impl Team {
         if self.others.is_empty() {
             return work(0);
         }
-        // SAFETY: the lifetime is forgotten, but nobody holds the pointer when this function returns: it waits until `left` is 0,
-        // also if the call below panics.
+        // SAFETY: the lifetime is forgotten, but nobody holds the pointer when this function
+        // returns: it waits until `left` is 0, also if the call below panics.
         let erased = unsafe { std::mem::transmute::<*const Work<'_>, *const Work<'static>>(work) };
         // SAFETY: `left` is 0, so that no thread reads it.
         unsafe { *self.shared.work.get() = Some(erased) };
@@ -151,7 +155,8 @@ fn follow(shared: &Shared, number: usize) {
             }
         }
         seen = seen.wrapping_add(1);
-        // SAFETY: the round has been announced, and until `left` goes down the work is there and nobody writes.
+        // SAFETY: the round has been announced, and until `left` goes down the work is there and
+        // nobody writes.
         let work = unsafe { *shared.work.get() };
         if let Some(work) = work {
             // SAFETY: as above.

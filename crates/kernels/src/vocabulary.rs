@@ -1,8 +1,9 @@
 //! The best words of a vocabulary and their log-probabilities, without ever holding all logits.
 //!
-//! The product with the output matrix goes chunk by chunk through the cache; of each chunk, what a softmax needs (the largest
-//! number and the sum of the exponentials) and the best words so far are kept. The parts of the softmax are put together in
-//! the order of the chunks, whichever thread made them, so that the result does not depend on how many there are.
+//! The product with the output matrix goes chunk by chunk through the cache; of each chunk, what a
+//! softmax needs (the largest number and the sum of the exponentials) and the best words so far are
+//! kept. The parts of the softmax are put together in the order of the chunks, whichever thread
+//! made them, so that the result does not depend on how many there are.
 
 use crate::mat::MatMut;
 use crate::math::exp_of_negative;
@@ -30,7 +31,8 @@ pub struct Vocabulary<'a> {
 /// Words that must not come, row by row.
 #[derive(Clone, Copy, Debug)]
 pub struct Bans<'a> {
-    /// Where each row's list begins in `words`, and where the last one's ends; or nothing at all, if no row has any.
+    /// Where each row's list begins in `words`, and where the last one's ends; or nothing at all,
+    /// if no row has any.
     pub offsets: &'a [usize],
     /// The lists.
     pub words: &'a [u32],
@@ -127,7 +129,8 @@ fn merge(found: &mut [Vec<(u32, f32)>], shares: &mut [&mut Share], chunks: usize
     }
 }
 
-/// The logarithm of the sum of all exponentials, from the largest number of each chunk and the sum of its exponentials.
+/// The logarithm of the sum of all exponentials, from the largest number of each chunk and the sum
+/// of its exponentials.
 fn log_sum(parts: impl Iterator<Item = (f32, f32)> + Clone) -> f32 {
     let top = parts.clone().fold(f32::NEG_INFINITY, |top, part| top.max(part.0));
     // A chunk of nothing but banned words adds nothing.
@@ -201,7 +204,8 @@ impl Share {
     }
 }
 
-/// The sum of `e^(x − top)`, `top` being the largest; 0 if that is −∞, when there is nothing but banned words.
+/// The sum of `e^(x − top)`, `top` being the largest; 0 if that is −∞, when there is nothing but
+/// banned words.
 #[inline(always)]
 fn sum_exp_body<S: Simd>(s: S, x: &[f32], top: f32) -> f32 {
     if top == f32::NEG_INFINITY {
@@ -217,8 +221,8 @@ fn sum_exp_body<S: Simd>(s: S, x: &[f32], top: f32) -> f32 {
 }
 simd_kernel! { fn sum_exp(x: &[f32], top: f32) -> f32 = sum_exp_body; }
 
-/// Returns the largest number, and enters those among the `count` best into `best`, which is sorted; `first` is the word of the
-/// first number, and no word in `best` comes after it.
+/// Returns the largest number, and enters those among the `count` best into `best`, which is
+/// sorted; `first` is the word of the first number, and no word in `best` comes after it.
 #[inline(always)]
 // The loop is written out twice, for whole vectors and for the tail, and what the tail assigns is the last.
 #[allow(unused_assignments)]

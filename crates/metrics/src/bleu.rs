@@ -1,4 +1,5 @@
-//! BLEU (Papineni et al., 2002): the geometric mean of clipped n-gram precisions, times a penalty for brevity.
+//! BLEU (Papineni et al., 2002): the geometric mean of clipped n-gram precisions, times a penalty
+//! for brevity.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,5 @@
-//! chrF (Popović, 2015) and chrF++ (2017): an F-score over character n-grams, and over word n-grams for the latter.
+//! chrF (Popović, 2015) and chrF++ (2017): an F-score over character n-grams, and over word n-grams
+//! for the latter.
 
 use super::ngram::{Interner, Ngrams, overlap};
 use super::tokenize::words;
@@ -18,7 +19,8 @@ pub struct Chrf {
     pub lowercase: bool,
     /// Whether white space counts as characters.
     pub whitespace: bool,
-    /// Whether orders without n-grams count as almost 0, as in chrF++.py, Moses and NLTK, instead of being left out.
+    /// Whether orders without n-grams count as almost 0, as in chrF++.py, Moses and NLTK, instead
+    /// of being left out.
     pub eps_smoothing: bool,
 }
 
@@ -91,7 +93,8 @@ impl Metric for Chrf {
         Ok(())
     }
 
-    /// For each order, n-grams of the hypothesis, of the reference and of both; of the reference with the best score.
+    /// For each order, n-grams of the hypothesis, of the reference and of both; of the reference
+    /// with the best score.
     fn segment(&self, hypothesis: &str, references: &[&str]) -> Vec<f64> {
         let texts: Vec<String> = std::iter::once(&hypothesis)
             .chain(references)
@@ -162,8 +165,8 @@ fn match_orders(sequences: &[Vec<u32>], orders: usize, counts: &mut [Vec<f64>]) 
     }
 }
 
-/// Takes one ASCII punctuation mark off a word: the last character, or else the first. `(hi)` becomes `(hi` and `)`,
-/// as in sacreBLEU.
+/// Takes one ASCII punctuation mark off a word: the last character, or else the first. `(hi)`
+/// becomes `(hi` and `)`, as in sacreBLEU.
 fn split_word(word: &str) -> impl Iterator<Item = &str> {
     let mut chars = word.chars();
     let (first, last) = (chars.next(), chars.next_back());

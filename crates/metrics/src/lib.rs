@@ -1,7 +1,8 @@
 //! Translation quality: BLEU, chrF and TER, equal to sacreBLEU 2.6 number for number, with its signatures.
 //!
-//! A [`Metric`] turns each segment into a few counts, sums them over the corpus and computes one number of the sums;
-//! bootstrap resampling ([`Bootstrap`], [`paired_bootstrap`]) sums other draws of the same segments.
+//! A [`Metric`] turns each segment into a few counts, sums them over the corpus and computes one
+//! number of the sums; bootstrap resampling ([`Bootstrap`], [`paired_bootstrap`]) sums other draws
+//! of the same segments.
 //!
 //! ```
 //! use regard_metrics::{Bleu, Metric};
@@ -14,8 +15,8 @@
 //! # Ok::<(), regard_metrics::Error>(())
 //! ```
 //!
-//! Characters newer than Unicode 14 may have another lower case here than under an older Python: Regard follows the Unicode
-//! tables of its Rust compiler.
+//! Characters newer than Unicode 14 may have another lower case here than under an older Python:
+//! Regard follows the Unicode tables of its Rust compiler.
 
 mod bleu;
 mod chrf;
@@ -54,8 +55,8 @@ pub trait Metric {
     /// Refuses settings that make no sense.
     fn check(&self) -> Result<()>;
 
-    /// The counts of one segment that the score is computed of; their number is the same for every segment. There must be
-    /// a reference.
+    /// The counts of one segment that the score is computed of; their number is the same for every
+    /// segment. There must be a reference.
     fn segment(&self, hypothesis: &str, references: &[&str]) -> Vec<f64>;
 
     /// The score of summed counts, and what it is made of.
@@ -119,8 +120,8 @@ fn aggregate(metric: &(impl Metric + ?Sized), segments: &[Vec<f64>], references:
     Score { score, signature, interval: None, name: metric.name(), details }
 }
 
-/// The metrics of a comma-separated list such as `bleu,chrf,ter`; `tokenizer` and `lowercase` are BLEU's, as sacreBLEU's
-/// `--tokenize` and `--lowercase` are.
+/// The metrics of a comma-separated list such as `bleu,chrf,ter`; `tokenizer` and `lowercase` are
+/// BLEU's, as sacreBLEU's `--tokenize` and `--lowercase` are.
 pub fn select(names: &str, tokenizer: Tokenizer, lowercase: bool) -> Result<Vec<Box<dyn Metric>>> {
     let mut metrics: Vec<Box<dyn Metric>> = Vec::new();
     for name in names.split(',').map(str::trim) {
@@ -152,7 +153,8 @@ pub fn score_all(
     scores.collect::<Result<_>>().map(Scores)
 }
 
-/// The lines of a file's text as sacreBLEU's command reads them: ended by `\n` alone, without white space at their ends.
+/// The lines of a file's text as sacreBLEU's command reads them: ended by `\n` alone, without white
+/// space at their ends.
 pub fn lines(text: &str) -> Vec<String> {
     text.split_terminator('\n').map(|line| tokenize::trim_end(line).to_owned()).collect()
 }

@@ -1,7 +1,7 @@
 //! N-grams of several short sequences, numbered so that equal n-grams have equal numbers.
 //!
-//! An n-gram is an (n-1)-gram and one more unit, so its number comes from a pair of numbers. Sorting the pairs assigns
-//! it without hashing or storing any n-gram.
+//! An n-gram is an (n-1)-gram and one more unit, so its number comes from a pair of numbers.
+//! Sorting the pairs assigns it without hashing or storing any n-gram.
 
 /// The n-grams of one order, of the hypothesis (sequence 0) and its references.
 pub(super) struct Ngrams {

@@ -1,8 +1,9 @@
-//! The draws of the bootstrap: the very indices that NumPy's `default_rng(seed).choice` gives, so that an interval or a
-//! p-value computed here is the one that sacreBLEU computes from the same seed.
+//! The draws of the bootstrap: the very indices that NumPy's `default_rng(seed).choice` gives, so
+//! that an interval or a p-value computed here is the one that sacreBLEU computes from the same
+//! seed.
 //!
-//! The seed is spread by `SeedSequence` (M. O'Neill's `seed_seq` variant), the bits come from PCG64 (XSL-RR 128/64), and the
-//! bounded integers from Lemire's multiplication with rejection.
+//! The seed is spread by `SeedSequence` (M. O'Neill's `seed_seq` variant), the bits come from PCG64
+//! (XSL-RR 128/64), and the bounded integers from Lemire's multiplication with rejection.
 
 /// NumPy's default generator, as far as drawing indices below 2³² needs it.
 pub(super) struct Draws {

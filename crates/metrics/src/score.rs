@@ -5,7 +5,8 @@ use std::fmt;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-/// A score with its signature. As JSON: `{"score":…,"signature":…}`, and the interval's two numbers where there is one.
+/// A score with its signature. As JSON: `{"score":…,"signature":…}`, and the interval's two numbers
+/// where there is one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Score {
     /// The score, from 0 to 100; TER may exceed 100.
@@ -53,7 +54,8 @@ pub enum Details {
     },
 }
 
-/// The mean of bootstrap scores and the half width of their 95 % interval, by sacreBLEU's definition and under its names.
+/// The mean of bootstrap scores and the half width of their 95 % interval, by sacreBLEU's
+/// definition and under its names.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval {
     /// Mean of the resampled scores.

@@ -8,8 +8,8 @@ use crate::{Error, Result};
 
 /// How to resample; the default is sacreBLEU's.
 ///
-/// The draws are NumPy's for this seed, and so are those that sacreBLEU makes. It sums and divides in 32-bit floats where
-/// this module has 64 bits: means and intervals agree to about six digits.
+/// The draws are NumPy's for this seed, and so are those that sacreBLEU makes. It sums and divides
+/// in 32-bit floats where this module has 64 bits: means and intervals agree to about six digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bootstrap {
     /// How many corpora are drawn.
@@ -58,8 +58,9 @@ impl Bootstrap {
 
 /// Tests whether two systems differ, by paired bootstrap resampling (Koehn, 2004) as sacreBLEU does it.
 ///
-/// Both are scored on the same drawn corpora. The p-value is the share of corpora on which the absolute difference exceeds
-/// its own mean by more than the difference on the real corpus, (c + 1) / (samples + 1): two-sided, and never 0.
+/// Both are scored on the same drawn corpora. The p-value is the share of corpora on which the
+/// absolute difference exceeds its own mean by more than the difference on the real corpus, (c + 1)
+/// / (samples + 1): two-sided, and never 0.
 pub fn paired_bootstrap(
     metric: &dyn Metric,
     baseline: &[String],

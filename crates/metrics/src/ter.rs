@@ -1,5 +1,5 @@
-//! TER (Snover et al., 2006): the least number of insertions, deletions, substitutions and shifts of word groups that turn
-//! the hypothesis into the reference, per word of the reference.
+//! TER (Snover et al., 2006): the least number of insertions, deletions, substitutions and shifts
+//! of word groups that turn the hypothesis into the reference, per word of the reference.
 //!
 //! The search for shifts is greedy and bounded, and its bounds are part of the result: they are sacreBLEU's.
 
@@ -120,7 +120,8 @@ struct Shift {
 }
 
 impl Shift {
-    /// Tercom's ranking: the largest gain, then the longest group, then the earliest place, then the earliest target.
+    /// Tercom's ranking: the largest gain, then the longest group, then the earliest place, then
+    /// the earliest target.
     fn rank(&self) -> impl Ord {
         use std::cmp::Reverse;
         (self.gain, self.length, Reverse(self.start), Reverse(self.target))
@@ -137,7 +138,8 @@ impl Shift {
         if self.target < self.start {
             shifted[self.target..group_end].rotate_right(self.length);
         } else {
-            // A target inside the group counts from the group's start, so that the group moves by as many words.
+            // A target inside the group counts from the group's start, so that the group moves by
+            // as many words.
             let end = if self.target > group_end { self.target } else { self.target + self.length };
             shifted[self.start..end.min(words.len())].rotate_left(self.length);
         }
@@ -193,12 +195,14 @@ fn best_shift(words: &[u32], reference: &[u32], matrix: &Matrix, checked: &mut u
 struct Alignment {
     hyp_wrong: Vec<bool>,
     ref_wrong: Vec<bool>,
-    /// The position after the hypothesis word that the reference word is aligned with; 0 if it precedes them all.
+    /// The position after the hypothesis word that the reference word is aligned with; 0 if it
+    /// precedes them all.
     after: Vec<usize>,
 }
 
 impl Alignment {
-    /// Whether both the group and the words at its place in the reference have errors, and the place is not inside the group.
+    /// Whether both the group and the words at its place in the reference have errors, and the
+    /// place is not inside the group.
     fn worth_moving(&self, start: usize, place: usize, length: usize) -> bool {
         let inside = start < self.after[place] && self.after[place] <= start + length;
         !inside
@@ -266,8 +270,8 @@ impl Matrix {
         self.rows.last().map_or(0, |row| row.cost(self.ref_len))
     }
 
-    /// The distance of other words of the same number that are equal before `first_change`: the rows up to there hold for
-    /// them too.
+    /// The distance of other words of the same number that are equal before `first_change`: the
+    /// rows up to there hold for them too.
     fn distance_to(
         &self,
         words: &[u32],
@@ -316,8 +320,9 @@ impl Matrix {
     }
 }
 
-/// The cells of row `i` that are computed. The diagonal follows the ratio of the lengths; where that is so large that the
-/// beams of two rows would not meet, the beam is wider. The last row goes on to its end.
+/// The cells of row `i` that are computed. The diagonal follows the ratio of the lengths; where
+/// that is so large that the beams of two rows would not meet, the beam is wider. The last row goes
+/// on to its end.
 fn beam(i: usize, hyp_len: usize, ref_len: usize) -> std::ops::Range<usize> {
     let ratio = ref_len as f64 / hyp_len as f64;
     let width = if ratio / 2.0 > BEAM as f64 { (ratio / 2.0 + BEAM as f64).ceil() as usize } else { BEAM };
@@ -326,7 +331,8 @@ fn beam(i: usize, hyp_len: usize, ref_len: usize) -> std::ops::Range<usize> {
     diagonal.saturating_sub(width)..end
 }
 
-/// Computes one row from the row above it. On equal costs a substitution wins over a deletion, that over an insertion.
+/// Computes one row from the row above it. On equal costs a substitution wins over a deletion, that
+/// over an insertion.
 fn fill(
     row: &mut Row,
     above: &Row,

@@ -1,8 +1,8 @@
 //! The text side of the metrics: what sacreBLEU does to a line before anything is counted.
 //!
-//! Its tokenizers are chains of regular-expression substitutions. Each of them replaces one character or a pair of
-//! neighbours, so they are written here as two scans, [`surround`] and [`split_pairs`], with the same
-//! left-to-right, non-overlapping matching.
+//! Its tokenizers are chains of regular-expression substitutions. Each of them replaces one
+//! character or a pair of neighbours, so they are written here as two scans, [`surround`] and
+//! [`split_pairs`], with the same left-to-right, non-overlapping matching.
 
 use std::fmt;
 use std::str::FromStr;
@@ -43,9 +43,10 @@ impl Tokenizer {
         }
     }
 
-    /// The tokenizer for a target language, by its code (`zh`, `zh-TW`, `zho_Hans`): sacreBLEU's `zh` for Chinese, `char` for Japanese,
-    /// Korean and the scripts that put no spaces between words, `13a` for all others. sacreBLEU itself takes MeCab for Japanese and
-    /// Korean, which needs a dictionary.
+    /// The tokenizer for a target language, by its code (`zh`, `zh-TW`, `zho_Hans`): sacreBLEU's
+    /// `zh` for Chinese, `char` for Japanese, Korean and the scripts that put no spaces between
+    /// words, `13a` for all others. sacreBLEU itself takes MeCab for Japanese and Korean, which
+    /// needs a dictionary.
     ///
     /// ```
     /// use regard_metrics::Tokenizer;
@@ -102,7 +103,8 @@ impl FromStr for Tokenizer {
     }
 }
 
-/// Whether most letters of a text are of a script without spaces between words, in which `13a` finds no words.
+/// Whether most letters of a text are of a script without spaces between words, in which `13a`
+/// finds no words.
 pub fn is_unspaced(text: &str) -> bool {
     let unspaced = |c: char| {
         matches!(c, '\u{e00}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{3040}'..='\u{30ff}'
@@ -180,7 +182,8 @@ fn split_pairs(
     out
 }
 
-/// The ASCII punctuation that always stands alone: all but `'`, `,`, `-` and `.`; the space is in the class too.
+/// The ASCII punctuation that always stands alone: all but `'`, `,`, `-` and `.`; the space is in
+/// the class too.
 fn is_western_symbol(c: char) -> bool {
     matches!(c, '{'..='~' | '['..='`' | ' '..='&' | '('..='+' | ':'..='@' | '/')
 }
@@ -189,8 +192,8 @@ fn is_period_or_comma(c: char) -> bool {
     matches!(c, '.' | ',')
 }
 
-/// The language-dependent half of mteval-v13a: symbols, then periods and commas unless inside a number, then a dash
-/// after a digit.
+/// The language-dependent half of mteval-v13a: symbols, then periods and commas unless inside a
+/// number, then a dash after a digit.
 fn western(text: &str) -> String {
     western_numbers(&surround(text, is_western_symbol))
 }
@@ -222,9 +225,10 @@ fn international(line: &str) -> String {
     surround(&text, |c| group(c) == GeneralCategoryGroup::Symbol)
 }
 
-/// sacreBLEU's "Chinese" characters. Its two supplementary ranges were written with `\u` and five digits, which Python
-/// reads as a character and a digit: they became U+2001 to U+2A6D (with dashes, quotes, arrows and mathematics), while the
-/// ideographs beyond U+FFFF are not in. Equal scores need the same set.
+/// sacreBLEU's "Chinese" characters. Its two supplementary ranges were written with `\u` and five
+/// digits, which Python reads as a character and a digit: they became U+2001 to U+2A6D (with
+/// dashes, quotes, arrows and mathematics), while the ideographs beyond U+FFFF are not in. Equal
+/// scores need the same set.
 fn is_chinese(c: char) -> bool {
     matches!(c,
         '\u{2001}'..='\u{2a6d}'
@@ -280,8 +284,9 @@ fn tercom_western(line: &str) -> String {
     western_numbers(&text.replace("'s ", " 's "))
 }
 
-/// Characters that tercom sets apart one by one: strokes, radicals, ideographs, enclosed and compatibility forms.
-/// (Its rules for kana apply only at the very start of the text, where normalisation has put a space: they never fire.)
+/// Characters that tercom sets apart one by one: strokes, radicals, ideographs, enclosed and
+/// compatibility forms. (Its rules for kana apply only at the very start of the text, where
+/// normalisation has put a space: they never fire.)
 fn is_asian_apart(c: char) -> bool {
     matches!(c,
         '\u{2e80}'..='\u{2eff}'

@@ -426,7 +426,8 @@ fn a_file_is_read_as_sacrebleu_reads_it() {
     assert_eq!(lines("one \r\n\n  two\u{2028}x\u{3000}\n"), ["one", "", "  two\u{2028}x"]);
 }
 
-/// A corpus of usual size; the bound is far above what an optimised build needs and far below a quadratic mistake.
+/// A corpus of usual size; the bound is far above what an optimised build needs and far below a
+/// quadratic mistake.
 #[test]
 fn three_thousand_sentences_take_seconds_at_most() {
     let golden = golden("metrics_perturbed.json");

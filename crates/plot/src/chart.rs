@@ -40,7 +40,8 @@ pub struct Series {
     pub markers: bool,
     /// Thin and pale, for raw values behind their smoothed course.
     pub faint: bool,
-    /// The number of its colour, so that curves that belong together share one; its place in the chart when not given.
+    /// The number of its colour, so that curves that belong together share one; its place in the
+    /// chart when not given.
     pub colour: Option<usize>,
 }
 

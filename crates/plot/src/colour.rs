@@ -1,4 +1,5 @@
-//! Colours: the sequential palettes of heat maps, computed in OKLCH so that equal steps look equal, and the series' hues.
+//! Colours: the sequential palettes of heat maps, computed in OKLCH so that equal steps look equal,
+//! and the series' hues.
 
 pub(super) type Rgb = [u8; 3];
 
@@ -8,7 +9,8 @@ pub(super) const LEVELS: usize = 64;
 /// How many series have a colour of their own.
 pub(super) const SERIES: usize = 8;
 
-/// Lightness, chroma and hue of the series' colours on light ground; dark ground takes the same hues, lighter.
+/// Lightness, chroma and hue of the series' colours on light ground; dark ground takes the same
+/// hues, lighter.
 const HUES: [(f64, f64); SERIES] = [
     (0.14, 255.0),
     (0.15, 50.0),
@@ -56,7 +58,8 @@ pub(super) fn ansi256([r, g, b]: Rgb) -> u8 {
     }
 }
 
-/// The sRGB colour of the given lightness (0..1), chroma and hue (degrees), its chroma lowered until a screen can show it.
+/// The sRGB colour of the given lightness (0..1), chroma and hue (degrees), its chroma lowered
+/// until a screen can show it.
 fn oklch(lightness: f64, mut chroma: f64, hue: f64) -> Rgb {
     let (sin, cos) = hue.to_radians().sin_cos();
     loop {

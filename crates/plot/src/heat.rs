@@ -176,7 +176,8 @@ impl HeatMap {
     }
 }
 
-/// What a map may use: the sides of its cells together, the largest cell, the longest label, and which labels it draws.
+/// What a map may use: the sides of its cells together, the largest cell, the longest label, and
+/// which labels it draws.
 #[derive(Clone, Copy)]
 pub(super) struct Room {
     pub(super) side: (f64, f64),
@@ -212,7 +213,8 @@ impl Body {
         let pitch = sizes.0 * if map.rows.is_empty() { 1.6 } else { 1.0 };
         let rows = pick(&map.rows, matrix.rows(), block.0, (pitch / cell.1).ceil(), shorten);
         let widest = |labels: &[(usize, String)]| labels.iter().map(|l| columns(&l.1)).max().unwrap_or(0);
-        // Across where every label fits over its cell, or can skip cells because it is a mere number; else upward.
+        // Across where every label fits over its cell, or can skip cells because it is a mere
+        // number; else upward.
         let mut names = pick(&map.columns, matrix.columns(), block.1, (sizes.1 / cell.0).ceil(), shorten);
         let width = (widest(&names) as f64 + 1.0) * sizes.1 * 0.6;
         let upward = width > cell.0 && !map.columns.is_empty();

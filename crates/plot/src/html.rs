@@ -1,4 +1,5 @@
-//! One page that stands alone: text, tables and pictures, for training reports and studies. No scripts, nothing fetched.
+//! One page that stands alone: text, tables and pictures, for training reports and studies. No
+//! scripts, nothing fetched.
 
 use std::fmt::Write;
 
@@ -133,7 +134,8 @@ impl Page {
         self
     }
 
-    /// With a list of links: address relative to the page, and what it says. Addresses with a scheme other than http(s) become plain text.
+    /// With a list of links: address relative to the page, and what it says. Addresses with a
+    /// scheme other than http(s) become plain text.
     pub fn links<H: AsRef<str>, T: AsRef<str>>(mut self, links: &[(H, T)]) -> Self {
         self.body.push_str("<ul>\n");
         for (address, text) in links {
@@ -157,7 +159,8 @@ impl Page {
         self
     }
 
-    /// With a picture made by this module, and a caption. The SVG goes into the page as it is: give it none from elsewhere.
+    /// With a picture made by this module, and a caption. The SVG goes into the page as it is: give
+    /// it none from elsewhere.
     pub fn figure(mut self, svg: impl AsRef<str>, caption: impl AsRef<str>) -> Self {
         let _ = writeln!(
             self.body,

@@ -1,10 +1,11 @@
 //! Pictures of numbers: line charts and heat maps as SVG, PNG, terminal text, and pages that hold them.
 //!
-//! A chart describes itself as a `scene` of rectangles, lines and texts, and `svg` draws any scene. A PNG is that SVG, drawn by
-//! `resvg` with an embedded font (cargo feature `png`): a server often has no fonts.
+//! A chart describes itself as a `scene` of rectangles, lines and texts, and `svg` draws any scene.
+//! A PNG is that SVG, drawn by `resvg` with an embedded font (cargo feature `png`): a server often
+//! has no fonts.
 //!
-//! Nothing here fails on bad numbers: NaN is drawn as missing, infinities at the end of the scale, empty data as an
-//! empty frame that says so.
+//! Nothing here fails on bad numbers: NaN is drawn as missing, infinities at the end of the scale,
+//! empty data as an empty frame that says so.
 
 mod chart;
 mod colour;

@@ -95,7 +95,8 @@ impl Matrix {
     }
 }
 
-/// The ends of a colour scale over the values: the given range, else 0 to the greatest value, else all of them.
+/// The ends of a colour scale over the values: the given range, else 0 to the greatest value, else
+/// all of them.
 pub(super) fn scale_range(asked: Option<(f32, f32)>, extent: Option<(f32, f32)>) -> (f64, f64) {
     let (lo, hi) = match (asked, extent) {
         (Some(range), _) => (f64::from(range.0), f64::from(range.1)),

@@ -1,7 +1,8 @@
 //! A scene as PNG: its SVG, drawn by `resvg`, on white ground.
 //!
-//! Labels are set in DejaVu Sans, which is part of the program: a picture looks the same on every machine, and on one without
-//! fonts too. Fonts of the system draw the characters that DejaVu lacks, such as Chinese ones.
+//! Labels are set in DejaVu Sans, which is part of the program: a picture looks the same on every
+//! machine, and on one without fonts too. Fonts of the system draw the characters that DejaVu
+//! lacks, such as Chinese ones.
 
 use std::sync::{Arc, LazyLock, OnceLock};
 

@@ -1,4 +1,5 @@
-//! A scene as an SVG that stands alone: its own styles, system fonts, no ids (so that many fit into one page), no scripts.
+//! A scene as an SVG that stands alone: its own styles, system fonts, no ids (so that many fit into
+//! one page), no scripts.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -178,7 +179,8 @@ fn write_text(out: &mut String, text: &Text) {
     );
 }
 
-/// Cells with tips are a rectangle each; without, one path for each colour, which makes a large grid ten times smaller.
+/// Cells with tips are a rectangle each; without, one path for each colour, which makes a large
+/// grid ten times smaller.
 fn write_cells(out: &mut String, cells: &Cells) {
     if cells.columns == 0 || cells.paints.is_empty() {
         return;

@@ -20,10 +20,12 @@ enum Mode {
     TrueColour,
 }
 
-/// The matrix as lines of at most `width` columns: a header with the names of the columns (upright where they fit over their
-/// cells, else written downwards), a line for each row, and the scale. A matrix too wide is cut into blocks that follow each
-/// other. With `colour` the cells are coloured by escape codes (24 bits where `COLORTERM` announces them, else the 256 that every
-/// terminal has), otherwise they are shades of grey made of ` ░▒▓█`. Missing labels are numbers, values that are NaN a dot.
+/// The matrix as lines of at most `width` columns: a header with the names of the columns (upright
+/// where they fit over their cells, else written downwards), a line for each row, and the scale. A
+/// matrix too wide is cut into blocks that follow each other. With `colour` the cells are coloured
+/// by escape codes (24 bits where `COLORTERM` announces them, else the 256 that every terminal
+/// has), otherwise they are shades of grey made of ` ░▒▓█`. Missing labels are numbers, values that
+/// are NaN a dot.
 pub fn heat_map<R: AsRef<str>, C: AsRef<str>>(
     matrix: &Matrix,
     row_labels: &[R],

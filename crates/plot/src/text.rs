@@ -2,8 +2,9 @@
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// A label without anything that could break a line, a terminal or an XML file: control characters become their
-/// pictures (␀ … ␡), a leading combining mark gets a circle to stand on, text-direction controls become �.
+/// A label without anything that could break a line, a terminal or an XML file: control characters
+/// become their pictures (␀ … ␡), a leading combining mark gets a circle to stand on,
+/// text-direction controls become �.
 pub(super) fn clean(label: &str) -> String {
     let mut out = String::with_capacity(label.len());
     for c in label.chars() {
@@ -52,7 +53,8 @@ pub(super) fn truncate(text: &str, most: usize) -> String {
     out
 }
 
-/// The characters of a text, each with the zero-width marks that follow it; joiners, which would bind it to a neighbour, go.
+/// The characters of a text, each with the zero-width marks that follow it; joiners, which would
+/// bind it to a neighbour, go.
 pub(super) fn clusters(text: &str) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     for c in text.chars().filter(|c| !matches!(c, '\u{200D}' | '\u{FE0F}')) {

@@ -37,7 +37,8 @@ pub fn linear_ticks(lo: f64, hi: f64, most: usize) -> Vec<f64> {
     let step = nice_step(hi - lo, most);
     let first = (lo / step - 1e-9).ceil();
     let count = ((hi / step + 1e-9).floor() - first).max(-1.0) as usize;
-    // Divided by the inverse where the step is below one: 3 / 10 is the nearest number to 0.3, 3 × 0.1 is not.
+    // Divided by the inverse where the step is below one: 3 / 10 is the nearest number to 0.3, 3 ×
+    // 0.1 is not.
     let inverse = (1.0 / step).round();
     let tick = |k: f64| if step < 1.0 && inverse < 1e15 { k / inverse } else { k * step };
     (0..=count).map(|i| tick(first + i as f64) + 0.0).filter(|t| *t <= hi + step * 1e-6).collect()
@@ -73,7 +74,8 @@ pub fn log_ticks(lo: f64, hi: f64, most: usize) -> Vec<f64> {
     (2..).map(|stride| within(&[1.0], stride)).find(|t| t.len() <= most).unwrap_or_default()
 }
 
-/// A number as an axis writes it: as many digits as steps of `step` need, thousands grouped, `e` for the very large and small.
+/// A number as an axis writes it: as many digits as steps of `step` need, thousands grouped, `e`
+/// for the very large and small.
 pub fn format_number(value: f64, step: f64) -> String {
     if value.is_nan() {
         return "NaN".to_string();

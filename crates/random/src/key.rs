@@ -30,7 +30,8 @@ impl Key {
         (u64::from(self.first) << 32) | u64::from(self.second)
     }
 
-    /// The two words that number `i` is mixed with: vector code computes [`bits`](Self::bits) of many `i` at once.
+    /// The two words that number `i` is mixed with: vector code computes [`bits`](Self::bits) of
+    /// many `i` at once.
     pub fn words(self) -> (u32, u32) {
         (self.first, self.second)
     }

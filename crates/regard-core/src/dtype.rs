@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 /// A number format.
 ///
-/// Weights are stored as one of [`DType::WEIGHTS`]. Decoding multiplies in `F32` or `Int8`, training in `F32` or `Bf16`. The others
-/// occur in files of other programs.
+/// Weights are stored as one of [`DType::WEIGHTS`]. Decoding multiplies in `F32` or `Int8`,
+/// training in `F32` or `Bf16`. The others occur in files of other programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DType {
     /// 32 bits: what was trained, bit by bit.
@@ -94,7 +94,8 @@ impl DType {
         self.row().3
     }
 
-    /// The format in which weights stored like this are multiplied when decoding: 8 bits as they are, all others in `F32`.
+    /// The format in which weights stored like this are multiplied when decoding: 8 bits as they
+    /// are, all others in `F32`.
     pub fn for_decoding(self) -> Self {
         if self == DType::Int8 { DType::Int8 } else { DType::F32 }
     }

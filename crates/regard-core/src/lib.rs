@@ -1,4 +1,5 @@
-//! Inference: text, model, decoding, model folders, and the [`Translator`](translator::Translator) over all of them.
+//! Inference: text, model, decoding, model folders, and the [`Translator`](translator::Translator)
+//! over all of them.
 
 // Raw text to ids and back: normalisation, training a tokenizer, `tokenizer.json`.
 pub mod text;

@@ -5,7 +5,8 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-/// Writes `path` with `write`. A kill or a full disk at any moment leaves the old file, or none if there was none.
+/// Writes `path` with `write`. A kill or a full disk at any moment leaves the old file, or none if
+/// there was none.
 pub fn replace(path: &Path, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!(".{}.part", std::process::id()));

@@ -83,7 +83,8 @@ pub trait WatchLines: Sync {
     /// Whether [`WatchLines::grown`] should be called for line `index`.
     fn follows(&self, index: usize) -> bool;
 
-    /// The text of part `part` of line `index` so far; a line has one part unless it is longer than the model can read.
+    /// The text of part `part` of line `index` so far; a line has one part unless it is longer than
+    /// the model can read.
     fn grown(&self, index: usize, part: usize, text: &str);
 }
 
@@ -179,7 +180,8 @@ impl Translator {
         self.engines[0].weights()
     }
 
-    /// Every attention of the first model while it reads `source` and says `target`, ids with their end token.
+    /// Every attention of the first model while it reads `source` and says `target`, ids with their
+    /// end token.
     pub fn attention_maps(&self, source: &[u32], target: &[u32]) -> Result<Vec<AttentionMap>> {
         attention_maps(&self.engines[0], source, target)
     }
@@ -199,7 +201,8 @@ impl Translator {
         self.threads
     }
 
-    /// The search settings of the model's `generation_config.json`, and the defaults for what that does not say.
+    /// The search settings of the model's `generation_config.json`, and the defaults for what that
+    /// does not say.
     pub fn options(&self) -> SearchOptions {
         let generation = &self.model().generation;
         let eos = self.target().eos();
@@ -255,7 +258,8 @@ impl Translator {
         self.model().tokenizers.source()
     }
 
-    /// The text of target tokens, as one line without tabs: a vocabulary with byte fallback can spell any character.
+    /// The text of target tokens, as one line without tabs: a vocabulary with byte fallback can
+    /// spell any character.
     fn decode(&self, ids: &[u32]) -> String {
         let text = self.target().decode(ids);
         let breaks = |c: char| c == '\t' || is_line_break(c);
@@ -292,7 +296,8 @@ impl Translator {
             .collect())
     }
 
-    /// The log-probability of each token of given translations and of their ends, and what each is ranked by: forced decoding.
+    /// The log-probability of each token of given translations and of their ends, and what each is
+    /// ranked by: forced decoding.
     pub fn score<T: AsRef<str>>(&self, pairs: &[(T, T)], options: &SearchOptions) -> Result<Vec<Candidate>> {
         let encode = |(source, target): &(T, T)| -> Result<(Vec<u32>, Vec<u32>)> {
             Ok((self.source().encode(source.as_ref())?, self.target().encode(target.as_ref())?))
@@ -315,8 +320,8 @@ impl Translator {
         Ok(candidates)
     }
 
-    /// The parts in which a line is translated: one, unless it is longer than the model can read. Each of them has the
-    /// language token that the line begins with.
+    /// The parts in which a line is translated: one, unless it is longer than the model can read.
+    /// Each of them has the language token that the line begins with.
     fn split(&self, line: &str) -> Result<Vec<Part>> {
         let text = self.source().prepare(line);
         if text.is_empty() {
@@ -420,8 +425,9 @@ pub fn single_line(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The number of the word that each piece belongs to, as spaces part the words of the text: `▁` begins a word, and bytes that
-/// spell a line break or a tab, which the text has as a space, end one.
+/// The number of the word that each piece belongs to, as spaces part the words of the text: `▁`
+/// begins a word, and bytes that spell a line break or a tab, which the text has as a space, end
+/// one.
 fn words(pieces: &[String]) -> Vec<usize> {
     let mut word = 0;
     // Pieces up to this one spell a break.
@@ -442,7 +448,8 @@ fn words(pieces: &[String]) -> Vec<usize> {
     found
 }
 
-/// How many pieces at the beginning of `pieces` are bytes (`<0x0A>`) that spell a line break or a tab; 0 if they do not.
+/// How many pieces at the beginning of `pieces` are bytes (`<0x0A>`) that spell a line break or a
+/// tab; 0 if they do not.
 fn spelt_break(pieces: &[String]) -> usize {
     let byte = |piece: &String| u8::from_str_radix(piece.strip_prefix("<0x")?.strip_suffix('>')?, 16).ok();
     let bytes: Vec<u8> = pieces.iter().take(3).map_while(byte).collect();
@@ -463,7 +470,8 @@ fn align(attention: &[Vec<f32>], source: &[usize], target: &[usize]) -> Vec<(usi
             sums[t][s] += weight;
         }
     }
-    // How much of what a source word gets comes from this target word counts as well: every word attends to the full stop.
+    // How much of what a source word gets comes from this target word counts as well: every word
+    // attends to the full stop.
     let totals: Vec<f32> = (0..=last_source).map(|s| sums.iter().map(|row| row[s]).sum()).collect();
     for row in &mut sums {
         row.iter_mut().zip(&totals).for_each(|(x, total)| *x *= *x / total.max(f32::MIN_POSITIVE));

@@ -74,7 +74,8 @@ fn close(got: &[f32], want: &[f32], what: &str) {
     }
 }
 
-/// The log-probabilities that the golden logits give to the words of a sentence. Padding, the last word, takes no part.
+/// The log-probabilities that the golden logits give to the words of a sentence. Padding, the last
+/// word, takes no part.
 fn log_probabilities(sentence: &Sentence, words: usize) -> Vec<f32> {
     let rows = sentence.target[1..].iter().zip(sentence.logits.chunks(words));
     rows.map(|(&id, row)| row[id as usize] - row[..words - 1].iter().map(|x| x.exp()).sum::<f32>().ln())

@@ -1,4 +1,5 @@
-//! Our search against `transformers`' generate: the same ids, the same scores (goldens by tools/goldens/generate.py).
+//! Our search against `transformers`' generate: the same ids, the same scores (goldens by
+//! tools/goldens/generate.py).
 
 use regard_core::DType;
 use regard_core::Isa;

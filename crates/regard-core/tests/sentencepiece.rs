@@ -1,5 +1,5 @@
-//! SentencePiece models against the `sentencepiece` package, and MarianMT tokenizers against `transformers` (goldens by
-//! tools/goldens/spm.py).
+//! SentencePiece models against the `sentencepiece` package, and MarianMT tokenizers against
+//! `transformers` (goldens by tools/goldens/spm.py).
 
 use flate2::Crc;
 use flate2::read::GzDecoder;
@@ -201,7 +201,8 @@ fn broken_models_are_refused() {
     }
 }
 
-/// Bytes changed, cut out, doubled and exchanged between models: each is refused or can be used, and no text is lost.
+/// Bytes changed, cut out, doubled and exchanged between models: each is refused or can be used,
+/// and no text is lost.
 #[test]
 fn damaged_models_do_no_harm() {
     let seeds: Vec<Vec<u8>> =

@@ -10,7 +10,8 @@ use regard_core::text::{
 };
 use serde_json::{Value, json};
 
-/// The tokenizers that `tools/goldens/tokenizer.py` hands to Python; `REGARD_WRITE_GOLDENS=1` writes them anew.
+/// The tokenizers that `tools/goldens/tokenizer.py` hands to Python; `REGARD_WRITE_GOLDENS=1`
+/// writes them anew.
 fn golden(segmentation: Segmentation, name: &str) -> Tokenizer {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens").join(name);
     if std::env::var_os("REGARD_WRITE_GOLDENS").is_some() {
@@ -312,7 +313,8 @@ fn read(json: &Value) -> Result<Tokenizer, String> {
     Tokenizer::from_json(json.to_string(), Path::new("x.json")).map_err(|e| e.to_string())
 }
 
-/// A foreign tokenizer: words by white space, no byte fallback, `<pad>` first, a language token, truncation on.
+/// A foreign tokenizer: words by white space, no byte fallback, `<pad>` first, a language token,
+/// truncation on.
 fn foreign() -> Value {
     let added = |id, content| json!({"id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true});
     json!({"version": "1.0", "truncation": {"direction": "Right", "max_length": 2, "strategy": "LongestFirst", "stride": 0},

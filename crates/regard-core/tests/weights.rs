@@ -63,7 +63,8 @@ fn broken_pytorch_files_are_refused() {
     assert_eq!(refusal(folder.path()), want);
     fs::write(&path, b"\x80\x02cos\nsystem\nX\x02\x00\x00\x00ls\x85R.").unwrap();
     assert!(refusal(folder.path()).contains("it refers to \"os.system\""), "{}", refusal(folder.path()));
-    // One storage for all layers is not many weights: the configuration decides nothing that the file has not.
+    // One storage for all layers is not many weights: the configuration decides nothing that the
+    // file has not.
     let folder = torch_folder("views-older.bin");
     assert_eq!(
         refusal(folder.path()),
@@ -181,7 +182,8 @@ fn an_index_that_lies_is_refused() {
     assert!(error.starts_with("model-2-of-3.safetensors: ") && error.contains("os error 2"), "{error}");
 }
 
-/// A quantised folder: smaller, its numbers near the old ones, and the same to the bit whether it is read or packed.
+/// A quantised folder: smaller, its numbers near the old ones, and the same to the bit whether it
+/// is read or packed.
 #[test]
 fn models_in_8_bits_are_saved_and_read() {
     let model = ours(|_| (), joint());

@@ -221,8 +221,8 @@ impl Words {
         }
     }
 
-    /// The words in one line: l', du, au and the like. In this grammar `le` and `les` after `de` or `à` are always
-    /// articles, never pronouns, so that they may be contracted by sight.
+    /// The words in one line: l', du, au and the like. In this grammar `le` and `les` after `de` or
+    /// `à` are always articles, never pronouns, so that they may be contracted by sight.
     fn join(&self) -> String {
         let words: Vec<&str> = self.0.iter().map(String::as_str).collect();
         let mut text = String::new();

@@ -1,4 +1,5 @@
-//! Nouns and adjectives with their forms in both languages and what they combine with, read from tables in `data`.
+//! Nouns and adjectives with their forms in both languages and what they combine with, read from
+//! tables in `data`.
 
 use std::sync::LazyLock;
 

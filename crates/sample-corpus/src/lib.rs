@@ -1,25 +1,30 @@
 //! A corpus built into the program: English and French sentence pairs from a grammar written for it.
 //!
-//! A sentence is drawn as a tree (`syntax`, `grammar`) over a small lexicon and written twice, once by the rules of
-//! each language (`english`, `french`). The pairs show what a translator has to learn:
+//! A sentence is drawn as a tree (`syntax`, `grammar`) over a small lexicon and written twice, once
+//! by the rules of each language (`english`, `french`). The pairs show what a translator has to
+//! learn:
 //!
-//! - gender and number: le, la, les, un, une, des, ce, cet, cette, mon, ma, mon école, and the agreement of adjectives;
+//! - gender and number: le, la, les, un, une, des, ce, cet, cette, mon, ma, mon école, and the
+//!   agreement of adjectives;
 //! - the place of adjectives: une petite maison, une voiture rouge, un bel oiseau, de vieux livres;
 //! - elision and contraction: l'homme but le hibou, j'aime, qu'elle, du, des, au, aux, du pain, de l'eau;
-//! - verbs in the present, passé composé (with avoir and être, and the participle's agreement), futur and imparfait;
+//! - verbs in the present, passé composé (with avoir and être, and the participle's agreement),
+//!   futur and imparfait;
 //! - ne … pas, jamais, plus around the verb, and pas de for "not any";
 //! - questions: "do" against est-ce que, and where, when, why, what, who, how many, how old;
 //! - pronouns before the verb (il l'a vue, elle me donne), modals with an infinitive;
 //! - numbers to a hundred, ages, prices, dates and times of day in words;
 //! - places, possession ("the boy's hat"), comparison, relative clauses with qui and que, conjunctions.
 //!
-//! One English sentence has one French sentence: "you" is vous, said to one man; "I", "we" and "they" are
-//! masculine; the simple past is the passé composé, except that states ("was", "had", "wanted", "loved") and the
-//! progressive are in the imparfait. An ordinary space stands before the French question mark.
+//! One English sentence has one French sentence: "you" is vous, said to one man; "I", "we" and
+//! "they" are masculine; the simple past is the passé composé, except that states ("was", "had",
+//! "wanted", "loved") and the progressive are in the imparfait. An ordinary space stands before the
+//! French question mark.
 //!
-//! The held-out sentences are new combinations, not only new sentences. A fixed hash reserves about three of a hundred
-//! pairs of content words; no sentence with a reserved pair is ever trained on, whatever the seed, and every held-out
-//! sentence has one. Each of its words, alone, occurs in training.
+//! The held-out sentences are new combinations, not only new sentences. A fixed hash reserves about
+//! three of a hundred pairs of content words; no sentence with a reserved pair is ever trained on,
+//! whatever the seed, and every held-out sentence has one. Each of its words, alone, occurs in
+//! training.
 
 mod english;
 mod french;
@@ -77,10 +82,11 @@ pub fn default() -> Corpus {
     corpus(DEFAULT_SEED, DEFAULT_PAIRS)
 }
 
-/// `pairs` distinct training pairs and one held-out pair for each 24 of them, at most 500; the same for a seed on
-/// every platform.
+/// `pairs` distinct training pairs and one held-out pair for each 24 of them, at most 500; the same
+/// for a seed on every platform.
 ///
-/// The grammar has millions of sentences; where a huge `pairs` exhausts what the seed draws, the corpus is smaller.
+/// The grammar has millions of sentences; where a huge `pairs` exhausts what the seed draws, the
+/// corpus is smaller.
 pub fn corpus(seed: u64, pairs: usize) -> Corpus {
     let held_out_pairs = (pairs / 24).min(MAX_HELD_OUT);
     // Twice as many as needed, because those with a word that training lacks are dropped.

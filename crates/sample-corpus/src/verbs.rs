@@ -1,4 +1,5 @@
-//! The verbs, read from a table in `data`: their forms in both languages, what stands with them and who does it.
+//! The verbs, read from a table in `data`: their forms in both languages, what stands with them and
+//! who does it.
 
 use super::lexicon::{Gender, Gloss, Kind, Noun, preposition, rows};
 use super::syntax::{Agreement, Person};

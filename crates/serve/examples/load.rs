@@ -1,11 +1,12 @@
-//! Many clients at once against a running server: how many requests a second, how long each takes, how many fail.
+//! Many clients at once against a running server: how many requests a second, how long each takes,
+//! how many fail.
 //!
 //! ```sh
 //! cargo run --release -p regard-serve --example load -- 127.0.0.1:5000 sentences.en en de 64 5000
 //! ```
 //!
-//! Each client has a connection of its own and sends its next request when the last one is answered. The sentences of the file are
-//! taken in turn. One line of JSON is printed.
+//! Each client has a connection of its own and sends its next request when the last one is
+//! answered. The sentences of the file are taken in turn. One line of JSON is printed.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -1,9 +1,11 @@
-//! One queue for each model: sentences of many requests are gathered and translated together by threads of their own.
+//! One queue for each model: sentences of many requests are gathered and translated together by
+//! threads of their own.
 //!
-//! A worker takes what is there, waiting a few milliseconds for more, and runs it as one batch. Requests take turns, a sentence
-//! at a time, so that a long document does not delay a short text by more than its share. A request that nobody waits for
-//! any more is left out, or given up between two steps. A panic is caught; the sentences of that batch are tried one by one, so
-//! that it costs the request that caused it and no other; an error is handled likewise.
+//! A worker takes what is there, waiting a few milliseconds for more, and runs it as one batch.
+//! Requests take turns, a sentence at a time, so that a long document does not delay a short text
+//! by more than its share. A request that nobody waits for any more is left out, or given up
+//! between two steps. A panic is caught; the sentences of that batch are tried one by one, so that
+//! it costs the request that caused it and no other; an error is handled likewise.
 
 use crate::limits::Limits;
 use crate::metrics::ModelMetrics;
@@ -24,8 +26,8 @@ pub struct Batching {
     pub most: usize,
     /// How long a worker waits for more sentences.
     pub wait: Duration,
-    /// Sentences that may wait; a request that does not fit is refused. Requests take turns, so one of them delays others by a
-    /// batch at most, and counts for no more than that.
+    /// Sentences that may wait; a request that does not fit is refused. Requests take turns, so one
+    /// of them delays others by a batch at most, and counts for no more than that.
     pub queue: usize,
     /// Threads that run batches, each model its own.
     pub workers: usize,

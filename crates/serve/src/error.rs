@@ -1,4 +1,5 @@
-//! What a request can be refused with: a status and one sentence, in the shape that LibreTranslate's clients read.
+//! What a request can be refused with: a status and one sentence, in the shape that
+//! LibreTranslate's clients read.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};

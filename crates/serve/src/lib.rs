@@ -1,8 +1,9 @@
 //! Translators over HTTP: LibreTranslate's API, more about what happens inside, and the page.
 //!
-//! [`router`] makes the whole application as one value that can be called without a socket; [`run`] puts it behind a listener until a
-//! signal comes. A request's text becomes sentences (`regard_documents`), the sentences wait in their model's queue
-//! (`batcher`), and their translations become the text again.
+//! [`router`] makes the whole application as one value that can be called without a socket; [`run`]
+//! puts it behind a listener until a signal comes. A request's text becomes sentences
+//! (`regard_documents`), the sentences wait in their model's queue (`batcher`), and their
+//! translations become the text again.
 
 mod api;
 mod batcher;
@@ -147,7 +148,8 @@ async fn wrong_method() -> ApiError {
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "The method is not allowed for this address")
 }
 
-/// What happens to every request: it is counted, timed, logged without its text, and its answer gets the headers that all have.
+/// What happens to every request: it is counted, timed, logged without its text, and its answer
+/// gets the headers that all have.
 async fn around(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let start = Instant::now();
     let route = request.extensions().get::<MatchedPath>().map_or("other", MatchedPath::as_str).to_owned();
@@ -178,7 +180,8 @@ async fn caught<T>(work: impl Future<Output = T>) -> Option<T> {
     .await
 }
 
-/// Makes the program's panics say where they happened and nothing else: their messages may have the users' text in them.
+/// Makes the program's panics say where they happened and nothing else: their messages may have the
+/// users' text in them.
 pub fn hide_panic_messages() {
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map_or_else(String::new, ToString::to_string);

@@ -90,7 +90,8 @@ const TARGET: Parameter = parameter("target", Kind::Language, true, "The languag
 const FORMAT: Parameter =
     parameter("format", Kind::Format, false, "text (the default) or html, whose markup is kept");
 
-/// Parameters of LibreTranslate that an endpoint accepts, of the right type, even where it has no use for them.
+/// Parameters of LibreTranslate that an endpoint accepts, of the right type, even where it has no
+/// use for them.
 const ACCEPTED: [Parameter; 7] = [
     parameter("q", Kind::Text, false, "Not used here"),
     parameter("source", Kind::Text, false, "Not used here"),

@@ -107,7 +107,8 @@ fn measure(setup: &Setup<'_>, grid: &Grid, part: Part) -> Result<Vec<Curves>> {
     Ok(all)
 }
 
-/// Where the first curve becomes slower than the second, on the straight line between two points of the log-log plot.
+/// Where the first curve becomes slower than the second, on the straight line between two points of
+/// the log-log plot.
 fn crossing(first: &[(usize, Times)], second: &[(usize, Times)]) -> Option<f64> {
     let total = |t: &Times| t.forward + t.backward;
     let ratios: Vec<(f64, f64)> = first
@@ -214,7 +215,8 @@ fn times(name: &str, caption: &str, grid: &Grid, all: &[Curves]) -> Table {
     table
 }
 
-/// Times against n and against d; beside those of the mixing, dashed lines with the slopes of the theory through the last points.
+/// Times against n and against d; beside those of the mixing, dashed lines with the slopes of the
+/// theory through the last points.
 fn pictures(report: &mut Report, part: &str, grid: &Grid, all: &[Curves]) {
     let theory = part == "mixing";
     for pass in PASSES {

@@ -158,7 +158,8 @@ mod tests {
         let table = report.find_table("encoders").unwrap();
         assert_eq!(table.rows.len(), MixerKind::ALL.len());
         let encoder = |row| table.number(row, "of them encoder").unwrap();
-        // A window changes no parameter, nor does dilation; a convolution of three tokens has as many as attention but for biases.
+        // A window changes no parameter, nor does dilation; a convolution of three tokens has as
+        // many as attention but for biases.
         assert_eq!((encoder(0), encoder(4)), (encoder(1), encoder(5)));
         assert!(encoder(2) > encoder(3) && encoder(3) > encoder(4));
         for row in 0..table.rows.len() {

@@ -1,7 +1,8 @@
 //! Comparisons around the Transformer, each measured by a run of this code.
 //!
-//! A [`Study`] has a name and a function that makes a [`Report`]: sentences, tables and pictures. Every number in a report comes
-//! from the run that made it. [`studies`] lists them; `regard study` runs them.
+//! A [`Study`] has a name and a function that makes a [`Report`]: sentences, tables and pictures.
+//! Every number in a report comes from the run that made it. [`studies`] lists them; `regard study`
+//! runs them.
 //!
 //! ```
 //! use regard_studies::{Scale, Setup, find};

@@ -1,4 +1,5 @@
-//! Small models for tasks that are not translation: built of the Transformer's layers, and trained over all cores.
+//! Small models for tasks that are not translation: built of the Transformer's layers, and trained
+//! over all cores.
 
 mod fit;
 
@@ -29,8 +30,8 @@ pub(crate) trait Net: Sync {
     /// The tokens of source and target.
     fn tokens(&self, examples: &[Self::Example]) -> (Packed, Packed);
 
-    /// Records the model over some examples; the loss of each answer. A loss that makes its own gradient makes that of `scale` times
-    /// the sum.
+    /// Records the model over some examples; the loss of each answer. A loss that makes its own
+    /// gradient makes that of `scale` times the sum.
     fn loss(&self, e: &mut Taped<'_>, examples: &[Self::Example], scale: f32) -> Var;
 
     /// The answers to some examples.
@@ -87,8 +88,8 @@ impl CrossBlock {
     }
 }
 
-/// The weights of the last cross-attention on average over its heads: a row of source tokens for each target token. The operation
-/// itself never holds them.
+/// The weights of the last cross-attention on average over its heads: a row of source tokens for
+/// each target token. The operation itself never holds them.
 pub(crate) fn last_cross_attention(e: &Taped<'_>, shape: HeadShape) -> Vec<Vec<f32>> {
     let Some(&(q, kv)) = e.cross_attentions().last() else { return Vec::new() };
     let HeadShape { heads, d_k, d_v } = shape;

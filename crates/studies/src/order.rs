@@ -92,8 +92,9 @@ fn difference(got: &[f32], want: &[f32]) -> f64 {
     length(&mut got.iter().zip(want).map(|(a, b)| a - b)) / length(&mut want.iter().copied())
 }
 
-/// Differences by how many tokens moved: of the encoder's output from the shuffled one, of the decoder's output while it reads the
-/// shuffled source, and of the decoder's output from the shuffled one while the target is shuffled.
+/// Differences by how many tokens moved: of the encoder's output from the shuffled one, of the
+/// decoder's output while it reads the shuffled source, and of the decoder's output from the
+/// shuffled one while the target is shuffled.
 #[derive(Clone, Copy, Default)]
 struct Moved {
     encoder: f64,

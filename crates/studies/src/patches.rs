@@ -1,4 +1,5 @@
-//! Images as sequences: pictures cut into patches, and what a Transformer knows of places with and without position vectors.
+//! Images as sequences: pictures cut into patches, and what a Transformer knows of places with and
+//! without position vectors.
 
 mod model;
 mod pictures;

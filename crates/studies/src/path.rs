@@ -203,7 +203,8 @@ mod tests {
         let table = report.find_table("accuracy").unwrap();
         assert_eq!(table.columns.len(), KINDS.len() + 1);
         let last = table.rows.len() - 1;
-        // At a distance of one, every kind has learnt something; at the longest, a convolution of one layer cannot know.
+        // At a distance of one, every kind has learnt something; at the longest, a convolution of
+        // one layer cannot know.
         assert!(table.number(last, "convolution").unwrap() < 40.0);
         assert!(table.number(0, "convolution").unwrap() > 60.0, "{}", table.to_text());
         assert!(table.number(last, "attention").unwrap() > 60.0, "{}", table.to_text());

@@ -1,4 +1,5 @@
-//! Reading comprehension: a question as the query, an article as keys and values, the answer a span of the article.
+//! Reading comprehension: a question as the query, an article as keys and values, the answer a span
+//! of the article.
 
 mod articles;
 mod model;

@@ -9,8 +9,9 @@ pub(crate) struct Ridge {
 }
 
 impl Ridge {
-    /// Fits `x` `[rows, d]` to the class of each row, as vectors that are 1 at the class and 0 elsewhere. `penalty` is that of the
-    /// weights, relative to the mean square of the inputs; the constant has none.
+    /// Fits `x` `[rows, d]` to the class of each row, as vectors that are 1 at the class and 0
+    /// elsewhere. `penalty` is that of the weights, relative to the mean square of the inputs; the
+    /// constant has none.
     pub(crate) fn classes(x: &[f32], d: usize, class: &[usize], classes: usize, penalty: f64) -> Self {
         let n = d + 1;
         let mut normal = vec![0.0; n * n];

@@ -102,8 +102,9 @@ fn summarise(all: &[Softmax], variance: f64) -> Measured {
     }
 }
 
-/// The entropy of the softmax of many normal scores of this variance: `ln n − σ²/2` as long as that is positive enough, up to
-/// σ² = 2 ln n, from where a few keys take everything (the random energy model of physics).
+/// The entropy of the softmax of many normal scores of this variance: `ln n − σ²/2` as long as that
+/// is positive enough, up to σ² = 2 ln n, from where a few keys take everything (the random energy
+/// model of physics).
 fn theory(variance: f64) -> f64 {
     let n = KEYS as f64;
     if variance < 2.0 * n.ln() { n.ln() - variance / 2.0 } else { 0.0 }

@@ -1,5 +1,5 @@
-//! A small translator on the built-in corpus, trained with the recipe of `regard quickstart`, so that a study can train several
-//! within minutes.
+//! A small translator on the built-in corpus, trained with the recipe of `regard quickstart`, so
+//! that a study can train several within minutes.
 
 use crate::{Scale, Setup};
 use regard_core::batch::Batch;
@@ -46,8 +46,8 @@ impl Task {
         Ok(Task { tokenizer, train, held_out: corpus.held_out })
     }
 
-    /// The model of `regard quickstart`, half as deep as `tiny`; a far smaller one at smoke scale. Studies change it in what they
-    /// compare.
+    /// The model of `regard quickstart`, half as deep as `tiny`; a far smaller one at smoke scale.
+    /// Studies change it in what they compare.
     pub fn config(&self, scale: Scale) -> ModelConfig {
         let mut config = Preset::Tiny.config(self.tokenizer.size());
         (config.encoder_layers, config.decoder_layers) = (2, 2);
@@ -117,8 +117,9 @@ impl Trained {
     }
 }
 
-/// Trains a model on pairs of ids for this many steps: batches of about a thousand tokens, a rate that rises in the first eighth and
-/// falls to 0 in a straight line. `label` names the model in the progress.
+/// Trains a model on pairs of ids for this many steps: batches of about a thousand tokens, a rate
+/// that rises in the first eighth and falls to 0 in a straight line. `label` names the model in the
+/// progress.
 pub fn fit(
     setup: &Setup<'_>,
     label: &str,

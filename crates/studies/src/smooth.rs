@@ -1,11 +1,13 @@
 //! Smooth maxima, and softmax as their gradient.
 //!
-//! The maximum of two numbers is `(x + y + |x − y|) / 2`. The derivative of `|x|` is a step; put the logistic curve in place of the step,
-//! integrate, and the maximum becomes `ln(e^{kx} + e^{ky}) / k`, which is smooth everywhere and exact as `k → ∞`. For `n` numbers
-//! it is [`log_sum_exp`], and its gradient is [`softmax`]: how much each number is the largest.
+//! The maximum of two numbers is `(x + y + |x − y|) / 2`. The derivative of `|x|` is a step; put
+//! the logistic curve in place of the step, integrate, and the maximum becomes
+//! `ln(e^{kx} + e^{ky}) / k`, which is smooth everywhere and exact as `k → ∞`. For `n` numbers it
+//! is [`log_sum_exp`], and its gradient is [`softmax`]: how much each number is the largest.
 //!
-//! Exponentials are not the only choice: `g⁻¹(Σ g(x))` is a smooth maximum for any `g` that grows fast enough, [`Generator`].
-//! Only the exponential moves with its arguments: adding `c` to all of them adds `c` to the result.
+//! Exponentials are not the only choice: `g⁻¹(Σ g(x))` is a smooth maximum for any `g` that grows
+//! fast enough, [`Generator`]. Only the exponential moves with its arguments: adding `c` to all of
+//! them adds `c` to the result.
 //!
 //! ```
 //! use regard_studies::smooth::{log_sum_exp, maximum, softmax};
@@ -33,14 +35,17 @@ pub fn smooth_step(x: f64, k: f64) -> f64 {
     if k * x >= 0.0 { 1.0 / (1.0 + small) } else { small / (1.0 + small) }
 }
 
-/// `ln(e^{kx} + e^{−kx}) / k`, a smooth `|x|`: its derivative runs from −1 to 1 as `2·`[`smooth_step`]`(2x) − 1` does.
+/// `ln(e^{kx} + e^{−kx}) / k`, a smooth `|x|`: its derivative runs from −1 to 1 as
+/// `2·`[`smooth_step`]`(2x) − 1` does.
 pub fn smooth_absolute(x: f64, k: f64) -> f64 {
     log_sum_exp(&[x, -x], k)
 }
 
-/// The smooth maximum `ln(Σ e^{kx}) / k`, at most `ln(n) / k` above the maximum and never below it; −∞ of nothing.
+/// The smooth maximum `ln(Σ e^{kx}) / k`, at most `ln(n) / k` above the maximum and never below it;
+/// −∞ of nothing.
 ///
-/// The largest is taken out before any exponential, so that nothing overflows: `max + ln(Σ e^{k(x − max)}) / k`.
+/// The largest is taken out before any exponential, so that nothing overflows:
+/// `max + ln(Σ e^{k(x − max)}) / k`.
 pub fn log_sum_exp(xs: &[f64], k: f64) -> f64 {
     let top = largest(xs);
     // All are −∞, or one is ∞: there is nothing to add, and ∞ − ∞ would be no number.
@@ -50,7 +55,8 @@ pub fn log_sum_exp(xs: &[f64], k: f64) -> f64 {
     top + xs.iter().map(|x| (k * (x - top)).exp()).sum::<f64>().ln() / k
 }
 
-/// [`log_sum_exp`] as the formula is written. Beyond `kx ≈ 709` it is infinite, and below −745 minus infinity: what the safe form is for.
+/// [`log_sum_exp`] as the formula is written. Beyond `kx ≈ 709` it is infinite, and below −745
+/// minus infinity: what the safe form is for.
 pub fn log_sum_exp_unsafe_form(xs: &[f64], k: f64) -> f64 {
     xs.iter().map(|x| (k * x).exp()).sum::<f64>().ln() / k
 }
@@ -70,8 +76,8 @@ pub enum Generator {
     Power(f64),
     /// `e^{kx}`: [`log_sum_exp`].
     Exponential(f64),
-    /// `e^{e^{kx}}`, which grows faster. It is close where the numbers are large; where they are far below 0, `g` is nearly 1 for all of
-    /// them, and the sum tells them apart no more.
+    /// `e^{e^{kx}}`, which grows faster. It is close where the numbers are large; where they are
+    /// far below 0, `g` is nearly 1 for all of them, and the sum tells them apart no more.
     DoubleExponential(f64),
 }
 
@@ -97,8 +103,8 @@ impl Generator {
         }
     }
 
-    /// The gradient of [`maximum`](Self::maximum), `g′(x) / g′(maximum)`. It sums to one only for the exponential, where it is
-    /// [`softmax`].
+    /// The gradient of [`maximum`](Self::maximum), `g′(x) / g′(maximum)`. It sums to one only for
+    /// the exponential, where it is [`softmax`].
     pub fn gradient(&self, xs: &[f64]) -> Vec<f64> {
         let m = self.maximum(xs);
         let partial = |x: f64| match *self {

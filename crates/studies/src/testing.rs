@@ -3,7 +3,8 @@
 use crate::{Report, Scale, Setup, Study};
 use std::collections::HashSet;
 
-/// Runs the study at smoke scale and checks what its report is made of; the report, for what the study itself claims.
+/// Runs the study at smoke scale and checks what its report is made of; the report, for what the
+/// study itself claims.
 pub(crate) fn smoke(study: &Study) -> Report {
     let report = study.run(&Setup::new(Scale::Smoke)).unwrap();
     assert_eq!(report.title(), study.title);

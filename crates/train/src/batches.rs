@@ -1,11 +1,12 @@
 //! Which pairs go into which batch of an epoch, and in what order.
 //!
-//! The plan of an epoch depends on the lengths, the settings, the seed and the number of the epoch alone, so that a
-//! resumed run finds its place again:
+//! The plan of an epoch depends on the lengths, the settings, the seed and the number of the epoch
+//! alone, so that a resumed run finds its place again:
 //!
 //! 1. all pairs are shuffled (Fisher-Yates on a counter-based generator keyed by seed and epoch);
-//! 2. they are cut into pools of [`BatchSettings::pool`] pairs, and each pool is sorted by length, where equal
-//!    lengths keep their shuffled order; sentences of a batch are then about equally long, which balances the cores;
+//! 2. they are cut into pools of [`BatchSettings::pool`] pairs, and each pool is sorted by length,
+//!    where equal lengths keep their shuffled order; sentences of a batch are then about equally
+//!    long, which balances the cores;
 //! 3. each pool is cut into batches that hold at most [`BatchSettings::max_tokens`] tokens on either side;
 //! 4. the batches are shuffled.
 
@@ -18,11 +19,11 @@ use regard_core::{Error, Result};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BatchSettings {
-    /// Target tokens a batch at most, `</s>` included; the source side is held to the same number. A pair that is
-    /// longer by itself makes a batch of its own.
+    /// Target tokens a batch at most, `</s>` included; the source side is held to the same number.
+    /// A pair that is longer by itself makes a batch of its own.
     pub max_tokens: usize,
-    /// Pairs that are sorted by length together. The larger it is, the more alike are the lengths in a batch, and
-    /// the less random are the batches.
+    /// Pairs that are sorted by length together. The larger it is, the more alike are the lengths
+    /// in a batch, and the less random are the batches.
     pub pool: usize,
 }
 
@@ -44,7 +45,8 @@ impl BatchSettings {
     }
 }
 
-/// The batches of one epoch as indices into `lengths` (source and target tokens of each pair), each pair exactly once.
+/// The batches of one epoch as indices into `lengths` (source and target tokens of each pair), each
+/// pair exactly once.
 pub fn plan_epoch(lengths: &[(u32, u32)], settings: &BatchSettings, seed: u64, epoch: u64) -> Vec<Vec<u32>> {
     let count = u32::try_from(lengths.len()).expect("a corpus of fewer than 2^32 pairs");
     let mut random = Rng::stream(seed, epoch);

@@ -1,4 +1,5 @@
-//! Training: settings, corpus and batches, the model on a tape, a step over all cores and processes, the loop around it, logs and reports.
+//! Training: settings, corpus and batches, the model on a tape, a step over all cores and
+//! processes, the loop around it, logs and reports.
 
 // The settings of a run.
 pub mod config;

@@ -14,8 +14,8 @@ use regard_core::{Error, Result};
 use regard_kernels::{Activation, Dropout, Isa, Key, Mat};
 use std::sync::Arc;
 
-/// What the two halves of a model hold after their embedding and after each of their layers, `[tokens, d]` each. In a pre-norm
-/// model the last norm is not included.
+/// What the two halves of a model hold after their embedding and after each of their layers,
+/// `[tokens, d]` each. In a pre-norm model the last norm is not included.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerOutputs {
     /// Of the source tokens: `encoder_layers + 1` matrices.
@@ -73,7 +73,8 @@ pub struct Taped<'a> {
 }
 
 impl<'a> Taped<'a> {
-    /// Runs on `tape` with `weights`. With `dropouts` it is training; with `gradients`, the loss adds to them.
+    /// Runs on `tape` with `weights`. With `dropouts` it is training; with `gradients`, the loss
+    /// adds to them.
     ///
     /// Refuses ids that the vocabulary lacks, and sentences longer than a learned position table.
     pub fn new(
@@ -87,7 +88,8 @@ impl<'a> Taped<'a> {
         Self::with_config(tape, model.config(), weights, gradients, (source, target), dropouts)
     }
 
-    /// The same for layers that are not a whole [`Transformer`]; `config` is the one that they were made with.
+    /// The same for layers that are not a whole [`Transformer`]; `config` is the one that they were
+    /// made with.
     pub fn with_config(
         tape: &'a mut Tape,
         config: &'a ModelConfig,
@@ -176,7 +178,8 @@ impl<'a> Taped<'a> {
         self.tape.isa()
     }
 
-    /// The loss of each target token against what should have come, and on the way the gradient of `scale` times their sum.
+    /// The loss of each target token against what should have come, and on the way the gradient of
+    /// `scale` times their sum.
     pub fn loss(&mut self, model: &Transformer, x: Var, targets: Arc<[u32]>, settings: LossSettings) -> Var {
         // The padding token is the last word: it takes no part.
         let words = model.config().target_vocabulary - 1;
@@ -344,7 +347,8 @@ pub fn token_losses(
 
 /// The sum of the losses of a batch's target tokens, each with label smoothing.
 ///
-/// With `gradients`, those of `settings.scale` times that sum are added to them; with `dropouts`, the model drops as in training.
+/// With `gradients`, those of `settings.scale` times that sum are added to them; with `dropouts`,
+/// the model drops as in training.
 pub fn loss<'w>(
     tape: &mut Tape,
     model: &Transformer,

@@ -2,7 +2,8 @@
 
 use std::thread::ScopedJoinHandle;
 
-/// Numbers of a flat vector that one thread works on at a time: four of such pieces fit the second-level cache.
+/// Numbers of a flat vector that one thread works on at a time: four of such pieces fit the
+/// second-level cache.
 pub(crate) const PIECE: usize = 1 << 15;
 
 /// What a thread returns; its panic goes on here.
@@ -10,7 +11,8 @@ pub(crate) fn joined<T>(handle: ScopedJoinHandle<'_, T>) -> T {
     handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Does the pieces of work on this many threads, each taking its share in turn; results in the order of the pieces.
+/// Does the pieces of work on this many threads, each taking its share in turn; results in the
+/// order of the pieces.
 pub(crate) fn over_threads<T: Send, R: Send>(
     threads: usize,
     work: impl Iterator<Item = T>,

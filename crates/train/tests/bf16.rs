@@ -1,4 +1,5 @@
-//! Training steps with matrix products in bf16: by the instruction where the CPU has it, and in software everywhere.
+//! Training steps with matrix products in bf16: by the instruction where the CPU has it, and in
+//! software everywhere.
 
 use crate::invariants::{batch, small, trainer, variants};
 use regard_core::batch::Batch;
@@ -38,7 +39,8 @@ fn a_gradient_in_bf16_is_that_in_f32_but_for_its_rounding() {
     }
 }
 
-/// The trainer makes the matrices of the weights ready once a step; a tape alone rounds them in every product.
+/// The trainer makes the matrices of the weights ready once a step; a tape alone rounds them in
+/// every product.
 #[test]
 fn matrices_made_ready_change_no_bit() {
     // More words than fit one block of the loss.

@@ -1,5 +1,5 @@
-//! One table of all operations: each is run on the tape, compared with its definition in `f64`, and its backward with finite
-//! differences of that definition.
+//! One table of all operations: each is run on the tape, compared with its definition in `f64`, and
+//! its backward with finite differences of that definition.
 
 use regard_core::batch::Packed;
 use regard_core::model::{HeadShape, RecurrentCell, RelativePositions};

@@ -159,7 +159,8 @@ fn every_parameter_of_every_variant_has_a_gradient() {
     }
 }
 
-/// What leaves for other ranks before the backward pass is over must not change any more, and can leave no sooner.
+/// What leaves for other ranks before the backward pass is over must not change any more, and can
+/// leave no sooner.
 #[test]
 fn gradients_are_final_behind_their_marks() {
     for (name, config) in variants() {
@@ -416,7 +417,8 @@ fn threads_and_splits_change_only_the_rounding() {
         for (a, b) in one.iter().zip(&other) {
             assert!((a.loss - b.loss).abs() < 1e-5 * a.loss, "{threads} threads: {} and {}", a.loss, b.loss);
         }
-        // One step's gradient, not three steps' weights: Adam turns the rounding of a gradient near zero into a whole step.
+        // One step's gradient, not three steps' weights: Adam turns the rounding of a gradient near
+        // zero into a whole step.
         let (_, other) = three_steps(threads, &batches[..1]);
         let difference = largest_difference(first.gradient(), other.gradient());
         assert!(difference < 1e-6, "{threads} threads: {difference}");
@@ -477,7 +479,8 @@ fn a_small_model_learns_its_batch_by_heart() {
     for _ in 0..150 {
         last = trainer.step(std::slice::from_ref(&batch), 3e-3).unwrap().loss;
     }
-    // With label smoothing 0.1 over 22 words, the least possible loss is the entropy of the smoothed target, 0.62.
+    // With label smoothing 0.1 over 22 words, the least possible loss is the entropy of the
+    // smoothed target, 0.62.
     assert!(first > 3.0 && last < 0.85, "{first} to {last}");
 }
 

@@ -1,4 +1,5 @@
-//! Whole models: PyTorch's numbers, gradients against finite differences, invariants, the search against the tape.
+//! Whole models: PyTorch's numbers, gradients against finite differences, invariants, the search
+//! against the tape.
 
 mod bf16;
 mod gradients;

@@ -1,4 +1,5 @@
-//! Models of `transformers` on the tape: the same encoder output, logits and losses. Goldens by tools/goldens/marian.py.
+//! Models of `transformers` on the tape: the same encoder output, logits and losses. Goldens by
+//! tools/goldens/marian.py.
 
 use regard_core::Isa;
 use regard_core::batch::{Batch, Packed};

@@ -1,4 +1,5 @@
-//! Whole models against PyTorch: logits, loss, every gradient, ten steps of Adam. Goldens by tools/goldens/transformer.py.
+//! Whole models against PyTorch: logits, loss, every gradient, ten steps of Adam. Goldens by
+//! tools/goldens/transformer.py.
 
 use regard_core::Isa;
 use regard_core::batch::Batch;

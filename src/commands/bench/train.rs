@@ -131,7 +131,8 @@ fn trainer(
     Ok(trainer)
 }
 
-/// Floating-point operations of a step on this many target tokens: six for each weight that a token is multiplied by.
+/// Floating-point operations of a step on this many target tokens: six for each weight that a token
+/// is multiplied by.
 fn flops(config: &ModelConfig, words: usize, tokens: usize) -> f64 {
     let layer = 12 * config.d_model * config.d_model + 4 * config.d_model * config.d_ff;
     6.0 * (config.encoder_layers as f64 * layer as f64 + (words * config.d_model) as f64) * tokens as f64
@@ -180,7 +181,8 @@ fn measure(arguments: &Arguments, group: &Arc<dyn Communicator>) -> CommandResul
     }
     let isa = Isa::from_env()?;
     let (preset, words, sentences, length) = workload(arguments.preset);
-    // The peer draws from all its words, and dropout 0.1 is everywhere in its layers; our padding token is one more.
+    // The peer draws from all its words, and dropout 0.1 is everywhere in its layers; our padding
+    // token is one more.
     let config = ModelConfig {
         attention_dropout: 0.1,
         activation_dropout: 0.1,

@@ -1,4 +1,5 @@
-//! `regard translate` on several ranks: rank 0 reads and writes, and rank r of n translates lines r, r + n, r + 2n, …
+//! `regard translate` on several ranks: rank 0 reads and writes, and rank r of n translates lines
+//! r, r + n, r + 2n, …
 
 use super::super::input::Lines;
 use super::{

@@ -1,7 +1,8 @@
 use super::*;
 use crate::words::{Translation, Word};
 
-/// Translates each sentence by turning the order of its words round, in capitals; a mark at the end stays there.
+/// Translates each sentence by turning the order of its words round, in capitals; a mark at the end
+/// stays there.
 fn backwards(html: &str) -> String {
     let document = document(html);
     let translation: Vec<Translation> = document.sentences.iter().map(|s| reversed(&s.text)).collect();

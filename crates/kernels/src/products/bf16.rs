@@ -11,7 +11,8 @@ use crate::{Accumulate, Isa};
 /// How much of `k` is summed in registers before it is added to the output. Even, so that no pair is torn.
 pub(super) const KC: usize = 512;
 
-/// Rows of a tile: with two vectors each, 24 sums and their operands fit 32 registers, and hide the latency of the instruction.
+/// Rows of a tile: with two vectors each, 24 sums and their operands fit 32 registers, and hide the
+/// latency of the instruction.
 const MR: usize = 12;
 
 /// Numbers of f32 in a vector.
@@ -20,8 +21,8 @@ const LANES: usize = 16;
 /// Columns of a tile.
 const NR: usize = 2 * LANES;
 
-/// Rows of the left operand that are packed at a time, where the right one is packed already, and at least given to a thread: with
-/// [`KC`], a part of a second-level cache.
+/// Rows of the left operand that are packed at a time, where the right one is packed already, and
+/// at least given to a thread: with [`KC`], a part of a second-level cache.
 const MC: usize = 8 * MR;
 
 /// How the kernel wants its right operand: pairs of rows in a word.
@@ -35,12 +36,14 @@ pub(super) trait Kernel: Copy + Send + Sync {
     /// [`pack`]
     fn pack<const W: usize>(self, x: Mat<'_>, to: &mut [u32]);
 
-    /// A tile: the sum over `pairs` pairs of [`MR`] rows at `left` by `V` vectors of columns at `right`. The rows of `left` lie
-    /// `stride` words apart, `BY_ROWS`, or are packed (interleaved), `stride` words in each pair.
+    /// A tile: the sum over `pairs` pairs of [`MR`] rows at `left` by `V` vectors of columns at
+    /// `right`. The rows of `left` lie `stride` words apart, `BY_ROWS`, or are packed
+    /// (interleaved), `stride` words in each pair.
     ///
     /// # Safety
-    /// Those rows can be read; `right` has `pairs` rows of a panel, each at a cache line; `c_tile` can be written, and no other thread
-    /// touches it. It has at most `MR` rows and `V · LANES` columns.
+    /// Those rows can be read; `right` has `pairs` rows of a panel, each at a cache line; `c_tile`
+    /// can be written, and no other thread touches it. It has at most `MR` rows and `V · LANES`
+    /// columns.
     unsafe fn tile<const V: usize, const BY_ROWS: bool>(
         self,
         pairs: usize,
@@ -184,7 +187,8 @@ mod x86 {
             }
             for row in (0..W).step_by(8) {
                 for column in (0..STRETCH).step_by(8) {
-                    // SAFETY: a value of this type is proof of AVX2; a block of 8 × 8 words lies inside both, and words are only moved.
+                    // SAFETY: a value of this type is proof of AVX2; a block of 8 × 8 words lies
+                    // inside both, and words are only moved.
                     unsafe {
                         let from = from.as_ptr().cast::<u32>().add(row * STRETCH + column);
                         let to = to.as_mut_ptr().add(column * W + row);
@@ -261,7 +265,8 @@ mod x86 {
                 for (v, &sum) in sums.iter().enumerate() {
                     let there = c_tile.columns.saturating_sub(v * LANES).min(LANES);
                     let mask = ((1u32 << there) - 1) as __mmask16;
-                    // SAFETY: row `i` of the tile is there, and the mask leaves out what is behind its columns.
+                    // SAFETY: row `i` of the tile is there, and the mask leaves out what is behind
+                    // its columns.
                     unsafe {
                         let to = c_tile.to.add(i * c_tile.stride + v * LANES);
                         let old =

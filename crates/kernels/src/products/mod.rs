@@ -1,7 +1,9 @@
-//! Products of large matrices, in f32 or in bf16, the upper half of an f32: operands rounded to 8 bits of mantissa, sums in f32.
+//! Products of large matrices, in f32 or in bf16, the upper half of an f32: operands rounded to 8
+//! bits of mantissa, sums in f32.
 //!
-//! The operands are f32 matrices. Those that are rounded are so while they are packed, so that no copy in bf16 has to be kept; of
-//! weights, which many products read, one can be: [`PackedB`]. What the numbers are is said at [`Products`].
+//! The operands are f32 matrices. Those that are rounded are so while they are packed, so that no
+//! copy in bf16 has to be kept; of weights, which many products read, one can be: [`PackedB`]. What
+//! the numbers are is said at [`Products`].
 
 // Only x86 has the instruction; elsewhere the tests run its model.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
@@ -31,19 +33,23 @@ pub enum Accumulate {
 
 /// How matrix products are made: on which instruction set, and with operands in f32 or in bf16.
 ///
-/// **The order of a sum** over `k` is from its beginning to its end, in blocks of 256 (f32) or 512 (bf16) that are added to the output one
-/// after the other. A number of the result therefore depends on its own row and column alone, whatever the size of the matrices and
-/// however the work is split over threads.
+/// **The order of a sum** over `k` is from its beginning to its end, in blocks of 256 (f32) or 512
+/// (bf16) that are added to the output one after the other. A number of the result therefore
+/// depends on its own row and column alone, whatever the size of the matrices and however the work
+/// is split over threads.
 ///
-/// **In bf16** the operands are rounded to the nearest bf16, ties to even. The sum runs in f32, in each block in the order of
-/// `vdpbf16ps`: of two neighbours the second is added first.
+/// **In bf16** the operands are rounded to the nearest bf16, ties to even. The sum runs in f32, in
+/// each block in the order of `vdpbf16ps`: of two neighbours the second is added first.
 ///
-/// **What is not finite** spreads through its row or column as the sum of products says. A NaN stays one when it is rounded, an infinity
-/// too; f32 numbers from 3.3961·10³⁸ on become infinite. **Denormals** are ordinary in f32. The instruction takes them for zero in its
-/// operands and writes zero for them in its sums, whatever the state of the CPU; adding a block to the output is ordinary f32.
+/// **What is not finite** spreads through its row or column as the sum of products says. A NaN
+/// stays one when it is rounded, an infinity too; f32 numbers from 3.3961·10³⁸ on become infinite.
+/// **Denormals** are ordinary in f32. The instruction takes them for zero in its operands and
+/// writes zero for them in its sums, whatever the state of the CPU; adding a block to the output is
+/// ordinary f32.
 ///
-/// **In software** the operands are rounded in the same way and multiplied by the f32 product: the same rounding of the operands,
-/// the same precision of the sums, but another order, and denormals are kept. It is for tests on other CPUs, not for speed.
+/// **In software** the operands are rounded in the same way and multiplied by the f32 product: the
+/// same rounding of the operands, the same precision of the sums, but another order, and denormals
+/// are kept. It is for tests on other CPUs, not for speed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Products {
     isa: Isa,
@@ -101,8 +107,9 @@ impl Products {
         }
     }
 
-    /// `C = A·B` or `C += A·B`, with `A [m, k]` and `B [k, n]` transposed as their views say, on up to `threads` cores; with 1 it starts
-    /// none. `B` is a matrix or [`PackedB`] by the same products.
+    /// `C = A·B` or `C += A·B`, with `A [m, k]` and `B [k, n]` transposed as their views say, on up
+    /// to `threads` cores; with 1 it starts none. `B` is a matrix or [`PackedB`] by the same
+    /// products.
     ///
     /// # Panics
     /// If the shapes do not fit, or if `B` was packed by other products.
@@ -165,7 +172,8 @@ fn is_done(c: &mut MatMut<'_>, a: Mat<'_>, b: Operand<'_>, into: Accumulate) -> 
     m == 0 || n == 0 || k == 0
 }
 
-/// Makes a product by what makes some of its rows, on up to `threads` threads; each but the last gets a multiple of `least` rows.
+/// Makes a product by what makes some of its rows, on up to `threads` threads; each but the last
+/// gets a multiple of `least` rows.
 ///
 /// # Panics
 /// If the shapes do not fit.

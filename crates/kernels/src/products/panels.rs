@@ -8,8 +8,9 @@ pub(super) const NC: usize = 512;
 
 /// How a kernel wants its right operand.
 ///
-/// Blocks of `kc` rows follow one another, in them blocks of [`NC`] columns, in these panels of `columns`, in a panel the rows; the
-/// last block each way may be smaller, the last panel is filled up with zeros.
+/// Blocks of `kc` rows follow one another, in them blocks of [`NC`] columns, in these panels of
+/// `columns`, in a panel the rows; the last block each way may be smaller, the last panel is filled
+/// up with zeros.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Layout {
     /// Columns of a tile.

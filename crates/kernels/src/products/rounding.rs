@@ -72,7 +72,8 @@ pub(super) fn pack_rows(x: Mat<'_>, to: &mut [u32], stride: usize) {
     }
 }
 
-/// `[rows, cols]` as `[panel][pair of columns][W rows]`, with zeros where the last panel and the last pair have nothing.
+/// `[rows, cols]` as `[panel][pair of columns][W rows]`, with zeros where the last panel and the
+/// last pair have nothing.
 #[inline(always)]
 pub(super) fn pack<const W: usize>(turn: impl Turn, x: Mat<'_>, to: &mut [u32]) {
     assert!(to.len() == x.rows.next_multiple_of(W) * x.cols.div_ceil(2) && x.is_within());

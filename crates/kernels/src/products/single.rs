@@ -1,7 +1,7 @@
 //! Products of f32 matrices: tiles of the output in registers, blocks of the operands in cache.
 //!
-//! The right operand is packed. Numbers of the left one are broadcast one by one: rows can be read where they lie; columns are packed
-//! into panels, which a few tiles read again and again.
+//! The right operand is packed. Numbers of the left one are broadcast one by one: rows can be read
+//! where they lie; columns are packed into panels, which a few tiles read again and again.
 
 use super::over_rows;
 use super::packed_b::Operand;
@@ -12,14 +12,16 @@ use crate::simd::{Simd, lanes, simd_kernel};
 use crate::{Accumulate, Isa};
 use std::cell::Cell;
 
-/// How much of `k` is summed in registers before it is added to the output: a panel of it takes half of a first-level cache.
+/// How much of `k` is summed in registers before it is added to the output: a panel of it takes
+/// half of a first-level cache.
 pub(super) const KC: usize = 256;
 
-/// Rows of the left operand that all panels are multiplied with before the next ones come: a part of a second-level cache, and whole
-/// tiles on every instruction set.
+/// Rows of the left operand that all panels are multiplied with before the next ones come: a part
+/// of a second-level cache, and whole tiles on every instruction set.
 const MC: usize = 96;
 
-/// How many tiles ahead rows of the left operand are prefetched, while those of the first panel are multiplied.
+/// How many tiles ahead rows of the left operand are prefetched, while those of the first panel are
+/// multiplied.
 const AHEAD: usize = 2;
 
 /// Memory for packed operands, kept from one product to the next.
@@ -136,8 +138,8 @@ fn blocks<S: Simd, const MR: usize>(
                                 kc,
                             );
                         }
-                        // SAFETY: `MR` rows from `row` on are there, or have been packed, filled up with zeros; a panel is a
-                        // whole one; the tile is inside C, a `&mut` view.
+                        // SAFETY: `MR` rows from `row` on are there, or have been packed, filled up
+                        // with zeros; a panel is a whole one; the tile is inside C, a `&mut` view.
                         unsafe {
                             if row < direct {
                                 tile::<S, MR, true>(s, kc, (left, a.row_stride), panel.as_ptr(), c_tile);
@@ -183,12 +185,12 @@ fn pack_a<const MR: usize>(x: Mat<'_>, to: &mut [f32]) {
     }
 }
 
-/// A tile: the sum over `kc` of `MR` rows by a panel. The rows lie `stride` apart, `BY_ROWS`, or are packed (interleaved),
-/// `stride` in each step.
+/// A tile: the sum over `kc` of `MR` rows by a panel. The rows lie `stride` apart, `BY_ROWS`, or
+/// are packed (interleaved), `stride` in each step.
 ///
 /// # Safety
-/// Those rows can be read at `left`, and `kc · 2 · LANES` numbers at `right`; `c_tile` can be written, and no other thread touches
-/// it. It has at most `MR` rows and `2 · LANES` columns.
+/// Those rows can be read at `left`, and `kc · 2 · LANES` numbers at `right`; `c_tile` can be
+/// written, and no other thread touches it. It has at most `MR` rows and `2 · LANES` columns.
 #[inline(always)]
 unsafe fn tile<S: Simd, const MR: usize, const BY_ROWS: bool>(
     s: S,
@@ -260,7 +262,8 @@ fn pack<S: Simd>(s: S, b: Mat<'_>, to: &mut [f32]) {
         let to_ptr = to.as_mut_ptr();
         if nc == columns && b.col_stride == 1 {
             for p in 0..kc {
-                // SAFETY: row `p` has two vectors in this panel; B is within its data, and `to` has been counted.
+                // SAFETY: row `p` has two vectors in this panel; B is within its data, and `to` has
+                // been counted.
                 unsafe {
                     let (from, to) = (from.add(p * b.row_stride), to_ptr.add(p * columns));
                     s.store(to, s.load(from));
@@ -271,7 +274,8 @@ fn pack<S: Simd>(s: S, b: Mat<'_>, to: &mut [f32]) {
             let whole = if nc == columns && b.row_stride == 1 { kc / 8 * 8 } else { 0 };
             for p in (0..whole).step_by(8) {
                 for j in (0..columns).step_by(8) {
-                    // SAFETY: eight columns from `j` on have eight numbers from `p` on, each where the panel has room for it.
+                    // SAFETY: eight columns from `j` on have eight numbers from `p` on, each where
+                    // the panel has room for it.
                     unsafe {
                         let to = to_ptr.add(p * columns + j);
                         s.transpose_8x8(from.add(j * b.col_stride + p), b.col_stride, to, columns);

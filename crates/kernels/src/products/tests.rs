@@ -57,7 +57,8 @@ impl Kernel for Model {
 
 type Product = fn(MatMut<'_>, Mat<'_>, Mat<'_>, Accumulate, usize);
 
-/// Everything that multiplies in the order of the instruction: the model, and the instruction where there is one.
+/// Everything that multiplies in the order of the instruction: the model, and the instruction where
+/// there is one.
 fn kernels() -> Vec<(&'static str, Product)> {
     let mut all: Vec<(&'static str, Product)> =
         vec![("model", |c, a, b, into, threads| product(Model, c, a, Operand::Matrix(b), into, threads))];
@@ -131,7 +132,8 @@ fn every_transposition_agrees_with_the_naive_twin() {
                         for (into, want) in [(Accumulate::Overwrite, &want), (Accumulate::Add, &plus)] {
                             let mut c = old.clone();
                             product(MatMut::new(&mut c, m, n), a, b, into, 1);
-                            // No more than 33 products of at most 4, each rounded to 24 bits when it is added.
+                            // No more than 33 products of at most 4, each rounded to 24 bits when
+                            // it is added.
                             assert_close(&c, want, 2e-5, &format!("{name} {form} {m}×{n}×{k} {into:?}"));
                         }
                     });
@@ -324,8 +326,8 @@ fn parts_of_packed_operands_begin_with_a_block() {
     Panels::new(words.as_slice(), LAYOUT, 1, 2 * NC).columns(1, NC);
 }
 
-/// Holds where the instruction is as Intel documents it. A CPU that sums a pair in another order would fail here and nowhere else,
-/// so that this test is chosen by name.
+/// Holds where the instruction is as Intel documents it. A CPU that sums a pair in another order
+/// would fail here and nowhere else, so that this test is chosen by name.
 #[test]
 #[ignore = "for emulators: another maker's instruction may round differently"]
 fn the_instruction_and_its_model_give_the_same_bits() {

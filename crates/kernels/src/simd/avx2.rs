@@ -22,7 +22,8 @@ const N: usize = 8;
 /// An 8 × 8 transposition in registers: pairs, quarters, halves. AVX-512 uses it too.
 ///
 /// # Safety
-/// The CPU has AVX2; eight floats can be read at each `from + r · from_stride` and written at each `to + c · to_stride`.
+/// The CPU has AVX2; eight floats can be read at each `from + r · from_stride` and written at each
+/// `to + c · to_stride`.
 #[inline(always)]
 pub(crate) unsafe fn transpose_8x8(from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
     // SAFETY: the caller vouches for the memory and the feature.
@@ -58,7 +59,8 @@ fn first(n: usize) -> __m256i {
     unsafe { _mm256_loadu_si256(MASK.as_ptr().add(N - n).cast()) }
 }
 
-/// Every method: a value of `Avx2` is proof of the features, which is all that the register intrinsics ask for.
+/// Every method: a value of `Avx2` is proof of the features, which is all that the register
+/// intrinsics ask for.
 macro_rules! op {
     ($e:expr) => {
         // SAFETY: see above.
@@ -74,7 +76,8 @@ impl Simd for Avx2 {
     type M = __m256;
     type I = __m256i;
     type W = __m256i;
-    /// With more, sums go to memory and back in each step: 29 products a cycle with six rows, 38 with three (Zen 3).
+    /// With more, sums go to memory and back in each step: 29 products a cycle with six rows, 38
+    /// with three (Zen 3).
     const BYTE_ROWS: usize = 3;
     const ADDS_IN_16_BITS: bool = true;
 

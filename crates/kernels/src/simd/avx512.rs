@@ -1,4 +1,5 @@
-//! The vector operations in AVX-512 with BW and VNNI (Ice Lake, Zen 4 and later): sixteen lanes, and masks for the tail.
+//! The vector operations in AVX-512 with BW and VNNI (Ice Lake, Zen 4 and later): sixteen lanes,
+//! and masks for the tail.
 
 use super::{Simd, block_methods};
 use crate::block::{Left, Out, Right};
@@ -25,7 +26,8 @@ fn first(n: usize) -> __mmask16 {
     ((1u32 << n) - 1) as __mmask16
 }
 
-/// Every method: a value of `Avx512` is proof of the feature, which is all that the register intrinsics ask for.
+/// Every method: a value of `Avx512` is proof of the feature, which is all that the register
+/// intrinsics ask for.
 macro_rules! op {
     ($e:expr) => {
         // SAFETY: see above.

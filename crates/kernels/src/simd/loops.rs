@@ -1,7 +1,8 @@
 //! Loops over slices in whole vectors and one tail.
 //!
-//! [`vectors!`] repeats its body textually, once for whole vectors and once for the tail: a closure might not be inlined
-//! into the function that has the target features, and would then cost a call for each instruction.
+//! [`vectors!`] repeats its body textually, once for whole vectors and once for the tail: a closure
+//! might not be inlined into the function that has the target features, and would then cost a call
+//! for each instruction.
 
 use super::Simd;
 
@@ -71,7 +72,8 @@ impl Place for Tail {
     }
 }
 
-/// `vectors!(S, len, at => { … })`: the body for each vector of a slice of `len` floats, `at` being its [`Place`].
+/// `vectors!(S, len, at => { … })`: the body for each vector of a slice of `len` floats, `at` being
+/// its [`Place`].
 macro_rules! vectors {
     ($S:ident, $len:expr, $at:ident => $body:block) => {{
         let len: usize = $len;

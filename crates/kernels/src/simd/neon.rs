@@ -19,7 +19,8 @@ impl Neon {
 
 const N: usize = 4;
 
-/// Every method: a value of `Neon` is proof of the feature, which is all that the register intrinsics ask for.
+/// Every method: a value of `Neon` is proof of the feature, which is all that the register
+/// intrinsics ask for.
 macro_rules! op {
     ($e:expr) => {
         // SAFETY: see above.

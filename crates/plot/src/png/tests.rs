@@ -53,7 +53,8 @@ fn attention() -> HeatMap {
         .scale_label("weight")
 }
 
-/// Each text of a scene that is not turned: where it begins and how large it is, in a picture of two pixels a unit.
+/// Each text of a scene that is not turned: where it begins and how large it is, in a picture of
+/// two pixels a unit.
 fn labels(scene: &Scene) -> Vec<(String, (f64, f64), f64, &'static str)> {
     let svg = svg::render(scene);
     let document = Document::parse(&svg).unwrap();

@@ -141,8 +141,8 @@ impl Batch {
 
     /// Cuts the pairs, in their order, into at most `parts` ranges of about the same cost; none is empty.
     ///
-    /// `cost` is that of a pair of this many source and target tokens. The order is kept, so that a part's random
-    /// numbers are those of the whole.
+    /// `cost` is that of a pair of this many source and target tokens. The order is kept, so that a
+    /// part's random numbers are those of the whole.
     pub fn split_by_cost(&self, parts: usize, cost: impl Fn(usize, usize) -> f64) -> Vec<Range<usize>> {
         let costs: Vec<f64> =
             (0..self.pairs()).map(|i| cost(self.source.length(i), self.input.length(i))).collect();

@@ -56,8 +56,9 @@ impl TimeSteps {
     }
 }
 
-/// Walks along the sentences: `product` makes `U·h + b` of the states of those that are still running. `gates [rows, 3·h]` and
-/// `kept [rows, h]`, in the order of time, are left as [`gru_forward`] leaves them.
+/// Walks along the sentences: `product` makes `U·h + b` of the states of those that are still
+/// running. `gates [rows, 3·h]` and `kept [rows, h]`, in the order of time, are left as
+/// [`gru_forward`] leaves them.
 pub fn gru_states(
     isa: Isa,
     steps: &TimeSteps,

@@ -1,8 +1,9 @@
-//! Files that may be compressed with gzip or zstd, read whole ([`FileBytes`]) or as a stream ([`decompress`]).
+//! Files that may be compressed with gzip or zstd, read whole ([`FileBytes`]) or as a stream
+//! ([`decompress`]).
 //!
-//! What a compressed file that is read whole may unpack to is bounded: [`LARGEST_RATIO`] times its own size plus
-//! [`ALWAYS_ALLOWED`], and never more than [`LARGEST`]. Model files of published folders unpack to
-//! less than ten times their size.
+//! What a compressed file that is read whole may unpack to is bounded: [`LARGEST_RATIO`] times its
+//! own size plus [`ALWAYS_ALLOWED`], and never more than [`LARGEST`]. Model files of published
+//! folders unpack to less than ten times their size.
 
 use crate::{Error, Result, bounded};
 use flate2::bufread::MultiGzDecoder;

@@ -86,8 +86,8 @@ pub fn tokenizer(file: &[u8]) {
     tokenizer.decode(&[0, 1, 2, 7, u32::MAX]);
 }
 
-/// Gives `read` the seeds in `fuzz/corpus/NAME` and then copies of them damaged at random: a short run of what `fuzz/` does at length, for
-/// tests. REGARD_FUZZ sets the number of copies.
+/// Gives `read` the seeds in `fuzz/corpus/NAME` and then copies of them damaged at random: a short
+/// run of what `fuzz/` does at length, for tests. REGARD_FUZZ sets the number of copies.
 ///
 /// # Panics
 /// If there are no seeds, or where `read` does.

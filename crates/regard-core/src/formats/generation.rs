@@ -22,8 +22,8 @@ pub struct GenerationConfig {
     /// Fewest tokens of an output, the start token not included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_new_tokens: Option<usize>,
-    /// Most tokens of an output, the end included, as a multiple of the source's: Marian's `max-length-factor`, not a key of
-    /// `transformers`.
+    /// Most tokens of an output, the end included, as a multiple of the source's: Marian's
+    /// `max-length-factor`, not a key of `transformers`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_length_factor: Option<f32>,
     /// How the beam is kept; not a key of `transformers`.
@@ -112,10 +112,11 @@ impl GenerationConfig {
 
     /// What a model's file means where it is silent.
     ///
-    /// A setting is the flag's, else the file's, else ours. But a file that leaves out how hypotheses are compared does
-    /// say it: its author measured with the values of `transformers`, and ours would rank other translations first. So
-    /// these are filled in when a model is read, and stay with it when it is saved again. What is left out otherwise
-    /// (beams, lengths) is a matter of effort, and there our defaults hold.
+    /// A setting is the flag's, else the file's, else ours. But a file that leaves out how
+    /// hypotheses are compared does say it: its author measured with the values of `transformers`,
+    /// and ours would rank other translations first. So these are filled in when a model is read,
+    /// and stay with it when it is saved again. What is left out otherwise (beams, lengths) is a
+    /// matter of effort, and there our defaults hold.
     pub fn implied() -> Self {
         GenerationConfig {
             length_penalty: Some(1.0),

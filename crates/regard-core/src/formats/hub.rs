@@ -1,4 +1,5 @@
-//! Models by their names on the Hugging Face hub: the local cache, which every tool of theirs shares, then the hub itself.
+//! Models by their names on the Hugging Face hub: the local cache, which every tool of theirs
+//! shares, then the hub itself.
 
 use super::weights::NAMES;
 use crate::{Error, Result};
@@ -19,8 +20,8 @@ const FILES: [&str; 9] = [
     "target_vocab.json",
 ];
 
-/// The folder of a model: `name` if there is such a folder, else the model of that name in the local Hugging Face cache, else
-/// that of the hub, whose files are fetched into the cache.
+/// The folder of a model: `name` if there is such a folder, else the model of that name in the
+/// local Hugging Face cache, else that of the hub, whose files are fetched into the cache.
 ///
 /// What is neither a folder nor looks like a name on the hub (`organisation/model`) comes back unchanged, and
 /// opening it says what is wrong.

@@ -58,7 +58,8 @@ impl Keys {
     pub(super) fn all<T: DeserializeOwned>(&self) -> Result<T> {
         let read = |map: Map<String, Value>| serde_json::from_value::<T>(map.into());
         read(self.map.clone()).map_err(|error| {
-            // The key without which all others can be read; if several are wrong, the first that cannot be read alone.
+            // The key without which all others can be read; if several are wrong, the first that
+            // cannot be read alone.
             let others = |key: &&String| {
                 let mut others = self.map.clone();
                 others.remove(key.as_str());

@@ -1,7 +1,8 @@
 //! MarianMT: which of our models the format can express, `config.json`, and the names of its tensors.
 //!
-//! What the format cannot express is written in the same files under `model_type: regard`: our whole configuration
-//! under the key `regard`, and names of our own for the tensors that Marian has not.
+//! What the format cannot express is written in the same files under `model_type: regard`: our
+//! whole configuration under the key `regard`, and names of our own for the tensors that Marian has
+//! not.
 
 use super::generation::first;
 use super::json::Keys;
@@ -206,8 +207,8 @@ fn read_marian(keys: &Keys) -> Result<ModelConfig> {
     let tying = match (shared, tied) {
         (true, true) => Tying::ThreeWay,
         (false, true) => Tying::Decoder,
-        // Where nothing is tied to the output, `transformers` stores what the sides share once for each of them, or once for
-        // both: two matrices here either way.
+        // Where nothing is tied to the output, `transformers` stores what the sides share once for
+        // each of them, or once for both: two matrices here either way.
         (_, false) => Tying::None,
     };
     let function: String = keys.get("activation_function")?.unwrap_or_else(|| "gelu".into());

@@ -1,10 +1,11 @@
 //! Model folders.
 //!
-//! A model is a MarianMT directory, which `transformers` and CTranslate2 read as well: `config.json`,
-//! `generation_config.json`, `model.safetensors`, `tokenizer.json` (and `target_tokenizer.json` if the vocabularies
-//! are separate; or the `.spm` files and `vocab.json` of published models) and `tokenizer_config.json`. Weights are also read from
-//! `pytorch_model.bin`, and from several files with an index; [`resolve`] finds models by their names on the Hugging Face hub. A model that
-//! this format cannot express has the same files under
+//! A model is a MarianMT directory, which `transformers` and CTranslate2 read as well:
+//! `config.json`, `generation_config.json`, `model.safetensors`, `tokenizer.json` (and
+//! `target_tokenizer.json` if the vocabularies are separate; or the `.spm` files and `vocab.json`
+//! of published models) and `tokenizer_config.json`. Weights are also read from
+//! `pytorch_model.bin`, and from several files with an index; [`resolve`] finds models by their
+//! names on the Hugging Face hub. A model that this format cannot express has the same files under
 //! `model_type: regard`; [`Model::why_not_marian`] says why.
 
 mod average;
@@ -68,7 +69,8 @@ pub struct Model {
     pub languages: Languages,
     /// How it wants to be searched.
     pub generation: GenerationConfig,
-    /// The words that a source sentence makes likely, if the folder has such lists: the search is over those alone.
+    /// The words that a source sentence makes likely, if the folder has such lists: the search is
+    /// over those alone.
     pub shortlist: Option<Arc<Shortlist>>,
 }
 
@@ -120,8 +122,9 @@ impl Model {
         Ok(Model { weights, ..model })
     }
 
-    /// Reads a model folder and packs its weights, which are then not in the model; in the number format they are stored in unless
-    /// `dtype` names another. Never more than one matrix is held twice.
+    /// Reads a model folder and packs its weights, which are then not in the model; in the number
+    /// format they are stored in unless `dtype` names another. Never more than one matrix is held
+    /// twice.
     pub fn load_engine(folder: &Path, dtype: Option<DType>, isa: Isa) -> Result<(Self, Engine)> {
         if let Some(marian) = open_marian(folder)? {
             let model = marian.model()?;
@@ -285,7 +288,8 @@ fn read_generation(folder: &Path, keys: &Keys) -> Result<GenerationConfig> {
     let generation: GenerationConfig = if !file.is_empty() {
         file.all()?
     } else {
-        // Older folders have the search in the configuration of the model, and there the end is forced unless a null says no.
+        // Older folders have the search in the configuration of the model, and there the end is
+        // forced unless a null says no.
         let mut generation: GenerationConfig = keys.all()?;
         if !keys.has("forced_eos_token_id") {
             generation.forced_eos_token_id = marian::read_eos(keys)?;
@@ -295,7 +299,8 @@ fn read_generation(folder: &Path, keys: &Keys) -> Result<GenerationConfig> {
     Ok(generation.or(GenerationConfig::implied()))
 }
 
-/// The vocabularies have the sizes of the embeddings, and padding comes last. An error has the tokenizer's file.
+/// The vocabularies have the sizes of the embeddings, and padding comes last. An error has the
+/// tokenizer's file.
 fn check_tokenizers(
     tokenizers: &TokenizerPair,
     config: &ModelConfig,
@@ -324,7 +329,8 @@ fn check_tokenizers(
     Ok(())
 }
 
-/// The file has room for a model of this configuration, so that making one allocates no more than the file warrants.
+/// The file has room for a model of this configuration, so that making one allocates no more than
+/// the file warrants.
 fn check_sizes(config: &ModelConfig, file: &Weights) -> Result<()> {
     let refuse = |message: String| Err(Error::file(file.path(), message));
     for place in marian::vocabulary_places(config) {
@@ -383,8 +389,8 @@ fn find<'a>(place: &'a Place, file: &'a Weights) -> Result<(&'a str, Tensor<'a>)
     Ok((name, tensor))
 }
 
-/// All tensors of the model are there, and no more numbers are needed than the files have: tensors of theirs may share their numbers,
-/// ours do not.
+/// All tensors of the model are there, and no more numbers are needed than the files have: tensors
+/// of theirs may share their numbers, ours do not.
 fn check_places(model: &Transformer, file: &Weights) -> Result<()> {
     let (mut counted, mut needed) = (HashSet::new(), 0);
     for place in marian::places(model) {

@@ -1,8 +1,10 @@
-//! A pickle as data. Pickles are programs; this reads the few instructions that tables of tensors need and runs nothing:
-//! what a pickle refers to must be on a short list, and everything else is refused by its name.
+//! A pickle as data. Pickles are programs; this reads the few instructions that tables of tensors
+//! need and runs nothing: what a pickle refers to must be on a short list, and everything else is
+//! refused by its name.
 //!
-//! Values live in one list and refer to each other by number, so that shared and even circular ones cost nothing. An
-//! instruction makes at most one value, and there is a limit to how many instructions there may be.
+//! Values live in one list and refer to each other by number, so that shared and even circular ones
+//! cost nothing. An instruction makes at most one value, and there is a limit to how many
+//! instructions there may be.
 
 use super::tensor::MOST_DIMENSIONS;
 use crate::DType;
@@ -363,7 +365,8 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// `('storage', type, key, device, size)`, and in older files a part of it: `None` or `(key, first, count)`.
+    /// `('storage', type, key, device, size)`, and in older files a part of it: `None` or
+    /// `(key, first, count)`.
     fn storage(&self, id: &[Ref]) -> Option<Storage<'a>> {
         let [word, dtype, key, _, size, rest @ ..] = id else { return None };
         let (Value::Text("storage"), &Value::Global(Global::Storage(dtype)), Value::Text(key)) =

@@ -1,7 +1,8 @@
 //! The safetensors file: eight bytes of header length, a JSON header, the numbers end to end.
 //!
-//! The reader is our own because the `safetensors` crate (0.7) adds the offsets of a hostile header without a check
-//! and does not say which tensor is wrong. Nothing is allocated by a number that a file merely claims.
+//! The reader is our own because the `safetensors` crate (0.7) adds the offsets of a hostile header
+//! without a check and does not say which tensor is wrong. Nothing is allocated by a number that a
+//! file merely claims.
 
 use super::tensor::MOST_DIMENSIONS;
 use super::weights::{Entry, Tensors};

@@ -1,8 +1,9 @@
 //! `pytorch_model.bin`: a table of tensors as `torch.save` writes it, in both of its forms.
 //!
-//! Since torch 1.6 it is a zip archive of stored entries, the pickled table and one entry a storage; before, it was a row of
-//! pickles (a magic number, a version, the machine, the table, the keys of the storages) and then the storages, each
-//! behind its size. Tensors are views of storages and may share them.
+//! Since torch 1.6 it is a zip archive of stored entries, the pickled table and one entry a
+//! storage; before, it was a row of pickles (a magic number, a version, the machine, the table, the
+//! keys of the storages) and then the storages, each behind its size. Tensors are views of storages
+//! and may share them.
 
 use super::pickle::{Pickle, Storage, Strided, Value};
 use super::tensor::is_contiguous;

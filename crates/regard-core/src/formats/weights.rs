@@ -1,4 +1,5 @@
-//! The weights of a model folder, whatever files they are in: safetensors or `pytorch_model.bin`, one file or several.
+//! The weights of a model folder, whatever files they are in: safetensors or `pytorch_model.bin`,
+//! one file or several.
 
 use super::json::Keys;
 use super::tensor::Tensor;

@@ -12,7 +12,8 @@ pub enum AttentionKind {
     Cross,
 }
 
-/// The weights of all heads of one attention for one sentence: `[heads, rows, columns]`, each row summing to one.
+/// The weights of all heads of one attention for one sentence: `[heads, rows, columns]`, each row
+/// summing to one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttentionMap {
     /// Which attention.
@@ -45,8 +46,9 @@ impl AttentionMap {
         (0..size).map(|i| (0..self.heads).map(|h| self.weights[h * size + i]).sum::<f32>() * share).collect()
     }
 
-    /// How clearly its rows point at different tokens, all heads on average, in nats: the mutual information of rows and columns.
-    /// 0 if every row looks the same, be it at everything or at one token; ln(n) if each of n rows looks at a token of its own.
+    /// How clearly its rows point at different tokens, all heads on average, in nats: the mutual
+    /// information of rows and columns. 0 if every row looks the same, be it at everything or at
+    /// one token; ln(n) if each of n rows looks at a token of its own.
     pub fn sharpness(&self) -> f64 {
         let weights = self.mean();
         let entropy = |p: &[f64]| -p.iter().filter(|&&x| x > 0.0).map(|x| x * x.ln()).sum::<f64>();
@@ -61,8 +63,8 @@ impl AttentionMap {
     }
 }
 
-/// The map of one kind whose rows point most clearly at different tokens: the layer to show first. `None` if there is none of
-/// that kind.
+/// The map of one kind whose rows point most clearly at different tokens: the layer to show first.
+/// `None` if there is none of that kind.
 ///
 /// ```
 /// use regard_core::model::{AttentionKind::Cross, AttentionMap, sharpest};

@@ -40,7 +40,8 @@ pub enum Frequencies {
     /// `10000^(−i / (d/2))` in column `i` of each half, the paper's.
     #[default]
     Paper,
-    /// `10000^(−i / (d/2 − 1))`: those of Tensor2Tensor, the paper's own program, and of Marian and fairseq after it.
+    /// `10000^(−i / (d/2 − 1))`: those of Tensor2Tensor, the paper's own program, and of Marian and
+    /// fairseq after it.
     Tensor2tensor,
 }
 
@@ -62,7 +63,8 @@ pub enum Combine {
     /// Added, as in the paper.
     #[default]
     Add,
-    /// Put beside it and projected back to `d_model` by a learned matrix, so that the embeddings can still be tied.
+    /// Put beside it and projected back to `d_model` by a learned matrix, so that the embeddings
+    /// can still be tied.
     Concatenate,
 }
 
@@ -93,12 +95,13 @@ pub enum Preset {
     Base,
     /// The paper's big: 1024 wide, 16 heads, 6 + 6 layers, d_ff 4096, dropout 0.3.
     Big,
-    /// What browsers translate with: 256 wide, 8 heads, 6 + 2 layers, d_ff 1536, an SSRU decoder. Everything else is as in Marian
-    /// too, so that such a model can be exported to it.
+    /// What browsers translate with: 256 wide, 8 heads, 6 + 2 layers, d_ff 1536, an SSRU decoder.
+    /// Everything else is as in Marian too, so that such a model can be exported to it.
     Student,
 }
 
-/// The shape of a Transformer. The default is the paper's base model, but for the vocabularies, which have none.
+/// The shape of a Transformer. The default is the paper's base model, but for the vocabularies,
+/// which have none.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelConfig {

@@ -7,7 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 pub enum EncoderKind {
     /// Self-attention, the paper's: `y_t = f(x_t, X, X)`.
     Attention {
-        /// Self-attention, the decoder's too, reaches only this many tokens to each side; all of them if not given.
+        /// Self-attention, the decoder's too, reaches only this many tokens to each side; all of
+        /// them if not given.
         window: Option<usize>,
     },
     /// Self-attention within a window; the decoder's is not restricted.
@@ -24,7 +25,8 @@ pub enum EncoderKind {
     Convolutional {
         /// Tokens that it sees at once, its own in their middle.
         kernel_width: usize,
-        /// Whether these tokens lie 1, k, k², … apart, more from layer to layer, so that log_k n layers reach all.
+        /// Whether these tokens lie 1, k, k², … apart, more from layer to layer, so that log_k n
+        /// layers reach all.
         dilated: bool,
     },
 }

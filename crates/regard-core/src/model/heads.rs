@@ -133,7 +133,8 @@ impl HeadPattern {
 pub struct HeadHint {
     /// The pattern.
     pub pattern: HeadPattern,
-    /// The share of the weight that the pattern holds; of an even head, its entropy over the greatest possible.
+    /// The share of the weight that the pattern holds; of an even head, its entropy over the
+    /// greatest possible.
     pub share: f64,
     /// How many tokens a row looks at: the exponential of its entropy, averaged.
     pub spread: f64,
@@ -268,7 +269,8 @@ fn narrow<'a, T: AsRef<str>>(head: &Head<'_>, rows: &'a [T], columns: &'a [T]) -
         }
         AttentionKind::Decoder => {}
         AttentionKind::Cross => {
-            // One cell to each side of the line from corner to corner, or of one beside it: a translation may begin late.
+            // One cell to each side of the line from corner to corner, or of one beside it: a
+            // translation may begin late.
             let slope = (head.columns - 1) as f64 / (head.rows - 1) as f64;
             for shift in [0.0, -1.0, 1.0, -2.0, 2.0] {
                 let near = move |i: usize, j: usize| (j as f64 - i as f64 * slope - shift).abs() <= 1.0;
@@ -318,8 +320,8 @@ fn is_punctuation(piece: &str) -> bool {
     !special && plain.chars().all(mark)
 }
 
-/// Takes a head out of a model: its columns of the output projection `W_O` become zero, so that whatever it attends to adds
-/// nothing. Every other weight stays.
+/// Takes a head out of a model: its columns of the output projection `W_O` become zero, so that
+/// whatever it attends to adds nothing. Every other weight stays.
 pub fn remove_head(
     model: &Transformer,
     weights: &mut [f32],

@@ -101,7 +101,8 @@ pub struct SelfAttentionLayer {
     pub relative: Option<RelativePositions>,
 }
 
-/// What the state gives to the gates of a recurrent unit: `U [3·h, h]`, `b [3·h]`, as reset, update and candidate.
+/// What the state gives to the gates of a recurrent unit: `U [3·h, h]`, `b [3·h]`, as reset, update
+/// and candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecurrentCell {
     /// U
@@ -132,7 +133,8 @@ pub struct RecurrentLayer {
     pub norm: NormLayer,
 }
 
-/// A simpler simple recurrent unit (Kim et al., 2019): `f = σ(W_f·h + b_f)`, `c ← f∘c + (1 − f)∘(W·h)`, and its output is `relu(c)`.
+/// A simpler simple recurrent unit (Kim et al., 2019): `f = σ(W_f·h + b_f)`,
+/// `c ← f∘c + (1 − f)∘(W·h)`, and its output is `relu(c)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SsruLayer {
     /// Counted through the stack.
@@ -231,7 +233,8 @@ pub trait Executor {
     fn self_attention(&mut self, qkv: Self::Tensor, layer: &SelfAttentionLayer) -> Self::Tensor;
     /// The states of a recurrent layer, given what the tokens add to its gates.
     fn recurrent(&mut self, gates: Self::Tensor, layer: &RecurrentLayer) -> Self::Tensor;
-    /// The outputs of an SSRU, given the products of the tokens: candidates, and forget gates before their sigmoid.
+    /// The outputs of an SSRU, given the products of the tokens: candidates, and forget gates
+    /// before their sigmoid.
     fn ssru(&mut self, candidates: Self::Tensor, forget: Self::Tensor, layer: &SsruLayer) -> Self::Tensor;
     /// The tokens around each token of the same sentence side by side, zeros where there are none.
     fn unfold(&mut self, x: Self::Tensor, layer: &ConvolutionLayer) -> Self::Tensor;
@@ -355,16 +358,18 @@ impl Transformer {
         self.output
     }
 
-    /// The matrices that tokens are multiplied by in training, each at the beginning of its parameter: those of the linear layers, and
-    /// the output's without the padding token, which is never said.
+    /// The matrices that tokens are multiplied by in training, each at the beginning of its
+    /// parameter: those of the linear layers, and the output's without the padding token, which is
+    /// never said.
     pub fn matrices(&self) -> impl Iterator<Item = (Param, [usize; 2])> + '_ {
         let output = [self.config.target_vocabulary - 1, self.config.d_model];
         let linear = self.parameters.iter().filter(|p| p.role == Role::Matrix);
         linear.map(|p| (p.param, p.shape)).chain([(self.output, output)])
     }
 
-    /// The mark behind which the backward pass of a model on a tape changes no gradient in this range of the weights any
-    /// more. There is a mark behind each embedding and each layer. What is outside of the layers is final at the end, and has none.
+    /// The mark behind which the backward pass of a model on a tape changes no gradient in this
+    /// range of the weights any more. There is a mark behind each embedding and each layer. What is
+    /// outside of the layers is final at the end, and has none.
     pub fn final_after(&self, range: Range<usize>) -> Option<usize> {
         let touched = self
             .parameters
@@ -380,8 +385,8 @@ impl Transformer {
         marks.min().flatten()
     }
 
-    /// The same model with a bias of the logits, one number per word of the vocabulary. Published models have one; training does not
-    /// change it.
+    /// The same model with a bias of the logits, one number per word of the vocabulary. Published
+    /// models have one; training does not change it.
     pub fn with_output_bias(mut self, bias: Option<Vec<f32>>) -> Result<Self> {
         self.set_output_bias(bias)?;
         Ok(self)

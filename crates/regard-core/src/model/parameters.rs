@@ -27,8 +27,9 @@ pub enum Initial {
     Zero,
     /// γ.
     One,
-    /// Uniform within ±√(6 / (fan_in + fan_out)), after Glorot. Queries, keys and values begin as one matrix, which makes them
-    /// smaller than three would be: a post-norm model then finds its attention at high learning rates.
+    /// Uniform within ±√(6 / (fan_in + fan_out)), after Glorot. Queries, keys and values begin as
+    /// one matrix, which makes them smaller than three would be: a post-norm model then finds its
+    /// attention at high learning rates.
     Glorot {
         /// Rows of the matrix that it is a part of.
         fan_out: usize,
@@ -109,8 +110,8 @@ impl Parameter {
         }
     }
 
-    /// Whether tokens are multiplied by it or looked up in it: what is packed for decoding, and kept in 8 bits if that is wanted.
-    /// Vectors and tables of positions are not.
+    /// Whether tokens are multiplied by it or looked up in it: what is packed for decoding, and
+    /// kept in 8 bits if that is wanted. Vectors and tables of positions are not.
     pub fn is_matrix(&self) -> bool {
         matches!(self.role, Role::Matrix | Role::Vocabulary)
     }

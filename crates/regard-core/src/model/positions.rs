@@ -4,8 +4,8 @@ use super::config::Frequencies;
 
 /// `[n, d]` sinusoids, as the models use them: sines in the first half of the columns, cosines in the second.
 ///
-/// Column `i` of a half has the frequency `10000^(−2i/d)`. It is the paper's table with its columns reordered, which
-/// changes nothing, since every weight that reads them is learned.
+/// Column `i` of a half has the frequency `10000^(−2i/d)`. It is the paper's table with its columns
+/// reordered, which changes nothing, since every weight that reads them is learned.
 ///
 /// ```
 /// let table = regard_core::model::positions::sinusoidal(3, 4);
@@ -42,7 +42,8 @@ pub fn sinusoidal_with(frequencies: Frequencies, n: usize, d: usize) -> Vec<f32>
     table
 }
 
-/// `[n, d]` sinusoids in the paper's own order: `PE(p, 2i) = sin(p / 10000^(2i/d))`, `PE(p, 2i+1) = cos(…)` of the same angle.
+/// `[n, d]` sinusoids in the paper's own order: `PE(p, 2i) = sin(p / 10000^(2i/d))`,
+/// `PE(p, 2i+1) = cos(…)` of the same angle.
 pub fn interleaved(n: usize, d: usize) -> Vec<f32> {
     let mut table = vec![0.0; n * d];
     for (position, row) in table.chunks_exact_mut(d.max(1)).enumerate() {
@@ -54,10 +55,11 @@ pub fn interleaved(n: usize, d: usize) -> Vec<f32> {
     table
 }
 
-/// The matrix `M(δ)` `[d, d]` with `PE(p + δ) = M(δ)·PE(p)` for every position `p`, the columns ordered as in [`sinusoidal`].
+/// The matrix `M(δ)` `[d, d]` with `PE(p + δ) = M(δ)·PE(p)` for every position `p`, the columns
+/// ordered as in [`sinusoidal`].
 ///
-/// It turns the sine and cosine of each frequency `ω` by the angle `δω`: a rotation that depends on the distance alone, so that
-/// "δ tokens further on" is the same linear map everywhere.
+/// It turns the sine and cosine of each frequency `ω` by the angle `δω`: a rotation that depends on
+/// the distance alone, so that "δ tokens further on" is the same linear map everywhere.
 ///
 /// ```
 /// use regard_core::model::positions::{linear_map, sinusoidal};
@@ -77,7 +79,8 @@ pub fn linear_map(delta: isize, d: usize) -> Vec<f32> {
     map
 }
 
-/// `PE(p)·PE(p + δ)`, which is `Σ cos(δω)` over the frequencies: it depends on the distance alone, and is `d / 2` at distance 0.
+/// `PE(p)·PE(p + δ)`, which is `Σ cos(δω)` over the frequencies: it depends on the distance alone,
+/// and is `d / 2` at distance 0.
 pub fn similarity(delta: isize, d: usize) -> f64 {
     (0..d / 2).map(|i| (delta as f64 * frequency(i, d)).cos()).sum()
 }
@@ -87,8 +90,9 @@ fn frequency(i: usize, d: usize) -> f64 {
     10_000f64.powf(-2.0 * i as f64 / d as f64)
 }
 
-/// `[rows · columns, d]` sinusoids of places on a grid, row by row: the first half of a vector is that of the row, the second
-/// that of the column, each as in [`sinusoidal`]. `d` must divide by 4; what is left over stays zero.
+/// `[rows · columns, d]` sinusoids of places on a grid, row by row: the first half of a vector is
+/// that of the row, the second that of the column, each as in [`sinusoidal`]. `d` must divide by 4;
+/// what is left over stays zero.
 ///
 /// ```
 /// let table = regard_core::model::positions::sinusoidal_2d(2, 3, 8);

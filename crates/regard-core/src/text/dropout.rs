@@ -1,5 +1,5 @@
-//! BPE-dropout (Provilkov et al., 2020): at every step of merging a word, each possible merge is left out with
-//! probability p, so that the model sees a word in many segmentations.
+//! BPE-dropout (Provilkov et al., 2020): at every step of merging a word, each possible merge is
+//! left out with probability p, so that the model sees a word in many segmentations.
 //!
 //! The `tokenizers` crate has it too, but with a generator that cannot be seeded; a run must be repeatable.
 
@@ -24,7 +24,8 @@ pub(super) struct MergeTable {
 }
 
 impl MergeTable {
-    /// Reads the `model` of a `tokenizer.json`; `None` if it is not a BPE with byte fallback and plain pieces.
+    /// Reads the `model` of a `tokenizer.json`; `None` if it is not a BPE with byte fallback and
+    /// plain pieces.
     pub(super) fn read(model: &Value) -> Option<Self> {
         let plain = |field: &str| model[field].as_str().is_none_or(str::is_empty);
         if model["type"] != "BPE"
@@ -51,8 +52,9 @@ impl MergeTable {
         Some(MergeTable { merges, parts, begins_word })
     }
 
-    /// Other pieces of the same text: each word is taken apart into single characters and merged again, each merge left out with
-    /// probability `dropout`. Special tokens and bytes are no product of a merge, and stay as they are.
+    /// Other pieces of the same text: each word is taken apart into single characters and merged
+    /// again, each merge left out with probability `dropout`. Special tokens and bytes are no
+    /// product of a merge, and stay as they are.
     pub(super) fn resample(&self, ids: &[u32], dropout: f64, random: &mut Rng) -> Vec<u32> {
         let (mut all, mut word) = (Vec::with_capacity(2 * ids.len()), Vec::new());
         for &id in ids {

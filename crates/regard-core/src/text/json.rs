@@ -37,8 +37,9 @@ pub(super) type WordCache = HashMap<String, Vec<u32>>;
 /// Words a cache holds at most; the rest is segmented each time.
 const CACHE_WORDS: usize = 100_000;
 
-/// The tokenizer of a `tokenizer.json`. Text that the `tokenizers` crate parses, because deserializing a [`Value`] would compile all of
-/// its readers a second time, into this crate; where an error stands in that text says nothing to the user.
+/// The tokenizer of a `tokenizer.json`. Text that the `tokenizers` crate parses, because
+/// deserializing a [`Value`] would compile all of its readers a second time, into this crate; where
+/// an error stands in that text says nothing to the user.
 pub(super) fn parse(value: &Value) -> std::result::Result<tokenizers::Tokenizer, String> {
     value.to_string().parse().map_err(|e: tokenizers::Error| {
         let message = e.to_string();
@@ -147,7 +148,8 @@ impl JsonTokenizer {
         outcome.map(|()| ids)
     }
 
-    /// Other ids of the same text, each merge left out with probability `dropout`; `None` if the model has no merges that can be.
+    /// Other ids of the same text, each merge left out with probability `dropout`; `None` if the
+    /// model has no merges that can be.
     pub(super) fn resample(&self, ids: &[u32], dropout: f32, seed: u64) -> Option<Vec<u32>> {
         let merges = self.merges.get_or_init(|| {
             let file: Value = serde_json::from_str(&self.json).ok()?;
@@ -202,8 +204,8 @@ fn check_ids(file: &Value, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Lets `</s>`, `<unk>` and `<pad>` in a sentence be the text they are, while other special tokens of a foreign file
-/// (`>>de<<`) are still found in it; returns the ids of all of them.
+/// Lets `</s>`, `<unk>` and `<pad>` in a sentence be the text they are, while other special tokens
+/// of a foreign file (`>>de<<`) are still found in it; returns the ids of all of them.
 fn keep_special_tokens_out_of_text(file: &mut Value) -> HashSet<u32> {
     let mut special = HashSet::new();
     for token in file.get_mut("added_tokens").and_then(Value::as_array_mut).into_iter().flatten() {

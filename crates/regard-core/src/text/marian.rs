@@ -1,8 +1,9 @@
 //! Tokenizers of `.spm` files.
 //!
-//! In published MarianMT folders `source.spm` and `target.spm` cut text into pieces and `vocab.json` says which id a piece has;
-//! the numbers inside the `.spm` files are not used. In folders of Marian itself and of Firefox a piece has its number in the `.spm`
-//! file, or that of a vocabulary beside it ([`PieceList`]).
+//! In published MarianMT folders `source.spm` and `target.spm` cut text into pieces and
+//! `vocab.json` says which id a piece has; the numbers inside the `.spm` files are not used. In
+//! folders of Marian itself and of Firefox a piece has its number in the `.spm` file, or that of a
+//! vocabulary beside it ([`PieceList`]).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -37,8 +38,8 @@ pub(super) struct MarianTokenizer {
     vocabulary: Arc<Vocabulary>,
 }
 
-/// The pieces of a vocabulary by their ids, for tokenizers that have no `vocab.json`. Such vocabularies have no padding: it
-/// gets the id behind the last.
+/// The pieces of a vocabulary by their ids, for tokenizers that have no `vocab.json`. Such
+/// vocabularies have no padding: it gets the id behind the last.
 #[derive(Clone, Debug)]
 pub struct PieceList {
     /// By id; empty where there is no piece.
@@ -85,7 +86,8 @@ pub(super) fn is_in(folder: &Path) -> bool {
     [SOURCE, TARGET, VOCABULARY].iter().any(|file| folder.join(file).exists())
 }
 
-/// Reads both sides of a folder. They share a vocabulary unless `tokenizer_config.json` says `separate_vocabs`.
+/// Reads both sides of a folder. They share a vocabulary unless `tokenizer_config.json` says
+/// `separate_vocabs`.
 pub(super) fn load(folder: &Path) -> Result<(MarianTokenizer, MarianTokenizer)> {
     let separate = has_separate_vocabularies(&folder.join(CONFIG))?;
     let needed: &[&str] = match separate {
@@ -142,7 +144,8 @@ impl MarianTokenizer {
         Ok(MarianTokenizer { model: SentencePiece::read(&file, &path)?, file, vocabulary })
     }
 
-    /// Reads the bytes of a `.spm` file whose own numbers are the ids, or those of `pieces`; `path` is for messages.
+    /// Reads the bytes of a `.spm` file whose own numbers are the ids, or those of `pieces`; `path`
+    /// is for messages.
     pub(super) fn from_spm(file: Vec<u8>, path: &Path, pieces: Option<PieceList>) -> Result<Self> {
         let model = SentencePiece::read(&file, path)?;
         let pieces = match pieces {

@@ -1,20 +1,24 @@
 //! Raw text to ids and back.
 //!
-//! The stages, all of them written into one `tokenizer.json` that Python's `tokenizers` and `transformers` read:
-//! [`normalise`] → split into words → split words into sub-words → ids → `</s>` at the end.
+//! The stages, all of them written into one `tokenizer.json` that Python's `tokenizers` and
+//! `transformers` read: [`normalise`] → split into words → split words into sub-words → ids →
+//! `</s>` at the end.
 //!
-//! * **Normalisation** is mild; see [`normalise`]. For a tokenizer trained here, `decode(encode(x)) == normalise(x)`
-//!   holds for every string.
-//! * **Words** start at a space, which is written `▁` and belongs to the word after it. A run of letters, a run of
-//!   digits and a run of anything else (punctuation, symbols) are different words, so that "dog." and "dog" share a
-//!   piece. Chinese and Japanese characters are not joined with letters of other scripts.
-//! * **Sub-words** are found by BPE or a unigram model. A character that the vocabulary lacks becomes its UTF-8
-//!   bytes, `<0x00>` to `<0xFF>`: nothing is ever unknown.
-//! * **Ids** follow MarianMT: `</s>` is 0, `<unk>` 1, the bytes 2 to 257, `<pad>` the last id. `<pad>` also starts
-//!   the decoder. Text that merely looks like one of them (`</s>`, `<0x41>`) is text.
+//! * **Normalisation** is mild; see [`normalise`]. For a tokenizer trained here,
+//!   `decode(encode(x)) == normalise(x)` holds for every string.
+//! * **Words** start at a space, which is written `▁` and belongs to the word after it. A run of
+//!   letters, a run of digits and a run of anything else (punctuation, symbols) are different
+//!   words, so that "dog." and "dog" share a piece. Chinese and Japanese characters are not joined
+//!   with letters of other scripts.
+//! * **Sub-words** are found by BPE or a unigram model. A character that the vocabulary lacks
+//!   becomes its UTF-8 bytes, `<0x00>` to `<0xFF>`: nothing is ever unknown.
+//! * **Ids** follow MarianMT: `</s>` is 0, `<unk>` 1, the bytes 2 to 257, `<pad>` the last id.
+//!   `<pad>` also starts the decoder. Text that merely looks like one of them (`</s>`, `<0x41>`) is
+//!   text.
 //!
-//! Published MarianMT folders have other files, which are read and kept as they are: [`SentencePiece`] models that cut
-//! text into pieces, and a `vocab.json` with the ids of pieces. A leading language token (`>>de<<`) is one piece.
+//! Published MarianMT folders have other files, which are read and kept as they are:
+//! [`SentencePiece`] models that cut text into pieces, and a `vocab.json` with the ids of pieces. A
+//! leading language token (`>>de<<`) is one piece.
 
 mod as_sentencepiece;
 mod dropout;

@@ -46,8 +46,8 @@ impl TokenizerPair {
         TokenizerPair { source: Arc::new(source), target: Arc::new(target) }
     }
 
-    /// Trains on the text of both sides. Separate vocabularies get one size, the smaller of the two: a MarianMT
-    /// configuration has one id for `<pad>`, which is the last of either.
+    /// Trains on the text of both sides. Separate vocabularies get one size, the smaller of the
+    /// two: a MarianMT configuration has one id for `<pad>`, which is the last of either.
     pub fn train(source: &TextSample, target: &TextSample, settings: &TokenizerSettings) -> Result<Self> {
         if !settings.separate {
             return Ok(Self::joint(Tokenizer::from_pieces(learn(&[source, target], settings)?)?));
@@ -59,8 +59,8 @@ impl TokenizerPair {
         Ok(Self::separate(Tokenizer::from_pieces(source)?, Tokenizer::from_pieces(target)?))
     }
 
-    /// Reads the tokenizer or tokenizers of a model folder: `tokenizer.json` if it is there, else `source.spm`,
-    /// `target.spm` and `vocab.json`.
+    /// Reads the tokenizer or tokenizers of a model folder: `tokenizer.json` if it is there, else
+    /// `source.spm`, `target.spm` and `vocab.json`.
     pub fn load(folder: &Path) -> Result<Self> {
         let file = folder.join(Self::FILE);
         if !file.exists() && marian::is_in(folder) {
@@ -75,8 +75,8 @@ impl TokenizerPair {
         Ok(Self::separate(source, Tokenizer::load(&target)?))
     }
 
-    /// Tokenizers of `.spm` files whose own numbers are the ids, or those of the vocabularies given with them; one for both sides if
-    /// there is no target. The paths are for messages.
+    /// Tokenizers of `.spm` files whose own numbers are the ids, or those of the vocabularies given
+    /// with them; one for both sides if there is no target. The paths are for messages.
     pub fn from_spm(source: SpmFile<'_>, target: Option<SpmFile<'_>>) -> Result<Self> {
         let read = |file: SpmFile<'_>| {
             MarianTokenizer::from_spm(file.bytes, file.path, file.vocabulary).map(Tokenizer::from)
@@ -93,8 +93,8 @@ impl TokenizerPair {
         Some((self.source.as_marian()?.spm(), self.target.as_marian()?.spm()))
     }
 
-    /// Writes the files of a pair into a model folder, each beside and renamed, and removes those that would be read
-    /// instead of them. What was read from `.spm` files is written as it was.
+    /// Writes the files of a pair into a model folder, each beside and renamed, and removes those
+    /// that would be read instead of them. What was read from `.spm` files is written as it was.
     pub fn save(&self, folder: &Path) -> Result<()> {
         let (file, target) = (folder.join(Self::FILE), folder.join(Self::TARGET_FILE));
         if let (Some(a), Some(b)) = (self.source.as_marian(), self.target.as_marian()) {

@@ -10,12 +10,13 @@ use tokenizers::{NormalizedString, Normalizer};
 
 use super::{EOS, PAD, UNK};
 
-/// White space and control characters, spelt out because regular expression engines disagree on `\s`; with them the
-/// byte-order mark, and `▁` (U+2581), which is the mark for a space inside pieces.
+/// White space and control characters, spelt out because regular expression engines disagree on
+/// `\s`; with them the byte-order mark, and `▁` (U+2581), which is the mark for a space inside
+/// pieces.
 pub(super) const BLANK: &str = r"[\x{00}-\x{20}\x{7F}-\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{2581}\x{3000}\x{FEFF}]+";
 
-/// A word: letters, digits or anything else, with the space before it. Marks and the joiners of Persian and Indic
-/// scripts stay with what they follow.
+/// A word: letters, digits or anything else, with the space before it. Marks and the joiners of
+/// Persian and Indic scripts stay with what they follow.
 const WORD: &str = concat!(
     r"▁?[\p{Han}\p{Hiragana}\p{Katakana}\x{30FC}]+",
     r"|▁?[\p{L}&&[^\p{Han}\p{Hiragana}\p{Katakana}\x{30FC}]]",
@@ -62,7 +63,8 @@ pub(super) fn tokenizer_json(model: Value, pad: usize) -> Value {
             "pair": [sequence("A"), sequence("B"), end],
             "special_tokens": {EOS: {"id": EOS, "ids": [0], "tokens": [EOS]}},
         },
-        // The mark becomes a space before bytes become text, so that bytes that spell the mark stay what they are.
+        // The mark becomes a space before bytes become text, so that bytes that spell the mark stay
+        // what they are.
         "decoder": {"type": "Sequence", "decoders": [
             {"type": "Replace", "pattern": {"String": "▁"}, "content": " "},
             {"type": "ByteFallback"},
@@ -73,9 +75,9 @@ pub(super) fn tokenizer_json(model: Value, pad: usize) -> Value {
     })
 }
 
-/// What a `tokenizer_config.json` must say for `transformers` to segment and decode as this library does: the class
-/// that reads `tokenizer.json`, the special tokens, no reading of special tokens out of the text, no tidying of
-/// spaces.
+/// What a `tokenizer_config.json` must say for `transformers` to segment and decode as this library
+/// does: the class that reads `tokenizer.json`, the special tokens, no reading of special tokens
+/// out of the text, no tidying of spaces.
 pub fn hugging_face_config(max_length: usize) -> Value {
     json!({
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -95,9 +97,10 @@ pub(super) fn marian_config(max_length: usize) -> Value {
     config
 }
 
-/// The text as the model sees it: composed (NFC); control characters, line breaks, byte-order marks, `▁` and white
-/// space of every kind become a space, runs of them one; none at the ends. Casing, punctuation, symbols, zero-width
-/// joiners and everything else survive. Doing it twice changes nothing.
+/// The text as the model sees it: composed (NFC); control characters, line breaks, byte-order
+/// marks, `▁` and white space of every kind become a space, runs of them one; none at the ends.
+/// Casing, punctuation, symbols, zero-width joiners and everything else survive. Doing it twice
+/// changes nothing.
 pub fn normalise(text: &str) -> String {
     if is_plain(text) {
         return text.to_owned();
@@ -118,8 +121,9 @@ fn normalise_by_stage(text: &str) -> String {
     }
 }
 
-/// Whether there is nothing to normalise: single inner spaces, and only characters that NFC leaves alone and that do
-/// not compose with each other. It need not know all such characters, only the common ones.
+/// Whether there is nothing to normalise: single inner spaces, and only characters that NFC leaves
+/// alone and that do not compose with each other. It need not know all such characters, only the
+/// common ones.
 fn is_plain(text: &str) -> bool {
     let mut before = ' ';
     for character in text.chars() {
@@ -142,7 +146,8 @@ fn is_plain(text: &str) -> bool {
     before != ' ' || text.is_empty()
 }
 
-/// The words of normalised text, each with its `▁`: what the stage [`word_splitter`] gives, many times faster.
+/// The words of normalised text, each with its `▁`: what the stage [`word_splitter`] gives, many
+/// times faster.
 pub(super) fn for_each_word(normalised: &str, mut action: impl FnMut(&str)) {
     static WORDS: LazyLock<Regex> = LazyLock::new(|| Regex::new(WORD).expect("the pattern above is valid"));
     if !normalised.is_empty() {

@@ -4,8 +4,9 @@ use std::ops::Range;
 
 /// Where the sentences of a text lie, in bytes; only white space lies between them.
 ///
-/// They end behind `.`, `!`, `?` or `…`, perhaps within quotation marks or brackets, and a space, or behind the CJK forms of these. What
-/// goes on with a small letter is no new sentence, and neither is what follows an initial or one of a few titles (`J. Smith`, `Dr. Smith`).
+/// They end behind `.`, `!`, `?` or `…`, perhaps within quotation marks or brackets, and a space,
+/// or behind the CJK forms of these. What goes on with a small letter is no new sentence, and
+/// neither is what follows an initial or one of a few titles (`J. Smith`, `Dr. Smith`).
 ///
 /// ```
 /// use regard_core::text::sentence_ranges;

@@ -108,10 +108,11 @@ impl Tokenizer {
         }
     }
 
-    /// A SentencePiece model (`.spm` file) with the same ids, which segments all of the vocabulary and of `sample`
-    /// alike; a tokenizer for which there is none is refused by the setting that prevents it. The number of pieces is
-    /// the next multiple of [`SPM_MULTIPLE`](super::SPM_MULTIPLE): what is added is never text. A `.spm` file that was read is the
-    /// same again, without padding.
+    /// A SentencePiece model (`.spm` file) with the same ids, which segments all of the vocabulary
+    /// and of `sample` alike; a tokenizer for which there is none is refused by the setting that
+    /// prevents it. The number of pieces is the next multiple of
+    /// [`SPM_MULTIPLE`](super::SPM_MULTIPLE): what is added is never text. A `.spm` file that was
+    /// read is the same again, without padding.
     pub fn to_sentencepiece(&self, sample: &[&str]) -> Result<Vec<u8>> {
         match &self.kind {
             Kind::Json(json) => super::as_sentencepiece::write(self, json.text(), sample),
@@ -188,8 +189,9 @@ impl Tokenizer {
         }
     }
 
-    /// The line that [`Tokenizer::encode`] should be given: [`normalise`](super::normalise)d, unless the tokenizer has
-    /// a normalisation of its own that must see the text as it is. Empty if there is no text.
+    /// The line that [`Tokenizer::encode`] should be given: [`normalise`](super::normalise)d,
+    /// unless the tokenizer has a normalisation of its own that must see the text as it is. Empty
+    /// if there is no text.
     pub fn prepare(&self, line: &str) -> String {
         let normalised = super::normalise(line);
         match &self.kind {
@@ -235,8 +237,9 @@ impl Tokenizer {
         })
     }
 
-    /// BPE-dropout of a sentence that [`encode`](Self::encode) has made ids of: its words are merged again, each merge left out with
-    /// probability `dropout`. The result depends on the ids, `dropout` and `seed` alone.
+    /// BPE-dropout of a sentence that [`encode`](Self::encode) has made ids of: its words are
+    /// merged again, each merge left out with probability `dropout`. The result depends on the ids,
+    /// `dropout` and `seed` alone.
     pub fn resample(&self, ids: &[u32], dropout: f32, seed: u64) -> Result<Vec<u32>> {
         if !(0.0..=1.0).contains(&dropout) {
             return Err(Error::config("bpe_dropout", format!("{dropout} is not between 0 and 1")));

@@ -33,8 +33,8 @@ pub enum Segmentation {
 pub struct TokenizerSettings {
     /// BPE (the default) or unigram.
     pub segmentation: Segmentation,
-    /// Pieces in the vocabulary, special tokens and bytes included; absent: [`vocabulary_size_for`] the text. A small
-    /// text may not have as many.
+    /// Pieces in the vocabulary, special tokens and bytes included; absent: [`vocabulary_size_for`]
+    /// the text. A small text may not have as many.
     pub size: Option<usize>,
     /// One vocabulary for each language instead of a joint one.
     pub separate: bool,
@@ -53,10 +53,11 @@ const MAX_PIECE: usize = 24;
 /// Longer words are cut for training: a line without spaces is not a word to learn from as a whole.
 const MAX_WORD: usize = 64;
 
-/// The vocabulary size for a text of this many bytes: 300 · words^¼, a word counted as 6 bytes, at most 37,000.
+/// The vocabulary size for a text of this many bytes: 300 · words^¼, a word counted as 6 bytes, at
+/// most 37,000.
 ///
-/// The fourth root goes through two known points: Multi30k (0.6 million words, 8 to 10 thousand pieces) and the
-/// paper's WMT 2014 English-German (37 thousand for some 230 million words).
+/// The fourth root goes through two known points: Multi30k (0.6 million words, 8 to 10 thousand
+/// pieces) and the paper's WMT 2014 English-German (37 thousand for some 230 million words).
 pub fn vocabulary_size_for(bytes: u64) -> usize {
     let words = bytes as f64 / 6.0;
     let size = (300.0 * words.powf(0.25)) as usize;
@@ -247,8 +248,9 @@ fn learn_unigram(words: BTreeMap<String, u64>, budget: usize) -> Result<Pieces> 
     Ok(Pieces::Unigram { pieces })
 }
 
-/// The trainer gives characters that it pruned and must take back the scores m, m + 0.0001, … above the lowest score
-/// m, in the order of a randomly seeded hash table. The same scores are dealt out here in the order of the characters.
+/// The trainer gives characters that it pruned and must take back the scores m, m + 0.0001, … above
+/// the lowest score m, in the order of a randomly seeded hash table. The same scores are dealt out
+/// here in the order of the characters.
 fn settle_rare_characters(pieces: &mut [(String, f64)]) {
     let lowest = pieces.iter().map(|p| p.1).fold(f64::INFINITY, f64::min);
     pieces.sort_by(|a, b| a.0.cmp(&b.0));
@@ -324,7 +326,8 @@ impl Pieces {
             }
         };
         let whole: Value = tokenizer_json(model, pad);
-        // Through the reader once, for the layout that the Python library writes: pieces in the order of their ids.
+        // Through the reader once, for the layout that the Python library writes: pieces in the
+        // order of their ids.
         let tokenizer = parse(&whole).map_err(failed)?;
         serde_json::to_string_pretty(&tokenizer).map_err(failed)
     }

@@ -1,4 +1,5 @@
-//! What the server can do, and how it is: `/languages`, `/detect`, `/health`, `/frontend/settings`, `/metrics`.
+//! What the server can do, and how it is: `/languages`, `/detect`, `/health`, `/frontend/settings`,
+//! `/metrics`.
 
 use super::translate::Detected;
 use crate::App;

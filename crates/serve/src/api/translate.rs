@@ -39,7 +39,8 @@ pub(crate) struct TranslateAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "OneOrMany<Vec<String>>")]
     alternatives: Option<OneOrMany<Vec<String>>>,
-    /// For each text, the characters that belong together: [source start, source end, target start, target end].
+    /// For each text, the characters that belong together: [source start, source end, target start,
+    /// target end].
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<Vec<[usize; 4]>>")]
     alignment: Option<Vec<Vec<[usize; 4]>>>,

@@ -66,7 +66,8 @@ impl Kind {
 /// What is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// What the theory counts: attention without its projections, the recurrent unit and the convolution without that of their output.
+    /// What the theory counts: attention without its projections, the recurrent unit and the
+    /// convolution without that of their output.
     TokenMixer,
     /// All of an encoder layer.
     Layer,

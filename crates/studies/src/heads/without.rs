@@ -1,4 +1,5 @@
-//! What a trained model is worth without one of its heads, without all of a layer, and without more and more of them.
+//! What a trained model is worth without one of its heads, without all of a layer, and without more
+//! and more of them.
 
 use super::inside::Described;
 use super::{Judge, kind_name};

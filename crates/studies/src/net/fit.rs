@@ -33,7 +33,8 @@ pub(crate) struct Fitted {
     pub(crate) seconds: f64,
 }
 
-/// Trains a model: `example(i)` is the `i`-th of an endless stream, `watch` sees the mean loss and the weights after each step.
+/// Trains a model: `example(i)` is the `i`-th of an endless stream, `watch` sees the mean loss and
+/// the weights after each step.
 ///
 /// The result depends on the seed and the number of threads alone.
 pub(crate) fn fit<N: Net>(
@@ -84,7 +85,8 @@ pub(crate) fn fit<N: Net>(
     Ok(Fitted { weights, seconds })
 }
 
-/// What a model of these weights answers to the examples, some at a time, each core taking its share; in their order.
+/// What a model of these weights answers to the examples, some at a time, each core taking its
+/// share; in their order.
 pub(crate) fn answers<N: Net>(
     setup: &Setup<'_>,
     net: &N,

@@ -295,7 +295,8 @@ impl Model {
         Ok(model)
     }
 
-    /// The most probable next token, again and again, with the statistics of inference; ids without their end.
+    /// The most probable next token, again and again, with the statistics of inference; ids without
+    /// their end.
     pub(super) fn greedy(&self, setup: &Setup<'_>, sources: &[Vec<u32>], end: u32) -> Result<Vec<Vec<u32>>> {
         let mut tape = Tape::new(setup.isa, setup.threads);
         let start = self.transformer.config().target_pad();

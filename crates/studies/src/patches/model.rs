@@ -38,7 +38,8 @@ impl Places {
 /// Which row, and which column.
 pub(super) const QUESTIONS: usize = 2;
 
-/// The only word of the source, which is padding: its vector is zero, so that an embedding gives nothing but positions.
+/// The only word of the source, which is padding: its vector is zero, so that an embedding gives
+/// nothing but positions.
 const NOTHING: u32 = 0;
 
 #[derive(Debug)]
@@ -132,7 +133,8 @@ impl Model {
         self.ask.run(e, asked, x)
     }
 
-    /// The vectors of the places of all patches. Those of a picture have rows and columns, which no layer of the Transformer has.
+    /// The vectors of the places of all patches. Those of a picture have rows and columns, which no
+    /// layer of the Transformer has.
     fn place(&self, e: &mut Taped<'_>, pictures: usize) -> Var {
         e.push(Embedding {
             tokens: self.patches(pictures),

@@ -14,7 +14,8 @@ const NOISE: f32 = 0.25;
 pub(super) struct Picture {
     /// Patches along a side.
     pub(super) grid: usize,
-    /// `grid²` rows of `PATCH²` pixels from 0 (black) to 1 (white): patch by patch, which is how the model reads it.
+    /// `grid²` rows of `PATCH²` pixels from 0 (black) to 1 (white): patch by patch, which is how
+    /// the model reads it.
     pub(super) patches: Vec<f32>,
     /// Where the square is.
     pub(super) row: usize,

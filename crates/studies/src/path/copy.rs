@@ -17,7 +17,8 @@ const OTHERS: usize = 16;
 const QUESTION: u32 = (SYMBOLS + OTHERS) as u32;
 /// The vocabulary, with the question and padding.
 const WORDS: usize = SYMBOLS + OTHERS + 2;
-/// Other tokens before the symbol: a dilated convolution goes some way past it and back, and needs tokens to go along.
+/// Other tokens before the symbol: a dilated convolution goes some way past it and back, and needs
+/// tokens to go along.
 pub(super) const BEFORE: usize = 16;
 /// The highest learning rate.
 const PEAK: f64 = 0.003;

@@ -75,7 +75,8 @@ fn longest(batch: &Batch) -> usize {
     side(&batch.source).max(side(&batch.input))
 }
 
-/// The loss of each token if column `c` of the vectors is what column `order[c]` was, with the given positions.
+/// The loss of each token if column `c` of the vectors is what column `order[c]` was, with the
+/// given positions.
 ///
 /// The positions are put where learned ones are: those the model reads from a table.
 fn losses(

@@ -1,4 +1,5 @@
-//! Articles about people, written by the program, and questions about them whose answer is a span of the article.
+//! Articles about people, written by the program, and questions about them whose answer is a span
+//! of the article.
 
 use regard_core::Key;
 use regard_core::random::Rng;
@@ -130,8 +131,8 @@ struct Written {
 }
 
 impl Article {
-    /// Writes an article about this many people. In one to train on no fact is reserved; in one to test with, that which is asked for
-    /// is.
+    /// Writes an article about this many people. In one to train on no fact is reserved; in one to
+    /// test with, that which is asked for is.
     pub(super) fn write(people: usize, test: bool, key: Key) -> Self {
         let mut draws = Rng::from(key);
         let kind = Kind::ALL[draws.below(Kind::ALL.len())];
@@ -188,7 +189,8 @@ impl Article {
     }
 }
 
-/// Two or three facts for each person, one after the other; that which is asked for is among them. No value is told twice.
+/// Two or three facts for each person, one after the other; that which is asked for is among them.
+/// No value is told twice.
 fn choose(people: &[usize], asked: usize, attribute: Attribute, test: bool, draws: &mut Rng) -> Vec<Fact> {
     let mut facts: Vec<Fact> = Vec::new();
     for &person in people {
@@ -285,7 +287,8 @@ impl Vocabulary {
     }
 
     pub(super) fn ids(&self, words: &[&'static str]) -> Vec<u32> {
-        // A word that is not listed would be an error of this file, which a test looks for; it gets the first one's number.
+        // A word that is not listed would be an error of this file, which a test looks for; it gets
+        // the first one's number.
         words.iter().map(|word| self.0.get(word).copied().unwrap_or(0)).collect()
     }
 }

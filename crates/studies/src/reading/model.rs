@@ -1,5 +1,6 @@
-//! The model: an encoder over the article, one over the question, cross-attention from the question to the article, and two
-//! pointers to the first and the last word of the answer. Every word of the question has a vote in where they point.
+//! The model: an encoder over the article, one over the question, cross-attention from the question
+//! to the article, and two pointers to the first and the last word of the answer. Every word of the
+//! question has a vote in where they point.
 
 use super::articles::{Article, Vocabulary};
 use crate::net::{self, CrossBlock, Net, SelfBlock};
@@ -14,7 +15,8 @@ use std::ops::Range;
 
 /// Distances up to this are told apart.
 const REACH: usize = 16;
-/// The first layer over the article sees this many words to each side, about a sentence: what belongs together is found much sooner.
+/// The first layer over the article sees this many words to each side, about a sentence: what
+/// belongs together is found much sooner.
 pub(super) const WINDOW: usize = 6;
 
 /// The longest answer.
@@ -42,8 +44,8 @@ pub(super) struct Model {
     article: Vec<SelfBlock>,
     question: Vec<SelfBlock>,
     reading: Vec<CrossBlock>,
-    /// From the words of the question to what they look for, and from those of the article to what they are: of the answer's first
-    /// word, and of its last.
+    /// From the words of the question to what they look for, and from those of the article to what
+    /// they are: of the answer's first word, and of its last.
     pointers: [(LinearLayer, LinearLayer); 2],
 }
 
@@ -79,7 +81,8 @@ fn rows(e: &Taped<'_>, side: Side, i: usize) -> Range<usize> {
     offsets[i]..offsets[i + 1]
 }
 
-/// How much each word of article `i` is pointed at by some rows of the questions together; `q` and `k` are the two sides of a pointer.
+/// How much each word of article `i` is pointed at by some rows of the questions together; `q` and
+/// `k` are the two sides of a pointer.
 fn scores(e: &Taped<'_>, i: usize, asking: Range<usize>, (q, k): (Var, Var)) -> Vec<f32> {
     let (q, k) = (e.matrix(q), e.matrix(k));
     let score = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();

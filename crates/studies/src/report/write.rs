@@ -9,7 +9,8 @@ use std::io::Write;
 use std::path::Path;
 
 impl Report {
-    /// Writes `index.html` and the files of all tables and pictures into a folder, which is made if it is not there.
+    /// Writes `index.html` and the files of all tables and pictures into a folder, which is made if
+    /// it is not there.
     ///
     /// `made` says how the report came about; it stands at the end of the page.
     pub fn write(&self, folder: &Path, made: &str) -> Result<()> {
@@ -45,7 +46,8 @@ impl Report {
     }
 }
 
-/// Writes the page that links to the reports of several studies, each in the folder of its name below `folder`.
+/// Writes the page that links to the reports of several studies, each in the folder of its name
+/// below `folder`.
 pub fn write_index(folder: &Path, reports: &[(&Study, Report)]) -> Result<()> {
     let mut page = Page::new("Studies of the Transformer").paragraph(
         "Each study compares what is said about the Transformer with what a run of this program measures. Every number comes \

@@ -25,8 +25,8 @@ pub trait Op: Send {
     /// Fills `y`, the output, and `saved`; what they hold before is arbitrary.
     fn forward(&mut self, cx: &mut Forward<'_>, y: &mut [f32], saved: &mut [f32]);
 
-    /// Given `dy`, the gradient of the loss by the output, adds the gradients with respect to inputs and parameters to theirs. `dy` is free to be
-    /// overwritten.
+    /// Given `dy`, the gradient of the loss by the output, adds the gradients with respect to
+    /// inputs and parameters to theirs. `dy` is free to be overwritten.
     fn backward(&self, cx: &mut Backward<'_>, y: &[f32], saved: &[f32], dy: &mut [f32]);
 }
 
@@ -133,7 +133,8 @@ impl<'a> Backward<'a> {
         &mut self.gradients[param.range()]
     }
 
-    /// Takes the gradient with respect to an input, to write to (if it is the first) or to add to; it must be [given back](Self::put).
+    /// Takes the gradient with respect to an input, to write to (if it is the first) or to add to;
+    /// it must be [given back](Self::put).
     pub fn take(&mut self, var: Var) -> (Vec<f32>, Accumulate) {
         match self.grads[var.0].take() {
             Some(grad) => (grad, Accumulate::Add),
@@ -161,7 +162,8 @@ impl<'a> Backward<'a> {
 struct Pool(Vec<Vec<f32>>);
 
 impl Pool {
-    /// A buffer of `n` numbers with arbitrary contents: the smallest free one that suffices, else the largest, grown.
+    /// A buffer of `n` numbers with arbitrary contents: the smallest free one that suffices, else
+    /// the largest, grown.
     fn take(&mut self, n: usize) -> Vec<f32> {
         let fit =
             (0..self.0.len()).filter(|&i| self.0[i].capacity() >= n).min_by_key(|&i| self.0[i].capacity());
@@ -176,7 +178,8 @@ impl Pool {
     }
 }
 
-/// Called when a backward pass has passed a [mark](Tape::mark), with its number and the gradients of all weights at that time.
+/// Called when a backward pass has passed a [mark](Tape::mark), with its number and the gradients
+/// of all weights at that time.
 pub type BackwardHook = Box<dyn FnMut(usize, &[f32]) + Send>;
 
 struct Node {
@@ -307,8 +310,8 @@ impl Tape {
         Mat::new(slot.get(), slot.rows, slot.cols)
     }
 
-    /// Walks back from `last`, whose gradient is `dy` (an empty one for a loss, which knows its own), and adds the gradients with respect to all
-    /// weights to `gradients`.
+    /// Walks back from `last`, whose gradient is `dy` (an empty one for a loss, which knows its
+    /// own), and adds the gradients with respect to all weights to `gradients`.
     ///
     /// # Panics
     /// If `dy` is neither empty nor as long as the value of `last`.

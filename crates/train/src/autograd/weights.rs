@@ -85,7 +85,8 @@ impl Repack<'_> {
 }
 
 impl PackedWeights {
-    /// Room for the matrices that lie at the beginning of these parameters. They must be [repacked](Self::repack) before they are used.
+    /// Room for the matrices that lie at the beginning of these parameters. They must be
+    /// [repacked](Self::repack) before they are used.
     pub fn new(products: Products, matrices: impl IntoIterator<Item = (Param, [usize; 2])>) -> Self {
         let empty = |shape| Ready { shape, right: PackedB::default(), transposed: PackedB::default() };
         let matrices = matrices.into_iter().map(|(param, shape)| (param.offset, empty(shape))).collect();

@@ -1,4 +1,5 @@
-//! The settings of a training run: what there is to set, from files and the command line, and the number format they name.
+//! The settings of a training run: what there is to set, from files and the command line, and the
+//! number format they name.
 
 mod check;
 mod precision;

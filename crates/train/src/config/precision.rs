@@ -6,15 +6,18 @@ use regard_kernels::{Isa, Products};
 /// The formats that training multiplies in, and that ranks exchange gradients in.
 pub(crate) const TRAINABLE: [DType; 2] = [DType::F32, DType::Bf16];
 
-/// The environment variable that, set to `emulate`, makes every CPU count as one that has bf16: it is done in software, slower than
-/// f32 and with the same rounding of the operands. It is for tests.
+/// The environment variable that, set to `emulate`, makes every CPU count as one that has bf16: it
+/// is done in software, slower than f32 and with the same rounding of the operands. It is for
+/// tests.
 pub const BF16_VARIABLE: &str = "REGARD_BF16";
 
-/// The number format of the matrix multiplications: f32 or bf16, or the one that is fastest if none is given. Master weights, Adam,
-/// attention, softmax, normalisation, loss and all sums are in f32 in any case.
+/// The number format of the matrix multiplications: f32 or bf16, or the one that is fastest if none
+/// is given. Master weights, Adam, attention, softmax, normalisation, loss and all sums are in f32
+/// in any case.
 ///
-/// The fastest that was measured is f32. On a Xeon with AVX-512 BF16, bf16 trains at 0.73 of its speed (base) and 0.74 (tiny):
-/// one bf16 instruction a cycle multiplies no more numbers than two f32 ones, and its operands are rounded on the way.
+/// The fastest that was measured is f32. On a Xeon with AVX-512 BF16, bf16 trains at 0.73 of its
+/// speed (base) and 0.74 (tiny): one bf16 instruction a cycle multiplies no more numbers than two
+/// f32 ones, and its operands are rounded on the way.
 pub fn choose_dtype(asked: Option<DType>, isa: Isa) -> Result<Choice> {
     let emulate = match std::env::var_os(BF16_VARIABLE) {
         None => false,

@@ -31,8 +31,8 @@ const ELSEWHERE: [(&str, &str); 10] = [
 const COMPUTED: [&str; 2] = ["model.source_vocabulary", "model.target_vocabulary"];
 
 impl TrainConfig {
-    /// The settings of `preset`, or of the one that the file names, else of `fallback`, with those of the TOML `file` and then those of
-    /// the `key=value` texts in their place.
+    /// The settings of `preset`, or of the one that the file names, else of `fallback`, with those
+    /// of the TOML `file` and then those of the `key=value` texts in their place.
     pub fn read(
         preset: Option<Preset>,
         fallback: impl FnOnce(&Value) -> Preset,

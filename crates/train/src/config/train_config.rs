@@ -1,5 +1,5 @@
-//! Everything that can be set about a training run, field by field. Defaults are those of a preset: the paper's, but for
-//! `tiny`, whose recipe is for corpora of some ten thousand pairs.
+//! Everything that can be set about a training run, field by field. Defaults are those of a preset:
+//! the paper's, but for `tiny`, whose recipe is for corpora of some ten thousand pairs.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -109,8 +109,8 @@ pub struct OptimizerConfig {
     pub step: StepSettings,
     /// The format of gradients and weights between the ranks of an MPI job: f32 or bf16.
     pub wire: DType,
-    /// Whether these leave while the backward pass still runs: auto (the faster way, found by trying), on or off. The training is the
-    /// same.
+    /// Whether these leave while the backward pass still runs: auto (the faster way, found by
+    /// trying), on or off. The training is the same.
     #[serde(default)]
     pub overlap: Overlap,
     /// Decay of a moving average of the weights, which then is what is validated and saved; 0.999 is usual.
@@ -146,8 +146,8 @@ pub struct CheckpointConfig {
     /// How the weights of the model folder are stored: f32, bf16 or f16. Checkpoints are always in f32.
     #[serde(default)]
     pub store: DType,
-    /// Of a run that starts from another model: the share of that model's weights in what is validated and saved. It keeps what
-    /// the model knew and the new text does not have.
+    /// Of a run that starts from another model: the share of that model's weights in what is
+    /// validated and saved. It keeps what the model knew and the new text does not have.
     #[serde(default)]
     pub init_share: f32,
 }
@@ -267,7 +267,8 @@ impl TrainConfig {
                 overlap: Overlap::Auto,
                 ema: None,
             },
-            // On Multi30k, falling to 0 in a straight line reaches in 5,000 steps what the inverse square root needs far more for.
+            // On Multi30k, falling to 0 in a straight line reaches in 5,000 steps what the inverse
+            // square root needs far more for.
             schedule: match preset {
                 Preset::Tiny => Schedule { kind: ScheduleKind::Linear, peak: Some(0.005), warmup: 1500 },
                 Preset::Student => Schedule { kind: ScheduleKind::Linear, peak: Some(0.002), warmup: 1500 },
@@ -294,8 +295,8 @@ impl TrainConfig {
         }
     }
 
-    /// The recipe for going on with a model that is trained already: small steps for a short time, and some of the
-    /// weights that were there before.
+    /// The recipe for going on with a model that is trained already: small steps for a short time,
+    /// and some of the weights that were there before.
     pub fn fine_tuning(self) -> Self {
         TrainConfig {
             steps: Some(2_000),

@@ -1,5 +1,5 @@
-//! Building the cache: reading, filtering, encoding and writing in blocks, in memory that does not grow with the corpus
-//! (except by eight bytes a pair where duplicates are dropped).
+//! Building the cache: reading, filtering, encoding and writing in blocks, in memory that does not
+//! grow with the corpus (except by eight bytes a pair where duplicates are dropped).
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Read, Seek, Write};
@@ -89,7 +89,8 @@ pub(super) fn place(inputs: &Inputs, pair: &Pair, of_target: bool) -> String {
 struct CacheWriter {
     path: PathBuf,
     ids: Scratch,
-    /// The offsets go to a file of their own until the number of ids is known: a corpus may be larger than memory.
+    /// The offsets go to a file of their own until the number of ids is known: a corpus may be
+    /// larger than memory.
     offsets: Scratch,
     hash: Xxh3,
     count: u64,

@@ -1,9 +1,10 @@
 //! A corpus as ids in a file.
 //!
-//! The file, little-endian: a header of 80 bytes (magic, version, fingerprint of everything that decides the content,
-//! numbers of pairs, ids and summary bytes, hash of the rest, hash of the header); the ids, `u32`, source and target of
-//! each pair in turn; zeros up to a multiple of eight; the offsets of all sentences and the end, `u64`; the summary as
-//! JSON. It is written beside its place and renamed when complete.
+//! The file, little-endian: a header of 80 bytes (magic, version, fingerprint of everything that
+//! decides the content, numbers of pairs, ids and summary bytes, hash of the rest, hash of the
+//! header); the ids, `u32`, source and target of each pair in turn; zeros up to a multiple of
+//! eight; the offsets of all sentences and the end, `u64`; the summary as JSON. It is written
+//! beside its place and renamed when complete.
 //!
 //! The whole file is read once, when it is opened, to check it; then the ids of a pair are read
 //! when they are needed. It is not mapped into memory: a mapped file that someone else cuts off
@@ -72,8 +73,8 @@ impl PairIds {
 }
 
 impl Corpus {
-    /// Opens the cache `folder/name.ids`, and builds it first if it is missing, damaged, or of other inputs, filters
-    /// or tokenizers. `threads` are used for encoding.
+    /// Opens the cache `folder/name.ids`, and builds it first if it is missing, damaged, or of
+    /// other inputs, filters or tokenizers. `threads` are used for encoding.
     pub fn prepare(
         inputs: &Inputs,
         filters: &Filters,
@@ -179,7 +180,8 @@ impl Corpus {
         both.zip(&self.source_lengths).map(|(both, &source)| (source, both - source)).collect()
     }
 
-    /// A hash of all ids and of where sentences begin: equal for equal text and tokenizers, wherever the files lie.
+    /// A hash of all ids and of where sentences begin: equal for equal text and tokenizers,
+    /// wherever the files lie.
     pub fn content_hash(&self) -> u64 {
         self.content_hash
     }

@@ -55,8 +55,8 @@ impl Lines {
             any = true;
             let end = buffer.iter().position(|&b| b == b'\n');
             let part = &buffer[..end.unwrap_or(buffer.len())];
-            // The rest of an overlong line is skipped as it streams by. Five bytes of grace: a byte-order mark, a
-            // CR, and one to tell too long from just fitting.
+            // The rest of an overlong line is skipped as it streams by. Five bytes of grace: a
+            // byte-order mark, a CR, and one to tell too long from just fitting.
             if line.len() + part.len() > self.max_bytes.saturating_add(5) {
                 too_long = true;
             } else {

@@ -1,14 +1,15 @@
 //! Parallel text files to a cache of ids on disk.
 //!
-//! [`Inputs`] names the files, [`Pairs`] streams their lines, [`Filters`] says what is dropped, [`Corpus`] holds the
-//! ids that came out, and [`Summary`] counts everything that did not.
+//! [`Inputs`] names the files, [`Pairs`] streams their lines, [`Filters`] says what is dropped,
+//! [`Corpus`] holds the ids that came out, and [`Summary`] counts everything that did not.
 //!
-//! **Reading.** Files may be plain, gzip or zstd, told apart by their first bytes. Lines end at LF; a CR before it and
-//! a byte-order mark at the start of a file do not belong to the text. The last line needs no LF. The two sides must
-//! have the same number of lines, or nothing is built.
+//! **Reading.** Files may be plain, gzip or zstd, told apart by their first bytes. Lines end at LF;
+//! a CR before it and a byte-order mark at the start of a file do not belong to the text. The last
+//! line needs no LF. The two sides must have the same number of lines, or nothing is built.
 //!
-//! **What is always dropped, and counted**: pairs of which a side is not UTF-8, has no text, or is longer than
-//! [`Filters::max_line_bytes`]; lines of a TSV without a tab. Everything else is up to the [`Filters`].
+//! **What is always dropped, and counted**: pairs of which a side is not UTF-8, has no text, or is
+//! longer than [`Filters::max_line_bytes`]; lines of a TSV without a tab. Everything else is up to
+//! the [`Filters`].
 
 mod build;
 mod cache;

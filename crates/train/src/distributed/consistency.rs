@@ -38,7 +38,8 @@ pub fn model_check(folder: &Path) -> Result<ConsistencyCheck> {
     Ok(check)
 }
 
-/// The settings that must be the same on all ranks of a job. Paths of files and the number of cores may differ.
+/// The settings that must be the same on all ranks of a job. Paths of files and the number of cores
+/// may differ.
 pub fn config_check(config: &TrainConfig) -> ConsistencyCheck {
     const OWN: [&str; 8] = [
         "threads",
@@ -70,8 +71,9 @@ fn file_hash(path: &Path) -> io::Result<u64> {
     }
 }
 
-/// Returns if all ranks have the same names and values; otherwise the same error everywhere, which says who differs from rank 0 in what.
-/// A rank that cannot determine its own reports the reason to all ranks.
+/// Returns if all ranks have the same names and values; otherwise the same error everywhere, which
+/// says who differs from rank 0 in what. A rank that cannot determine its own reports the reason to
+/// all ranks.
 pub fn check_consistency(
     group: &dyn Communicator,
     mine: std::result::Result<ConsistencyCheck, impl Display>,

@@ -1,12 +1,14 @@
 //! The gradients of all ranks, summed, and the weights that come of them.
 //!
-//! The vector of weights is cut into pieces, and every piece has an owner among the ranks. The owner gets everyone's gradient of its
-//! piece and adds them up in the order of the ranks, whatever the network does, so that equal runs are equal bit by bit. It alone
-//! carries out Adam there, and then everyone gets the new weights. That moves as many bytes as the usual all-reduce, and no rank
-//! repeats the work of another.
+//! The vector of weights is cut into pieces, and every piece has an owner among the ranks. The
+//! owner gets everyone's gradient of its piece and adds them up in the order of the ranks, whatever
+//! the network does, so that equal runs are equal bit by bit. It alone carries out Adam there, and
+//! then everyone gets the new weights. That moves as many bytes as the usual all-reduce, and no
+//! rank repeats the work of another.
 //!
-//! In `bf16` the gradients and then the changes of the weights are rounded on their way; sums, moments and weights stay `f32`, and
-//! everyone, the owner too, adds the rounded change, so that all ranks hold the same weights.
+//! In `bf16` the gradients and then the changes of the weights are rounded on their way; sums,
+//! moments and weights stay `f32`, and everyone, the owner too, adds the rounded change, so that
+//! all ranks hold the same weights.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -68,7 +70,8 @@ impl Exchange {
         self.group.size() == 1
     }
 
-    /// How long [`sum`](Self::sum) and [`share_weights`](Self::share_weights) have taken since this was last asked.
+    /// How long [`sum`](Self::sum) and [`share_weights`](Self::share_weights) have taken since this
+    /// was last asked.
     pub(super) fn take_time(&mut self) -> Duration {
         std::mem::take(&mut self.spent)
     }
@@ -112,7 +115,8 @@ impl Exchange {
         self.group.gather(&bytes).into_iter().map(numbers).collect()
     }
 
-    /// Turns the gradient of this rank into that of all in the pieces that it owns, and returns `Σ g²` of all pieces.
+    /// Turns the gradient of this rank into that of all in the pieces that it owns, and returns
+    /// `Σ g²` of all pieces.
     pub(super) fn sum(&mut self, isa: Isa, threads: usize, gradients: &mut [f32]) -> f64 {
         let start = Instant::now();
         let mut squares = Vec::new();
@@ -139,7 +143,8 @@ impl Exchange {
         })
     }
 
-    /// Sums the buckets of all replicas and ranks as the replicas of this rank send them. None if one of them failed to.
+    /// Sums the buckets of all replicas and ranks as the replicas of this rank send them. None if
+    /// one of them failed to.
     pub(super) fn sum_arriving(
         &mut self,
         isa: Isa,

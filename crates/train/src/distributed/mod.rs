@@ -1,7 +1,7 @@
 //! Processes that work on one thing together: one, or the ranks of an MPI job.
 //!
-//! [`Communicator`] is all that the rest of the library knows of them. [`SingleProcess`] is the usual one; `MpiWorld`, behind the cargo feature `mpi`,
-//! is all ranks that `mpirun` started.
+//! [`Communicator`] is all that the rest of the library knows of them. [`SingleProcess`] is the
+//! usual one; `MpiWorld`, behind the cargo feature `mpi`, is all ranks that `mpirun` started.
 
 mod consistency;
 mod exchange;
@@ -24,8 +24,9 @@ use regard_core::{Error, Result};
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// Some processes, counted from 0. Every method but [`rank`](Self::rank), [`size`](Self::size), [`host`](Self::host) and
-/// [`abort`](Self::abort) must be called by all of them, in the same order.
+/// Some processes, counted from 0. Every method but [`rank`](Self::rank), [`size`](Self::size),
+/// [`host`](Self::host) and [`abort`](Self::abort) must be called by all of them, in the same
+/// order.
 pub trait Communicator: Debug + Send + Sync {
     /// The number of this process.
     fn rank(&self) -> usize;
@@ -39,14 +40,15 @@ pub trait Communicator: Debug + Send + Sync {
     /// What everyone has, in the order of the ranks.
     fn gather(&self, mine: &[u8]) -> Vec<Vec<u8>>;
 
-    /// Replaces `data` by that of rank 0. Others may wait long for it, and leave their core to the system while they do.
+    /// Replaces `data` by that of rank 0. Others may wait long for it, and leave their core to the
+    /// system while they do.
     fn broadcast(&self, data: &mut Vec<u8>);
 
     /// Replaces numbers, equally many everywhere, by those of rank 0.
     fn broadcast_f32(&self, data: &mut [f32]);
 
-    /// Cuts `out` into pieces of `counts[r]` numbers and sends the r-th to rank r; `into` gets everyone's piece for this rank, in the
-    /// order of the ranks.
+    /// Cuts `out` into pieces of `counts[r]` numbers and sends the r-th to rank r; `into` gets
+    /// everyone's piece for this rank, in the order of the ranks.
     fn all_to_all_f32(&self, out: &[f32], counts: &[usize], into: &mut [f32]);
 
     /// The same with numbers of 16 bits.
@@ -108,7 +110,8 @@ impl Communicator for SingleProcess {
     }
 }
 
-/// How many processes the launcher says that it started this one with: `mpirun` of Open MPI and MPICH, or Slurm's `srun`.
+/// How many processes the launcher says that it started this one with: `mpirun` of Open MPI and
+/// MPICH, or Slurm's `srun`.
 pub fn launched() -> usize {
     launched_by(|name| std::env::var(name).ok())
 }
@@ -120,7 +123,8 @@ fn launched_by(variable: impl Fn(&str) -> Option<String>) -> usize {
     number("OMPI_COMM_WORLD_SIZE").or_else(|| number("PMI_SIZE")).or_else(slurm).unwrap_or(1).max(1)
 }
 
-/// The group that this process was started in; for `command`, which the message names where it cannot be joined.
+/// The group that this process was started in; for `command`, which the message names where it
+/// cannot be joined.
 pub fn join(command: &str) -> Result<Arc<dyn Communicator>> {
     let size = launched();
     if size == 1 {

@@ -36,7 +36,8 @@ impl Debug for MpiWorld {
 
 /// A thread that waits longer than this begins to sleep in between.
 const PATIENCE: Duration = Duration::from_millis(2);
-/// How long it sleeps at a time. MPI makes progress only inside its calls: in this time, not more than the system's buffers hold.
+/// How long it sleeps at a time. MPI makes progress only inside its calls: in this time, not more
+/// than the system's buffers hold.
 const NAP: Duration = Duration::from_micros(100);
 /// Bytes that are broadcast at a time; MPI counts in 32 bits.
 const MOST: usize = 1 << 30;

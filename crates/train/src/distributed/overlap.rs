@@ -1,8 +1,9 @@
 //! Gradients that leave for the other ranks while the backward pass still runs.
 //!
-//! A replica sends copies of the buckets that have become final to a thread that adds those of all replicas and exchanges the sum with
-//! the other ranks. The order of the buckets follows from the model alone, and the order of every sum is that of a step without
-//! overlap: the training is the same bit for bit, and only its speed decides between the two.
+//! A replica sends copies of the buckets that have become final to a thread that adds those of all
+//! replicas and exchanges the sum with the other ranks. The order of the buckets follows from the
+//! model alone, and the order of every sum is that of a step without overlap: the training is the
+//! same bit for bit, and only its speed decides between the two.
 
 use super::exchange::Bucket;
 use regard_core::model::Transformer;
@@ -67,7 +68,8 @@ fn median(x: &[f64]) -> f64 {
     sorted[sorted.len() / 2]
 }
 
-/// A bucket, and the mark of the backward pass behind which its gradients are final; those without one are so at the end.
+/// A bucket, and the mark of the backward pass behind which its gradients are final; those without
+/// one are so at the end.
 #[derive(Clone, Debug)]
 pub(super) struct GradientBucket {
     pub(super) bucket: Bucket,
@@ -128,7 +130,8 @@ mod tests {
             for step in 0..30 {
                 let overlapped = tuner.overlaps();
                 ways.push(overlapped);
-                // A first step of either way that takes long decides nothing, nor does a single one on the way.
+                // A first step of either way that takes long decides nothing, nor does a single one
+                // on the way.
                 let slow = if step % (TRIALS + 1) == 0 || step == 2 || step == 8 { 9.0 } else { 1.0 };
                 tuner.record(overlapped, slow * if overlapped { with } else { 1.0 });
             }

@@ -1,5 +1,6 @@
-//! What a training step shares with the other ranks: the parts of a batch, the sums of losses and gradients, the weights that come of
-//! them, and whether gradients leave before the backward pass is over.
+//! What a training step shares with the other ranks: the parts of a batch, the sums of losses and
+//! gradients, the weights that come of them, and whether gradients leave before the backward pass
+//! is over.
 //!
 //! This is all that the step knows of other processes. Alone, nothing is sent and nothing is copied.
 
@@ -24,7 +25,8 @@ pub(crate) struct Totals {
     pub(crate) stop: bool,
 }
 
-/// The sums of gradients that arrived while the replicas worked, and how long the step waited for the last of them.
+/// The sums of gradients that arrived while the replicas worked, and how long the step waited for
+/// the last of them.
 #[derive(Debug)]
 pub(crate) struct Early {
     arrived: Arrived,
@@ -60,7 +62,8 @@ impl SharedStep {
         }
     }
 
-    /// With the ranks of a group, in buckets of at least `pieces` pieces. The optimizer gets the steps, weights and moments of rank 0.
+    /// With the ranks of a group, in buckets of at least `pieces` pieces. The optimizer gets the
+    /// steps, weights and moments of rank 0.
     pub(crate) fn join(
         communicator: Arc<dyn Communicator>,
         (wire, overlap, pieces): (DType, Overlap, usize),
@@ -125,8 +128,8 @@ impl SharedStep {
         self.tuner.overlaps()
     }
 
-    /// Calls `run` with the replicas. Overlapped, each of them gets a queue for the gradients that are final, whose sums
-    /// with those of all others arrive meanwhile.
+    /// Calls `run` with the replicas. Overlapped, each of them gets a queue for the gradients that
+    /// are final, whose sums with those of all others arrive meanwhile.
     pub(crate) fn beside<T>(
         &mut self,
         overlapped: bool,
@@ -151,7 +154,8 @@ impl SharedStep {
         })
     }
 
-    /// The totals of all processes. They also tell each other how long the last step took, by which they decide about overlapping.
+    /// The totals of all processes. They also tell each other how long the last step took, by which
+    /// they decide about overlapping.
     pub(crate) fn sum_totals(&mut self, mine: Totals) -> Totals {
         if self.exchange.is_alone() {
             return Totals { stop: self.stopping, ..mine };
@@ -175,8 +179,8 @@ impl SharedStep {
         all
     }
 
-    /// Adds up the gradients of all replicas of all processes, where `early` is not that sum already. The replicas then have it in what
-    /// this process owns; returns `Σ g²` of everything.
+    /// Adds up the gradients of all replicas of all processes, where `early` is not that sum
+    /// already. The replicas then have it in what this process owns; returns `Σ g²` of everything.
     pub(crate) fn sum_gradients(&mut self, replicas: &mut Replicas, early: Option<Early>) -> f64 {
         match early {
             Some(Early { arrived, waited }) => {

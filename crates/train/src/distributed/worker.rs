@@ -13,8 +13,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Trains with rank 0, which runs [`Start`](crate::Start) in the same group, as long as it does. `local` puts into the settings of rank 0 what is this
-/// rank's own: its files and cores. `out` is where it may keep a cache of its corpus; `stop` asks all ranks to stop.
+/// Trains with rank 0, which runs [`Start`](crate::Start) in the same group, as long as it does.
+/// `local` puts into the settings of rank 0 what is this rank's own: its files and cores. `out` is
+/// where it may keep a cache of its corpus; `stop` asks all ranks to stop.
 pub fn run_worker(
     group: Arc<dyn Communicator>,
     out: &Path,

@@ -1,7 +1,7 @@
 //! The other ranks of a job, as rank 0 speaks to them.
 //!
-//! Rank 0 runs the loop of a run, with its clock, validations and files. Before each thing that needs everyone it broadcasts a
-//! [`Command`], so that no other rank has anything to decide.
+//! Rank 0 runs the loop of a run, with its clock, validations and files. Before each thing that
+//! needs everyone it broadcasts a [`Command`], so that no other rank has anything to decide.
 
 use super::consistency::{check_consistency, corpus_check};
 use super::{Communicator, SingleProcess};
@@ -98,7 +98,8 @@ impl Workers {
         Ok((ranks > 1).then(|| format!("{ranks} ranks, which split each batch into {replicas} parts")))
     }
 
-    /// A step on `batches`, the first of which stands at that place; the workers read their own copies of them.
+    /// A step on `batches`, the first of which stands at that place; the workers read their own
+    /// copies of them.
     pub(crate) fn step(
         &self,
         trainer: &mut Trainer,

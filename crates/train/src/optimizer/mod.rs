@@ -1,4 +1,5 @@
-//! From gradients to weights: clipping, Adam, the learning rate of each step, and the moving average of the weights.
+//! From gradients to weights: clipping, Adam, the learning rate of each step, and the moving
+//! average of the weights.
 
 mod ema;
 mod schedule;

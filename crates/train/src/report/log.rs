@@ -18,7 +18,8 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Goes on in `folder` behind the first `length` bytes, which were written up to `step`; what came later is cut off.
+    /// Goes on in `folder` behind the first `length` bytes, which were written up to `step`; what
+    /// came later is cut off.
     pub(crate) fn open(folder: &Path, length: u64, step: u64) -> Result<Self> {
         let path = folder.join("log.jsonl");
         let error = |e| Error::io(&path, e);

@@ -1,7 +1,8 @@
 //! Event files that TensorBoard reads: scalars and texts against the step.
 //!
-//! A file is a row of TFRecords; each holds one protobuf `Event`. The few messages needed are encoded by hand, which is less
-//! code than a protobuf compiler would bring. Layout of a record (all little-endian):
+//! A file is a row of TFRecords; each holds one protobuf `Event`. The few messages needed are
+//! encoded by hand, which is less code than a protobuf compiler would bring. Layout of a record
+//! (all little-endian):
 //!
 //! ```text
 //! u64 length | u32 masked CRC32C of length | payload | u32 masked CRC32C of payload
@@ -17,7 +18,8 @@ use regard_core::{Error, Result};
 const PREFIX: &str = "events.out.tfevents.";
 const FILE_VERSION: &[u8] = b"brain.Event:2";
 
-/// Writes one event file. Records are buffered: [`flush`](EventWriter::flush) where they must be seen; dropping flushes too.
+/// Writes one event file. Records are buffered: [`flush`](EventWriter::flush) where they must be
+/// seen; dropping flushes too.
 #[derive(Debug)]
 pub struct EventWriter {
     path: PathBuf,
@@ -51,8 +53,9 @@ impl EventWriter {
 
     /// Goes on in the newest event file of `folder` after `last_step`, or starts one when there is none.
     ///
-    /// A record that a killed run left half written is cut off. What that run logged after `last_step` stays in the
-    /// file, followed by a session start that tells TensorBoard to forget it.
+    /// A record that a killed run left half written is cut off. What that run logged after
+    /// `last_step` stays in the file, followed by a session start that tells TensorBoard to forget
+    /// it.
     pub fn resume(folder: impl AsRef<Path>, last_step: u64) -> Result<Self> {
         let Some(path) = newest(folder.as_ref())? else { return Self::create(folder) };
         let mut file =
@@ -196,7 +199,8 @@ fn read_record(file: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
     if head.len() < 12 || masked_crc(length) != u32::from_le_bytes(*check) {
         return Ok(None);
     }
-    // `take` bounds the reading, so that a huge length with a right checksum allocates no more than the file has.
+    // `take` bounds the reading, so that a huge length with a right checksum allocates no more than
+    // the file has.
     let length = u64::from_le_bytes(*length);
     let mut payload = Vec::new();
     file.by_ref().take(length.saturating_add(4)).read_to_end(&mut payload)?;

@@ -1,8 +1,9 @@
 //! Checkpoints: one file that is whole or refused.
 //!
-//! Little-endian: magic, version, the length of the whole file, the length of the head, the number of vectors, their
-//! length; the head as JSON; zeros up to a multiple of eight; the vectors, `f32`; the hash of everything before it.
-//! Written beside its place, synced, renamed, and the folder synced: after a crash there is the old file or the new.
+//! Little-endian: magic, version, the length of the whole file, the length of the head, the number
+//! of vectors, their length; the head as JSON; zeros up to a multiple of eight; the vectors, `f32`;
+//! the hash of everything before it. Written beside its place, synced, renamed, and the folder
+//! synced: after a crash there is the old file or the new.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -189,7 +190,8 @@ mod tests {
         assert_eq!(list(folder.path(), "state").unwrap(), [(12, path)]);
     }
 
-    /// Every file that is shorter, longer, or differs in one byte is refused, and none brings the program down.
+    /// Every file that is shorter, longer, or differs in one byte is refused, and none brings the
+    /// program down.
     #[test]
     fn damage_is_refused_at_every_byte() {
         let folder = tempfile::tempdir().unwrap();
@@ -232,7 +234,8 @@ mod tests {
         }
     }
 
-    /// A disk that takes no more bytes, or a folder that takes no file: the message names the file, and what was there stays.
+    /// A disk that takes no more bytes, or a folder that takes no file: the message names the file,
+    /// and what was there stays.
     #[test]
     fn what_cannot_be_written_leaves_the_old() {
         let folder = tempfile::tempdir().unwrap();

@@ -30,7 +30,8 @@ pub(crate) struct Data {
 const CACHE: &str = "train";
 
 impl Data {
-    /// Finds or trains the tokenizers and encodes the corpus. `known` are the tokenizers of a run that is resumed.
+    /// Finds or trains the tokenizers and encodes the corpus. `known` are the tokenizers of a run
+    /// that is resumed.
     pub(crate) fn prepare(
         config: &TrainConfig,
         folder: &Folder,
@@ -78,8 +79,9 @@ impl Data {
         })
     }
 
-    /// The same for a process that is given the tokenizers and validates nothing. Its corpus is the one in the folder `cache` where it
-    /// has the same files, else one of its own, whose name ends in `own`.
+    /// The same for a process that is given the tokenizers and validates nothing. Its corpus is the
+    /// one in the folder `cache` where it has the same files, else one of its own, whose name ends
+    /// in `own`.
     pub(crate) fn prepare_with(
         config: &TrainConfig,
         (cache, own): (&Path, &str),

@@ -55,7 +55,8 @@ impl Folder {
     }
 }
 
-/// Something in the folder that an earlier start of a run has not made: the cache, and its own folders while empty.
+/// Something in the folder that an earlier start of a run has not made: the cache, and its own
+/// folders while empty.
 fn foreign_entry(out: &Path) -> Result<Option<String>> {
     let entries = match fs::read_dir(out) {
         Ok(entries) => entries,

@@ -15,7 +15,8 @@ pub(crate) fn load_init(config: &TrainConfig) -> Result<Option<Model>> {
     Ok(Some(model))
 }
 
-/// Refuses a shape that is not the one that the model in `folder`, to start from, has. What is as in `usual` does not count.
+/// Refuses a shape that is not the one that the model in `folder`, to start from, has. What is as
+/// in `usual` does not count.
 pub fn check_shape(
     asked: &ModelConfig,
     has: &ModelConfig,

@@ -5,7 +5,8 @@ use crate::config::TrainConfig;
 use regard_core::{Error, Result};
 use std::path::Path;
 
-/// Settings that may change when a run is resumed: nothing that decides the model's shape or which batch comes next.
+/// Settings that may change when a run is resumed: nothing that decides the model's shape or which
+/// batch comes next.
 const CHANGEABLE: [&str; 12] = [
     "threads",
     "precision",

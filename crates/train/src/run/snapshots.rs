@@ -14,9 +14,10 @@ fn name_and_step(path: &Path) -> Option<(&'static str, u64)> {
     Some((prefix, step.parse().ok()?))
 }
 
-/// Those of the paths that should be averaged. Of the checkpoints in one folder that is the saved weights; the saved states of
-/// training, whose weights are mostly the same ones, are only used where there are no saved weights, and the untrained state of step 0
-/// only if it is alone. Paths of anything else stay.
+/// Those of the paths that should be averaged. Of the checkpoints in one folder that is the saved
+/// weights; the saved states of training, whose weights are mostly the same ones, are only used
+/// where there are no saved weights, and the untrained state of step 0 only if it is alone. Paths
+/// of anything else stay.
 pub fn to_average(paths: &[PathBuf]) -> Vec<PathBuf> {
     let rank = |path: &Path| match name_and_step(path)? {
         (WEIGHTS, _) => Some(2),
@@ -31,7 +32,8 @@ pub fn to_average(paths: &[PathBuf]) -> Vec<PathBuf> {
     paths.iter().filter(wanted).cloned().collect()
 }
 
-/// The model of a checkpoint in the folder `checkpoints` of a run: its weights, and everything else from the model folder above.
+/// The model of a checkpoint in the folder `checkpoints` of a run: its weights, and everything else
+/// from the model folder above.
 pub fn load_checkpoint(path: &Path) -> Result<Model> {
     if name_and_step(path).is_none() {
         let message =
@@ -45,7 +47,8 @@ pub fn load_checkpoint(path: &Path) -> Result<Model> {
     };
     let model = Model::load(folder)?;
     let (_, mut vectors) = checkpoint::read::<serde_json::Value>(path, model.weights.len())?;
-    // Weights alone; or weights, two moments and, if there is one, the moving average, which is what validation judges.
+    // Weights alone; or weights, two moments and, if there is one, the moving average, which is
+    // what validation judges.
     let weights = match vectors.len() {
         1 | 3 => vectors.swap_remove(0),
         4 => vectors.swap_remove(3),

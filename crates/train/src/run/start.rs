@@ -35,7 +35,8 @@ pub(crate) fn dropout_seed(config: &TrainConfig) -> u64 {
     mix(config.seed ^ 0x6472_6f70)
 }
 
-/// Trains as `config` says into `out`, until it is done or `stop` turns true. With `resume`, it continues the run in `out`.
+/// Trains as `config` says into `out`, until it is done or `stop` turns true. With `resume`, it
+/// continues the run in `out`.
 pub fn train(
     config: TrainConfig,
     out: &Path,
@@ -47,7 +48,8 @@ pub fn train(
     Start::new(out, resume, isa, stop, progress).run(config)
 }
 
-/// Where a run goes, and everything else about it that is not a setting. [`train`] is a start without a group.
+/// Where a run goes, and everything else about it that is not a setting. [`train`] is a start
+/// without a group.
 pub struct Start<'a> {
     pub(crate) clock: Clock,
     pub(crate) workers: Workers,
@@ -145,8 +147,8 @@ impl<'a> Start<'a> {
         Start { clock, workers: Workers::none(), out, resume, isa, stop, progress }
     }
 
-    /// On rank 0 of a group, while all other ranks [`run_worker`](crate::run_worker). Rank 0 alone decides, validates,
-    /// logs and saves.
+    /// On rank 0 of a group, while all other ranks [`run_worker`](crate::run_worker). Rank 0 alone
+    /// decides, validates, logs and saves.
     pub fn with_group(self, group: Arc<dyn Communicator>) -> Self {
         Start { workers: Workers::new(group), ..self }
     }

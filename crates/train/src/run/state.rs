@@ -166,7 +166,8 @@ impl Store {
         let mut newest = None;
         for (_, path) in checkpoint::list(folder, STATE)? {
             if newest.is_some() {
-                // An older one is only looked at if the newest fails; its snapshots are taken to be all there are.
+                // An older one is only looked at if the newest fails; its snapshots are taken to be
+                // all there are.
                 let all = checkpoint::list(folder, WEIGHTS)?.into_iter().map(|(step, _)| step).collect();
                 store.states.push((path, all));
                 continue;

@@ -94,7 +94,8 @@ impl Run<'_> {
         self.finish()
     }
 
-    /// A recipe's warm-up is for its own number of steps; in a much shorter run the rate would never be what it should.
+    /// A recipe's warm-up is for its own number of steps; in a much shorter run the rate would
+    /// never be what it should.
     fn note_long_warmup(&mut self) {
         let tokens: u64 = self.data.lengths.iter().map(|l| u64::from(l.1)).sum();
         let a_step = (self.config.batch.plan.max_tokens * self.config.batch.accumulate).max(1) as u64;

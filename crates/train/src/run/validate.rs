@@ -41,7 +41,8 @@ pub(super) struct Found {
 const BATCH: usize = 4096;
 
 impl Validator {
-    /// Makes batches of the pairs, leaving out those with more than `max_tokens` tokens; says how many these are. `tokenizer` is BLEU's.
+    /// Makes batches of the pairs, leaving out those with more than `max_tokens` tokens; says how
+    /// many these are. `tokenizer` is BLEU's.
     pub(super) fn new(
         pairs: Vec<ValidationPair>,
         tokenizers: &TokenizerPair,

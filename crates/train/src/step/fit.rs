@@ -9,7 +9,8 @@ use regard_kernels::Isa;
 /// How long a model is trained, and how.
 #[derive(Clone, Copy, Debug)]
 pub struct FitSettings {
-    /// Steps. The learning rate rises in a straight line in the first of them, and then falls to 0 in another.
+    /// Steps. The learning rate rises in a straight line in the first of them, and then falls to 0
+    /// in another.
     pub steps: u64,
     /// The highest learning rate.
     pub peak: f64,
@@ -38,10 +39,12 @@ pub struct Pass<'a> {
     pub gradients: &'a mut [f32],
 }
 
-/// Trains a model from `weights` on and returns its last weights. `loss` runs forward and backward of a replica's part of a step, and
-/// returns its part of the loss; `after` gets each step, its loss and the new weights.
+/// Trains a model from `weights` on and returns its last weights. `loss` runs forward and backward
+/// of a replica's part of a step, and returns its part of the loss; `after` gets each step, its
+/// loss and the new weights.
 ///
-/// The result depends on the settings and on what `loss` does, and on nothing else: gradients are added in the order of the replicas.
+/// The result depends on the settings and on what `loss` does, and on nothing else: gradients are
+/// added in the order of the replicas.
 pub fn fit(
     settings: &FitSettings,
     isa: Isa,

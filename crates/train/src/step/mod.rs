@@ -1,5 +1,5 @@
-//! One training step: a batch is split over the replicas of all processes, each core being one; their gradients are summed in a fixed
-//! order; Adam.
+//! One training step: a batch is split over the replicas of all processes, each core being one;
+//! their gradients are summed in a fixed order; Adam.
 
 mod fit;
 mod replicas;
@@ -32,8 +32,9 @@ pub struct StepSettings {
     /// What is done to the gradient.
     #[serde(flatten)]
     pub adam: AdamSettings,
-    /// R-Drop: every pair goes through the model twice, and this times the divergence of the two passes is added to the loss. It is
-    /// the α of Liang and others (2021), who used 5 for translation.
+    /// R-Drop: every pair goes through the model twice, and this times the divergence of the two
+    /// passes is added to the loss. It is the α of Liang and others (2021), who used 5 for
+    /// translation.
     pub r_drop: Option<f32>,
 }
 
@@ -134,8 +135,9 @@ pub struct Trainer {
     shared: SharedStep,
 }
 
-/// Memory for the matrices that are packed once per step. Packing is cheap beside a product of hundreds of rows; but rounding is not, and the loss
-/// reads the output's matrix for a few rows at a time.
+/// Memory for the matrices that are packed once per step. Packing is cheap beside a product of
+/// hundreds of rows; but rounding is not, and the loss reads the output's matrix for a few rows at
+/// a time.
 fn packed(model: &Transformer, products: Products) -> PackedWeights {
     let output = model.output();
     PackedWeights::new(products, model.matrices().filter(|&(param, _)| products.round() || param == output))
@@ -171,16 +173,17 @@ impl Trainer {
         })
     }
 
-    /// Multiplies matrices in this number format in place of f32. Weights, moments, sums and everything that is not a
-    /// product stay in f32.
+    /// Multiplies matrices in this number format in place of f32. Weights, moments, sums and
+    /// everything that is not a product stay in f32.
     pub fn with_products(mut self, products: Products) -> Self {
         self.replicas.set_products(products);
         self.packed = packed(&self.model, products);
         self
     }
 
-    /// Trains together with the other ranks of a group: a step is over the replicas of all. Every rank must have made its trainer with
-    /// the same model and settings, and gets the steps, weights and moments of rank 0.
+    /// Trains together with the other ranks of a group: a step is over the replicas of all. Every
+    /// rank must have made its trainer with the same model and settings, and gets the steps,
+    /// weights and moments of rank 0.
     pub fn join(&mut self, group: Arc<dyn Communicator>, wire: DType, overlap: Overlap) -> Result<()> {
         self.join_in_buckets(group, wire, overlap, BUCKET)
     }
@@ -227,7 +230,8 @@ impl Trainer {
         self.shared.ask_to_stop();
     }
 
-    /// Makes [`moments`](Self::moments) whole, of which each process keeps up its own part only. All of them must call it.
+    /// Makes [`moments`](Self::moments) whole, of which each process keeps up its own part only.
+    /// All of them must call it.
     pub fn collect_moments(&mut self) {
         self.shared.collect_moments(&mut self.optimizer);
     }
@@ -267,7 +271,8 @@ impl Trainer {
         self.replicas.tape_capacity()
     }
 
-    /// One step with learning rate `rate` on the sum of the batches, of which there are several for gradient accumulation.
+    /// One step with learning rate `rate` on the sum of the batches, of which there are several for
+    /// gradient accumulation.
     ///
     /// The result depends on the batches, the seed, the step and the number of replicas, and on nothing else.
     pub fn step(&mut self, batches: &[Batch], rate: f32) -> Result<StepReport> {
@@ -306,7 +311,8 @@ impl Trainer {
         })
     }
 
-    /// Forward and backward of all batches on the replicas of this process. Overlapped, also the sums of all gradients.
+    /// Forward and backward of all batches on the replicas of this process. Overlapped, also the
+    /// sums of all gradients.
     fn accumulate(
         &mut self,
         batches: &[Batch],

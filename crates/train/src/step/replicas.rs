@@ -1,4 +1,5 @@
-//! The replicas of a model: a tape and a gradient for each core, and the sum of their gradients in a fixed order.
+//! The replicas of a model: a tape and a gradient for each core, and the sum of their gradients in
+//! a fixed order.
 
 use crate::autograd::Tape;
 use crate::threads::{PIECE, joined, over_threads};
@@ -56,7 +57,8 @@ impl Replicas {
         self.list.iter().map(|replica| replica.tape.capacity()).sum()
     }
 
-    /// Runs `f` on all replicas at the same time, each with its number and one of the `inputs`; results in their order.
+    /// Runs `f` on all replicas at the same time, each with its number and one of the `inputs`;
+    /// results in their order.
     pub(crate) fn run<I: Send, T: Send>(
         &mut self,
         inputs: impl IntoIterator<Item = I>,

@@ -91,7 +91,8 @@ pub(crate) fn losses(out: &Path) -> Vec<(u64, f64)> {
     records.iter().filter_map(of).collect()
 }
 
-/// The model of a golden folder as `transformers` saved it once: weights in a file of torch.save, a bias of the logits.
+/// The model of a golden folder as `transformers` saved it once: weights in a file of torch.save, a
+/// bias of the logits.
 pub(crate) fn foreign(folder: &Path) -> PathBuf {
     // The tests of the command share this file, in a package of another folder.
     let mut above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();

@@ -1,4 +1,5 @@
-//! Whole runs by the library: resumed to the bit, refused with a clear message, started from another model; and the corpus they read.
+//! Whole runs by the library: resumed to the bit, refused with a clear message, started from
+//! another model; and the corpus they read.
 
 mod common;
 mod corpus;

@@ -1,5 +1,5 @@
-//! Byte-pair encoding: of all pairs of neighbours that make a piece, the one with the highest score is joined first,
-//! of equal ones the leftmost.
+//! Byte-pair encoding: of all pairs of neighbours that make a piece, the one with the highest score
+//! is joined first, of equal ones the leftmost.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap};

@@ -1,7 +1,8 @@
 //! The compiled rules of a normaliser: which sequences of characters are replaced by which.
 //!
-//! The bytes are the length of a double-array trie in bytes, the trie, and all replacements, each ended by a zero
-//! byte. The trie's units are those of the library `darts-clone`; a leaf holds the place of its replacement.
+//! The bytes are the length of a double-array trie in bytes, the trie, and all replacements, each
+//! ended by a zero byte. The trie's units are those of the library `darts-clone`; a leaf holds the
+//! place of its replacement.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -17,7 +18,8 @@ pub(super) struct CharsMap {
 
 /// A unit with this bit is a leaf; the rest of it is the value.
 const LEAF: u32 = 1 << 31;
-/// A replacement has at most this many bytes: one that is far longer than any real one would only fill memory.
+/// A replacement has at most this many bytes: one that is far longer than any real one would only
+/// fill memory.
 const LONGEST: usize = 4096;
 
 impl CharsMap {

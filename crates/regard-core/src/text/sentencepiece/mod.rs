@@ -1,9 +1,11 @@
-//! SentencePiece models (`.spm` files): text to pieces and back, exactly as the `sentencepiece` library does it.
+//! SentencePiece models (`.spm` files): text to pieces and back, exactly as the `sentencepiece`
+//! library does it.
 //!
-//! The stages: the file is a protocol buffer ([`proto`]) that holds pieces, their scores and settings ([`model`]) →
-//! text is normalised by compiled rules ([`charsmap`], [`normaliser`]) → the pieces are found by a unigram model
-//! ([`unigram`]) or by byte-pair encoding ([`bpe`]), both of which look them up in a tree ([`trie`]) → what is unknown
-//! is spelt in bytes, or a run of it is one piece.
+//! The stages: the file is a protocol buffer ([`proto`]) that holds pieces, their scores and
+//! settings ([`model`]) → text is normalised by compiled rules ([`charsmap`], [`normaliser`]) → the
+//! pieces are found by a unigram model ([`unigram`]) or by byte-pair encoding ([`bpe`]), both of
+//! which look them up in a tree ([`trie`]) → what is unknown is spelt in bytes, or a run of it is
+//! one piece.
 
 mod bpe;
 mod charsmap;
@@ -124,7 +126,8 @@ impl SentencePiece {
         })
     }
 
-    /// The pieces of a `.spm` file by their numbers, and which of them end a sentence and stand for what is unknown.
+    /// The pieces of a `.spm` file by their numbers, and which of them end a sentence and stand for
+    /// what is unknown.
     pub(super) fn pieces(file: &[u8]) -> std::result::Result<PieceList, Problem> {
         let file = ModelFile::read(file)?;
         let find = |what: &str, fits: &dyn Fn(&Piece<'_>) -> bool| {
@@ -179,8 +182,8 @@ impl SentencePiece {
         }
     }
 
-    /// The text of pieces: control symbols left out, bytes put together, `▁` a space. Spaces at the ends are kept, and so
-    /// is the piece for what is unknown.
+    /// The text of pieces: control symbols left out, bytes put together, `▁` a space. Spaces at the
+    /// ends are kept, and so is the piece for what is unknown.
     pub fn decode<'a>(&self, pieces: impl IntoIterator<Item = &'a str>) -> String {
         let (mut text, mut bytes) = (String::new(), Vec::new());
         for piece in pieces {

@@ -94,7 +94,8 @@ pub(super) struct ModelFile<'a> {
 const LONGEST_PIECE: usize = 8000;
 
 impl<'a> ModelFile<'a> {
-    /// Reads and checks a file. Where a message comes twice, the second adds to the first, as the format says.
+    /// Reads and checks a file. Where a message comes twice, the second adds to the first, as the
+    /// format says.
     pub(super) fn read(file: &'a [u8]) -> Result<Self, Problem> {
         let mut model = ModelFile {
             pieces: Vec::new(),

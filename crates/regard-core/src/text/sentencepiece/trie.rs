@@ -17,7 +17,8 @@ const NONE: u32 = u32::MAX;
 impl Trie {
     pub(super) const ROOT: u32 = 0;
 
-    /// Builds it of keys and their values, which must be below `u32::MAX`. A key that is there twice is returned.
+    /// Builds it of keys and their values, which must be below `u32::MAX`. A key that is there
+    /// twice is returned.
     pub(super) fn build(mut keys: Vec<(&str, u32)>) -> Result<Self, &str> {
         keys.sort_unstable();
         if let Some(twice) = keys.windows(2).find(|pair| pair[0].0 == pair[1].0) {

@@ -1,12 +1,13 @@
-//! The most probable segmentation under a unigram model, with the arithmetic of the library: in `f32`, where the first
-//! of equal paths wins.
+//! The most probable segmentation under a unigram model, with the arithmetic of the library: in
+//! `f32`, where the first of equal paths wins.
 
 use super::Vocabulary;
 use super::model::{Kind, Piece};
 
 /// How much worse than the least probable piece an unknown character is.
 const UNKNOWN_PENALTY: f32 = 10.0;
-/// Where the score of a path falls below this, scores are counted from there on anew: `f32` would be too coarse.
+/// Where the score of a path falls below this, scores are counted from there on anew: `f32` would
+/// be too coarse.
 const LOWEST: f32 = -100_000.0;
 
 /// The scores of a unigram model.
@@ -79,7 +80,8 @@ impl Unigram {
         ends
     }
 
-    /// Subtracts the score of the place at which `ahead` begins from those that have been reached ahead of it.
+    /// Subtracts the score of the place at which `ahead` begins from those that have been reached
+    /// ahead of it.
     fn rebase(&self, ahead: &mut [Best]) {
         let here = ahead[0].score;
         if here < LOWEST {

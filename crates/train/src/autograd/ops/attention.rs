@@ -7,7 +7,8 @@ use regard_kernels::{
 };
 use std::sync::Arc;
 
-/// Self-attention over `qkv [rows, h·(2·d_k + d_v)]`: queries, keys and values of the same tokens, side by side.
+/// Self-attention over `qkv [rows, h·(2·d_k + d_v)]`: queries, keys and values of the same tokens,
+/// side by side.
 #[derive(Debug)]
 pub struct SelfAttention {
     /// Queries, keys and values.
@@ -24,7 +25,8 @@ pub struct SelfAttention {
     pub relative: Option<RelativePositions>,
 }
 
-/// Cross-attention of `q [m, h·d_k]` over `kv [n, h·(d_k + d_v)]`: the decoder's queries, the encoder's keys and values.
+/// Cross-attention of `q [m, h·d_k]` over `kv [n, h·(d_k + d_v)]`: the decoder's queries, the
+/// encoder's keys and values.
 #[derive(Debug)]
 pub struct CrossAttention {
     /// Queries.

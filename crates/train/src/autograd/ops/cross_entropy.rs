@@ -6,22 +6,26 @@ use regard_kernels::{
 };
 use std::sync::Arc;
 
-/// Words of the vocabulary in a block, whose logits are used while they are in cache. Tables can be packed in such blocks.
+/// Words of the vocabulary in a block, whose logits are used while they are in cache. Tables can be
+/// packed in such blocks.
 const WORDS: usize = Right::STEP;
 
-/// Rows whose logits exist at the same time, at most. Each such group reads the whole output matrix, which is cheap where it has been
-/// packed before: fewer rows keep the logits in cache and memory small.
+/// Rows whose logits exist at the same time, at most. Each such group reads the whole output
+/// matrix, which is cheap where it has been packed before: fewer rows keep the logits in cache and
+/// memory small.
 const ROWS: usize = 192;
 
 /// Cross-entropy of `softmax(x·Eᵀ + b)` against the targets, with label smoothing; `x [m, d]`, `E [v, d]`.
 ///
-/// The output is the loss of each row. The gradient is made on the way forward, because the logits are gone afterwards: it
-/// is that of `scale · Σ` of the rows, whatever gradient the output is given.
+/// The output is the loss of each row. The gradient is made on the way forward, because the logits
+/// are gone afterwards: it is that of `scale · Σ` of the rows, whatever gradient the output is
+/// given.
 #[derive(Debug)]
 pub struct CrossEntropy {
     /// x
     pub x: Var,
-    /// E: the rows of the words, of which only the first `words` take part; the padding token is the one behind them.
+    /// E: the rows of the words, of which only the first `words` take part; the padding token is
+    /// the one behind them.
     pub table: Param,
     /// b, which has no gradient; zero if not given.
     pub bias: Option<Arc<[f32]>>,
@@ -62,7 +66,8 @@ impl Op for CrossEntropy {
         let (table, columns) =
             (cx.weights.right(self.table, [words, d]), cx.weights.right_transposed(self.table, [words, d]));
         let mut logits = std::mem::take(&mut cx.scratch.logits);
-        // Groups of about the same size: a small one at the end would pay for reading the whole matrix as a large one does.
+        // Groups of about the same size: a small one at the end would pay for reading the whole
+        // matrix as a large one does.
         let group = x.rows().div_ceil(x.rows().div_ceil(ROWS).max(1));
         if logits.len() < group * words {
             logits.resize(group * words, 0.0);

@@ -1,7 +1,7 @@
 //! The operations, one file each, forward and backward side by side.
 //!
-//! Letters as in the paper: `n` source tokens, `m` target tokens, `d` model width, `h` heads, `v` vocabulary; `rows` where
-//! it may be either kind of token.
+//! Letters as in the paper: `n` source tokens, `m` target tokens, `d` model width, `h` heads, `v`
+//! vocabulary; `rows` where it may be either kind of token.
 
 mod r_drop;
 mod attention;

@@ -3,7 +3,8 @@
 use crate::autograd::{Backward, Forward, Op, Param, Var};
 use regard_kernels::{Dropout, Norm, NormSaved, add_norm, add_norm_backward};
 
-/// The residual sum and layer normalisation of a post-norm layer; without a branch, plain layer normalisation.
+/// The residual sum and layer normalisation of a post-norm layer; without a branch, plain layer
+/// normalisation.
 #[derive(Debug)]
 pub struct AddNorm {
     /// x `[rows, d]`

@@ -16,8 +16,8 @@ pub struct Pointing {
     pub target: usize,
 }
 
-/// Cross-entropy of `softmax(Σq·kᵀ / √d)`, over the rows that each pointer chooses from, against the one it should point at;
-/// `q [m, d]`, `k [n, d]`. The output is the loss of each pointer.
+/// Cross-entropy of `softmax(Σq·kᵀ / √d)`, over the rows that each pointer chooses from, against
+/// the one it should point at; `q [m, d]`, `k [n, d]`. The output is the loss of each pointer.
 ///
 /// It is attention whose weights are the answer (Vinyals, Fortunato and Jaitly, 2015).
 #[derive(Debug)]

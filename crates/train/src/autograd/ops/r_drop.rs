@@ -7,8 +7,9 @@ use regard_kernels::{Accumulate, Mat, MatMut, log_softmax_rows, softmax_rows};
 /// Pairs of rows whose logits exist at the same time.
 const PAIRS: usize = 64;
 
-/// Cross-entropy of the rows of two passes over the same tokens, the second behind the first, and how much they differ: to each
-/// pair `½·(KL(p‖q) + KL(q‖p))` times `weight` is added, half to each of its rows.
+/// Cross-entropy of the rows of two passes over the same tokens, the second behind the first, and
+/// how much they differ: to each pair `½·(KL(p‖q) + KL(q‖p))` times `weight` is added, half to each
+/// of its rows.
 #[derive(Debug)]
 pub struct RDrop {
     /// The cross-entropy of all rows.
@@ -90,8 +91,8 @@ impl Op for RDrop {
     }
 }
 
-/// Returns `KL(p‖q) + KL(q‖p)` of the distributions whose logarithms are `a` and `b`, and puts `factor` times its gradients with respect to their
-/// logits in place of these.
+/// Returns `KL(p‖q) + KL(q‖p)` of the distributions whose logarithms are `a` and `b`, and puts
+/// `factor` times its gradients with respect to their logits in place of these.
 fn grads(a: &mut [f32], b: &mut [f32], p: &[f32], q: &[f32], factor: f32) -> f32 {
     let (mut forth, mut back) = (0.0, 0.0);
     for ((a, b), (p, q)) in a.iter().zip(&*b).zip(p.iter().zip(q)) {

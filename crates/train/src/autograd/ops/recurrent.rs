@@ -1,7 +1,9 @@
-//! A gated recurrent unit over whole sentences, in one direction or both, without the projection of its input.
+//! A gated recurrent unit over whole sentences, in one direction or both, without the projection of
+//! its input.
 //!
-//! What the tokens give to the gates is one large product that comes before. Here, each step multiplies the states of all sentences that
-//! are still running at once; on the way back, the gradient of the state's matrix is again one large product over all steps.
+//! What the tokens give to the gates is one large product that comes before. Here, each step
+//! multiplies the states of all sentences that are still running at once; on the way back, the
+//! gradient of the state's matrix is again one large product over all steps.
 
 use crate::autograd::{Backward, Forward, Op, Var};
 use regard_core::batch::{TimeSteps, gru_states};
@@ -115,7 +117,8 @@ impl Op for Recurrent {
     }
 }
 
-/// The way back of one direction: gathers the states before each step, walks from the last step to the first, then multiplies once.
+/// The way back of one direction: gathers the states before each step, walks from the last step to
+/// the first, then multiplies once.
 fn backward_cell(
     cx: &mut Backward<'_>,
     cell: RecurrentCell,

@@ -5,7 +5,8 @@ use regard_core::batch::{unfold, unfold_pairs};
 use regard_kernels::add;
 use std::sync::Arc;
 
-/// `y_t = (x_{t−s}, …, x_t, …, x_{t+s})` within a sentence, zeros beyond its ends: `x [rows, d]`, `y [rows, width · d]`.
+/// `y_t = (x_{t−s}, …, x_t, …, x_{t+s})` within a sentence, zeros beyond its ends: `x [rows, d]`,
+/// `y [rows, width · d]`.
 #[derive(Debug)]
 pub struct Unfold {
     /// x

@@ -118,7 +118,8 @@ fn gradient(rank: usize, length: usize) -> Vec<f32> {
     (0..length).map(|i| ((i * 31 + rank * 17) % 101) as f32 * 0.013 - 0.5 + rank as f32 * 1e-3).collect()
 }
 
-/// At lengths around a piece and a bucket: the sum in the order of the ranks, its squares, and everyone gets everything.
+/// At lengths around a piece and a bucket: the sum in the order of the ranks, its squares, and
+/// everyone gets everything.
 #[test]
 fn sums_are_those_of_one_rank_after_the_other() {
     let isa = Isa::best();
@@ -208,7 +209,8 @@ fn ranks_of_one_core_train_as_one_rank_of_all_cores() {
     }
 }
 
-/// On every combination of ranks and cores, wire, norm and accumulation: gradients that leave early are those that leave late.
+/// On every combination of ranks and cores, wire, norm and accumulation: gradients that leave early
+/// are those that leave late.
 #[test]
 fn overlapped_steps_are_the_same_bit_for_bit() {
     let run = |group: Arc<dyn Communicator>, wire, overlap, norm, threads| {
