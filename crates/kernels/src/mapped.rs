@@ -2,7 +2,9 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A whole file in memory: mapped where the system can, read otherwise.
 #[derive(Debug)]
@@ -41,7 +43,7 @@ impl Mapped {
     /// Lets the system take back the memory of these bytes, which come from the file again when
     /// they are next looked at. So a large file can be read through once without all of it being
     /// held.
-    pub fn release(&self, range: std::ops::Range<usize>) {
+    pub fn release(&self, range: Range<usize>) {
         #[cfg(unix)]
         if let Backing::Map(map) = &self.0
             && range.start < range.end
@@ -72,6 +74,29 @@ impl Mapped {
     }
 }
 
+/// Signed integers in memory, or in a file that stays open for them.
+#[derive(Clone, Debug)]
+pub enum Int8Values {
+    /// In memory.
+    Owned(Vec<i8>),
+    /// These bytes of a file.
+    Mapped(Arc<Mapped>, Range<usize>),
+}
+
+impl Int8Values {
+    /// All of them; none of a range that the file does not have.
+    pub fn as_slice(&self) -> &[i8] {
+        match self {
+            Int8Values::Owned(values) => values,
+            Int8Values::Mapped(file, range) => {
+                let bytes = file.bytes().get(range.clone()).unwrap_or_default();
+                // SAFETY: both types have the same layout and all their bit patterns are valid; the loan is the same.
+                unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) }
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -91,6 +116,18 @@ mod tests {
             }
             assert_eq!(Mapped::read(&mut bytes.as_slice()).unwrap().bytes(), bytes);
         }
+    }
+
+    #[test]
+    fn bytes_of_a_file_are_signed_integers() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, [0, 1, 127, 128, 255]).unwrap();
+        let file = Arc::new(Mapped::open(&path).unwrap());
+        let values = |range| Int8Values::Mapped(Arc::clone(&file), range);
+        assert_eq!(values(1..5).as_slice(), [1, 127, -128, -1]);
+        assert!(values(1..6).as_slice().is_empty());
+        assert_eq!(Int8Values::Owned(vec![-3]).as_slice(), [-3]);
     }
 
     #[test]

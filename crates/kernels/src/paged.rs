@@ -94,6 +94,7 @@ fn by_heads<S: Simd, const V: usize>(
             }
             for (score, &row) in scores.iter_mut().zip(list) {
                 let key = base.add(row as usize * kv.row_stride + h * width);
+                prefetch_next_head::<S, V>(s, key);
                 let mut sum = s.mul(q[0], s.load(key));
                 for (i, &q) in q.iter().enumerate().skip(1) {
                     sum = s.mul_add(q, s.load(key.add(i * S::LANES)), sum);
@@ -104,6 +105,7 @@ fn by_heads<S: Simd, const V: usize>(
             let mut sums = [s.zero(); V];
             for (&weight, &row) in scores.iter().zip(list) {
                 let value = base.add(row as usize * kv.row_stride + keys + h * width);
+                prefetch_next_head::<S, V>(s, value);
                 let weight = s.splat(weight);
                 for (i, sum) in sums.iter_mut().enumerate() {
                     *sum = s.mul_add(weight, s.load(value.add(i * S::LANES)), *sum);
@@ -113,6 +115,16 @@ fn by_heads<S: Simd, const V: usize>(
                 s.store(to.as_mut_ptr().add(h * width + i * S::LANES), sum);
             }
         }
+    }
+}
+
+/// Prefetches the numbers of the next head: those of a batch of sentences come from a distant cache, in short pieces that the CPU does
+/// not foresee.
+#[inline(always)]
+fn prefetch_next_head<S: Simd, const V: usize>(s: S, head: *const f32) {
+    let width = V * S::LANES;
+    for at in (0..width).step_by(64 / size_of::<f32>()) {
+        s.prefetch(head.wrapping_add(width + at));
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) trait Simd: Copy {
     /// Rows of a tile of 8-bit products, six at most: as many as fit the registers with two vectors
     /// of sums each, and hide the latency.
     const BYTE_ROWS: usize = 6;
-    /// Whether `dot_small` adds products in 16 bits.
+    /// Whether there is `products_in_16_bits` and what goes with it.
     const ADDS_IN_16_BITS: bool = false;
 
     /// Asks for the cache line at an address, which need not be one that can be read.
@@ -101,6 +101,21 @@ pub(crate) trait Simd: Copy {
     /// # Safety
     /// `LANES` integers can be read at `p`.
     unsafe fn load_i(self, p: *const i32) -> Self::I;
+    /// # Safety
+    /// `LANES` integers can be written at `p`.
+    unsafe fn store_i(self, p: *mut i32, v: Self::I);
+    /// The sum of the lanes of each vector.
+    #[inline(always)]
+    fn reduce_each(self, a: [Self::I; 8]) -> [i32; 8] {
+        let mut sums = [0; 8];
+        for (sum, a) in sums.iter_mut().zip(a) {
+            let mut lanes = [0i32; 16];
+            // SAFETY: no vector has more lanes.
+            unsafe { self.store_i(lanes.as_mut_ptr(), a) };
+            *sum = lanes.iter().sum();
+        }
+        sums
+    }
     fn int_to_float(self, a: Self::I) -> Self::F;
     /// `a − b·c`
     fn sub_times(self, a: Self::I, b: Self::I, c: i32) -> Self::I;
@@ -110,19 +125,43 @@ pub(crate) trait Simd: Copy {
     /// Adds to each lane the products of its weights with the inputs in a lane of `a`, which are
     /// 127 at most, for two groups.
     fn dot(self, sum: Self::I, w: [Self::W; 2], a: [Self::I; 2]) -> Self::I;
-    /// The same, where the products of both groups can be added in 16 bits.
-    #[inline(always)]
-    fn dot_small(self, sum: Self::I, w: [Self::W; 2], a: [Self::I; 2]) -> Self::I {
-        self.dot(sum, w, a)
-    }
-    /// The same as `dot`, where inputs can exceed 127.
+    /// The same, where inputs can exceed 127.
     #[inline(always)]
     fn dot_wide(self, sum: Self::I, w: [Self::W; 2], a: [Self::I; 2]) -> Self::I {
         self.dot(sum, w, a)
     }
-    /// Rounds `LANES · GROUP` numbers, of which the first `n` are there and the others 0, times
-    /// `factor` but 127 at most, adds `zero`, brings what lies outside of 0 to `most` there, and
-    /// writes them in `LANES` words, `GROUP` in each.
+    /// The products of unsigned inputs with weights, each with its neighbour's in one number of 16 bits, which they fit.
+    #[inline(always)]
+    fn products_in_16_bits(self, _a: Self::I, _w: Self::W) -> Self::I {
+        unreachable!("only where ADDS_IN_16_BITS")
+    }
+    /// The sums of numbers of 16 bits, which they fit.
+    #[inline(always)]
+    fn add_in_16_bits(self, _a: Self::I, _b: Self::I) -> Self::I {
+        unreachable!("only where ADDS_IN_16_BITS")
+    }
+    /// The larger of numbers of 16 bits.
+    #[inline(always)]
+    fn max_in_16_bits(self, _a: Self::I, _b: Self::I) -> Self::I {
+        unreachable!("only where ADDS_IN_16_BITS")
+    }
+    /// The largest of numbers of 16 bits, or 0.
+    #[inline(always)]
+    fn largest_in_16_bits(self, _a: Self::I) -> i32 {
+        unreachable!("only where ADDS_IN_16_BITS")
+    }
+    /// The sums of two neighbouring weights in 16 bits: of the positive ones, and of the negative ones turned positive.
+    #[inline(always)]
+    fn positive_and_negative(self, _w: Self::W) -> [Self::I; 2] {
+        unreachable!("only where ADDS_IN_16_BITS")
+    }
+    /// Adds both numbers of 16 bits in each lane of `a` to the sum.
+    #[inline(always)]
+    fn add_widened(self, _sum: Self::I, _a: Self::I) -> Self::I {
+        unreachable!("only where ADDS_IN_16_BITS")
+    }
+    /// Rounds `LANES · GROUP` numbers, of which the first `n` are there and the others 0, times `factor` but 127 at most, adds `zero`,
+    /// brings what lies outside of 0 to `most` there, and writes them in `LANES` words, `GROUP` in each.
     /// # Safety
     /// `n <= LANES · GROUP` floats can be read at `x`, and `LANES` words written at `to`.
     unsafe fn quantize(self, x: *const f32, n: usize, factor: f32, zero: i32, most: i32, to: *mut i32);

@@ -31,22 +31,6 @@ impl F32Weights {
         F32Weights { k, panels }
     }
 
-    /// Some rows of the matrix, packed alike.
-    pub(super) fn select(&self, isa: Isa, rows: &[u32]) -> Self {
-        let (k, width) = (self.k, panel_width(isa));
-        let mut panels = Aligned::zeros(rows.len().div_ceil(width) * k * width);
-        let (from, to) = (self.panels.as_slice(), panels.as_mut_slice());
-        for (i, &row) in rows.iter().enumerate() {
-            let row = row as usize;
-            let from = from[row / width * k * width..].chunks_exact(width);
-            let to = to[i / width * k * width..].chunks_exact_mut(width);
-            for (from, to) in from.zip(to).take(k) {
-                to[i % width] = from[row % width];
-            }
-        }
-        F32Weights { k, panels }
-    }
-
     pub(super) fn bytes(&self) -> usize {
         self.panels.bytes()
     }

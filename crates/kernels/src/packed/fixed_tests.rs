@@ -131,20 +131,42 @@ fn ties_are_rounded_to_even() {
     }
 }
 
+/// Also with weights so large that few products can be added in 16 bits, and with rows where only some can.
 #[test]
-fn selected_rows_keep_their_multipliers_and_bias() {
-    let (m, n, k) = (4, 70, 45);
-    let rows = [69, 0, 3, 3, 68, 17, 16, 15, 42, 1, 2, 4, 5, 6, 7, 8, 9, 10, 33];
-    let mut layer = Layer::random(n, k, 63.5, 8);
-    let x = random(m * k, 11);
-    for input in [Some(40.0), None] {
-        layer.input = input;
-        let all = layer.twin(&x);
-        let want: Vec<f32> = all.chunks(n).flat_map(|y| rows.iter().map(|&row| y[row as usize])).collect();
-        for isa in Isa::available() {
-            let packed = layer.pack(isa);
-            assert_same(&multiply(&packed.select(&rows), &x, false), &want, isa.name());
-            assert!(packed.select(&rows).has_own_bias() && packed.select(&[]).outputs() == 0);
+fn chosen_rows_and_tables_are_the_whole_matrix() {
+    for (n, k, size) in [(70, 45, 63.5), (1_030, 64, 20.0), (70, 256, 127.0), (70, 300, 90.0)] {
+        let lists = super::tests::some_lists(n as u32);
+        let lists = lists.each_ref().map(Vec::as_slice);
+        let mut layer = Layer::random(n, k, size, 8);
+        let x: Vec<f32> = random(lists.len() * k, 11).iter().map(|x| 4.0 * x).collect();
+        for input in [Some(40.0), Some(10.0), None] {
+            layer.input = input;
+            let all = layer.twin(&x);
+            for isa in Isa::available() {
+                let Layer { values, multipliers, input, bias, .. } = &layer;
+                let table = PackedMatrix::int8_table(
+                    isa,
+                    Int8Values::Owned(values.clone()),
+                    multipliers,
+                    *input,
+                    bias.as_deref(),
+                    k,
+                );
+                for packed in [layer.pack(isa), table] {
+                    let chosen = super::tests::multiply_chosen(&packed, &x, &lists, None);
+                    for ((y, list), chosen) in all.chunks(n).zip(lists).zip(chosen) {
+                        let want: Vec<f32> = list.iter().map(|&row| y[row as usize]).collect();
+                        assert_same(&chosen, &want, &format!("{isa} {n}×{k} {input:?}"));
+                    }
+                    assert!(packed.has_own_bias());
+                    assert_same(&multiply(&packed, &x, false), &all, &format!("{isa} {n}×{k} {input:?}"));
+                    let mut row = vec![0.0; k];
+                    packed.read_row(n - 1, &mut row);
+                    let inverse = 1.0 / multipliers[n - 1];
+                    let want = values[(n - 1) * k..].iter().map(|&w| f32::from(w) * inverse);
+                    assert!(row.iter().copied().eq(want));
+                }
+            }
         }
     }
 }

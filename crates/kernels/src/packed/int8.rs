@@ -4,16 +4,21 @@
 //! ([`Dequantization`]).
 
 use super::f32_weights::OutputTile;
-use super::int8_panels::{Int8Panels, STEP};
+use super::int8_panels::{Int8Panels, Runs, STEP, grain};
 use super::quantize::{LARGEST, Quantization, QuantizedRows, RowParams};
-use super::{Epilogue, with_rows};
+use super::{ChosenRows, Epilogue, with_rows};
 use crate::Isa;
+use crate::mapped::Int8Values;
 use crate::mat::MatMut;
 use crate::simd::{GROUP, Simd, simd_kernel};
 use std::ops::Range;
+use std::sync::OnceLock;
 
 /// Longer rows could exceed 32 bits.
 pub(super) const MAX_K: usize = (i32::MAX / (254 * 128)) as usize;
+
+/// Rows of the input that stay in a cache while all panels go by; a multiple of any [`Simd::BYTE_ROWS`].
+const BLOCK: usize = 60;
 
 /// Weights in 8 bits, and what their integers mean.
 #[derive(Clone, Debug)]
@@ -24,7 +29,7 @@ pub(super) struct Int8Weights {
 
 /// How integer sums become floats. Vectors have a number for each column, and zeros up to whole panels.
 #[derive(Clone, Debug)]
-enum Dequantization {
+pub(super) enum Dequantization {
     /// `w ≈ value · scale`, with a scale for each column and for each row of the input.
     Affine { scales: Vec<f32> },
     /// `w ≈ value / multiplier`, in Bergamot's order of operations.
@@ -38,23 +43,86 @@ enum Dequantization {
     },
 }
 
-impl Int8Weights {
-    pub(super) fn pack(isa: Isa, values: &[i8], scales: &[f32], k: usize) -> Self {
-        let panels = Int8Panels::pack(isa, values, scales.len(), k);
-        let scales = padded(scales.iter().copied(), panels.totals.len());
-        Int8Weights { panels, dequantization: Dequantization::Affine { scales } }
+/// What the integers of Marian and Bergamot mean, and the bias of their layer.
+#[derive(Clone, Copy)]
+pub(super) struct Fixed<'a> {
+    /// A number for each row.
+    pub(super) multipliers: &'a [f32],
+    pub(super) input: Option<f32>,
+    pub(super) bias: Option<&'a [f32]>,
+}
+
+/// A table of words as Marian and Bergamot store it. Most of the time its rows are read or chosen; all of it is packed when it is
+/// first multiplied by.
+#[derive(Debug)]
+pub(super) struct Int8Table {
+    /// Rows that are missing at the end are zero.
+    values: Int8Values,
+    multipliers: Vec<f32>,
+    input: Option<f32>,
+    bias: Option<Vec<f32>>,
+    k: usize,
+    packed: OnceLock<Int8Weights>,
+}
+
+impl Clone for Int8Table {
+    fn clone(&self) -> Self {
+        let (values, multipliers, bias) = (self.values.clone(), self.multipliers.clone(), self.bias.clone());
+        Int8Table { values, multipliers, bias, packed: OnceLock::new(), ..*self }
+    }
+}
+
+impl Int8Table {
+    pub(super) fn new(values: Int8Values, fixed: Fixed<'_>, k: usize) -> Self {
+        let (multipliers, bias) = (fixed.multipliers.to_vec(), fixed.bias.map(<[f32]>::to_vec));
+        Int8Table { values, multipliers, input: fixed.input, bias, k, packed: OnceLock::new() }
     }
 
-    pub(super) fn pack_fixed(
-        isa: Isa,
-        values: &[i8],
-        multipliers: &[f32],
-        input: Option<f32>,
-        bias: Option<&[f32]>,
-        k: usize,
-    ) -> Self {
-        let panels = Int8Panels::pack(isa, values, multipliers.len(), k);
-        let columns = panels.totals.iter().zip(multipliers).enumerate();
+    /// All of it, packed.
+    pub(super) fn packed(&self, isa: Isa) -> &Int8Weights {
+        let fixed = Fixed { multipliers: &self.multipliers, input: self.input, bias: self.bias.as_deref() };
+        self.packed.get_or_init(|| {
+            let mut values = self.values.as_slice().to_vec();
+            values.resize(self.multipliers.len() * self.k, 0);
+            Int8Weights::pack_fixed(isa, &values, fixed, self.k)
+        })
+    }
+
+    /// Some of its rows, one behind the other.
+    pub(super) fn choose(&self, isa: Isa, rows: &[u32]) -> ChosenRows {
+        let of_rows = |from: &[f32]| rows.iter().map(|&row| from[row as usize]).collect::<Vec<f32>>();
+        let (multipliers, bias) = (of_rows(&self.multipliers), self.bias.as_deref().map(of_rows));
+        let fixed = Fixed { multipliers: &multipliers, input: self.input, bias: bias.as_deref() };
+        let values = rows.iter().map(|&row| self.row(row as usize));
+        ChosenRows::int8(isa, values, self.k, |totals| Dequantization::fixed(totals, fixed, rows.len()))
+    }
+
+    /// A row; nothing stands for zeros.
+    fn row(&self, i: usize) -> &[i8] {
+        self.values.as_slice().get(i * self.k..(i + 1) * self.k).unwrap_or_default()
+    }
+
+    pub(super) fn read_row(&self, i: usize, to: &mut [f32]) {
+        let scale = 1.0 / self.multipliers[i];
+        to.fill(0.0);
+        to.iter_mut().zip(self.row(i)).for_each(|(x, &w)| *x = f32::from(w) * scale);
+    }
+
+    pub(super) fn quantization(&self) -> Quantization {
+        self.input.map_or(Quantization::Symmetric, Quantization::Fixed)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let floats = self.multipliers.len() + self.bias.as_ref().map_or(0, Vec::len);
+        self.values.as_slice().len() + 4 * floats + self.packed.get().map_or(0, Int8Weights::bytes)
+    }
+}
+
+impl Dequantization {
+    /// Of columns with these sums.
+    fn fixed(totals: &[i32], fixed: Fixed<'_>, padded_to: usize) -> Self {
+        let Fixed { multipliers, input, bias } = fixed;
+        let columns = totals.iter().zip(multipliers).enumerate();
         let (scales, offsets): (Vec<f32>, Vec<f32>) = columns
             .map(|(i, (&total, &m))| match (input, bias.map(|bias| bias[i])) {
                 (None, bias) => (m, bias.unwrap_or(0.0)),
@@ -64,33 +132,61 @@ impl Int8Weights {
                 }
             })
             .unzip();
-        let all = panels.totals.len();
-        let dequantization = Dequantization::Fixed {
-            multipliers: multipliers.to_vec(),
-            input,
-            scales: padded(scales, all),
-            offsets: padded(offsets, all),
-        };
-        Int8Weights { panels, dequantization }
+        let (scales, offsets) = (padded(scales, padded_to), padded(offsets, padded_to));
+        Dequantization::Fixed { multipliers: multipliers.to_vec(), input, scales, offsets }
     }
 
-    /// Some rows of the matrix, packed alike.
-    pub(super) fn select(&self, rows: &[u32]) -> Self {
-        let panels = self.panels.select(rows);
-        let all = panels.totals.len();
+    /// That of some columns.
+    fn of(&self, rows: &[u32]) -> Self {
         let of_rows = |from: &[f32]| rows.iter().map(|&row| from[row as usize]).collect::<Vec<f32>>();
-        let dequantization = match &self.dequantization {
-            Dequantization::Affine { scales } => {
-                Dequantization::Affine { scales: padded(of_rows(scales), all) }
-            }
+        match self {
+            Dequantization::Affine { scales } => Dequantization::Affine { scales: of_rows(scales) },
             Dequantization::Fixed { multipliers, input, scales, offsets } => Dequantization::Fixed {
                 multipliers: of_rows(multipliers),
                 input: *input,
-                scales: padded(of_rows(scales), all),
-                offsets: padded(of_rows(offsets), all),
+                scales: of_rows(scales),
+                offsets: of_rows(offsets),
             },
-        };
+        }
+    }
+
+    /// What inputs must be quantized by.
+    pub(super) fn quantization(&self) -> Quantization {
+        match *self {
+            Dequantization::Affine { .. } => Quantization::Affine,
+            Dequantization::Fixed { input: Some(a), .. } => Quantization::Fixed(a),
+            Dequantization::Fixed { input: None, .. } => Quantization::Symmetric,
+        }
+    }
+
+    /// For each column its scale, and what is added: the bias, unless there is one inside.
+    #[inline(always)]
+    pub(super) fn vectors<'a>(&'a self, bias: Option<&'a [f32]>) -> (&'a [f32], Option<&'a [f32]>) {
+        match self {
+            Dequantization::Affine { scales } => (scales, bias),
+            Dequantization::Fixed { scales, offsets, .. } => (scales, Some(offsets)),
+        }
+    }
+}
+
+impl Int8Weights {
+    pub(super) fn pack(isa: Isa, values: &[i8], scales: &[f32], k: usize) -> Self {
+        let panels = Int8Panels::pack(isa, values, scales.len(), k);
+        let scales = padded(scales.iter().copied(), panels.totals.len());
+        Int8Weights { panels, dequantization: Dequantization::Affine { scales } }
+    }
+
+    pub(super) fn pack_fixed(isa: Isa, values: &[i8], fixed: Fixed<'_>, k: usize) -> Self {
+        let panels = Int8Panels::pack(isa, values, fixed.multipliers.len(), k);
+        let dequantization = Dequantization::fixed(&panels.totals, fixed, panels.totals.len());
         Int8Weights { panels, dequantization }
+    }
+
+    /// Some rows of the matrix, one behind the other.
+    pub(super) fn choose(&self, isa: Isa, rows: &[u32]) -> ChosenRows {
+        let k = self.panels.k;
+        let values = self.panels.rows(rows);
+        ChosenRows::int8(isa, values.chunks_exact(k.max(1)), k, |_| self.dequantization.of(rows))
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -103,13 +199,8 @@ impl Int8Weights {
         self.panels.bytes() + 4 * floats
     }
 
-    /// What inputs must be quantized by.
     pub(super) fn quantization(&self) -> Quantization {
-        match self.dequantization {
-            Dequantization::Affine { .. } => Quantization::Affine,
-            Dequantization::Fixed { input: Some(a), .. } => Quantization::Fixed(a),
-            Dequantization::Fixed { input: None, .. } => Quantization::Symmetric,
-        }
+        self.dequantization.quantization()
     }
 
     pub(super) fn read_row(&self, i: usize, to: &mut [f32]) {
@@ -157,54 +248,59 @@ fn body<S: Simd>(
     let Int8Weights { panels, dequantization } = w;
     let (m, words, width) = (x.rows, panels.words, 2 * S::LANES);
     let (size, steps) = (words * GROUP * width, words / 2);
-    let (scales, offsets) = match dequantization {
-        Dequantization::Affine { scales } => (scales, epilogue.bias),
-        Dequantization::Fixed { scales, offsets, .. } => (scales, Some(&offsets[..])),
-    };
+    let (scales, offsets) = dequantization.vectors(epilogue.bias);
     let weights = panels.weights.as_slice();
     assert!(panels.lanes == S::LANES && x.words.len() == m * words && x.params.len() == m);
     assert!(to.rows == m && to.cols == columns.len() && columns.start.is_multiple_of(width));
     let all = columns.end.div_ceil(width);
-    assert!(all * size <= weights.len() && all * steps <= panels.limits.len().min(panels.order.len()));
+    assert!(all * size <= weights.len() && all * steps <= panels.order.len());
+    assert!(!S::ADDS_IN_16_BITS || all <= panels.runs.len());
     assert!(all * width <= panels.totals.len() && all * width <= scales.len());
     assert!(offsets.is_none_or(|b| b.len() >= columns.end));
     // A bias need not fill the last panel.
     let (mut last, zeros) = ([0.0; 64], [0.0; 64]);
-    for start in columns.clone().step_by(width) {
-        let (valid, at) = (width.min(columns.end - start), start / width);
-        let offset = match offsets {
-            None => &zeros[..],
-            Some(offsets) if offsets.len() >= start + width => &offsets[start..],
-            Some(offsets) => {
-                last[..valid].copy_from_slice(&offsets[start..start + valid]);
-                &last[..]
+    for first in (0..m).step_by(BLOCK) {
+        let end = m.min(first + BLOCK);
+        for start in columns.clone().step_by(width) {
+            let (valid, at) = (width.min(columns.end - start), start / width);
+            let offset = match offsets {
+                None => &zeros[..],
+                Some(offsets) if offsets.len() >= start + width => &offsets[start..],
+                Some(offsets) => {
+                    last[..valid].copy_from_slice(&offsets[start..start + valid]);
+                    &last[..]
+                }
+            };
+            let panel = Panel {
+                weights: weights[at * size..].as_ptr(),
+                order: &panels.order[at * steps..][..steps],
+                runs: if S::ADDS_IN_16_BITS { &panels.runs[at] } else { &[[0; 4]; 17] },
+                totals: panels.totals[start..].as_ptr(),
+                scales: scales[start..].as_ptr(),
+                offset: offset.as_ptr(),
+            };
+            let mut i = first;
+            while i < end {
+                let rows = S::BYTE_ROWS.min(end - i);
+                // SAFETY: rows `i .. i + rows` of input and output are there, as is the panel: asserted above. Its order is a
+                // permutation of its steps (`Int8Panels`).
+                unsafe {
+                    let input =
+                        Input { words: x.words.as_ptr().add(i * words), params: x.params.as_ptr().add(i) };
+                    let c = OutputTile {
+                        to: to.as_ptr().add(i * to.stride + (start - columns.start)),
+                        stride: to.stride,
+                        valid,
+                        relu: epilogue.relu,
+                    };
+                    with_rows!(rows, R => match x.quantization {
+                        Quantization::Affine => tile::<S, R, AFFINE>(s, input, panel, c),
+                        Quantization::Fixed(_) => tile::<S, R, FIXED>(s, input, panel, c),
+                        Quantization::Symmetric => tile::<S, R, SYMMETRIC>(s, input, panel, c),
+                    })
+                }
+                i += rows;
             }
-        };
-        let panel = Panel {
-            weights: weights[at * size..].as_ptr(),
-            order: &panels.order[at * steps..][..steps],
-            limits: &panels.limits[at * steps..][..steps],
-            totals: panels.totals[start..].as_ptr(),
-            scales: scales[start..].as_ptr(),
-            offset: offset.as_ptr(),
-        };
-        let mut i = 0;
-        while i < m {
-            let rows = S::BYTE_ROWS.min(m - i);
-            // SAFETY: rows `i .. i + rows` of input and output are there, as is the panel: asserted above. Its order is a
-            // permutation of its steps (`Int8Panels`).
-            unsafe {
-                let input =
-                    Input { words: x.words.as_ptr().add(i * words), params: x.params.as_ptr().add(i) };
-                let c = OutputTile {
-                    to: to.as_ptr().add(i * to.stride + (start - columns.start)),
-                    stride: to.stride,
-                    valid,
-                    relu: epilogue.relu,
-                };
-                with_rows!(rows, R => tile::<S, R>(s, input, panel, x.quantization, c))
-            }
-            i += rows;
         }
     }
 }
@@ -218,10 +314,29 @@ struct Panel<'a> {
     weights: *const i8,
     /// A permutation of the panel's steps.
     order: &'a [u16],
-    limits: &'a [u8],
+    /// By the size of the inputs.
+    runs: &'a [Runs; 17],
     totals: *const i32,
     scales: *const f32,
     offset: *const f32,
+}
+
+impl Panel<'_> {
+    /// What belongs to a vector of its columns.
+    ///
+    /// # Safety
+    /// These columns are there.
+    #[inline(always)]
+    unsafe fn columns<S: Simd>(self, s: S, at: usize) -> Finish<S> {
+        // SAFETY: the caller vouches for the columns.
+        unsafe {
+            Finish {
+                total: s.load_i(self.totals.add(at)),
+                scale: s.load(self.scales.add(at)),
+                offset: s.load(self.offset.add(at)),
+            }
+        }
+    }
 }
 
 /// Some rows of the input.
@@ -231,41 +346,58 @@ struct Input {
     params: *const RowParams,
 }
 
-/// `R` rows by one panel.
+/// `R` rows by one panel. `KIND` is the inputs' quantization.
 ///
 /// # Safety
 /// `R` rows of two words a step and parameters can be read at `x`, all steps at `panel`, and `c` can be written.
 #[inline(always)]
-unsafe fn tile<S: Simd, const R: usize>(
-    s: S,
-    x: Input,
-    panel: Panel<'_>,
-    quantization: Quantization,
-    c: OutputTile,
-) {
+unsafe fn tile<S: Simd, const R: usize, const KIND: u8>(s: S, x: Input, panel: Panel<'_>, c: OutputTile) {
     // SAFETY: the caller vouches for all of it; a panel has two vectors of each of its numbers.
     unsafe {
         let sums = integer_sums::<S, R>(s, x, panel);
+        let columns = [panel.columns(s, 0), panel.columns(s, S::LANES)];
         for (i, sums) in sums.iter().enumerate() {
             let params = *x.params.add(i);
-            let mut out = [s.zero(); 2];
-            for (j, out) in out.iter_mut().enumerate() {
-                let total = s.load_i(panel.totals.add(j * S::LANES));
-                let scale = s.load(panel.scales.add(j * S::LANES));
-                let offset = s.load(panel.offset.add(j * S::LANES));
-                let sum = s.int_to_float(s.sub_times(sums[j], total, params.zero));
-                let row = s.splat(params.scale);
-                *out = match quantization {
-                    Quantization::Affine => s.mul_add(sum, s.mul(row, scale), offset),
-                    // The row's scale is 1, or NaN.
-                    Quantization::Fixed(_) => s.add(s.mul(sum, s.mul(row, scale)), offset),
-                    Quantization::Symmetric => symmetric(s, sum, s.int_to_float(total), [row, scale], offset),
-                };
-            }
+            let out = [
+                finish::<S, KIND>(s, sums[0], params, columns[0]),
+                finish::<S, KIND>(s, sums[1], params, columns[1]),
+            ];
             c.write(s, i, out);
         }
     }
 }
+
+/// What belongs to a vector of columns.
+#[derive(Clone, Copy)]
+pub(super) struct Finish<S: Simd> {
+    /// The sums of their weights.
+    pub(super) total: S::I,
+    pub(super) scale: S::F,
+    pub(super) offset: S::F,
+}
+
+/// The results of a row, given the sums of its products.
+#[inline(always)]
+pub(super) fn finish<S: Simd, const KIND: u8>(
+    s: S,
+    sum: S::I,
+    params: RowParams,
+    columns: Finish<S>,
+) -> S::F {
+    let Finish { total, scale, offset } = columns;
+    let (row, sum) = (s.splat(params.scale), s.int_to_float(s.sub_times(sum, total, params.zero)));
+    match KIND {
+        AFFINE => s.mul_add(sum, s.mul(row, scale), offset),
+        // The row's scale is 1, or NaN.
+        FIXED => s.add(s.mul(sum, s.mul(row, scale)), offset),
+        _ => symmetric(s, sum, s.int_to_float(total), [row, scale], offset),
+    }
+}
+
+/// [`Quantization`] as a constant.
+pub(super) const AFFINE: u8 = 0;
+pub(super) const FIXED: u8 = 1;
+pub(super) const SYMMETRIC: u8 = 2;
 
 /// Bergamot's expression for a row whose input multiplier `a` is known at run time, and columns with multipliers `m`.
 #[inline(always)]
@@ -283,66 +415,105 @@ fn symmetric<S: Simd>(s: S, sum: S::F, total: S::F, [a, m]: [S::F; 2], bias: S::
 #[inline(always)]
 unsafe fn integer_sums<S: Simd, const R: usize>(s: S, x: Input, panel: Panel<'_>) -> [[S::I; 2]; R] {
     let mut sums = [[s.splat_i(0); 2]; R];
-    let words = 2 * panel.order.len();
-    // SAFETY: the caller vouches for the parameters of `R` rows.
-    let largest = (0..R).map(|i| unsafe { (*x.params.add(i)).largest }).fold(0, i32::max);
-    let fast = match S::ADDS_IN_16_BITS {
-        true => panel.limits.partition_point(|&limit| i32::from(limit) >= largest),
-        false => 0,
-    };
-    // SAFETY: the caller vouches for weights and words.
+    let steps = panel.order.len();
+    // SAFETY: the caller vouches for the parameters of `R` rows, for their words and for the weights of all steps.
     unsafe {
-        let at = |place: usize| panel.weights.add(place * 2 * STEP * S::LANES);
-        let input = |step: u16| (x.words.add(2 * usize::from(step)), words);
-        for (place, &step) in panel.order[..fast].iter().enumerate() {
-            multiply::<S, R, SMALL>(s, &mut sums, at(place), input(step));
+        let input = (x.words, 2 * steps);
+        let mut at = 0;
+        if S::ADDS_IN_16_BITS {
+            let largest = (0..R).map(|i| (*x.params.add(i)).largest).fold(0, i32::max);
+            let [four, two, one, pairs] = panel.runs[grain(largest)].map(usize::from);
+            while at < four {
+                add_in_16_bits::<S, R, 4>(s, &mut sums, panel, at, input);
+                at += 4;
+            }
+            while at < two {
+                add_in_16_bits::<S, R, 2>(s, &mut sums, panel, at, input);
+                at += 2;
+            }
+            while at < one {
+                add_in_16_bits::<S, R, 1>(s, &mut sums, panel, at, input);
+                at += 1;
+            }
+            while at < pairs {
+                add_in_32_bits::<S, R, true>(s, &mut sums, panel, at, input);
+                at += 1;
+            }
         }
-        if largest <= 127 {
-            for (place, &step) in panel.order.iter().enumerate().skip(fast) {
-                multiply::<S, R, PAIRS>(s, &mut sums, at(place), input(step));
-            }
-        } else {
-            for (place, &step) in panel.order.iter().enumerate().skip(fast) {
-                multiply::<S, R, WIDE>(s, &mut sums, at(place), input(step));
-            }
+        while at < steps {
+            add_in_32_bits::<S, R, false>(s, &mut sums, panel, at, input);
+            at += 1;
         }
     }
     sums
 }
 
-/// How the products of a step are added up: two pairs in 16 bits, one pair in 16 bits, or all of it in 32.
-const SMALL: u8 = 0;
-const PAIRS: u8 = 1;
-const WIDE: u8 = 2;
-
-/// One step of a tile. `SUMS` is a constant and not a function, which would have to be inlined to have the target's features.
+/// Adds the products of `STEPS` steps of a panel, those from the place `at` on, which fit 16 bits together.
 ///
 /// # Safety
-/// Four vectors can be read at `weights`, two words at each of `R` rows of `input`.
+/// These steps are there, and their words at each of the `R` rows of the input, which lie `input.1` words apart.
 #[inline(always)]
-unsafe fn multiply<S: Simd, const R: usize, const SUMS: u8>(
+unsafe fn add_in_16_bits<S: Simd, const R: usize, const STEPS: usize>(
     s: S,
     sums: &mut [[S::I; 2]; R],
-    weights: *const i8,
+    panel: Panel<'_>,
+    at: usize,
     (input, stride): (*const i32, usize),
 ) {
     let group = GROUP * S::LANES;
-    // SAFETY: the caller vouches for the weights. Written out: a closure would not have the target's features where it is not inlined.
-    let w = unsafe {
-        [
+    let mut halves = [[s.splat_i(0); 2]; R];
+    for n in 0..STEPS {
+        // SAFETY: the caller vouches for weights and words.
+        unsafe {
+            let weights = panel.weights.add((at + n) * 2 * STEP * S::LANES);
+            let input = input.add(2 * usize::from(*panel.order.get_unchecked(at + n)));
+            for g in 0..2 {
+                let w =
+                    [s.load_weights(weights.add(g * group)), s.load_weights(weights.add((2 + g) * group))];
+                for (i, halves) in halves.iter_mut().enumerate() {
+                    let a = s.splat_i(*input.add(i * stride + g));
+                    for (half, w) in halves.iter_mut().zip(w) {
+                        let products = s.products_in_16_bits(a, w);
+                        *half = if n == 0 && g == 0 { products } else { s.add_in_16_bits(*half, products) };
+                    }
+                }
+            }
+        }
+    }
+    for (sums, halves) in sums.iter_mut().zip(halves) {
+        for (sum, half) in sums.iter_mut().zip(halves) {
+            *sum = s.add_widened(*sum, half);
+        }
+    }
+}
+
+/// Adds the products of the step at the place `at`. `PAIRS`: of two neighbours in 16 bits, if the instruction set does that.
+///
+/// # Safety
+/// The step is there, and its words at each of the `R` rows of the input, which lie `input.1` words apart.
+#[inline(always)]
+unsafe fn add_in_32_bits<S: Simd, const R: usize, const PAIRS: bool>(
+    s: S,
+    sums: &mut [[S::I; 2]; R],
+    panel: Panel<'_>,
+    at: usize,
+    (input, stride): (*const i32, usize),
+) {
+    let group = GROUP * S::LANES;
+    // SAFETY: the caller vouches for weights and words. Written out: a closure would not have the target's features where it is not
+    // inlined.
+    unsafe {
+        let weights = panel.weights.add(at * 2 * STEP * S::LANES);
+        let input = input.add(2 * usize::from(*panel.order.get_unchecked(at)));
+        let w = [
             [s.load_weights(weights), s.load_weights(weights.add(group))],
             [s.load_weights(weights.add(2 * group)), s.load_weights(weights.add(3 * group))],
-        ]
-    };
-    for (i, sums) in sums.iter_mut().enumerate() {
-        // SAFETY: the caller vouches for the words.
-        let a = unsafe { [s.splat_i(*input.add(i * stride)), s.splat_i(*input.add(i * stride + 1))] };
-        for (sum, w) in sums.iter_mut().zip(w) {
-            *sum = match SUMS {
-                SMALL => s.dot_small(*sum, w, a),
-                PAIRS => s.dot(*sum, w, a),
-                _ => s.dot_wide(*sum, w, a),
-            };
+        ];
+        for (i, sums) in sums.iter_mut().enumerate() {
+            let a = [s.splat_i(*input.add(i * stride)), s.splat_i(*input.add(i * stride + 1))];
+            for (sum, w) in sums.iter_mut().zip(w) {
+                *sum = if PAIRS { s.dot(*sum, w, a) } else { s.dot_wide(*sum, w, a) };
+            }
         }
     }
 }

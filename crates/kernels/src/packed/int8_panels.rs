@@ -1,9 +1,11 @@
 //! The layout of packed weights in 8 bits.
 //!
 //! A panel is as many columns of the product as two vectors have lanes, and a step of it two groups of four numbers of each
-//! column. The sums are exact, so that their order is free: a panel begins with the steps whose products can be added in 16 bits
-//! even if the inputs are large. For given inputs a number of steps at its beginning take the fast instructions, without
-//! a branch for each.
+//! column. AVX2 multiplies into 16 bits and has to widen the products to 32 before they overflow; the less often it does, the faster it
+//! is. Inputs are never negative, so that the sums of the positive and of the negative weights bound what the products of a step, or of
+//! several, can come to. The sums are exact, so that their order is free: a panel begins with the steps of small weights, which
+//! can be added in 16 bits four at a time, then come pairs and single steps, and at the end those that need more
+//! instructions ([`Runs`]).
 
 use super::quantize::words;
 use crate::Isa;
@@ -12,6 +14,22 @@ use crate::simd::{GROUP, adds_in_16_bits, lanes};
 
 /// Numbers of a column that are multiplied in one step: two groups.
 pub(super) const STEP: usize = 2 * GROUP;
+
+/// Lanes of the instruction sets that add in 16 bits.
+const LANES_16: usize = 8;
+
+/// Bytes of a step there.
+const STEP_16: usize = 2 * LANES_16 * STEP;
+
+/// How finely inputs are told apart by their largest number.
+const GRAIN: usize = 16;
+
+/// Inputs go from −127 to 127, shifted so that none is negative.
+const LARGEST_INPUT: usize = 254;
+
+/// Where in a panel each way to add up ends, for inputs of some size: four steps in 16 bits, two, one, and pairs of products in 16
+/// bits. Behind that everything is added in 32 bits.
+pub(super) type Runs = [u16; 4];
 
 /// `[panel][step][vector: 2][group: 2][lanes][4]`
 #[derive(Clone, Debug)]
@@ -25,12 +43,16 @@ pub(super) struct Int8Panels {
     pub(super) totals: Vec<i32>,
     /// `[panel][place]`: which step of `k` lies there.
     pub(super) order: Vec<u16>,
-    /// `[panel][place]`: the largest input whose products can be added in 16 bits. It falls from place to place.
-    pub(super) limits: Vec<u8>,
-    /// `[panel][step]`: where a step lies, the inverse of `order`.
+    /// `[panel][place]`: where a step lies, the inverse of `order`.
     places: Vec<u16>,
-    /// `[column][step]`: the limit of a column by itself; empty where the instruction set adds in 32 bits.
-    column_limits: Vec<u8>,
+    /// `[panel]`: by the largest input in units of [`GRAIN`], rounded up; empty where the instruction set adds in 32 bits.
+    pub(super) runs: Vec<[Runs; 256 / GRAIN + 1]>,
+}
+
+/// The entry of [`Int8Panels::runs`] for inputs that are not larger than this.
+#[inline(always)]
+pub(super) fn grain(largest: i32) -> usize {
+    (largest.clamp(0, LARGEST_INPUT as i32) as usize).div_ceil(GRAIN)
 }
 
 impl Int8Panels {
@@ -39,83 +61,64 @@ impl Int8Panels {
     }
 
     fn pack_for(lanes: usize, limited: bool, values: &[i8], n: usize, k: usize) -> Self {
-        let column_limits = if limited { column_limits(values, k, words(lanes, k) / 2) } else { Vec::new() };
-        let mut packed = Self::arranged(lanes, column_limits, n, k);
-        for (i, row) in values.chunks_exact(k.max(1)).enumerate() {
-            packed.totals[i] = row.iter().map(|&x| i32::from(x)).sum();
-            for (g, part) in row.chunks(GROUP).enumerate() {
-                let at = packed.place(i, g);
-                packed.weights.as_mut_slice()[at..at + part.len()].copy_from_slice(part);
-            }
-        }
-        packed
-    }
-
-    /// Zeros, with the steps of each panel in the order that the limits of its columns ask for.
-    fn arranged(lanes: usize, column_limits: Vec<u8>, n: usize, k: usize) -> Self {
         let (words, width) = (words(lanes, k), 2 * lanes);
-        let (padded, steps) = (n.next_multiple_of(width), words / 2);
+        let (panels, steps) = (n.div_ceil(width), words / 2);
         assert!(steps <= usize::from(u16::MAX), "rows of {k} weights");
         let mut packed = Int8Panels {
             k,
             lanes,
             words,
-            weights: Aligned::zeros(padded * words * GROUP),
-            totals: vec![0; padded],
-            order: Vec::with_capacity(padded / width * steps),
-            limits: vec![u8::MAX; padded / width * steps],
-            places: vec![0; padded / width * steps],
-            column_limits,
+            weights: Aligned::zeros(panels * width * words * GROUP),
+            totals: vec![0; panels * width],
+            order: Vec::with_capacity(panels * steps),
+            places: vec![0; panels * steps],
+            runs: Vec::with_capacity(if limited { panels } else { 0 }),
         };
-        let mut limits = vec![u8::MAX; steps];
-        for panel in 0..padded / width {
-            let at = panel * steps..(panel + 1) * steps;
+        for (i, row) in values.chunks_exact(k.max(1)).enumerate() {
+            packed.totals[i] = row.iter().map(|&x| i32::from(x)).sum();
+        }
+        let size = steps * packed.step_bytes();
+        let mut panel = vec![0; size];
+        let (mut sums, mut keys) = (Vec::new(), Vec::new());
+        for (p, rows) in values.chunks(width * k.max(1)).enumerate() {
+            arrange(rows, k, lanes, &mut panel);
+            let start = packed.order.len();
             packed.order.extend(0..steps as u16);
-            let order = &mut packed.order[at.clone()];
-            if !packed.column_limits.is_empty() {
-                limits.fill(u8::MAX);
-                let last = packed.column_limits.len().min((panel + 1) * width * steps);
-                for column in packed.column_limits[panel * width * steps..last].chunks_exact(steps) {
-                    limits.iter_mut().zip(column).for_each(|(limit, &own)| *limit = own.min(*limit));
-                }
-                order.sort_by_key(|&step| std::cmp::Reverse(limits[usize::from(step)]));
-                let sorted = order.iter().map(|&step| limits[usize::from(step)]);
-                packed.limits[at.clone()].iter_mut().zip(sorted).for_each(|(to, limit)| *to = limit);
+            let order = &mut packed.order[start..];
+            if limited {
+                sums.clear();
+                sums.extend(panel.as_chunks().0.iter().map(StepSums::new));
+                keys.clear();
+                keys.extend(sums.iter().zip(0u16..).map(|(sums, step)| (sums.largest(), step)));
+                keys.sort_unstable();
+                order.iter_mut().zip(&keys).for_each(|(to, &(_, step))| *to = step);
+                packed.runs.push(runs(&sums, order));
             }
-            let places = &mut packed.places[at];
-            order.iter().enumerate().for_each(|(place, &step)| places[usize::from(step)] = place as u16);
+            let bytes = packed.step_bytes();
+            let to = packed.weights.as_mut_slice()[p * size..][..size].chunks_exact_mut(bytes);
+            for (place, (to, &step)) in to.zip(&packed.order[start..]).enumerate() {
+                to.copy_from_slice(&panel[usize::from(step) * bytes..][..bytes]);
+                packed.places[p * steps + usize::from(step)] = place as u16;
+            }
         }
         packed
     }
 
-    /// Some rows of the matrix, packed alike.
-    pub(super) fn select(&self, rows: &[u32]) -> Self {
-        let steps = self.words / 2;
-        let rows = rows.iter().map(|&row| row as usize);
-        let column_limits = if self.column_limits.is_empty() {
-            Vec::new()
-        } else {
-            rows.clone().flat_map(|row| &self.column_limits[row * steps..][..steps]).copied().collect()
-        };
-        let mut to = Self::arranged(self.lanes, column_limits, rows.len(), self.k);
-        let second = self.lanes * GROUP;
-        let mut packed = std::mem::take(&mut to.weights);
-        let weights = packed.as_mut_slice();
-        for (i, row) in rows.enumerate() {
-            to.totals[i] = self.totals[row];
-            let (from, from_places) = self.column(row);
-            let (at, to_places) = to.column(i);
-            let from = &self.weights.as_slice()[from..];
-            for (&from_place, &to_place) in from_places.iter().zip(to_places) {
-                let from = &from[usize::from(from_place) * self.step_bytes()..];
-                let at = at + usize::from(to_place) * self.step_bytes();
-                let to = &mut weights[at..at + second + GROUP];
-                to[..GROUP].copy_from_slice(&from[..GROUP]);
-                to[second..].copy_from_slice(&from[second..second + GROUP]);
+    /// Some rows of the matrix, one behind the other.
+    pub(super) fn rows(&self, rows: &[u32]) -> Vec<i8> {
+        let weights = self.weights.as_slice();
+        let mut values = Vec::with_capacity(rows.len() * self.k);
+        for &row in rows {
+            let end = values.len() + self.k;
+            let (start, places) = self.column(row as usize);
+            for &place in places {
+                let step = &weights[start + usize::from(place) * self.step_bytes()..];
+                values.extend_from_slice(&step[..GROUP]);
+                values.extend_from_slice(&step[self.lanes * GROUP..][..GROUP]);
             }
+            values.truncate(end);
         }
-        to.weights = packed;
-        to
+        values
     }
 
     /// The bytes of a step of a panel.
@@ -139,32 +142,140 @@ impl Int8Panels {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let steps = self.limits.len() + self.column_limits.len() + 2 * (self.order.len() + self.places.len());
-        self.weights.bytes() + 4 * self.totals.len() + steps
+        let steps = 2 * (self.order.len() + self.places.len());
+        self.weights.bytes() + 4 * self.totals.len() + steps + size_of_val(&self.runs[..])
     }
 }
 
-/// `[column][step]`: the largest input with which the products of a step can be added in 16 bits.
-fn column_limits(values: &[i8], k: usize, steps: usize) -> Vec<u8> {
-    let rows = values.chunks_exact(k.max(1));
-    let mut limits = Vec::with_capacity(rows.len() * steps);
-    for row in rows {
-        limits.extend(row.chunks(STEP).map(limit_16_bits));
-        limits.resize(limits.len().next_multiple_of(steps), u8::MAX);
+/// Brings some rows, a panel at most, into a panel's order of bytes, the steps being in theirs.
+fn arrange(rows: &[i8], k: usize, lanes: usize, panel: &mut [i8]) {
+    if rows.len() < 2 * lanes * k || !k.is_multiple_of(STEP) {
+        panel.fill(0);
     }
-    limits
+    for (column, row) in rows.chunks_exact(k.max(1)).enumerate() {
+        let first = column / lanes * STEP * lanes + column % lanes * GROUP;
+        let second = first + lanes * GROUP;
+        let (whole, rest) = row.as_chunks::<STEP>();
+        let mut steps = panel.chunks_exact_mut(2 * STEP * lanes);
+        for (from, to) in whole.iter().zip(&mut steps) {
+            to[first..first + GROUP].copy_from_slice(&from[..GROUP]);
+            to[second..second + GROUP].copy_from_slice(&from[GROUP..]);
+        }
+        if let Some(to) = steps.next() {
+            let (a, b) = rest.split_at(rest.len().min(GROUP));
+            to[first..first + a.len()].copy_from_slice(a);
+            to[second..second + b.len()].copy_from_slice(b);
+        }
+    }
 }
 
-/// The largest input with which the pairs of a step that are added in 16 bits fit them: the first of both groups, and the
-/// second. Inputs are never negative, so that positive and negative weights count apart.
-fn limit_16_bits(step: &[i8]) -> u8 {
-    let most = [0, 2].iter().fold(1, |most: i32, &first| {
-        let both = [first, first + 1, first + GROUP, first + GROUP + 1];
-        let weights = both.iter().filter_map(|&i| step.get(i)).map(|&w| i32::from(w));
-        let (above, below) = weights.fold((0, 0), |(a, b), w| (a + w.max(0), b - w.min(0)));
-        most.max(above).max(below)
-    });
-    (i32::from(i16::MAX) / most).min(i32::from(u8::MAX)) as u8
+/// Numbers of 16 bits in a vector: two for each lane.
+const HALVES: usize = 2 * LANES_16;
+
+/// Sums of a step of a panel, one for each 16-bit number that its products are added in.
+type Sums = [[i16; HALVES]; 2];
+
+/// Of the weights that meet in a 16-bit number: the sums of the positive ones and of the negative ones, turned positive.
+#[derive(Clone, Copy)]
+struct StepSums {
+    positive: Sums,
+    negative: Sums,
+    /// The largest sum of a half of a group alone.
+    largest_pair: i16,
+}
+
+impl StepSums {
+    fn new(step: &[i8; STEP_16]) -> Self {
+        let mut found = StepSums { positive: [[0; HALVES]; 2], negative: [[0; HALVES]; 2], largest_pair: 0 };
+        let mut pairs = [0i16; HALVES];
+        for (v, vector) in step.as_chunks::<{ 4 * HALVES }>().0.iter().enumerate() {
+            let (positive, negative) = (&mut found.positive[v], &mut found.negative[v]);
+            for group in vector.as_chunks::<{ 2 * HALVES }>().0 {
+                let (first, second) = neighbours(group);
+                for i in 0..HALVES {
+                    let above = first[i].max(0) + second[i].max(0);
+                    let below = (-first[i]).max(0) + (-second[i]).max(0);
+                    positive[i] += above;
+                    negative[i] += below;
+                    pairs[i] = pairs[i].max(above).max(below);
+                }
+            }
+        }
+        found.largest_pair = largest(&pairs);
+        found
+    }
+
+    fn largest(&self) -> i16 {
+        let mut most = [0; HALVES];
+        for sums in [&self.positive, &self.negative] {
+            for i in 0..HALVES {
+                most[i] = most[i].max(sums[0][i]).max(sums[1][i]);
+            }
+        }
+        largest(&most)
+    }
+
+    /// The same of two steps together.
+    fn and(&self, other: &Self) -> Self {
+        let add = |a: &Sums, b: &Sums| {
+            let mut sums = *a;
+            sums.as_flattened_mut().iter_mut().zip(b.as_flattened()).for_each(|(sum, more)| *sum += more);
+            sums
+        };
+        StepSums {
+            positive: add(&self.positive, &other.positive),
+            negative: add(&self.negative, &other.negative),
+            largest_pair: self.largest_pair.max(other.largest_pair),
+        }
+    }
+}
+
+/// The first and the second of each two weights.
+#[inline(always)]
+fn neighbours(group: &[i8; 2 * HALVES]) -> ([i16; HALVES], [i16; HALVES]) {
+    let (mut first, mut second) = ([0; HALVES], [0; HALVES]);
+    for (i, both) in group.as_chunks::<2>().0.iter().enumerate() {
+        let both = i16::from_le_bytes(both.map(|x| x as u8));
+        (first[i], second[i]) = ((both << 8) >> 8, both >> 8);
+    }
+    (first, second)
+}
+
+fn largest(sums: &[i16; HALVES]) -> i16 {
+    sums.iter().fold(0, |most, &sum| most.max(sum))
+}
+
+/// The runs of a panel, whose steps come in this order, by the size of the inputs.
+fn runs(steps: &[StepSums], order: &[u16]) -> [Runs; 256 / GRAIN + 1] {
+    let sorted = |place: usize| &steps[usize::from(order[place])];
+    let count = steps.len();
+    let two: Vec<StepSums> = (0..count / 2).map(|i| sorted(2 * i).and(sorted(2 * i + 1))).collect();
+    let twos: Vec<i16> = two.iter().map(StepSums::largest).collect();
+    let fours: Vec<i16> = two.chunks_exact(2).map(|two| two[0].and(&two[1]).largest()).collect();
+    let ones: Vec<i16> = (0..count).map(|i| sorted(i).largest()).collect();
+    let pairs: Vec<i16> = (0..count).map(|i| sorted(i).largest_pair).collect();
+    let [fours, twos, ones, pairs] = [(&fours, 4), (&twos, 2), (&ones, 1), (&pairs, 1)].map(fitting);
+    std::array::from_fn(|grain| {
+        let (four, one) = (fours[grain], ones[grain]);
+        let two = four.max(twos[grain]);
+        [four, two, two.max(one), two.max(one).max(pairs[grain])]
+    })
+}
+
+/// By the size of the inputs: how many steps come before the first whose products with them do not fit 16 bits. There is a sum for
+/// each `size` steps.
+fn fitting((sums, size): (&Vec<i16>, u16)) -> [u16; 256 / GRAIN + 1] {
+    let mut counts = [size * sums.len() as u16; 256 / GRAIN + 1];
+    let mut grains = counts.len();
+    for (&sum, place) in sums.iter().zip(0u16..) {
+        let input = i16::MAX.checked_div(sum).map_or(usize::MAX, |input| input as usize);
+        let fit = if input >= LARGEST_INPUT { counts.len() } else { input / GRAIN + 1 };
+        if fit < grains {
+            counts[fit..grains].fill(size * place);
+            grains = fit;
+        }
+    }
+    counts
 }
 
 #[cfg(test)]
@@ -190,43 +301,73 @@ mod tests {
             let want: Vec<i32> =
                 w.chunks(k).map(|row| row.iter().zip(&x).map(|(w, x)| w * x).sum()).collect();
             let chosen: Vec<u32> = (0..n as u32).rev().chain([0, n as u32 / 2]).collect();
-            let of_chosen: Vec<i32> = chosen.iter().map(|&i| want[i as usize]).collect();
+            let of_chosen: Vec<i8> =
+                chosen.iter().flat_map(|&i| &values[i as usize * k..][..k]).copied().collect();
             for (lanes, limited) in [(4, false), (8, true), (8, false), (16, false)] {
                 let packed = Int8Panels::pack_for(lanes, limited, &values, n, k);
                 assert_eq!(by_layout(&packed, n, &x), want, "{lanes} lanes {n}×{k}");
-                let selected = packed.select(&chosen);
-                assert_eq!(by_layout(&selected, chosen.len(), &x), of_chosen, "{lanes} lanes {n}×{k}");
+                assert_eq!(packed.rows(&chosen), of_chosen, "{lanes} lanes {n}×{k}");
             }
         }
     }
 
+    /// The largest sum that the weights of some steps can come to with inputs up to `input`, where it is added in 16 bits.
+    fn largest_sum(
+        packed: &Int8Panels,
+        values: &[i8],
+        panel: usize,
+        places: std::ops::Range<usize>,
+        input: i32,
+    ) -> i32 {
+        let (k, steps) = (packed.k, packed.words / 2);
+        let mut most = 0;
+        for column in values.chunks_exact(k).skip(panel * 16).take(16) {
+            for half in [0, 2] {
+                let weights = packed.order[panel * steps..][places.clone()].iter().flat_map(|&step| {
+                    let at = usize::from(step) * STEP + half;
+                    [at, at + 1, at + GROUP, at + GROUP + 1]
+                        .map(|t| column.get(t).map_or(0, |&w| i32::from(w)))
+                });
+                let (above, below) = weights.fold((0, 0), |(a, b), w| (a + w.max(0), b - w.min(0)));
+                most = most.max(input * above).max(input * below);
+            }
+        }
+        most
+    }
+
     #[test]
-    fn the_steps_of_a_panel_are_ordered_by_their_limits_and_each_has_the_limit_of_its_columns() {
-        let (n, k) = (19, 200);
-        let values: Vec<i8> = random(n * k, 3).iter().map(|x| (x * 63.0) as i8).collect();
+    fn what_is_added_in_16_bits_fits_them_and_little_that_fits_is_left_out() {
+        let (n, k) = (19, 600);
+        // Steps of very different weights, some with the largest there are.
+        let scale = |i: usize| [127.0, 20.0, 5.0, 60.0, 90.0][i % k / 40 % 5];
+        let values: Vec<i8> = random(n * k, 3)
+            .iter()
+            .enumerate()
+            .map(|(i, x)| (x * scale(i)).clamp(-128.0, 127.0) as i8)
+            .collect();
         let packed = Int8Panels::pack_for(8, true, &values, n, k);
-        let steps = packed.words / 2;
-        for panel in 0..2 {
-            let limits = &packed.limits[panel * steps..][..steps];
-            assert!(limits.is_sorted_by(|a, b| a >= b) && limits[0] > limits[steps - 1]);
-            for (limit, &step) in limits.iter().zip(&packed.order[panel * steps..]) {
-                let columns = (panel * 16..n.min(panel * 16 + 16)).map(|i| &values[i * k..][..k]);
-                let parts = columns.map(|row| row.chunks(STEP).nth(usize::from(step)).unwrap_or(&[]));
-                assert_eq!(parts.map(limit_16_bits).min(), Some(*limit));
+        let mut ways = [0; 5];
+        for (panel, runs) in packed.runs.iter().enumerate() {
+            for largest in [0, 1, 16, 17, 100, 127, 128, 200, 254] {
+                let [four, two, one, pairs] = runs[grain(largest)].map(usize::from);
+                assert!(four <= two && two <= one && one <= pairs && pairs <= packed.words / 2);
+                assert!(four.is_multiple_of(4) && (two - four).is_multiple_of(2));
+                let sum = |places| largest_sum(&packed, &values, panel, places, largest);
+                (0..four).step_by(4).for_each(|at| assert!(sum(at..at + 4) <= 32_767));
+                (four..two).step_by(2).for_each(|at| assert!(sum(at..at + 2) <= 32_767));
+                (two..one).for_each(|at| assert!(sum(at..at + 1) <= 32_767));
+                // The next would not have fitted, or not with inputs a little larger.
+                let more = i32::try_from(grain(largest) * GRAIN).unwrap().min(254);
+                if one < packed.words / 2 && pairs == one {
+                    assert!(largest_sum(&packed, &values, panel, one..one + 1, more) > 32_767);
+                }
+                for (way, count) in
+                    ways.iter_mut().zip([four, two - four, one - two, pairs - one, packed.words / 2 - pairs])
+                {
+                    *way += count;
+                }
             }
         }
-    }
-
-    #[test]
-    fn a_limit_is_the_largest_input_whose_products_fit_16_bits() {
-        // 127 · 258 = 32,766 fits, 127 · 259 does not.
-        assert_eq!(limit_16_bits(&[127, 127, 127, 0, 4, 0, 127, 4]), 127);
-        assert_eq!(limit_16_bits(&[127, 127, 0, 0, 4, 1, 0, 0]), 126);
-        assert_eq!(limit_16_bits(&[0, 0, -127, -127, 0, 0, 0, -5]), 126);
-        // 254 · 129 = 32,766.
-        assert_eq!(limit_16_bits(&[127, 2, 127, 127, -127, -2, -127, -127]), 129);
-        assert_eq!(limit_16_bits(&[127, 2, 127, 2, -127, -2, -127, -2]), 254);
-        assert_eq!(limit_16_bits(&[127, 127, 127]), 129);
-        assert_eq!(limit_16_bits(&[]), 255);
+        assert!(ways.iter().all(|&count| count > 0), "{ways:?}");
     }
 }

@@ -13,18 +13,21 @@
 //! shifted so that its smallest integer becomes 0, and is corrected by the sums of the columns afterwards, which changes no
 //! sum. The shorter a row's range, the more of its products AVX2 can add in 16 bits: `int8_panels` says how.
 
+mod chosen;
 mod int8;
 mod int8_panels;
 mod quantize;
 mod f32_weights;
 
+use crate::mapped::Int8Values;
 use crate::mat::{Mat, MatMut};
 use crate::{Isa, Team, Timer};
 use f32_weights::F32Weights;
-use int8::{Int8Weights, MAX_K};
+use int8::{Fixed, Int8Table, Int8Weights, MAX_K};
 use quantize::{Quantization, QuantizedRows};
 use std::ops::Range;
 
+pub use chosen::{ChosenRows, RowLists};
 pub use quantize::quantize_rows;
 
 /// Weights `[n, k]`, packed for one instruction set.
@@ -40,6 +43,7 @@ pub struct PackedMatrix {
 enum Data {
     F32(F32Weights),
     Int8(Box<Int8Weights>),
+    Int8Table(Box<Int8Table>),
 }
 
 /// The input of a product, in the form that its weights want.
@@ -131,30 +135,51 @@ impl PackedMatrix {
         bias: Option<&[f32]>,
         k: usize,
     ) -> Self {
-        let n = multipliers.len();
+        let fixed = Fixed { multipliers, input: input_multiplier, bias };
+        let n = fixed_rows(fixed, k);
         assert_eq!(values.len(), n * k, "a {n}×{k} matrix");
-        assert!(bias.is_none_or(|bias| bias.len() == n), "a bias of {n} numbers");
-        assert!(k <= MAX_K, "rows of {k} weights, which is more than {MAX_K}");
-        let weights = Int8Weights::pack_fixed(isa, values, multipliers, input_multiplier, bias, k);
-        PackedMatrix { isa, n, k, data: Data::Int8(Box::new(weights)) }
+        PackedMatrix { isa, n, k, data: Data::Int8(Box::new(Int8Weights::pack_fixed(isa, values, fixed, k))) }
+    }
+
+    /// The same of a table of words, of which rows are read and chosen ([`PackedMatrix::choose`]): all of it is packed only when it
+    /// is first multiplied by. Whole rows that are missing at its end are zero.
+    ///
+    /// # Panics
+    /// As [`PackedMatrix::int8_fixed`].
+    pub fn int8_table(
+        isa: Isa,
+        values: Int8Values,
+        multipliers: &[f32],
+        input_multiplier: Option<f32>,
+        bias: Option<&[f32]>,
+        k: usize,
+    ) -> Self {
+        let fixed = Fixed { multipliers, input: input_multiplier, bias };
+        let (n, given) = (fixed_rows(fixed, k), values.as_slice().len());
+        assert!(given <= n * k && given.is_multiple_of(k.max(1)), "rows of a {n}×{k} matrix");
+        PackedMatrix { isa, n, k, data: Data::Int8Table(Box::new(Int8Table::new(values, fixed, k))) }
     }
 
     /// Whether the bias was given when the matrix was packed, so that products must not be given one: [`PackedMatrix::int8_fixed`].
     pub fn has_own_bias(&self) -> bool {
-        matches!(&self.data, Data::Int8(w) if w.quantization() != Quantization::Affine)
+        match &self.data {
+            Data::F32(_) => false,
+            Data::Int8(w) => w.quantization() != Quantization::Affine,
+            Data::Int8Table(_) => true,
+        }
     }
 
-    /// Some rows of the matrix, in an order of one's choice: a smaller one.
+    /// Some rows of the matrix, in an order of one's choice, to be multiplied one by one.
     ///
     /// # Panics
     /// If there is no such row.
-    pub fn select(&self, rows: &[u32]) -> Self {
+    pub fn choose(&self, rows: &[u32]) -> ChosenRows {
         assert!(rows.iter().all(|&row| (row as usize) < self.n), "rows of a matrix of {}", self.n);
-        let data = match &self.data {
-            Data::F32(w) => Data::F32(w.select(self.isa, rows)),
-            Data::Int8(w) => Data::Int8(Box::new(w.select(rows))),
-        };
-        PackedMatrix { isa: self.isa, n: rows.len(), k: self.k, data }
+        match &self.data {
+            Data::F32(w) => ChosenRows::f32(self.isa, w, self.panel(), rows, self.k),
+            Data::Int8(w) => w.choose(self.isa, rows),
+            Data::Int8Table(w) => w.choose(self.isa, rows),
+        }
     }
 
     /// The instruction set it was packed for.
@@ -177,6 +202,7 @@ impl PackedMatrix {
         match &self.data {
             Data::F32(w) => w.bytes(),
             Data::Int8(w) => w.bytes(),
+            Data::Int8Table(w) => w.bytes(),
         }
     }
 
@@ -194,6 +220,7 @@ impl PackedMatrix {
         match &self.data {
             Data::F32(w) => w.read_row(self.panel(), i, to),
             Data::Int8(w) => w.read_row(i, to),
+            Data::Int8Table(w) => w.read_row(i, to),
         }
     }
 
@@ -203,13 +230,13 @@ impl PackedMatrix {
     /// If its rows have another length, or it is transposed.
     pub fn rows<'a>(&self, x: Mat<'a>, scratch: &'a mut RowScratch) -> Rows<'a> {
         assert!(x.cols == self.k && x.col_stride == 1 && x.is_within(), "rows of {}", self.k);
-        Rows(match &self.data {
-            Data::F32(_) => Form::F32(x),
-            Data::Int8(w) => {
-                scratch.0.fill(self.isa, w.quantization(), x);
-                Form::Int8(&scratch.0)
-            }
-        })
+        let quantization = match &self.data {
+            Data::F32(_) => return Rows(Form::F32(x)),
+            Data::Int8(w) => w.quantization(),
+            Data::Int8Table(w) => w.quantization(),
+        };
+        scratch.0.fill(self.isa, quantization, x);
+        Rows(Form::Int8(&scratch.0))
     }
 
     /// `to = x·Wᵀ + bias`, of which only the columns `columns` are computed; they begin with a panel. The epilogue can be a bias
@@ -244,6 +271,9 @@ impl PackedMatrix {
             (Data::F32(w), Form::F32(x)) if x.cols == self.k => w.product(self.isa, x, columns, epilogue, to),
             (Data::Int8(w), Form::Int8(x)) if x.cols == self.k && x.quantization == w.quantization() => {
                 w.product(self.isa, x, columns, epilogue, to)
+            }
+            (Data::Int8Table(w), Form::Int8(x)) if x.cols == self.k && x.quantization == w.quantization() => {
+                w.packed(self.isa).product(self.isa, x, columns, epilogue, to)
             }
             _ => panic!("the rows were made for another matrix"),
         }
@@ -281,6 +311,14 @@ impl PackedMatrix {
             },
         );
     }
+}
+
+/// Checks what belongs to a matrix of Marian's and returns how many rows it has.
+fn fixed_rows(fixed: Fixed<'_>, k: usize) -> usize {
+    let n = fixed.multipliers.len();
+    assert!(fixed.bias.is_none_or(|bias| bias.len() == n), "a bias of {n} numbers");
+    assert!(k <= MAX_K, "rows of {k} weights, which is more than {MAX_K}");
+    n
 }
 
 /// Calls `$tile` with the number of rows, from 1 to 6, as the constant `$R`.

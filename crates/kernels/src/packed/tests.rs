@@ -146,19 +146,64 @@ fn rows_are_read_back() {
     }
 }
 
+/// Products of each input with rows of its own, given as rows of the matrix.
+pub(super) fn multiply_chosen(
+    w: &PackedMatrix,
+    x: &[f32],
+    lists: &[&[u32]],
+    bias: Option<&[f32]>,
+) -> Vec<Vec<f32>> {
+    let mut all: Vec<u32> = lists.concat();
+    all.sort_unstable();
+    all.dedup();
+    let chosen = w.choose(&all);
+    assert_eq!((chosen.len(), chosen.is_empty()), (all.len(), all.is_empty()));
+    let bias: Option<Vec<f32>> = bias.map(|bias| all.iter().map(|&row| bias[row as usize]).collect());
+    let (mut offsets, mut rows) = (vec![0], Vec::new());
+    for list in lists {
+        rows.extend(list.iter().map(|row| all.binary_search(row).unwrap() as u32));
+        offsets.push(rows.len());
+    }
+    let (mut scratch, mut y) = (RowScratch::default(), vec![f32::NAN; rows.len()]);
+    let x = chosen.rows(Mat::new(x, lists.len(), w.inputs()), &mut scratch);
+    chosen.products(x, RowLists { offsets: &offsets, rows: &rows }, bias.as_deref(), &mut y);
+    offsets.windows(2).map(|w| y[w[0]..w[1]].to_vec()).collect()
+}
+
+/// Lists of 0, 1, 16, 17 and all rows, and one with gaps longer than a block.
+pub(super) fn some_lists(n: u32) -> [Vec<u32>; 6] {
+    [
+        vec![],
+        vec![n - 1],
+        (3..19).collect(),
+        (0..17).collect(),
+        (0..n).collect(),
+        (0..n).step_by(n as usize / 2).collect(),
+    ]
+}
+
 #[test]
-fn selected_rows_give_the_same_numbers() {
+fn chosen_rows_give_the_same_numbers_as_the_whole_matrix() {
     for isa in Isa::available() {
-        let (m, n, k) = (3, 70, 45);
-        let (w, x, bias) = (random(n * k, 17), random(m * k, 18), vec![0.0; n]);
-        let (values, scales) = quantize_rows(&w, k);
-        let rows = [69, 0, 3, 3, 68, 17, 16, 15, 42, 1, 2, 4, 5, 6, 7, 8, 9, 10, 33];
-        for packed in [PackedMatrix::f32(isa, &w, n, k), PackedMatrix::int8(isa, &values, &scales, k)] {
-            let all = multiply(&packed, &x, m, Some(&bias));
-            let want: Vec<f32> =
-                all.chunks(n).flat_map(|y| rows.iter().map(|&row| y[row as usize])).collect();
-            assert_eq!(multiply(&packed.select(&rows), &x, m, None), want, "{isa}");
-            assert_eq!(packed.select(&[]).outputs(), 0);
+        for (n, k) in [(1_100, 45), (70, 256), (70, 300), (70, 1)] {
+            let lists = some_lists(n as u32);
+            let lists = lists.each_ref().map(Vec::as_slice);
+            let m = lists.len();
+            let (w, x, bias) = (random(n * k, 17), random(m * k, 18), random(n, 19));
+            let (values, scales) = quantize_rows(&w, k);
+            let int8 = PackedMatrix::int8(isa, &values, &scales, k);
+            for packed in [PackedMatrix::f32(isa, &w, n, k), int8] {
+                let all = multiply(&packed, &x, m, Some(&bias));
+                let chosen = multiply_chosen(&packed, &x, &lists, Some(&bias));
+                for ((y, list), chosen) in all.chunks(n).zip(lists).zip(chosen) {
+                    let want: Vec<f32> = list.iter().map(|&row| y[row as usize]).collect();
+                    match packed.data {
+                        // Floats are added in another order.
+                        Data::F32(_) => assert_close(&chosen, &widen(&want), 1e-4, &format!("{isa} {n}×{k}")),
+                        _ => assert_eq!(chosen, want, "{isa} {n}×{k}"),
+                    }
+                }
+            }
         }
     }
 }

@@ -217,6 +217,52 @@ impl Simd for Avx2 {
         op!(_mm256_loadu_si256(p.cast()))
     }
     #[inline(always)]
+    unsafe fn store_i(self, p: *mut i32, v: Self::I) {
+        op!(_mm256_storeu_si256(p.cast(), v))
+    }
+    #[inline(always)]
+    fn reduce_each(self, a: [Self::I; 8]) -> [i32; 8] {
+        op!({
+            let pairs = [
+                _mm256_hadd_epi32(a[0], a[1]),
+                _mm256_hadd_epi32(a[2], a[3]),
+                _mm256_hadd_epi32(a[4], a[5]),
+                _mm256_hadd_epi32(a[6], a[7]),
+            ];
+            // Each half has the sums of half of the lanes of four vectors.
+            let first = _mm256_hadd_epi32(pairs[0], pairs[1]);
+            let second = _mm256_hadd_epi32(pairs[2], pairs[3]);
+            let low = _mm256_permute2x128_si256::<0x20>(first, second);
+            let high = _mm256_permute2x128_si256::<0x31>(first, second);
+            let mut sums = [0; 8];
+            self.store_i(sums.as_mut_ptr(), _mm256_add_epi32(low, high));
+            sums
+        })
+    }
+    #[inline(always)]
+    fn max_in_16_bits(self, a: Self::I, b: Self::I) -> Self::I {
+        op!(_mm256_max_epi16(a, b))
+    }
+    #[inline(always)]
+    fn largest_in_16_bits(self, a: Self::I) -> i32 {
+        op!({
+            let a = _mm_max_epi16(_mm256_castsi256_si128(a), _mm256_extracti128_si256::<1>(a));
+            // The instruction finds the smallest unsigned number: of the distances from the largest there is.
+            let distances = _mm_sub_epi16(_mm_set1_epi16(i16::MAX), _mm_max_epi16(a, _mm_setzero_si128()));
+            i32::from(i16::MAX) - (_mm_cvtsi128_si32(_mm_minpos_epu16(distances)) & 0xffff)
+        })
+    }
+    #[inline(always)]
+    fn positive_and_negative(self, w: Self::W) -> [Self::I; 2] {
+        op!({
+            let (zero, ones) = (_mm256_setzero_si256(), _mm256_set1_epi8(1));
+            let positive = _mm256_max_epi8(w, zero);
+            let negative = _mm256_sub_epi8(zero, _mm256_min_epi8(w, zero));
+            // Both are unsigned: 128 is one of them.
+            [_mm256_maddubs_epi16(positive, ones), _mm256_maddubs_epi16(negative, ones)]
+        })
+    }
+    #[inline(always)]
     fn int_to_float(self, a: Self::I) -> Self::F {
         op!(_mm256_cvtepi32_ps(a))
     }
@@ -239,11 +285,16 @@ impl Simd for Avx2 {
         })
     }
     #[inline(always)]
-    fn dot_small(self, sum: Self::I, w: [Self::W; 2], a: [Self::I; 2]) -> Self::I {
-        op!({
-            let both = _mm256_add_epi16(_mm256_maddubs_epi16(a[0], w[0]), _mm256_maddubs_epi16(a[1], w[1]));
-            _mm256_add_epi32(sum, _mm256_madd_epi16(both, _mm256_set1_epi16(1)))
-        })
+    fn products_in_16_bits(self, a: Self::I, w: Self::W) -> Self::I {
+        op!(_mm256_maddubs_epi16(a, w))
+    }
+    #[inline(always)]
+    fn add_in_16_bits(self, a: Self::I, b: Self::I) -> Self::I {
+        op!(_mm256_add_epi16(a, b))
+    }
+    #[inline(always)]
+    fn add_widened(self, sum: Self::I, a: Self::I) -> Self::I {
+        op!(_mm256_add_epi32(sum, _mm256_madd_epi16(a, _mm256_set1_epi16(1))))
     }
     /// In 16 bits from the beginning: the even bytes of each group, then the odd ones.
     #[inline(always)]
@@ -267,7 +318,10 @@ impl Simd for Avx2 {
             let mut parts = [zero; 4];
             for (i, part) in parts.iter_mut().enumerate() {
                 let from = n.min(i * N);
-                let x = self.load_partial(x.add(from), (n - from).min(N));
+                let x = match n == 4 * N {
+                    true => self.load(x.add(i * N)),
+                    false => self.load_partial(x.add(from), (n - from).min(N)),
+                };
                 let scaled = self.min(self.mul(x, factor), self.splat(127.0));
                 *part = _mm256_add_epi32(_mm256_cvtps_epi32(scaled), zero);
             }

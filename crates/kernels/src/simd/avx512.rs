@@ -169,6 +169,10 @@ impl Simd for Avx512 {
         op!(_mm512_loadu_si512(p.cast()))
     }
     #[inline(always)]
+    unsafe fn store_i(self, p: *mut i32, v: Self::I) {
+        op!(_mm512_storeu_si512(p.cast(), v))
+    }
+    #[inline(always)]
     fn int_to_float(self, a: Self::I) -> Self::F {
         op!(_mm512_cvtepi32_ps(a))
     }

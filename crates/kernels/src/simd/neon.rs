@@ -162,6 +162,10 @@ impl Simd for Neon {
         op!(vld1q_s32(p))
     }
     #[inline(always)]
+    unsafe fn store_i(self, p: *mut i32, v: Self::I) {
+        op!(vst1q_s32(p, v))
+    }
+    #[inline(always)]
     fn int_to_float(self, a: Self::I) -> Self::F {
         op!(vcvtq_f32_s32(a))
     }

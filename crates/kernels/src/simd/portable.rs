@@ -155,6 +155,11 @@ impl Simd for Portable {
         unsafe { p.cast::<[i32; N]>().read() }
     }
     #[inline(always)]
+    unsafe fn store_i(self, p: *mut i32, v: Self::I) {
+        // SAFETY: the caller vouches for N integers at `p`.
+        unsafe { p.cast::<[i32; N]>().write(v) }
+    }
+    #[inline(always)]
     fn int_to_float(self, a: Self::I) -> Self::F {
         a.map(|a| a as f32)
     }

@@ -1,7 +1,8 @@
 //! A model made ready to decode: its matrices packed, in f32 or in 8 bits.
 
-use crate::model::{Param, Parameter, Transformer};
+use crate::model::{Param, Parameter, Role, Transformer};
 use crate::{DType, Result};
+use regard_kernels::mapped::Int8Values;
 use regard_kernels::{Isa, Mat, MatMut, PackedMatrix, RowScratch, quantize_rows};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -21,8 +22,8 @@ pub enum Values<'a> {
     },
     /// In 8 bits, to be multiplied as they are, with inputs in 8 bits: the integers of Marian and Firefox.
     FixedInt8 {
-        /// Row by row.
-        values: Cow<'a, [i8]>,
+        /// Row by row; of words, the last rows may be missing and are zero.
+        values: Int8Values,
         /// What the numbers of each row were multiplied by.
         multipliers: Vec<f32>,
         /// What inputs are multiplied by; without it, 127 divided by their largest magnitude.
@@ -97,8 +98,16 @@ impl Engine {
                 PackedMatrix::int8(self.isa, &values, &scales, cols)
             }
             (DType::Int8, Values::FixedInt8 { values, multipliers, input_multiplier }) => {
-                let bias = self.bias_of(parameter);
-                PackedMatrix::int8_fixed(self.isa, &values, &multipliers, input_multiplier, bias, cols)
+                let (isa, bias) = (self.isa, self.bias_of(parameter));
+                match parameter.role {
+                    Role::Vocabulary => {
+                        PackedMatrix::int8_table(isa, values, &multipliers, input_multiplier, bias, cols)
+                    }
+                    _ => {
+                        let values = values.as_slice();
+                        PackedMatrix::int8_fixed(isa, values, &multipliers, input_multiplier, bias, cols)
+                    }
+                }
             }
             (DType::Int8, Values::F32(values)) => {
                 let (values, scales) = quantize_rows(&values, cols);
@@ -173,8 +182,11 @@ fn widened(values: Values<'_>, cols: usize) -> Cow<'_, [f32]> {
         }
         Values::FixedInt8 { values, multipliers, .. } => {
             // As Marian does it: one reciprocal, then products.
-            let rows = values.chunks_exact(cols.max(1)).zip(multipliers.iter().map(|m| 1.0 / m));
-            rows.flat_map(|(row, scale)| row.iter().map(move |&x| f32::from(x) * scale)).collect()
+            let rows = values.as_slice().chunks_exact(cols.max(1)).zip(multipliers.iter().map(|m| 1.0 / m));
+            let mut floats: Vec<f32> =
+                rows.flat_map(|(row, scale)| row.iter().map(move |&x| f32::from(x) * scale)).collect();
+            floats.resize(multipliers.len() * cols, 0.0);
+            floats.into()
         }
     }
 }

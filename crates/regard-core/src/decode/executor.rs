@@ -15,6 +15,9 @@ use regard_kernels::{
     add_scaled,
 };
 
+/// Tokens that go through the encoder together, unless a sentence is longer.
+const ENCODED_TOGETHER: usize = 256;
+
 /// What one step of the decoder reads: a token for each hypothesis, or all tokens of a sentence at once.
 #[derive(Debug, Default)]
 pub(super) struct Step {
@@ -140,23 +143,30 @@ impl<'a> Inference<'a> {
         pass.workspace.data(encoded).to_vec()
     }
 
-    /// Encodes the sentences, `[n, d]`, and fills the cache with their keys and values.
+    /// Encodes the sentences, `[n, d]`, and fills the cache with their keys and values: some sentences
+    /// at a time, so that what is between two layers stays in a cache of the CPU.
     pub(super) fn encode(&mut self, source: &Packed, cache: &mut ModelCache) {
         let model = self.engine.model();
         cache.clear(model.config().decoder_layers);
-        let mut pass = self.pass(Input::Source(source));
-        let encoded = model.encode(&mut pass);
         for layer in model.cross_attention_layers() {
-            pass.record_input(encoded, &layer.kv);
-            let to = cache.source(layer.layer).replace(source.tokens(), layer.kv.outputs);
-            linear(
-                pass.engine,
-                pass.team,
-                pass.workspace.operand(encoded),
-                &layer.kv,
-                Activation::Identity,
-                to,
-            );
+            cache.source(layer.layer).replace(source.tokens(), layer.kv.outputs);
+        }
+        let mut first = 0;
+        while first < source.sentences() {
+            let start = source.offsets()[first];
+            let fits = |&end: &usize| source.offsets()[end] <= start + ENCODED_TOGETHER;
+            let end = (first + 2..=source.sentences()).take_while(fits).last().unwrap_or(first + 1);
+            let part = source.part(first..end);
+            let mut pass = self.pass(Input::Source(&part));
+            let encoded = model.encode(&mut pass);
+            for layer in model.cross_attention_layers() {
+                pass.record_input(encoded, &layer.kv);
+                let width = layer.kv.outputs;
+                let to = &mut cache.source(layer.layer).data_mut()[start * width..][..part.tokens() * width];
+                let x = pass.workspace.operand(encoded);
+                linear(pass.engine, pass.team, x, &layer.kv, Activation::Identity, to);
+            }
+            first = end;
         }
     }
 

@@ -109,10 +109,14 @@ impl LayerRows {
         }
     }
 
-    /// Memory for `rows` rows that replace all others.
-    pub(super) fn replace(&mut self, rows: usize, width: usize) -> &mut [f32] {
+    /// Makes room for `rows` rows that replace all others.
+    pub(super) fn replace(&mut self, rows: usize, width: usize) {
         self.width = width;
         self.data.resize(rows * width, 0.0);
+    }
+
+    /// The numbers of all rows.
+    pub(super) fn data_mut(&mut self) -> &mut [f32] {
         &mut self.data
     }
 
@@ -149,7 +153,8 @@ mod tests {
         assert_eq!((mat.rows(), mat.data()), (3, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0][..]));
         cache.model(1).clear(3);
         assert_eq!(cache.model(1).steps(2).mat().rows(), 0);
-        cache.model(1).source(0).replace(2, 3).fill(7.0);
+        cache.model(1).source(0).replace(2, 3);
+        cache.model(1).source(0).data_mut().fill(7.0);
         assert_eq!(cache.model(1).source(0).mat().data(), [7.0; 6]);
     }
 

@@ -22,6 +22,17 @@ impl<T, L: IntoIterator<Item = T>> FromIterator<L> for Lists<T> {
 }
 
 impl<T> Lists<T> {
+    /// Lists that lie end to end already, with where each begins and where the last one ends.
+    pub(super) fn of_parts(offsets: Vec<usize>, items: Vec<T>) -> Self {
+        assert!(offsets.first() == Some(&0) && offsets.last() == Some(&items.len()) && offsets.is_sorted());
+        Lists { offsets, items }
+    }
+
+    /// How many lists.
+    pub(super) fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
     /// Removes all lists and keeps their memory.
     pub(super) fn clear(&mut self) {
         self.offsets.truncate(1);

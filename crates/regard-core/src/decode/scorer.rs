@@ -17,7 +17,7 @@ use super::lists::Lists;
 use super::logits_processors::LogitsProcessors;
 use super::sampling::{draw, top_k};
 use super::{Engine, Sampling, SearchOptions};
-use regard_kernels::{Bans, BestWords, MatMut, PackedMatrix, Vocabulary, log_probabilities};
+use regard_kernels::{Bans, BestWords, ChosenRows, RowLists, Vocabulary, log_probabilities};
 use std::fmt::Debug;
 
 /// For each running hypothesis some words with their log-probabilities, best first.
@@ -55,7 +55,9 @@ pub(super) fn choose_scorer(
     let always_full = decoder.models() > 1 || options.repetition_penalty != 1.0;
     match &options.shortlist {
         _ if always_full => Box::new(full),
-        Some(_) => Box::new(ShortlistScorer { full, table: None, logits: Vec::new(), listed: Vec::new() }),
+        Some(_) => {
+            Box::new(ShortlistScorer { full, table: None, places: Lists::default(), log_p: Vec::new() })
+        }
         None => Box::new(BestWordsScorer { full, best: BestWords::default() }),
     }
 }
@@ -96,18 +98,18 @@ impl Scorer for BestWordsScorer {
 struct ShortlistScorer {
     full: FullRowScorer,
     /// The rows of the output matrix for the words of the batch, and their bias.
-    table: Option<(PackedMatrix, Option<Vec<f32>>)>,
-    /// `[r, words of the batch]`
-    logits: Vec<f32>,
-    /// Those of the words of one sentence.
-    listed: Vec<f32>,
+    table: Option<(ChosenRows, Option<Vec<f32>>)>,
+    /// For each hypothesis the words of its sentence, as places among those of the batch.
+    places: Lists<u32>,
+    /// Their logits, then their log-probabilities.
+    log_p: Vec<f32>,
 }
 
 impl Scorer for ShortlistScorer {
     fn begin(&mut self, engine: &Engine, sources: &[&[u32]]) {
         self.full.begin(engine, sources);
         self.table = self.full.rows.shortlist().map(|list| {
-            let table = engine.matrix(engine.model().output()).select(list.words());
+            let table = engine.matrix(engine.model().output()).choose(list.words());
             let bias = engine.bias().map(|bias| list.words().iter().map(|&w| bias[w as usize]).collect());
             (table, bias)
         });
@@ -120,23 +122,24 @@ impl Scorer for ShortlistScorer {
         beams: &[Beam],
         words: &mut Words,
     ) {
-        let Self { full, table, logits, listed: log_p } = self;
+        let Self { full, table, places, log_p } = self;
         let (true, Some((table, bias)), Some(list)) =
             (processors.all_only_ban(), table, full.rows.shortlist())
         else {
             return full.score(decoder, processors, beams, words);
         };
-        let (rows, all) = (decoder.rows(), list.words().len());
-        logits.resize(rows * all, 0.0);
-        let (x, scratch, team) = decoder.decode(0);
-        let to = MatMut::new(logits, rows, all);
-        table.product_by(team, table.rows(x, scratch), bias.as_deref(), to);
+        places.clear();
+        running(beams).for_each(|(sentence, ..)| places.push(list.of(sentence).iter().copied()));
+        log_p.resize(places.items().len(), 0.0);
+        let (x, scratch, _) = decoder.decode(0);
+        let lists = RowLists { offsets: places.offsets(), rows: places.items() };
+        table.products(table.rows(x, scratch), lists, bias.as_deref(), log_p);
         words.clear();
+        let mut rest = &mut log_p[..];
         for (row, (sentence, ..)) in running(beams).enumerate() {
             let places = list.of(sentence);
-            let logits = &logits[row * all..][..all];
-            log_p.clear();
-            log_p.extend(places.iter().map(|&place| logits[place as usize]));
+            let log_p;
+            (log_p, rest) = rest.split_at_mut(places.len());
             let banned = processors.bans().of(row).iter().filter_map(|&word| list.find(sentence, word));
             if processors.renormalize {
                 banned.for_each(|i| log_p[i] = f32::NEG_INFINITY);

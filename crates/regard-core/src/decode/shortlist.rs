@@ -74,23 +74,26 @@ impl Shortlist {
         Shortlist { source_words, target_words, always, lists, with_source: false }
     }
 
-    /// These lists by source word, for vocabularies of this many source and target words; ids that the target lacks are left out.
-    /// `with_source`: words of the source may come themselves, which one vocabulary for both sides allows.
-    pub fn new<'a>(
+    /// Lists by source word, for vocabularies of this many source and target words; ids that the
+    /// target lacks are left out. They lie end to end in the second vector, and the first says where
+    /// each begins and where the last one ends. `with_source`: words of the source may come
+    /// themselves, which one vocabulary for both sides allows.
+    ///
+    /// # Panics
+    /// If the ends do not ascend from 0 to the number of ids.
+    pub fn new(
         vocabularies: (usize, usize),
         always: impl Iterator<Item = u32>,
-        lists: impl Iterator<Item = &'a [u32]>,
+        (ends, ids): (Vec<usize>, Vec<u32>),
         with_source: bool,
     ) -> Self {
         let (source_words, target_words) = vocabularies;
         let inside = |id: &u32| (*id as usize) < target_words;
-        Shortlist {
-            source_words,
-            target_words,
-            always: always.filter(inside).collect(),
-            lists: lists.take(source_words).map(|list| list.iter().copied().filter(inside)).collect(),
-            with_source,
+        let mut lists = Lists::of_parts(ends, ids);
+        if !lists.items().iter().all(inside) || lists.len() > source_words {
+            lists = lists.iter().take(source_words).map(|list| list.iter().copied().filter(inside)).collect();
         }
+        Shortlist { source_words, target_words, always: always.filter(inside).collect(), lists, with_source }
     }
 
     /// The words that may come for a source sentence, ascending, into `to`.

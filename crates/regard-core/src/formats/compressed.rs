@@ -11,6 +11,7 @@ use regard_kernels::mapped::Mapped;
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
+use std::sync::Arc;
 
 /// The most bytes that any compressed file may unpack to.
 pub const LARGEST: u64 = 4 << 30;
@@ -31,7 +32,7 @@ pub fn without_ending(name: &str) -> &str {
 #[derive(Debug)]
 pub enum FileBytes {
     /// The file itself.
-    Mapped(Mapped),
+    Mapped(Arc<Mapped>),
     /// What was in it.
     Unpacked(Vec<u8>),
 }
@@ -46,7 +47,7 @@ impl FileBytes {
             return Err(Error::file(path, message));
         }
         match unpack(map.bytes()) {
-            None => Ok(FileBytes::Mapped(map)),
+            None => Ok(FileBytes::Mapped(Arc::new(map))),
             Some(Ok(bytes)) => Ok(FileBytes::Unpacked(bytes)),
             Some(Err(message)) => Err(Error::file(path, message)),
         }

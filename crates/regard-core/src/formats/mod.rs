@@ -44,6 +44,7 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::thread;
 use tensor::Tensor;
 use weights::Weights;
 
@@ -110,7 +111,7 @@ impl Model {
     /// Reads a model folder.
     pub fn load(folder: &Path) -> Result<Self> {
         if let Some(marian) = open_marian(folder)? {
-            let model = marian.model()?;
+            let model = marian.model(marian.transformer()?)?;
             let mut weights = Vec::with_capacity(model.transformer.parameters().len());
             for parameter in model.transformer.parameters() {
                 weights.extend(marian.floats(parameter)?);
@@ -127,13 +128,21 @@ impl Model {
     /// twice.
     pub fn load_engine(folder: &Path, dtype: Option<DType>, isa: Isa) -> Result<(Self, Engine)> {
         if let Some(marian) = open_marian(folder)? {
-            let model = marian.model()?;
+            let transformer = marian.transformer()?;
             let stored = if marian.is_int8() { DType::Int8 } else { DType::F32 };
             let dtype = dtype.unwrap_or(stored).for_decoding();
-            let engine = Engine::build(&model.transformer, dtype, isa, |parameter| match dtype {
-                DType::Int8 => marian.values(parameter),
-                _ => marian.floats(parameter).map(|values| Values::F32(values.into())),
-            })?;
+            // Vocabularies take as long as weights.
+            let (model, engine) = in_parallel(
+                || marian.model(transformer.clone()),
+                || {
+                    Engine::build(&transformer, dtype, isa, |parameter| match dtype {
+                        DType::Int8 => marian.values(parameter),
+                        _ => marian.floats(parameter).map(|values| Values::F32(values.into())),
+                    })
+                },
+            );
+            let (model, engine) = (model?, engine?);
+            marian.release();
             return Ok((model, engine));
         }
         let (model, file) = Self::open(folder)?;
@@ -251,6 +260,19 @@ impl Model {
             weight_bytes: file.bytes() as u64,
         })
     }
+}
+
+/// Calls both at once, the first on a thread of its own if the system gives one.
+fn in_parallel<A: Send, B>(first: impl Fn() -> A + Send + Sync, second: impl FnOnce() -> B) -> (A, B) {
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().spawn_scoped(scope, &first);
+        let second = second();
+        let first = match thread {
+            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Err(_) => first(),
+        };
+        (first, second)
+    })
 }
 
 /// The files of Marian or Firefox in a folder, if it is one of theirs and not one of ours.

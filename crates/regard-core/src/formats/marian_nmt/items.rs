@@ -4,10 +4,12 @@ use super::{MarianOptions, bin, npz};
 use crate::formats::compressed::FileBytes;
 use crate::{Error, Result};
 use half::f16;
+use regard_kernels::mapped::{Int8Values, Mapped};
 use std::collections::HashMap;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Dimensions that an item may have.
 pub(super) const MOST_DIMENSIONS: usize = 8;
@@ -163,7 +165,19 @@ impl ItemFile {
         let bytes = if *inflated { &self.inflated } else { self.bytes.bytes() };
         // Checked when the file was opened.
         let data = bytes.get(range.clone()).unwrap_or_default();
-        Item { path: &self.path, name, shape, kind: *kind, offset: range.start, data }
+        let file = match &self.bytes {
+            FileBytes::Mapped(file) if !inflated => Some(file),
+            _ => None,
+        };
+        Item { path: &self.path, name, shape, kind: *kind, offset: range.start, data, file }
+    }
+
+    /// Lets the system take back the memory of all items but some, as long as nobody reads them.
+    pub(super) fn release(&self, keep: impl Fn(&Item<'_>) -> bool) {
+        let FileBytes::Mapped(file) = &self.bytes else { return };
+        for item in self.items().filter(|item| item.file.is_some() && !keep(item)) {
+            file.release(item.offset..item.offset + item.data.len());
+        }
     }
 
     /// The item of that name.
@@ -209,6 +223,8 @@ pub struct Item<'a> {
     /// Where its data begins, in bytes of the unpacked file (or of the inflated members of an archive).
     pub offset: usize,
     data: &'a [u8],
+    /// The file, if the data is in it and it is mapped.
+    file: Option<&'a Arc<Mapped>>,
 }
 
 impl<'a> Item<'a> {
@@ -257,17 +273,38 @@ impl<'a> Item<'a> {
 
     /// Its integers as they are stored, with the multiplier.
     pub fn int8(&self) -> Result<Int8Matrix> {
+        let mut values = Vec::new();
+        let (rows, multiplier) = self.append_int8(&mut values)?;
+        Ok(Int8Matrix { rows, columns: values.len() / rows, values, multiplier })
+    }
+
+    /// Appends its integers as they are stored. Returns how many rows there are, and the multiplier.
+    pub(super) fn append_int8(&self, to: &mut Vec<i8>) -> Result<(usize, f32)> {
+        let found = self.check_int8()?;
+        to.extend(self.data[..self.shape[0] * self.shape[1]].iter().map(|&byte| byte.cast_signed()));
+        Ok(found)
+    }
+
+    /// The rows and the multiplier of a matrix of integers, all of which are possible.
+    pub(super) fn check_int8(&self) -> Result<(usize, f32)> {
         let (ItemType::Int8, &[first, second], Some(multiplier)) =
             (self.kind, self.shape, multiplier(self.data))
         else {
             return Err(self.wrong(format!("is of type {}; an intgemm8 matrix is expected", self.kind)));
         };
-        let (rows, columns) = if is_embedding(self.name) { (first, second) } else { (second, first) };
-        let values: Vec<i8> = self.data[..rows * columns].iter().map(|&byte| byte.cast_signed()).collect();
-        if let Some(at) = values.iter().position(|&value| value == i8::MIN) {
+        let (bytes, smallest) = (&self.data[..first * second], i8::MIN.cast_unsigned());
+        if bytes.contains(&smallest) {
+            let at = bytes.iter().position(|&byte| byte == smallest).unwrap_or_default();
             return Err(self.wrong(format!("holds -128 at {at}; integers from -127 to 127 are expected")));
         }
-        Ok(Int8Matrix { rows, columns, values, multiplier })
+        Ok((if is_embedding(self.name) { first } else { second }, multiplier))
+    }
+
+    /// Its integers where they are in the file, if that is mapped.
+    pub(super) fn mapped_int8(&self) -> Result<Option<Int8Values>> {
+        self.check_int8()?;
+        let range = self.offset..self.offset + self.shape[0] * self.shape[1];
+        Ok(self.file.map(|file| Int8Values::Mapped(Arc::clone(file), range)))
     }
 }
 

@@ -1,5 +1,6 @@
 //! A folder of Marian or Firefox as a model of ours: its configuration, its weights by our names, its tokenizers.
 
+use super::items::is_embedding;
 use super::{Item, ItemFile, ItemType, LexicalShortlist, MarianFolder, MarianOptions, MarianVocabulary};
 use crate::decode::{Shortlist, Values};
 use crate::formats::compressed::FileBytes;
@@ -7,6 +8,7 @@ use crate::formats::{GenerationConfig, Model};
 use crate::model::{Frequencies, ModelConfig, NormPlace, Parameter, Role, Transformer};
 use crate::text::{PieceList, SpmFile, Tokenizer, TokenizerPair};
 use crate::{Error, Result};
+use regard_kernels::mapped::Int8Values;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -53,16 +55,21 @@ impl MarianModel {
         self.file.bytes()
     }
 
-    /// Everything but the weights.
-    pub(crate) fn model(&self) -> Result<Model> {
-        let tokenizers = self.tokenizers()?;
-        let target = tokenizers.target();
-        let generation = GenerationConfig::marian(target.pad(), target.eos(), target.unk(), self.is_int8());
+    /// The layers.
+    pub(crate) fn transformer(&self) -> Result<Transformer> {
         let transformer = Transformer::new(self.config.clone())?.with_output_bias(self.output_bias()?)?;
         // Also that the file has all of it, before anything is made of its size.
         for parameter in transformer.parameters() {
             self.blocks(parameter)?;
         }
+        Ok(transformer)
+    }
+
+    /// Everything but the weights, for these layers.
+    pub(crate) fn model(&self, transformer: Transformer) -> Result<Model> {
+        let tokenizers = self.tokenizers()?;
+        let target = tokenizers.target();
+        let generation = GenerationConfig::marian(target.pad(), target.eos(), target.unk(), self.is_int8());
         Ok(Model {
             shortlist: self.shortlist()?,
             transformer,
@@ -160,16 +167,33 @@ impl MarianModel {
             return Ok(Values::F32(self.floats(parameter)?.into()));
         }
         let [rows, columns] = parameter.shape;
-        let (mut values, mut multipliers) = (Vec::with_capacity(rows * columns), Vec::with_capacity(rows));
         let input_multiplier = self.input_multiplier(&blocks)?;
-        for block in &blocks {
-            let matrix = block.item.int8()?;
-            values.extend_from_slice(&matrix.values);
-            multipliers.resize(multipliers.len() + matrix.rows, matrix.multiplier);
+        let mut multipliers = Vec::with_capacity(rows);
+        let mut values = Vec::new();
+        let mapped = match &blocks[..] {
+            // Most of the rows are never looked at: they stay in the file.
+            [block] if parameter.role == Role::Vocabulary => block.item.mapped_int8()?,
+            _ => None,
+        };
+        if mapped.is_none() {
+            values.reserve_exact(rows * columns);
         }
-        values.resize(rows * columns, 0);
+        for block in &blocks {
+            let (rows, multiplier) = match mapped {
+                Some(_) => block.item.check_int8()?,
+                None => block.item.append_int8(&mut values)?,
+            };
+            multipliers.resize(multipliers.len() + rows, multiplier);
+        }
+        // Padding, which is ours, is the last row of a vocabulary.
         multipliers.resize(rows, multipliers.last().copied().unwrap_or(1.0));
-        Ok(Values::FixedInt8 { values: values.into(), multipliers, input_multiplier })
+        let values = mapped.unwrap_or(Int8Values::Owned(values));
+        Ok(Values::FixedInt8 { values, multipliers, input_multiplier })
+    }
+
+    /// Lets the system take back the memory of the weights that were copied.
+    pub(crate) fn release(&self) {
+        self.file.release(|item| item.kind == ItemType::Int8 && is_embedding(item.name));
     }
 
     /// The fixed multiplier of the inputs of matrices that are multiplied as one.

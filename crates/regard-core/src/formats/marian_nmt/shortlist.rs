@@ -49,9 +49,9 @@ impl LexicalShortlist {
 
     /// The same as a shortlist of ours, for vocabularies of this many words: with one vocabulary for both sides (`joint`), the words
     /// of the source may come too, as in Bergamot.
-    pub fn shortlist(&self, vocabularies: (usize, usize), joint: bool) -> Shortlist {
-        let lists = (0..self.source_words() as u32).map(|word| self.list(word));
-        Shortlist::new(vocabularies, 0..self.first, lists, joint)
+    pub fn shortlist(self, vocabularies: (usize, usize), joint: bool) -> Shortlist {
+        let offsets = self.offsets.iter().map(|&offset| offset as usize).collect();
+        Shortlist::new(vocabularies, 0..self.first, (offsets, self.ids), joint)
     }
 
     /// Reads the bytes of a file, which is not compressed. An error names what is wrong and where.
