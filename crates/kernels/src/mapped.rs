@@ -90,7 +90,8 @@ impl Int8Values {
             Int8Values::Owned(values) => values,
             Int8Values::Mapped(file, range) => {
                 let bytes = file.bytes().get(range.clone()).unwrap_or_default();
-                // SAFETY: both types have the same layout and all their bit patterns are valid; the loan is the same.
+                // SAFETY: both types have the same layout and all their bit patterns are valid; the
+                // lifetime is that of the borrow.
                 unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) }
             }
         }

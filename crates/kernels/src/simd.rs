@@ -122,10 +122,10 @@ pub(crate) trait Simd: Copy {
     /// # Safety
     /// `LANES · GROUP` bytes can be read at `p`.
     unsafe fn load_weights(self, p: *const i8) -> Self::W;
-    /// Adds to each lane the products of its weights with the inputs in a lane of `a`, which are
-    /// 127 at most, for two groups.
+    /// Adds to each lane the products of its weights with the inputs in a lane of `a`, for two groups;
+    /// inputs are at most 127 or, if `ADDS_IN_16_BITS`, two neighbouring products fit 16 bits.
     fn dot(self, sum: Self::I, w: [Self::W; 2], a: [Self::I; 2]) -> Self::I;
-    /// The same, where inputs can exceed 127.
+    /// The same with any inputs.
     #[inline(always)]
     fn dot_wide(self, sum: Self::I, w: [Self::W; 2], a: [Self::I; 2]) -> Self::I {
         self.dot(sum, w, a)

@@ -1,10 +1,12 @@
 //! Our search against `transformers`' generate: the same ids, the same scores (goldens by
 //! tools/goldens/generate.py).
 
+use crate::formats::{joint, ours};
 use regard_core::DType;
 use regard_core::Isa;
 use regard_core::decode::{self, Hypothesis, SearchOptions};
 use regard_core::formats::{GenerationConfig, Model};
+use regard_core::model::{Direction, EncoderKind, ModelConfig};
 use regard_core::translator::Translator;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -110,4 +112,38 @@ fn what_a_file_says_is_what_is_searched_with() {
     assert_eq!(with(json!({"forced_bos_token_id": 7})).forced_first, Some(7));
     let banned = with(json!({"bad_words_ids": [[39], [0], [5], [6, 7], []]}));
     assert_eq!((banned.banned, banned.banned_sequences), (vec![5], vec![vec![6, 7]]));
+}
+
+/// The encoder takes a batch in parts of some hundred tokens; a sentence that is longer is a part of its own.
+#[test]
+fn sentences_of_a_large_batch_are_translated_as_alone() {
+    type Change = fn(&mut ModelConfig);
+    let kinds: [Change; 3] = [
+        |_| (),
+        |c| c.encoder = EncoderKind::Recurrent { direction: Direction::Both },
+        |c| c.encoder = EncoderKind::Convolutional { kernel_width: 3, dilated: false },
+    ];
+    for change in kinds {
+        let model = ours(
+            |config| {
+                change(config);
+                (config.max_positions, config.decoder_layers) = (512, 2);
+            },
+            joint(),
+        );
+        let search = |sources: &[Vec<u32>]| {
+            let options = SearchOptions { beam: 2, max_length: Some(6), ..SearchOptions::default() };
+            decode::search(&model.transformer, &model.weights, sources, &options, Isa::best(), 1).unwrap()
+        };
+        let (pad, eos) = (model.tokenizers.target().pad(), model.tokenizers.source().eos());
+        let lengths = [100, 90, 300, 80, 260, 1, 255, 2];
+        let sentence = |(i, &length): (usize, &usize)| {
+            let ids = (0..length as u32 - 1).map(|t| (i as u32 + 7 * t) % (pad - 5) + 4);
+            ids.filter(|&id| id != eos).chain([eos]).collect()
+        };
+        let sources: Vec<Vec<u32>> = lengths.iter().enumerate().map(sentence).collect();
+        for (source, together) in sources.iter().zip(search(&sources)) {
+            assert_eq!(search(std::slice::from_ref(source)), [together], "{} tokens", source.len());
+        }
+    }
 }

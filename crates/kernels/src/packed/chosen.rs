@@ -1,8 +1,8 @@
 //! Products with rows chosen for each input: the logits of the words of a shortlist.
 //!
-//! The sentences of a batch have about a thousand words each and ten thousand together, so that a product with all words of the batch
-//! would be mostly for nothing. Here the rows lie one behind the other and each is multiplied only with the inputs that have it on
-//! their list.
+//! The sentences of a batch have about a thousand words each and ten thousand together, so that a
+//! product with all words of the batch would mostly be wasted. Here the rows are contiguous, and each
+//! is multiplied only with the inputs that have it on their list.
 
 use super::f32_weights::F32Weights;
 use super::int8::{Dequantization, Finish, finish};
@@ -22,10 +22,10 @@ const BLOCK: u32 = 512;
 /// Vectors of weights whose products are added in 16 bits before they are widened.
 const SEGMENT: usize = 4;
 
-/// How many rows before its turn a row is asked for.
+/// How many rows ahead weights are prefetched.
 const AHEAD: usize = 6;
 
-/// Rows of a matrix, one behind the other.
+/// Rows of a matrix, contiguous.
 #[derive(Clone, Debug)]
 pub struct ChosenRows {
     isa: Isa,
@@ -60,7 +60,8 @@ struct Bound {
     pair: u8,
 }
 
-/// For each input the numbers of its rows, ascending: those of input `i` are `rows[offsets[i]..offsets[i + 1]]`.
+/// For each input the numbers of its rows, ascending: those of input `i` are
+/// `rows[offsets[i]..offsets[i + 1]]`.
 #[derive(Clone, Copy, Debug)]
 pub struct RowLists<'a> {
     /// Where each list begins, and where the last one ends.
@@ -134,17 +135,20 @@ impl ChosenRows {
     /// in their order.
     ///
     /// # Panics
-    /// If the sizes do not fit, a list names a row that is not there, the inputs were made for other weights, or there is a bias
-    /// for a matrix that has its own.
+    /// If the sizes do not fit, a list names a row that is not there or does not ascend, the inputs
+    /// were made for other weights, or there is a bias for a matrix that has its own.
     pub fn products(&self, x: Rows<'_>, lists: RowLists<'_>, bias: Option<&[f32]>, to: &mut [f32]) {
         let RowLists { offsets, rows } = lists;
         assert!(offsets.len() == x.len() + 1 && offsets.is_sorted() && offsets[0] == 0);
         assert!(*offsets.last().unwrap_or(&0) == rows.len() && to.len() == rows.len());
         assert!(rows.iter().all(|&row| (row as usize) < self.n), "one of {} rows", self.n);
+        assert!(offsets.windows(2).all(|list| rows[list[0]..list[1]].is_sorted()), "rows that ascend");
         assert!(bias.is_none_or(|bias| bias.len() == self.n), "a bias of {} numbers", self.n);
         let _timer = Timer::start();
         match (&self.data, x.0) {
-            (Data::F32(w), Form::F32(x)) if x.cols == self.k => f32_products(self.isa, w, x, lists, bias, to),
+            (Data::F32(w), Form::F32(x)) if x.cols == self.k => {
+                f32_products(self.isa, w, self.n, x, lists, bias, to)
+            }
             (Data::Int8(w), Form::Int8(x))
                 if x.cols == self.k && x.quantization == w.dequantization.quantization() =>
             {
@@ -166,7 +170,7 @@ fn row_sums_body<S: Simd>(s: S, weights: &[i8], words: usize, totals: &mut [i32]
         let Some(bound) = bounds.get_mut(i) else { continue };
         let (mut segment, mut pair) = (0, 0);
         for vectors in row.chunks(SEGMENT * step) {
-            // SAFETY: a vector of weights has `step` bytes, and a buffer as many 32-bit numbers as a vector has.
+            // SAFETY: a vector of weights has `step` bytes.
             unsafe {
                 let mut sums = [s.splat_i(0); 2];
                 let mut largest = s.splat_i(0);
@@ -194,27 +198,33 @@ simd_kernel! {
 macro_rules! for_each_chunk {
     ($lists:expr, $n:expr, ($input:ident, $range:ident) => $chunk:expr) => {
         let RowLists { offsets, rows } = $lists;
-        let mut next: Vec<usize> = offsets[..offsets.len() - 1].to_vec();
-        let mut end = 0;
-        while (end as usize) < $n {
-            end += BLOCK;
-            for ($input, next) in next.iter_mut().enumerate() {
-                let list = &rows[*next..offsets[$input + 1]];
-                let count = list.partition_point(|&row| row < end);
-                for start in (0..count).step_by(CHUNK) {
-                    let $range = *next + start..*next + count.min(start + CHUNK);
+        let mut first = 0;
+        while (first as usize) < $n {
+            for ($input, list) in offsets.windows(2).enumerate() {
+                let rows = &rows[list[0]..list[1]];
+                let start = list[0] + rows.partition_point(|&row| row < first);
+                let end = list[0] + rows.partition_point(|&row| row < first + BLOCK);
+                for start in (start..end).step_by(CHUNK) {
+                    let $range = start..end.min(start + CHUNK);
                     $chunk
                 }
-                *next += count;
             }
+            first += BLOCK;
         }
     };
 }
 
 #[inline(always)]
-fn f32_body<S: Simd>(s: S, w: &[f32], x: Mat<'_>, lists: RowLists<'_>, bias: Option<&[f32]>, to: &mut [f32]) {
+fn f32_body<S: Simd>(
+    s: S,
+    w: &[f32],
+    n: usize,
+    x: Mat<'_>,
+    lists: RowLists<'_>,
+    bias: Option<&[f32]>,
+    to: &mut [f32],
+) {
     let k = x.cols;
-    let n = w.len() / k.max(1);
     for_each_chunk!(lists, n, (input, range) => {
         for (to, &row) in to[range.clone()].iter_mut().zip(&lists.rows[range]) {
             let row = row as usize;
@@ -224,7 +234,7 @@ fn f32_body<S: Simd>(s: S, w: &[f32], x: Mat<'_>, lists: RowLists<'_>, bias: Opt
     });
 }
 simd_kernel! {
-    fn f32_products(w: &[f32], x: Mat<'_>, lists: RowLists<'_>, bias: Option<&[f32]>, to: &mut [f32]) = f32_body;
+    fn f32_products(w: &[f32], n: usize, x: Mat<'_>, lists: RowLists<'_>, bias: Option<&[f32]>, to: &mut [f32]) = f32_body;
 }
 
 #[inline(always)]
@@ -313,6 +323,8 @@ unsafe fn integer_sums<S: Simd>(
                 } else {
                     dot::<S, false>(s, weights, x, w.words)
                 }
+            } else if params.largest <= 127 {
+                dot::<S, true>(s, weights, x, w.words)
             } else {
                 dot::<S, false>(s, weights, x, w.words)
             };

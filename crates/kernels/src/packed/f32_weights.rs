@@ -86,7 +86,7 @@ fn body<S: Simd>(
                     valid,
                     relu: epilogue.relu,
                 };
-                with_rows!(rows, R => tile::<S, R>(s, k, (from, x.row_stride), panel, &offset, c))
+                with_rows!(rows, ROWS, R => tile::<S, R>(s, k, (from, x.row_stride), panel, &offset, c))
             }
             i += rows;
         }

@@ -4,7 +4,7 @@
 //! ([`Dequantization`]).
 
 use super::f32_weights::OutputTile;
-use super::int8_panels::{Int8Panels, Runs, STEP, grain};
+use super::int8_panels::{GRAINS, Int8Panels, Runs, STEP, grain};
 use super::quantize::{LARGEST, Quantization, QuantizedRows, RowParams};
 use super::{ChosenRows, Epilogue, with_rows};
 use crate::Isa;
@@ -88,7 +88,7 @@ impl Int8Table {
         })
     }
 
-    /// Some of its rows, one behind the other.
+    /// Some of its rows.
     pub(super) fn choose(&self, isa: Isa, rows: &[u32]) -> ChosenRows {
         let of_rows = |from: &[f32]| rows.iter().map(|&row| from[row as usize]).collect::<Vec<f32>>();
         let (multipliers, bias) = (of_rows(&self.multipliers), self.bias.as_deref().map(of_rows));
@@ -97,7 +97,7 @@ impl Int8Table {
         ChosenRows::int8(isa, values, self.k, |totals| Dequantization::fixed(totals, fixed, rows.len()))
     }
 
-    /// A row; nothing stands for zeros.
+    /// Row `i`; empty if it is missing, that is zero.
     fn row(&self, i: usize) -> &[i8] {
         self.values.as_slice().get(i * self.k..(i + 1) * self.k).unwrap_or_default()
     }
@@ -119,7 +119,7 @@ impl Int8Table {
 }
 
 impl Dequantization {
-    /// Of columns with these sums.
+    /// Builds it for columns with these sums.
     fn fixed(totals: &[i32], fixed: Fixed<'_>, padded_to: usize) -> Self {
         let Fixed { multipliers, input, bias } = fixed;
         let columns = totals.iter().zip(multipliers).enumerate();
@@ -136,7 +136,7 @@ impl Dequantization {
         Dequantization::Fixed { multipliers: multipliers.to_vec(), input, scales, offsets }
     }
 
-    /// That of some columns.
+    /// Selects some columns.
     fn of(&self, rows: &[u32]) -> Self {
         let of_rows = |from: &[f32]| rows.iter().map(|&row| from[row as usize]).collect::<Vec<f32>>();
         match self {
@@ -182,11 +182,12 @@ impl Int8Weights {
         Int8Weights { panels, dequantization }
     }
 
-    /// Some rows of the matrix, one behind the other.
+    /// Some rows of the matrix.
     pub(super) fn choose(&self, isa: Isa, rows: &[u32]) -> ChosenRows {
         let k = self.panels.k;
         let values = self.panels.rows(rows);
-        ChosenRows::int8(isa, values.chunks_exact(k.max(1)), k, |_| self.dequantization.of(rows))
+        let values = (0..rows.len()).map(|i| &values[i * k..][..k]);
+        ChosenRows::int8(isa, values, k, |_| self.dequantization.of(rows))
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -274,7 +275,7 @@ fn body<S: Simd>(
             let panel = Panel {
                 weights: weights[at * size..].as_ptr(),
                 order: &panels.order[at * steps..][..steps],
-                runs: if S::ADDS_IN_16_BITS { &panels.runs[at] } else { &[[0; 4]; 17] },
+                runs: if S::ADDS_IN_16_BITS { &panels.runs[at] } else { &NO_RUNS },
                 totals: panels.totals[start..].as_ptr(),
                 scales: scales[start..].as_ptr(),
                 offset: offset.as_ptr(),
@@ -293,7 +294,7 @@ fn body<S: Simd>(
                         valid,
                         relu: epilogue.relu,
                     };
-                    with_rows!(rows, R => match x.quantization {
+                    with_rows!(rows, S::BYTE_ROWS, R => match x.quantization {
                         Quantization::Affine => tile::<S, R, AFFINE>(s, input, panel, c),
                         Quantization::Fixed(_) => tile::<S, R, FIXED>(s, input, panel, c),
                         Quantization::Symmetric => tile::<S, R, SYMMETRIC>(s, input, panel, c),
@@ -308,6 +309,9 @@ simd_kernel! {
     fn product(w: &Int8Weights, x: &QuantizedRows, columns: Range<usize>, epilogue: Epilogue<'_>, to: MatMut<'_>) = body;
 }
 
+/// Where nothing is added in 16 bits.
+static NO_RUNS: [Runs; GRAINS] = [[0; 4]; GRAINS];
+
 /// A panel of weights with what belongs to its columns.
 #[derive(Clone, Copy)]
 struct Panel<'a> {
@@ -315,7 +319,7 @@ struct Panel<'a> {
     /// A permutation of the panel's steps.
     order: &'a [u16],
     /// By the size of the inputs.
-    runs: &'a [Runs; 17],
+    runs: &'a [Runs; GRAINS],
     totals: *const i32,
     scales: *const f32,
     offset: *const f32,
@@ -419,9 +423,9 @@ unsafe fn integer_sums<S: Simd, const R: usize>(s: S, x: Input, panel: Panel<'_>
     // SAFETY: the caller vouches for the parameters of `R` rows, for their words and for the weights of all steps.
     unsafe {
         let input = (x.words, 2 * steps);
+        let largest = (0..R).map(|i| (*x.params.add(i)).largest).fold(0, i32::max);
         let mut at = 0;
         if S::ADDS_IN_16_BITS {
-            let largest = (0..R).map(|i| (*x.params.add(i)).largest).fold(0, i32::max);
             let [four, two, one, pairs] = panel.runs[grain(largest)].map(usize::from);
             while at < four {
                 add_in_16_bits::<S, R, 4>(s, &mut sums, panel, at, input);
@@ -436,6 +440,11 @@ unsafe fn integer_sums<S: Simd, const R: usize>(s: S, x: Input, panel: Panel<'_>
                 at += 1;
             }
             while at < pairs {
+                add_in_32_bits::<S, R, true>(s, &mut sums, panel, at, input);
+                at += 1;
+            }
+        } else if largest <= 127 {
+            while at < steps {
                 add_in_32_bits::<S, R, true>(s, &mut sums, panel, at, input);
                 at += 1;
             }

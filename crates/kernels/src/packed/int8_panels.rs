@@ -24,6 +24,9 @@ const STEP_16: usize = 2 * LANES_16 * STEP;
 /// How finely inputs are told apart by their largest number.
 const GRAIN: usize = 16;
 
+/// How many sizes of inputs are told apart.
+pub(super) const GRAINS: usize = 256 / GRAIN + 1;
+
 /// Inputs go from −127 to 127, shifted so that none is negative.
 const LARGEST_INPUT: usize = 254;
 
@@ -43,10 +46,10 @@ pub(super) struct Int8Panels {
     pub(super) totals: Vec<i32>,
     /// `[panel][place]`: which step of `k` lies there.
     pub(super) order: Vec<u16>,
-    /// `[panel][place]`: where a step lies, the inverse of `order`.
+    /// `[panel][step]`: where a step lies, the inverse of `order`.
     places: Vec<u16>,
     /// `[panel]`: by the largest input in units of [`GRAIN`], rounded up; empty where the instruction set adds in 32 bits.
-    pub(super) runs: Vec<[Runs; 256 / GRAIN + 1]>,
+    pub(super) runs: Vec<[Runs; GRAINS]>,
 }
 
 /// The entry of [`Int8Panels::runs`] for inputs that are not larger than this.
@@ -101,10 +104,13 @@ impl Int8Panels {
                 packed.places[p * steps + usize::from(step)] = place as u16;
             }
         }
+        // Rows without weights have panels too.
+        packed.runs.resize(if limited { panels } else { 0 }, [[0; 4]; GRAINS]);
+        packed.order.resize(panels * steps, 0);
         packed
     }
 
-    /// Some rows of the matrix, one behind the other.
+    /// Some rows of the matrix, contiguous.
     pub(super) fn rows(&self, rows: &[u32]) -> Vec<i8> {
         let weights = self.weights.as_slice();
         let mut values = Vec::with_capacity(rows.len() * self.k);
@@ -246,7 +252,7 @@ fn largest(sums: &[i16; HALVES]) -> i16 {
 }
 
 /// The runs of a panel, whose steps come in this order, by the size of the inputs.
-fn runs(steps: &[StepSums], order: &[u16]) -> [Runs; 256 / GRAIN + 1] {
+fn runs(steps: &[StepSums], order: &[u16]) -> [Runs; GRAINS] {
     let sorted = |place: usize| &steps[usize::from(order[place])];
     let count = steps.len();
     let two: Vec<StepSums> = (0..count / 2).map(|i| sorted(2 * i).and(sorted(2 * i + 1))).collect();
@@ -264,8 +270,8 @@ fn runs(steps: &[StepSums], order: &[u16]) -> [Runs; 256 / GRAIN + 1] {
 
 /// By the size of the inputs: how many steps come before the first whose products with them do not fit 16 bits. There is a sum for
 /// each `size` steps.
-fn fitting((sums, size): (&Vec<i16>, u16)) -> [u16; 256 / GRAIN + 1] {
-    let mut counts = [size * sums.len() as u16; 256 / GRAIN + 1];
+fn fitting((sums, size): (&Vec<i16>, u16)) -> [u16; GRAINS] {
+    let mut counts = [size * sums.len() as u16; GRAINS];
     let mut grains = counts.len();
     for (&sum, place) in sums.iter().zip(0u16..) {
         let input = i16::MAX.checked_div(sum).map_or(usize::MAX, |input| input as usize);

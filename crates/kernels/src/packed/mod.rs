@@ -321,14 +321,15 @@ fn fixed_rows(fixed: Fixed<'_>, k: usize) -> usize {
     n
 }
 
-/// Calls `$tile` with the number of rows, from 1 to 6, as the constant `$R`.
+/// Calls `$tile` with the number of rows, from 1 to `$most` and 6 at most, as the constant `$R`.
 macro_rules! with_rows {
-    ($rows:expr, $R:ident => $tile:expr) => {
-        with_rows!(@each $rows, $R => $tile, 6 5 4 3 2 1)
+    ($rows:expr, $most:expr, $R:ident => $tile:expr) => {
+        with_rows!(@each $rows, $most, $R => $tile, 6 5 4 3 2 1)
     };
-    (@each $rows:expr, $R:ident => $tile:expr, $($count:literal)*) => {
+    (@each $rows:expr, $most:expr, $R:ident => $tile:expr, $($count:literal)*) => {
         match $rows {
-            $($count => {
+            // The others are not even compiled.
+            $($count if const { $count <= $most } => {
                 const $R: usize = $count;
                 $tile
             })*

@@ -274,7 +274,7 @@ impl Simd for Avx2 {
     unsafe fn load_weights(self, p: *const i8) -> Self::W {
         op!(_mm256_loadu_si256(p.cast()))
     }
-    /// Two products of 127 · 127 fit the 16 bits in which the first instruction adds them; the second widens.
+    /// The first instruction adds two products in 16 bits, which those of 127 · 127 fit; the second widens.
     #[inline(always)]
     fn dot(self, sum: Self::I, w: [Self::W; 2], a: [Self::I; 2]) -> Self::I {
         op!({

@@ -109,7 +109,7 @@ impl LayerRows {
         }
     }
 
-    /// Makes room for `rows` rows that replace all others.
+    /// Resizes to `rows` rows, whose old values are discarded.
     pub(super) fn replace(&mut self, rows: usize, width: usize) {
         self.width = width;
         self.data.resize(rows * width, 0.0);
