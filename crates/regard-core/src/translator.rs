@@ -158,8 +158,9 @@ impl Translator {
         };
         let longest = first.transformer.config().max_positions;
         for other in &models[1..] {
-            let (a, b) = (first.tokenizers.target().hash(), other.tokenizers.target().hash());
-            if a != b || first.tokenizers.source().hash() != other.tokenizers.source().hash() {
+            let (ours, theirs) = (&first.tokenizers, &other.tokenizers);
+            let is_same = ours.source().is_same_as(theirs.source());
+            if !is_same || !ours.target().is_same_as(theirs.target()) {
                 let message = "the models of an ensemble have different tokenizers".into();
                 return Err(Error::Input { operation: "translator", message });
             }

@@ -2,8 +2,8 @@
 
 use crate::formats::{joint, ours};
 use regard_core::decode::Shortlist;
-use regard_core::formats::Model;
 use regard_core::formats::marian_nmt::{ExportFormat, ExportOptions, export};
+use regard_core::formats::{Model, average};
 use regard_core::model::{DecoderKind, Frequencies, ModelConfig, Positions};
 use regard_core::translator::Translator;
 use regard_core::{DType, Isa};
@@ -77,6 +77,21 @@ fn exported_models_translate_alike() {
         assert_eq!(file("again", "vocab.spm"), file("marian", "vocab.spm"));
         assert!(file("again", "model.npz") == file("marian", "model.npz"));
     }
+}
+
+/// A model of Firefox and what training made of it are stored differently.
+#[test]
+fn a_firefox_model_is_averaged_with_one_of_ours_that_was_made_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let options = ExportOptions { format: ExportFormat::BergamotF32, sample: &LINES, shortlist: None };
+    export(&model(student), &options, &path("firefox")).unwrap();
+    let mut read = Model::load(&path("firefox")).unwrap();
+    let weights = read.weights.clone();
+    read.weights.iter_mut().for_each(|w| *w += 2.0);
+    read.save(&path("ours"), DType::F32).unwrap();
+    let mean = average(&[path("firefox"), path("ours")]).unwrap();
+    assert!(mean.weights.iter().zip(&weights).all(|(mean, w)| (mean - w - 1.0).abs() < 1e-5));
 }
 
 #[test]

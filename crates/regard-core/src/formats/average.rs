@@ -2,7 +2,6 @@
 
 use super::Model;
 use crate::model::ModelConfig;
-use crate::text::Tokenizer;
 use crate::{Error, Result};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -62,8 +61,7 @@ fn difference(a: &Model, b: &Model) -> Option<String> {
             return Some(format!("{field} is {value} in one and {other} in the other"));
         }
     }
-    let same = |a: &Tokenizer, b: &Tokenizer| a.hash() == b.hash();
-    let same_tokenizers = same(a.tokenizers.source(), b.tokenizers.source())
-        && same(a.tokenizers.target(), b.tokenizers.target());
+    let same_tokenizers = a.tokenizers.source().is_same_as(b.tokenizers.source())
+        && a.tokenizers.target().is_same_as(b.tokenizers.target());
     (!same_tokenizers).then(|| "their tokenizers differ".into())
 }

@@ -187,6 +187,10 @@ impl MarianTokenizer {
         hash.digest()
     }
 
+    pub(super) fn is_same_as(&self, other: &Self) -> bool {
+        self.file == other.file && self.vocabulary.ids == other.vocabulary.ids
+    }
+
     pub(super) fn id(&self, piece: &str) -> Option<u32> {
         self.vocabulary.ids.get(piece).copied()
     }

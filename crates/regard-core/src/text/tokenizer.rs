@@ -144,6 +144,15 @@ impl Tokenizer {
         }
     }
 
+    /// Whether the other cuts text into the same ids, also if its files are others: a Firefox vocabulary
+    /// is one file there, and two where a model of ours was made of it.
+    pub fn is_same_as(&self, other: &Self) -> bool {
+        match (&self.kind, &other.kind) {
+            (Kind::Marian(a), Kind::Marian(b)) => a.is_same_as(b),
+            _ => self.hash() == other.hash(),
+        }
+    }
+
     /// Ids in the vocabulary, special tokens included.
     pub fn size(&self) -> usize {
         self.special.size

@@ -61,7 +61,7 @@ fn check_init(config: &TrainConfig, model: &Model, folder: &Path) -> Result<()> 
     let pieces = |n: usize| format!("a vocabulary of {n} pieces");
     if let Some(file) = &config.tokenizer.file {
         let wanted = Tokenizer::load(file)?;
-        if [source, target].iter().any(|tokenizer| tokenizer.hash() != wanted.hash()) {
+        if [source, target].iter().any(|tokenizer| !tokenizer.is_same_as(&wanted)) {
             let wanted = format!("{} ({} pieces)", file.display(), wanted.size());
             return refuse("tokenizer.file", wanted, format!("another tokenizer ({} pieces)", source.size()));
         }
