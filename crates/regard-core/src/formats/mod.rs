@@ -131,7 +131,7 @@ impl Model {
             let transformer = marian.transformer()?;
             let stored = if marian.is_int8() { DType::Int8 } else { DType::F32 };
             let dtype = dtype.unwrap_or(stored).for_decoding();
-            // Vocabularies take as long as weights.
+            // Reading the vocabularies takes as long as packing the weights.
             let (model, engine) = in_parallel(
                 || marian.model(transformer.clone()),
                 || {

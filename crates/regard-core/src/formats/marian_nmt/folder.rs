@@ -15,7 +15,7 @@ const METADATA: &str = "metadata.json";
 const VOCABULARIES: [&str; 4] = [".spm", ".yml", ".yaml", ".json"];
 
 /// The files of a model.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct MarianFolder {
     /// The `.bin` or `.npz` file.
     pub model: PathBuf,
@@ -29,14 +29,62 @@ pub struct MarianFolder {
     pub shortlist: Option<PathBuf>,
     /// From `metadata.json` or the names of the files.
     pub languages: Languages,
+    /// The search that the decoder's configuration asks for, as far as it says.
+    pub search: MarianSearch,
 }
 
-/// The keys of a decoder's configuration that name files.
+/// Search settings of a decoder's configuration.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct MarianSearch {
+    /// `beam-size`
+    pub beam: Option<usize>,
+    /// `normalize`: the power of the length that a score is divided by.
+    pub length_penalty: Option<f32>,
+    /// `max-length-factor`
+    pub max_length_factor: Option<f32>,
+    /// `allow-unk`: whether the unknown token can come out.
+    pub allow_unknown: bool,
+}
+
+/// The keys of a decoder's configuration that are read.
 #[derive(Default)]
 struct Config {
     models: Vec<String>,
     vocabularies: Vec<String>,
     shortlist: Vec<String>,
+    search: MarianSearch,
+}
+
+impl MarianSearch {
+    /// Reads one key, if it is one of these. An error says what would be accepted.
+    fn set(&mut self, key: &str, value: &str) -> std::result::Result<(), String> {
+        let wrong = |expected: &str| format!("{key}: {value}; {expected}");
+        let number = || value.parse::<f32>().ok().filter(|x| x.is_finite() && *x >= 0.0);
+        match key {
+            "beam-size" => {
+                let beam = value.parse().ok().filter(|&beam: &usize| beam > 0);
+                self.beam = Some(beam.ok_or_else(|| wrong("a whole number of at least 1 is expected"))?);
+            }
+            "normalize" => {
+                let power = number().ok_or_else(|| wrong("a number of at least 0 is expected"))?;
+                self.length_penalty = Some(power);
+            }
+            "max-length-factor" => {
+                let factor = number().filter(|&factor| factor > 0.0);
+                self.max_length_factor = Some(factor.ok_or_else(|| wrong("a positive number is expected"))?);
+            }
+            "allow-unk" => {
+                self.allow_unknown = match value.to_ascii_lowercase().as_str() {
+                    "true" | "yes" | "on" => true,
+                    "false" | "no" | "off" => false,
+                    _ => return Err(wrong("true or false is expected")),
+                }
+            }
+            "word-penalty" if number() != Some(0.0) => return Err(wrong("only 0 is supported")),
+            _ => {}
+        }
+        Ok(())
+    }
 }
 
 /// What `metadata.json` says about languages.
@@ -81,6 +129,7 @@ impl MarianFolder {
             target_vocabulary: target.1,
             segmenters,
             shortlist: shortlist.map(|(_, path)| path),
+            search: config.search,
         }))
     }
 
@@ -158,6 +207,9 @@ impl<'a> Files<'a> {
         let text = std::str::from_utf8(bytes.bytes()).map_err(|_| Error::file(&path, "is not UTF-8 text"))?;
         let mut config = Config::default();
         for (key, value) in yaml::parse(text).map_err(|message| Error::file(&path, message))? {
+            if let Yaml::Scalar(value) = &value {
+                config.search.set(&key, value).map_err(|message| Error::file(&path, message))?;
+            }
             let values = match value {
                 Yaml::List(values) => {
                     values.iter().filter_map(|value| value.text().map(str::to_owned)).collect()
@@ -322,13 +374,20 @@ mod tests {
             ("model.npz.optimizer.npz", ""),
             (
                 "model.npz.decoder.yml",
-                "models:\n  - /home/x/model.npz\nvocabs: [a.yml, \"b.yml\"]\nbeam-size: 6\n",
+                "models:\n  - /home/x/model.npz\nvocabs: [a.yml, \"b.yml\"]\nbeam-size: 6\n\
+                 normalize: 0.6\nmax-length-factor: 2\nword-penalty: 0\nallow-unk: true\nquiet: true\n",
             ),
             ("a.yml", ""),
             ("b.yml", ""),
         ]);
         assert_eq!(names, ["model.npz", "a.yml", "b.yml"]);
-        assert_eq!((model.languages, model.segmenters), (Languages::default(), None));
+        let search = MarianSearch {
+            beam: Some(6),
+            length_penalty: Some(0.6),
+            max_length_factor: Some(2.0),
+            allow_unknown: true,
+        };
+        assert_eq!((model.languages, model.segmenters, model.search), (Languages::default(), None, search));
         let (model, names) =
             found(&[("opus.npz", ""), ("opus.vocab.yml", ""), ("source.spm", ""), ("target.spm", "")]);
         assert_eq!(names, ["opus.npz", "opus.vocab.yml", "opus.vocab.yml"]);
@@ -363,6 +422,26 @@ mod tests {
             (&[("model.npz", ""), ("config.yml", "models: [a, b]")], "ensembles are not read"),
             (&[("model.npz", ""), ("vocab.spm", ""), ("metadata.json", "{")], "metadata.json: not JSON"),
             (&[("model.npz", ""), ("config.yml", "a: [")], "config.yml: line 1"),
+            (
+                &[("model.npz", ""), ("config.yml", "beam-size: 0")],
+                "config.yml: beam-size: 0; a whole number of at least 1 is expected",
+            ),
+            (
+                &[("model.npz", ""), ("config.yml", "normalize: nan")],
+                "normalize: nan; a number of at least 0 is expected",
+            ),
+            (
+                &[("model.npz", ""), ("config.yml", "max-length-factor: 0")],
+                "max-length-factor: 0; a positive number is expected",
+            ),
+            (
+                &[("model.npz", ""), ("config.yml", "word-penalty: 0.5")],
+                "word-penalty: 0.5; only 0 is supported",
+            ),
+            (
+                &[("model.npz", ""), ("config.yml", "allow-unk: maybe")],
+                "allow-unk: maybe; true or false is expected",
+            ),
         ] {
             let message = refusal(files);
             assert!(message.contains(want), "{files:?}: {message}");

@@ -300,11 +300,11 @@ impl<'a> Item<'a> {
         Ok((if is_embedding(self.name) { first } else { second }, multiplier))
     }
 
-    /// Its integers where they are in the file, if that is mapped.
-    pub(super) fn mapped_int8(&self) -> Result<Option<Int8Values>> {
-        self.check_int8()?;
-        let range = self.offset..self.offset + self.shape[0] * self.shape[1];
-        Ok(self.file.map(|file| Int8Values::Mapped(Arc::clone(file), range)))
+    /// Its integers where they are in the file, if that is mapped; they have not been checked.
+    pub(super) fn mapped_int8(&self) -> Option<Int8Values> {
+        let (ItemType::Int8, &[first, second]) = (self.kind, self.shape) else { return None };
+        let range = self.offset..self.offset + first * second;
+        self.file.map(|file| Int8Values::Mapped(Arc::clone(file), range))
     }
 }
 

@@ -69,7 +69,17 @@ impl MarianModel {
     pub(crate) fn model(&self, transformer: Transformer) -> Result<Model> {
         let tokenizers = self.tokenizers()?;
         let target = tokenizers.target();
-        let generation = GenerationConfig::marian(target.pad(), target.eos(), target.unk(), self.is_int8());
+        let search = self.folder.search;
+        let bans = search.allow_unknown.then(|| vec![vec![target.pad()]]);
+        let configured = GenerationConfig {
+            num_beams: search.beam,
+            length_penalty: search.length_penalty,
+            max_length_factor: search.max_length_factor,
+            bad_words_ids: bans,
+            ..GenerationConfig::default()
+        };
+        let usual = GenerationConfig::marian(target.pad(), target.eos(), target.unk(), self.is_int8());
+        let generation = configured.or(usual);
         Ok(Model {
             shortlist: self.shortlist()?,
             transformer,
@@ -172,7 +182,7 @@ impl MarianModel {
         let mut values = Vec::new();
         let mapped = match &blocks[..] {
             // Most of the rows are never looked at: they stay in the file.
-            [block] if parameter.role == Role::Vocabulary => block.item.mapped_int8()?,
+            [block] if parameter.role == Role::Vocabulary => block.item.mapped_int8(),
             _ => None,
         };
         if mapped.is_none() {
