@@ -15,8 +15,13 @@ const FILES: [(&str, EncoderKind); 4] = [
 ];
 
 /// Settings that came later, as those files mean them.
-const NEW: [&str; 4] =
-    ["init_share = 0.0", "decoder = \"attention\"", "frequencies = \"paper\"", "norm_embeddings = false"];
+const NEW: [&str; 5] = [
+    "init_share = 0.0",
+    "decoder = \"attention\"",
+    "frequencies = \"paper\"",
+    "norm_embeddings = false",
+    "drop_unknown = false",
+];
 
 fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/settings-0.1").join(name)

@@ -232,8 +232,10 @@ impl<'de> Deserialize<'de> for Every {
     }
 }
 
-/// How much of a model's own weights fine-tuning keeps.
-const INIT_SHARE: f32 = 0.3;
+/// How much of a model's own weights fine-tuning keeps, and its peak learning rate: docs/firefox.md
+/// has what others gained and cost.
+const INIT_SHARE: f32 = 0.5;
+const FINE_TUNING_PEAK: f64 = 0.0001;
 
 impl TrainConfig {
     /// The recipe of a preset.
@@ -296,17 +298,18 @@ impl TrainConfig {
     }
 
     /// The recipe for going on with a model that is trained already: small steps for a short time,
-    /// and some of the weights that were there before.
+    /// some of the weights that were there before, and no pairs that its vocabulary cannot write.
     pub fn fine_tuning(self) -> Self {
         TrainConfig {
             steps: Some(2_000),
             log_every: 50,
             model: ModelConfig { dropout: 0.0, ..self.model },
+            filters: Filters { drop_unknown: true, ..self.filters },
             batch: BatchConfig {
                 plan: BatchSettings { max_tokens: 2_048, ..self.batch.plan },
                 accumulate: 1,
             },
-            schedule: Schedule { kind: ScheduleKind::Linear, peak: Some(0.0004), warmup: 100 },
+            schedule: Schedule { kind: ScheduleKind::Linear, peak: Some(FINE_TUNING_PEAK), warmup: 50 },
             validation: ValidationConfig { every: Every::Steps(200), patience: None, ..self.validation },
             checkpoints: CheckpointConfig {
                 every: Every::Steps(100),

@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::cache::{HEADER, MAGIC, VERSION};
 use super::filter::TextFilter;
-use super::{Filters, Inputs, Pair, Pairs, Summary, nothing_usable};
+use super::{Filters, Inputs, Pair, Pairs, Reason, Summary, nothing_usable};
 use regard_core::text::TokenizerPair;
 use regard_core::{Error, Result};
 
@@ -49,8 +49,11 @@ pub(super) fn build(
         let sources = tokenizers.source().encode_batch(&sources, threads)?;
         let targets = tokenizers.target().encode_batch(&targets, threads)?;
         for ((pair, source), target) in places.into_iter().zip(&sources).zip(&targets) {
-            if let Some(reason) = filters.by_tokens(source, target) {
-                summary.drop_pair(reason, || place(inputs, pair, target.len() > source.len()));
+            if let Some(reason) = filters.by_tokens(source, target, tokenizers.target().unk()) {
+                summary.drop_pair(reason, || {
+                    let of_target = reason == Reason::UnknownTarget || target.len() > source.len();
+                    place(inputs, pair, of_target)
+                });
                 continue;
             }
             writer.add(source)?;

@@ -27,6 +27,9 @@ pub struct Filters {
     pub drop_duplicates: bool,
     /// Drop pairs whose sides are the same text.
     pub drop_identical: bool,
+    /// Drop pairs whose target has characters that the vocabulary lacks: from these a model would learn
+    /// to leave text out, because decoding by default never writes the unknown token.
+    pub drop_unknown: bool,
 }
 
 impl Default for Filters {
@@ -39,6 +42,7 @@ impl Default for Filters {
             max_ratio: None,
             drop_duplicates: false,
             drop_identical: false,
+            drop_unknown: false,
         }
     }
 }
@@ -63,8 +67,11 @@ impl Filters {
         Ok(())
     }
 
-    /// Looks at the tokens of a pair, `</s>` included.
-    pub(super) fn by_tokens(&self, source: &[u32], target: &[u32]) -> Option<Reason> {
+    /// Looks at the tokens of a pair, `</s>` included; `unk` is the unknown token of the target.
+    pub(super) fn by_tokens(&self, source: &[u32], target: &[u32], unk: u32) -> Option<Reason> {
+        if self.drop_unknown && target.contains(&unk) {
+            return Some(Reason::UnknownTarget);
+        }
         let (source, target) = (source.len(), target.len());
         let shorter = source.min(target).saturating_sub(1);
         let longer = source.max(target).saturating_sub(1);

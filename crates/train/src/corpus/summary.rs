@@ -29,6 +29,8 @@ pub enum Reason {
     TooManyTokens,
     /// One side is too many times as long as the other.
     Ratio,
+    /// The target has characters that the vocabulary lacks.
+    UnknownTarget,
 }
 
 impl Reason {
@@ -45,6 +47,7 @@ impl Reason {
             Reason::TooManyWords => "too many words",
             Reason::TooManyTokens => "too many tokens",
             Reason::Ratio => "lengths too different",
+            Reason::UnknownTarget => "characters in the target that the vocabulary lacks",
         }
     }
 }

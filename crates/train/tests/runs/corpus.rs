@@ -5,7 +5,9 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use regard_core::text::{Segmentation, TokenizerPair, TokenizerSettings};
+use regard_core::model::Preset;
+use regard_core::text::{PieceList, Segmentation, Tokenizer, TokenizerPair, TokenizerSettings};
+use regard_train::TrainConfig;
 use regard_train::corpus::{
     CacheState, Corpus, Filters, Inputs, Pair, Pairs, Reason, Side, train_tokenizers,
 };
@@ -203,6 +205,29 @@ fn everything_dropped_is_counted() {
         corpus.summary().longest as usize,
         corpus.lengths().iter().map(|l| l.0.max(l.1)).max().unwrap() as usize
     );
+}
+
+/// A model learns to leave out what its vocabulary cannot write: fine-tuning drops such targets.
+#[test]
+fn targets_with_unknown_characters_can_be_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = ["</s>", "<unk>", "The", "dog", "sees", "Der", "Hund", "sieht"];
+    let pieces = PieceList { pieces: words.map(str::to_owned).to_vec(), eos: 0, unk: 1 };
+    let tokenizers = TokenizerPair::joint(Tokenizer::from_json(pieces.to_json(), folder.path()).unwrap());
+    let inputs = files(
+        &write(&folder, "s", "The dog sees\nThe dog sees\nThe cat sees\n"),
+        &write(&folder, "t", "Der Hund sieht\nDer Kater sieht\nDer Hund sieht\n"),
+    );
+    for (drop_unknown, kept) in [(false, 3), (true, 2)] {
+        let filters = Filters { drop_unknown, ..Filters::default() };
+        let name = format!("{drop_unknown}");
+        let corpus = Corpus::prepare(&inputs, &filters, &tokenizers, folder.path(), &name, 1).unwrap();
+        assert_eq!(
+            (corpus.summary().kept, corpus.summary().dropped(Reason::UnknownTarget)),
+            (kept, 3 - kept)
+        );
+    }
+    assert!(TrainConfig::new(Preset::Tiny).fine_tuning().filters.drop_unknown);
 }
 
 #[test]
