@@ -56,7 +56,7 @@ struct Int8Rows {
 struct Bound {
     /// All those of a segment.
     segment: u8,
-    /// Two neighbours.
+    /// Two adjacent ones.
     pair: u8,
 }
 

@@ -457,7 +457,7 @@ unsafe fn integer_sums<S: Simd, const R: usize>(s: S, x: Input, panel: Panel<'_>
     sums
 }
 
-/// Adds the products of `STEPS` steps of a panel, those from the place `at` on, which fit 16 bits together.
+/// Adds the products of `STEPS` steps of a panel from step `at` on, whose sum fits 16 bits.
 ///
 /// # Safety
 /// These steps are there, and their words at each of the `R` rows of the input, which lie `input.1` words apart.
@@ -496,7 +496,8 @@ unsafe fn add_in_16_bits<S: Simd, const R: usize, const STEPS: usize>(
     }
 }
 
-/// Adds the products of the step at the place `at`. `PAIRS`: of two neighbours in 16 bits, if the instruction set does that.
+/// Adds the products of step `at` of a panel. `PAIRS`: those of two adjacent weights in 16 bits, if the
+/// instruction set does that.
 ///
 /// # Safety
 /// The step is there, and its words at each of the `R` rows of the input, which lie `input.1` words apart.

@@ -197,7 +197,7 @@ impl StepSums {
         for (v, vector) in step.as_chunks::<{ 4 * HALVES }>().0.iter().enumerate() {
             let (positive, negative) = (&mut found.positive[v], &mut found.negative[v]);
             for group in vector.as_chunks::<{ 2 * HALVES }>().0 {
-                let (first, second) = neighbours(group);
+                let (first, second) = split_pairs(group);
                 for i in 0..HALVES {
                     let above = first[i].max(0) + second[i].max(0);
                     let below = (-first[i]).max(0) + (-second[i]).max(0);
@@ -238,7 +238,7 @@ impl StepSums {
 
 /// The first and the second of each two weights.
 #[inline(always)]
-fn neighbours(group: &[i8; 2 * HALVES]) -> ([i16; HALVES], [i16; HALVES]) {
+fn split_pairs(group: &[i8; 2 * HALVES]) -> ([i16; HALVES], [i16; HALVES]) {
     let (mut first, mut second) = ([0; HALVES], [0; HALVES]);
     for (i, both) in group.as_chunks::<2>().0.iter().enumerate() {
         let both = i16::from_le_bytes(both.map(|x| x as u8));

@@ -91,7 +91,7 @@ impl Rows<'_> {
 }
 
 impl PackedMatrix {
-    /// Packs the matrix `[n, k]` as it is.
+    /// Packs the matrix `[n, k]` in f32.
     ///
     /// # Panics
     /// If `w` has another size.
