@@ -147,7 +147,8 @@ pub struct CheckpointConfig {
     #[serde(default)]
     pub store: DType,
     /// Of a run that starts from another model: the share of that model's weights in what is
-    /// validated and saved. It keeps what the model knew and the new text does not have.
+    /// validated and saved. It keeps what the model knew and the new text does not have. They are left
+    /// out in the end if that is far better.
     #[serde(default)]
     pub init_share: f32,
 }
@@ -234,7 +235,7 @@ impl<'de> Deserialize<'de> for Every {
 
 /// How much of a model's own weights fine-tuning keeps, and its peak learning rate: docs/firefox.md
 /// has what others gained and cost.
-const INIT_SHARE: f32 = 0.3;
+const INIT_SHARE: f32 = 0.5;
 const FINE_TUNING_PEAK: f64 = 0.0001;
 
 impl TrainConfig {
@@ -308,6 +309,11 @@ impl TrainConfig {
             batch: BatchConfig {
                 plan: BatchSettings { max_tokens: 2_048, ..self.batch.plan },
                 accumulate: 1,
+            },
+            // Smoothing changes all words' probabilities for no reason of the new text's.
+            optimizer: OptimizerConfig {
+                step: StepSettings { label_smoothing: 0.0, ..self.optimizer.step },
+                ..self.optimizer
             },
             schedule: Schedule { kind: ScheduleKind::Linear, peak: Some(FINE_TUNING_PEAK), warmup: 50 },
             validation: ValidationConfig { every: Every::Steps(200), patience: None, ..self.validation },

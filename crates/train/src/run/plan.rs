@@ -114,8 +114,10 @@ impl Plan {
             0.0 => ASSUMED_SHARE * limit / (VALIDATIONS + 2) as f64,
             seconds => seconds,
         };
-        // At the end, the last step and up to two averages are validated.
+        // At the end, the last step and up to two averages are validated, and weights without a share
+        // of the original ones.
         let at_end = if config.checkpoints.average > 0 { 3.0 } else { 1.0 };
+        let at_end = if config.checkpoints.init_share > 0.0 { at_end + 1.0 } else { at_end };
         let left = (limit - now - at_end * validation).max(0.0);
         let per_step = pace.per_step.max(1e-6);
         let interval = Self::interval(pace, step + (left / per_step) as u64) as f64;

@@ -21,9 +21,11 @@ pub(super) struct Best {
 }
 
 impl Best {
-    /// Whether this is better; equal scores (BLEU 0 in the beginning) are told apart by the loss.
-    pub(super) fn beats(&self, other: &Best) -> bool {
-        self.score > other.score || (self.score == other.score && self.loss < other.loss)
+    /// Whether this is better by more than `margin`; without a margin, equal scores (BLEU 0 in the
+    /// beginning) are told apart by the loss.
+    pub(super) fn beats(&self, other: &Best, margin: f64) -> bool {
+        let more = self.score - other.score;
+        more > margin || (more == 0.0 && margin == 0.0 && self.loss < other.loss)
     }
 }
 

@@ -26,6 +26,10 @@ pub(super) type Clock = Box<dyn Fn() -> f64>;
 const TOLD_CHANGE: f64 = 0.2;
 /// Number of steps over which the running mean of the loss looks back.
 const LOOK_BACK: f64 = 50.0;
+/// A run that starts from another model leaves that model's weights out if they cost more BLEU or
+/// chrF than this, or more loss: then the text is too different for a mean of the two models.
+const MARGIN: f64 = 5.0;
+const MARGIN_OF_LOSS: f64 = 0.3;
 
 pub(super) struct Run<'a> {
     pub(super) config: TrainConfig,
@@ -319,7 +323,7 @@ impl Run<'_> {
     /// Validates the weights at hand; the best so far become the model of the folder. Returns the score.
     fn validate(&mut self) -> Result<f64> {
         let weights = self.weights().to_vec();
-        let (best, better) = self.try_weights(&weights, "step")?;
+        let (best, better) = self.try_weights(&self.with_initial(&weights), "step", 0.0)?;
         let score = best.score;
         if better {
             self.state.best = Some(best);
@@ -330,10 +334,10 @@ impl Run<'_> {
         Ok(score)
     }
 
-    /// Validates any weights, and saves them as the model if they are the best so far.
-    fn try_weights(&mut self, weights: &[f32], name: &str) -> Result<(Best, bool)> {
+    /// Validates any weights, and saves them as the model if they are better than the best so far by
+    /// more than `margin`.
+    fn try_weights(&mut self, weights: &[f32], name: &str, margin: f64) -> Result<(Best, bool)> {
         let (step, start) = (self.state.step, (self.clock)());
-        let weights = &*self.with_initial(weights);
         let found = self.validator.run(self.trainer.model(), weights, step)?;
         let score = match self.config.validation.metric {
             ValidationMetric::Bleu => found.bleu,
@@ -341,7 +345,8 @@ impl Run<'_> {
             ValidationMetric::Loss => -found.loss,
         };
         let best = Best { step, score, loss: found.loss, bleu: found.bleu, chrf: found.chrf };
-        let better = self.state.best.as_ref().is_none_or(|old| best.beats(old)) && found.loss.is_finite();
+        let better =
+            self.state.best.as_ref().is_none_or(|old| best.beats(old, margin)) && found.loss.is_finite();
         if better {
             let file = self.folder.out.join("model.safetensors");
             Model::save_weights(self.trainer.model(), weights, &file, self.config.checkpoints.store)?;
@@ -382,7 +387,19 @@ impl Run<'_> {
         for (steps, which) in tried {
             let Some(weights) = self.store.average(&steps, length) else { continue };
             let name = format!("average of the {which} {}", steps.len());
-            let (found, better) = self.try_weights(&weights, &name)?;
+            let (found, better) = self.try_weights(&self.with_initial(&weights), &name, 0.0)?;
+            if better {
+                self.state.best = Some(found);
+            }
+        }
+        if self.initial.is_some() {
+            let weights = self.store.average(&last, length).unwrap_or_else(|| self.weights().to_vec());
+            let margin = match self.config.validation.metric {
+                ValidationMetric::Bleu | ValidationMetric::Chrf => MARGIN,
+                ValidationMetric::Loss => MARGIN_OF_LOSS,
+            };
+            let name = format!("average of the last {} without the original model", last.len());
+            let (found, better) = self.try_weights(&weights, &name, margin)?;
             if better {
                 self.state.best = Some(found);
             }
