@@ -263,6 +263,20 @@ fn nbest_scores_alignment_and_json() {
 }
 
 #[test]
+fn statistics_go_to_standard_error() {
+    let (lines, said) = translate(&["--stats"], b"a b c\n\nb\n");
+    assert_eq!(lines.lines().count(), 3);
+    let stats: serde_json::Value = serde_json::from_str(said.lines().last().unwrap()).unwrap();
+    assert_eq!((&stats["lines"], &stats["source_words"]), (&3.into(), &4.into()));
+    let seconds = stats["seconds"].as_f64().unwrap();
+    assert!(seconds > 0.0 && stats["load_seconds"].as_f64().unwrap() > 0.0);
+    let rate = stats["source_words_per_second"].as_f64().unwrap();
+    assert!((rate * seconds - 4.0).abs() < 1e-6, "{said}");
+    let (_, said) = translate(&[], b"a\n");
+    assert_eq!(said, "");
+}
+
+#[test]
 fn prefixes_and_samples() {
     let (out, _) = translate(&["--prefix", "Le chien"], b"The dog sleeps.\nA cat.\n");
     assert!(out.lines().all(|l| l.starts_with("Le chien")), "{out}");

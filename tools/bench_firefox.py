@@ -11,8 +11,8 @@ of the options, REGARD_BERGAMOT and REGARD_FXTRANSLATE can hold the two, separat
 The engines take turns in each of the rounds, each run in a process of its own, and the next round begins with the next engine. Medians
 are printed, and the median of the ratios to the better of the peers in the same round. The modes:
 
-    one-thread, two-threads    the whole file. Regard's time is that of its whole process, which loads the model; the peers' is that of
-                               the translations alone.
+    one-thread, two-threads    the whole file; the time of the translations, without loading the model (regard translate --stats). Of
+                               Regard also the words per second of the whole process, which starts and loads the model: "with loading".
     line-by-line               one thread; a line is given when the translation of the one before has come. Regard gets it on its standard
                                input and answers on its standard output; the peers are called in Python.
 
@@ -58,9 +58,13 @@ class Regard:
     def file(self, threads, source, _, out):
         start = time.perf_counter()
         with open(out, "w") as to:
-            child = subprocess.Popen([*self.command(threads), source], stdin=subprocess.DEVNULL, stdout=to)
+            command = [*self.command(threads), "--stats", source]
+            child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=to, stderr=subprocess.PIPE, text=True)
+            said = child.stderr.read()
             peak = finish(child)
-        return time.perf_counter() - start, {"peak_rss_mb": peak}
+        whole, stats = time.perf_counter() - start, json.loads(said.splitlines()[-1])
+        more = {"with_loading": stats["source_words"] / whole, "peak_rss_mb": peak}
+        return stats["seconds"], more
 
     def lines(self, threads, _, lines, out):
         start = time.perf_counter()
@@ -133,6 +137,8 @@ def speeds(runs, mode, peers):
     better = [max(values) for values in zip(*(by_engine[peer] for peer in peers))]
     row = {"mode": mode, "unit": "sentences/s" if mode == "line-by-line" else "source words/s"}
     row |= {name: round(statistics.median(values), 1) for name, values in by_engine.items()}
+    loading = [r["with_loading"] for r in runs[mode]["regard"] if "with_loading" in r]
+    row |= {"with loading": round(statistics.median(loading), 1) if loading else None}
     return row | {"ratio": round(statistics.median(m / p for m, p in zip(by_engine["regard"], better)), 3)}
 
 

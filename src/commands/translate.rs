@@ -1,6 +1,7 @@
 //! `regard translate`: standard input or files to standard output, one output line per input line.
 
 mod spread;
+mod stats;
 
 use super::input::Lines;
 use super::numbers::{BEAM, whole};
@@ -12,10 +13,12 @@ use regard::decode::SearchOptions;
 use regard::translator::{Candidate, Line, Translator};
 use regard_documents::translate_lines;
 use serde::Serialize;
+use stats::Stats;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -49,6 +52,10 @@ pub(crate) struct Arguments {
     /// splitting, no protected text
     #[arg(long)]
     no_split: bool,
+    /// Print to standard error, as a line of JSON, how long loading and translating took, and how
+    /// many lines and source words there were
+    #[arg(long, conflicts_with = "score_target")]
+    stats: bool,
     /// Score the translations in FILE instead of searching, one per input line: prints score, tab,
     /// translation
     #[arg(long, value_name = "FILE", conflicts_with_all = ["nbest", "alignment"])]
@@ -90,7 +97,9 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
 }
 
 fn run_alone(arguments: &Arguments) -> CommandResult {
+    let start = Instant::now();
     let translator = arguments.model.load()?;
+    let mut stats = Stats::after_loading(start, arguments.stats);
     let options = options(arguments, &translator)?;
     let files = files(arguments);
     if let Some(target) = &arguments.score_target {
@@ -129,16 +138,18 @@ fn run_alone(arguments: &Arguments) -> CommandResult {
                     output.bytes(render(arguments, line)?.as_bytes())?;
                 }
                 output.flush()?;
+                stats.add(part);
                 progress.inc(part.len() as u64);
             }
         }
     }
     progress.finish_and_clear();
-    output.flush()
+    output.flush()?;
+    Ok(stats.print()?)
 }
 
 /// Sentence by sentence as the server does, or line by line.
-fn translate<T: AsRef<str>>(
+fn translate<T: AsRef<str> + Sync>(
     arguments: &Arguments,
     translator: &Translator,
     lines: &[T],

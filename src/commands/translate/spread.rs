@@ -3,14 +3,15 @@
 
 use super::super::input::Lines;
 use super::{
-    Arguments, CommandResult, Output, PART, files, options, progress, render, stop_on_signals, translate,
-    warn,
+    Arguments, CommandResult, Output, PART, Stats, files, options, progress, render, stop_on_signals,
+    translate, warn,
 };
 use regard::decode::SearchOptions;
 use regard::train::distributed::{Communicator, check_consistency, program_check};
 use regard::translator::Translator;
 use serde::de::DeserializeOwned;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 pub(super) fn run(arguments: &Arguments, group: &dyn Communicator) -> CommandResult {
     if arguments.score_target.is_some() {
@@ -27,14 +28,16 @@ pub(super) fn run(arguments: &Arguments, group: &dyn Communicator) -> CommandRes
         group.broadcast(&mut Vec::new());
     }
     check_consistency(group, check.map(Iterator::collect))?;
+    let start = Instant::now();
     let translator = arguments.model.load()?;
+    let stats = Stats::after_loading(start, arguments.stats);
     let options = options(arguments, &translator)?;
     let Arguments { nbest, scores, alignment, json, no_split, .. } = arguments;
     let flags = format!("nbest {nbest}, scores {scores}, alignment {alignment}, json {json}");
     let search = format!("{options:?}, {flags}, no_split {no_split}");
     check_consistency(group, Ok::<_, regard::Error>(vec![("the search".into(), search)]))?;
     if group.rank() == 0 {
-        return run_rank0(arguments, group, &translator, &options);
+        return run_rank0(arguments, group, &translator, &options, stats);
     }
     loop {
         let mut bytes = Vec::new();
@@ -52,6 +55,7 @@ fn run_rank0(
     group: &dyn Communicator,
     translator: &Translator,
     options: &SearchOptions,
+    mut stats: Stats,
 ) -> CommandResult {
     let stop = stop_on_signals()?;
     let files = files(arguments);
@@ -76,13 +80,15 @@ fn run_rank0(
                 output.bytes(text.as_bytes())?;
             }
             output.flush()?;
+            stats.add(&texts);
             progress.inc(texts.len() as u64);
         }
     }
     progress.finish_and_clear();
     // No lines: the end.
     group.broadcast(&mut serde_json::to_vec::<[String; 0]>(&[])?);
-    output.flush()
+    output.flush()?;
+    Ok(stats.print()?)
 }
 
 /// At least `least` lines, or all that are left.
