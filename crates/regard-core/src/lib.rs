@@ -16,6 +16,7 @@ pub mod translator;
 pub mod bounded;
 mod dtype;
 mod error;
+mod parallel;
 mod replace;
 
 pub use dtype::DType;

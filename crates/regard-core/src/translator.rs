@@ -13,10 +13,15 @@
 use crate::decode::{Engine, Hypothesis, SearchOptions, Watch, attention_maps, score_pairs, search_watched};
 use crate::formats::Model;
 use crate::model::AttentionMap;
+use crate::parallel;
 use crate::text::{Tokenizer, sentence_ranges};
 use crate::{DType, Error, Isa, Result};
 use std::borrow::Cow;
 use std::path::Path;
+
+/// Sentences of a batch with a shortlist, of which each has its own words: those of more sentences
+/// do not fit the caches of two cores that work side by side.
+const SHORTLISTED: usize = 16;
 
 /// One or several models of one vocabulary, ready to translate; it can be shared by threads.
 #[derive(Debug)]
@@ -228,6 +233,9 @@ impl Translator {
         options.length_factor = generation.max_length_factor;
         options.rule = generation.beam_rule.unwrap_or_default();
         options.shortlist = self.model().shortlist.clone();
+        if options.shortlist.is_some() {
+            options.batch = SHORTLISTED;
+        }
         if let Some(rule) = generation.early_stopping {
             options.early_stopping = rule;
         }
@@ -268,33 +276,30 @@ impl Translator {
     }
 
     /// Translates each line; as many come out as went in.
-    pub fn translate<T: AsRef<str>>(&self, lines: &[T], options: &SearchOptions) -> Result<Vec<Line>> {
+    pub fn translate<T: AsRef<str> + Sync>(&self, lines: &[T], options: &SearchOptions) -> Result<Vec<Line>> {
         self.translate_watched(lines, options, self.threads, &())
     }
 
     /// The same on `threads` cores, followed by `watch`, which can cancel lines and sees how they grow.
-    pub fn translate_watched<T: AsRef<str>>(
+    pub fn translate_watched<T: AsRef<str> + Sync>(
         &self,
         lines: &[T],
         options: &SearchOptions,
         threads: usize,
         watch: &dyn WatchLines,
     ) -> Result<Vec<Line>> {
-        let parts: Vec<Vec<Part>> =
-            lines.iter().map(|line| self.split(line.as_ref())).collect::<Result<_>>()?;
+        let parts: Vec<Vec<Part>> = parallel::map(threads, lines, |line| self.split(line.as_ref()))
+            .into_iter()
+            .collect::<Result<_>>()?;
         let places =
             parts.iter().enumerate().flat_map(|(line, p)| (0..p.len()).map(move |part| (line, part)));
         let parts_watch = WatchParts { places: places.collect(), translator: self, watch };
         let sources: Vec<Vec<u32>> = parts.iter().flatten().map(|p| p.ids.clone()).collect();
         let engines: Vec<&Engine> = self.engines.iter().collect();
         let mut found = search_watched(&engines, &sources, options, threads, &parts_watch)?.into_iter();
-        Ok(parts
-            .iter()
-            .map(|parts| {
-                let hypotheses: Vec<Vec<Hypothesis>> = found.by_ref().take(parts.len()).collect();
-                self.join(parts, &hypotheses)
-            })
-            .collect())
+        let found: Vec<(&[Part], Vec<Vec<Hypothesis>>)> =
+            parts.iter().map(|parts| (&parts[..], found.by_ref().take(parts.len()).collect())).collect();
+        Ok(parallel::map(threads, &found, |(parts, hypotheses)| self.join(parts, hypotheses)))
     }
 
     /// The log-probability of each token of given translations and of their ends, and what each is

@@ -32,6 +32,7 @@ pub use training_log::{Record, StepRecord, ValidationRecord, read_log};
 
 use crate::decode::{Engine, Shortlist, Values};
 use crate::model::{Combine, EncoderKind, ModelConfig, Parameter, Positions, Side, Transformer};
+use crate::parallel;
 use crate::replace::replace;
 use crate::text::{self, TokenizerPair};
 use crate::{DType, Error, Isa, Result};
@@ -44,7 +45,6 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread;
 use tensor::Tensor;
 use weights::Weights;
 
@@ -132,7 +132,7 @@ impl Model {
             let stored = if marian.is_int8() { DType::Int8 } else { DType::F32 };
             let dtype = dtype.unwrap_or(stored).for_decoding();
             // Reading the vocabularies takes as long as packing the weights.
-            let (model, engine) = in_parallel(
+            let (model, engine) = parallel::both(
                 || marian.model(transformer.clone()),
                 || {
                     Engine::build(&transformer, dtype, isa, |parameter| match dtype {
@@ -260,19 +260,6 @@ impl Model {
             weight_bytes: file.bytes() as u64,
         })
     }
-}
-
-/// Calls both at once, the first on a thread of its own if the system gives one.
-fn in_parallel<A: Send, B>(first: impl Fn() -> A + Send + Sync, second: impl FnOnce() -> B) -> (A, B) {
-    thread::scope(|scope| {
-        let thread = thread::Builder::new().spawn_scoped(scope, &first);
-        let second = second();
-        let first = match thread {
-            Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            Err(_) => first(),
-        };
-        (first, second)
-    })
 }
 
 /// The files of Marian or Firefox in a folder, if it is one of theirs and not one of ours.
