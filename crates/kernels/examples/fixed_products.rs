@@ -5,7 +5,7 @@
 
 use regard_kernels::mapped::Int8Values;
 use regard_kernels::{
-    Epilogue, Isa, IsaError, Mat, MatMut, PackedMatrix, RowLists, RowScratch, quantize_rows,
+    Epilogue, Isa, IsaError, MarianScales, Mat, MatMut, PackedMatrix, RowLists, RowScratch, quantize_rows,
 };
 use std::time::Instant;
 
@@ -29,7 +29,12 @@ fn main() -> Result<(), IsaError> {
         let w = normal(n * k, WEIGHTS);
         let values: Vec<i8> = w.iter().map(|x| x.round().clamp(-127.0, 127.0) as i8).collect();
         let (rescaled, scales) = quantize_rows(&w, k);
-        let fixed = PackedMatrix::int8_fixed(isa, &values, &vec![1.0; n], Some(1.0), None, k);
+        let fixed = PackedMatrix::int8_fixed(
+            isa,
+            &values,
+            MarianScales { multipliers: &vec![1.0; n], input: Some(1.0), bias: None },
+            k,
+        );
         let affine = PackedMatrix::int8(isa, &rescaled, &scales, k);
         // Alternately, so that what else the machine does is the same for all.
         let mut best = [[0.0; ROWS.len()]; 3];
@@ -82,7 +87,12 @@ fn speed(w: &PackedMatrix, x: &[f32], m: usize) -> f64 {
 fn shortlist(isa: Isa) -> (f64, f64) {
     let (n, k) = (32_000, 256);
     let values: Vec<i8> = normal(n * k, WEIGHTS).iter().map(|&x| x as i8).collect();
-    let table = PackedMatrix::int8_table(isa, Int8Values::Owned(values), &vec![1.0; n], Some(1.0), None, k);
+    let table = PackedMatrix::int8_table(
+        isa,
+        Int8Values::Owned(values),
+        MarianScales { multipliers: &vec![1.0; n], input: Some(1.0), bias: None },
+        k,
+    );
     let words: Vec<u32> = (0..1000).map(|i| i * 31 + i % 7).collect();
     let x = normal(k, INPUTS);
     let (rows, offsets): (Vec<u32>, _) = ((0..1000).collect(), [0, 1000]);
@@ -90,7 +100,7 @@ fn shortlist(isa: Isa) -> (f64, f64) {
     let (mut choose, mut multiply) = (f64::INFINITY, f64::INFINITY);
     for _ in 0..20 {
         let start = Instant::now();
-        let chosen = table.choose(&words);
+        let chosen = table.choose(&words, None);
         choose = f64::min(choose, start.elapsed().as_secs_f64() * 1e6);
         let start = Instant::now();
         let input = chosen.rows(Mat::new(&x, 1, k), &mut scratch);

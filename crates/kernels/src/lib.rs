@@ -49,7 +49,9 @@ pub use elementwise::{add, add_scaled, dropout, dropout_in_place, sum_of_squares
 pub use isa::{Isa, IsaError, VARIABLE as ISA_VARIABLE};
 pub use mat::{Mat, MatMut};
 pub use norm::{Norm, NormSaved, add_norm, add_norm_backward};
-pub use packed::{ChosenRows, Epilogue, PackedMatrix, RowLists, RowScratch, Rows, quantize_rows};
+pub use packed::{
+    ChosenRows, Epilogue, MarianScales, PackedMatrix, RowLists, RowScratch, Rows, quantize_rows,
+};
 pub use paged::{Paged, paged_attention};
 pub use products::{Accumulate, PackedB, Products, Right, matmul};
 pub use recurrent::{GruStep, gru_backward, gru_forward};

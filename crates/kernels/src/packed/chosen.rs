@@ -72,8 +72,18 @@ pub struct RowLists<'a> {
 
 impl ChosenRows {
     /// Some rows of packed weights.
-    pub(super) fn f32(isa: Isa, from: &F32Weights, panel: usize, rows: &[u32], k: usize) -> Self {
-        let mut values = vec![0.0; rows.len() * k];
+    pub(super) fn f32(
+        isa: Isa,
+        (from, panel): (&F32Weights, usize),
+        rows: &[u32],
+        k: usize,
+        reuse: Option<ChosenRows>,
+    ) -> Self {
+        let mut values = match reuse {
+            Some(ChosenRows { data: Data::F32(old), .. }) => old,
+            _ => Vec::new(),
+        };
+        values.resize(rows.len() * k, 0.0);
         for (&row, to) in rows.iter().zip(values.chunks_exact_mut(k.max(1))) {
             from.read_row(panel, row as usize, to);
         }
@@ -86,12 +96,19 @@ impl ChosenRows {
         values: impl ExactSizeIterator<Item = impl AsRef<[i8]>>,
         k: usize,
         dequantization: impl FnOnce(&[i32]) -> Dequantization,
+        reuse: Option<ChosenRows>,
     ) -> Self {
         let (n, words) = (values.len(), words(lanes(isa), k));
-        let mut weights = Aligned::zeros(n * words * GROUP);
+        let mut weights = match reuse {
+            Some(ChosenRows { data: Data::Int8(old), .. }) => old.weights,
+            _ => Aligned::default(),
+        };
+        weights.resize(n * words * GROUP);
         let rows = weights.as_mut_slice().chunks_exact_mut((words * GROUP).max(1));
         for (to, row) in rows.zip(values) {
-            to[..row.as_ref().len()].copy_from_slice(row.as_ref());
+            let (there, missing) = to.split_at_mut(row.as_ref().len());
+            there.copy_from_slice(row.as_ref());
+            missing.fill(0);
         }
         let mut totals = vec![0; n];
         let mut bounds = vec![Bound::default(); if adds_in_16_bits(isa) { n } else { 0 }];

@@ -24,7 +24,8 @@ impl Layer {
 
     fn pack(&self, isa: Isa) -> PackedMatrix {
         let Layer { values, multipliers, input, bias, k } = self;
-        PackedMatrix::int8_fixed(isa, values, multipliers, *input, bias.as_deref(), *k)
+        let scales = MarianScales { multipliers, input: *input, bias: bias.as_deref() };
+        PackedMatrix::int8_fixed(isa, values, scales, *k)
     }
 
     /// The twin: integers in i64, floats in the documented order.
@@ -144,14 +145,8 @@ fn chosen_rows_and_tables_are_the_whole_matrix() {
             let all = layer.twin(&x);
             for isa in Isa::available() {
                 let Layer { values, multipliers, input, bias, .. } = &layer;
-                let table = PackedMatrix::int8_table(
-                    isa,
-                    Int8Values::Owned(values.clone()),
-                    multipliers,
-                    *input,
-                    bias.as_deref(),
-                    k,
-                );
+                let scales = MarianScales { multipliers, input: *input, bias: bias.as_deref() };
+                let table = PackedMatrix::int8_table(isa, Int8Values::Owned(values.clone()), scales, k);
                 for packed in [layer.pack(isa), table] {
                     let chosen = super::tests::multiply_chosen(&packed, &x, &lists, None);
                     for ((y, list), chosen) in all.chunks(n).zip(lists).zip(chosen) {

@@ -44,12 +44,14 @@ pub(super) enum Dequantization {
 }
 
 /// What the integers of Marian and Bergamot mean, and the bias of their layer.
-#[derive(Clone, Copy)]
-pub(super) struct Fixed<'a> {
-    /// A number for each row.
-    pub(super) multipliers: &'a [f32],
-    pub(super) input: Option<f32>,
-    pub(super) bias: Option<&'a [f32]>,
+#[derive(Clone, Copy, Debug)]
+pub struct MarianScales<'a> {
+    /// `m`, for each row of the matrix.
+    pub multipliers: &'a [f32],
+    /// `a`, if the file has it.
+    pub input: Option<f32>,
+    /// What is added, for each row of the matrix.
+    pub bias: Option<&'a [f32]>,
 }
 
 /// A table of words as Marian and Bergamot store it. Most of the time its rows are read or chosen; all of it is packed when it is
@@ -73,14 +75,15 @@ impl Clone for Int8Table {
 }
 
 impl Int8Table {
-    pub(super) fn new(values: Int8Values, fixed: Fixed<'_>, k: usize) -> Self {
+    pub(super) fn new(values: Int8Values, fixed: MarianScales<'_>, k: usize) -> Self {
         let (multipliers, bias) = (fixed.multipliers.to_vec(), fixed.bias.map(<[f32]>::to_vec));
         Int8Table { values, multipliers, input: fixed.input, bias, k, packed: OnceLock::new() }
     }
 
     /// All of it, packed.
     pub(super) fn packed(&self, isa: Isa) -> &Int8Weights {
-        let fixed = Fixed { multipliers: &self.multipliers, input: self.input, bias: self.bias.as_deref() };
+        let fixed =
+            MarianScales { multipliers: &self.multipliers, input: self.input, bias: self.bias.as_deref() };
         self.packed.get_or_init(|| {
             let mut values = self.values.as_slice().to_vec();
             values.resize(self.multipliers.len() * self.k, 0);
@@ -89,12 +92,13 @@ impl Int8Table {
     }
 
     /// Some of its rows.
-    pub(super) fn choose(&self, isa: Isa, rows: &[u32]) -> ChosenRows {
+    pub(super) fn choose(&self, isa: Isa, rows: &[u32], reuse: Option<ChosenRows>) -> ChosenRows {
         let of_rows = |from: &[f32]| rows.iter().map(|&row| from[row as usize]).collect::<Vec<f32>>();
         let (multipliers, bias) = (of_rows(&self.multipliers), self.bias.as_deref().map(of_rows));
-        let fixed = Fixed { multipliers: &multipliers, input: self.input, bias: bias.as_deref() };
+        let fixed = MarianScales { multipliers: &multipliers, input: self.input, bias: bias.as_deref() };
         let values = rows.iter().map(|&row| self.row(row as usize));
-        ChosenRows::int8(isa, values, self.k, |totals| Dequantization::fixed(totals, fixed, rows.len()))
+        let dequantization = |totals: &[i32]| Dequantization::fixed(totals, fixed, rows.len());
+        ChosenRows::int8(isa, values, self.k, dequantization, reuse)
     }
 
     /// Row `i`; empty if it is missing, that is zero.
@@ -120,8 +124,8 @@ impl Int8Table {
 
 impl Dequantization {
     /// Builds it for columns with these sums.
-    fn fixed(totals: &[i32], fixed: Fixed<'_>, padded_to: usize) -> Self {
-        let Fixed { multipliers, input, bias } = fixed;
+    fn fixed(totals: &[i32], fixed: MarianScales<'_>, padded_to: usize) -> Self {
+        let MarianScales { multipliers, input, bias } = fixed;
         let columns = totals.iter().zip(multipliers).enumerate();
         let (scales, offsets): (Vec<f32>, Vec<f32>) = columns
             .map(|(i, (&total, &m))| match (input, bias.map(|bias| bias[i])) {
@@ -176,18 +180,18 @@ impl Int8Weights {
         Int8Weights { panels, dequantization: Dequantization::Affine { scales } }
     }
 
-    pub(super) fn pack_fixed(isa: Isa, values: &[i8], fixed: Fixed<'_>, k: usize) -> Self {
+    pub(super) fn pack_fixed(isa: Isa, values: &[i8], fixed: MarianScales<'_>, k: usize) -> Self {
         let panels = Int8Panels::pack(isa, values, fixed.multipliers.len(), k);
         let dequantization = Dequantization::fixed(&panels.totals, fixed, panels.totals.len());
         Int8Weights { panels, dequantization }
     }
 
     /// Some rows of the matrix.
-    pub(super) fn choose(&self, isa: Isa, rows: &[u32]) -> ChosenRows {
+    pub(super) fn choose(&self, isa: Isa, rows: &[u32], reuse: Option<ChosenRows>) -> ChosenRows {
         let k = self.panels.k;
         let values = self.panels.rows(rows);
         let values = (0..rows.len()).map(|i| &values[i * k..][..k]);
-        ChosenRows::int8(isa, values, k, |_| self.dequantization.of(rows))
+        ChosenRows::int8(isa, values, k, |_| self.dequantization.of(rows), reuse)
     }
 
     pub(super) fn bytes(&self) -> usize {

@@ -23,7 +23,8 @@ use crate::mapped::Int8Values;
 use crate::mat::{Mat, MatMut};
 use crate::{Isa, Team, Timer};
 use f32_weights::F32Weights;
-use int8::{Fixed, Int8Table, Int8Weights, MAX_K};
+pub use int8::MarianScales;
+use int8::{Int8Table, Int8Weights, MAX_K};
 use quantize::{Quantization, QuantizedRows};
 use std::ops::Range;
 
@@ -127,18 +128,15 @@ impl PackedMatrix {
     ///
     /// # Panics
     /// If the sizes do not fit, or `k` exceeds 66,000, where sums could exceed 32 bits.
-    pub fn int8_fixed(
-        isa: Isa,
-        values: &[i8],
-        multipliers: &[f32],
-        input_multiplier: Option<f32>,
-        bias: Option<&[f32]>,
-        k: usize,
-    ) -> Self {
-        let fixed = Fixed { multipliers, input: input_multiplier, bias };
-        let n = fixed_rows(fixed, k);
+    pub fn int8_fixed(isa: Isa, values: &[i8], scales: MarianScales<'_>, k: usize) -> Self {
+        let n = fixed_rows(scales, k);
         assert_eq!(values.len(), n * k, "a {n}×{k} matrix");
-        PackedMatrix { isa, n, k, data: Data::Int8(Box::new(Int8Weights::pack_fixed(isa, values, fixed, k))) }
+        PackedMatrix {
+            isa,
+            n,
+            k,
+            data: Data::Int8(Box::new(Int8Weights::pack_fixed(isa, values, scales, k))),
+        }
     }
 
     /// The same of a table of words, of which rows are read and chosen ([`PackedMatrix::choose`]): all of it is packed only when it
@@ -146,18 +144,10 @@ impl PackedMatrix {
     ///
     /// # Panics
     /// As [`PackedMatrix::int8_fixed`].
-    pub fn int8_table(
-        isa: Isa,
-        values: Int8Values,
-        multipliers: &[f32],
-        input_multiplier: Option<f32>,
-        bias: Option<&[f32]>,
-        k: usize,
-    ) -> Self {
-        let fixed = Fixed { multipliers, input: input_multiplier, bias };
-        let (n, given) = (fixed_rows(fixed, k), values.as_slice().len());
+    pub fn int8_table(isa: Isa, values: Int8Values, scales: MarianScales<'_>, k: usize) -> Self {
+        let (n, given) = (fixed_rows(scales, k), values.as_slice().len());
         assert!(given <= n * k && given.is_multiple_of(k.max(1)), "rows of a {n}×{k} matrix");
-        PackedMatrix { isa, n, k, data: Data::Int8Table(Box::new(Int8Table::new(values, fixed, k))) }
+        PackedMatrix { isa, n, k, data: Data::Int8Table(Box::new(Int8Table::new(values, scales, k))) }
     }
 
     /// Whether the bias was given when the matrix was packed, so that products must not be given one: [`PackedMatrix::int8_fixed`].
@@ -169,16 +159,17 @@ impl PackedMatrix {
         }
     }
 
-    /// Some rows of the matrix, in an order of one's choice, to be multiplied one by one.
+    /// Some rows of the matrix, in an order of one's choice, to be multiplied one by one. They take the
+    /// memory of `reuse`.
     ///
     /// # Panics
     /// If there is no such row.
-    pub fn choose(&self, rows: &[u32]) -> ChosenRows {
+    pub fn choose(&self, rows: &[u32], reuse: Option<ChosenRows>) -> ChosenRows {
         assert!(rows.iter().all(|&row| (row as usize) < self.n), "rows of a matrix of {}", self.n);
         match &self.data {
-            Data::F32(w) => ChosenRows::f32(self.isa, w, self.panel(), rows, self.k),
-            Data::Int8(w) => w.choose(self.isa, rows),
-            Data::Int8Table(w) => w.choose(self.isa, rows),
+            Data::F32(w) => ChosenRows::f32(self.isa, (w, self.panel()), rows, self.k, reuse),
+            Data::Int8(w) => w.choose(self.isa, rows, reuse),
+            Data::Int8Table(w) => w.choose(self.isa, rows, reuse),
         }
     }
 
@@ -314,7 +305,7 @@ impl PackedMatrix {
 }
 
 /// Checks what belongs to a matrix of Marian's and returns how many rows it has.
-fn fixed_rows(fixed: Fixed<'_>, k: usize) -> usize {
+fn fixed_rows(fixed: MarianScales<'_>, k: usize) -> usize {
     let n = fixed.multipliers.len();
     assert!(fixed.bias.is_none_or(|bias| bias.len() == n), "a bias of {n} numbers");
     assert!(k <= MAX_K, "rows of {k} weights, which is more than {MAX_K}");

@@ -156,7 +156,8 @@ pub(super) fn multiply_chosen(
     let mut all: Vec<u32> = lists.concat();
     all.sort_unstable();
     all.dedup();
-    let chosen = w.choose(&all);
+    // Memory that held something else before.
+    let chosen = w.choose(&all, Some(w.choose(&[all, &[0]].concat(), None)));
     assert_eq!((chosen.len(), chosen.is_empty()), (all.len(), all.is_empty()));
     let bias: Option<Vec<f32>> = bias.map(|bias| all.iter().map(|&row| bias[row as usize]).collect());
     let (mut offsets, mut rows) = (vec![0], Vec::new());

@@ -3,7 +3,7 @@
 use crate::model::{Param, Parameter, Role, Transformer};
 use crate::{DType, Result};
 use regard_kernels::mapped::Int8Values;
-use regard_kernels::{Isa, Mat, MatMut, PackedMatrix, RowScratch, quantize_rows};
+use regard_kernels::{Isa, MarianScales, Mat, MatMut, PackedMatrix, RowScratch, quantize_rows};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::Instant;
@@ -99,14 +99,10 @@ impl Engine {
             }
             (DType::Int8, Values::FixedInt8 { values, multipliers, input_multiplier }) => {
                 let (isa, bias) = (self.isa, self.bias_of(parameter));
+                let scales = MarianScales { multipliers: &multipliers, input: input_multiplier, bias };
                 match parameter.role {
-                    Role::Vocabulary => {
-                        PackedMatrix::int8_table(isa, values, &multipliers, input_multiplier, bias, cols)
-                    }
-                    _ => {
-                        let values = values.as_slice();
-                        PackedMatrix::int8_fixed(isa, values, &multipliers, input_multiplier, bias, cols)
-                    }
+                    Role::Vocabulary => PackedMatrix::int8_table(isa, values, scales, cols),
+                    _ => PackedMatrix::int8_fixed(isa, values.as_slice(), scales, cols),
                 }
             }
             (DType::Int8, Values::F32(values)) => {

@@ -161,10 +161,9 @@ impl<'a> Inference<'a> {
             let encoded = model.encode(&mut pass);
             for layer in model.cross_attention_layers() {
                 pass.record_input(encoded, &layer.kv);
-                let width = layer.kv.outputs;
-                let to = &mut cache.source(layer.layer).data_mut()[start * width..][..part.tokens() * width];
+                let to = cache.source(layer.layer).mat_mut().rows_from(start, part.tokens());
                 let x = pass.workspace.operand(encoded);
-                linear(pass.engine, pass.team, x, &layer.kv, Activation::Identity, to);
+                linear(pass.engine, pass.team, x, &layer.kv, false, to);
             }
             first = end;
         }
@@ -204,7 +203,14 @@ impl Pass<'_> {
         self.record_input(x, layer);
         let Pass { engine, team, workspace, .. } = self;
         let rows = workspace.mat(x).rows();
-        workspace.make(rows, layer.outputs, |w, y| linear(engine, team, w.operand(x), layer, activation, y))
+        let relu = activation == Activation::Relu;
+        workspace.make(rows, layer.outputs, |w, y| {
+            let to = MatMut::new(y, rows, layer.outputs);
+            linear(engine, team, w.operand(x), layer, relu, to);
+            if !relu {
+                activate_in_place(engine.isa(), y, activation);
+            }
+        })
     }
 
     fn layer_norm(&mut self, x: Tensor, branch: Option<Tensor>, norm: &NormLayer) -> Tensor {
@@ -228,23 +234,18 @@ pub(super) fn largest_magnitude(x: &[f32]) -> f32 {
     x.iter().fold(0.0, |most, x| most.max(x.abs()))
 }
 
-/// `y = activation(x·Wᵀ + b)`
+/// `to = x·Wᵀ + b`, or with `relu` the larger of that and 0.
 fn linear(
     engine: &Engine,
     team: &mut Team,
     (x, quantized): (Mat<'_>, &mut RowScratch),
     layer: &LinearLayer,
-    activation: Activation,
-    y: &mut [f32],
+    relu: bool,
+    to: MatMut<'_>,
 ) {
     let matrix = engine.matrix(layer.weight);
     let bias = layer.bias.filter(|_| !matrix.has_own_bias()).map(|bias| engine.vector(bias));
-    let relu = activation == Activation::Relu;
-    let to = MatMut::new(y, x.rows(), matrix.outputs());
     matrix.product_by(team, matrix.rows(x, quantized), Epilogue { bias, relu }, to);
-    if !relu {
-        activate_in_place(engine.isa(), y, activation);
-    }
 }
 
 /// Writes the vectors of tokens and their positions.

@@ -11,7 +11,7 @@
 //! the last token and writes that of the new one, and a hypothesis of a purely recurrent decoder has to
 //! name no more than its last row.
 
-use regard_kernels::Mat;
+use regard_kernels::{Mat, MatMut};
 
 /// The decoder state of one batch, in all models of an ensemble.
 #[derive(Debug, Default)]
@@ -40,6 +40,13 @@ pub(super) struct LayerRows {
     /// Numbers in a row: for attention, keys and values side by side.
     width: usize,
     data: Vec<f32>,
+}
+
+/// From one row to the next, in numbers. One head is read of all rows of a sentence, then the next
+/// head: a distance of whole pages would put all of them into the same few places of the first cache.
+fn stride(width: usize) -> usize {
+    const LINE: usize = 16;
+    if width.is_multiple_of(16 * LINE) { width + LINE } else { width }
 }
 
 impl KvCache {
@@ -102,27 +109,34 @@ impl LayerRows {
     /// Writes values to the rows of these numbers, in the order of both.
     pub(super) fn write<'v>(&mut self, rows: &[u32], width: usize, values: impl Iterator<Item = &'v [f32]>) {
         self.width = width;
+        let stride = stride(width);
         let needed = rows.iter().max().map_or(0, |&row| row as usize + 1);
-        self.data.resize(self.data.len().max(needed * width), 0.0);
+        self.data.resize(self.data.len().max(needed * stride), 0.0);
         for (&row, values) in rows.iter().zip(values) {
-            self.data[row as usize * width..][..width].copy_from_slice(values);
+            self.data[row as usize * stride..][..width].copy_from_slice(values);
         }
     }
 
     /// Resizes to `rows` rows, whose old values are discarded.
     pub(super) fn replace(&mut self, rows: usize, width: usize) {
         self.width = width;
-        self.data.resize(rows * width, 0.0);
+        self.data.resize(rows * stride(width), 0.0);
     }
 
-    /// The numbers of all rows.
-    pub(super) fn data_mut(&mut self) -> &mut [f32] {
-        &mut self.data
+    /// How many rows there are.
+    fn rows(&self) -> usize {
+        self.data.len() / stride(self.width).max(1)
+    }
+
+    /// `[rows, width]`, to write to.
+    pub(super) fn mat_mut(&mut self) -> MatMut<'_> {
+        let (rows, width) = (self.rows(), self.width);
+        MatMut::new(&mut self.data, rows, stride(width)).split_columns(width).0
     }
 
     /// `[rows, width]`
     pub(super) fn mat(&self) -> Mat<'_> {
-        Mat::new(&self.data, self.data.len() / self.width.max(1), self.width)
+        Mat::new(&self.data, self.rows(), stride(self.width)).columns(0, self.width)
     }
 }
 
@@ -154,8 +168,19 @@ mod tests {
         cache.model(1).clear(3);
         assert_eq!(cache.model(1).steps(2).mat().rows(), 0);
         cache.model(1).source(0).replace(2, 3);
-        cache.model(1).source(0).data_mut().fill(7.0);
-        assert_eq!(cache.model(1).source(0).mat().data(), [7.0; 6]);
+        cache.model(1).source(0).mat_mut().row(1).fill(7.0);
+        assert_eq!(cache.model(1).source(0).mat().row(1), [7.0; 3]);
+    }
+
+    #[test]
+    fn rows_of_whole_pages_lie_apart() {
+        let mut layer = LayerRows::default();
+        let values: Vec<f32> = (0..1024).map(|i| i as f32).collect();
+        layer.write(&[1, 0], 512, values.chunks_exact(512));
+        assert_eq!((layer.mat().rows(), layer.mat().cols()), (2, 512));
+        assert_eq!((layer.mat().row(1), layer.mat().row(0)), (&values[..512], &values[512..]));
+        layer.mat_mut().row(0).fill(1.0);
+        assert_eq!((layer.mat().row(1), layer.mat().row(0)), (&values[..512], &[1.0; 512][..]));
     }
 
     /// One state a hypothesis: two children read the row of their parent and write their own.

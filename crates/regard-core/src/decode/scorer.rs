@@ -108,8 +108,9 @@ struct ShortlistScorer {
 impl Scorer for ShortlistScorer {
     fn begin(&mut self, engine: &Engine, sources: &[&[u32]]) {
         self.full.begin(engine, sources);
+        let reuse = self.table.take().map(|(table, _)| table);
         self.table = self.full.rows.shortlist().map(|list| {
-            let table = engine.matrix(engine.model().output()).choose(list.words());
+            let table = engine.matrix(engine.model().output()).choose(list.words(), reuse);
             let bias = engine.bias().map(|bias| list.words().iter().map(|&w| bias[w as usize]).collect());
             (table, bias)
         });
