@@ -12,9 +12,6 @@ const MAGIC: u64 = 0xf11a_48d5_0134_17f5;
 const HEADER: usize = 48;
 /// The checksum covers what lies behind itself.
 const UNCHECKED: usize = 16;
-/// Bergamot rounds the number of candidates up to a multiple of it, because its matrix products
-/// need that.
-const MULTIPLE: usize = 8;
 
 /// A lexical shortlist as Marian and Bergamot use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -143,33 +140,6 @@ impl LexicalShortlist {
             _ => &[],
         }
     }
-
-    /// The words that may come for a source sentence (Bergamot: for all sentences of a batch),
-    /// ascending, into `to`: the first words, the lists of the source words, with a `joint`
-    /// vocabulary the source words themselves, and then words from the first ones on until their
-    /// number is a multiple of eight, or the vocabulary of `target_words` ends.
-    pub fn candidates(&self, source: &[u32], target_words: usize, joint: bool, to: &mut Vec<u32>) {
-        let words = u32::try_from(target_words).unwrap_or(u32::MAX);
-        to.clear();
-        to.extend(0..self.first.min(words));
-        for &word in source {
-            to.extend(self.list(word).iter().filter(|&&id| id < words));
-            to.extend(Some(word).filter(|&word| joint && word < words));
-        }
-        to.sort_unstable();
-        to.dedup();
-        let mut added = Vec::new();
-        for word in self.first..words {
-            if (to.len() + added.len()).is_multiple_of(MULTIPLE) {
-                break;
-            }
-            if to.binary_search(&word).is_err() {
-                added.push(word);
-            }
-        }
-        to.extend(added);
-        to.sort_unstable();
-    }
 }
 
 /// Marian's hash of the words of 64 bits behind the checksum; a last half word is left out.
@@ -202,25 +172,6 @@ mod tests {
         assert_eq!(read, list);
         assert_eq!((read.source_words(), read.first(), read.largest_id()), (4, 2, Some(30)));
         assert_eq!((read.list(1), read.list(3), read.list(99)), (&[4, 9][..], &[1][..], &[][..]));
-    }
-
-    #[test]
-    fn candidates_are_bergamots() {
-        let list = example();
-        let mut words = vec![7];
-        // 0 1 | 4 9 | 12 30 are six, so that 2 and 3 come too.
-        list.candidates(&[1, 2, 1], 40, false, &mut words);
-        assert_eq!(words, [0, 1, 2, 3, 4, 9, 12, 30]);
-        // With a joint vocabulary 2 is one of them, and 3 and 5 complete them.
-        list.candidates(&[1, 2], 40, true, &mut words);
-        assert_eq!(words, [0, 1, 2, 3, 4, 9, 12, 30]);
-        list.candidates(&[1, 2, 3, 20], 40, true, &mut words);
-        assert_eq!(words, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 20, 30]);
-        list.candidates(&[], 40, true, &mut words);
-        assert_eq!(words, [0, 1, 2, 3, 4, 5, 6, 7]);
-        // A vocabulary that ends before.
-        list.candidates(&[1], 5, false, &mut words);
-        assert_eq!(words, [0, 1, 2, 3, 4]);
     }
 
     #[test]

@@ -107,18 +107,6 @@ impl MarianVocabulary {
     pub fn piece(&self, id: u32) -> Option<&str> {
         self.pieces.get(id as usize).map(String::as_str)
     }
-
-    /// The ids of pieces with spaces between them, and the end.
-    pub fn encode(&self, pieces: &str) -> Vec<u32> {
-        let ids = pieces.split(' ').filter(|piece| !piece.is_empty()).map(|piece| self.id(piece));
-        ids.chain([self.eos]).collect()
-    }
-
-    /// Pieces with spaces between them, without the end.
-    pub fn decode(&self, ids: &[u32]) -> String {
-        let pieces = ids.iter().filter(|&&id| id != self.eos).filter_map(|&id| self.piece(id));
-        pieces.collect::<Vec<_>>().join(" ")
-    }
 }
 
 fn wrong_id(piece: &str, value: &Yaml, most: usize) -> String {
@@ -137,8 +125,8 @@ mod tests {
         assert_eq!(yaml, json);
         assert_eq!(yaml, lines);
         assert_eq!((yaml.size(), yaml.eos(), yaml.unk()), (4, 0, 1));
-        assert_eq!(yaml.encode("▁a  b: c"), [2, 3, 1, 0]);
-        assert_eq!(yaml.decode(&[3, 2, 0, 77]), "b: ▁a");
+        assert_eq!(["▁a", "b:", "c", "</s>"].map(|piece| yaml.id(piece)), [2, 3, 1, 0]);
+        assert_eq!([3, 2, 77].map(|id| yaml.piece(id)), [Some("b:"), Some("▁a"), None]);
         let path = Path::new("vocab.yml.gz");
         assert_eq!(MarianVocabulary::read("</s>: 0\n<unk>: 1\n", path).unwrap().size(), 2);
         assert_eq!(MarianVocabulary::read("</s>: 0\n</s>\n<unk>\n", Path::new("v.txt")).unwrap().eos(), 1);

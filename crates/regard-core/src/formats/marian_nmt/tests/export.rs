@@ -205,7 +205,7 @@ fn a_learned_shortlist_is_marians() {
     for word in 10..14u32 {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         list.words(&[word, 0], &mut ours);
-        read.candidates(&[word, 0], 40, false, &mut theirs);
+        read.clone().shortlist((24, 40), false).words(&[word, 0], &mut theirs);
         assert!(ours.iter().all(|word| theirs.contains(word)), "{ours:?} {theirs:?}");
         assert!(ours.contains(&(10 + word)) && ours.contains(&0), "{ours:?}");
     }
