@@ -236,7 +236,7 @@ impl<'de> Deserialize<'de> for Every {
 /// How much of a model's own weights fine-tuning keeps, and its peak learning rate: docs/firefox.md
 /// has what others gained and cost.
 const INIT_SHARE: f32 = 0.5;
-const FINE_TUNING_PEAK: f64 = 0.0001;
+const FINE_TUNING_PEAK: f64 = 0.0002;
 
 impl TrainConfig {
     /// The recipe of a preset.

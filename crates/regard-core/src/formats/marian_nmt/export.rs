@@ -1,9 +1,10 @@
 //! A model as the items of a file: its options, its weights in f32 or in 8 bits, and the multipliers of
 //! the inputs of its products.
 //!
-//! Quantization is that of `marian-conv`: the multiplier of a matrix is 127 / its largest magnitude, and
-//! integers are rounded to even. Matrices are what `_W` or `_W` and one character end the names of, and
-//! what `Wemb` is in the names of; everything else stays f32. A fixed multiplier of inputs
+//! Quantization is that of `marian-conv`: the multiplier of a matrix is 127 / its largest magnitude
+//! (unless it was in 8 bits before it was fine-tuned), and integers are rounded to even. Matrices are
+//! what `_W` or `_W` and one character end the names of, and what `Wemb` is in the names of; everything
+//! else stays f32. A fixed multiplier of inputs
 //! ("alpha") is 127 / (mean + 1.1 standard deviations) of the largest magnitudes that the inputs of the
 //! product had, one for each product that was watched, as the scripts of `browsermt/marian-dev` have it.
 
@@ -67,12 +68,35 @@ impl InputRanges {
 impl Int8Matrix {
     /// Quantizes a matrix, a row for each output or word.
     pub fn quantize(rows: usize, columns: usize, values: &[f32]) -> Self {
-        let largest = values.iter().fold(0.0f32, |most, x| most.max(x.abs()));
-        // Zeros have any multiplier, but one that can be divided by.
-        let multiplier = if largest > 0.0 { 127.0 / largest } else { 1.0 };
+        let multiplier = multiplier(values);
         let integer = |x: &f32| (x * multiplier).round_ties_even().clamp(-127.0, 127.0) as i8;
         Int8Matrix { rows, columns, values: values.iter().map(integer).collect(), multiplier }
     }
+}
+
+/// What the usual multiplier is multiplied by until the weights no longer lie near integers.
+const GRIDS: [f32; 4] = [1.0, 0.94, 0.97, 0.91];
+
+/// The mean distance to the nearest integer below which weights are taken to have been integers: that
+/// of other numbers is 0.25. Of few weights, it says nothing.
+const NEAR_INTEGERS: f64 = 0.235;
+const FEW: usize = 1024;
+
+/// The multiplier of a matrix: 127 / its largest magnitude, unless the matrix was in 8 bits before it
+/// was fine-tuned. Its weights are then near integers, and rounding would undo what training changed,
+/// which is less than half a step for most of them; on another grid the changes remain.
+fn multiplier(values: &[f32]) -> f32 {
+    let largest = values.iter().fold(0.0f32, |most, x| most.max(x.abs()));
+    // Zeros have any multiplier, but one that can be divided by.
+    let usual = if largest > 0.0 { 127.0 / largest } else { 1.0 };
+    let nonzero = || values.iter().filter(|x| **x != 0.0);
+    let distance = |grid: &f32| {
+        let scaled = nonzero().map(|x| x * (grid * usual));
+        scaled.map(|x| f64::from((x - x.round()).abs())).sum::<f64>() / nonzero().count().max(1) as f64
+    };
+    let exact = distance(&1.0) < 1e-3;
+    let apart = |grid: &&f32| exact || values.len() < FEW || distance(grid) >= NEAR_INTEGERS;
+    usual * GRIDS.iter().find(apart).unwrap_or(&1.0)
 }
 
 /// Whether `marian-conv` stores an item in 8 bits.

@@ -105,6 +105,32 @@ fn matrices_are_quantized_as_marian_conv_does() {
     assert_eq!(file.input_multiplier("encoder_l1_self_Wq").unwrap(), None);
 }
 
+/// Numbers from −1 to 1.
+fn noise(count: usize, seed: u64) -> impl Iterator<Item = f32> {
+    (0..count as u64).map(move |i| (mix(seed ^ mix(i)) >> 40) as f32 / (1 << 23) as f32 - 1.0)
+}
+
+#[test]
+fn small_changes_of_weights_that_were_integers_remain() {
+    let n = 64 * 64;
+    let mut before: Vec<f32> = noise(n, 1).map(|x| (60.0 * x).round() / 300.0).collect();
+    before[0] = 127.0 / 300.0;
+    let same = Int8Matrix::quantize(64, 64, &before);
+    assert!(before.iter().zip(&same.values).all(|(x, &q)| (f32::from(q) / same.multiplier - x).abs() < 1e-6));
+    // A tenth of a step each.
+    let change: Vec<f32> = noise(n, 2).map(|x| x.signum() * 0.1 / 300.0).collect();
+    let after: Vec<f32> = before.iter().zip(&change).map(|(x, change)| x + change).collect();
+    let found = Int8Matrix::quantize(64, 64, &after);
+    let kept = found.values.iter().zip(before.iter().zip(&change));
+    let kept: f32 = kept.map(|(&q, (x, change))| (f32::from(q) / found.multiplier - x) * change).sum();
+    let all: f32 = change.iter().map(|x| x * x).sum();
+    assert!((0.7..1.3).contains(&(kept / all)), "{}", kept / all);
+    // Weights that never were integers have the usual multiplier.
+    let others: Vec<f32> = noise(n, 3).collect();
+    let largest = others.iter().fold(0.0f32, |most, x| most.max(x.abs()));
+    assert_eq!(Int8Matrix::quantize(64, 64, &others).multiplier, 127.0 / largest);
+}
+
 #[test]
 fn integers_are_rounded_to_even_and_zeros_can_be_divided() {
     let matrix = Int8Matrix::quantize(2, 3, &[127.0, 0.5, 1.5, -2.5, -127.0, 3.4]);
