@@ -90,7 +90,7 @@ pub(crate) fn variants() -> Vec<(String, ModelConfig)> {
 }
 
 /// Every kind of encoder but the paper's.
-pub(crate) fn encoders() -> [(&'static str, ModelConfig); 6] {
+fn encoders() -> [(&'static str, ModelConfig); 6] {
     let of = |encoder| ModelConfig { encoder, ..small() };
     let convolutional = |kernel_width, dilated| of(EncoderKind::Convolutional { kernel_width, dilated });
     [
