@@ -1,11 +1,10 @@
 //! `regard export`: a model for Marian or for Firefox's engine.
 
-use super::CommandResult;
 use super::dtypes::{EXPORTED, one_of};
 use super::input::read_lines;
+use super::{CommandResult, shortlist};
 use clap::{Args, ValueEnum};
 use regard::DType;
-use regard::decode::Shortlist;
 use regard::formats::marian_nmt::{ExportFormat, ExportOptions, export};
 use regard::formats::{Model, resolve};
 use std::path::PathBuf;
@@ -65,7 +64,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     };
     let sample: Vec<&str> = sample.iter().map(String::as_str).collect();
     let model = Model::load(&resolve(&arguments.model)?)?;
-    let shortlist = arguments.shortlist.as_deref().map(Shortlist::load).transpose()?;
+    let shortlist = arguments.shortlist.as_deref().map(shortlist::load).transpose()?;
     let options = ExportOptions { format, sample: &sample, shortlist: shortlist.as_ref() };
     export(&model, &options, &arguments.out)?;
     note!(
