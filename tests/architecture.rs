@@ -104,13 +104,19 @@ fn quotes_a_flag(line: &str) -> bool {
     })
 }
 
+/// Whether a line of code quotes a command of the binary.
+fn quotes_a_command(line: &str) -> bool {
+    line.contains("`regard ")
+}
+
 #[test]
-fn messages_of_the_libraries_do_not_quote_flags() {
+fn messages_of_the_libraries_do_not_quote_flags_or_commands() {
     assert!(
         quotes_a_flag("--out is missing")
             && quotes_a_flag("`--out`")
             && !quotes_a_flag("{--ink:#000} a -- b")
     );
+    assert!(quotes_a_command("\"`regard train` makes it\"") && !quotes_a_command("# regard shortlist"));
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates");
     let mut files = Vec::new();
     for entry in fs::read_dir(crates).unwrap() {
@@ -121,7 +127,8 @@ fn messages_of_the_libraries_do_not_quote_flags() {
         let text = fs::read_to_string(&file).unwrap();
         let code = text.lines().take_while(|line| *line != "mod tests {");
         for (number, line) in code.enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
-            assert!(!quotes_a_flag(line), "{}:{}: {}", file.display(), number + 1, line.trim());
+            let wrong = quotes_a_flag(line) || quotes_a_command(line);
+            assert!(!wrong, "{}:{}: {}", file.display(), number + 1, line.trim());
         }
     }
 }

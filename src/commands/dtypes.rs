@@ -7,6 +7,8 @@ use regard::DType;
 pub(crate) const DECODING: &[DType] = &[DType::F32, DType::Int8];
 /// What a training run can store weights in.
 pub(crate) const STORED: &[DType] = &[DType::F32, DType::Bf16, DType::F16];
+/// What a model for Bergamot can have.
+pub(crate) const EXPORTED: &[DType] = &[DType::Int8, DType::F32];
 /// What training multiplies in and ranks exchange.
 pub(crate) const TRAINING: &[DType] = &[DType::F32, DType::Bf16];
 

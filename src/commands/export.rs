@@ -1,9 +1,10 @@
 //! `regard export`: a model for Marian or for Firefox's engine.
 
-use super::CommandResult;
+use super::dtypes::{EXPORTED, one_of};
 use super::input::read_lines;
+use super::{CommandResult, shortlist};
 use clap::{Args, ValueEnum};
-use regard::decode::Shortlist;
+use regard::DType;
 use regard::formats::marian_nmt::{ExportFormat, ExportOptions, export};
 use regard::formats::{Model, resolve};
 use std::path::PathBuf;
@@ -27,8 +28,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Number format of the weights for bergamot
-    #[arg(long, value_enum, default_value_t = Precision::Int8)]
-    precision: Precision,
+    #[arg(long, value_parser = one_of(EXPORTED), default_value = "int8")]
+    precision: DType,
     /// Source text, one sentence per line: what 8-bit inputs are measured on, and the tokenizer is
     /// checked with
     #[arg(long, value_name = "FILE")]
@@ -44,20 +45,14 @@ enum Program {
     Marian,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Precision {
-    Int8,
-    F32,
-}
-
 /// Lines of the sample that are used: enough for means and deviations.
 const LINES: usize = 500;
 
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
     let format = match (arguments.to, arguments.precision) {
         (Program::Marian, _) => ExportFormat::Marian,
-        (Program::Bergamot, Precision::Int8) => ExportFormat::BergamotInt8,
-        (Program::Bergamot, Precision::F32) => ExportFormat::BergamotF32,
+        (Program::Bergamot, DType::Int8) => ExportFormat::BergamotInt8,
+        (Program::Bergamot, _) => ExportFormat::BergamotF32,
     };
     let sample = match (&arguments.sample, format) {
         (Some(file), _) => read_lines(file, LINES)?,
@@ -69,7 +64,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     };
     let sample: Vec<&str> = sample.iter().map(String::as_str).collect();
     let model = Model::load(&resolve(&arguments.model)?)?;
-    let shortlist = arguments.shortlist.as_deref().map(Shortlist::load).transpose()?;
+    let shortlist = arguments.shortlist.as_deref().map(shortlist::load).transpose()?;
     let options = ExportOptions { format, sample: &sample, shortlist: shortlist.as_ref() };
     export(&model, &options, &arguments.out)?;
     note!(

@@ -44,12 +44,9 @@ fn spelt(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default().trim_matches('"').to_owned()
 }
 
-/// 1234567 as `1,234,567`.
+/// A number with its thousands apart.
 fn grouped(n: usize) -> String {
-    let digits = n.to_string();
-    let groups: Vec<&str> =
-        digits.as_bytes().rchunks(3).rev().map(|g| std::str::from_utf8(g).unwrap_or_default()).collect();
-    groups.join(",")
+    regard_plot::grouped(n as u64)
 }
 
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
@@ -157,16 +154,4 @@ fn describe(report: &Report<'_>) -> Result<String, serde_json::Error> {
     let settings: Vec<String> = settings.iter().map(|(key, value)| format!("{key} {value}")).collect();
     line("generation", if settings.is_empty() { "defaults".into() } else { settings.join(", ") });
     Ok(lines.concat())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn digits_are_grouped() {
-        for (n, want) in [(0, "0"), (999, "999"), (1000, "1,000"), (12_345_678, "12,345,678")] {
-            assert_eq!(grouped(n), want);
-        }
-    }
 }

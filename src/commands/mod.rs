@@ -11,6 +11,7 @@ mod input;
 pub(crate) mod look;
 pub(crate) mod man;
 mod numbers;
+mod presets;
 pub(crate) mod quantize;
 pub(crate) mod quickstart;
 pub(crate) mod score;

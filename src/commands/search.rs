@@ -1,11 +1,11 @@
 //! The flags of model and search, shared by all commands that translate.
 
-use super::cores;
 use super::dtypes::{DECODING, one_of};
 use super::numbers::{BEAM, THREADS, TOKENS, decimal_f32, whole};
+use super::{cores, shortlist};
 use clap::{Args, ValueEnum};
 use regard::DType;
-use regard::decode::{EarlyStopping, LengthPenalty, Sampling, SearchOptions, Shortlist};
+use regard::decode::{EarlyStopping, LengthPenalty, Sampling, SearchOptions};
 use regard::formats::resolve;
 use regard::train::distributed::{ConsistencyCheck, model_check};
 use regard::translator::Translator;
@@ -150,7 +150,7 @@ impl SearchFlags {
             options.shortlist = None;
         }
         if let Some(file) = &self.shortlist {
-            options.shortlist = Some(Arc::new(Shortlist::load(file)?));
+            options.shortlist = Some(Arc::new(shortlist::load(file)?));
         }
         if self.sample {
             let d = Sampling::default();

@@ -6,7 +6,7 @@ use clap::Args;
 use regard::decode::{Shortlist, ShortlistSize};
 use regard::formats::{Model, resolve};
 use regard::train::corpus::{Corpus, Filters, Inputs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -41,6 +41,18 @@ pub(crate) struct Arguments {
     /// Number of cores to use [default: all]
     #[arg(long, value_name = "N", value_parser = whole(THREADS))]
     threads: Option<usize>,
+}
+
+/// Reads a shortlist for another command. The error for a wrong file names the command that makes
+/// a right one.
+pub(super) fn load(file: &Path) -> Result<Shortlist, regard::Error> {
+    Shortlist::load(file).map_err(|error| match error {
+        regard::Error::Line { path, line, message } => {
+            let message = format!("{message}; `regard shortlist` makes such a file");
+            regard::Error::Line { path, line, message }
+        }
+        other => other,
+    })
 }
 
 /// A folder for the encoded corpus, gone at the end.
@@ -80,4 +92,21 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
         config.target_vocabulary
     );
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_no_shortlist_is_told_from_one_that_is_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("list.txt");
+        let missing = load(&path).unwrap_err().to_string();
+        assert!(!missing.contains("regard shortlist"), "{missing}");
+        std::fs::write(&path, "a b c\n").unwrap();
+        let wrong = load(&path).unwrap_err().to_string();
+        assert!(wrong.contains("list.txt:1: not a shortlist"), "{wrong}");
+        assert!(wrong.ends_with("; `regard shortlist` makes such a file"), "{wrong}");
+    }
 }

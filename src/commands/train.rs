@@ -2,8 +2,8 @@
 
 use super::dtypes::{STORED, TrainingDType, one_of, training_or_auto};
 use super::numbers::{STEPS, THREADS, decimal, whole, whole_u64};
-use super::{CommandResult, Usage, cores, interrupted, print_line, stop_on_signals, together};
-use clap::{Args, ValueEnum};
+use super::{CommandResult, Usage, cores, interrupted, presets, print_line, stop_on_signals, together};
+use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use regard::DType;
 use regard::Isa;
@@ -80,8 +80,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Size of the model and its training recipe [default: chosen by corpus size and number of cores]
-    #[arg(long, value_enum)]
-    preset: Option<PresetName>,
+    #[arg(long, value_parser = presets::one_of(&Preset::ALL))]
+    preset: Option<Preset>,
     /// Settings file in TOML, in the format of DIR/logs/config.toml
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -124,15 +124,6 @@ pub(crate) struct Arguments {
     store: Option<DType>,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum PresetName {
-    Tiny,
-    Small,
-    Base,
-    Big,
-    Student,
-}
-
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
     together("train", |group| {
         if group.size() > 1 {
@@ -151,7 +142,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
 
 /// The settings that must be the same on all ranks.
 fn consistency_check(arguments: &Arguments) -> Result<ConsistencyCheck, regard::Error> {
-    let mut asked = TrainConfig::read(preset(arguments), |_| Preset::Base, arguments.config.as_deref(), &[])?;
+    let mut asked = TrainConfig::read(arguments.preset, |_| Preset::Base, arguments.config.as_deref(), &[])?;
     apply(arguments, &mut asked)?;
     let own = [("--resume".to_owned(), arguments.resume.to_string())];
     Ok(program_check().into_iter().chain(own).chain(config_check(&asked)).collect())
@@ -302,16 +293,6 @@ fn with_list(error: regard::Error) -> regard::Error {
     }
 }
 
-fn preset(arguments: &Arguments) -> Option<Preset> {
-    arguments.preset.map(|name| match name {
-        PresetName::Tiny => Preset::Tiny,
-        PresetName::Small => Preset::Small,
-        PresetName::Base => Preset::Base,
-        PresetName::Big => Preset::Big,
-        PresetName::Student => Preset::Student,
-    })
-}
-
 fn new_config(arguments: &Arguments) -> Result<TrainConfig, regard::Error> {
     let choose = |written: &serde_json::Value| {
         let listed = |key: &str| -> Vec<PathBuf> {
@@ -338,7 +319,7 @@ fn new_config(arguments: &Arguments) -> Result<TrainConfig, regard::Error> {
     let mut config = match (&arguments.init, &arguments.preset, &arguments.config) {
         (Some(_), None, None) => TrainConfig::new(Preset::Tiny).fine_tuning(),
         (_, _, file) => {
-            TrainConfig::read(preset(arguments), choose, file.as_deref(), &[]).map_err(with_list)?
+            TrainConfig::read(arguments.preset, choose, file.as_deref(), &[]).map_err(with_list)?
         }
     };
     apply(arguments, &mut config)?;

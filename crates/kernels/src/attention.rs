@@ -37,8 +37,6 @@ pub struct Mask {
 impl Mask {
     /// Every key.
     pub const NONE: Mask = Mask { causal: false, window: None };
-    /// Its own position and those before it.
-    pub const CAUSAL: Mask = Mask { causal: true, window: None };
 
     /// The keys that query `i` of `m` sees among `n`.
     pub fn range(self, i: usize, m: usize, n: usize) -> Range<usize> {

@@ -91,11 +91,6 @@ impl Default for Bleu {
 }
 
 impl Bleu {
-    /// The default with the effective order, as sacreBLEU's `sentence_bleu` has it.
-    pub fn for_sentences() -> Self {
-        Bleu { effective_order: true, ..Bleu::default() }
-    }
-
     fn prepare(&self, line: &str) -> String {
         if self.lowercase {
             self.tokenizer.apply(trim_end(&line.to_lowercase()))

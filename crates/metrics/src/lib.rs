@@ -88,7 +88,7 @@ pub trait Metric {
         Ok(aggregate(self, &segments, references.len()))
     }
 
-    /// The score of one sentence. For BLEU of a sentence use [`Bleu::for_sentences`].
+    /// The score of one sentence. sacreBLEU's `sentence_bleu` is BLEU with [`Bleu::effective_order`].
     fn sentence(&self, hypothesis: &str, references: &[&str]) -> Result<Score> {
         self.check()?;
         if references.is_empty() {

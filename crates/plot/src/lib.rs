@@ -29,7 +29,7 @@ pub use grid::Grid;
 pub use heat::HeatMap;
 pub use line::smooth;
 pub use matrix::Matrix;
-pub use ticks::{format_number, linear_ticks, log_ticks};
+pub use ticks::{format_number, grouped, linear_ticks, log_ticks};
 
 #[cfg(test)]
 mod tests;

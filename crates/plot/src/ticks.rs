@@ -104,15 +104,25 @@ pub fn format_number(value: f64, step: f64) -> String {
     let decimals = (-exponent(step)).clamp(0, 12) as usize;
     let text = format!("{size:.decimals$}");
     let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
-    let mut grouped = String::new();
-    for (i, digit) in whole.chars().enumerate() {
-        // Four digits stay together: 2000, but 20,000.
-        if i > 0 && (whole.len() - i) % 3 == 0 && whole.len() > 4 {
-            grouped.push(',');
+    // Four digits stay together: 2000, but 20,000.
+    let whole = if whole.len() > 4 { with_commas(whole) } else { whole.to_owned() };
+    if fraction.is_empty() { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }
+}
+
+/// A whole number with its thousands apart: 1234567 as `1,234,567`.
+pub fn grouped(number: u64) -> String {
+    with_commas(&number.to_string())
+}
+
+fn with_commas(digits: &str) -> String {
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
         }
-        grouped.push(digit);
+        text.push(digit);
     }
-    if fraction.is_empty() { format!("{sign}{grouped}") } else { format!("{sign}{grouped}.{fraction}") }
+    text
 }
 
 /// The labels of a row of ticks, all with the digits that the smallest distance between them needs.
@@ -141,6 +151,13 @@ fn own_step(value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn thousands_are_grouped() {
+        for (n, want) in [(0, "0"), (999, "999"), (1000, "1,000"), (12_345_678, "12,345,678")] {
+            assert_eq!(grouped(n), want);
+        }
+    }
 
     #[test]
     fn linear_ticks_are_round() {

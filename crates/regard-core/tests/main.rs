@@ -1,9 +1,15 @@
-//! The formats of model folders and tokenizers, and the search, against the programs that define them.
+//! The formats of model folders and tokenizers, and the search, against the programs that define
+//! them; and what must hold for every search.
 
 mod export;
 mod formats;
 mod generate;
-mod sentences;
+mod search;
 mod sentencepiece;
+mod sentences;
 mod text;
 mod weights;
+
+/// Counts allocations: steps of the search make none.
+#[global_allocator]
+static ALLOCATOR: regard_kernels::CountingAllocator = regard_kernels::CountingAllocator;

@@ -1,4 +1,4 @@
-//! A small parallel text and tokenizers of it, for the tests of this crate and of `regard-train`.
+//! A small parallel text and tokenizers of it, for the tests of formats and text.
 
 use regard_core::text::{Segmentation, TextSample, TokenizerPair, TokenizerSettings};
 

@@ -155,7 +155,8 @@ impl Report {
     }
 
     /// The table of that name.
-    pub fn find_table(&self, name: &str) -> Option<&Table> {
+    #[cfg(test)]
+    pub(crate) fn find_table(&self, name: &str) -> Option<&Table> {
         self.tables().find(|table| table.name == name)
     }
 

@@ -90,7 +90,7 @@ pub(crate) fn variants() -> Vec<(String, ModelConfig)> {
 }
 
 /// Every kind of encoder but the paper's.
-pub(crate) fn encoders() -> [(&'static str, ModelConfig); 6] {
+fn encoders() -> [(&'static str, ModelConfig); 6] {
     let of = |encoder| ModelConfig { encoder, ..small() };
     let convolutional = |kernel_width, dilated| of(EncoderKind::Convolutional { kernel_width, dilated });
     [
@@ -307,7 +307,7 @@ fn attention_rows_sum_to_one() {
     let key = Key::new(1);
     let x: Vec<f32> = (0..n * heads * d_k).map(|i| 6.0 * key.uniform(i as u32) - 3.0).collect();
     for isa in Isa::available() {
-        for mask in [Mask::NONE, Mask::CAUSAL, Mask { causal: false, window: Some(3) }] {
+        for mask in [Mask::NONE, Mask { causal: true, window: None }, Mask { causal: false, window: Some(3) }] {
             let shape = Attention {
                 heads,
                 d_k,

@@ -8,6 +8,3 @@ mod published;
 mod search;
 mod settings;
 mod transformer;
-
-#[global_allocator]
-static ALLOCATOR: regard_kernels::CountingAllocator = regard_kernels::CountingAllocator;

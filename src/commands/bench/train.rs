@@ -3,7 +3,7 @@
 use super::peak_rss_mb;
 use crate::commands::dtypes::{TRAINING, TrainingDType, one_of, training_or_auto};
 use crate::commands::numbers::{SECONDS, THREADS, decimal, whole};
-use crate::commands::{CommandResult, cores, print_line, together};
+use crate::commands::{CommandResult, cores, presets, print_line, together};
 use clap::{Args, ValueEnum};
 use regard::batch::Batch;
 use regard::model::{ModelConfig, Preset, Transformer};
@@ -14,11 +14,14 @@ use serde::Serialize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// Those that are measured.
+const PRESETS: &[Preset] = &[Preset::Tiny, Preset::Small, Preset::Base, Preset::Student];
+
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// Model size
-    #[arg(long, value_enum)]
-    preset: BenchPreset,
+    #[arg(long, value_parser = presets::one_of(PRESETS))]
+    preset: Preset,
     /// Number format of matrix multiplications
     #[arg(long, value_parser = training_or_auto(), default_value = "auto")]
     precision: TrainingDType,
@@ -37,14 +40,6 @@ pub(super) struct Arguments {
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum BenchPreset {
-    Tiny,
-    Small,
-    Base,
-    Student,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -76,13 +71,11 @@ struct Report {
     exchange_ms: f64,
 }
 
-/// Sentences of a batch, and tokens of a sentence on either side.
-fn workload(preset: BenchPreset) -> (Preset, usize, usize, usize) {
+/// Words, sentences of a batch, and tokens of a sentence on either side.
+fn workload(preset: Preset) -> (usize, usize, usize) {
     match preset {
-        BenchPreset::Tiny => (Preset::Tiny, 10_000, 128, 20),
-        BenchPreset::Small => (Preset::Small, 10_000, 128, 20),
-        BenchPreset::Base => (Preset::Base, 32_000, 64, 32),
-        BenchPreset::Student => (Preset::Student, 32_000, 64, 32),
+        Preset::Tiny | Preset::Small => (10_000, 128, 20),
+        Preset::Base | Preset::Big | Preset::Student => (32_000, 64, 32),
     }
 }
 
@@ -180,7 +173,8 @@ fn measure(arguments: &Arguments, group: &Arc<dyn Communicator>) -> CommandResul
         );
     }
     let isa = Isa::from_env()?;
-    let (preset, words, sentences, length) = workload(arguments.preset);
+    let preset = arguments.preset;
+    let (words, sentences, length) = workload(preset);
     // The peer draws from all its words, and dropout 0.1 is everywhere in its layers; our padding
     // token is one more.
     let config = ModelConfig {

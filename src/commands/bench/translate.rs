@@ -3,8 +3,8 @@
 use super::peak_rss_mb;
 use crate::commands::dtypes::{DECODING, one_of};
 use crate::commands::numbers::{BEAM, SECONDS, THREADS, decimal, whole};
-use crate::commands::{CommandResult, cores, print_line};
-use clap::{Args, ValueEnum};
+use crate::commands::{CommandResult, cores, presets, print_line};
+use clap::Args;
 use regard::decode::{Engine, SearchOptions, Values, search_ensemble};
 use regard::model::{Initial, ModelConfig, Parameter, Preset, Transformer};
 use regard::{DType, Isa, Key};
@@ -15,12 +15,14 @@ use std::time::Instant;
 const LENGTH: usize = 25;
 /// The end of a sentence, which never comes.
 const END: u32 = 0;
+/// Those that are measured.
+const PRESETS: &[Preset] = &[Preset::Tiny, Preset::Base, Preset::Student];
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// Model size
-    #[arg(long, value_enum)]
-    preset: BenchPreset,
+    #[arg(long, value_parser = presets::one_of(PRESETS))]
+    preset: Preset,
     /// Number format of matrix multiplications
     #[arg(long, value_parser = one_of(DECODING), default_value = "f32")]
     precision: DType,
@@ -42,13 +44,6 @@ pub(super) struct Arguments {
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum BenchPreset {
-    Tiny,
-    Base,
-    Student,
 }
 
 /// One line of the comparison; the fields that the peer prints come first.
@@ -73,10 +68,10 @@ struct Report {
 pub(super) fn run(arguments: &Arguments) -> CommandResult {
     let isa = Isa::from_env()?;
     let threads = arguments.threads.unwrap_or_else(cores).max(1);
-    let (preset, words) = match arguments.preset {
-        BenchPreset::Tiny => (Preset::Tiny, 10_000),
-        BenchPreset::Base => (Preset::Base, 32_000),
-        BenchPreset::Student => (Preset::Student, 32_000),
+    let preset = arguments.preset;
+    let words = match preset {
+        Preset::Tiny | Preset::Small => 10_000,
+        Preset::Base | Preset::Big | Preset::Student => 32_000,
     };
     let precision = arguments.precision;
     // Our padding token is one more.

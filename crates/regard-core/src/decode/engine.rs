@@ -78,9 +78,7 @@ impl Engine {
         if matrix.param == self.model.output() {
             return self.model.output_bias();
         }
-        let name = format!("{}.bias", matrix.name.strip_suffix(".weight")?);
-        let bias = self.model.parameters().get(&name)?;
-        self.vectors.get(&bias.param.offset).map(Vec::as_slice)
+        self.vectors.get(&matrix.bias?.offset).map(Vec::as_slice)
     }
 
     fn empty(model: Transformer, dtype: DType, isa: Isa) -> Self {

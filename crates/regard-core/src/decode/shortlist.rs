@@ -138,10 +138,7 @@ impl Shortlist {
     /// Reads a file that [`Shortlist::save`] has written.
     pub fn load(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
-        Self::parse(&text).map_err(|(line, message)| {
-            let message = format!("{message}; `regard shortlist` makes such a file");
-            Error::Line { path: path.to_path_buf(), line, message }
-        })
+        Self::parse(&text).map_err(|(line, message)| Error::Line { path: path.to_path_buf(), line, message })
     }
 
     fn parse(text: &str) -> std::result::Result<Self, (usize, String)> {

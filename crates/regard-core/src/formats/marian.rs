@@ -8,7 +8,7 @@ use super::generation::first;
 use super::json::Keys;
 use crate::model::{
     Activation, Combine, DecoderKind, EncoderKind, Frequencies, ModelConfig, NormPlace, Parameter, Positions,
-    Side, Transformer, Tying,
+    Role, Side, Transformer, Tying,
 };
 use crate::{DType, Error, Result};
 use serde::{Deserialize, Serialize};
@@ -309,14 +309,13 @@ pub(super) fn places(model: &Transformer) -> Vec<Place> {
 
 /// One parameter of ours is up to three tensors: queries, keys and values are one matrix here.
 pub(super) fn places_of(parameter: &Parameter, config: &ModelConfig) -> Vec<Place> {
-    let Parameter { name: ours, shape: [rows, cols], param, .. } = parameter;
+    let Parameter { name: ours, shape: [rows, cols], param, role, location, .. } = parameter;
     let start = param.range().start;
     if let Some((name, also)) = vocabulary_matrix(ours, config.tying) {
         return vec![Place { name: name.into(), also, shape: vec![*rows, *cols], range: param.range() }];
     }
-    let vector = ours.ends_with(".bias") || *rows == 1 && ours.ends_with("norm.weight");
-    let side = if ours.starts_with("decoder.") { Side::Target } else { Side::Source };
-    let heads = config.head_shape(side);
+    let vector = *role == Role::Vector;
+    let heads = config.head_shape(location.stack.unwrap_or(Side::Source));
     let (keys, values) = (heads.keys(), heads.values());
     let named = |name: String, at: usize, rows: usize, cols: usize| Place {
         name,

@@ -4,7 +4,7 @@ use crate::DType;
 use half::f16;
 use regard_kernels::bf16;
 
-/// Dimensions that a tensor may have.
+/// Dimensions that a tensor may have, in a file of any format.
 pub(super) const MOST_DIMENSIONS: usize = 8;
 
 /// A tensor: the format of its numbers, its shape, and its bytes from the first number to the last.

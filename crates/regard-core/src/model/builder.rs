@@ -49,11 +49,8 @@ impl<'a> LayerBuilder<'a> {
 
     /// A linear layer that begins as if it were a part of one with `fan_out` rows.
     fn linear_like(&mut self, name: &str, rows: usize, input: usize, fan_out: usize) -> LinearLayer {
-        LinearLayer {
-            weight: self.matrix(name, rows, input, fan_out),
-            bias: Some(self.bias(name, rows)),
-            outputs: rows,
-        }
+        let weight = self.matrix(name, rows, input, fan_out);
+        LinearLayer { weight, bias: Some(self.bias(name, weight, rows)), outputs: rows }
     }
 
     /// A linear layer without a bias.
@@ -66,8 +63,11 @@ impl<'a> LayerBuilder<'a> {
         self.add(format!("{name}.weight"), [rows, input], initial, Role::Matrix)
     }
 
-    fn bias(&mut self, name: &str, rows: usize) -> Param {
-        self.add(format!("{name}.bias"), [1, rows], Initial::Zero, Role::Vector)
+    /// The bias of a matrix of that many rows.
+    fn bias(&mut self, name: &str, weight: Param, rows: usize) -> Param {
+        let bias = self.add(format!("{name}.bias"), [1, rows], Initial::Zero, Role::Vector);
+        self.parameters.set_bias(weight, bias);
+        bias
     }
 
     /// A norm.
@@ -140,7 +140,8 @@ impl<'a> LayerBuilder<'a> {
     }
 
     fn recurrent_cell(&mut self, name: &str, h: usize) -> RecurrentCell {
-        RecurrentCell { weight: self.matrix(name, 3 * h, h, h), bias: self.bias(name, 3 * h) }
+        let weight = self.matrix(name, 3 * h, h, h);
+        RecurrentCell { weight, bias: self.bias(name, weight, 3 * h) }
     }
 
     pub(super) fn past_mixer(&mut self, layer: usize) -> PastMixer {
@@ -218,6 +219,33 @@ impl<'a> LayerBuilder<'a> {
             up: self.linear(&format!("{name}.up"), d_ff, d),
             down: self.linear(&format!("{name}.down"), d, d_ff),
             norm: self.norm(&format!("{name}_norm")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Parameter, Transformer};
+    use super::*;
+
+    #[test]
+    fn a_matrix_knows_its_own_bias() {
+        let small = || ModelConfig { d_model: 8, heads: 2, source_vocabulary: 9, ..ModelConfig::default() };
+        let small = || ModelConfig { target_vocabulary: 9, ..small() };
+        for config in [
+            ModelConfig { combine: Combine::Concatenate, ..small() },
+            ModelConfig { decoder: DecoderKind::Ssru, ..small() },
+            ModelConfig { encoder: EncoderKind::RECURRENT, ..small() },
+        ] {
+            let model = Transformer::new(config).unwrap();
+            let of = |param: Param| model.parameters().iter().find(|p| p.param == param).unwrap();
+            for matrix in model.parameters() {
+                let has = matrix.role == Role::Matrix && !matrix.name.ends_with("candidate.weight");
+                assert_eq!(matrix.bias.is_some(), has, "{}", matrix.name);
+                let Some(Parameter { name, role, shape, .. }) = matrix.bias.map(of) else { continue };
+                assert_eq!(*name, matrix.name.replace(".weight", ".bias"));
+                assert_eq!((*role, *shape), (Role::Vector, [1, matrix.shape[0]]));
+            }
         }
     }
 }

@@ -59,8 +59,6 @@ impl EncoderKind {
     pub const WINDOW: Self = EncoderKind::Window { window: WINDOW };
     /// A recurrent unit that reads both ways.
     pub const RECURRENT: Self = EncoderKind::Recurrent { direction: Direction::Both };
-    /// A convolution of the usual size.
-    pub const CONVOLUTIONAL: Self = EncoderKind::Convolutional { kernel_width: KERNEL_WIDTH, dilated: false };
 
     /// Its name in settings.
     pub fn name(self) -> &'static str {
@@ -243,8 +241,8 @@ mod tests {
         assert_eq!(EncoderKind::WINDOW.window(), Some(4));
         assert_eq!(EncoderKind::Attention { window: Some(9) }.window(), Some(9));
         assert_eq!(EncoderKind::RECURRENT.window(), None);
-        let dilated = EncoderKind::Convolutional { kernel_width: 3, dilated: true };
-        assert_eq!([0, 1, 2, 999].map(|i| dilated.dilation(i, 5000)), [1, 3, 9, 5000]);
-        assert_eq!([0, 1, 2].map(|i| EncoderKind::CONVOLUTIONAL.dilation(i, 5000)), [1, 1, 1]);
+        let convolutional = |dilated| EncoderKind::Convolutional { kernel_width: 3, dilated };
+        assert_eq!([0, 1, 2, 999].map(|i| convolutional(true).dilation(i, 5000)), [1, 3, 9, 5000]);
+        assert_eq!([0, 1, 2].map(|i| convolutional(false).dilation(i, 5000)), [1, 1, 1]);
     }
 }

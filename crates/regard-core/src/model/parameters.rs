@@ -80,6 +80,8 @@ pub struct Parameter {
     pub role: Role,
     /// Where it is.
     pub location: Location,
+    /// Of a linear layer's matrix, the vector that is added to its products.
+    pub bias: Option<Param>,
 }
 
 impl Parameter {
@@ -148,9 +150,16 @@ impl Parameters {
         location: Location,
     ) -> Param {
         let param = Param { offset: self.len, len: shape[0] * shape[1] };
-        self.list.push(Parameter { name: name.into(), shape, param, initial, role, location });
+        self.list.push(Parameter { name: name.into(), shape, param, initial, role, location, bias: None });
         self.len += param.len;
         param
+    }
+
+    /// Says which vector is added to the products with a matrix.
+    pub(super) fn set_bias(&mut self, matrix: Param, bias: Param) {
+        if let Some(parameter) = self.list.iter_mut().rfind(|p| p.param == matrix) {
+            parameter.bias = Some(bias);
+        }
     }
 
     /// How many numbers there are in all.

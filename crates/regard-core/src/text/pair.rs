@@ -88,11 +88,6 @@ impl TokenizerPair {
         })
     }
 
-    /// The `.spm` files of source and target as they were read, if the tokenizers are of such files.
-    pub fn spm_files(&self) -> Option<(&[u8], &[u8])> {
-        Some((self.source.as_marian()?.spm(), self.target.as_marian()?.spm()))
-    }
-
     /// Writes the files of a pair into a model folder, each beside and renamed, and removes those
     /// that would be read instead of them. What was read from `.spm` files is written as it was.
     pub fn save(&self, folder: &Path) -> Result<()> {

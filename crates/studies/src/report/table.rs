@@ -1,6 +1,6 @@
 //! Rows of numbers with named columns: as text, as CSV, and for a page.
 
-use regard_plot::html;
+use regard_plot::{grouped, html};
 use std::fmt::Write;
 
 /// One cell of a table.
@@ -113,19 +113,6 @@ pub(crate) fn significant(value: f64) -> String {
         return format!("{value:.3e}");
     }
     format!("{value:.*}", (3 - exponent).max(0) as usize)
-}
-
-/// A whole number with its thousands apart.
-fn grouped(value: u64) -> String {
-    let digits = value.to_string();
-    let mut out = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// Rows of numbers under named columns.

@@ -6,8 +6,8 @@ use std::io::{self, BufRead, BufReader, Seek};
 use std::path::Path;
 
 use super::Inputs;
-use super::summary::grouped;
 use regard_core::formats::compressed::decompress;
+use regard_plot::grouped;
 
 /// Text that is looked at in each file; the lines of a longer one are estimated from it. Counting
 /// them takes a tenth of a second.

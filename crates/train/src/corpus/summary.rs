@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use regard_plot::grouped;
 use serde::{Deserialize, Serialize};
 
 /// Why a pair was dropped. The first reason that applies counts.
@@ -122,19 +123,6 @@ impl fmt::Display for Summary {
     }
 }
 
-/// 1234567 as 1,234,567.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -152,6 +140,5 @@ mod tests {
                         \x20   12 dropped: empty line (first: a.en:1)\n\
                         28,987 kept: 1,400,000 source and 450,123 target tokens, 48.3 and 15.5 per sentence, at most 51";
         assert_eq!(summary.to_string(), expected);
-        assert_eq!((grouped(0), grouped(999), grouped(1000)), ("0".into(), "999".into(), "1,000".into()));
     }
 }

@@ -122,8 +122,15 @@ impl Optimizer {
         over_threads(self.threads, work, |((w, (m, v)), g)| adam_step(isa, adam, w, m, v, g));
     }
 
-    /// Counts a step whose loss or gradient is not finite: it changes nothing.
-    pub fn skip(&mut self) {
-        self.step += 1;
+    /// Takes a step by `update` if loss and gradient norm are finite. Otherwise it counts the step,
+    /// and changes nothing. Returns whether it was applied.
+    pub fn step_if_finite(&mut self, loss: f64, norm: f64, update: impl FnOnce(&mut Self)) -> bool {
+        let applied = loss.is_finite() && norm.is_finite();
+        if applied {
+            update(self);
+        } else {
+            self.step += 1;
+        }
+        applied
     }
 }

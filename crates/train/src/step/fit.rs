@@ -66,12 +66,9 @@ pub fn fit(
         });
         let loss: f64 = losses.into_iter().sum::<Result<f64>>()?;
         let norm = replicas.sum_and_square().sqrt();
-        if loss.is_finite() && norm.is_finite() {
-            // The peak is given: the width of the model does not matter.
-            optimizer.step(replicas.gradient(), norm, schedule.rate(step, 1, Some(steps)) as f32);
-        } else {
-            optimizer.skip();
-        }
+        // The peak is given: the width of the model does not matter.
+        let rate = schedule.rate(step, 1, Some(steps)) as f32;
+        optimizer.step_if_finite(loss, norm, |optimizer| optimizer.step(replicas.gradient(), norm, rate));
         after(step, loss, optimizer.weights())?;
     }
     Ok(optimizer.into_weights())

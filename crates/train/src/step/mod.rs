@@ -290,12 +290,9 @@ impl Trainer {
         let Totals { loss, nll, busy, products, stop } = self.shared.sum_totals(mine);
         let (loss, nll) = (loss / seen as f64, nll / seen as f64);
         let gradient_norm = self.shared.sum_gradients(&mut self.replicas, early).sqrt();
-        let applied = loss.is_finite() && gradient_norm.is_finite();
-        if applied {
-            self.shared.update(&mut self.optimizer, self.replicas.gradient(), gradient_norm, rate);
-        } else {
-            self.optimizer.skip();
-        }
+        let applied = self.optimizer.step_if_finite(loss, gradient_norm, |optimizer| {
+            self.shared.update(optimizer, self.replicas.gradient(), gradient_norm, rate);
+        });
         let exchange = self.shared.end_step(overlapped, start.elapsed().as_secs_f64() / tokens as f64);
         Ok(StepReport {
             loss,

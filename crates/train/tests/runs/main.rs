@@ -7,5 +7,4 @@ mod failures;
 mod init;
 mod records;
 mod resume;
-#[path = "../../../regard-core/tests/sentences.rs"]
 mod sentences;

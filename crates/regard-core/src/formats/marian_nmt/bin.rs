@@ -14,6 +14,7 @@
 //! memory held.
 
 use super::items::{Entry, ItemType, check_entry, elements};
+use crate::formats::tensor::MOST_DIMENSIONS;
 use std::collections::HashSet;
 use std::ops::Range;
 
@@ -160,7 +161,7 @@ fn name(bytes: &[u8], at: usize) -> Result<&str, String> {
 
 fn shape(bytes: &[u8]) -> Option<Vec<usize>> {
     let (numbers, _) = bytes.as_chunks::<4>();
-    if numbers.len() > super::items::MOST_DIMENSIONS {
+    if numbers.len() > MOST_DIMENSIONS {
         return None;
     }
     let positive = |number: &[u8; 4]| usize::try_from(i32::from_le_bytes(*number)).ok().filter(|&n| n > 0);

@@ -11,8 +11,6 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Dimensions that an item may have.
-pub(super) const MOST_DIMENSIONS: usize = 8;
 /// The item that holds the options.
 pub const OPTIONS: &str = "special:model.yml";
 /// What follows a matrix's name in the name of its inputs' multiplier.

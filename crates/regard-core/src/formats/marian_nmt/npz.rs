@@ -5,7 +5,8 @@
 //! may unpack to the size that the directory says, and all of them to [`LARGEST_INFLATED`] bytes or
 //! [`MOST_PER_BYTE`] times the file's size, whichever is less.
 
-use super::items::{Entry, ItemType, MOST_DIMENSIONS, Parsed, elements};
+use super::items::{Entry, ItemType, Parsed, elements};
+use crate::formats::tensor::MOST_DIMENSIONS;
 use crate::formats::zip::{self, Member, Packing};
 use flate2::Crc;
 use flate2::read::DeflateDecoder;
