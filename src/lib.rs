@@ -75,8 +75,7 @@
 
 pub use regard_core::translator::Translator;
 pub use regard_core::{
-    DType, Error, Isa, IsaError, Key, Products, Result, batch, decode, formats, model, replace, text,
-    translator,
+    DType, Error, Gemm, Isa, IsaError, Key, Result, batch, decode, formats, model, replace, text, translator,
 };
 pub use regard_metrics as metrics;
 #[cfg(feature = "train")]

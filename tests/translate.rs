@@ -296,7 +296,7 @@ fn wrong_values_get_one_message() {
         (vec!["--max-length", "0"], ""),
         (
             vec!["--max-length", "3", "--min-length", "5"],
-            "min_length: 5 leaves no room for the end within max_length 3",
+            "min_length: 5 leaves no room for the end token within max_length 3",
         ),
         (vec!["--sample", "--temperature", "-1"], ""),
         (vec!["--sample", "--top-p", "7"], ""),

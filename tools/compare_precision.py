@@ -43,7 +43,7 @@ def run(a, precision, seed):
 
 
 def draw(runs, path):
-    """Loss against step, a line a run; seeds differ in the dashes."""
+    """Loss against step, one line per run; seeds differ in the dashes."""
     left, top, width, height = 60, 40, 620, 300
     steps = sorted({step for _, losses in runs.values() for step in losses})
     values = [loss for _, losses in runs.values() for loss in losses.values()]

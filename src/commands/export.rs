@@ -30,8 +30,8 @@ pub(crate) struct Arguments {
     /// Number format of the weights for bergamot
     #[arg(long, value_parser = one_of(EXPORTED), default_value = "int8")]
     precision: DType,
-    /// Source text, one sentence per line: what 8-bit inputs are measured on, and the tokenizer is
-    /// checked with
+    /// Source text, one sentence per line, used to calibrate the 8-bit inputs and to check the
+    /// tokenizer
     #[arg(long, value_name = "FILE")]
     sample: Option<PathBuf>,
     /// Lexical shortlist written by `regard shortlist`

@@ -91,22 +91,22 @@ pub(crate) fn together(
     command: &str,
     work: impl FnOnce(&Arc<dyn Communicator>) -> CommandResult,
 ) -> CommandResult {
-    let group = join(command).map_err(with_mpi_build)?;
-    let Err(error) = work(&group) else { return Ok(()) };
-    if group.size() == 1 || error.is::<Interrupted>() {
+    let communicator = join(command).map_err(with_mpi_build)?;
+    let Err(error) = work(&communicator) else { return Ok(()) };
+    if communicator.size() == 1 || error.is::<Interrupted>() {
         return Err(error);
     }
     if let Some(regard::Error::Inconsistent(_)) = error.downcast_ref() {
-        if group.rank() == 0 {
+        if communicator.rank() == 0 {
             note!("regard: {error}");
         }
         // The launcher ends all ranks when the first one exits, so they wait until rank 0 has
         // printed the message.
-        group.gather(&[]);
+        communicator.all_gather_bytes(&[]);
         return Err(Box::new(SaidElsewhere));
     }
-    note!("regard: rank {} on {}: {error}", group.rank(), group.host());
-    group.abort(if error.is::<Usage>() { 2 } else { 1 })
+    note!("regard: rank {} on {}: {error}", communicator.rank(), communicator.host());
+    communicator.abort(if error.is::<Usage>() { 2 } else { 1 })
 }
 
 /// Says how to build the command with MPI, which is all that can be wrong without it.

@@ -27,7 +27,7 @@ use tokio::signal::unix::{SignalKind, signal};
     -d '{\"q\": [\"A <b>dog</b> runs.\"], \"source\": \"auto\", \"target\": \"de\", \"format\": \"html\", \"alternatives\": 2}'\n\n\
     The API is LibreTranslate's, so its clients can be used; http://127.0.0.1:5000/docs shows it, http://127.0.0.1:5000/ is the\n\
     page. Where there is no model from one language to another, two in a row are used. Addresses, placeholders such as\n\
-    {name} and %s, numbers and emoji come through a translation unharmed. SIGTERM and Ctrl-C finish what is under way.")]
+    {name} and %s, numbers and emoji are preserved. SIGTERM and Ctrl-C finish requests in progress.")]
 pub(crate) struct Arguments {
     /// Model folder; repeat the flag to serve several language pairs. SOURCE-TARGET=DIR names the
     /// languages of a model that does not name its own

@@ -125,16 +125,16 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
-    together("train", |group| {
-        if group.size() > 1 {
-            check_consistency(&**group, consistency_check(&arguments))?;
+    together("train", |communicator| {
+        if communicator.size() > 1 {
+            check_consistency(&**communicator, consistency_check(&arguments))?;
         }
-        match group.rank() {
-            0 => run_first(&arguments, Arc::clone(group)),
+        match communicator.rank() {
+            0 => run_first(&arguments, Arc::clone(communicator)),
             _ => {
                 let (stop, local) =
                     (stop_on_signals()?, |config: &mut TrainConfig| apply(&arguments, config));
-                Ok(run_worker(Arc::clone(group), &arguments.out, Isa::from_env()?, &stop, local)?)
+                Ok(run_worker(Arc::clone(communicator), &arguments.out, Isa::from_env()?, &stop, local)?)
             }
         }
     })
@@ -149,7 +149,7 @@ fn consistency_check(arguments: &Arguments) -> Result<ConsistencyCheck, regard::
 }
 
 /// As the only process, or as rank 0 of several.
-fn run_first(arguments: &Arguments, group: Arc<dyn Communicator>) -> CommandResult {
+fn run_first(arguments: &Arguments, communicator: Arc<dyn Communicator>) -> CommandResult {
     let isa = Isa::from_env()?;
     let resume = arguments.resume && has_run(&arguments.out);
     if arguments.resume && !resume && arguments.src.is_empty() && arguments.tsv.is_none() {
@@ -174,7 +174,8 @@ fn run_first(arguments: &Arguments, group: Arc<dyn Communicator>) -> CommandResu
     };
     let stop = stop_on_signals()?;
     let mut view = View::new();
-    let start = Start::new(&arguments.out, arguments.resume, isa, &stop, &mut view).with_group(group);
+    let start =
+        Start::new(&arguments.out, arguments.resume, isa, &stop, &mut view).with_communicator(communicator);
     let outcome = start.run(config);
     view.close();
     let outcome = outcome.map_err(|error| in_flags(error, &arguments.out))?;

@@ -90,9 +90,9 @@ impl<'a> JsonCandidate<'a> {
 }
 
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
-    super::together("translate", |group| match group.size() {
+    super::together("translate", |communicator| match communicator.size() {
         1 => run_alone(&arguments),
-        _ => spread::run(&arguments, &**group),
+        _ => spread::run(&arguments, &**communicator),
     })
 }
 

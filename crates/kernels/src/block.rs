@@ -1,5 +1,5 @@
 //! Small products and transpositions inside a kernel, where a sentence's few tokens do not pay for
-//! the packing of a large matrix product.
+//! the packing of a large matrix multiplication.
 //!
 //! A kernel calls them through `Simd::product` and `Simd::transpose`, which are compiled once for
 //! each instruction set: inlined at each of their dozen uses they would take minutes to compile.

@@ -28,7 +28,7 @@ pub mod mapped;
 pub mod naive;
 mod norm;
 mod packed;
-mod products;
+mod gemm;
 mod recurrent;
 mod simd;
 mod softmax;
@@ -46,6 +46,7 @@ pub use counting::CountingAllocator;
 pub use cross_entropy::{BlockStatistics, logits_to_exponentials, logits_to_gradient};
 pub use dropout::Dropout;
 pub use elementwise::{add, add_scaled, dropout, dropout_in_place, sum_of_squares};
+pub use gemm::{Accumulate, Gemm, PackedB, Right, matmul};
 pub use isa::{Isa, IsaError, VARIABLE as ISA_VARIABLE};
 pub use mat::{Mat, MatMut};
 pub use norm::{Norm, NormSaved, add_norm, add_norm_backward};
@@ -53,7 +54,6 @@ pub use packed::{
     ChosenRows, Epilogue, MarianScales, PackedMatrix, RowLists, RowScratch, Rows, quantize_rows,
 };
 pub use paged::{Paged, paged_attention};
-pub use products::{Accumulate, PackedB, Products, Right, matmul};
 pub use recurrent::{GruStep, gru_backward, gru_forward};
 pub use regard_random::Key;
 pub use softmax::{log_softmax_rows, softmax_rows};

@@ -63,7 +63,10 @@ impl Team {
         let others = (1..size.min(MOST))
             .map_while(|number| {
                 let shared = Arc::clone(&shared);
-                thread::Builder::new().name("regard team".into()).spawn(move || follow(&shared, number)).ok()
+                thread::Builder::new()
+                    .name("regard team".into())
+                    .spawn(move || worker_loop(&shared, number))
+                    .ok()
             })
             .collect();
         Team { shared, others }
@@ -139,7 +142,7 @@ impl Drop for Team {
 }
 
 /// What the other threads do: wait for a piece of work, do it, and so on.
-fn follow(shared: &Shared, number: usize) {
+fn worker_loop(shared: &Shared, number: usize) {
     let mut seen = 0;
     loop {
         let mut looks = 0;

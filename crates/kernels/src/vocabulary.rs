@@ -54,7 +54,7 @@ pub struct BestWords {
     found: Vec<Vec<(u32, f32)>>,
 }
 
-/// What one thread has seen: every so manieth chunk.
+/// What one thread has seen: every n-th chunk.
 #[derive(Debug, Default)]
 struct Share {
     logits: Vec<f32>,
@@ -179,7 +179,7 @@ impl Share {
         let (rows, width) = (x.len(), columns.len());
         self.logits.resize((rows * width).max(self.logits.len()), 0.0);
         let logits = &mut self.logits[..rows * width];
-        table.product(x, columns.clone(), bias, MatMut::new(logits, rows, width));
+        table.matmul(x, columns.clone(), bias, MatMut::new(logits, rows, width));
         let isa = table.isa();
         for (row, (logits, best)) in logits.chunks_exact_mut(width).zip(&mut self.best).enumerate() {
             let banned = bans.of(row).iter().filter(|&&w| columns.contains(&(w as usize)));
@@ -302,7 +302,7 @@ mod tests {
                     let mut scratch = RowScratch::default();
                     let x = table.rows(Mat::new(&x, rows, d), &mut scratch);
                     let mut all = vec![0.0; rows * (words + 1)];
-                    table.product(x, 0..words + 1, Some(&bias[..]), MatMut::new(&mut all, rows, words + 1));
+                    table.matmul(x, 0..words + 1, Some(&bias[..]), MatMut::new(&mut all, rows, words + 1));
                     let logits: Vec<f32> = all.chunks(words + 1).flat_map(|r| r[..words].to_vec()).collect();
                     for renormalise in [true, false] {
                         // The best word of the second row, and others.

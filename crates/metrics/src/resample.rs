@@ -29,7 +29,7 @@ impl Draws {
         if n <= 1 {
             return 0;
         }
-        // Products whose low half is below this would favour some indices.
+        // Gemm whose low half is below this would favour some indices.
         let threshold = n.wrapping_neg() % n;
         loop {
             let product = u64::from(self.next_u32()) * u64::from(n);

@@ -21,6 +21,6 @@ mod replace;
 
 pub use dtype::DType;
 pub use error::{Error, Result};
-pub use regard_kernels::{Isa, IsaError, Key, Products};
+pub use regard_kernels::{Gemm, Isa, IsaError, Key};
 pub use regard_random as random;
 pub use replace::replace;

@@ -186,7 +186,7 @@ impl Translator {
         self.engines[0].weights()
     }
 
-    /// Every attention of the first model while it reads `source` and says `target`, ids with their
+    /// Every attention of the first model of `source` and a given `target`, ids with their
     /// end token.
     pub fn attention_maps(&self, source: &[u32], target: &[u32]) -> Result<Vec<AttentionMap>> {
         attention_maps(&self.engines[0], source, target)

@@ -116,7 +116,7 @@ fn what_marian_cannot_express_is_refused_by_name() {
     let model = ours(student, joint());
     let options = ExportOptions { format: ExportFormat::BergamotInt8, sample: &[], shortlist: None };
     let error = export(&model, &options, folder.path()).unwrap_err().to_string();
-    assert_eq!(error, "sample: there is no text to measure the inputs of products on");
+    assert_eq!(error, "sample: there is no text to calibrate the int8 inputs on");
     let list = Shortlist::new((5, 6), 0..2, (vec![0], Vec::new()), false);
     let options = ExportOptions { format: ExportFormat::Marian, sample: &LINES, shortlist: Some(&list) };
     let error = export(&model, &options, folder.path()).unwrap_err().to_string();

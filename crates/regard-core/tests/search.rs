@@ -264,7 +264,7 @@ fn nonsense_is_refused_by_name_and_nothing_gives_nothing() {
             .starts_with("max_length: 0 leaves no room")
     );
     let tight = SearchOptions { max_length: Some(3), min_length: 3, ..d() };
-    assert_eq!(refuse(tight, &one), "min_length: 3 leaves no room for the end within max_length 3");
+    assert_eq!(refuse(tight, &one), "min_length: 3 leaves no room for the end token within max_length 3");
     let long = SearchOptions { max_length: Some(2), prefix: vec![1, 1], ..d() };
     assert_eq!(refuse(long, &one), "prefix: 2 tokens leave no room for the end within max_length 2");
     for (sampling, name) in [

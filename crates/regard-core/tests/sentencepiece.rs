@@ -167,7 +167,10 @@ fn broken_models_are_refused() {
     let model_type = |n: u8| [2 << 3 | 2, 2, 3 << 3, n];
     for (file, want) in [
         (file(&[("a", 1)], &[]), "none of the pieces is the unknown one"),
-        (file(&[("<unk>", 2), ("?", 2), ("a", 1)], &[]), "pieces 0 and 1 are both the unknown one"),
+        (
+            file(&[("<unk>", 2), ("?", 2), ("a", 1)], &[]),
+            "pieces 0 and 1 both have the type of the unknown piece",
+        ),
         (file(&[("<unk>", 2), ("a", 1), ("a", 4)], &[]), "the piece \"a\" is there twice"),
         (file(&[("<unk>", 2), ("", 1)], &[]), "piece 1: its text is empty or has a zero byte"),
         (file(&[("<unk>", 2), ("a", 7)], &[]), "piece 1: the type 7 is not one of 1 to 6"),

@@ -101,7 +101,7 @@ function offerTargets(wanted) {
 }
 
 function describeLanguages() {
-  const [from, to] = [spokenSource(), byId("to").value];
+  const [from, to] = [sourceLanguage(), byId("to").value];
   for (const element of [source(), byId("mirror")]) element.lang = from ?? "";
   output().lang = to;
   byId("alternatives").lang = to;
@@ -110,7 +110,7 @@ function describeLanguages() {
   byId("swap").title = possible ? "Swap the languages" : `There is no model from ${nameOf(to)} to ${nameOf(from)}.`;
 }
 
-function spokenSource() {
+function sourceLanguage() {
   const chosen = byId("from").value;
   return chosen === "auto" ? result?.detected : chosen;
 }
@@ -125,7 +125,7 @@ function languagesChanged(which) {
 }
 
 function swap() {
-  const [from, to] = [spokenSource(), byId("to").value];
+  const [from, to] = [sourceLanguage(), byId("to").value];
   const text = result?.target;
   byId("from").value = to;
   offerTargets(from);
@@ -203,7 +203,7 @@ function accept(text, answer) {
   // A single text may come back as a list of one.
   const alignment = Array.isArray(answer.alignment?.[0]?.[0]) ? answer.alignment[0] : answer.alignment;
   result = { source: text, target, detected };
-  setLinks(text, target, alignment, spokenSource(), byId("to").value);
+  setLinks(text, target, alignment, sourceLanguage(), byId("to").value);
   showAlternatives(answer.alternatives ?? []);
   byId("detected").textContent = detected
     ? `Detected: ${nameOf(detected)} (${Math.round(answer.detectedLanguage.confidence)} %)`
@@ -298,7 +298,7 @@ function copyBySelection(text) {
 
 function look() {
   if (!result) return;
-  shared.look = { q: result.source, source: spokenSource(), target: byId("to").value };
+  shared.look = { q: result.source, source: sourceLanguage(), target: byId("to").value };
   location.hash = "#attention";
 }
 
@@ -319,7 +319,7 @@ async function suggest() {
 
 // A translation through a third language has no attention of its own.
 function allowLook() {
-  byId("look").disabled = !result || !directModel(spokenSource(), byId("to").value);
+  byId("look").disabled = !result || !directModel(sourceLanguage(), byId("to").value);
 }
 
 function directModel(from, to) {

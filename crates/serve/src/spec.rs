@@ -253,7 +253,7 @@ const ENDPOINTS: [Endpoint; 14] = [
         ],
         kind: JSON,
         schema: schema::of::<Attention>,
-        answer: r#"{"source": ["▁Hi", "</s>"], "target": ["▁Hallo", "</s>"], "encoder": [[[[0.9, 0.1], [0.5, 0.5]]]], "decoder": [[[[1.0, 0.0], [0.5, 0.5]]]], "cross": [[[[0.9, 0.1], [0.2, 0.8]]]], "hints": {"encoder": [], "decoder": [], "cross": [{"mean": {"name": "aligned", "short": "diagonal", "text": "Walks along the diagonal: words are translated in their order.", "share": 0.85, "spread": 1.5}, "heads": []}]}, "sharpest": {"encoder": 0, "decoder": 0, "cross": 0}, "translation": "Hallo"}"#,
+        answer: r#"{"source": ["▁Hi", "</s>"], "target": ["▁Hallo", "</s>"], "encoder": [[[[0.9, 0.1], [0.5, 0.5]]]], "decoder": [[[[1.0, 0.0], [0.5, 0.5]]]], "cross": [[[[0.9, 0.1], [0.2, 0.8]]]], "hints": {"encoder": [], "decoder": [], "cross": [{"mean": {"name": "aligned", "short": "diagonal", "text": "Follows the diagonal: words are translated in order.", "share": 0.85, "spread": 1.5}, "heads": []}]}, "sharpest": {"encoder": 0, "decoder": 0, "cross": 0}, "translation": "Hallo"}"#,
         errors: USUAL,
     },
     Endpoint {

@@ -3,7 +3,7 @@
 
 use regard_core::batch::Packed;
 use regard_core::model::{HeadShape, RecurrentCell, RelativePositions};
-use regard_core::{Isa, Products};
+use regard_core::{Gemm, Isa};
 use regard_kernels::{Activation, Dropout, Key, Mask, naive};
 use regard_train::autograd::ops::{
     AddNorm, CrossAttention, CrossEntropy, Embedding, Linear, Pick, Pointer, Pointing, PositionVectors,
@@ -433,7 +433,8 @@ fn table() -> Vec<Case> {
             cases.extend([true, false].map(|with_bias| linear(activation, rate, with_bias)));
         }
         cases.extend([add_norm(true, rate), residual(rate), cross_attention(rate)]);
-        for mask in [Mask::NONE, Mask { causal: true, window: None }, Mask { causal: false, window: Some(1) }] {
+        for mask in [Mask::NONE, Mask { causal: true, window: None }, Mask { causal: false, window: Some(1) }]
+        {
             cases.extend([false, true].map(|relative| self_attention(mask, relative, rate)));
         }
         for learned in [false, true] {
@@ -476,7 +477,7 @@ fn assert_close(got: &[f32], want: &[f64], tolerance: f64, what: &str) {
 fn every_operation_agrees_with_its_definition_and_with_finite_differences() {
     for case in table() {
         for isa in Isa::available() {
-            check(&case, Products::f32(isa), (1e-5, 1e-4));
+            check(&case, Gemm::f32(isa), (1e-5, 1e-4));
         }
     }
 }
@@ -485,16 +486,16 @@ fn every_operation_agrees_with_its_definition_and_with_finite_differences() {
 #[test]
 fn products_in_bf16_leave_values_and_gradients_what_they_are_but_for_their_rounding() {
     let isa = Isa::best();
-    for products in Products::bf16(isa).into_iter().chain([Products::bf16_in_software(isa)]) {
+    for gemm in Gemm::bf16(isa).into_iter().chain([Gemm::bf16_in_software(isa)]) {
         for case in table() {
-            check(&case, products, (0.03, 0.03));
+            check(&case, gemm, (0.03, 0.03));
         }
     }
 }
 
 /// Asserts values and gradients within these tolerances.
-fn check(case: &Case, products: Products, (exact, exact_grad): (f64, f64)) {
-    let what = format!("{} on {} in {}", case.name, products.isa(), products.name());
+fn check(case: &Case, gemm: Gemm, (exact, exact_grad): (f64, f64)) {
+    let what = format!("{} on {} in {}", case.name, gemm.isa(), gemm.name());
     let inputs: Vec<Vec<f32>> =
         case.inputs.iter().enumerate().map(|(i, (r, c))| random(r * c, i as u64)).collect();
     let parameters: Vec<Vec<f32>> =
@@ -509,7 +510,7 @@ fn check(case: &Case, products: Products, (exact, exact_grad): (f64, f64)) {
         })
         .collect();
 
-    let mut tape = Tape::with_products(products, 1);
+    let mut tape = Tape::with_gemm(gemm, 1);
     let mut gradients = vec![0.0; weights.len()];
     let vars: Vec<Var> = inputs.iter().zip(&case.inputs).map(|(x, (r, c))| tape.input(x, *r, *c)).collect();
     let y = (case.record)(&mut tape, &weights, Some(&mut gradients), &vars, &places);

@@ -9,7 +9,7 @@ use regard::batch::Batch;
 use regard::model::{ModelConfig, Preset, Transformer};
 use regard::train::distributed::{Communicator, check_consistency, program_check};
 use regard::train::{AdamSettings, Overlap, StepReport, StepSettings, Trainer, choose_dtype};
-use regard::{DType, Isa, Key, Products};
+use regard::{DType, Gemm, Isa, Key};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -80,32 +80,32 @@ fn workload(preset: Preset) -> (usize, usize, usize) {
 }
 
 pub(super) fn run(arguments: &Arguments) -> CommandResult {
-    together("measure", |group| {
+    together("measure", |communicator| {
         let asked = vec![(
             "the workload".into(),
             format!("{:?}, wire {}, overlap {:?}", arguments.preset, arguments.wire, arguments.overlap),
         )];
         check_consistency(
-            &**group,
+            &**communicator,
             Ok::<_, regard::Error>(program_check().into_iter().chain(asked).collect()),
         )?;
-        measure(arguments, group)
+        measure(arguments, communicator)
     })
 }
 
 /// Whether rank 0 goes on, on every rank.
-fn go_on(group: &dyn Communicator, mine: bool) -> bool {
+fn go_on(communicator: &dyn Communicator, mine: bool) -> bool {
     let mut decision = vec![u8::from(mine)];
-    group.broadcast(&mut decision);
+    communicator.broadcast(&mut decision);
     decision == [1]
 }
 
 /// The trainer to measure, in the group.
 fn trainer(
     arguments: &Arguments,
-    group: &Arc<dyn Communicator>,
+    communicator: &Arc<dyn Communicator>,
     config: ModelConfig,
-    products: Products,
+    gemm: Gemm,
 ) -> Result<Trainer, regard::Error> {
     let model = Transformer::new(config)?;
     let weights = model.parameters().initialise(1);
@@ -114,13 +114,13 @@ fn trainer(
         ..StepSettings::default()
     };
     let threads = arguments.threads.unwrap_or_else(cores);
-    let trainer = Trainer::new(model, weights, settings, products.isa(), threads, 1)?;
-    let mut trainer = trainer.with_products(products);
+    let trainer = Trainer::new(model, weights, settings, gemm.isa(), threads, 1)?;
+    let mut trainer = trainer.with_gemm(gemm);
     let overlap = match arguments.overlap {
         OverlapFlag::On => Overlap::On,
         OverlapFlag::Off => Overlap::Off,
     };
-    trainer.join(Arc::clone(group), arguments.wire, overlap)?;
+    trainer.join(Arc::clone(communicator), arguments.wire, overlap)?;
     Ok(trainer)
 }
 
@@ -137,14 +137,14 @@ struct Measured {
     steps: u32,
     seconds: f64,
     busy: Duration,
-    products: Duration,
+    gemm_time: Duration,
     exchange: Duration,
 }
 
 /// Takes two steps that do not count, then others for as long as the arguments say.
 fn take_steps(
     arguments: &Arguments,
-    group: &dyn Communicator,
+    communicator: &dyn Communicator,
     mut step: impl FnMut(u64) -> Result<StepReport, regard::Error>,
 ) -> Result<Measured, Box<dyn std::error::Error>> {
     for n in 0..2 {
@@ -152,21 +152,21 @@ fn take_steps(
     }
     let mut measured = Measured::default();
     let start = Instant::now();
-    while go_on(group, measured.steps < 2 || start.elapsed().as_secs_f64() < arguments.seconds) {
+    while go_on(communicator, measured.steps < 2 || start.elapsed().as_secs_f64() < arguments.seconds) {
         let report = step(2 + u64::from(measured.steps))?;
         if !report.applied {
             return Err(format!("the loss is {} after {} steps", report.loss, measured.steps).into());
         }
         measured.steps += 1;
         measured.busy += report.busy;
-        measured.products += report.products;
+        measured.gemm_time += report.gemm_time;
         measured.exchange += report.exchange;
     }
     measured.seconds = start.elapsed().as_secs_f64();
     Ok(measured)
 }
 
-fn measure(arguments: &Arguments, group: &Arc<dyn Communicator>) -> CommandResult {
+fn measure(arguments: &Arguments, communicator: &Arc<dyn Communicator>) -> CommandResult {
     if !(arguments.seconds >= 0.0 && arguments.seconds.is_finite()) {
         return Err(
             format!("--seconds {}: a number of seconds from 0 on is needed", arguments.seconds).into()
@@ -189,15 +189,15 @@ fn measure(arguments: &Arguments, group: &Arc<dyn Communicator>) -> CommandResul
     if let Some(note) = &choice.note {
         note!("{note}");
     }
-    let mut trainer = trainer(arguments, group, config, choice.products)?;
-    let measured = take_steps(arguments, &**group, |n| {
+    let mut trainer = trainer(arguments, communicator, config, choice.gemm)?;
+    let measured = take_steps(arguments, &**communicator, |n| {
         let key = Key::new(2).child(n);
         let ids: Vec<u32> = (0..2 * tokens).map(|i| key.bits(i as u32) % words as u32).collect();
         let (source, target) = ids.split_at(tokens);
         let batch = Batch::new(source.chunks(length).zip(target.chunks(length)), start_token)?;
         trainer.step(&[batch], 1e-4)
     })?;
-    if group.rank() > 0 {
+    if communicator.rank() > 0 {
         return Ok(());
     }
     let seconds = measured.seconds / f64::from(measured.steps);
@@ -208,15 +208,15 @@ fn measure(arguments: &Arguments, group: &Arc<dyn Communicator>) -> CommandResul
             peer: "regard",
             version: env!("CARGO_PKG_VERSION"),
             preset: preset.name(),
-            precision: choice.products.name(),
+            precision: choice.gemm.name(),
             threads: arguments.threads.unwrap_or_else(cores),
             step_ms: round(seconds * 1e3, 1),
             target_tokens_per_s: round(tokens as f64 / seconds, 0),
             gflops: round(flops / seconds / 1e9, 1),
             peak_rss_mb: peak_rss_mb(),
-            matmul_share: round(measured.products.as_secs_f64() / measured.busy.as_secs_f64(), 3),
+            matmul_share: round(measured.gemm_time.as_secs_f64() / measured.busy.as_secs_f64(), 3),
             isa: isa.name(),
-            ranks: group.size(),
+            ranks: communicator.size(),
             replicas: trainer.replicas(),
             wire_mb: round(trainer.wire_bytes() as f64 / 1e6, 3),
             exchange_ms: round(measured.exchange.as_secs_f64() * 1e3 / f64::from(measured.steps), 2),

@@ -13,21 +13,21 @@ use serde::de::DeserializeOwned;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-pub(super) fn run(arguments: &Arguments, group: &dyn Communicator) -> CommandResult {
+pub(super) fn run(arguments: &Arguments, communicator: &dyn Communicator) -> CommandResult {
     if arguments.score_target.is_some() {
         let message = "--score-target runs in one process; start it without the launcher";
         return Err(regard::Error::Inconsistent(message.into()).into());
     }
     // A name on the hub is fetched by one, before the others look for it.
-    if group.rank() > 0 {
-        group.broadcast(&mut Vec::new());
+    if communicator.rank() > 0 {
+        communicator.broadcast(&mut Vec::new());
     }
     let check =
         arguments.model.consistency_check().map(|of_model| program_check().into_iter().chain(of_model));
-    if group.rank() == 0 {
-        group.broadcast(&mut Vec::new());
+    if communicator.rank() == 0 {
+        communicator.broadcast(&mut Vec::new());
     }
-    check_consistency(group, check.map(Iterator::collect))?;
+    check_consistency(communicator, check.map(Iterator::collect))?;
     let start = Instant::now();
     let translator = arguments.model.load()?;
     let stats = Stats::after_loading(start, arguments.stats);
@@ -35,24 +35,24 @@ pub(super) fn run(arguments: &Arguments, group: &dyn Communicator) -> CommandRes
     let Arguments { nbest, scores, alignment, json, no_split, .. } = arguments;
     let flags = format!("nbest {nbest}, scores {scores}, alignment {alignment}, json {json}");
     let search = format!("{options:?}, {flags}, no_split {no_split}");
-    check_consistency(group, Ok::<_, regard::Error>(vec![("the search".into(), search)]))?;
-    if group.rank() == 0 {
-        return run_rank0(arguments, group, &translator, &options, stats);
+    check_consistency(communicator, Ok::<_, regard::Error>(vec![("the search".into(), search)]))?;
+    if communicator.rank() == 0 {
+        return run_rank0(arguments, communicator, &translator, &options, stats);
     }
     loop {
         let mut bytes = Vec::new();
-        group.broadcast(&mut bytes);
+        communicator.broadcast(&mut bytes);
         let lines: Vec<String> = read(&bytes)?;
         if lines.is_empty() {
             return Ok(());
         }
-        share(arguments, group, &translator, &options, &lines)?;
+        translate_shard(arguments, communicator, &translator, &options, &lines)?;
     }
 }
 
 fn run_rank0(
     arguments: &Arguments,
-    group: &dyn Communicator,
+    communicator: &dyn Communicator,
     translator: &Translator,
     options: &SearchOptions,
     mut stats: Stats,
@@ -68,13 +68,13 @@ fn run_rank0(
             if stop.load(Ordering::Relaxed) {
                 return Err(format!("stopped after {before} lines, which are complete").into());
             }
-            let batch = next_lines(&mut lines, PART * group.size())?;
+            let batch = next_lines(&mut lines, PART * communicator.size())?;
             if batch.is_empty() {
                 break;
             }
             let (texts, whole): (Vec<String>, Vec<bool>) = batch.into_iter().unzip();
-            group.broadcast(&mut serde_json::to_vec(&texts)?);
-            let translated = share(arguments, group, translator, options, &texts)?;
+            communicator.broadcast(&mut serde_json::to_vec(&texts)?);
+            let translated = translate_shard(arguments, communicator, translator, options, &texts)?;
             for (i, ((text, cut), whole)) in translated.iter().zip(whole).enumerate() {
                 warn(lines.path(), before + i + 1, *cut, whole, &progress);
                 output.bytes(text.as_bytes())?;
@@ -86,7 +86,7 @@ fn run_rank0(
     }
     progress.finish_and_clear();
     // No lines: the end.
-    group.broadcast(&mut serde_json::to_vec::<[String; 0]>(&[])?);
+    communicator.broadcast(&mut serde_json::to_vec::<[String; 0]>(&[])?);
     output.flush()?;
     Ok(stats.print()?)
 }
@@ -105,22 +105,22 @@ fn next_lines(lines: &mut Lines, least: usize) -> Result<Vec<(String, bool)>, re
 }
 
 /// Translates this rank's lines and returns those of all: what to print, and whether a sentence was cut.
-fn share(
+fn translate_shard(
     arguments: &Arguments,
-    group: &dyn Communicator,
+    communicator: &dyn Communicator,
     translator: &Translator,
     options: &SearchOptions,
     lines: &[String],
 ) -> Result<Vec<(String, bool)>, Box<dyn std::error::Error>> {
-    let mine: Vec<&String> = lines.iter().skip(group.rank()).step_by(group.size()).collect();
+    let mine: Vec<&String> = lines.iter().skip(communicator.rank()).step_by(communicator.size()).collect();
     let translated = translate(arguments, translator, &mine, options)?;
     let rendered = translated.iter().map(|line| Ok((render(arguments, line)?, line.cut > 0)));
     let rendered = rendered.collect::<Result<Vec<_>, serde_json::Error>>()?;
-    let mut of_ranks = Vec::with_capacity(group.size());
-    for bytes in group.gather(&serde_json::to_vec(&rendered)?) {
+    let mut of_ranks = Vec::with_capacity(communicator.size());
+    for bytes in communicator.all_gather_bytes(&serde_json::to_vec(&rendered)?) {
         of_ranks.push(read::<Vec<(String, bool)>>(&bytes)?.into_iter());
     }
-    let in_order: Vec<_> = (0..lines.len()).map_while(|i| of_ranks[i % group.size()].next()).collect();
+    let in_order: Vec<_> = (0..lines.len()).map_while(|i| of_ranks[i % communicator.size()].next()).collect();
     match in_order.len() == lines.len() {
         true => Ok(in_order),
         false => Err("some ranks have translated too few lines".into()),

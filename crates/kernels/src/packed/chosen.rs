@@ -1,4 +1,4 @@
-//! Products with rows chosen for each input: the logits of the words of a shortlist.
+//! Gemm with rows chosen for each input: the logits of the words of a shortlist.
 //!
 //! The sentences of a batch have about a thousand words each and ten thousand together, so that a
 //! product with all words of the batch would mostly be wasted. Here the rows are contiguous, and each
@@ -13,7 +13,7 @@ use crate::mat::Mat;
 use crate::simd::{GROUP, Simd, adds_in_16_bits, lanes, simd_kernel};
 use crate::{Isa, Timer};
 
-/// Products that are computed together.
+/// Gemm that are computed together.
 const CHUNK: usize = 16;
 
 /// Rows of a block, which stays in a cache while all inputs go by.
@@ -154,7 +154,7 @@ impl ChosenRows {
     /// # Panics
     /// If the sizes do not fit, a list names a row that is not there or does not ascend, the inputs
     /// were made for other weights, or there is a bias for a matrix that has its own.
-    pub fn products(&self, x: Rows<'_>, lists: RowLists<'_>, bias: Option<&[f32]>, to: &mut [f32]) {
+    pub fn matmul(&self, x: Rows<'_>, lists: RowLists<'_>, bias: Option<&[f32]>, to: &mut [f32]) {
         let RowLists { offsets, rows } = lists;
         assert!(offsets.len() == x.len() + 1 && offsets.is_sorted() && offsets[0] == 0);
         assert!(*offsets.last().unwrap_or(&0) == rows.len() && to.len() == rows.len());
@@ -280,7 +280,7 @@ fn int8_body<S: Simd>(
             offset[i] = offsets.map_or(0.0, |offsets| offsets[row]);
         }
         let later = lists.rows.get(range.start + AHEAD..).unwrap_or_default();
-        // SAFETY: all rows of the lists are there (`ChosenRows::products`), with as many words as the inputs have (asserted above).
+        // SAFETY: all rows of the lists are there (`ChosenRows::matmul`), with as many words as the inputs have (asserted above).
         unsafe { integer_sums(s, w, (x.words.as_ptr().add(input * words), params), (list, later), &mut sums) };
         let mut out = [0.0; CHUNK];
         for at in (0..CHUNK).step_by(S::LANES) {

@@ -42,7 +42,7 @@ impl F32Weights {
         }
     }
 
-    pub(super) fn product(
+    pub(super) fn matmul(
         &self,
         isa: Isa,
         x: Mat<'_>,

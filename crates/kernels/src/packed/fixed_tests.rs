@@ -53,7 +53,7 @@ fn multiply(w: &PackedMatrix, x: &[f32], relu: bool) -> Vec<f32> {
     let (m, n, mut scratch) = (x.len() / w.inputs(), w.outputs(), RowScratch::default());
     let mut y = vec![f32::NAN; m * n];
     let rows = w.rows(Mat::new(x, m, w.inputs()), &mut scratch);
-    w.product(rows, 0..n, Epilogue { bias: None, relu }, MatMut::new(&mut y, m, n));
+    w.matmul(rows, 0..n, Epilogue { bias: None, relu }, MatMut::new(&mut y, m, n));
     y
 }
 
@@ -215,7 +215,7 @@ fn a_row_does_not_depend_on_the_others_nor_a_column_on_who_computes_it() {
             for size in [1, 2, 3] {
                 let (mut y, mut scratch) = (vec![0.0; m * n], RowScratch::default());
                 let rows = packed.rows(Mat::new(&x, m, k), &mut scratch);
-                packed.product_by(&mut Team::new(size), rows, None, MatMut::new(&mut y, m, n));
+                packed.matmul_with(&mut Team::new(size), rows, None, MatMut::new(&mut y, m, n));
                 assert_same(&y, &whole, &format!("{isa}, a team of {size}"));
             }
         }
@@ -248,5 +248,5 @@ fn rows_of_another_multiplier_are_refused() {
     layer.input = Some(3.0);
     let (x, mut y) = (random(8, 21), [0.0; 2]);
     let rows = first.rows(Mat::new(&x, 1, 8), &mut scratch);
-    layer.pack(isa).product(rows, 0..2, None, MatMut::new(&mut y, 1, 2));
+    layer.pack(isa).matmul(rows, 0..2, None, MatMut::new(&mut y, 1, 2));
 }

@@ -1,4 +1,4 @@
-//! Products of packed weights in 8 bits with inputs in 8 bits.
+//! Gemm of packed weights in 8 bits with inputs in 8 bits.
 //!
 //! The sums are exact integers on every instruction set; what is made of them depends on how the weights were quantized
 //! ([`Dequantization`]).
@@ -221,7 +221,7 @@ impl Int8Weights {
         }
     }
 
-    pub(super) fn product(
+    pub(super) fn matmul(
         &self,
         isa: Isa,
         x: &QuantizedRows,

@@ -1,4 +1,4 @@
-//! Products with weights that were packed once, in f32 or in 8 bits: what decoding multiplies with.
+//! Gemm with weights that were packed once, in f32 or in 8 bits: what decoding multiplies with.
 //!
 //! A matrix `W [n, k]` is cut into panels of as many rows of `W` (columns of the product) as two vectors have lanes; inside a
 //! panel the numbers lie in the order in which the kernel reads them. The sum over `k` always runs from its beginning to
@@ -236,7 +236,7 @@ impl PackedMatrix {
     /// # Panics
     /// If the shapes do not fit, the rows were made for a matrix in another format or with another input multiplier, or there is
     /// a bias for a matrix that has its own.
-    pub fn product<'e>(
+    pub fn matmul<'e>(
         &self,
         x: Rows<'_>,
         columns: Range<usize>,
@@ -244,10 +244,10 @@ impl PackedMatrix {
         to: MatMut<'_>,
     ) {
         let epilogue = epilogue.into();
-        self.product_columns(x, columns, epilogue, to);
+        self.matmul_columns(x, columns, epilogue, to);
     }
 
-    fn product_columns(&self, x: Rows<'_>, columns: Range<usize>, epilogue: Epilogue<'_>, to: MatMut<'_>) {
+    fn matmul_columns(&self, x: Rows<'_>, columns: Range<usize>, epilogue: Epilogue<'_>, to: MatMut<'_>) {
         let bias = epilogue.bias;
         let (start, end) = (columns.start, columns.end);
         assert!(
@@ -259,12 +259,12 @@ impl PackedMatrix {
         assert!(bias.is_none() || !self.has_own_bias(), "a second bias");
         let _timer = Timer::start();
         match (&self.data, x.0) {
-            (Data::F32(w), Form::F32(x)) if x.cols == self.k => w.product(self.isa, x, columns, epilogue, to),
+            (Data::F32(w), Form::F32(x)) if x.cols == self.k => w.matmul(self.isa, x, columns, epilogue, to),
             (Data::Int8(w), Form::Int8(x)) if x.cols == self.k && x.quantization == w.quantization() => {
-                w.product(self.isa, x, columns, epilogue, to)
+                w.matmul(self.isa, x, columns, epilogue, to)
             }
             (Data::Int8Table(w), Form::Int8(x)) if x.cols == self.k && x.quantization == w.quantization() => {
-                w.packed(self.isa).product(self.isa, x, columns, epilogue, to)
+                w.packed(self.isa).matmul(self.isa, x, columns, epilogue, to)
             }
             _ => panic!("the rows were made for another matrix"),
         }
@@ -274,7 +274,7 @@ impl PackedMatrix {
     ///
     /// # Panics
     /// As [`PackedMatrix::product`].
-    pub fn product_by<'e>(
+    pub fn matmul_with<'e>(
         &self,
         team: &mut Team,
         x: Rows<'_>,
@@ -297,7 +297,7 @@ impl PackedMatrix {
             }),
             |(columns, part)| {
                 if let Some(part) = part {
-                    self.product_columns(x, columns, epilogue, part);
+                    self.matmul_columns(x, columns, epilogue, part);
                 }
             },
         );

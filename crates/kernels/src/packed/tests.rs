@@ -9,7 +9,7 @@ fn multiply(w: &PackedMatrix, x: &[f32], m: usize, bias: Option<&[f32]>) -> Vec<
     let (n, mut scratch) = (w.outputs(), RowScratch::default());
     let mut y = vec![f32::NAN; m * n];
     let rows = w.rows(Mat::new(x, m, w.inputs()), &mut scratch);
-    w.product(rows, 0..n, bias, MatMut::new(&mut y, m, n));
+    w.matmul(rows, 0..n, bias, MatMut::new(&mut y, m, n));
     y
 }
 
@@ -146,7 +146,7 @@ fn rows_are_read_back() {
     }
 }
 
-/// Products of each input with rows of its own, given as rows of the matrix.
+/// Gemm of each input with rows of its own, given as rows of the matrix.
 pub(super) fn multiply_chosen(
     w: &PackedMatrix,
     x: &[f32],
@@ -157,7 +157,8 @@ pub(super) fn multiply_chosen(
     all.sort_unstable();
     all.dedup();
     // Memory that held something else before.
-    let chosen = w.choose(&all, Some(w.choose(&[all, &[0]].concat(), None)));
+    let larger: Vec<u32> = all.iter().copied().chain([0]).collect();
+    let chosen = w.choose(&all, Some(w.choose(&larger, None)));
     assert_eq!((chosen.len(), chosen.is_empty()), (all.len(), all.is_empty()));
     let bias: Option<Vec<f32>> = bias.map(|bias| all.iter().map(|&row| bias[row as usize]).collect());
     let (mut offsets, mut rows) = (vec![0], Vec::new());
@@ -167,7 +168,7 @@ pub(super) fn multiply_chosen(
     }
     let (mut scratch, mut y) = (RowScratch::default(), vec![f32::NAN; rows.len()]);
     let x = chosen.rows(Mat::new(x, lists.len(), w.inputs()), &mut scratch);
-    chosen.products(x, RowLists { offsets: &offsets, rows: &rows }, bias.as_deref(), &mut y);
+    chosen.matmul(x, RowLists { offsets: &offsets, rows: &rows }, bias.as_deref(), &mut y);
     offsets.windows(2).map(|w| y[w[0]..w[1]].to_vec()).collect()
 }
 
@@ -224,13 +225,13 @@ fn a_row_does_not_depend_on_the_others_nor_a_column_on_who_computes_it() {
             for size in [1, 2, 3] {
                 let (mut y, mut scratch) = (vec![0.0; m * n], RowScratch::default());
                 let rows = packed.rows(Mat::new(&x, m, k), &mut scratch);
-                packed.product_by(&mut Team::new(size), rows, Some(&bias[..]), MatMut::new(&mut y, m, n));
+                packed.matmul_with(&mut Team::new(size), rows, Some(&bias[..]), MatMut::new(&mut y, m, n));
                 assert_eq!(y, whole, "{isa}, a team of {size}");
             }
             let start = packed.panel();
             let (mut y, mut scratch) = (vec![0.0; m * (n - start)], RowScratch::default());
             let rows = packed.rows(Mat::new(&x, m, k), &mut scratch);
-            packed.product(rows, start..n, Some(&bias[..]), MatMut::new(&mut y, m, n - start));
+            packed.matmul(rows, start..n, Some(&bias[..]), MatMut::new(&mut y, m, n - start));
             for r in 0..m {
                 assert_eq!(y[r * (n - start)..][..n - start], whole[r * n + start..(r + 1) * n]);
             }

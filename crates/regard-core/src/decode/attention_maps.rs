@@ -9,7 +9,7 @@ use crate::model::{AttentionKind, AttentionMap, Side};
 use crate::{Error, Result};
 use std::ops::Range;
 
-/// The weights of all attentions while the model reads `source` and says `target`, both with their end
+/// The weights of all attentions of `source` and a given `target`, both with their end
 /// token.
 pub fn attention_maps(engine: &Engine, source: &[u32], target: &[u32]) -> Result<Vec<AttentionMap>> {
     let (n, m) = (source.len(), target.len());
@@ -62,7 +62,7 @@ pub fn encoder_output(engine: &Engine, source: &[u32]) -> Result<Vec<f32>> {
     Ok(Inference::new(engine, 1).encoder_output(&Packed::new([source])))
 }
 
-/// The largest magnitude of the inputs of each matrix product while the model reads `source` and says `target`, both with
+/// The largest magnitude of the inputs of each matrix multiplication of `source` and a given `target`, both with
 /// their end token: where the matrix lies in the flat vector of weights, and the magnitude.
 pub fn input_magnitudes(engine: &Engine, source: &[u32], target: &[u32]) -> Result<Vec<(usize, f32)>> {
     if source.is_empty() || target.is_empty() {

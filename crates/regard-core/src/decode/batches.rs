@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Gives each core one batch of at most `most` sentences after the other; what `work` makes of a batch
 /// comes to the places of its sentences. `worker` makes what a core keeps between batches, for this
-/// many threads inside the matrix products.
+/// many threads inside the matrix multiplications.
 pub(super) fn in_batches<W, T: Send>(
     lengths: &[usize],
     most: usize,
@@ -21,7 +21,7 @@ pub(super) fn in_batches<W, T: Send>(
     let per_batch = most.min(lengths.len().div_ceil(threads.max(1))).max(1);
     let batches = batches(&order, lengths, per_batch);
     let workers = threads.clamp(1, batches.len().max(1));
-    // With fewer batches than cores, the others help inside the matrix products.
+    // With fewer batches than cores, the others help inside the matrix multiplications.
     let inside = (threads / workers).max(1);
     let next = AtomicUsize::new(0);
     let results = Mutex::new(results);

@@ -17,7 +17,7 @@ pub(super) struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// With this many threads inside a matrix product.
+    /// With this many threads inside a matrix multiplication.
     pub(super) fn new(engines: &[&'a Engine], threads: usize) -> Self {
         let models: Vec<_> = engines.iter().map(|engine| Inference::new(engine, threads)).collect();
         Decoder { cache: KvCache::new(models.len()), models, step: Step::default() }

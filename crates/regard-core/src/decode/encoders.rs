@@ -29,7 +29,7 @@ impl<'p> Pass<'p> {
                 let x = x.columns(i * 3 * h, 3 * h);
                 gru_states(engine.isa(), &steps, x, (&mut *inner, &mut *kept), &mut state, y, |state, to| {
                     let to = MatMut::new(to, state.rows(), 3 * h);
-                    matrix.product_by(team, matrix.rows(state, quantized), Some(bias), to);
+                    matrix.matmul_with(team, matrix.rows(state, quantized), Some(bias), to);
                 });
             }
             w.states = (state, saved);

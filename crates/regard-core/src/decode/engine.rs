@@ -203,7 +203,7 @@ pub fn peak_speed(dtype: DType, isa: Isa, threads: usize) -> f64 {
         let trial = |_| {
             let start = Instant::now();
             for _ in 0..TIMES {
-                packed.product(rows, 0..n, None, MatMut::new(&mut y, m, n));
+                packed.matmul(rows, 0..n, None, MatMut::new(&mut y, m, n));
             }
             (TIMES * m * n * k) as f64 / start.elapsed().as_secs_f64()
         };

@@ -245,7 +245,7 @@ fn linear(
 ) {
     let matrix = engine.matrix(layer.weight);
     let bias = layer.bias.filter(|_| !matrix.has_own_bias()).map(|bias| engine.vector(bias));
-    matrix.product_by(team, matrix.rows(x, quantized), Epilogue { bias, relu }, to);
+    matrix.matmul_with(team, matrix.rows(x, quantized), Epilogue { bias, relu }, to);
 }
 
 /// Writes the vectors of tokens and their positions.

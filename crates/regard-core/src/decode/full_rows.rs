@@ -145,7 +145,7 @@ fn logits(decoder: &mut Decoder<'_>, model: usize, words: usize, to: &mut Vec<f3
     let all = table.outputs();
     to.resize(rows * all, 0.0);
     let (x, scratch, team) = decoder.decode(model);
-    table.product_by(team, table.rows(x, scratch), engine.bias(), MatMut::new(to, rows, all));
+    table.matmul_with(team, table.rows(x, scratch), engine.bias(), MatMut::new(to, rows, all));
     // What takes no part, padding at the end of each row, is left out.
     for row in 1..rows {
         to.copy_within(row * all..row * all + words, row * words);

@@ -6,7 +6,7 @@
 //! reordering a beam copies such lists and no keys or values, and the children of a hypothesis share
 //! its rows. A row that no running hypothesis names is used again.
 //!
-//! What a row holds is the layer's affair. Self-attention stores keys and values and reads all rows of
+//! Each layer decides what a row holds. Self-attention stores keys and values and reads all rows of
 //! the list. A recurrent layer fits in the same way with one state vector a row: it reads the row of
 //! the last token and writes that of the new one, and a hypothesis of a purely recurrent decoder has to
 //! name no more than its last row.

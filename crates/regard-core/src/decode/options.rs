@@ -198,7 +198,7 @@ impl SearchOptions {
             if self.min_length >= most {
                 return refuse(
                     "min_length",
-                    format!("{} leaves no room for the end within max_length {most}", self.min_length),
+                    format!("{} leaves no room for the end token within max_length {most}", self.min_length),
                 );
             }
             if self.prefix.len() >= most {

@@ -134,7 +134,7 @@ impl Scorer for ShortlistScorer {
         log_p.resize(places.items().len(), 0.0);
         let (x, scratch, _) = decoder.decode(0);
         let lists = RowLists { offsets: places.offsets(), rows: places.items() };
-        table.products(table.rows(x, scratch), lists, bias.as_deref(), log_p);
+        table.matmul(table.rows(x, scratch), lists, bias.as_deref(), log_p);
         words.clear();
         let mut rest = &mut log_p[..];
         for (row, (sentence, ..)) in running(beams).enumerate() {

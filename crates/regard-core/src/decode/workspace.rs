@@ -29,7 +29,7 @@ pub(super) struct Workspace {
     pub(super) attention: Scratch,
     /// One operation's own, of any length.
     pub(super) scratch: Vec<f32>,
-    /// The rows of a matrix product's input in 8 bits.
+    /// The rows of a matrix multiplication's input in 8 bits.
     pub(super) quantized: RowScratch,
     /// Of recurrent layers: the states, and for each step what it leaves behind.
     pub(super) states: (Vec<f32>, Vec<f32>),
@@ -83,7 +83,7 @@ impl Workspace {
         self.mat(x).data()
     }
 
-    /// A value beside the memory that a matrix product with it needs.
+    /// A value beside the memory that a matrix multiplication with it needs.
     pub(super) fn operand(&mut self, x: Tensor) -> (Mat<'_>, &mut RowScratch) {
         (mat(&self.values, x), &mut self.quantized)
     }

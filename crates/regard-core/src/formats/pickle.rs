@@ -343,7 +343,7 @@ impl<'a> Machine<'a> {
                 Some(Value::Tensor(tensor)) => Value::Tensor(tensor.clone()),
                 _ => return Err("a parameter that is no tensor".into()),
             },
-            _ => return Err("it calls what cannot be called so".into()),
+            _ => return Err("it calls something that is not supported".into()),
         };
         self.push(value);
         Ok(())

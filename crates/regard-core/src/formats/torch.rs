@@ -25,7 +25,7 @@ pub(super) fn read(file: &[u8]) -> Result<Tensors> {
     match file {
         [b'P', b'K', 3, 4, ..] => read_archive(file),
         [0x80, ..] => read_older(file),
-        _ => Err(format!("{} bytes that are no file of torch.save, or the rest of one", file.len())),
+        _ => Err(format!("{} bytes that are not a torch.save file, or a truncated one", file.len())),
     }
 }
 

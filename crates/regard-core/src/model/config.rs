@@ -429,7 +429,7 @@ impl ModelConfig {
         let kind = self.encoder.name();
         if !self.encoder.attends() && self.positions == Positions::Relative {
             let message = format!(
-                "relative ones belong to self-attention, which a {kind} encoder has not; use sinusoidal, learned or none"
+                "relative ones belong to self-attention, which a {kind} encoder does not have; use sinusoidal, learned or none"
             );
             return refuse("positions", message);
         }

@@ -160,7 +160,7 @@ impl TryFrom<Flat> for EncoderKind {
         let name = kind.name();
         if let Some(window) = window.filter(|_| !kind.attends()) {
             return Err(format!(
-                "window: {window} restricts self-attention, which a {name} encoder has not; use encoder = window or attention"
+                "window: {window} restricts self-attention, which a {name} encoder does not have; use encoder = window or attention"
             ));
         }
         if !matches!(kind, EncoderKind::Recurrent { .. }) && direction != Direction::Both {
@@ -171,7 +171,7 @@ impl TryFrom<Flat> for EncoderKind {
                 return Err(format!("kernel_width: only encoder = convolutional has one, not {name}"));
             }
             if dilated {
-                return Err(format!("dilated: only encoder = convolutional can be, not {name}"));
+                return Err(format!("dilated: only valid with encoder = convolutional, not {name}"));
             }
         }
         Ok(kind)
@@ -219,7 +219,7 @@ mod tests {
         for (text, refusal) in [
             (
                 r#"{"encoder": "convolutional", "window": 3}"#,
-                "window: 3 restricts self-attention, which a convolutional encoder has not; use encoder = window or attention",
+                "window: 3 restricts self-attention, which a convolutional encoder does not have; use encoder = window or attention",
             ),
             (
                 r#"{"encoder_direction": "forward"}"#,
@@ -228,7 +228,7 @@ mod tests {
             (r#"{"kernel_width": 5}"#, "kernel_width: only encoder = convolutional has one, not attention"),
             (
                 r#"{"encoder": "recurrent", "dilated": true}"#,
-                "dilated: only encoder = convolutional can be, not recurrent",
+                "dilated: only valid with encoder = convolutional, not recurrent",
             ),
         ] {
             assert_eq!(read(text).unwrap_err(), refusal);

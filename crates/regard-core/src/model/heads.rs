@@ -111,17 +111,19 @@ impl HeadPattern {
     pub fn text(self) -> &'static str {
         match self {
             HeadPattern::Diagonal => "Looks at the token itself.",
-            HeadPattern::Aligned => "Walks along the diagonal: words are translated in their order.",
+            HeadPattern::Aligned => "Follows the diagonal: words are translated in order.",
             HeadPattern::Read => "Looks at the token that was just read.",
             HeadPattern::Previous => "Looks at the previous token.",
             HeadPattern::Next => "Looks at the next token.",
             HeadPattern::First => "Looks at the first token, whatever the query.",
-            HeadPattern::End => "Rests on the end of the sentence: often a way to look at nothing.",
+            HeadPattern::End => {
+                "Attends to the end of the sentence, which often means to nothing in particular."
+            }
             HeadPattern::Punctuation => "Looks at punctuation.",
             HeadPattern::Same => "Looks at other places with the same token.",
             HeadPattern::One => "All tokens look at one and the same token.",
             HeadPattern::Near => "Looks around itself, at most two tokens away.",
-            HeadPattern::Even => "Looks at everything alike.",
+            HeadPattern::Even => "Attends to all tokens about equally.",
             HeadPattern::Mixed => "No simple pattern: it depends on the words.",
             HeadPattern::Short => "The sentence is too short to tell.",
         }

@@ -188,7 +188,7 @@ pub struct FeedForwardLayer {
     pub norm: NormLayer,
 }
 
-/// How the tokens of the source get to know each other: the one thing in which encoders differ.
+/// How source tokens exchange information: the one thing in which encoders differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TokenMixer {
     Attention(SelfAttentionLayer),
@@ -218,7 +218,7 @@ struct DecoderLayer {
 
 /// What carries the layers out: on the training tape, or with caches while decoding.
 ///
-/// Dropout is the executor's affair: it knows whether this is training.
+/// The executor applies dropout: it knows whether this is training.
 pub trait Executor {
     /// A handle to the vectors of some tokens.
     type Tensor: Copy;

@@ -30,7 +30,7 @@ use super::sentencepiece::{
 use super::{EOS, PAD, Tokenizer, UNK};
 use crate::{Error, Result};
 
-/// The number of pieces is a multiple of it, because the matrix products of Bergamot need that of the
+/// The number of pieces is a multiple of it, because the matrix multiplications of Bergamot need that of the
 /// output matrix.
 pub const SPM_MULTIPLE: usize = 8;
 
@@ -115,7 +115,7 @@ fn model(tokenizer: &Tokenizer, file: &Value) -> Result<NewModel> {
 fn check_stages(file: &Value) -> Result<()> {
     for (stage, expected) in [("normalizer", normaliser()), ("pre_tokenizer", word_splitter())] {
         if file[stage] != expected {
-            return Err(refused(format!("{stage} is another than that of the tokenizers trained here")));
+            return Err(refused(format!("{stage} differs from that of the tokenizers trained here")));
         }
     }
     let model = &file["model"];

@@ -3,7 +3,7 @@
 use super::Weights;
 use super::ops::RecurrentScratch;
 use regard_core::model::Param;
-use regard_kernels::{Accumulate, Isa, Mat, Products, Scratch};
+use regard_kernels::{Accumulate, Gemm, Isa, Mat, Scratch};
 
 /// A `[rows, cols]` value on the tape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,9 +57,9 @@ impl Slot {
 pub struct Forward<'a> {
     /// The instruction set.
     pub isa: Isa,
-    /// How matrix products are made.
-    pub products: Products,
-    /// How many cores a matrix product may use.
+    /// How matrix multiplications are made.
+    pub gemm: Gemm,
+    /// How many cores a matrix multiplication may use.
     pub threads: usize,
     /// All weights.
     pub weights: Weights<'a>,
@@ -101,9 +101,9 @@ pub struct Workspace {
 pub struct Backward<'a> {
     /// The instruction set.
     pub isa: Isa,
-    /// How matrix products are made.
-    pub products: Products,
-    /// How many cores a matrix product may use.
+    /// How matrix multiplications are made.
+    pub gemm: Gemm,
+    /// How many cores a matrix multiplication may use.
     pub threads: usize,
     /// All weights.
     pub weights: Weights<'a>,
@@ -190,7 +190,7 @@ struct Node {
 
 /// The record of one forward pass.
 pub struct Tape {
-    products: Products,
+    gemm: Gemm,
     threads: usize,
     values: Vec<Slot>,
     used: usize,
@@ -210,15 +210,15 @@ impl std::fmt::Debug for Tape {
 }
 
 impl Tape {
-    /// An empty tape whose matrix products are in f32 and may use `threads` cores.
+    /// An empty tape whose matrix multiplications are in f32 and may use `threads` cores.
     pub fn new(isa: Isa, threads: usize) -> Self {
-        Self::with_products(Products::f32(isa), threads)
+        Self::with_gemm(Gemm::f32(isa), threads)
     }
 
-    /// An empty tape whose matrix products are made in this way and may use `threads` cores.
-    pub fn with_products(products: Products, threads: usize) -> Self {
+    /// An empty tape whose matrix multiplications are made in this way and may use `threads` cores.
+    pub fn with_gemm(gemm: Gemm, threads: usize) -> Self {
         Tape {
-            products,
+            gemm,
             threads,
             values: Vec::new(),
             used: 0,
@@ -233,12 +233,12 @@ impl Tape {
 
     /// The instruction set it runs on.
     pub fn isa(&self) -> Isa {
-        self.products.isa()
+        self.gemm.isa()
     }
 
     /// Multiplies matrices in this number format from now on.
-    pub fn set_products(&mut self, products: Products) {
-        self.products = products;
+    pub fn set_gemm(&mut self, gemm: Gemm) {
+        self.gemm = gemm;
     }
 
     /// Forgets everything recorded, and keeps the memory.
@@ -286,8 +286,8 @@ impl Tape {
         self.reserve(2);
         let (before, after) = self.values.split_at_mut(self.used);
         let mut cx = Forward {
-            isa: self.products.isa(),
-            products: self.products,
+            isa: self.gemm.isa(),
+            gemm: self.gemm,
             threads: self.threads,
             weights: weights.into(),
             gradients,
@@ -343,8 +343,8 @@ impl Tape {
             // Nothing that was computed later depends on it: it does not touch the loss.
             let Some(mut dy) = self.grads[node.output.0].take() else { continue };
             let mut cx = Backward {
-                isa: self.products.isa(),
-                products: self.products,
+                isa: self.gemm.isa(),
+                gemm: self.gemm,
                 threads: self.threads,
                 weights,
                 gradients,

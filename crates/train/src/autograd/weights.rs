@@ -1,7 +1,7 @@
 //! The weights as operations see them, and their matrices packed for GEMM.
 
 use super::Param;
-use regard_kernels::{Mat, PackedB, Products, Right};
+use regard_kernels::{Gemm, Mat, PackedB, Right};
 use std::collections::BTreeMap;
 
 /// All weights, and perhaps some of their matrices packed for GEMM.
@@ -57,7 +57,7 @@ fn matrix(weights: &[f32], offset: usize, [rows, cols]: [usize; 2]) -> Mat<'_> {
 /// Matrices packed for GEMM once per step, to be read by all replicas.
 #[derive(Debug)]
 pub struct PackedWeights {
-    products: Products,
+    gemm: Gemm,
     /// By the place where they begin.
     matrices: BTreeMap<usize, Ready>,
 }
@@ -72,7 +72,7 @@ struct Ready {
 /// One thing to do for [`PackedWeights`]; they can be done at the same time.
 #[derive(Debug)]
 pub struct Repack<'a> {
-    products: Products,
+    gemm: Gemm,
     matrix: Mat<'a>,
     to: &'a mut PackedB,
 }
@@ -80,25 +80,25 @@ pub struct Repack<'a> {
 impl Repack<'_> {
     /// Does it.
     pub fn run(self) {
-        self.products.pack_b(self.matrix, self.to);
+        self.gemm.pack_b(self.matrix, self.to);
     }
 }
 
 impl PackedWeights {
     /// Room for the matrices that lie at the beginning of these parameters. They must be
     /// [repacked](Self::repack) before they are used.
-    pub fn new(products: Products, matrices: impl IntoIterator<Item = (Param, [usize; 2])>) -> Self {
+    pub fn new(gemm: Gemm, matrices: impl IntoIterator<Item = (Param, [usize; 2])>) -> Self {
         let empty = |shape| Ready { shape, right: PackedB::default(), transposed: PackedB::default() };
         let matrices = matrices.into_iter().map(|(param, shape)| (param.offset, empty(shape))).collect();
-        PackedWeights { products, matrices }
+        PackedWeights { gemm, matrices }
     }
 
     /// What there is to do when the weights have changed.
     pub fn repack<'a>(&'a mut self, weights: &'a [f32]) -> impl Iterator<Item = Repack<'a>> {
-        let products = self.products;
+        let gemm = self.gemm;
         self.matrices.iter_mut().flat_map(move |(&offset, Ready { shape, right, transposed })| {
             let matrix = matrix(weights, offset, *shape);
-            [(matrix, right), (matrix.t(), transposed)].map(|(matrix, to)| Repack { products, matrix, to })
+            [(matrix, right), (matrix.t(), transposed)].map(|(matrix, to)| Repack { gemm, matrix, to })
         })
     }
 }

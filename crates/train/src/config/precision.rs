@@ -1,7 +1,7 @@
 //! The number format of training's matrix multiplications.
 
 use regard_core::{DType, Error, Result};
-use regard_kernels::{Isa, Products};
+use regard_kernels::{Gemm, Isa};
 
 /// The formats that training multiplies in, and that ranks exchange gradients in.
 pub(crate) const TRAINABLE: [DType; 2] = [DType::F32, DType::Bf16];
@@ -31,14 +31,14 @@ pub fn choose_dtype(asked: Option<DType>, isa: Isa) -> Result<Choice> {
 }
 
 fn choose(asked: Option<DType>, isa: Isa, emulate: bool) -> Choice {
-    let bf16 = if emulate { Some(Products::bf16_in_software(isa)) } else { Products::bf16(isa) };
+    let bf16 = if emulate { Some(Gemm::bf16_in_software(isa)) } else { Gemm::bf16(isa) };
     match (asked, bf16) {
-        (Some(DType::Bf16), Some(products)) => Choice { dtype: DType::Bf16, products, note: None },
+        (Some(DType::Bf16), Some(gemm)) => Choice { dtype: DType::Bf16, gemm, note: None },
         (asked, _) => {
             let note = (asked == Some(DType::Bf16)).then(|| {
                 format!("precision bf16: {isa} on this CPU has no bf16 instructions (AVX-512 BF16 has); training in f32")
             });
-            Choice { dtype: DType::F32, products: Products::f32(isa), note }
+            Choice { dtype: DType::F32, gemm: Gemm::f32(isa), note }
         }
     }
 }
@@ -48,8 +48,8 @@ fn choose(asked: Option<DType>, isa: Isa, emulate: bool) -> Choice {
 pub struct Choice {
     /// f32 or bf16.
     pub dtype: DType,
-    /// The products.
-    pub products: Products,
+    /// The gemm.
+    pub gemm: Gemm,
     /// Why it differs from the setting, if it does.
     pub note: Option<String>,
 }
@@ -92,13 +92,13 @@ mod tests {
             (f32, true, DType::F32, "f32", false),
         ] {
             let choice = choose(asked, isa, emulate);
-            assert_eq!((choice.dtype, choice.products.name()), (dtype, name), "{asked:?} {emulate}");
+            assert_eq!((choice.dtype, choice.gemm.name()), (dtype, name), "{asked:?} {emulate}");
             assert_eq!(choice.note.is_some(), told, "{asked:?} {emulate}");
         }
         let note = choose(bf16, isa, false).note.unwrap();
         assert!(note.starts_with("precision bf16: portable on this CPU has no bf16 instructions"), "{note}");
-        if let Some(products) = Products::bf16(Isa::best()) {
-            assert_eq!(choose(bf16, Isa::best(), false).products, products);
+        if let Some(gemm) = Gemm::bf16(Isa::best()) {
+            assert_eq!(choose(bf16, Isa::best(), false).gemm, gemm);
             assert_eq!(choose(None, Isa::best(), false).dtype, DType::F32);
         }
     }

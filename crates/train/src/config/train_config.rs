@@ -26,7 +26,7 @@ pub struct TrainConfig {
     pub seed: u64,
     /// Cores to use; all of them if not given. Another number gives another run, in the last digits.
     pub threads: Option<usize>,
-    /// The number format of the matrix products: auto, f32 or bf16.
+    /// The number format of the matrix multiplications: auto, f32 or bf16.
     #[serde(with = "auto")]
     pub precision: Option<DType>,
     /// Number of training steps after which the run ends.

@@ -75,17 +75,17 @@ fn file_hash(path: &Path) -> io::Result<u64> {
 /// says who differs from rank 0 in what. A rank that cannot determine its own reports the reason to
 /// all ranks.
 pub fn check_consistency(
-    group: &dyn Communicator,
+    communicator: &dyn Communicator,
     mine: std::result::Result<ConsistencyCheck, impl Display>,
 ) -> Result<()> {
-    if group.size() == 1 {
+    if communicator.size() == 1 {
         return mine.map(drop).map_err(|e| Error::Inconsistent(e.to_string()));
     }
     let mine: (String, std::result::Result<ConsistencyCheck, String>) =
-        (group.host(), mine.map_err(|e| e.to_string()));
+        (communicator.host(), mine.map_err(|e| e.to_string()));
     let mine = serde_json::to_vec(&mine).unwrap_or_default();
-    let mut all = Vec::with_capacity(group.size());
-    for (rank, bytes) in group.gather(&mine).iter().enumerate() {
+    let mut all = Vec::with_capacity(communicator.size());
+    for (rank, bytes) in communicator.all_gather_bytes(&mine).iter().enumerate() {
         let read: (String, std::result::Result<ConsistencyCheck, String>) = serde_json::from_slice(bytes)
             .map_err(|_| Error::Inconsistent(format!("rank {rank} sent something that cannot be read")))?;
         all.push(read);

@@ -28,7 +28,7 @@ pub(crate) const BUCKET: usize = 128;
 /// The part of this rank in a step.
 #[derive(Debug)]
 pub(super) struct Exchange {
-    pub(super) group: Arc<dyn Communicator>,
+    pub(super) communicator: Arc<dyn Communicator>,
     /// The format of gradients and weights between ranks: f32 or bf16.
     wire: DType,
     /// The weights of the model.
@@ -60,17 +60,22 @@ pub(super) struct Arrived {
 
 impl Exchange {
     /// For this many weights, in buckets of `pieces` at least.
-    pub(super) fn new(group: Arc<dyn Communicator>, wire: DType, length: usize, pieces: usize) -> Self {
-        let bucket = PIECE * pieces.next_multiple_of(group.size());
+    pub(super) fn new(
+        communicator: Arc<dyn Communicator>,
+        wire: DType,
+        length: usize,
+        pieces: usize,
+    ) -> Self {
+        let bucket = PIECE * pieces.next_multiple_of(communicator.size());
         let (received, narrow, before, spent) = Default::default();
-        Exchange { group, wire, length, bucket, received, narrow, before, spent }
+        Exchange { communicator, wire, length, bucket, received, narrow, before, spent }
     }
 
     pub(super) fn is_alone(&self) -> bool {
-        self.group.size() == 1
+        self.communicator.size() == 1
     }
 
-    /// How long [`sum`](Self::sum) and [`share_weights`](Self::share_weights) have taken since this
+    /// How long [`sum`](Self::sum) and [`all_gather_weights`](Self::all_gather_weights) have taken since this
     /// was last asked.
     pub(super) fn take_time(&mut self) -> Duration {
         std::mem::take(&mut self.spent)
@@ -78,7 +83,7 @@ impl Exchange {
 
     pub(super) fn buckets(&self) -> impl Iterator<Item = Bucket> + use<> {
         let (length, bucket) = (self.length, self.bucket);
-        let (rank, ranks) = (self.group.rank(), self.group.size());
+        let (rank, ranks) = (self.communicator.rank(), self.communicator.size());
         (0..length.div_ceil(bucket)).map(move |i| {
             let range = i * bucket..length.min((i + 1) * bucket);
             let pieces = range.len().div_ceil(PIECE);
@@ -103,16 +108,16 @@ impl Exchange {
     pub(super) fn bytes(&self) -> usize {
         let own: usize = self.buckets().map(|b| b.own.len()).sum();
         let gradients = self.length - own;
-        let weights = own * (self.group.size() - 1);
+        let weights = own * (self.communicator.size() - 1);
         (gradients + weights) * self.wire.bytes()
     }
 
     /// What this rank has, of everyone, in the order of the ranks. All have equally many.
-    pub(super) fn gather(&self, mine: &[f64]) -> Vec<Vec<f64>> {
+    pub(super) fn all_gather_numbers(&self, mine: &[f64]) -> Vec<Vec<f64>> {
         let bytes: Vec<u8> = mine.iter().flat_map(|x| x.to_le_bytes()).collect();
         let numbers =
             |bytes: Vec<u8>| bytes.as_chunks::<8>().0.iter().map(|x| f64::from_le_bytes(*x)).collect();
-        self.group.gather(&bytes).into_iter().map(numbers).collect()
+        self.communicator.all_gather_bytes(&bytes).into_iter().map(numbers).collect()
     }
 
     /// Turns the gradient of this rank into that of all in the pieces that it owns, and returns
@@ -121,7 +126,7 @@ impl Exchange {
         let start = Instant::now();
         let mut squares = Vec::new();
         for bucket in self.buckets() {
-            self.swap(&bucket, threads, &gradients[bucket.range.clone()]);
+            self.all_to_all(&bucket, threads, &gradients[bucket.range.clone()]);
             squares.extend(self.add_received(isa, threads, &mut gradients[bucket.own]));
         }
         let sum = self.sum_squares(&squares);
@@ -158,7 +163,7 @@ impl Exchange {
             for other in of_replicas {
                 add(isa, &mut sum, &other.ok()?);
             }
-            self.swap(bucket, 1, &sum);
+            self.all_to_all(bucket, 1, &sum);
             sum.truncate(bucket.own.len());
             arrived.squares[bucket.index] = self.add_received(isa, 1, &mut sum);
             arrived.sums.push((bucket.own.clone(), sum));
@@ -179,7 +184,7 @@ impl Exchange {
 
     /// Adds the squares of all ranks in the order of the pieces.
     fn sum_squares(&self, mine: &[f64]) -> f64 {
-        let all = self.gather(mine);
+        let all = self.all_gather_numbers(mine);
         let mut of_ranks: Vec<_> = all.iter().map(|squares| squares.iter()).collect();
         let mut sum = 0.0;
         for bucket in self.buckets() {
@@ -196,22 +201,22 @@ impl Exchange {
     }
 
     /// Fills `received` with everyone's gradient of what this rank owns of a bucket.
-    fn swap(&mut self, bucket: &Bucket, threads: usize, gradients: &[f32]) {
+    fn all_to_all(&mut self, bucket: &Bucket, threads: usize, gradients: &[f32]) {
         self.received.resize(bucket.own.len() * bucket.counts.len(), 0.0);
         if !self.is_narrow() {
-            return self.group.all_to_all_f32(gradients, &bucket.counts, &mut self.received);
+            return self.communicator.all_to_all_f32(gradients, &bucket.counts, &mut self.received);
         }
         let (out, into) = &mut self.narrow;
         out.resize(gradients.len(), 0);
         into.resize(self.received.len(), 0);
         let work = out.chunks_mut(PIECE).zip(gradients.chunks(PIECE));
         over_threads(threads, work, |(out, x)| narrow(out, x.iter().copied()));
-        self.group.all_to_all_u16(out, &bucket.counts, into);
+        self.communicator.all_to_all_u16(out, &bucket.counts, into);
         let work = self.received.chunks_mut(PIECE).zip(into.chunks(PIECE));
         over_threads(threads, work, |(x, from)| widen(x, from));
     }
 
-    /// Remembers what [`share`](Self::share) needs to know of the weights before they change.
+    /// Remembers what [`all_gather`](Self::all_gather) needs to know of the weights before they change.
     pub(super) fn before_update(&mut self, weights: &[f32]) {
         self.before.clear();
         if self.is_narrow() && !self.is_alone() {
@@ -222,11 +227,11 @@ impl Exchange {
     }
 
     /// Gives everyone the weights that their owners have changed.
-    pub(super) fn share_weights(&mut self, weights: &mut [f32]) {
+    pub(super) fn all_gather_weights(&mut self, weights: &mut [f32]) {
         let start = Instant::now();
         match (self.is_alone(), self.is_narrow()) {
             (true, _) => {}
-            (false, false) => self.share(weights),
+            (false, false) => self.all_gather(weights),
             (false, true) => self.share_changes(weights),
         }
         self.spent += start.elapsed();
@@ -244,7 +249,7 @@ impl Exchange {
             let own = &mut weights[bucket.own];
             narrow(mine, own.iter().zip(old).map(|(new, old)| new - old));
             own.copy_from_slice(old);
-            self.group.all_gather_u16(mine, &bucket.counts, all);
+            self.communicator.all_gather_u16(mine, &bucket.counts, all);
             weights[bucket.range]
                 .iter_mut()
                 .zip(all.iter())
@@ -255,11 +260,11 @@ impl Exchange {
     }
 
     /// Gives everyone what its owners have of a vector.
-    pub(super) fn share(&mut self, vector: &mut [f32]) {
+    pub(super) fn all_gather(&mut self, vector: &mut [f32]) {
         for bucket in self.buckets() {
             self.received.clear();
             self.received.extend_from_slice(&vector[bucket.own]);
-            self.group.all_gather_f32(&self.received, &bucket.counts, &mut vector[bucket.range]);
+            self.communicator.all_gather_f32(&self.received, &bucket.counts, &mut vector[bucket.range]);
         }
     }
 }

@@ -38,7 +38,7 @@ pub trait Communicator: Debug + Send + Sync {
     fn host(&self) -> String;
 
     /// What everyone has, in the order of the ranks.
-    fn gather(&self, mine: &[u8]) -> Vec<Vec<u8>>;
+    fn all_gather_bytes(&self, mine: &[u8]) -> Vec<Vec<u8>>;
 
     /// Replaces `data` by that of rank 0. Others may wait long for it, and leave their core to the
     /// system while they do.
@@ -81,7 +81,7 @@ impl Communicator for SingleProcess {
         "this machine".into()
     }
 
-    fn gather(&self, mine: &[u8]) -> Vec<Vec<u8>> {
+    fn all_gather_bytes(&self, mine: &[u8]) -> Vec<Vec<u8>> {
         vec![mine.to_vec()]
     }
 
@@ -180,6 +180,6 @@ mod tests {
         let mut into = [0.0; 2];
         SingleProcess.all_to_all_f32(&[1.0, 2.0], &[2], &mut into);
         assert_eq!(into, [1.0, 2.0]);
-        assert_eq!(SingleProcess.gather(b"x"), [b"x"]);
+        assert_eq!(SingleProcess.all_gather_bytes(b"x"), [b"x"]);
     }
 }

@@ -75,7 +75,7 @@ impl MpiWorld {
         finish(self.world().immediate_barrier());
     }
 
-    fn swap<T: Equivalence>(&self, out: &[T], counts: &[usize], into: &mut [T]) {
+    fn all_to_all<T: Equivalence>(&self, out: &[T], counts: &[usize], into: &mut [T]) {
         let mine = counts.get(self.rank).copied().unwrap_or(0);
         let (sent, received) = (Layout::new(counts), Layout::new(&vec![mine; self.size]));
         let out = Partition::new(out, sent.counts, sent.starts);
@@ -86,7 +86,7 @@ impl MpiWorld {
         });
     }
 
-    fn share<T: Equivalence>(&self, mine: &[T], counts: &[usize], all: &mut [T]) {
+    fn all_gather<T: Equivalence>(&self, mine: &[T], counts: &[usize], all: &mut [T]) {
         let layout = Layout::new(counts);
         self.world()
             .all_gather_varcount_into(mine, &mut PartitionMut::new(all, layout.counts, layout.starts));
@@ -139,12 +139,12 @@ impl Communicator for MpiWorld {
         mpi::environment::processor_name().unwrap_or_else(|_| "a machine without a name".into())
     }
 
-    fn gather(&self, mine: &[u8]) -> Vec<Vec<u8>> {
+    fn all_gather_bytes(&self, mine: &[u8]) -> Vec<Vec<u8>> {
         let mut lengths = vec![0u64; self.size];
         self.world().all_gather_into(&(mine.len() as u64), &mut lengths[..]);
         let counts: Vec<usize> = lengths.iter().map(|&n| n as usize).collect();
         let mut all = vec![0; counts.iter().sum()];
-        self.share(mine, &counts, &mut all);
+        self.all_gather(mine, &counts, &mut all);
         let mut rest = &all[..];
         let take = |n: &usize| {
             let (first, after) = rest.split_at(*n);
@@ -170,19 +170,19 @@ impl Communicator for MpiWorld {
     }
 
     fn all_to_all_f32(&self, out: &[f32], counts: &[usize], into: &mut [f32]) {
-        self.swap(out, counts, into);
+        self.all_to_all(out, counts, into);
     }
 
     fn all_to_all_u16(&self, out: &[u16], counts: &[usize], into: &mut [u16]) {
-        self.swap(out, counts, into);
+        self.all_to_all(out, counts, into);
     }
 
     fn all_gather_f32(&self, mine: &[f32], counts: &[usize], all: &mut [f32]) {
-        self.share(mine, counts, all);
+        self.all_gather(mine, counts, all);
     }
 
     fn all_gather_u16(&self, mine: &[u16], counts: &[usize], all: &mut [u16]) {
-        self.share(mine, counts, all);
+        self.all_gather(mine, counts, all);
     }
 
     fn abort(&self, status: i32) -> ! {

@@ -21,7 +21,7 @@ pub(crate) struct Totals {
     pub(crate) loss: f64,
     pub(crate) nll: f64,
     pub(crate) busy: Duration,
-    pub(crate) products: Duration,
+    pub(crate) gemm_time: Duration,
     pub(crate) stop: bool,
 }
 
@@ -73,13 +73,13 @@ impl SharedStep {
     ) -> Self {
         let rank = communicator.rank();
         let exchange = Exchange::new(communicator, wire, optimizer.weights().len(), pieces);
-        let of_ranks = exchange.gather(&[replicas as f64, optimizer.steps() as f64]);
+        let of_ranks = exchange.all_gather_numbers(&[replicas as f64, optimizer.steps() as f64]);
         let of_rank: Vec<usize> = of_ranks.iter().map(|x| x[0] as usize).collect();
         let (steps, weights, moments) = optimizer.parts_mut();
         *steps = of_ranks[0][1] as u64;
-        exchange.group.broadcast_f32(weights);
+        exchange.communicator.broadcast_f32(weights);
         if *steps > 0 {
-            moments.into_iter().for_each(|moments| exchange.group.broadcast_f32(moments));
+            moments.into_iter().for_each(|moments| exchange.communicator.broadcast_f32(moments));
         }
         SharedStep {
             tuner: OverlapTuner::new(if exchange.is_alone() { Overlap::Off } else { overlap }),
@@ -94,7 +94,7 @@ impl SharedStep {
 
     /// The processes.
     pub(crate) fn communicator(&self) -> &Arc<dyn Communicator> {
-        &self.exchange.group
+        &self.exchange.communicator
     }
 
     /// Into how many parts a batch is split: as many as all processes have replicas.
@@ -162,14 +162,14 @@ impl SharedStep {
         }
         let stop = f64::from(u8::from(self.stopping));
         let last = self.last.map_or(0.0, |(_, seconds)| seconds);
-        let (busy, products) = (mine.busy.as_secs_f64(), mine.products.as_secs_f64());
+        let (busy, gemm_time) = (mine.busy.as_secs_f64(), mine.gemm_time.as_secs_f64());
         let (mut all, mut slowest) = (Totals::default(), 0f64);
-        for numbers in self.exchange.gather(&[mine.loss, mine.nll, busy, products, stop, last]) {
-            let [loss, nll, busy, products, stop, last] = numbers[..] else { continue };
+        for numbers in self.exchange.all_gather_numbers(&[mine.loss, mine.nll, busy, gemm_time, stop, last]) {
+            let [loss, nll, busy, gemm_time, stop, last] = numbers[..] else { continue };
             all.loss += loss;
             all.nll += nll;
             all.busy += Duration::from_secs_f64(busy);
-            all.products += Duration::from_secs_f64(products);
+            all.gemm_time += Duration::from_secs_f64(gemm_time);
             all.stop |= stop > 0.0;
             slowest = slowest.max(last);
         }
@@ -198,14 +198,14 @@ impl SharedStep {
     pub(crate) fn update(&mut self, optimizer: &mut Optimizer, gradient: &[f32], norm: f64, rate: f32) {
         self.exchange.before_update(optimizer.weights());
         optimizer.step_where(gradient, norm, rate, self.exchange.owns());
-        self.exchange.share_weights(optimizer.parts_mut().1);
+        self.exchange.all_gather_weights(optimizer.parts_mut().1);
     }
 
     /// Gives all processes the moments, of which each keeps up its own part only.
     pub(crate) fn collect_moments(&mut self, optimizer: &mut Optimizer) {
         if !self.exchange.is_alone() {
             let (_, _, moments) = optimizer.parts_mut();
-            moments.into_iter().for_each(|moments| self.exchange.share(moments));
+            moments.into_iter().for_each(|moments| self.exchange.all_gather(moments));
         }
     }
 

@@ -17,26 +17,27 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// `local` puts into the settings of rank 0 what is this rank's own: its files and cores. `out` is
 /// where it may keep a cache of its corpus; `stop` asks all ranks to stop.
 pub fn run_worker(
-    group: Arc<dyn Communicator>,
+    communicator: Arc<dyn Communicator>,
     out: &Path,
     isa: Isa,
     stop: &AtomicBool,
     local: impl FnOnce(&mut TrainConfig) -> Result<()>,
 ) -> Result<()> {
-    let Opening { mut config, tokenizers, bias } = receive(&*group)?;
+    let Opening { mut config, tokenizers, bias } = receive(&*communicator)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     // What a resumed run had on rank 0, if there are as many here.
     config.threads = config.threads.map(|threads| threads.min(cores)).or(Some(cores));
-    let prepared = local(&mut config).and_then(|()| prepare(&mut config, out, &tokenizers, group.rank()));
-    check_consistency(&*group, prepared.as_ref().map(|(data, _)| corpus_check(data)))?;
+    let prepared =
+        local(&mut config).and_then(|()| prepare(&mut config, out, &tokenizers, communicator.rank()));
+    check_consistency(&*communicator, prepared.as_ref().map(|(data, _)| corpus_check(data)))?;
     let (data, threads) = prepared?;
     let transformer = Transformer::new(config.model.clone())?.with_output_bias(bias)?;
     let weights = vec![0.0; transformer.parameters().len()];
     let seed = dropout_seed(&config);
-    let products = choose_dtype(config.precision, isa)?.products;
-    let mut trainer = Trainer::new(transformer, weights, config.optimizer.step, isa, threads, seed)?
-        .with_products(products);
-    trainer.join(group, config.optimizer.wire, config.optimizer.overlap)?;
+    let gemm = choose_dtype(config.precision, isa)?.gemm;
+    let mut trainer =
+        Trainer::new(transformer, weights, config.optimizer.step, isa, threads, seed)?.with_gemm(gemm);
+    trainer.join(communicator, config.optimizer.wire, config.optimizer.overlap)?;
     run_commands(&mut trainer, &config, &data, stop)
 }
 
@@ -55,10 +56,10 @@ fn prepare(
 }
 
 fn run_commands(trainer: &mut Trainer, config: &TrainConfig, data: &Data, stop: &AtomicBool) -> Result<()> {
-    let group = Arc::clone(trainer.group());
+    let communicator = Arc::clone(trainer.communicator());
     let (mut planned, mut plan) = (None, Vec::new());
     loop {
-        match receive(&*group)? {
+        match receive(&*communicator)? {
             Command::Step { place: BatchPlace { epoch, position }, batches, rate_bits } => {
                 if planned != Some(epoch) {
                     plan = plan_epoch(&data.lengths, &config.batch.plan, config.seed, epoch);

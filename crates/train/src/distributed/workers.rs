@@ -117,7 +117,7 @@ impl Workers {
         trainer.collect_moments();
     }
 
-    /// Lets them go.
+    /// Ends the other ranks.
     pub(crate) fn end(&self) {
         self.broadcast(&Command::End);
     }

@@ -27,7 +27,7 @@ const WORTHWHILE_SHARE: f64 = 0.03;
 
 /// How long things take, as measured so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Pace {
+pub(super) struct StepTimings {
     /// Seconds from one step to the next, with checkpoints but without validations; 0 before any
     /// have been timed.
     pub(super) per_step: f64,
@@ -40,7 +40,7 @@ pub(super) struct Pace {
     validating: f64,
 }
 
-impl Pace {
+impl StepTimings {
     /// Times steps from here on: at the start of a run and where it is resumed.
     pub(super) fn restart(&mut self, now: f64, step: u64) {
         (self.since, self.step, self.validating) = (now, step, 0.0);
@@ -85,7 +85,7 @@ impl Plan {
     /// Makes a plan or revises it, after `step`, if it is time to. Returns whether it did.
     pub(super) fn update(
         plan: &mut Option<Plan>,
-        pace: &mut Pace,
+        pace: &mut StepTimings,
         config: &TrainConfig,
         now: f64,
         step: u64,
@@ -109,7 +109,7 @@ impl Plan {
     }
 
     /// How many more steps fit into the time, with their validations and those at the end.
-    fn steps_left(pace: &Pace, config: &TrainConfig, now: f64, limit: f64, step: u64) -> u64 {
+    fn steps_left(pace: &StepTimings, config: &TrainConfig, now: f64, limit: f64, step: u64) -> u64 {
         let validation = match pace.validation {
             0.0 => ASSUMED_SHARE * limit / (VALIDATIONS + 2) as f64,
             seconds => seconds,
@@ -126,12 +126,12 @@ impl Plan {
 
     /// Steps from one validation to the next: ten validations, but not so many that a short run
     /// does little else.
-    fn interval(pace: &Pace, steps: u64) -> u64 {
+    fn interval(pace: &StepTimings, steps: u64) -> u64 {
         let least = (STEPS_PER_VALIDATION * pace.validation / pace.per_step.max(1e-6)).ceil() as u64;
         (steps / VALIDATIONS).max((steps / 2).min(100)).max(least).max(1)
     }
 
-    fn new(config: &TrainConfig, pace: &Pace, steps: u64, step: u64) -> Self {
+    fn new(config: &TrainConfig, pace: &StepTimings, steps: u64, step: u64) -> Self {
         let interval = Self::interval(pace, steps);
         Plan {
             steps,
@@ -142,7 +142,7 @@ impl Plan {
         }
     }
 
-    fn revise(&mut self, config: &TrainConfig, pace: &Pace, fitting: u64, limit: f64, step: u64) {
+    fn revise(&mut self, config: &TrainConfig, pace: &StepTimings, fitting: u64, limit: f64, step: u64) {
         let longer = fitting.saturating_sub(step) as f64 * pace.per_step;
         // The rate is 0 at the end of a plan; a few more steps at the end would be of no use.
         if step >= self.steps && longer < WORTHWHILE_SHARE * limit {
@@ -198,7 +198,7 @@ mod tests {
         assert!((short.peak.unwrap() - peak / 2.0).abs() < 0.02 * peak);
         assert_eq!(short.kind, ScheduleKind::Linear);
         assert!(short.rate(warmup, 128, Some(warmup)) < 0.01 * peak);
-        let one = Plan::new(&config, &Pace { per_step: 1.0, ..Pace::default() }, 1, 0);
+        let one = Plan::new(&config, &StepTimings { per_step: 1.0, ..StepTimings::default() }, 1, 0);
         assert_eq!((one.steps, one.next_validation, one.next_save), (1, 1, 1));
     }
 
@@ -219,7 +219,7 @@ mod tests {
         validation_time: impl Fn(f64) -> f64,
     ) -> Done {
         let config = TrainConfig { minutes: Some(minutes), ..TrainConfig::new(Preset::Tiny) };
-        let (mut plan, mut pace) = (None, Pace::default());
+        let (mut plan, mut pace) = (None, StepTimings::default());
         let (mut now, mut step, mut validations, mut rates) = (preparation, 0, 0, Vec::new());
         pace.restart(now, step);
         while plan.as_ref().is_none_or(|plan: &Plan| step < plan.steps) {
@@ -286,8 +286,8 @@ mod tests {
 
     #[test]
     fn a_run_without_a_time_limit_has_no_plan() {
-        let (mut plan, mut pace) = (None, Pace::default());
+        let (mut plan, mut pace) = (None, StepTimings::default());
         assert!(!Plan::update(&mut plan, &mut pace, &TrainConfig::new(Preset::Tiny), 1e9, 1000));
-        assert_eq!((plan, pace), (None, Pace::default()));
+        assert_eq!((plan, pace), (None, StepTimings::default()));
     }
 }

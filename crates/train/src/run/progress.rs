@@ -2,7 +2,7 @@
 
 use regard_core::formats::{StepRecord, ValidationRecord};
 
-/// Is told how a run goes.
+/// Receives the progress of a run.
 pub trait Progress {
     /// A sentence for the user.
     fn message(&mut self, text: &str);

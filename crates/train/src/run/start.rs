@@ -149,8 +149,8 @@ impl<'a> Start<'a> {
 
     /// On rank 0 of a group, while all other ranks [`run_worker`](crate::run_worker). Rank 0 alone
     /// decides, validates, logs and saves.
-    pub fn with_group(self, group: Arc<dyn Communicator>) -> Self {
-        Start { workers: Workers::new(group), ..self }
+    pub fn with_communicator(self, communicator: Arc<dyn Communicator>) -> Self {
+        Start { workers: Workers::new(communicator), ..self }
     }
 
     /// Trains as `config` says, until the run is done or stopped.
@@ -265,7 +265,8 @@ impl<'a> Start<'a> {
         (config.model.source_vocabulary, config.model.target_vocabulary) = words;
         if !data.tokenizers.is_joint() && config.model.tying == Tying::ThreeWay {
             config.model.tying = Tying::Decoder;
-            let note = "two vocabularies: target embedding and output are tied, the source's stands alone";
+            let note =
+                "two vocabularies: target embedding and output are tied, the source embedding is separate";
             self.progress.message(note);
         }
         Ok(data)
@@ -285,7 +286,7 @@ impl<'a> Start<'a> {
             Origin::Init(model) if model.weights.len() == needs => model.weights,
             Origin::Init(model) => {
                 let has = model.weights.len();
-                let message = format!("the model has {has} weights and its tokenizers ask for {needs}");
+                let message = format!("the model has {has} weights and its tokenizers need {needs}");
                 return Err(Error::config("data.init", message));
             }
             Origin::New | Origin::Checkpoint => transformer.parameters().initialise(config.seed),
@@ -295,11 +296,11 @@ impl<'a> Start<'a> {
             needs as f64 / 1e6,
             if threads == 1 { "" } else { "s" },
             self.isa,
-            choice.products.name()
+            choice.gemm.name()
         ));
         let (settings, seed) = (config.optimizer.step, dropout_seed(config));
         let trainer = Trainer::new(transformer, weights, settings, self.isa, threads, seed)?;
-        Ok(trainer.with_products(choice.products))
+        Ok(trainer.with_gemm(choice.gemm))
     }
 
     /// Starts with step 1: the folder becomes that of a model.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::checkpoint;
-use super::plan::{Pace, Plan};
+use super::plan::{Plan, StepTimings};
 use regard_core::{Error, Result};
 
 /// The best validation so far.
@@ -49,7 +49,7 @@ pub(super) struct State {
     pub(super) plan: Option<Plan>,
     /// How long things take in a run with a time limit.
     #[serde(default)]
-    pub(super) pace: Pace,
+    pub(super) pace: StepTimings,
     pub(super) best: Option<Best>,
     /// Validations since the best.
     pub(super) waited: u64,

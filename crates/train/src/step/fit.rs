@@ -20,7 +20,7 @@ pub struct FitSettings {
     pub adam: AdamSettings,
     /// Among how many replicas a step is split, each on a thread of its own.
     pub replicas: usize,
-    /// Cores that the matrix products of a replica use.
+    /// Cores that the matrix multiplications of a replica use.
     pub cores: usize,
 }
 

@@ -18,7 +18,7 @@ use crate::threads::over_threads;
 use regard_core::batch::Batch;
 use regard_core::model::Transformer;
 use regard_core::{DType, Error, Result};
-use regard_kernels::{Isa, Key, Products, Timer};
+use regard_kernels::{Gemm, Isa, Key, Timer};
 use replicas::Replica;
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -61,7 +61,7 @@ pub struct StepReport {
     /// Time that the replicas spent in all, added up.
     pub busy: Duration,
     /// The part of it spent in GEMM.
-    pub products: Duration,
+    pub gemm_time: Duration,
     /// Time that this rank spent on sums with the other ranks, and on their weights.
     pub exchange: Duration,
     /// Whether the sums with the other ranks began while the backward pass still ran.
@@ -103,8 +103,8 @@ impl Replica {
         if let Some(queue) = queue {
             release(&queue, None, &self.gradients);
         }
-        let (nll, busy, products) = (self.tape.take_nll(), start.elapsed(), Timer::take());
-        Ok(Totals { loss: total, nll, busy, products, stop: false })
+        let (nll, busy, gemm_time) = (self.tape.take_nll(), start.elapsed(), Timer::take());
+        Ok(Totals { loss: total, nll, busy, gemm_time, stop: false })
     }
 }
 
@@ -138,9 +138,9 @@ pub struct Trainer {
 /// Memory for the matrices that are packed once per step. Packing is cheap beside a product of
 /// hundreds of rows; but rounding is not, and the loss reads the output's matrix for a few rows at
 /// a time.
-fn packed(model: &Transformer, products: Products) -> PackedWeights {
+fn packed(model: &Transformer, gemm: Gemm) -> PackedWeights {
     let output = model.output();
-    PackedWeights::new(products, model.matrices().filter(|&(param, _)| products.round() || param == output))
+    PackedWeights::new(gemm, model.matrices().filter(|&(param, _)| gemm.round() || param == output))
 }
 
 impl Trainer {
@@ -166,7 +166,7 @@ impl Trainer {
             settings,
             seed,
             optimizer: Optimizer::new(weights, settings.adam, isa, replicas.len()),
-            packed: packed(&model, Products::f32(isa)),
+            packed: packed(&model, Gemm::f32(isa)),
             model,
             shared: SharedStep::alone(n, replicas.len()),
             replicas,
@@ -175,23 +175,23 @@ impl Trainer {
 
     /// Multiplies matrices in this number format in place of f32. Weights, moments, sums and
     /// everything that is not a product stay in f32.
-    pub fn with_products(mut self, products: Products) -> Self {
-        self.replicas.set_products(products);
-        self.packed = packed(&self.model, products);
+    pub fn with_gemm(mut self, gemm: Gemm) -> Self {
+        self.replicas.set_gemm(gemm);
+        self.packed = packed(&self.model, gemm);
         self
     }
 
     /// Trains together with the other ranks of a group: a step is over the replicas of all. Every
     /// rank must have made its trainer with the same model and settings, and gets the steps,
     /// weights and moments of rank 0.
-    pub fn join(&mut self, group: Arc<dyn Communicator>, wire: DType, overlap: Overlap) -> Result<()> {
-        self.join_in_buckets(group, wire, overlap, BUCKET)
+    pub fn join(&mut self, communicator: Arc<dyn Communicator>, wire: DType, overlap: Overlap) -> Result<()> {
+        self.join_in_buckets(communicator, wire, overlap, BUCKET)
     }
 
     /// The same in buckets of this many pieces.
     pub(crate) fn join_in_buckets(
         &mut self,
-        group: Arc<dyn Communicator>,
+        communicator: Arc<dyn Communicator>,
         wire: DType,
         overlap: Overlap,
         pieces: usize,
@@ -200,12 +200,12 @@ impl Trainer {
             return Err(Error::config("wire", format!("{wire} is not possible; use f32 or bf16")));
         }
         let (how, replicas) = ((wire, overlap, pieces), self.replicas.len());
-        self.shared = SharedStep::join(group, how, &self.model, replicas, &mut self.optimizer);
+        self.shared = SharedStep::join(communicator, how, &self.model, replicas, &mut self.optimizer);
         Ok(())
     }
 
     /// The group that it trains in.
-    pub fn group(&self) -> &Arc<dyn Communicator> {
+    pub fn communicator(&self) -> &Arc<dyn Communicator> {
         self.shared.communicator()
     }
 
@@ -287,7 +287,7 @@ impl Trainer {
         // What is seen twice counts half.
         let seen = if self.settings.r_drop.is_some() { 2 * tokens } else { tokens };
         let (mine, early) = self.accumulate(batches, 1.0 / seen as f32, overlapped)?;
-        let Totals { loss, nll, busy, products, stop } = self.shared.sum_totals(mine);
+        let Totals { loss, nll, busy, gemm_time, stop } = self.shared.sum_totals(mine);
         let (loss, nll) = (loss / seen as f64, nll / seen as f64);
         let gradient_norm = self.shared.sum_gradients(&mut self.replicas, early).sqrt();
         let applied = self.optimizer.step_if_finite(loss, gradient_norm, |optimizer| {
@@ -301,7 +301,7 @@ impl Trainer {
             gradient_norm,
             applied,
             busy,
-            products,
+            gemm_time,
             exchange,
             overlapped,
             stop,
@@ -338,11 +338,11 @@ impl Trainer {
         });
         let mut totals = Totals::default();
         for result in results {
-            let Totals { loss, nll, busy, products, .. } = result?;
+            let Totals { loss, nll, busy, gemm_time, .. } = result?;
             totals.loss += loss;
             totals.nll += nll;
             totals.busy += busy;
-            totals.products += products;
+            totals.gemm_time += gemm_time;
         }
         Ok((totals, early))
     }

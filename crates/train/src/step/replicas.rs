@@ -3,7 +3,7 @@
 
 use crate::autograd::Tape;
 use crate::threads::{PIECE, joined, over_threads};
-use regard_kernels::{Isa, Products, add, sum_of_squares};
+use regard_kernels::{Gemm, Isa, add, sum_of_squares};
 
 /// Replicas have a gradient buffer each: with more cores than this, a replica spans several.
 const MOST_REPLICAS: usize = 8;
@@ -31,7 +31,7 @@ impl Replicas {
         Self::with_cores(isa, (0..replicas).map(cores), weights)
     }
 
-    /// A replica for each of the numbers, whose matrix products use that many cores.
+    /// A replica for each of the numbers, whose matrix multiplications use that many cores.
     pub(crate) fn with_cores(isa: Isa, cores: impl Iterator<Item = usize>, weights: usize) -> Self {
         let replica = |cores| Replica { tape: Tape::new(isa, cores), gradients: vec![0.0; weights] };
         Replicas { isa, list: cores.map(replica).collect() }
@@ -48,8 +48,8 @@ impl Replicas {
     }
 
     /// Multiplies matrices in this number format from now on.
-    pub(crate) fn set_products(&mut self, products: Products) {
-        self.list.iter_mut().for_each(|replica| replica.tape.set_products(products));
+    pub(crate) fn set_gemm(&mut self, gemm: Gemm) {
+        self.list.iter_mut().for_each(|replica| replica.tape.set_gemm(gemm));
     }
 
     /// How many numbers the tapes hold.

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, HashMap};
 
 type Result<T> = std::result::Result<T, String>;
 
-/// Widths that Bergamot's matrix products need in 8 bits: of the inputs, and of the outputs.
+/// Widths that Bergamot's matrix multiplications need in 8 bits: of the inputs, and of the outputs.
 const INPUTS_MULTIPLE: usize = 64;
 const OUTPUTS_MULTIPLE: usize = 8;
 /// The output bias of words that must never come. Not infinite, because engines add to it.
@@ -139,7 +139,7 @@ pub fn int8_items(
         if let Some(inputs) = inputs.filter(|_| is_output || !is_embedding(&name)) {
             let multiplier = inputs.multiplier(&name);
             let multiplier =
-                multiplier.ok_or_else(|| format!("no inputs of the product with {name} were measured"))?;
+                multiplier.ok_or_else(|| format!("the sample gave no inputs of {name} to calibrate"))?;
             // With a shortlist the engine knows the output matrix by no name.
             for name in [Some(name.as_str()), is_output.then_some("none")].into_iter().flatten() {
                 items.push(NewItem::floats(&format!("{name}_QuantMultA"), &[1, 1], vec![multiplier]));
@@ -225,7 +225,7 @@ fn checked(options: &MarianOptions, weights: Vec<NewItem>) -> Result<Vec<NewItem
     }
 }
 
-/// What the matrix products of Bergamot can multiply in 8 bits.
+/// What the matrix multiplications of Bergamot can multiply in 8 bits.
 fn check_widths(options: &MarianOptions) -> Result<()> {
     let MarianOptions { d_model, encoder_feed_forward, decoder_feed_forward, target_vocabulary, .. } =
         *options;

@@ -198,7 +198,7 @@ fn items_of(parameter: &Parameter, values: &[f32], norm: NormPlace) -> Vec<NewIt
 /// The inputs of all products while the model translates the sample.
 fn measure(model: &Model, sample: &[&str]) -> Result<InputRanges> {
     if sample.is_empty() {
-        return Err(Error::config("sample", "there is no text to measure the inputs of products on"));
+        return Err(Error::config("sample", "there is no text to calibrate the int8 inputs on"));
     }
     let engine = Engine::new(&model.transformer, &model.weights, DType::F32, Isa::best());
     let (source, target) = (model.tokenizers.source(), model.tokenizers.target());

@@ -55,7 +55,7 @@ fn a_file_cut_off_anywhere_is_refused() {
             assert!(read(&whole[..length]).is_err(), "{name} cut to {length}");
         }
     }
-    assert_eq!(read(b"").unwrap_err(), "0 bytes that are no file of torch.save, or the rest of one");
+    assert_eq!(read(b"").unwrap_err(), "0 bytes that are not a torch.save file, or a truncated one");
 }
 
 /// Any one byte may be wrong: an error or not, but no panic and no range outside the file.

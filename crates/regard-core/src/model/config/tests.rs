@@ -43,7 +43,7 @@ fn settings_go_with_the_kind_of_encoder() {
             recurrent(c);
             c.positions = Positions::Relative;
         }),
-        "positions: relative ones belong to self-attention, which a recurrent encoder has not; use sinusoidal, learned or none"
+        "positions: relative ones belong to self-attention, which a recurrent encoder does not have; use sinusoidal, learned or none"
     );
     assert_eq!(
         refusal(|c| {

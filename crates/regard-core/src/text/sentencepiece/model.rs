@@ -159,7 +159,11 @@ impl<'a> ModelFile<'a> {
             match piece.kind {
                 Kind::Unknown => match unknown.replace(at) {
                     None => (),
-                    Some(first) => return Err(format!("pieces {first} and {at} are both the unknown one")),
+                    Some(first) => {
+                        return Err(format!(
+                            "pieces {first} and {at} both have the type of the unknown piece"
+                        ));
+                    }
                 },
                 Kind::Byte if !self.byte_fallback => {
                     return Err(format!("piece {at} is a byte, but byte_fallback is false"));

@@ -85,7 +85,7 @@ impl Op for CrossEntropy {
             for (block, (start, width)) in blocks(words).enumerate() {
                 let to = &mut logits[start * rows..][..rows * width];
                 let e = columns.columns(start, width);
-                cx.products.matmul(MatMut::new(to, rows, width), x, e, Accumulate::Overwrite, cx.threads);
+                cx.gemm.matmul(MatMut::new(to, rows, width), x, e, Accumulate::Overwrite, cx.threads);
                 if let Some(bias) = &self.bias {
                     let bias = &bias[start..start + width];
                     to.chunks_exact_mut(width).for_each(|row| regard_kernels::add(cx.isa, row, bias));
@@ -130,9 +130,9 @@ impl Op for CrossEntropy {
                 let grad = Mat::new(grad, rows, width);
                 let e = table.rows_from(start, width);
                 let into = if block == 0 { Accumulate::Overwrite } else { Accumulate::Add };
-                cx.products.matmul(MatMut::new(dx, rows, d), grad, e, into, cx.threads);
+                cx.gemm.matmul(MatMut::new(dx, rows, d), grad, e, into, cx.threads);
                 let de = &mut gradients[self.table.range()][start * d..][..width * d];
-                cx.products.matmul(MatMut::new(de, width, d), grad.t(), x, Accumulate::Add, cx.threads);
+                cx.gemm.matmul(MatMut::new(de, width, d), grad.t(), x, Accumulate::Add, cx.threads);
             }
         }
         cx.scratch.logits = logits;

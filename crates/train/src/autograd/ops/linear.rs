@@ -49,7 +49,7 @@ impl Op for Linear {
         let x = cx.value(self.x);
         let to = MatMut::new(y, x.rows(), self.outputs);
         let weight = cx.weights.right_transposed(self.weight, self.matrix());
-        cx.products.matmul(to, x, weight, Accumulate::Overwrite, cx.threads);
+        cx.gemm.matmul(to, x, weight, Accumulate::Overwrite, cx.threads);
         let before = self.activation.needs_input().then_some(saved);
         match self.bias {
             Some(bias) => activate(cx.isa, y, cx.weight(bias), self.activation, self.dropout, before),
@@ -69,11 +69,11 @@ impl Op for Linear {
         let x = cx.value(self.x);
         let dz = Mat::new(dy, x.rows(), self.outputs);
         let dw = MatMut::new(&mut cx.gradients[self.weight.range()], dz.cols(), x.cols());
-        cx.products.matmul(dw, dz.t(), x, Accumulate::Add, cx.threads);
+        cx.gemm.matmul(dw, dz.t(), x, Accumulate::Add, cx.threads);
         let (mut dx, into) = cx.take(self.x);
         let to = MatMut::new(&mut dx, x.rows(), x.cols());
         let weight = cx.weights.right(self.weight, self.matrix());
-        cx.products.matmul(to, dz, weight, into, cx.threads);
+        cx.gemm.matmul(to, dz, weight, into, cx.threads);
         cx.put(self.x, dx);
     }
 }

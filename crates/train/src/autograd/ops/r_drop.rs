@@ -51,13 +51,7 @@ impl Op for RDrop {
             for (pass, start) in passes.iter_mut().zip(starts) {
                 pass.log_p.resize(rows * words, 0.0);
                 let to = MatMut::new(&mut pass.log_p, rows, words);
-                cx.products.matmul(
-                    to,
-                    x.rows_from(start, rows),
-                    transposed,
-                    Accumulate::Overwrite,
-                    cx.threads,
-                );
+                cx.gemm.matmul(to, x.rows_from(start, rows), transposed, Accumulate::Overwrite, cx.threads);
                 if let Some(bias) = &self.loss.bias {
                     let rows = pass.log_p.chunks_exact_mut(words);
                     rows.for_each(|row| regard_kernels::add(cx.isa, row, &bias[..words]));
@@ -78,10 +72,10 @@ impl Op for RDrop {
             for (pass, start) in passes.iter().zip(starts) {
                 let grad = Mat::new(&pass.log_p, rows, words);
                 let dx = MatMut::new(&mut saved[start * d..][..rows * d], rows, d);
-                cx.products.matmul(dx, grad, table, Accumulate::Add, cx.threads);
+                cx.gemm.matmul(dx, grad, table, Accumulate::Add, cx.threads);
                 let de = &mut gradients[self.loss.table.range()][..words * d];
                 let x = x.rows_from(start, rows);
-                cx.products.matmul(MatMut::new(de, words, d), grad.t(), x, Accumulate::Add, cx.threads);
+                cx.gemm.matmul(MatMut::new(de, words, d), grad.t(), x, Accumulate::Add, cx.threads);
             }
         }
     }

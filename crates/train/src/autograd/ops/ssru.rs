@@ -1,4 +1,4 @@
-//! The recurrence of an SSRU decoder, elementwise: its matrix products come before it, over whole sentences.
+//! The recurrence of an SSRU decoder, elementwise: its matrix multiplications come before it, over whole sentences.
 
 use crate::autograd::{Backward, Forward, Op, Var};
 use regard_kernels::{SsruSaved, ssru_backward, ssru_forward};

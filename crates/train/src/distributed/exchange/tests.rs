@@ -30,7 +30,7 @@ fn numbers<T, const N: usize>(bytes: &[u8], from: fn([u8; N]) -> T) -> impl Iter
 type Coding<T, const N: usize> = (fn(T) -> [u8; N], fn([u8; N]) -> T);
 
 impl OnThread {
-    fn swap<T: Copy, const N: usize>(
+    fn all_to_all<T: Copy, const N: usize>(
         &self,
         out: &[T],
         counts: &[usize],
@@ -38,13 +38,13 @@ impl OnThread {
         (to, from): Coding<T, N>,
     ) {
         let start: usize = counts[..self.rank].iter().sum();
-        let all = self.gather(&bytes(out, to));
+        let all = self.all_gather_bytes(&bytes(out, to));
         let mine = all.iter().flat_map(|b| numbers(b, from).skip(start).take(counts[self.rank]));
         into.iter_mut().zip(mine.collect::<Vec<_>>()).for_each(|(to, x)| *to = x);
     }
 
-    fn share<T: Copy, const N: usize>(&self, mine: &[T], all: &mut [T], (to, from): Coding<T, N>) {
-        let gathered = self.gather(&bytes(mine, to)).concat();
+    fn all_gather<T: Copy, const N: usize>(&self, mine: &[T], all: &mut [T], (to, from): Coding<T, N>) {
+        let gathered = self.all_gather_bytes(&bytes(mine, to)).concat();
         assert_eq!(gathered.len(), N * all.len());
         all.iter_mut().zip(numbers(&gathered, from)).for_each(|(to, x)| *to = x);
     }
@@ -63,7 +63,7 @@ impl Communicator for OnThread {
         "a thread".into()
     }
 
-    fn gather(&self, mine: &[u8]) -> Vec<Vec<u8>> {
+    fn all_gather_bytes(&self, mine: &[u8]) -> Vec<Vec<u8>> {
         self.board.notes.lock().unwrap()[self.rank] = mine.to_vec();
         self.board.barrier.wait();
         let all = self.board.notes.lock().unwrap().clone();
@@ -72,28 +72,28 @@ impl Communicator for OnThread {
     }
 
     fn broadcast(&self, data: &mut Vec<u8>) {
-        *data = self.gather(data).swap_remove(0);
+        *data = self.all_gather_bytes(data).swap_remove(0);
     }
 
     fn broadcast_f32(&self, data: &mut [f32]) {
-        let first = self.gather(&bytes(data, f32::to_le_bytes)).swap_remove(0);
+        let first = self.all_gather_bytes(&bytes(data, f32::to_le_bytes)).swap_remove(0);
         data.iter_mut().zip(numbers(&first, f32::from_le_bytes)).for_each(|(to, x)| *to = x);
     }
 
     fn all_to_all_f32(&self, out: &[f32], counts: &[usize], into: &mut [f32]) {
-        self.swap(out, counts, into, (f32::to_le_bytes, f32::from_le_bytes));
+        self.all_to_all(out, counts, into, (f32::to_le_bytes, f32::from_le_bytes));
     }
 
     fn all_to_all_u16(&self, out: &[u16], counts: &[usize], into: &mut [u16]) {
-        self.swap(out, counts, into, (u16::to_le_bytes, u16::from_le_bytes));
+        self.all_to_all(out, counts, into, (u16::to_le_bytes, u16::from_le_bytes));
     }
 
     fn all_gather_f32(&self, mine: &[f32], _: &[usize], all: &mut [f32]) {
-        self.share(mine, all, (f32::to_le_bytes, f32::from_le_bytes));
+        self.all_gather(mine, all, (f32::to_le_bytes, f32::from_le_bytes));
     }
 
     fn all_gather_u16(&self, mine: &[u16], _: &[usize], all: &mut [u16]) {
-        self.share(mine, all, (u16::to_le_bytes, u16::from_le_bytes));
+        self.all_gather(mine, all, (u16::to_le_bytes, u16::from_le_bytes));
     }
 
     fn abort(&self, status: i32) -> ! {
@@ -127,11 +127,11 @@ fn sums_are_those_of_one_rank_after_the_other() {
         let mut expected = gradient(0, length);
         (1..ranks).for_each(|r| add(isa, &mut expected, &gradient(r, length)));
         let squares: f64 = expected.chunks(PIECE).map(|piece| sum_of_squares(isa, piece)).sum();
-        let results = on_ranks(ranks, |group| {
-            let mut vector = gradient(group.rank(), length);
-            let mut exchange = Exchange::new(group, DType::F32, length, BUCKET);
+        let results = on_ranks(ranks, |communicator| {
+            let mut vector = gradient(communicator.rank(), length);
+            let mut exchange = Exchange::new(communicator, DType::F32, length, BUCKET);
             let found = exchange.sum(isa, 2, &mut vector);
-            exchange.share(&mut vector);
+            exchange.all_gather(&mut vector);
             (vector, found)
         });
         for (vector, found) in results {
@@ -144,7 +144,8 @@ fn sums_are_those_of_one_rank_after_the_other() {
 #[test]
 fn every_piece_has_one_owner() {
     for (ranks, length) in [(2, 3 * PIECE), (3, 200 * PIECE + 1), (5, PIECE)] {
-        let owners = on_ranks(ranks, |group| Exchange::new(group, DType::F32, length, BUCKET).owns());
+        let owners =
+            on_ranks(ranks, |communicator| Exchange::new(communicator, DType::F32, length, BUCKET).owns());
         for piece in 0..length.div_ceil(PIECE) {
             assert_eq!(owners.iter().filter(|owns| owns[piece]).count(), 1, "piece {piece} of {ranks} ranks");
         }
@@ -200,9 +201,9 @@ fn run(trainer: &mut Trainer) -> (Vec<f64>, Vec<f32>, Vec<f32>) {
 fn ranks_of_one_core_train_as_one_rank_of_all_cores() {
     for ranks in [2, 3] {
         let alone = run(&mut trainer(ranks));
-        let together = on_ranks(ranks, |group| {
+        let together = on_ranks(ranks, |communicator| {
             let mut trainer = trainer(1);
-            trainer.join(group, DType::F32, Overlap::Off).unwrap();
+            trainer.join(communicator, DType::F32, Overlap::Off).unwrap();
             run(&mut trainer)
         });
         assert!(together.iter().all(|run| *run == alone), "{ranks} ranks");
@@ -213,7 +214,7 @@ fn ranks_of_one_core_train_as_one_rank_of_all_cores() {
 /// are those that leave late.
 #[test]
 fn overlapped_steps_are_the_same_bit_for_bit() {
-    let run = |group: Arc<dyn Communicator>, wire, overlap, norm, threads| {
+    let run = |communicator: Arc<dyn Communicator>, wire, overlap, norm, threads| {
         // A layer has two pieces or more.
         let config = ModelConfig { d_model: 64, d_ff: 512, heads: 2, norm, ..Preset::Tiny.config(50) };
         let model = Transformer::new(config).unwrap();
@@ -223,7 +224,7 @@ fn overlapped_steps_are_the_same_bit_for_bit() {
             ..StepSettings::default()
         };
         let mut trainer = Trainer::new(model, weights, settings, Isa::best(), threads, 7).unwrap();
-        trainer.join_in_buckets(group, wire, overlap, 2).unwrap();
+        trainer.join_in_buckets(communicator, wire, overlap, 2).unwrap();
         let early = trainer.early_buckets();
         let reports: Vec<_> = [vec![batch(0)], vec![batch(1), batch(2)]]
             .iter()
@@ -239,7 +240,7 @@ fn overlapped_steps_are_the_same_bit_for_bit() {
         (3, 5, DType::F32, NormPlace::Pre),
     ] {
         let [late, early] = [Overlap::Off, Overlap::On]
-            .map(|overlap| on_ranks(ranks, |group| run(group, wire, overlap, norm, threads)));
+            .map(|overlap| on_ranks(ranks, |communicator| run(communicator, wire, overlap, norm, threads)));
         for (late, early) in late.iter().zip(&early) {
             assert!(early.0 > 1, "{} buckets can leave early", early.0);
             assert!(late.1.iter().zip(&early.1).all(|(l, e)| !l.0 && e.0 && l.1 == e.1 && l.2 == e.2));
@@ -250,9 +251,9 @@ fn overlapped_steps_are_the_same_bit_for_bit() {
 
 #[test]
 fn a_replica_that_fails_leaves_nobody_waiting() {
-    let errors = on_ranks(2, |group| {
+    let errors = on_ranks(2, |communicator| {
         let mut trainer = trainer(2);
-        trainer.join(group, DType::F32, Overlap::On).unwrap();
+        trainer.join(communicator, DType::F32, Overlap::On).unwrap();
         // A word that the model lacks, for the second replica of each rank.
         let words = [[1, 2], [3, 60], [1, 2], [3, 60]];
         let batch = Batch::new(words.iter().map(|w| (&w[..], &w[..])), 49).unwrap();
@@ -263,9 +264,9 @@ fn a_replica_that_fails_leaves_nobody_waiting() {
 
 #[test]
 fn ranks_of_different_numbers_of_cores_count_their_replicas() {
-    let replicas = on_ranks(2, |group| {
-        let mut trainer = trainer(1 + group.rank());
-        trainer.join(group, DType::F32, Overlap::Off).unwrap();
+    let replicas = on_ranks(2, |communicator| {
+        let mut trainer = trainer(1 + communicator.rank());
+        trainer.join(communicator, DType::F32, Overlap::Off).unwrap();
         (run(&mut trainer).0, trainer.replicas())
     });
     let alone = run(&mut trainer(3)).0;
@@ -279,9 +280,9 @@ fn ranks_of_different_numbers_of_cores_count_their_replicas() {
 #[test]
 fn on_a_narrow_wire_all_ranks_hold_the_same_weights_and_learn_the_same() {
     let alone = run(&mut trainer(2)).0;
-    let runs = on_ranks(2, |group| {
+    let runs = on_ranks(2, |communicator| {
         let mut trainer = trainer(1);
-        trainer.join(group, DType::Bf16, Overlap::Off).unwrap();
+        trainer.join(communicator, DType::Bf16, Overlap::Off).unwrap();
         run(&mut trainer)
     });
     assert!(runs[0] == runs[1]);
@@ -293,10 +294,10 @@ fn on_a_narrow_wire_all_ranks_hold_the_same_weights_and_learn_the_same() {
 
 #[test]
 fn one_rank_that_is_asked_to_stop_tells_all() {
-    let stops = on_ranks(3, |group| {
-        let asked = group.rank() == 1;
+    let stops = on_ranks(3, |communicator| {
+        let asked = communicator.rank() == 1;
         let mut trainer = trainer(1);
-        trainer.join(group, DType::F32, Overlap::Off).unwrap();
+        trainer.join(communicator, DType::F32, Overlap::Off).unwrap();
         if asked {
             trainer.ask_to_stop();
         }

@@ -157,7 +157,7 @@ fn inputs_have_multipliers() {
     assert!(items.iter().any(|item| item.name == "decoder_Wemb_QuantMultA"));
     assert!(items.iter().all(|item| item.name != "encoder_Wemb_QuantMultA"));
     let error = int8_items(&options, weights(&options), Some(&InputRanges::default())).unwrap_err();
-    assert!(error.starts_with("no inputs of the product with "), "{error}");
+    assert!(error.starts_with("the sample gave no inputs of "), "{error}");
 }
 
 #[test]

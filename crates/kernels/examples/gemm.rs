@@ -1,5 +1,5 @@
 //! How fast products with packed weights are on one core, at the sizes of a base model:
-//! `cargo run --release -p regard-kernels --example products`.
+//! `cargo run --release -p regard-kernels --example gemm`.
 
 use regard_kernels::{Isa, Mat, MatMut, PackedMatrix, RowScratch, quantize_rows};
 use std::time::Instant;
@@ -50,7 +50,7 @@ fn speed(w: &PackedMatrix, m: usize) -> f64 {
     let trial = |_| {
         let start = Instant::now();
         for _ in 0..times {
-            w.product(rows, 0..n, None, MatMut::new(&mut y, m, n));
+            w.matmul(rows, 0..n, None, MatMut::new(&mut y, m, n));
         }
         (times * m * n * k) as f64 / start.elapsed().as_secs_f64() / 1e9
     };

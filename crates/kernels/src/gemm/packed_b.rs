@@ -2,20 +2,20 @@
 
 use super::panels::{NC, Panels};
 use super::rounding::rounded;
-use super::{Format, Products, bf16, single};
+use super::{Format, Gemm, bf16, f32_kernel};
 use crate::aligned::Aligned;
 use crate::mat::Mat;
 
 /// The right operand of products, as these want to read it: packed, and rounded where they are in bf16.
 ///
 /// A matrix of weights is multiplied by every replica of a training step and changes once. It begins empty;
-/// [`Products::pack_b`] fills it, and uses the same memory when that is done anew.
+/// [`Gemm::pack_b`] fills it, and uses the same memory when that is done anew.
 #[derive(Debug, Default)]
 pub struct PackedB {
     rows: usize,
     cols: usize,
     words: Aligned<u32>,
-    by: Option<Products>,
+    by: Option<Gemm>,
 }
 
 impl PackedB {
@@ -91,19 +91,19 @@ impl Right<'_> {
 
 const _: () = {
     assert!(Right::STEP.is_multiple_of(NC));
-    assert!(Right::STEP.is_multiple_of(single::KC) && Right::STEP.is_multiple_of(bf16::KC));
+    assert!(Right::STEP.is_multiple_of(f32_kernel::KC) && Right::STEP.is_multiple_of(bf16::KC));
 };
 
-impl Products {
+impl Gemm {
     /// Makes a right operand ready. The products with it are those with the matrix itself, to the bit.
     pub fn pack_b(self, matrix: Mat<'_>, to: &mut PackedB) {
         (to.rows, to.cols, to.by) = (matrix.rows, matrix.cols, Some(self));
         match self.format {
-            Format::F32 => single::pack_right(self.isa, matrix, &mut to.words),
+            Format::F32 => f32_kernel::pack_right(self.isa, matrix, &mut to.words),
             Format::Bf16 => bf16::pack_in_hardware(self.isa, matrix, &mut to.words),
             Format::Bf16InSoftware => {
                 let data = rounded(matrix);
-                single::pack_right(self.isa, Mat { data: &data, ..matrix }, &mut to.words);
+                f32_kernel::pack_right(self.isa, Mat { data: &data, ..matrix }, &mut to.words);
             }
         }
     }

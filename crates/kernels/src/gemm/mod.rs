@@ -1,9 +1,9 @@
-//! Products of large matrices, in f32 or in bf16, the upper half of an f32: operands rounded to 8
+//! Gemm of large matrices, in f32 or in bf16, the upper half of an f32: operands rounded to 8
 //! bits of mantissa, sums in f32.
 //!
 //! The operands are f32 matrices. Those that are rounded are so while they are packed, so that no
 //! copy in bf16 has to be kept; of weights, which many products read, one can be: [`PackedB`]. What
-//! the numbers are is said at [`Products`].
+//! the numbers are is said at [`Gemm`].
 
 // Only x86 has the instruction; elsewhere the tests run its model.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
@@ -12,7 +12,7 @@ mod panels;
 mod packed_b;
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 mod rounding;
-mod single;
+mod f32_kernel;
 
 pub use packed_b::{PackedB, Right};
 
@@ -31,7 +31,7 @@ pub enum Accumulate {
     Add,
 }
 
-/// How matrix products are made: on which instruction set, and with operands in f32 or in bf16.
+/// How matrix multiplications are made: on which instruction set, and with operands in f32 or in bf16.
 ///
 /// **The order of a sum** over `k` is from its beginning to its end, in blocks of 256 (f32) or 512
 /// (bf16) that are added to the output one after the other. A number of the result therefore
@@ -51,7 +51,7 @@ pub enum Accumulate {
 /// same rounding of the operands, the same precision of the sums, but another order, and denormals
 /// are kept. It is for tests on other CPUs, not for speed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Products {
+pub struct Gemm {
     isa: Isa,
     format: Format,
 }
@@ -64,20 +64,20 @@ enum Format {
     Bf16InSoftware,
 }
 
-impl Products {
+impl Gemm {
     /// Operands as they are.
     pub fn f32(isa: Isa) -> Self {
-        Products { isa, format: Format::F32 }
+        Gemm { isa, format: Format::F32 }
     }
 
     /// Operands rounded to bf16, if the CPU has products of them.
     pub fn bf16(isa: Isa) -> Option<Self> {
-        isa.has_bf16().then_some(Products { isa, format: Format::Bf16 })
+        isa.has_bf16().then_some(Gemm { isa, format: Format::Bf16 })
     }
 
     /// Operands rounded to bf16, then multiplied as f32: on every machine, and slower than f32.
     pub fn bf16_in_software(isa: Isa) -> Self {
-        Products { isa, format: Format::Bf16InSoftware }
+        Gemm { isa, format: Format::Bf16InSoftware }
     }
 
     /// The instruction set.
@@ -102,7 +102,7 @@ impl Products {
     /// How these products want their right operand.
     fn layout(self) -> Layout {
         match self.format {
-            Format::F32 | Format::Bf16InSoftware => single::layout_of(self.isa),
+            Format::F32 | Format::Bf16InSoftware => f32_kernel::layout_of(self.isa),
             Format::Bf16 => bf16::LAYOUT,
         }
     }
@@ -128,7 +128,7 @@ impl Products {
             self.name()
         );
         match self.format {
-            Format::F32 => single::product(self.isa, c, a, b, into, threads),
+            Format::F32 => f32_kernel::product(self.isa, c, a, b, into, threads),
             Format::Bf16 => bf16::in_hardware(self.isa, c, a, b, into, threads),
             Format::Bf16InSoftware => {
                 let timer = Timer::start();
@@ -139,15 +139,15 @@ impl Products {
                     packed => packed,
                 };
                 drop(timer);
-                single::product(self.isa, c, Mat { data: &left, ..a }, b, into, threads);
+                f32_kernel::product(self.isa, c, Mat { data: &left, ..a }, b, into, threads);
             }
         }
     }
 }
 
-/// [`Products::matmul`] in f32.
+/// [`Gemm::matmul`] in f32.
 pub fn matmul(isa: Isa, c: MatMut<'_>, a: Mat<'_>, b: Mat<'_>, into: Accumulate, threads: usize) {
-    Products::f32(isa).matmul(c, a, b, into, threads);
+    Gemm::f32(isa).matmul(c, a, b, into, threads);
 }
 
 /// Whether there was nothing to multiply, and what that leaves to do has been done.

@@ -1,4 +1,4 @@
-//! Products of f32 matrices: tiles of the output in registers, blocks of the operands in cache.
+//! Gemm of f32 matrices: tiles of the output in registers, blocks of the operands in cache.
 //!
 //! The right operand is packed. Numbers of the left one are broadcast one by one: rows can be read
 //! where they lie; columns are packed into panels, which a few tiles read again and again.

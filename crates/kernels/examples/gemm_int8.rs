@@ -1,6 +1,6 @@
 //! How fast products of a Firefox model are on one core, with the inputs quantized for each, and
 //! how long a shortlist takes to select:
-//! `cargo run --release -p regard-kernels --example fixed_products`, with `REGARD_ISA` for another
+//! `cargo run --release -p regard-kernels --example gemm_int8`, with `REGARD_ISA` for another
 //! instruction set.
 
 use regard_kernels::mapped::Int8Values;
@@ -78,7 +78,7 @@ fn speed(w: &PackedMatrix, x: &[f32], m: usize) -> f64 {
     let start = Instant::now();
     for _ in 0..times {
         let rows = w.rows(Mat::new(x, m, k), &mut scratch);
-        w.product(rows, 0..n, Epilogue::default(), MatMut::new(&mut y, m, n));
+        w.matmul(rows, 0..n, Epilogue::default(), MatMut::new(&mut y, m, n));
     }
     (times * m * n * k) as f64 / start.elapsed().as_secs_f64() / 1e9
 }
@@ -104,7 +104,7 @@ fn shortlist(isa: Isa) -> (f64, f64) {
         choose = f64::min(choose, start.elapsed().as_secs_f64() * 1e6);
         let start = Instant::now();
         let input = chosen.rows(Mat::new(&x, 1, k), &mut scratch);
-        chosen.products(input, RowLists { offsets: &offsets, rows: &rows }, None, &mut y);
+        chosen.matmul(input, RowLists { offsets: &offsets, rows: &rows }, None, &mut y);
         multiply = f64::min(multiply, start.elapsed().as_secs_f64() * 1e6);
     }
     (choose, multiply)

@@ -73,7 +73,7 @@ fn kernels() -> Vec<(&'static str, Product)> {
 /// The same, and the way through f32.
 fn every_way() -> Vec<(&'static str, Product)> {
     let software: Product = |c, a, b, into, threads| {
-        Products::bf16_in_software(Isa::best()).matmul(c, a, b, into, threads);
+        Gemm::bf16_in_software(Isa::best()).matmul(c, a, b, into, threads);
     };
     kernels().into_iter().chain([("software", software)]).collect()
 }
@@ -302,9 +302,9 @@ fn a_packed_operand_gives_the_bits_of_the_matrix() {
     }
 }
 
-fn every_products() -> Vec<Products> {
+fn every_products() -> Vec<Gemm> {
     let isa = Isa::best();
-    [Products::f32(isa), Products::bf16_in_software(isa)].into_iter().chain(Products::bf16(isa)).collect()
+    [Gemm::f32(isa), Gemm::bf16_in_software(isa)].into_iter().chain(Gemm::bf16(isa)).collect()
 }
 
 #[test]
@@ -312,8 +312,8 @@ fn every_products() -> Vec<Products> {
 fn an_operand_packed_for_other_products_is_refused() {
     let x = Mat::new(&[1.0], 1, 1);
     let mut packed = PackedB::default();
-    Products::f32(Isa::best()).pack_b(x, &mut packed);
-    let products = Products::bf16_in_software(Isa::best());
+    Gemm::f32(Isa::best()).pack_b(x, &mut packed);
+    let products = Gemm::bf16_in_software(Isa::best());
     products.matmul(MatMut::new(&mut [0.0], 1, 1), x, packed.whole(), Accumulate::Add, 1);
 }
 
@@ -352,11 +352,11 @@ fn the_instruction_and_its_model_give_the_same_bits() {
 #[test]
 fn bf16_exists_only_where_the_cpu_has_it() {
     for isa in Isa::available() {
-        assert_eq!(Products::bf16(isa).is_some(), isa.has_bf16());
-        assert_eq!(Products::bf16_in_software(isa).isa(), isa);
+        assert_eq!(Gemm::bf16(isa).is_some(), isa.has_bf16());
+        assert_eq!(Gemm::bf16_in_software(isa).isa(), isa);
     }
-    assert_eq!(Products::bf16(Isa::PORTABLE), None);
-    assert_eq!(Products::f32(Isa::best()).name(), "f32");
+    assert_eq!(Gemm::bf16(Isa::PORTABLE), None);
+    assert_eq!(Gemm::f32(Isa::best()).name(), "f32");
 }
 
 #[test]
