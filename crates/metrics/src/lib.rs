@@ -88,7 +88,8 @@ pub trait Metric {
         Ok(aggregate(self, &segments, references.len()))
     }
 
-    /// The score of one sentence. sacreBLEU's `sentence_bleu` is BLEU with [`Bleu::effective_order`].
+    /// The score of one sentence. sacreBLEU's `sentence_bleu` is BLEU with
+    /// [`Bleu::effective_order`].
     fn sentence(&self, hypothesis: &str, references: &[&str]) -> Result<Score> {
         self.check()?;
         if references.is_empty() {

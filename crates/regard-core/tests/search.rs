@@ -327,7 +327,8 @@ fn with_a_shortlist_nothing_else_comes_and_neighbours_do_not_matter() {
             assert!(words.len() < WORDS / 2, "{words:?}");
             let ids = &found[0].ids;
             assert!(ids[0] == 7 && ids[1..].iter().all(|id| words.contains(id)), "{ids:?} of {words:?}");
-            // To rounding: a rule that holds for one sentence makes its whole batch go the longer way.
+            // To rounding: a rule that holds for one sentence makes its whole batch go the longer
+            // way.
             let alone = find(&of, std::slice::from_ref(source), &options);
             assert_eq!(alone[0][0].ids, found[0].ids);
             assert!((alone[0][0].score - found[0].score).abs() < 1e-5);

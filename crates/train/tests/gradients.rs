@@ -433,8 +433,8 @@ fn table() -> Vec<Case> {
             cases.extend([true, false].map(|with_bias| linear(activation, rate, with_bias)));
         }
         cases.extend([add_norm(true, rate), residual(rate), cross_attention(rate)]);
-        for mask in [Mask::NONE, Mask { causal: true, window: None }, Mask { causal: false, window: Some(1) }]
-        {
+        for (causal, window) in [(false, None), (true, None), (false, Some(1))] {
+            let mask = Mask { causal, window };
             cases.extend([false, true].map(|relative| self_attention(mask, relative, rate)));
         }
         for learned in [false, true] {

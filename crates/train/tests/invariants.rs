@@ -307,8 +307,8 @@ fn attention_rows_sum_to_one() {
     let key = Key::new(1);
     let x: Vec<f32> = (0..n * heads * d_k).map(|i| 6.0 * key.uniform(i as u32) - 3.0).collect();
     for isa in Isa::available() {
-        for mask in [Mask::NONE, Mask { causal: true, window: None }, Mask { causal: false, window: Some(3) }]
-        {
+        for (causal, window) in [(false, None), (true, None), (false, Some(3))] {
+            let mask = Mask { causal, window };
             let shape = Attention {
                 heads,
                 d_k,

@@ -230,8 +230,13 @@ mod tests {
 
     #[test]
     fn a_matrix_knows_its_own_bias() {
-        let small = || ModelConfig { d_model: 8, heads: 2, source_vocabulary: 9, ..ModelConfig::default() };
-        let small = || ModelConfig { target_vocabulary: 9, ..small() };
+        let small = || ModelConfig {
+            d_model: 8,
+            heads: 2,
+            source_vocabulary: 9,
+            target_vocabulary: 9,
+            ..ModelConfig::default()
+        };
         for config in [
             ModelConfig { combine: Combine::Concatenate, ..small() },
             ModelConfig { decoder: DecoderKind::Ssru, ..small() },

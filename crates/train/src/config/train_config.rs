@@ -13,7 +13,7 @@ use crate::distributed::Overlap;
 use crate::optimizer::{Schedule, ScheduleKind};
 use crate::step::StepSettings;
 use regard_core::model::{ModelConfig, Preset};
-use regard_core::text::TokenizerSettings;
+use regard_core::text::{Segmentation, TokenizerSettings};
 use regard_core::{DType, Error, Result};
 
 /// The settings of a training run.
@@ -260,7 +260,17 @@ impl TrainConfig {
             log_every: if tiny { 50 } else { 10 },
             data: DataConfig::default(),
             model: ModelConfig { dropout: if tiny { 0.3 } else { model.dropout }, ..model },
-            tokenizer: TokenizerConfig::default(),
+            // Of Firefox's engines, fxtranslate reads unigram vocabularies alone.
+            tokenizer: TokenizerConfig {
+                vocabulary: TokenizerSettings {
+                    segmentation: match preset {
+                        Preset::Student => Segmentation::Unigram,
+                        _ => Segmentation::default(),
+                    },
+                    ..TokenizerSettings::default()
+                },
+                ..TokenizerConfig::default()
+            },
             filters: Filters::default(),
             // Six batches of 4,096 tokens are the paper's 25,000, in a sixth of the memory.
             batch: BatchConfig { plan: BatchSettings::default(), accumulate: if small { 1 } else { 6 } },

@@ -263,7 +263,8 @@ impl<'a> Start<'a> {
         let data = Data::prepare(config, folder, known, threads, self.progress)?;
         let words = (data.tokenizers.source().size(), data.tokenizers.target().size());
         (config.model.source_vocabulary, config.model.target_vocabulary) = words;
-        if !data.tokenizers.is_joint() && config.model.tying == Tying::ThreeWay {
+        let new = matches!(origin, Origin::New);
+        if new && !data.tokenizers.is_joint() && config.model.tying == Tying::ThreeWay {
             config.model.tying = Tying::Decoder;
             let note =
                 "two vocabularies: target embedding and output are tied, the source embedding is separate";

@@ -128,6 +128,11 @@ fn marian_options(config: &ModelConfig) -> Result<MarianOptions> {
             config.encoder == EncoderKind::Attention { window: None },
             "an encoder other than attention to all tokens",
         ),
+        (
+            "norm",
+            config.norm == NormPlace::Post,
+            "norms before the layers, of which Marian leaves some out when it decodes",
+        ),
         ("norm_epsilon", config.norm_epsilon == EPSILON, "another ε than 1e-6"),
         ("scale_embeddings", config.scale_embeddings, "embeddings that are not multiplied by √d_model"),
         ("decoder_heads", source.heads == target.heads, "another number of heads in the decoder"),
