@@ -16,8 +16,8 @@
 //! way round than a linear layer of PyTorch. [`Item::floats`] gives that declared shape; 8-bit
 //! matrices are *stored* transposed, and [`Item::int8`] gives them in the stored order, a row for
 //! each output. Only the names with `Wemb` are stored as declared, `[words, d]`, which is a row for
-//! each output too where they are the output matrix. Biases and norms are `[1, n]`. Layers count
-//! from 1.
+//! each output too where they are the output matrix; `decoder_ff_logit_out_Wt`, declared alike, is
+//! stored as `[d, words]`. Biases and norms are `[1, n]`. Layers count from 1.
 //!
 //! | item | shape | what |
 //! |---|---|---|

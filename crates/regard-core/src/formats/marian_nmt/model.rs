@@ -182,7 +182,9 @@ impl MarianModel {
         let mut values = Vec::new();
         let mapped = match &blocks[..] {
             // Most of the rows are never looked at: they stay in the file.
-            [block] if parameter.role == Role::Vocabulary => block.item.mapped_int8(),
+            [block] if parameter.role == Role::Vocabulary && block.has_stored_rows() => {
+                block.item.mapped_int8()
+            }
             _ => None,
         };
         if mapped.is_none() {
@@ -191,7 +193,14 @@ impl MarianModel {
         for block in &blocks {
             let (rows, multiplier) = match mapped {
                 Some(_) => block.item.check_int8()?,
-                None => block.item.append_int8(&mut values)?,
+                None if block.has_stored_rows() => block.item.append_int8(&mut values)?,
+                None => {
+                    let matrix = block.item.int8()?;
+                    let (rows, columns) = (matrix.columns, matrix.rows);
+                    let order = (0..rows).flat_map(|r| (0..columns).map(move |c| c * rows + r));
+                    values.extend(order.map(|i| matrix.values[i]));
+                    (rows, matrix.multiplier)
+                }
             };
             multipliers.resize(multipliers.len() + rows, multiplier);
         }
@@ -269,6 +278,14 @@ struct Block<'a> {
     item: Item<'a>,
     /// Whether a column of the item is a row of the parameter.
     transposed: bool,
+}
+
+impl Block<'_> {
+    /// Whether the rows of the parameter are the rows in which an 8-bit item is stored. They are
+    /// not in an output matrix of its own: declared as `[words, d]`, it is stored as `[d, words]`.
+    fn has_stored_rows(&self) -> bool {
+        self.transposed != is_embedding(self.item.name)
+    }
 }
 
 fn check_shape(item: &Item<'_>, shape: &[usize]) -> Result<()> {

@@ -1,6 +1,7 @@
 //! Files that the writers make, and files of every broken kind.
 
 mod export;
+mod folders;
 mod goldens;
 mod options;
 

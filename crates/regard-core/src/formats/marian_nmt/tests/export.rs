@@ -6,7 +6,7 @@ use crate::model::{DecoderKind, NormPlace, Tying};
 use regard_kernels::Activation;
 use regard_random::mix;
 
-fn options(decoder: DecoderKind, tying: Tying) -> MarianOptions {
+pub(super) fn options(decoder: DecoderKind, tying: Tying) -> MarianOptions {
     MarianOptions {
         source_vocabulary: 40,
         target_vocabulary: 48,
@@ -28,7 +28,7 @@ fn options(decoder: DecoderKind, tying: Tying) -> MarianOptions {
     }
 }
 
-fn weights(options: &MarianOptions) -> Vec<NewItem> {
+pub(super) fn weights(options: &MarianOptions) -> Vec<NewItem> {
     let value = |i: usize| (mix(i as u64) >> 40) as f32 / (1 << 24) as f32 - 0.5;
     let item = |(name, [rows, columns]): (String, [usize; 2])| {
         NewItem::floats(&name, &[rows, columns], (0..rows * columns).map(value).collect())
