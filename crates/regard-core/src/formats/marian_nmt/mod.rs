@@ -100,12 +100,13 @@
 //!
 //! Bergamot treats the output layer the same way, but looks embeddings up in f32. Its shortlist is
 //! made for all sentences of a batch, so that a sentence's translation may depend on its neighbours
-//! ([`LexicalShortlist::candidates`]).
+//! ([`Shortlist::words`]).
 //!
 //! [`DecoderKind::Attention`]: crate::model::DecoderKind::Attention
 //! [`DecoderKind::Ssru`]: crate::model::DecoderKind::Ssru
 //! [`NormPlace::Post`]: crate::model::NormPlace::Post
 //! [`NormPlace::Pre`]: crate::model::NormPlace::Pre
+//! [`Shortlist::words`]: crate::decode::Shortlist::words
 //! [`Tying::ThreeWay`]: crate::model::Tying::ThreeWay
 
 mod bin;
