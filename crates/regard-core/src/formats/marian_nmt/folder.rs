@@ -241,7 +241,9 @@ impl<'a> Files<'a> {
         }
         self.only("model", |name| {
             let is_model = name.ends_with(".npz") || name.ends_with(".bin");
+            // Published folders of Firefox may have a qualityModel.*.bin, which estimates quality.
             let is_other = name.starts_with("lex")
+                || name.starts_with("quality")
                 || name.ends_with(".optimizer.npz")
                 || name.starts_with("pytorch_model");
             is_model && !is_other
@@ -359,6 +361,7 @@ mod tests {
         let (model, names) = found(&[
             ("metadata.json", metadata),
             ("model.enzh.intgemm8.bin", ""),
+            ("qualityModel.enzh.bin", ""),
             ("srcvocab.enzh.spm", ""),
             ("trgvocab.enzh.spm", ""),
         ]);
@@ -399,7 +402,7 @@ mod tests {
     fn other_folders_are_not_models_and_unclear_ones_are_refused() {
         let none = |files: &[(&str, &str)]| MarianFolder::find(folder(files).path()).unwrap();
         assert_eq!(none(&[("pytorch_model.bin", ""), ("vocab.json", "")]), None);
-        assert_eq!(none(&[("lex.enpt.bin", "")]), None);
+        assert_eq!(none(&[("lex.enpt.bin", ""), ("qualityModel.enpt.bin.gz", "")]), None);
         for (files, want) in [
             (
                 &[("a.npz", ""), ("b.bin", "")][..],
