@@ -80,9 +80,14 @@ impl Compression {
     }
 }
 
+/// The most bytes that a compressed file of this size may unpack to.
+pub fn most_unpacked(size: usize) -> u64 {
+    (size as u64).saturating_mul(LARGEST_RATIO).saturating_add(ALWAYS_ALLOWED).min(LARGEST)
+}
+
 /// What is in a compressed file; `None` if it is not compressed.
 pub fn unpack(file: &[u8]) -> Option<std::result::Result<Vec<u8>, String>> {
-    let most = (file.len() as u64).saturating_mul(LARGEST_RATIO).saturating_add(ALWAYS_ALLOWED).min(LARGEST);
+    let most = most_unpacked(file.len());
     Compression::of(file).map(|compression| match compression {
         Compression::Gzip => read_bounded(MultiGzDecoder::new(file), most, "gzip"),
         Compression::Zstd => read_bounded(Zstd::new(file), most, "zstd"),

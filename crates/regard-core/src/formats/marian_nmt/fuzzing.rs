@@ -2,13 +2,13 @@
 
 use super::items::{self, elements};
 use super::{LexicalShortlist, MarianOptions, MarianVocabulary};
+use crate::formats::compressed::most_unpacked;
 
 /// A `.bin` or `.npz` file: every item lies in the file or among what was inflated, with as many
 /// bytes as its shape needs.
 pub(crate) fn model(file: &[u8]) {
     let Ok(parsed) = items::parse(file) else { return };
-    // Deflate packs at most 1032 bytes into one.
-    assert!(parsed.inflated.len() / 1032 <= file.len());
+    assert!(parsed.inflated.len() as u64 <= most_unpacked(file.len()));
     for entry in &parsed.entries {
         let bytes = if entry.inflated { &parsed.inflated } else { file };
         let data = &bytes[entry.range.clone()];

@@ -2,10 +2,11 @@
 //! array of bytes.
 //!
 //! Marian stores its members as they are; `numpy.savez_compressed` deflates them. A deflated member
-//! may unpack to the size that the directory says, and all of them to [`LARGEST_INFLATED`] bytes or
-//! [`MOST_PER_BYTE`] times the file's size, whichever is less.
+//! may unpack to the size that the directory says, and all of them to what any compressed file may
+//! ([`most_unpacked`]). Every member's checksum is verified.
 
 use super::items::{Entry, ItemType, Parsed, elements};
+use crate::formats::compressed::most_unpacked;
 use crate::formats::tensor::MOST_DIMENSIONS;
 use crate::formats::zip::{self, Member, Packing};
 use flate2::Crc;
@@ -13,10 +14,6 @@ use flate2::read::DeflateDecoder;
 use std::collections::HashSet;
 use std::io::Read;
 
-/// The most bytes that all deflated members of an archive may unpack to.
-const LARGEST_INFLATED: u64 = 4 << 30;
-/// Deflate cannot pack more into a byte.
-const MOST_PER_BYTE: u64 = 1032;
 /// The ending of a member's name.
 const ENDING: &str = ".npy";
 const MAGIC: &[u8] = b"\x93NUMPY";
@@ -25,7 +22,7 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 pub(super) fn read(file: &[u8]) -> Result<Parsed, String> {
     let mut parsed = Parsed { entries: Vec::new(), inflated: Vec::new() };
     let mut seen = HashSet::new();
-    let most = (file.len() as u64).saturating_mul(MOST_PER_BYTE).min(LARGEST_INFLATED);
+    let most = most_unpacked(file.len());
     for member in zip::members(file)? {
         let name = member.name.strip_suffix(ENDING).unwrap_or(member.name);
         if name.is_empty() || !seen.insert(name) {
@@ -45,6 +42,7 @@ pub(super) fn read(file: &[u8]) -> Result<Parsed, String> {
             }
         };
         let (kind, shape, data) = array(bytes).map_err(wrong)?;
+        check_crc(bytes, member.crc).map_err(wrong)?;
         let (name, range) = (name.to_owned(), start + data..start + bytes.len());
         let inflated = member.packing == Packing::Deflated;
         parsed.entries.push(Entry { name, shape, kind, range, inflated });
@@ -56,7 +54,11 @@ pub(super) fn read(file: &[u8]) -> Result<Parsed, String> {
 fn inflate(file: &[u8], member: &Member<'_>, most: u64, to: &mut Vec<u8>) -> Result<(), String> {
     let left = most.saturating_sub(to.len() as u64);
     if member.unpacked > left {
-        return Err(format!("unpacks to {} bytes, more than is read of such an archive", member.unpacked));
+        let unpacked = member.unpacked;
+        return Err(format!(
+            "unpacks to {unpacked} bytes, but all items of an archive of {} bytes may unpack to {most}",
+            file.len()
+        ));
     }
     let start = to.len();
     let mut reader = DeflateDecoder::new(&file[member.range.clone()]).take(member.unpacked + 1);
@@ -64,12 +66,17 @@ fn inflate(file: &[u8], member: &Member<'_>, most: u64, to: &mut Vec<u8>) -> Res
     if (to.len() - start) as u64 != member.unpacked {
         return Err(format!("does not unpack to the {} bytes that the directory says", member.unpacked));
     }
-    let mut crc = Crc::new();
-    crc.update(&to[start..]);
-    if crc.sum() != member.crc {
-        return Err("is damaged: its checksum does not match".into());
-    }
     Ok(())
+}
+
+/// The bytes of a member are those that were written.
+fn check_crc(bytes: &[u8], expected: u32) -> Result<(), String> {
+    let mut crc = Crc::new();
+    crc.update(bytes);
+    match crc.sum() == expected {
+        true => Ok(()),
+        false => Err("is damaged: its checksum does not match".into()),
+    }
 }
 
 /// The type and shape of a `.npy` array, and where its data begins.

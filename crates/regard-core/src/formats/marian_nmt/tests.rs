@@ -254,6 +254,45 @@ fn npz_files_that_lie_are_refused() {
     assert!(refusal(&same).starts_with("the archive has two items called \"a\""));
 }
 
+/// An archive with one deflated member `a.npy`, which holds zeros.
+fn deflated_zeros(count: usize) -> Vec<u8> {
+    let stored = npz(&[NewItem::floats("a", &[1, count], vec![0.0; count])]);
+    let data = 30 + "a.npy".len();
+    let directory = stored.windows(4).rposition(|window| window == b"PK\x01\x02").unwrap();
+    let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::best());
+    io::Write::write_all(&mut encoder, &stored[data..directory]).unwrap();
+    let packed = encoder.finish().unwrap();
+    let mut file = [&stored[..data], &packed[..], &stored[directory..]].concat();
+    let moved = data + packed.len();
+    let mut put = |at: usize, value: u32| file[at..at + 4].copy_from_slice(&value.to_le_bytes());
+    // Packed sizes, and where the directory begins.
+    put(18, packed.len() as u32);
+    put(moved + 20, packed.len() as u32);
+    put(moved + stored.len() - directory - 6, moved as u32);
+    // The method.
+    (file[8], file[moved + 10]) = (8, 8);
+    file
+}
+
+#[test]
+fn archives_that_unpack_to_too_much_are_refused() {
+    assert_eq!(open(&deflated_zeros(200_000)).unwrap().need("a").unwrap().shape, [1, 200_000]);
+    let file = deflated_zeros(1 << 20);
+    let message = refusal(&file);
+    let most = 64 * file.len() + (1 << 20);
+    let want = format!("but all items of an archive of {} bytes may unpack to {most}", file.len());
+    assert!(message.starts_with("item a at byte 35 unpacks to 41943"), "{message}");
+    assert!(message.ends_with(&want), "{message}");
+}
+
+#[test]
+fn stored_members_that_are_damaged_are_refused() {
+    let mut file = npz(&[NewItem::floats("a", &[2, 3], vec![1.0; 6])]);
+    let at = items::parse(&file).unwrap().entries[0].range.start;
+    file[at + 2] ^= 1;
+    assert_eq!(refusal(&file), "item a at byte 35 is damaged: its checksum does not match");
+}
+
 #[test]
 fn compressed_files_are_opened() {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
