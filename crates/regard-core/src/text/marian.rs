@@ -6,7 +6,7 @@
 //! vocabulary beside it ([`PieceList`]).
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -51,11 +51,20 @@ pub struct PieceList {
 }
 
 impl PieceList {
+    /// What stands in a `tokenizer.json` for an id that has no piece. No text matches it, because
+    /// text is cut at spaces.
+    pub fn placeholder(id: u32) -> String {
+        format!(" {id}")
+    }
+
     /// A `tokenizer.json` that cuts text at spaces into these pieces.
     pub fn to_json(&self) -> String {
         let vocabulary = Vocabulary::new(self.clone());
-        let ids: serde_json::Map<String, Value> =
-            vocabulary.ids.iter().map(|(piece, id)| (piece.clone(), (*id).into())).collect();
+        let taken: HashSet<u32> = vocabulary.ids.values().copied().collect();
+        let free = (0..vocabulary.special.size as u32).filter(|id| !taken.contains(id));
+        let mut ids: serde_json::Map<String, Value> =
+            free.map(|id| (Self::placeholder(id), id.into())).collect();
+        ids.extend(vocabulary.ids.iter().map(|(piece, id)| (piece.clone(), (*id).into())));
         let special = |(content, id): (&str, u32)| {
             json!({"id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,
                    "normalized": false, "special": true})

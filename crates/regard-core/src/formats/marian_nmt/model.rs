@@ -79,7 +79,8 @@ impl MarianModel {
             ..GenerationConfig::default()
         };
         let usual = GenerationConfig::marian(target.pad(), target.eos(), target.unk(), self.is_int8());
-        let generation = configured.or(usual);
+        let mut generation = configured.or(usual);
+        generation.bad_words_ids.get_or_insert_default().extend(self.unnamed(target).map(|id| vec![id]));
         Ok(Model {
             shortlist: self.shortlist()?,
             transformer,
@@ -112,7 +113,6 @@ impl MarianModel {
         let MarianFolder { source_vocabulary: source, target_vocabulary: target, segmenters, .. } =
             &self.folder;
         let sizes = (self.options.source_vocabulary, self.options.target_vocabulary);
-        let is_spm = |path: &Path| super::folder::file_name(path).ends_with(".spm");
         let spm = |path: &'_ Path| FileBytes::open(path).map(|file| file.bytes().to_vec());
         let pair = match (segmenters, is_spm(source) && is_spm(target)) {
             (_, true) => {
@@ -148,6 +148,13 @@ impl MarianModel {
             }
         }
         Ok(pair)
+    }
+
+    /// The ids of the target that its vocabulary has no piece for, which must never come.
+    fn unnamed(&self, target: &Tokenizer) -> impl Iterator<Item = u32> {
+        // A SentencePiece model has a piece for each.
+        let ids = if is_spm(&self.folder.target_vocabulary) { 0..0 } else { 0..target.size() as u32 };
+        ids.filter(|&id| target.piece(id).is_none_or(|piece| piece == PieceList::placeholder(id)))
     }
 
     /// The numbers of a parameter.
@@ -406,6 +413,10 @@ pub(crate) fn read_shortlist(
         return Err(Error::file(path, format!("has lists of {has} words, but the source has {words}")));
     }
     Ok(Arc::new(list.shortlist(vocabularies, joint)))
+}
+
+fn is_spm(path: &Path) -> bool {
+    super::folder::file_name(path).ends_with(".spm")
 }
 
 fn read_vocabulary(path: &Path) -> Result<MarianVocabulary> {

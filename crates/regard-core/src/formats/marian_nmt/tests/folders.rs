@@ -5,6 +5,7 @@ use super::*;
 use crate::decode::{Values, score_pairs};
 use crate::formats::Model;
 use crate::model::{DecoderKind, Tying};
+use crate::translator::Translator;
 use crate::{DType, Isa};
 
 /// The pieces `</s>`, `<unk>`, `w2` and so on.
@@ -95,4 +96,36 @@ fn integers_are_the_same_numbers_as_floats() {
             assert!((a - b).abs() < 0.1, "{tying:?}: {a} in 8 bits, {b} in f32");
         }
     }
+}
+
+#[test]
+fn ids_without_a_piece_are_neither_read_nor_said() {
+    let options = small(Tying::Decoder);
+    let items = float_items(&options, weights(&options)).unwrap();
+    let folder = folder(&options, &bin(&items));
+    // Words 5 and 30 are missing, and the last eight of the target.
+    let gaps = |words: usize| vocabulary(words).replace("w5: 5\n", "").replace("w30: 30\n", "");
+    fs::write(folder.path().join("source.yml"), gaps(40)).unwrap();
+    fs::write(folder.path().join("target.yml"), gaps(40)).unwrap();
+    let model = Model::load(folder.path()).unwrap();
+    let (source, target) = (model.tokenizers.source(), model.tokenizers.target());
+    assert_eq!((source.size(), target.size()), (41, 49));
+    assert_eq!(source.encode("w4 5 w5 w6").unwrap(), [4, 1, 1, 6, 0]);
+    assert_eq!(source.encode("w4  5 w6").unwrap(), [4, 1, 6, 0]);
+    let banned: Vec<u32> = [48, 1, 5, 30].into_iter().chain(40..48).collect();
+    assert_eq!(model.generation.bad_words_ids.clone().unwrap().concat(), banned);
+    // A model of ours is the same.
+    let ours = tempfile::tempdir().unwrap();
+    model.save(ours.path(), DType::F32).unwrap();
+    assert_eq!(Model::load(ours.path()).unwrap().generation.bad_words_ids.unwrap().concat(), banned);
+    let translator = Translator::new(vec![model], DType::F32, Isa::best(), 1).unwrap();
+    let translation = translator.translate(&["w2 w3 w4", "w7 w9"], &translator.options()).unwrap();
+    for line in translation {
+        let text = line.best().text;
+        assert!(text.split_whitespace().all(|word| word.starts_with('w')), "{text:?}");
+    }
+    // More pieces than the model has words are of another model.
+    fs::write(folder.path().join("target.yml"), vocabulary(49)).unwrap();
+    let message = Model::load(folder.path()).unwrap_err().to_string();
+    assert!(message.ends_with("the vocabulary has 49 pieces, but the model 48 (dim-vocabs)"), "{message}");
 }
