@@ -176,7 +176,7 @@ impl Model {
         let path = folder.join(SHORTLIST);
         let (config, joint) = (transformer.config(), tokenizers.is_joint());
         let vocabularies = (config.source_vocabulary, config.target_vocabulary);
-        let shortlist = path.exists().then(|| read_shortlist(&path, vocabularies, joint)).transpose()?;
+        let shortlist = path.exists().then(|| read_shortlist(&path, vocabularies, 0, joint)).transpose()?;
         Ok((Model { transformer, weights, tokenizers, languages, generation, shortlist }, file))
     }
 

@@ -18,6 +18,9 @@ pub(crate) const EPSILON: f32 = 1e-6;
 const BROWSER_LONGEST: usize = 128;
 /// Tokens that other models read at once.
 const LONGEST: usize = 512;
+/// What vocabularies are padded to a multiple of. A lexical shortlist may have been made without
+/// the padding of a model, or with more of it.
+const PADDED: usize = 8;
 /// The bias of the logits.
 const OUTPUT_BIAS: &str = "decoder_ff_logit_out_b";
 
@@ -105,7 +108,8 @@ impl MarianModel {
 
     fn shortlist(&self) -> Result<Option<Arc<Shortlist>>> {
         let vocabularies = (self.config.source_vocabulary, self.config.target_vocabulary);
-        let read = |path: &PathBuf| read_shortlist(path, vocabularies, self.folder.is_joint());
+        // Padding is ours.
+        let read = |path: &PathBuf| read_shortlist(path, vocabularies, 1, self.folder.is_joint());
         self.folder.shortlist.as_ref().map(read).transpose()
     }
 
@@ -400,17 +404,29 @@ pub(crate) fn item_names(ours: &str, norm: NormPlace) -> Vec<String> {
     }
 }
 
-/// Reads a `lex*.bin` file for vocabularies of this many words.
+/// Reads a `lex*.bin` file for vocabularies of this many words, of which the last `unlisted` are
+/// not the file's.
 pub(crate) fn read_shortlist(
     path: &Path,
     vocabularies: (usize, usize),
+    unlisted: usize,
     joint: bool,
 ) -> Result<Arc<Shortlist>> {
     let bytes = FileBytes::open(path)?;
     let list = LexicalShortlist::read(bytes.bytes()).map_err(|e| Error::file(path, e))?;
-    let (has, words) = (list.source_words(), vocabularies.0);
-    if has > words {
-        return Err(Error::file(path, format!("has lists of {has} words, but the source has {words}")));
+    let (has, words) = (list.source_words(), vocabularies.0 - unlisted);
+    if has.abs_diff(words) >= PADDED {
+        return Err(Error::file(
+            path,
+            format!("has lists of {has} words, but the source has {words}: it is of another model"),
+        ));
+    }
+    let words = vocabularies.1 - unlisted;
+    if let Some(id) = list.largest_id().filter(|&id| id as usize >= words) {
+        return Err(Error::file(
+            path,
+            format!("lists the word {id}, but the target has {words} words, from 0: it is of another model"),
+        ));
     }
     Ok(Arc::new(list.shortlist(vocabularies, joint)))
 }

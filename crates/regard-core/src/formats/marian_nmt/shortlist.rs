@@ -48,7 +48,8 @@ impl LexicalShortlist {
     /// of the source may come too, as in Bergamot.
     pub fn shortlist(self, vocabularies: (usize, usize), joint: bool) -> Shortlist {
         let offsets = self.offsets.iter().map(|&offset| offset as usize).collect();
-        Shortlist::new(vocabularies, 0..self.first, (offsets, self.ids), joint)
+        let first = u32::try_from(vocabularies.1).map_or(self.first, |words| self.first.min(words));
+        Shortlist::new(vocabularies, 0..first, (offsets, self.ids), joint)
     }
 
     /// Reads the bytes of a file, which is not compressed. An error names what is wrong and where.

@@ -129,3 +129,32 @@ fn ids_without_a_piece_are_neither_read_nor_said() {
     let message = Model::load(folder.path()).unwrap_err().to_string();
     assert!(message.ends_with("the vocabulary has 49 pieces, but the model 48 (dim-vocabs)"), "{message}");
 }
+
+#[test]
+fn a_shortlist_belongs_to_its_model() {
+    let options = small(Tying::Decoder);
+    let items = float_items(&options, weights(&options)).unwrap();
+    let folder = folder(&options, &bin(&items));
+    let load = |words: usize, id: u32| {
+        let mut lists = vec![vec![2]; words];
+        lists[3].push(id);
+        let mut file = Vec::new();
+        LexicalShortlist::new(u32::MAX, 50, &lists).write(&mut file).unwrap();
+        fs::write(folder.path().join("lex.s2t.bin"), file).unwrap();
+        Model::load(folder.path()).map(|model| model.shortlist.is_some()).map_err(|e| e.to_string())
+    };
+    for words in [33, 39, 40, 41, 47] {
+        assert_eq!(load(words, 47), Ok(true), "{words} words");
+    }
+    for words in [4, 32, 48, 500] {
+        let want = format!("has lists of {words} words, but the source has 40: it is of another model");
+        let message = load(words, 47).unwrap_err();
+        assert!(message.ends_with(&want), "{message}");
+    }
+    for id in [48, 4_000_000_000] {
+        let want =
+            format!("lists the word {id}, but the target has 48 words, from 0: it is of another model");
+        let message = load(40, id).unwrap_err();
+        assert!(message.ends_with(&want), "{message}");
+    }
+}
