@@ -113,7 +113,7 @@ impl Arguments {
     fn chosen<'a>(&self, view: &'a View, kind: AttentionKind) -> Result<Vec<&'a AttentionMap>, String> {
         let maps: Vec<&AttentionMap> = view.maps.iter().filter(|map| map.kind == kind).collect();
         let Some(last) = maps.last() else {
-            return Err("--kind encoder: this model's encoder has no attention; use cross or decoder".into());
+            return Err(missing(kind, &view.maps));
         };
         if let Some(head) = self.head.filter(|head| !(1..=last.heads).contains(head)) {
             return Err(format!("--head {head}: the layer has heads 1 to {}", last.heads));
@@ -126,6 +126,24 @@ impl Arguments {
             None => Ok(maps),
         }
     }
+}
+
+/// What is wrong with a kind of attention that the model does not have.
+fn missing(kind: AttentionKind, maps: &[AttentionMap]) -> String {
+    let name = |kind| match kind {
+        AttentionKind::Cross => "cross",
+        AttentionKind::Encoder => "encoder",
+        AttentionKind::Decoder => "decoder",
+    };
+    let lacks = match kind {
+        AttentionKind::Cross => "this model has no cross-attention".to_owned(),
+        _ => format!("this model's {} has no attention of its own", name(kind)),
+    };
+    let kinds = [AttentionKind::Cross, AttentionKind::Encoder, AttentionKind::Decoder];
+    let has = |kind: &AttentionKind| maps.iter().any(|map| map.kind == *kind);
+    let others: Vec<&str> = kinds.into_iter().filter(has).map(name).collect();
+    let advice = if others.is_empty() { String::new() } else { format!("; use {}", others.join(" or ")) };
+    format!("--kind {}: {lacks}{advice}", name(kind))
 }
 
 fn show(view: &View, arguments: &Arguments) -> CommandResult {
@@ -220,4 +238,27 @@ fn grid(view: &View, arguments: &Arguments, kind: AttentionKind) -> Result<Grid,
         AttentionKind::Decoder => "Decoder self-attention: the translation over its own beginning",
     };
     Ok(Grid::new(title, in_a_row, maps).scale_label("attention weight"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_that_a_model_lacks_is_named_with_those_that_it_has() {
+        let map = |kind| AttentionMap { kind, layer: 0, heads: 1, rows: 1, columns: 1, weights: vec![1.0] };
+        let maps = [map(AttentionKind::Encoder), map(AttentionKind::Cross)];
+        assert_eq!(
+            missing(AttentionKind::Decoder, &maps),
+            "--kind decoder: this model's decoder has no attention of its own; use cross or encoder"
+        );
+        assert_eq!(
+            missing(AttentionKind::Encoder, &maps[1..]),
+            "--kind encoder: this model's encoder has no attention of its own; use cross"
+        );
+        assert_eq!(
+            missing(AttentionKind::Cross, &maps[..1]),
+            "--kind cross: this model has no cross-attention; use encoder"
+        );
+    }
 }
