@@ -487,12 +487,18 @@ fn sizes_that_disagree_are_named() {
 fn missing_files_are_named() {
     let nothing = Model::load(Path::new("no/such/model")).unwrap_err().to_string();
     assert!(nothing.starts_with("no/such/model: no such folder"), "{nothing}");
-    for file in ["config.json", "tokenizer.json"] {
-        let folder = copy("swish-shared");
-        fs::remove_file(folder.path().join(file)).unwrap();
-        let error = refusal(folder.path());
-        assert!(error.starts_with(&format!("{file}: ")) && error.contains("os error 2"), "{error}");
-    }
+    let folder = copy("swish-shared");
+    let expected = "a model is a folder with config.json, model.safetensors and tokenizer.json, or a \
+                    folder of Marian or Firefox with model*.npz or model*.bin and its vocabularies";
+    let error = Model::load(&folder.path().join("model.safetensors")).unwrap_err().to_string();
+    assert!(error.ends_with(&format!("model.safetensors: is a file, not a folder; {expected}")), "{error}");
+    fs::remove_file(folder.path().join("config.json")).unwrap();
+    let error = refusal(folder.path());
+    assert_eq!(error, format!("config.json: there is no such file; {expected}"));
+    let folder = copy("swish-shared");
+    fs::remove_file(folder.path().join("tokenizer.json")).unwrap();
+    let error = refusal(folder.path());
+    assert!(error.starts_with("tokenizer.json: ") && error.contains("os error 2"), "{error}");
     let folder = copy("swish-shared");
     fs::remove_file(folder.path().join("model.safetensors")).unwrap();
     assert_eq!(

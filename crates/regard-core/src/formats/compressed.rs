@@ -20,6 +20,9 @@ pub const LARGEST_RATIO: u64 = 64;
 /// What every compressed file may unpack to, whatever its size.
 pub const ALWAYS_ALLOWED: u64 = 1 << 20;
 
+/// What is wrong with a file that ends too early.
+const CUT: &str = "the file is cut off";
+
 /// The endings of compressed files.
 const ENDINGS: [&str; 2] = [".gz", ".zst"];
 
@@ -108,6 +111,7 @@ fn read_bounded(reader: impl Read, most: u64, kind: &str) -> std::result::Result
     let mut bytes = Vec::new();
     reader.take(most + 1).read_to_end(&mut bytes).map_err(|e| match e.to_string() {
         message if message.starts_with("damaged ") => message,
+        _ if e.kind() == io::ErrorKind::UnexpectedEof => format!("damaged {kind} data: {CUT}"),
         message => format!("damaged {kind} data: {message}"),
     })?;
     if bytes.len() as u64 > most {
@@ -151,7 +155,7 @@ impl<R: BufRead> Zstd<R> {
                 }
                 continue;
             }
-            self.decoder.reset((&magic[..]).chain(&mut self.file)).map_err(damaged)?;
+            self.decoder.reset((&magic[..]).chain(&mut self.file)).map_err(undecoded)?;
             self.in_frame = true;
             return Ok(true);
         }
@@ -166,7 +170,7 @@ impl<R: BufRead> Read for Zstd<R> {
             }
             while self.decoder.can_collect() < buffer.len() && !self.decoder.is_finished() {
                 let some = BlockDecodingStrategy::UptoBytes(buffer.len());
-                self.decoder.decode_blocks(&mut self.file, some).map_err(damaged)?;
+                self.decoder.decode_blocks(&mut self.file, some).map_err(undecoded)?;
             }
             let read = self.decoder.read(buffer)?;
             if read > 0 || buffer.is_empty() {
@@ -185,6 +189,18 @@ impl<R: BufRead> Read for Zstd<R> {
 
 fn damaged(error: impl std::fmt::Display) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("damaged zstd data: {error}"))
+}
+
+/// The innermost of the decoder's errors: the text of the others is that of Rust's debugging.
+fn undecoded(error: impl std::error::Error + 'static) -> io::Error {
+    let mut inner: &(dyn std::error::Error + 'static) = &error;
+    while let Some(source) = inner.source() {
+        inner = source;
+    }
+    match inner.downcast_ref::<io::Error>() {
+        Some(e) if e.kind() == io::ErrorKind::UnexpectedEof => damaged(CUT),
+        _ => damaged(inner),
+    }
 }
 
 #[cfg(test)]
@@ -235,7 +251,13 @@ mod tests {
         for (mut bytes, kind) in [(gzip(b"abc"), "gzip"), (zstd(b"abc"), "zstd")] {
             bytes.truncate(bytes.len() - 2);
             let message = unpack(&bytes).unwrap().unwrap_err();
-            assert!(message.starts_with(&format!("damaged {kind} data")), "{message}");
+            assert_eq!(message, format!("damaged {kind} data: the file is cut off"));
+        }
+        // Wherever a file is cut.
+        let whole = zstd(&b"one two three ".repeat(99));
+        for length in 4..whole.len() {
+            let message = unpack(&whole[..length]).unwrap().unwrap_err();
+            assert_eq!(message, "damaged zstd data: the file is cut off", "{length} bytes");
         }
         assert!(unpack(b"plain").is_none());
         let folder = tempfile::tempdir().unwrap();

@@ -277,14 +277,21 @@ fn stored_dtype(file: &Weights) -> DType {
 }
 
 fn read_config(folder: &Path) -> Result<(Keys, ModelConfig)> {
+    let expected = format!(
+        "a model is a folder with {CONFIG}, {WEIGHTS} and tokenizer.json, or a folder of Marian or Firefox \
+         with model*.npz or model*.bin and its vocabularies"
+    );
     if !folder.is_dir() {
-        let message =
-            format!("no such folder; a model is a folder with {CONFIG}, {WEIGHTS} and tokenizer.json");
-        return Err(Error::file(folder, message));
+        let found = if folder.exists() { "is a file, not a folder" } else { "no such folder" };
+        return Err(Error::file(folder, format!("{found}; {expected}")));
     }
-    if !folder.join(CONFIG).exists() && folder.join("cache").join("lock").exists() {
-        let message = "is not a model yet: the training run in this folder has not reached its first step";
-        return Err(Error::file(folder, message));
+    if !folder.join(CONFIG).exists() {
+        if folder.join("cache").join("lock").exists() {
+            let message =
+                "is not a model yet: the training run in this folder has not reached its first step";
+            return Err(Error::file(folder, message));
+        }
+        return Err(Error::file(folder.join(CONFIG), format!("there is no such file; {expected}")));
     }
     let keys = Keys::open(&folder.join(CONFIG))?;
     let config = marian::read_config(&keys)?;

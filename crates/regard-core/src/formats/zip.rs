@@ -8,6 +8,9 @@ use std::ops::Range;
 pub(super) fn entries(file: &[u8]) -> Result<HashMap<&str, Range<usize>>, String> {
     let mut entries = HashMap::new();
     for Member { name, range, packing, .. } in members(file)? {
+        if packing == Packing::Uneven {
+            return Err(format!("{name:?} in the archive {UNEVEN}"));
+        }
         if packing != Packing::Stored {
             return Err(format!(
                 "{name:?} in the archive is compressed or encrypted, which torch.save never does"
@@ -18,12 +21,18 @@ pub(super) fn entries(file: &[u8]) -> Result<HashMap<&str, Range<usize>>, String
     Ok(entries)
 }
 
+/// What is wrong with [`Packing::Uneven`].
+pub(super) const UNEVEN: &str =
+    "is not compressed, but the archive's directory gives it two sizes; they should be the same";
+
 /// How an entry's bytes are packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Packing {
     /// As they are.
     Stored,
     Deflated,
+    /// As they are, but of two sizes.
+    Uneven,
     /// Encrypted, or compressed in another way.
     Unknown,
 }
@@ -113,6 +122,7 @@ fn entry(file: &[u8], at: usize) -> Option<Found<'_>> {
     let (unpacked, packed, local) = (field(at + 24)?, field(at + 20)?, field(at + 42)?);
     let packing = match (flags & 1, method) {
         (0, 0) if packed == unpacked => Packing::Stored,
+        (0, 0) => Packing::Uneven,
         (0, 8) => Packing::Deflated,
         _ => Packing::Unknown,
     };

@@ -234,9 +234,11 @@ impl MarianModel {
             .collect::<Result<Vec<_>>>()?;
         if let Some(other) = multipliers.iter().position(|m| *m != multipliers[0]) {
             let (a, b) = (blocks[0].item.name, blocks[other].item.name);
+            let shown = |m: Option<f32>| m.map_or("no multiplier".into(), |m| format!("the multiplier {m}"));
             let message = format!(
-                "{a} and {b} have the same inputs, but the multipliers {:?} and {:?} for them; one is expected",
-                multipliers[0], multipliers[other]
+                "{a} has {} for its inputs, but {b}, which has the same inputs, has {}; one for both is expected",
+                shown(multipliers[0]),
+                shown(multipliers[other])
             );
             return Err(Error::file(self.file.path(), message));
         }

@@ -37,6 +37,7 @@ pub(super) fn read(file: &[u8]) -> Result<Parsed, String> {
                 inflate(file, &member, most, &mut parsed.inflated).map_err(wrong)?;
                 (start, &parsed.inflated[start..])
             }
+            Packing::Uneven => return Err(wrong(zip::UNEVEN.into())),
             Packing::Unknown => {
                 return Err(wrong("is encrypted, or compressed other than by deflate".into()));
             }

@@ -291,6 +291,11 @@ fn stored_members_that_are_damaged_are_refused() {
     let at = items::parse(&file).unwrap().entries[0].range.start;
     file[at + 2] ^= 1;
     assert_eq!(refusal(&file), "item a at byte 35 is damaged: its checksum does not match");
+    // One of the two sizes in the directory.
+    let directory = file.windows(4).rposition(|window| window == b"PK\x01\x02").unwrap();
+    file[directory + 24] ^= 1;
+    let message = refusal(&file);
+    assert!(message.starts_with("item a at byte 35 is not compressed, but the archive's "), "{message}");
 }
 
 #[test]

@@ -158,3 +158,22 @@ fn a_shortlist_belongs_to_its_model() {
         assert!(message.ends_with(&want), "{message}");
     }
 }
+
+#[test]
+fn matrices_with_the_same_inputs_have_one_multiplier_for_them() {
+    let options = small(Tying::ThreeWay);
+    let mut items: Vec<NewItem> =
+        float_items(&options, weights(&options)).unwrap().into_iter().map(quantized).collect();
+    items.push(NewItem::floats("encoder_l1_self_Wq_QuantMultA", &[1, 1], vec![5.0]));
+    let refused = |items: &[NewItem]| {
+        let folder = folder(&options, &bin(items));
+        Model::load_engine(folder.path(), None, Isa::best()).unwrap_err().to_string()
+    };
+    let want = "model.bin: encoder_l1_self_Wq has the multiplier 5 for its inputs, but \
+                encoder_l1_self_Wk, which has the same inputs, has no multiplier; one for both is expected";
+    let message = refused(&items);
+    assert!(message.ends_with(want), "{message}");
+    items.push(NewItem::floats("encoder_l1_self_Wk_QuantMultA", &[1, 1], vec![0.5]));
+    let message = refused(&items);
+    assert!(message.ends_with("has the multiplier 0.5; one for both is expected"), "{message}");
+}
