@@ -8,6 +8,7 @@ mod command;
 mod docs;
 mod encoders;
 mod faults;
+mod firefox;
 mod fine_tune;
 mod folders;
 mod hub;

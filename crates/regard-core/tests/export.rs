@@ -4,7 +4,7 @@ use crate::formats::{joint, ours};
 use regard_core::decode::Shortlist;
 use regard_core::formats::marian_nmt::{ExportFormat, ExportOptions, export};
 use regard_core::formats::{Model, average};
-use regard_core::model::{DecoderKind, Frequencies, ModelConfig, Positions};
+use regard_core::model::{DecoderKind, Frequencies, ModelConfig, NormPlace, Positions};
 use regard_core::translator::Translator;
 use regard_core::{DType, Isa};
 use std::fs;
@@ -108,6 +108,11 @@ fn what_marian_cannot_express_is_refused_by_name() {
     };
     assert_eq!(refusal(learned), "positions: positions that are not sinusoidal; Marian cannot express it");
     assert!(refusal(|_| ()).starts_with("frequencies: the paper's frequencies"), "{}", refusal(|_| ()));
+    let pre: fn(&mut ModelConfig) = |c| {
+        student(c);
+        c.norm = NormPlace::Pre;
+    };
+    assert!(refusal(pre).starts_with("norm: norms before the layers, of which Marian"), "{}", refusal(pre));
     let epsilon: fn(&mut ModelConfig) = |c| {
         student(c);
         c.norm_epsilon = 1e-5;

@@ -273,7 +273,7 @@ impl PackedMatrix {
     /// `to = x·Wᵀ + bias` by all threads of a team, each having some of the columns.
     ///
     /// # Panics
-    /// As [`PackedMatrix::product`].
+    /// As [`PackedMatrix::matmul`].
     pub fn matmul_with<'e>(
         &self,
         team: &mut Team,
