@@ -407,8 +407,8 @@ mod tests {
         let tokenizer = trained(Segmentation::Bpe, 400);
         let file: Value = serde_json::from_str(tokenizer.to_json().unwrap()).unwrap();
         for (pointer, value, want) in [
-            ("/normalizer", Value::Null, "normalizer is another than"),
-            ("/pre_tokenizer", serde_json::json!({"type": "ByteLevel"}), "pre_tokenizer is another than"),
+            ("/normalizer", Value::Null, "normalizer differs from"),
+            ("/pre_tokenizer", serde_json::json!({"type": "ByteLevel"}), "pre_tokenizer differs from"),
             ("/model/byte_fallback", false.into(), "model.byte_fallback is not true"),
             ("/model/end_of_word_suffix", "</w>".into(), "model.end_of_word_suffix is \"</w>\""),
             ("/model/ignore_merges", true.into(), "model.ignore_merges is true"),
