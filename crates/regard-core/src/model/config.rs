@@ -413,7 +413,8 @@ impl ModelConfig {
         }
         if self.decoder == DecoderKind::Ssru && self.decoder_window().is_some() {
             let message =
-                "window restricts self-attention, which an ssru decoder does not have; use encoder = window".into();
+                "window restricts self-attention, which an ssru decoder does not have; use encoder = window"
+                    .into();
             return refuse("decoder", message);
         }
         if self.frequencies != Frequencies::Paper && self.positions != Positions::Sinusoidal {
