@@ -28,7 +28,11 @@ fn exported(folder: &Path) {
     fs::write(folder.join("text.en"), &lines).unwrap();
     fs::write(folder.join("text.fr"), &lines).unwrap();
     run(folder, "export --model ours --to bergamot --sample text.en --out firefox");
-    assert!(folder.join("firefox/model.enfr.intgemm.alphas.bin").exists() || folder.join("firefox").is_dir());
+    let mut command = crate::command::regard();
+    command.current_dir(folder).args("export --model ours --to marian --precision int8 --out no".split(' '));
+    let output = crate::command::output(command, b"");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("--to marian writes f32"));
 }
 
 #[test]

@@ -27,9 +27,9 @@ pub(crate) struct Arguments {
     /// Folder to write
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Number format of the weights for bergamot
-    #[arg(long, value_parser = one_of(EXPORTED), default_value = "int8")]
-    precision: DType,
+    /// Number format of the weights [default: int8 for bergamot, f32 for marian, which has no other]
+    #[arg(long, value_parser = one_of(EXPORTED))]
+    precision: Option<DType>,
     /// Source text, one sentence per line, used to calibrate the 8-bit inputs and to check the
     /// tokenizer
     #[arg(long, value_name = "FILE")]
@@ -50,14 +50,18 @@ const LINES: usize = 500;
 
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
     let format = match (arguments.to, arguments.precision) {
+        (Program::Marian, Some(DType::Int8)) => {
+            let message = "--to marian writes f32; leave out --precision int8, or use --to bergamot";
+            return Err(super::Usage(message.into()).into());
+        }
         (Program::Marian, _) => ExportFormat::Marian,
-        (Program::Bergamot, DType::Int8) => ExportFormat::BergamotInt8,
-        (Program::Bergamot, _) => ExportFormat::BergamotF32,
+        (Program::Bergamot, None | Some(DType::Int8)) => ExportFormat::BergamotInt8,
+        (Program::Bergamot, Some(_)) => ExportFormat::BergamotF32,
     };
     let sample = match (&arguments.sample, format) {
         (Some(file), _) => read_lines(file, LINES)?,
         (None, ExportFormat::BergamotInt8) => {
-            let message = "--to bergamot needs --sample: source text on which 8-bit inputs are measured (or --precision f32)";
+            let message = "--to bergamot needs --sample: source text on which the 8-bit inputs are calibrated (or --precision f32)";
             return Err(super::Usage(message.into()).into());
         }
         (None, _) => Vec::new(),

@@ -192,7 +192,7 @@ fn results(report: &mut Report, tested: &[Article], said: &[Answer]) {
     report.table(table);
     let part = |a: &Article| a.sentences[a.answer_sentence()].len() as f64 / a.words.len() as f64;
     report.text(format!(
-        "\"Guessing\" chooses any span of the article of the kind that is asked for. \"Pointed at the answer\" is the probability that the \
+        "\"Guessing\" chooses any span of the article that has the kind of the answer. \"Pointed at the answer\" is the probability that the \
          pointers give its first and its last word, on average. The sentence of the answer is {:.1} % of its article, which is what \
          cross-attention would give it if it looked at all words alike. Where that sentence says \"he\" or \"she\", the article's encoder \
          must have carried the name there.",

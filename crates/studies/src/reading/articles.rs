@@ -101,7 +101,7 @@ pub(super) struct Article {
     pub(super) answer: Range<usize>,
     /// Whether the sentence that has the fact says "he" or "she" instead of the name.
     pub(super) pronoun: bool,
-    /// How many spans of the article are of the kind that is asked for.
+    /// The number of spans of the article that have the kind of the answer.
     pub(super) candidates: usize,
 }
 
@@ -189,7 +189,7 @@ impl Article {
     }
 }
 
-/// Two or three facts for each person, one after the other; that which is asked for is among them.
+/// Two or three facts for each person, one after the other; the one with the answer is among them.
 /// No value is told twice.
 fn choose(people: &[usize], asked: usize, attribute: Attribute, test: bool, draws: &mut Rng) -> Vec<Fact> {
     let mut facts: Vec<Fact> = Vec::new();
