@@ -5,8 +5,9 @@
 //! [`Sentence::restore`] puts back what the model lost of addresses, placeholders and numbers;
 //! [`Document::render`] makes the translated text.
 //!
-//! [`translate_lines`] does all of this for lines of plain text.
+//! [`translate_lines`] does all of this for lines of plain text, [`files`] for whole files.
 
+pub mod files;
 pub mod html;
 
 mod document;

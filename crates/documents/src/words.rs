@@ -55,7 +55,6 @@ impl Translation {
     }
 
     /// Parts of a text as its translation.
-    #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn of_parts<'a>(text: &'a str, parts: impl Iterator<Item = &'a str>) -> Self {
         let ranges = word_ranges(text);
         let word = |part: &'a str| {
@@ -68,8 +67,7 @@ impl Translation {
     }
 
     /// A text that is its own translation.
-    #[cfg(any(test, feature = "fuzzing"))]
-    pub(crate) fn same(text: &str) -> Self {
+    pub fn same(text: &str) -> Self {
         Translation::of_parts(text, text.split(' '))
     }
 

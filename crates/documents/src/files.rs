@@ -1,0 +1,144 @@
+//! Files of documents: taken apart into units of text, and written again with the translations in
+//! their place.
+//!
+//! ```
+//! use regard_documents::Translation;
+//! use regard_documents::files::{FileDocument, FileOptions, Format};
+//!
+//! let file = b"One dog. Two cats.\n";
+//! let document = FileDocument::open(Format::Text, file, &FileOptions::default())?;
+//! // A model translates the sentences; here each is its own translation.
+//! let translations: Vec<Translation> = document
+//!     .sentences()
+//!     .map(|sentence| {
+//!         let mut translation = Translation::same(&sentence.text);
+//!         sentence.restore(&mut translation);
+//!         translation
+//!     })
+//!     .collect();
+//! assert_eq!(document.render(&translations)?, file);
+//! # Ok::<(), regard_documents::files::FileError>(())
+//! ```
+
+mod error;
+mod format;
+mod text;
+
+pub use error::FileError;
+pub use format::Format;
+
+use crate::{Document, Sentence, Translation};
+use std::fmt::Debug;
+
+/// How a file is read and written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FileOptions {
+    /// In formats that hold translations beside the text (po, xliff), translates only the messages
+    /// that have none.
+    pub only_empty: bool,
+    /// The language of the text, for formats that say it.
+    pub source_language: Option<String>,
+    /// The language of the translation, for formats that say it.
+    pub target_language: Option<String>,
+}
+
+/// A piece of a file that is translated by itself: a paragraph, a message, a cell.
+#[derive(Debug)]
+pub struct Unit {
+    source: String,
+    document: Document,
+}
+
+impl Unit {
+    /// Text of some kind that has been taken apart; `source` is what `document` was made of.
+    pub fn new(source: impl Into<String>, document: Document) -> Self {
+        Unit { source: source.into(), document }
+    }
+
+    /// Plain text.
+    pub fn plain(source: impl Into<String>) -> Self {
+        let source = source.into();
+        let document = Document::plain(&source);
+        Unit { source, document }
+    }
+
+    /// HTML. Its translation is HTML, too.
+    pub fn html(source: impl Into<String>) -> Self {
+        let source = source.into();
+        let document = crate::html::document(&source);
+        Unit { source, document }
+    }
+
+    /// What it says in the file.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Its sentences, and what is between them.
+    pub fn document(&self) -> &Document {
+        &self.document
+    }
+}
+
+/// What remains of a file when its texts have been taken out, and where they go.
+pub trait WriteFile: Debug + Send + Sync {
+    /// The file with these texts, one for each unit and in their order.
+    fn write(&self, texts: Vec<String>) -> Result<Vec<u8>, FileError>;
+}
+
+/// A file taken apart.
+#[derive(Debug)]
+pub struct FileDocument {
+    units: Vec<Unit>,
+    writer: Box<dyn WriteFile>,
+}
+
+impl FileDocument {
+    /// A file of `units`, which `writer` puts together again.
+    pub fn new(units: Vec<Unit>, writer: impl WriteFile + 'static) -> Self {
+        FileDocument { units, writer: Box::new(writer) }
+    }
+
+    /// Takes the bytes of a file apart.
+    pub fn open(format: Format, bytes: &[u8], options: &FileOptions) -> Result<Self, FileError> {
+        let _ = options;
+        match format {
+            Format::Text => text::open(bytes),
+            format => Err(FileError::Unsupported { format }),
+        }
+    }
+
+    /// The pieces that are translated, in the order of the file.
+    pub fn units(&self) -> &[Unit] {
+        &self.units
+    }
+
+    /// What is translated, in the order of the file.
+    pub fn sentences(&self) -> impl Iterator<Item = &Sentence> {
+        self.units.iter().flat_map(|unit| &unit.document.sentences)
+    }
+
+    /// All that is translated, for finding out its language.
+    pub fn words(&self) -> String {
+        let texts: Vec<String> = self.units.iter().map(|unit| unit.document.words()).collect();
+        texts.join(" ")
+    }
+
+    /// The file with its sentences replaced by their translations, one for each sentence.
+    pub fn render(&self, translations: &[Translation]) -> Result<Vec<u8>, FileError> {
+        let wanted = self.sentences().count();
+        if translations.len() != wanted {
+            return Err(FileError::Translations { wanted, found: translations.len() });
+        }
+        let mut rest = translations;
+        let texts = self.units.iter().map(|unit| {
+            let (own, others) = rest.split_at(unit.document.sentences.len());
+            rest = others;
+            unit.document.render(&unit.source, own).text
+        });
+        self.writer.write(texts.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests;

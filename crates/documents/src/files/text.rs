@@ -1,0 +1,34 @@
+//! Plain text: every line by itself.
+
+use super::{FileDocument, FileError, Format, Unit, WriteFile};
+
+const BYTE_ORDER_MARK: &str = "\u{feff}";
+
+#[derive(Debug)]
+struct TextFile {
+    byte_order_mark: bool,
+}
+
+pub(super) fn open(bytes: &[u8]) -> Result<FileDocument, FileError> {
+    let text = utf8(Format::Text, bytes)?;
+    let (byte_order_mark, text) =
+        text.strip_prefix(BYTE_ORDER_MARK).map_or((false, text), |rest| (true, rest));
+    let units = text.split_inclusive('\n').map(Unit::plain).collect();
+    Ok(FileDocument::new(units, TextFile { byte_order_mark }))
+}
+
+impl WriteFile for TextFile {
+    fn write(&self, texts: Vec<String>) -> Result<Vec<u8>, FileError> {
+        let mark = if self.byte_order_mark { BYTE_ORDER_MARK } else { "" };
+        Ok((mark.to_owned() + &texts.concat()).into_bytes())
+    }
+}
+
+/// The bytes as text, or the line in which they are none.
+pub(super) fn utf8(format: Format, bytes: &[u8]) -> Result<&str, FileError> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let before = &bytes[..error.valid_up_to()];
+        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+        FileError::Line { format, line, problem: "this is not UTF-8; save the file as UTF-8".to_owned() }
+    })
+}
