@@ -65,10 +65,10 @@ const LONGEST: usize = 1_500;
 /// Where the sentences of a text lie. None of them begins or ends inside of what is `whole`, which
 /// is in order, and one that is too long is cut: behind a mark, else between two words, else
 /// anywhere.
-pub(crate) fn sentences(text: &str, whole: &[Range<usize>]) -> Vec<Range<usize>> {
+pub(crate) fn sentences(text: &str, whole: &[Range<usize>], language: Option<&str>) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     let mut whole = whole.iter().peekable();
-    for range in joined(sentence_ranges(text), whole.clone()) {
+    for range in joined(sentence_ranges(text, language), whole.clone()) {
         let mut start = range.start;
         while range.end - start > LONGEST {
             let most =
@@ -116,19 +116,24 @@ fn pause(text: &str) -> usize {
 impl Document {
     /// Plain text: every line by itself, its sentences one by one.
     pub fn plain(text: &str) -> Self {
+        Self::plain_in(text, None)
+    }
+
+    /// The same of a text in the language of this code, whose abbreviations end no sentence.
+    pub fn plain_in(text: &str, language: Option<&str>) -> Self {
         let mut document = Document::default();
         let mut at = 0;
         for line in text.split_inclusive('\n') {
-            document.add_sentences(line, at);
+            document.add_sentences(line, at, language);
             at += line.len();
         }
         document
     }
 
-    fn add_sentences(&mut self, line: &str, offset: usize) {
+    fn add_sentences(&mut self, line: &str, offset: usize, language: Option<&str>) {
         let mut at = 0;
         let all = protected(line);
-        for range in sentences(line, &all) {
+        for range in sentences(line, &all, language) {
             let range = without_outer_emoji(line, range);
             let sentence = &line[range.clone()];
             let spans = within(&all, &range);

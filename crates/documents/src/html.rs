@@ -136,7 +136,7 @@ impl Segment {
         for node in &mut self.nodes {
             node.range.end = node.range.end.min(self.text.len());
         }
-        let sentences: Vec<Range<usize>> = sentences(&self.text, &all)
+        let sentences: Vec<Range<usize>> = sentences(&self.text, &all, None)
             .into_iter()
             .map(|range| outside(without_outer_emoji(&self.text, range), &opaque))
             .filter(|range| is_translatable(&self.text[range.clone()], &within(&all, range)))

@@ -106,7 +106,7 @@ const TRANSLATIONS: [fn(&str) -> Translation; 4] = [
 ];
 
 fn check(unit: &str, text: &str) {
-    timed("the sentences", unit, || sentence_ranges(text));
+    timed("the sentences", unit, || sentence_ranges(text, None));
     for (kind, read) in [("plain text", Document::plain as fn(&str) -> Document), ("HTML", html::document)] {
         let document = timed(kind, unit, || read(text));
         timed("the words", unit, || document.words());

@@ -345,7 +345,8 @@ impl Translator {
         let language = language.unwrap_or_default();
         let mut parts: Vec<Part> = Vec::new();
         let mut open = String::new();
-        for sentence in sentence_ranges(text).into_iter().map(|range| &text[range]) {
+        let source_language = self.model().languages.source.as_deref();
+        for sentence in sentence_ranges(text, source_language).into_iter().map(|range| &text[range]) {
             let joined =
                 if open.is_empty() { format!("{language}{sentence}") } else { format!("{open} {sentence}") };
             if !open.is_empty() && self.source().encode(&joined)?.len() > self.longest {

@@ -6,6 +6,7 @@ mod formats;
 mod generate;
 mod search;
 mod sentencepiece;
+mod sentence_splitting;
 mod sentences;
 mod text;
 mod weights;

@@ -1,0 +1,196 @@
+//! What the splitter knows of each language: abbreviations, words that begin sentences, ordinals.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// Which kinds a word is of; `abbreviations.txt` says what they mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Kinds(u8);
+
+impl Kinds {
+    pub(super) const BEFORE: Kinds = Kinds(1);
+    pub(super) const NUMBER: Kinds = Kinds(2);
+    pub(super) const END: Kinds = Kinds(4);
+    pub(super) const MAYBE: Kinds = Kinds(8);
+    const START: Kinds = Kinds(16);
+    const ORDINAL: Kinds = Kinds(32);
+    const COUNTED: Kinds = Kinds(64);
+    const SPEECH: Kinds = Kinds(128);
+    const ABBREVIATION: Kinds = Kinds(1 | 2 | 4 | 8);
+
+    pub(super) fn is(self, other: Kinds) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub(super) fn is_abbreviation(self) -> bool {
+        self.is(Kinds::ABBREVIATION)
+    }
+
+    fn named(name: &str) -> Option<Kinds> {
+        Some(match name {
+            "before" => Kinds::BEFORE,
+            "number" => Kinds::NUMBER,
+            "end" => Kinds::END,
+            "maybe" => Kinds::MAYBE,
+            "start" => Kinds::START,
+            "ordinal" => Kinds::ORDINAL,
+            "counted" => Kinds::COUNTED,
+            "speech" => Kinds::SPEECH,
+            _ => return None,
+        })
+    }
+}
+
+type Words = HashMap<&'static str, Kinds>;
+
+/// The words of each language, of all languages (`any`), and of a text whose language is not known (``).
+static LANGUAGES: LazyLock<HashMap<&'static str, Words>> =
+    LazyLock::new(|| parse(include_str!("abbreviations.txt")));
+
+fn parse(data: &'static str) -> HashMap<&'static str, Words> {
+    let mut languages: HashMap<&str, Words> = HashMap::new();
+    for line in data.lines().filter(|line| !line.starts_with('#')) {
+        let mut fields = line.split(' ');
+        let (Some(language), Some(kind)) = (fields.next(), fields.next().and_then(Kinds::named)) else {
+            continue;
+        };
+        for word in fields {
+            languages.entry(language).or_default().entry(word).or_default().0 |= kind.0;
+            // Where the language is not known, an abbreviation of any of them may be a word of another.
+            let unsure = if kind == Kinds::BEFORE && language != "any" { Kinds::MAYBE } else { kind };
+            languages.entry("").or_default().entry(word).or_default().0 |= unsure.0;
+        }
+    }
+    languages
+}
+
+/// Languages of other codes: three letters, and those that are written like another one.
+const ALIASES: [(&str, &str); 48] = [
+    ("eng", "en"),
+    ("deu", "de"),
+    ("ger", "de"),
+    ("lb", "de"),
+    ("gsw", "de"),
+    ("fra", "fr"),
+    ("fre", "fr"),
+    ("spa", "es"),
+    ("ca", "es"),
+    ("cat", "es"),
+    ("gl", "es"),
+    ("ita", "it"),
+    ("por", "pt"),
+    ("rus", "ru"),
+    ("be", "ru"),
+    ("ukr", "uk"),
+    ("bul", "bg"),
+    ("mk", "bg"),
+    ("pol", "pl"),
+    ("ces", "cs"),
+    ("cze", "cs"),
+    ("slk", "sk"),
+    ("hrv", "hr"),
+    ("bs", "hr"),
+    ("sr", "hr"),
+    ("slv", "sl"),
+    ("nld", "nl"),
+    ("dut", "nl"),
+    ("af", "nl"),
+    ("swe", "sv"),
+    ("dan", "da"),
+    ("nob", "nb"),
+    ("no", "nb"),
+    ("nor", "nb"),
+    ("nn", "nb"),
+    ("fin", "fi"),
+    ("est", "et"),
+    ("hun", "hu"),
+    ("ron", "ro"),
+    ("tur", "tr"),
+    ("ell", "el"),
+    ("hin", "hi"),
+    ("jpn", "ja"),
+    ("hye", "hy"),
+    ("heb", "he"),
+    ("ara", "ar"),
+    ("arb", "ar"),
+    ("pes", "fa"),
+];
+
+/// Languages in which a number with a full stop is an ordinal.
+const ORDINALS: [&str; 16] =
+    ["", "de", "da", "nb", "fi", "et", "lv", "cs", "sk", "sl", "hr", "hu", "pl", "tr", "is", "lt"];
+
+/// What is known of the language of a text.
+#[derive(Debug)]
+pub(super) struct Language {
+    code: String,
+    words: Option<&'static Words>,
+    any: Option<&'static Words>,
+}
+
+impl Language {
+    /// By a code such as `de`, `de-AT`, `deu` or `deu_Latn`; nothing where it is not known.
+    pub(super) fn new(code: Option<&str>) -> Self {
+        let code = code.unwrap_or_default().split(['-', '_']).next().unwrap_or_default().to_ascii_lowercase();
+        let code = ALIASES.iter().find(|(alias, _)| *alias == code).map_or(code, |(_, c)| (*c).to_owned());
+        Language { words: LANGUAGES.get(code.as_str()), any: LANGUAGES.get("any"), code }
+    }
+
+    /// Whether the language is the one of this code; the empty code is that of an unknown language.
+    pub(super) fn is(&self, code: &str) -> bool {
+        self.code == code
+    }
+
+    pub(super) fn has_ordinals(&self) -> bool {
+        ORDINALS.contains(&self.code.as_str())
+    }
+
+    /// The kinds of a word in small letters.
+    pub(super) fn kinds(&self, word: &str) -> Kinds {
+        let of = |words: Option<&Words>| words.and_then(|words| words.get(word)).map_or(0, |kinds| kinds.0);
+        Kinds(of(self.words) | of(self.any))
+    }
+
+    pub(super) fn begins_sentences(&self, word: &str) -> bool {
+        self.kinds(word).is(Kinds::START)
+    }
+
+    pub(super) fn is_before_ordinal(&self, word: &str) -> bool {
+        self.kinds(word).is(Kinds::ORDINAL)
+    }
+
+    pub(super) fn is_counted(&self, word: &str) -> bool {
+        self.kinds(word).is(Kinds::COUNTED)
+    }
+
+    pub(super) fn is_speech(&self, word: &str) -> bool {
+        self.kinds(word).is(Kinds::SPEECH)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_of_the_table_is_read() {
+        for (i, line) in include_str!("abbreviations.txt").lines().enumerate() {
+            let mut fields = line.split(' ');
+            let language = fields.next().unwrap_or_default();
+            let known = |kind: &str| Kinds::named(kind).is_some();
+            assert!(language == "#" || fields.next().is_some_and(known), "line {}", i + 1);
+            let small = |word: &str| !word.is_empty() && word.to_lowercase() == word && !word.ends_with('.');
+            assert!(language == "#" || fields.all(small), "line {}: {line}", i + 1);
+        }
+    }
+
+    #[test]
+    fn languages_have_several_codes() {
+        for code in ["de", "DE", "de-AT", "deu_Latn", "ger"] {
+            assert!(Language::new(Some(code)).kinds("bzgl").is(Kinds::BEFORE), "{code}");
+        }
+        assert!(!Language::new(Some("en")).kinds("bzgl").is_abbreviation());
+        assert!(Language::new(None).kinds("bzgl").is(Kinds::MAYBE));
+        assert!(Language::new(Some("sw")).kinds("dr").is(Kinds::BEFORE));
+    }
+}
