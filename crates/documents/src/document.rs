@@ -1,6 +1,6 @@
 //! A text as the sentences that are translated and everything between them, which is kept.
 
-use crate::html::{Entities, Markup, escape_with};
+use crate::html::{Markup, escape_with};
 use crate::protect::{is_translatable, protected, within, without_outer_emoji};
 use crate::restore::restore;
 use crate::words::Translation;
@@ -16,10 +16,25 @@ pub struct Document {
     pub sentences: Vec<Sentence>,
 }
 
-#[derive(Debug)]
-enum Piece {
+/// A part of a text.
+#[derive(Clone, Debug)]
+pub(crate) enum Piece {
+    /// What stays as it is.
     Keep(String),
-    Sentence,
+    /// The translation of the sentence of this number.
+    Sentence(usize),
+    /// Two ways to write the same: `raw`, as it was written, where every sentence of `translated` is its own
+    /// translation, and `translated` otherwise.
+    Either { raw: Vec<Piece>, translated: Vec<Piece> },
+}
+
+/// Adds what stays as it is.
+pub(crate) fn keep(pieces: &mut Vec<Piece>, text: &str) {
+    match pieces.last_mut() {
+        _ if text.is_empty() => {}
+        Some(Piece::Keep(kept)) => kept.push_str(text),
+        _ => pieces.push(Piece::Keep(text.to_owned())),
+    }
 }
 
 /// A sentence that is translated.
@@ -46,6 +61,12 @@ impl Sentence {
         if !self.protected.is_empty() {
             restore(&self.text, &self.protected, translation);
         }
+    }
+
+    /// Whether its translation has the same words.
+    fn is_same(&self, translation: &Translation) -> bool {
+        let words = translation.0.iter().flat_map(|word| word.text.split_whitespace());
+        self.text.split_whitespace().eq(words)
     }
 }
 
@@ -139,7 +160,8 @@ impl Document {
             let spans = within(&all, &range);
             if is_translatable(sentence, &spans) {
                 self.keep(&line[at..range.start]);
-                self.translate(sentence.to_owned(), offset + range.start, spans, None);
+                let piece = self.sentence(sentence.to_owned(), offset + range.start, spans, None);
+                self.pieces.push(piece);
                 at = range.end;
             }
         }
@@ -148,23 +170,29 @@ impl Document {
 
     /// Adds what stays as it is.
     pub(crate) fn keep(&mut self, text: &str) {
-        match self.pieces.last_mut() {
-            _ if text.is_empty() => {}
-            Some(Piece::Keep(kept)) => kept.push_str(text),
-            _ => self.pieces.push(Piece::Keep(text.to_owned())),
+        keep(&mut self.pieces, text);
+    }
+
+    /// Adds pieces whose sentences are in the document.
+    pub(crate) fn add(&mut self, pieces: impl IntoIterator<Item = Piece>) {
+        for piece in pieces {
+            match piece {
+                Piece::Keep(text) => self.keep(&text),
+                piece => self.pieces.push(piece),
+            }
         }
     }
 
-    /// Adds what is translated.
-    pub(crate) fn translate(
+    /// Adds a sentence, and returns the piece that stands for its translation.
+    pub(crate) fn sentence(
         &mut self,
         text: String,
         start: usize,
         protected: Vec<Range<usize>>,
         markup: Option<Arc<Markup>>,
-    ) {
-        self.pieces.push(Piece::Sentence);
+    ) -> Piece {
         self.sentences.push(Sentence { text, start, protected, markup });
+        Piece::Sentence(self.sentences.len() - 1)
     }
 
     /// All that is translated, for finding out its language.
@@ -172,74 +200,146 @@ impl Document {
         self.sentences.iter().map(|sentence| sentence.text.as_str()).collect::<Vec<_>>().join(" ")
     }
 
-    /// The text with its sentences replaced; `source` is what the document was made of.
+    /// The text with its sentences replaced; `source` is what the document was made of. What is its own
+    /// translation comes back as it was written.
     pub fn render(&self, source: &str, translation: &[Translation]) -> Rendered {
-        let mut out = Rendered::default();
-        let mut source_characters = Characters::new(source);
-        let mut target_characters = 0;
-        let mut sentences = self.sentences.iter().zip(translation);
-        // The sentence that ends where this piece begins.
-        let mut last: Option<&Sentence> = None;
-        for piece in &self.pieces {
-            let found = piece.is_sentence().then(|| sentences.next()).flatten();
-            if let (Some(last), Some((_, words))) = (last, found)
-                && needs_space(last, &out.text, &words.text())
-            {
-                out.text.push(' ');
-                target_characters += 1;
-            }
-            last = found.map(|(sentence, _)| sentence);
-            let before = out.text.len();
-            match (piece, found) {
-                (Piece::Keep(text), _) => out.text.push_str(text),
-                (Piece::Sentence, Some((sentence, words))) => match &sentence.markup {
-                    Some(markup) => out.text.push_str(&markup.render(&sentence.text, words)),
-                    None => {
-                        let text = words.text();
-                        let pairs = words.pairs(&sentence.text);
-                        if !pairs.is_empty() {
-                            let start = source_characters.at(sentence.start);
-                            let (from, to) = (characters(&sentence.text), characters(&text));
-                            out.alignment.extend(pairs.into_iter().map(|(s, t)| {
-                                let target = [t.start, t.end].map(|at| target_characters + to[at]);
-                                [start + from[s.start], start + from[s.end], target[0], target[1]]
-                            }));
-                        }
-                        out.text.push_str(&text);
-                    }
-                },
-                (Piece::Sentence, None) => {}
-            }
-            target_characters += out.text[before..].chars().count();
-        }
-        out
+        let mut writer = Writer::new(self, source, translation);
+        writer.write(&self.pieces);
+        writer.out
+    }
+
+    /// The same, as if no sentence were its own translation.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn render_anew(&self, source: &str, translation: &[Translation]) -> Rendered {
+        let mut writer = Writer::new(self, source, translation);
+        writer.anew = true;
+        writer.write(&self.pieces);
+        writer.out
     }
 
     /// What can be shown while the sentences come in: all before the first that has said nothing
     /// yet. `said` tells what the sentence of a number says so far.
     pub fn so_far(&self, said: impl Fn(usize) -> Option<String>) -> String {
         let mut out = String::new();
-        let mut sentences = self.sentences.iter().enumerate();
-        for piece in &self.pieces {
-            match piece {
-                Piece::Keep(text) => out.push_str(text),
-                Piece::Sentence => {
-                    let next = sentences.next().and_then(|(i, sentence)| Some((said(i)?, sentence)));
-                    let Some((text, sentence)) = next else { break };
-                    match &sentence.markup {
-                        Some(_) => out.push_str(&escape_with(&text, &Entities::default())),
-                        None => out.push_str(&text),
-                    }
-                }
-            }
-        }
+        self.add_so_far(&self.pieces, &said, &mut out);
         out
+    }
+
+    /// Adds what can be shown of pieces, and returns whether that is all of them.
+    fn add_so_far(
+        &self,
+        pieces: &[Piece],
+        said: &impl Fn(usize) -> Option<String>,
+        out: &mut String,
+    ) -> bool {
+        pieces.iter().all(|piece| match piece {
+            Piece::Keep(text) => {
+                out.push_str(text);
+                true
+            }
+            Piece::Either { translated, .. } => self.add_so_far(translated, said, out),
+            Piece::Sentence(number) => {
+                let Some(text) = said(*number) else { return false };
+                match &self.sentences[*number].markup {
+                    Some(markup) => out.push_str(&escape_with(&text, &markup.entities)),
+                    None => out.push_str(&text),
+                }
+                true
+            }
+        })
     }
 }
 
-impl Piece {
-    fn is_sentence(&self) -> bool {
-        matches!(self, Piece::Sentence)
+/// A document while its text is written.
+struct Writer<'a> {
+    document: &'a Document,
+    translation: &'a [Translation],
+    /// Whether sentences that are their own translation are written like others.
+    anew: bool,
+    source_characters: Characters<'a>,
+    target_characters: usize,
+    /// The sentence that ends here.
+    last: Option<&'a Sentence>,
+    out: Rendered,
+}
+
+impl<'a> Writer<'a> {
+    fn new(document: &'a Document, source: &'a str, translation: &'a [Translation]) -> Self {
+        Writer {
+            document,
+            translation,
+            anew: false,
+            source_characters: Characters::new(source),
+            target_characters: 0,
+            last: None,
+            out: Rendered::default(),
+        }
+    }
+
+    fn write(&mut self, pieces: &[Piece]) {
+        for piece in pieces {
+            match piece {
+                Piece::Keep(text) => {
+                    self.push(text);
+                    self.last = None;
+                }
+                Piece::Sentence(number) => self.write_sentence(*number),
+                Piece::Either { raw, translated } => {
+                    self.write(if self.is_same(translated) { raw } else { translated });
+                }
+            }
+        }
+    }
+
+    fn push(&mut self, text: &str) {
+        self.out.text.push_str(text);
+        self.target_characters += text.chars().count();
+    }
+
+    fn is_same(&self, pieces: &[Piece]) -> bool {
+        let same = |number: usize| {
+            let translation = self.translation.get(number);
+            translation.is_some_and(|translation| self.document.sentences[number].is_same(translation))
+        };
+        !self.anew && pieces.iter().all(|piece| !matches!(piece, Piece::Sentence(n) if !same(*n)))
+    }
+
+    fn write_sentence(&mut self, number: usize) {
+        let Some(words) = self.translation.get(number) else { return };
+        let sentence = &self.document.sentences[number];
+        let said = words.text();
+        if self.last.is_some_and(|last| needs_space(last, &self.out.text, &said)) {
+            self.push(" ");
+        }
+        match &sentence.markup {
+            Some(markup) => {
+                let text = markup.render(&sentence.text, words, &|pieces| self.text_of(pieces));
+                self.push(&text);
+            }
+            None => {
+                let same = !self.anew && sentence.is_same(words);
+                let text = if same { sentence.text.clone() } else { said };
+                let pairs = words.pairs(&sentence.text, &text);
+                if !pairs.is_empty() {
+                    let start = self.source_characters.at(sentence.start);
+                    let (from, to) = (characters(&sentence.text), characters(&text));
+                    self.out.alignment.extend(pairs.into_iter().map(|(s, t)| {
+                        let target = [t.start, t.end].map(|at| self.target_characters + to[at]);
+                        [start + from[s.start], start + from[s.end], target[0], target[1]]
+                    }));
+                }
+                self.push(&text);
+            }
+        }
+        self.last = Some(sentence);
+    }
+
+    /// The text of pieces by themselves.
+    fn text_of(&self, pieces: &[Piece]) -> String {
+        let mut writer = Writer::new(self.document, "", self.translation);
+        writer.anew = self.anew;
+        writer.write(pieces);
+        writer.out.text
     }
 }
 

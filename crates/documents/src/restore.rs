@@ -22,7 +22,8 @@ pub(crate) fn restore(source: &str, protected: &[Range<usize>], translation: &mu
         match finder.take(&span, false) {
             Some(place) => {
                 // Separators of numbers may be the target language's.
-                let text = if span.is_number { finder.written(&place) } else { span.text.to_owned() };
+                let text =
+                    if span.is_number { number(&span, finder.written(&place)) } else { span.text.to_owned() };
                 edits.push((place, text));
             }
             None => missing.push(span),
@@ -31,6 +32,14 @@ pub(crate) fn restore(source: &str, protected: &[Range<usize>], translation: &mu
     let mut settled = apply(edits, translation);
     for span in missing {
         put_back(&span, translation, &mut settled);
+    }
+}
+
+/// A number as a translation writes it; spaces between its digits stay the ones that do not break.
+fn number(span: &Span<'_>, written: String) -> String {
+    match span.text.chars().find(|c| matches!(c, '\u{a0}' | '\u{202f}')) {
+        Some(space) => written.replace(' ', space.encode_utf8(&mut [0; 4])),
+        None => written,
     }
 }
 

@@ -85,14 +85,20 @@ impl Translation {
         self
     }
 
-    /// Pairs of places, in bytes of the source and of the translation.
-    pub fn pairs(&self, source: &str) -> Vec<(Range<usize>, Range<usize>)> {
+    /// Pairs of places, in bytes of the source and of `text`, which has the words of the translation with
+    /// any white space between them.
+    pub(crate) fn pairs(&self, source: &str, text: &str) -> Vec<(Range<usize>, Range<usize>)> {
         let ranges = word_ranges(source);
         let mut at = 0;
         let mut pairs = Vec::new();
         for word in &self.0 {
-            let place = at..at + word.text.len();
-            at = place.end + 1;
+            let rest = &text[at..];
+            let begins = |rest: &&str| rest.starts_with(&word.text);
+            let places = [rest.strip_prefix(' '), Some(rest), Some(rest.trim_start())];
+            let Some(found) = places.into_iter().flatten().find(begins) else { break };
+            let start = text.len() - found.len();
+            let place = start..start + word.text.len();
+            at = place.end;
             if let Some(from) = word.from.and_then(|from| ranges.get(from)) {
                 pairs.push((from.clone(), place));
             }
@@ -120,6 +126,10 @@ mod tests {
         let first = words(&[("la", 0), ("maison", 2), ("rouge", 1)]);
         let both = words(&[("das", 0), ("rote", 2), ("Haus", 1)]).after(&first);
         assert_eq!(both, words(&[("das", 0), ("rote", 1), ("Haus", 2)]));
-        assert_eq!(both.pairs("the red  house"), [(0..3, 0..3), (4..7, 4..8), (9..14, 9..13)]);
+        assert_eq!(both.pairs("the red  house", &both.text()), [(0..3, 0..3), (4..7, 4..8), (9..14, 9..13)]);
+        assert_eq!(
+            both.pairs("a b c", "das \u{a0}rote\tHaus"),
+            [(0..1, 0..3), (2..3, 6..10), (4..5, 11..15)]
+        );
     }
 }

@@ -1,80 +1,8 @@
-//! `&amp;` and its kind.
+//! `&amp;` and its kind, as the HTML standard has them.
 
 use crate::protect::is_private_use;
+use htmlize::{Context, ENTITIES};
 use std::collections::{HashMap, HashSet};
-
-/// Entities that stand for a character which matters to a translation.
-const NAMED: [(&str, char); 69] = [
-    ("amp", '&'),
-    ("lt", '<'),
-    ("gt", '>'),
-    ("quot", '"'),
-    ("apos", '\''),
-    ("nbsp", '\u{a0}'),
-    ("copy", '©'),
-    ("reg", '®'),
-    ("trade", '™'),
-    ("hellip", '…'),
-    ("mdash", '—'),
-    ("ndash", '–'),
-    ("lsquo", '‘'),
-    ("rsquo", '’'),
-    ("sbquo", '‚'),
-    ("ldquo", '“'),
-    ("rdquo", '”'),
-    ("bdquo", '„'),
-    ("laquo", '«'),
-    ("raquo", '»'),
-    ("euro", '€'),
-    ("pound", '£'),
-    ("yen", '¥'),
-    ("cent", '¢'),
-    ("sect", '§'),
-    ("deg", '°'),
-    ("middot", '·'),
-    ("bull", '•'),
-    ("times", '×'),
-    ("iexcl", '¡'),
-    ("iquest", '¿'),
-    ("Agrave", 'À'),
-    ("Aacute", 'Á'),
-    ("Acirc", 'Â'),
-    ("Atilde", 'Ã'),
-    ("Auml", 'Ä'),
-    ("Aring", 'Å'),
-    ("AElig", 'Æ'),
-    ("Ccedil", 'Ç'),
-    ("Egrave", 'È'),
-    ("Eacute", 'É'),
-    ("Ecirc", 'Ê'),
-    ("Ntilde", 'Ñ'),
-    ("Ouml", 'Ö'),
-    ("Oslash", 'Ø'),
-    ("Uuml", 'Ü'),
-    ("szlig", 'ß'),
-    ("agrave", 'à'),
-    ("aacute", 'á'),
-    ("acirc", 'â'),
-    ("atilde", 'ã'),
-    ("auml", 'ä'),
-    ("aring", 'å'),
-    ("aelig", 'æ'),
-    ("ccedil", 'ç'),
-    ("egrave", 'è'),
-    ("eacute", 'é'),
-    ("ecirc", 'ê'),
-    ("euml", 'ë'),
-    ("iacute", 'í'),
-    ("icirc", 'î'),
-    ("ntilde", 'ñ'),
-    ("oacute", 'ó'),
-    ("ocirc", 'ô'),
-    ("ouml", 'ö'),
-    ("oslash", 'ø'),
-    ("uacute", 'ú'),
-    ("ugrave", 'ù'),
-    ("uuml", 'ü'),
-];
 
 /// Characters of the private use areas that stand for the entities of a document that are not known: they
 /// come through the translation and are written as the entities again. None of them is in the document
@@ -115,29 +43,39 @@ pub struct Entities {
     written: HashMap<char, String>,
 }
 
+impl Entities {
+    /// Writes a quotation mark as an entity, for the value of an attribute that stands in such marks.
+    pub(super) fn escape_quote(&mut self, quote: char) {
+        let entity = if quote == '\'' { "&#39;" } else { "&quot;" };
+        self.written.entry(quote).or_insert_with(|| entity.to_owned());
+    }
+}
+
 /// Adds the text with its entities as characters, and notes which were written so: `all` of them, or only
 /// those that have stand-ins.
 pub(super) fn decode(
     raw: &str,
+    context: Context,
     text: &mut String,
     stand_ins: &mut StandIns,
-    entities: &mut Entities,
-    all: bool,
+    (entities, all): (&mut Entities, bool),
 ) {
     let mut rest = raw;
     while let Some(at) = rest.find('&') {
         text.push_str(&rest[..at]);
         rest = &rest[at..];
-        let Some(entity) = entity(rest) else {
+        let Some((entity, c)) = entity(rest, context) else {
             text.push('&');
             rest = &rest[1..];
             continue;
         };
-        match character(&entity[1..entity.len() - 1]).or_else(|| stand_ins.of(entity)) {
+        // Without its semicolon an entity could take in what will follow it.
+        let whole = || format!("{};", entity.trim_end_matches(';'));
+        match c.or_else(|| stand_ins.of(&whole())) {
             Some(c) => {
                 text.push(c);
-                if all || is_private_use(c) {
-                    entities.written.entry(c).or_insert_with(|| entity.to_owned());
+                if (all && !c.is_ascii_alphanumeric()) || is_private_use(c) {
+                    entities.written.entry(c).or_insert_with(whole);
                 }
             }
             None => text.push_str(entity),
@@ -147,24 +85,54 @@ pub(super) fn decode(
     text.push_str(rest);
 }
 
-/// The entity at the start of the text, from `&` to `;`.
-fn entity(text: &str) -> Option<&str> {
-    let name = text[1..].bytes().take(32).take_while(|b| b.is_ascii_alphanumeric() || *b == b'#').count();
-    (name > 0 && text[1 + name..].starts_with(';')).then(|| &text[..name + 2])
+/// Bytes of the longest entity that is looked for.
+const LONGEST: usize = 40;
+
+/// The entity at the start of the text and the character it stands for; no character if it stands for
+/// several, for none that is known or for one that a translation could lose.
+fn entity(text: &str, context: Context) -> Option<(&str, Option<char>)> {
+    let name = text[1..].bytes().take(LONGEST).take_while(u8::is_ascii_alphanumeric).count();
+    if name > 0 {
+        return named(text, name + 1, context);
+    }
+    let digits = text.strip_prefix("&#")?;
+    let (prefix, radix) = if digits.starts_with(['x', 'X']) { (3, 16) } else { (2, 10) };
+    let digits = text[prefix..].bytes().take(LONGEST).take_while(|b| char::from(*b).is_digit(radix)).count();
+    if digits == 0 || digits == LONGEST {
+        return None;
+    }
+    let end = prefix + digits;
+    let entity = &text[..end + usize::from(text[end..].starts_with(';'))];
+    Some((entity, single(&htmlize::unescape(entity))))
 }
 
-fn character(name: &str) -> Option<char> {
-    match name.strip_prefix('#') {
-        None => NAMED.iter().find(|(n, _)| *n == name).map(|(_, c)| *c),
-        Some(number) => {
-            let code = match number.strip_prefix(['x', 'X']) {
-                Some(hexadecimal) => u32::from_str_radix(hexadecimal, 16).ok()?,
-                None => number.parse().ok()?,
-            };
-            // A private character could be taken for the stand-in of another entity.
-            char::from_u32(code).filter(|c| !c.is_control() && !is_private_use(*c))
+/// The longest entity that a name begins with: with its `;`, or without if it needs none. A name that is not
+/// known is an entity if it has one.
+fn named(text: &str, name: usize, context: Context) -> Option<(&str, Option<char>)> {
+    let known = |entity: &str| ENTITIES.get(entity.as_bytes()).copied();
+    let closed = text[name..].starts_with(';').then(|| &text[..name + 1]);
+    if let Some(entity) = closed
+        && let Some(characters) = known(entity)
+    {
+        return Some((entity, std::str::from_utf8(characters).ok().and_then(single)));
+    }
+    for end in (2..=name).rev() {
+        let Some(characters) = known(&text[..end]) else { continue };
+        // `?a=1&copy=2` is an address, not a copyright sign.
+        let goes_on = text[end..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '=');
+        if context == Context::General || !goes_on {
+            return Some((&text[..end], std::str::from_utf8(characters).ok().and_then(single)));
         }
     }
+    closed.map(|entity| (entity, None))
+}
+
+/// A text of one character that a translation cannot take for another thing: control characters would part
+/// words, and a private one could be taken for the stand-in of another entity.
+fn single(text: &str) -> Option<char> {
+    let mut characters = text.chars();
+    let c = characters.next().filter(|_| characters.next().is_none())?;
+    (!c.is_control() && !is_private_use(c)).then_some(c)
 }
 
 /// The text as HTML: characters that were written as entities are written so again, and none can be taken

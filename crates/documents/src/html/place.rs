@@ -2,6 +2,7 @@
 //! were around.
 
 use super::{Entities, escape_with};
+use crate::document::Piece;
 use crate::restore::{Finder, Span};
 use crate::words::{Translation, Word, word_ranges};
 use std::ops::Range;
@@ -12,7 +13,7 @@ use std::sync::Arc;
 pub(super) struct Node {
     /// What it is around, in bytes of the segment.
     pub(super) range: Range<usize>,
-    pub(super) open: String,
+    pub(super) open: Vec<Piece>,
     /// Empty if it is not closed in the segment.
     pub(super) close: String,
     /// The element it lies in.
@@ -84,7 +85,7 @@ impl<'a> Nodes<'a> {
 struct Element {
     /// What it is around, in bytes of the sentence.
     range: Range<usize>,
-    open: String,
+    open: Vec<Piece>,
     close: String,
     /// It begins in an earlier sentence.
     from_before: bool,
@@ -99,7 +100,7 @@ pub(crate) struct Markup {
     elements: Vec<Element>,
     /// What is not translated, in bytes of the sentence.
     opaque: Vec<Opaque>,
-    entities: Arc<Entities>,
+    pub(crate) entities: Arc<Entities>,
 }
 
 /// What an element is around: the target words from..to that it may take, and the source words it covers.
@@ -125,7 +126,7 @@ impl Markup {
             nodes.places[i] = Some((number, elements.len()));
             elements.push(Element {
                 range: clip(node.range.start)..clip(node.range.end),
-                open: if number == begins { node.open.clone() } else { String::new() },
+                open: if number == begins { node.open.clone() } else { Vec::new() },
                 close: if number == ends { node.close.clone() } else { String::new() },
                 from_before: number != begins,
                 goes_on: number != ends,
@@ -135,14 +136,31 @@ impl Markup {
         Markup { elements, opaque, entities }
     }
 
-    /// The translation with the tags in it.
-    pub(crate) fn render(&self, source: &str, translation: &Translation) -> String {
+    /// The tags of text that has none.
+    pub(super) fn none(entities: Entities) -> Self {
+        Markup { elements: Vec::new(), opaque: Vec::new(), entities: Arc::new(entities) }
+    }
+
+    /// The translation with the tags in it; `text_of` writes a tag.
+    pub(crate) fn render(
+        &self,
+        source: &str,
+        translation: &Translation,
+        text_of: &dyn Fn(&[Piece]) -> String,
+    ) -> String {
         let ranges = word_ranges(source);
         let (words, lost) = self.words(source, &ranges, translation);
         let frame = Frame { target: 0..words.len(), source: 0..ranges.len() };
-        let layout =
-            Layout { markup: self, source, ranges: &ranges, translation: &translation.0, words: &words };
-        let mut text = layout.chunks(None, &frame).join(" ");
+        let layout = Layout {
+            markup: self,
+            source,
+            ranges: &ranges,
+            translation: &translation.0,
+            words: &words,
+            gaps: gaps(source, &ranges, translation, &self.entities),
+            text_of,
+        };
+        let mut text = layout.join(&layout.chunks(None, &frame));
         // What did not come through stands at the end rather than nowhere.
         for raw in lost {
             text.push(' ');
@@ -192,11 +210,29 @@ struct Layout<'a> {
     ranges: &'a [Range<usize>],
     translation: &'a [Word],
     words: &'a [String],
+    /// What stands before each word.
+    gaps: Vec<String>,
+    text_of: &'a dyn Fn(&[Piece]) -> String,
 }
 
+/// A word, or an element with its words, and the number of its first word.
+type Chunk = (usize, String);
+
 impl Layout<'_> {
+    /// Chunks with what stands between them.
+    fn join(&self, chunks: &[Chunk]) -> String {
+        let mut out = String::new();
+        for (i, (first, text)) in chunks.iter().enumerate() {
+            if i > 0 {
+                out.push_str(self.gaps.get(*first).map_or(" ", |gap| gap));
+            }
+            out.push_str(text);
+        }
+        out
+    }
+
     /// The words of a frame, those inside an element together with its tags as one.
-    fn chunks(&self, parent: Option<usize>, frame: &Frame) -> Vec<String> {
+    fn chunks(&self, parent: Option<usize>, frame: &Frame) -> Vec<Chunk> {
         let mut taken = vec![false; self.words.len()];
         let mut placed: Vec<(Range<usize>, usize)> = Vec::new();
         for (i, element) in self.markup.elements.iter().enumerate().filter(|(_, e)| e.parent == parent) {
@@ -208,23 +244,23 @@ impl Layout<'_> {
         let (mut chunks, mut prefix, mut at) = (Vec::new(), String::new(), frame.target.start);
         for (range, i) in placed {
             while at < range.start {
-                chunks.push(std::mem::take(&mut prefix) + &self.words[at]);
+                chunks.push((at, std::mem::take(&mut prefix) + &self.words[at]));
                 at += 1;
             }
             let element = self.element(i, &range);
             if range.is_empty() {
                 prefix.push_str(&element);
             } else {
-                chunks.push(std::mem::take(&mut prefix) + &element);
+                chunks.push((range.start, std::mem::take(&mut prefix) + &element));
                 at = range.end;
             }
         }
-        for word in &self.words[at..frame.target.end.max(at)] {
-            chunks.push(std::mem::take(&mut prefix) + word);
+        for at in at..frame.target.end.max(at) {
+            chunks.push((at, std::mem::take(&mut prefix) + &self.words[at]));
         }
         match chunks.last_mut() {
-            Some(last) => last.push_str(&prefix),
-            None => chunks.push(prefix),
+            Some((_, last)) => last.push_str(&prefix),
+            None => chunks.push((at, prefix)),
         }
         chunks
     }
@@ -233,7 +269,7 @@ impl Layout<'_> {
     fn element(&self, i: usize, range: &Range<usize>) -> String {
         let element = &self.markup.elements[i];
         let frame = Frame { target: range.clone(), source: self.own(element) };
-        let inner = self.chunks(Some(i), &frame).join(" ");
+        let inner = self.join(&self.chunks(Some(i), &frame));
         // A full stop that stood behind the element does so again.
         let marks = ['.', ',', '!', '?', ':'];
         let inside = self.source.get(element.range.clone()).unwrap_or_default().trim_end().ends_with(marks);
@@ -242,7 +278,8 @@ impl Layout<'_> {
             false => inner.trim_end_matches(marks).len(),
         };
         let kept = if kept == 0 { inner.len() } else { kept };
-        format!("{}{}{}{}", element.open, &inner[..kept], element.close, &inner[kept..])
+        let open = (self.text_of)(&element.open);
+        format!("{open}{}{}{}", &inner[..kept], element.close, &inner[kept..])
     }
 
     /// The source words that an element is around.
@@ -286,6 +323,33 @@ impl Layout<'_> {
             if at < frame.target.end && !taken[at] { at..at + 1 } else { behind(at, frame, taken) }
         })
     }
+}
+
+/// What stands before each target word: a space, or what holds the words together that it and the word
+/// before it were translated from.
+fn gaps(source: &str, words: &[Range<usize>], translation: &Translation, entities: &Entities) -> Vec<String> {
+    let no_break = |c: char| matches!(c, '\u{a0}' | '\u{202f}' | '\u{2007}');
+    let mut between: Vec<Option<&str>> = words
+        .windows(2)
+        .map(|pair| {
+            Some(&source[pair[0].end..pair[1].start])
+                .filter(|gap| gap.contains(no_break) && gap.trim().is_empty())
+        })
+        .collect();
+    let as_many = translation.0.len() == words.len();
+    let mut gaps = vec![" ".to_owned(); translation.0.len()];
+    for (t, pair) in translation.0.windows(2).enumerate() {
+        let first = match (pair[0].from, pair[1].from) {
+            (Some(a), Some(b)) if a.abs_diff(b) == 1 => a.min(b),
+            // No word is known to belong to another.
+            (None, None) if as_many => t,
+            _ => continue,
+        };
+        if let Some(gap) = between.get_mut(first).and_then(Option::take) {
+            gaps[t + 1] = escape_with(gap, entities);
+        }
+    }
+    gaps
 }
 
 /// The target word as far into the frame as `word` is into its source.

@@ -34,7 +34,8 @@ fn unchanged(html: &str) -> String {
             translation
         })
         .collect();
-    document.render(html, &translation).text
+    assert_eq!(document.render(html, &translation).text, html);
+    document.render_anew(html, &translation).text
 }
 
 #[test]
@@ -56,8 +57,9 @@ fn all_tokens_together_are_the_input() {
         let whole: String = tokens(html)
             .iter()
             .map(|token| match token {
-                Token::Text(raw) | Token::Break(raw) | Token::Point(raw) => *raw,
-                Token::Open { raw, .. } | Token::Close { raw, .. } | Token::Opaque { raw, .. } => *raw,
+                Token::Text(raw) => *raw,
+                Token::Break(tag) | Token::Point(tag) | Token::Open { tag, .. } => tag.raw,
+                Token::Close { raw, .. } | Token::Opaque { raw, .. } => *raw,
             })
             .collect();
         assert_eq!(whole, html);
@@ -67,7 +69,7 @@ fn all_tokens_together_are_the_input() {
 #[test]
 fn text_is_translated_and_markup_is_kept() {
     let html = "<!doctype html>\n<h1 title=\"A title\">One dog</h1>\n<p>Two cats.  Three birds.</p><br>\n<ul><li>x y</li></ul>";
-    let wanted = "<!doctype html>\n<h1 title=\"A title\">DOG ONE</h1>\n<p>CATS TWO.  BIRDS THREE.</p><br>\n<ul><li>Y X</li></ul>";
+    let wanted = "<!doctype html>\n<h1 title=\"TITLE A\">DOG ONE</h1>\n<p>CATS TWO.  BIRDS THREE.</p><br>\n<ul><li>Y X</li></ul>";
     assert_eq!(backwards(html), wanted);
 }
 
@@ -113,7 +115,10 @@ fn broken_markup_loses_no_tag() {
     {
         let text = backwards(html);
         for tag in tokens(html) {
-            if let Token::Open { raw, .. } | Token::Close { raw, .. } | Token::Break(raw) = tag {
+            if let Token::Open { tag: Tag { raw, .. }, .. }
+            | Token::Close { raw, .. }
+            | Token::Break(Tag { raw, .. }) = tag
+            {
                 assert_eq!(text.matches(raw).count(), html.matches(raw).count(), "{raw} in {text}");
             }
         }
@@ -210,4 +215,118 @@ fn code_keeps_its_place_among_equal_words() {
     ] {
         assert_eq!(unchanged(html), html);
     }
+}
+
+#[test]
+fn attributes_that_people_read_are_translated() {
+    for (html, wanted) in [
+        ("<img alt=\"a dog\" src=\"a dog\">", "<img alt=\"DOG A\" src=\"a dog\">"),
+        ("<input placeholder='your name' value='a b'>", "<input placeholder='NAME YOUR' value='a b'>"),
+        ("<a aria-label=\"a b\" href=x>c d</a>", "<a aria-label=\"B A\" href=x>D C</a>"),
+        ("x <b TITLE=\"a b\">y</b>", "<b TITLE=\"B A\">Y</b> X"),
+        ("<textarea placeholder=\"a b\">c d</textarea>", "<textarea placeholder=\"B A\">c d</textarea>"),
+        ("<svg aria-label=\"a b\"><g/></svg>", "<svg aria-label=\"B A\"><g/></svg>"),
+        // Where there is nothing else to translate.
+        ("<p><img alt=\"a b\"> 12</p>", "<p><img alt=\"B A\"> 12</p>"),
+        // Entities as the value writes them, and quotation marks that do not end it.
+        ("<p title=\"a &amp; b&nbsp;c\">", "<p title=\"C&nbsp;B &amp; A\">"),
+        ("<p title='say &#39;a&#39;'>", "<p title='&#39;A&#39; SAY'>"),
+        ("<p title=\"/?a=1&copy=2 b\">", "<p title=\"B /?A=1&amp;COPY=2\">"),
+        // A value without quotation marks.
+        ("<img alt=dog/>", "<img alt=\"DOG/\">"),
+        // Not translated.
+        ("<p translate=no title=\"a b\">c</p>", "<p translate=no title=\"a b\">c</p>"),
+        (
+            "<img alt=\"12\"><p title=\"\" data-title=\"a b\">",
+            "<img alt=\"12\"><p title=\"\" data-title=\"a b\">",
+        ),
+        ("<code title=\"a b\">c</code>", "<code title=\"a b\">c</code>"),
+    ] {
+        assert_eq!(backwards(html), wanted);
+        unchanged(html);
+    }
+    let html = "<img alt=\"One dog. Two cats.\">";
+    assert_eq!(backwards(html), "<img alt=\"DOG ONE. CATS TWO.\">");
+    // A translation with quotation marks of its own.
+    let said = Translation(vec![Word::new("le \"chien\" <d'or>", Some(0))]);
+    let rendered = document("<img alt='dog'>").render("", std::slice::from_ref(&said)).text;
+    assert_eq!(rendered, "<img alt='le \"chien\" &lt;d&#39;or&gt;'>");
+    let rendered = document("<img alt=dog>").render("", &[said]).text;
+    assert_eq!(rendered, "<img alt=\"le &quot;chien&quot; &lt;d'or&gt;\">");
+}
+
+#[test]
+fn every_entity_of_the_standard_is_read() {
+    for (html, wanted) in [
+        ("c&oelig;ur", "cœur"),
+        ("caf&eacute", "café"),
+        ("d&eacutej&agrave vu", "déjà vu"),
+        ("it&#146;s", "it’s"),
+        ("it&#x2019;s", "it’s"),
+        ("it&#x2019s", "it’s"),
+        ("a &ne; b &notit; c", "a ≠ b ¬it; c"),
+        ("AT&T &Tee", "AT&T &Tee"),
+        ("x &hArr; y &bigstar; z", "x ⇔ y ★ z"),
+    ] {
+        let document = document(html);
+        assert_eq!(document.sentences[0].text, wanted);
+        unchanged(html);
+    }
+    assert_eq!(backwards("<p>c&oelig;ur d&eacutej</p>"), "<p>DÉJ CŒUR</p>");
+    assert_eq!(unchanged("c&oelig;ur caf&eacute"), "c&oelig;ur caf&eacute;");
+}
+
+#[test]
+fn only_the_attribute_says_that_nothing_is_translated() {
+    for (html, wanted) in [
+        ("<a href=\"?translate=no\">a b</a>", "<a href=\"?translate=no\">B A</a>"),
+        ("<a title='translate=\"no\"' href=x>a b</a>", "<a title='TRANSLATE=\"NO\"' href=x>B A</a>"),
+        ("<a data-translate=\"no\">a b</a>", "<a data-translate=\"no\">B A</a>"),
+        ("<a class=\"b\" id=\"notranslate\">a b</a>", "<a class=\"b\" id=\"notranslate\">B A</a>"),
+        ("<a translate = 'NO'>a b</a>", "<a translate = 'NO'>a b</a>"),
+    ] {
+        assert_eq!(backwards(html), wanted);
+    }
+}
+
+#[test]
+fn spaces_that_hold_words_together_stay() {
+    for (html, wanted) in [
+        ("run 10&nbsp;km now", "NOW KM&nbsp;10 RUN"),
+        ("<p>run <b>10&nbsp;km</b>.</p>", "<p><b>KM&nbsp;10</b> RUN.</p>"),
+        ("<p>run 10&nbsp;<b>km</b></p>", "<p><b>KM</b>&nbsp;10 RUN</p>"),
+        ("run 10\u{202f}km &nbsp; now", "NOW &nbsp; KM\u{202f}10 RUN"),
+    ] {
+        assert_eq!(backwards(html), wanted);
+        assert_eq!(unchanged(html), html);
+    }
+    // Words that are no neighbours any more, and words that no one knows the origin of.
+    let words = |list: &[(&str, Option<usize>)]| {
+        Translation(list.iter().map(|(text, from)| Word::new(*text, *from)).collect())
+    };
+    let render = |words| document("un &nbsp;! Va").render("", &[words, Translation::same("Va")]).text;
+    assert_eq!(render(words(&[("one!", Some(0))])), "one! Va");
+    let render = |words| document("10&nbsp;km").render("", &[words]).text;
+    assert_eq!(render(words(&[("10", None), ("kilometres", None)])), "10&nbsp;kilometres");
+    let render = |words| document("1&nbsp;000 km").render("", &[words]).text;
+    let document = document("1&nbsp;000 km");
+    let mut translation = words(&[("1", Some(0)), ("000", Some(1)), ("Km", Some(2))]);
+    document.sentences[0].restore(&mut translation);
+    assert_eq!(render(translation), "1&nbsp;000 Km");
+}
+
+#[test]
+fn what_a_browser_takes_for_text_is_text() {
+    assert_eq!(backwards("<title>a <b>b</b></title><p>c d"), "<title>&lt;B&gt;B&lt;/B&gt; A</title><p>D C");
+    assert_eq!(backwards("<script>if (a<b) '<p>c d'</script>x y"), "<script>if (a<b) '<p>c d'</script>Y X");
+    assert_eq!(backwards("<script src=\"a.js\"/><p>c d</p>"), "<script src=\"a.js\"/><p>D C</p>");
+    assert_eq!(backwards("<p title=\"1 > 0\">c d</p>"), "<p title=\"1 > 0\">D C</p>");
+    assert_eq!(backwards("<noscript><p>c d</p></noscript>"), "<noscript><p>D C</p></noscript>");
+}
+
+#[test]
+fn a_page_that_is_its_own_translation_comes_back_byte_for_byte() {
+    let html = "<!DOCTYPE html>\r\n<html lang=en>\r\n<P  CLASS = 'a'>Two   cats &amp\r\n  <B\n>ru</B>n  &copy 2024.</p >\
+                <img alt=dog src=x><!-- c --><p>AT&T</p>";
+    assert_ne!(unchanged(html), html);
 }

@@ -1,20 +1,41 @@
 //! HTML as tags and text. Nothing is refused: what is no tag is text, and all tokens together are the input.
 
+use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
+use html5gum::{Span, State, Tokenizer};
+use std::ops::Range;
+
 /// A piece of HTML.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Token<'a> {
     /// Text with its entities.
     Text(&'a str),
     /// A tag that parts the text, or a comment or script between such tags.
-    Break(&'a str),
+    Break(Tag<'a>),
     /// The start of an element inside a line.
-    Open { name: String, raw: &'a str },
+    Open { name: String, tag: Tag<'a> },
     /// Its end.
     Close { name: String, raw: &'a str },
     /// Something inside a line without text: an image, a comment.
-    Point(&'a str),
+    Point(Tag<'a>),
     /// A whole element inside a line whose text is not translated.
     Opaque { raw: &'a str, text: &'a str },
+}
+
+/// A tag, or a whole element that begins with one, as it is written.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Tag<'a> {
+    pub(super) raw: &'a str,
+    /// The attributes that are translated.
+    pub(super) attributes: Vec<Attribute>,
+}
+
+/// The value of an attribute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Attribute {
+    /// Where it stands, in bytes of the tag and without its quotation marks.
+    pub(super) range: Range<usize>,
+    /// The mark it stands in, if any.
+    pub(super) quote: Option<char>,
 }
 
 /// Elements inside a line.
@@ -27,140 +48,219 @@ const INLINE: [&str; 36] = [
 const EMPTY: [&str; 2] = ["img", "wbr"];
 /// Elements whose text is shown, but not translated.
 const OPAQUE: [&str; 4] = ["code", "kbd", "samp", "var"];
-/// Elements whose content is no text.
-const HIDDEN: [&str; 7] = ["script", "style", "svg", "math", "template", "textarea", "pre"];
-
-/// Bytes that are looked through in vain for the end of tags: in a text of nothing but `<a` that would be
-/// the square of its length.
-const PATIENCE: usize = 1 << 24;
+/// Elements whose content is no text, or none that is translated.
+const HIDDEN: [&str; 10] =
+    ["script", "style", "svg", "math", "template", "textarea", "pre", "xmp", "iframe", "noembed"];
+/// Attributes whose value is read by people.
+const TRANSLATED: [&str; 4] = ["title", "alt", "placeholder", "aria-label"];
 
 /// The tokens of a text.
 pub(super) fn tokens(html: &str) -> Vec<Token<'_>> {
+    let items = items(html);
     let mut found = Vec::new();
-    let mut text = 0;
-    let mut at = 0;
-    let mut patience = PATIENCE;
-    while let Some(step) = html[at..].find('<') {
-        let start = at + step;
-        match token(html, start) {
-            Some((token, end)) => {
-                if text < start {
-                    found.push(Token::Text(&html[text..start]));
-                }
-                found.push(token);
-                (text, at) = (end, end);
-            }
-            None => {
-                at = start + 1;
-                if html[at..].starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?')) {
-                    patience = patience.saturating_sub(html.len() - at);
-                }
-                if patience == 0 {
-                    break;
-                }
-            }
+    let (mut at, mut next) = (0, 0);
+    while let Some(item) = items.get(next) {
+        if at < item.range.start {
+            found.push(Token::Text(&html[at..item.range.start]));
         }
+        let (token, last) = token(html, &items, next);
+        found.push(token);
+        (at, next) = (items.get(last).map_or(html.len(), |item| item.range.end), last + 1);
     }
-    if text < html.len() {
-        found.push(Token::Text(&html[text..]));
+    if at < html.len() {
+        found.push(Token::Text(&html[at..]));
     }
     found
 }
 
-/// The token that begins with the `<` at `start`, and where it ends; nothing if it is a mere character.
-fn token(html: &str, start: usize) -> Option<(Token<'_>, usize)> {
-    let rest = &html[start..];
-    if let Some(comment) = rest.strip_prefix("<!--") {
-        // What is not closed takes in all that follows: nothing of a sentence may come behind it.
-        let Some(end) = comment.find("-->").map(|n| start + n + 7) else {
-            return Some((Token::Break(rest), html.len()));
-        };
-        return Some((Token::Point(&html[start..end]), end));
-    }
-    if rest.starts_with("<!") || rest.starts_with("<?") {
-        let end = start + rest.find('>')? + 1;
-        return Some((Token::Break(&html[start..end]), end));
-    }
-    let closes = rest.starts_with("</");
-    let name_at = if closes { 2 } else { 1 };
-    let name = &rest[name_at..];
-    if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
-        return None;
-    }
-    let length = name.find(|c: char| c.is_whitespace() || c == '>' || c == '/').unwrap_or(name.len());
-    let name = name[..length].to_ascii_lowercase();
-    let end = start + tag_length(rest)?;
-    let raw = &html[start..end];
-    let inline = INLINE.contains(&name.as_str());
-    if closes {
-        return Some((if inline { Token::Close { name, raw } } else { Token::Break(raw) }, end));
-    }
-    if raw.ends_with("/>") || EMPTY.contains(&name.as_str()) {
-        return Some((if inline { Token::Point(raw) } else { Token::Break(raw) }, end));
-    }
-    let untouched = OPAQUE.contains(&name.as_str()) || is_marked(raw);
-    if untouched || HIDDEN.contains(&name.as_str()) {
-        let (content, whole) = element(html, end, &name);
-        let raw = &html[start..whole];
-        let closed = content < whole;
-        return Some(match inline && closed {
-            true if untouched => (Token::Opaque { raw, text: &html[end..content] }, whole),
-            true => (Token::Point(raw), whole),
-            false => (Token::Break(raw), whole),
-        });
-    }
-    Some((if inline { Token::Open { name, raw } } else { Token::Break(raw) }, end))
+/// The name of an attribute, and where its value lies.
+type Named = (String, Range<usize>);
+
+/// What is not text, as the tokenizer finds it.
+struct Item {
+    range: Range<usize>,
+    kind: Kind,
 }
 
-/// How long a tag is, up to the `>` that is not within quotation marks.
-fn tag_length(tag: &str) -> Option<usize> {
-    let mut quote = None;
-    for (at, c) in tag.char_indices() {
-        match (quote, c) {
-            (None, '>') => return Some(at + 1),
-            (None, '"' | '\'') if tag[..at].trim_end().ends_with('=') => quote = Some(c),
-            (Some(q), _) if q == c => quote = None,
-            _ => {}
-        }
+enum Kind {
+    Start {
+        name: String,
+        closed: bool,
+        attributes: Vec<Named>,
+    },
+    End {
+        name: String,
+    },
+    Comment,
+    /// A declaration, or something that a browser takes for a comment.
+    Other,
+}
+
+/// What is not text, in order.
+fn items(html: &str) -> Vec<Item> {
+    let mut found: Vec<Item> = Vec::new();
+    // The tag that has begun, and its attributes.
+    let mut open: Option<(String, usize, Vec<Named>)> = None;
+    let mut tokenizer = Tokenizer::new_with_emitter(html, CallbackEmitter::new(event));
+    while let Some(Ok(event)) = tokenizer.next() {
+        let (range, kind) = match event {
+            Event::Open(name, start) => {
+                open = Some((name, start, Vec::new()));
+                continue;
+            }
+            Event::Name(name) => {
+                if let Some((_, _, attributes)) = &mut open {
+                    attributes.push((name, 0..0));
+                }
+                continue;
+            }
+            Event::Value(range) => {
+                if let Some((_, _, attributes)) = &mut open
+                    && let Some(last) = attributes.last_mut()
+                {
+                    last.1 = range;
+                }
+                continue;
+            }
+            Event::Shut(closed, end) => {
+                let Some((name, start, attributes)) = open.take() else { continue };
+                // Nothing is markup inside of these; `<script/>` of an XHTML page has no content.
+                let state = match name.as_str() {
+                    "title" | "textarea" => Some(State::RcData),
+                    "script" => Some(State::ScriptData),
+                    "style" | "xmp" | "iframe" | "noembed" => Some(State::RawText),
+                    _ => None,
+                };
+                if let Some(state) = state.filter(|_| !closed) {
+                    tokenizer.set_state(state);
+                }
+                (start..end, Kind::Start { name, closed, attributes })
+            }
+            Event::End(name, range) => (range, Kind::End { name }),
+            Event::Comment(range) => {
+                let raw = &html[range.clone()];
+                let comment = raw.starts_with("<!--") && is_closed(raw);
+                (range, if comment { Kind::Comment } else { Kind::Other })
+            }
+            Event::Other(range) => (range, Kind::Other),
+        };
+        open = None;
+        found.push(Item { range, kind });
     }
-    None
+    found
+}
+
+/// Whether a comment has its end.
+fn is_closed(comment: &str) -> bool {
+    comment.ends_with("-->") || comment.ends_with("--!>") || comment == "<!-->"
+}
+
+/// What the tokenizer says.
+enum Event {
+    Open(String, usize),
+    Name(String),
+    Value(Range<usize>),
+    Shut(bool, usize),
+    End(String, Range<usize>),
+    Comment(Range<usize>),
+    Other(Range<usize>),
+}
+
+fn event(event: CallbackEvent<'_>, span: Span<usize>) -> Option<Event> {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let range = span.start..span.end;
+    Some(match event {
+        CallbackEvent::OpenStartTag { name } => Event::Open(text(name), span.start),
+        CallbackEvent::AttributeName { name } => Event::Name(text(name)),
+        CallbackEvent::AttributeValue { .. } => Event::Value(range),
+        CallbackEvent::CloseStartTag { self_closing } => Event::Shut(self_closing, span.end),
+        CallbackEvent::EndTag { name } => Event::End(text(name), range),
+        CallbackEvent::Comment { .. } => Event::Comment(range),
+        CallbackEvent::Doctype { .. } => Event::Other(range),
+        CallbackEvent::String { .. } | CallbackEvent::Error(_) => return None,
+    })
+}
+
+/// The token that begins with an item, and the last item that belongs to it.
+fn token<'a>(html: &'a str, items: &[Item], first: usize) -> (Token<'a>, usize) {
+    let item = &items[first];
+    let raw = &html[item.range.clone()];
+    let plain = Tag { raw, attributes: Vec::new() };
+    let (name, closed, attributes) = match &item.kind {
+        Kind::Comment => return (Token::Point(plain), first),
+        Kind::Other => return (Token::Break(plain), first),
+        Kind::End { name } if INLINE.contains(&name.as_str()) => {
+            return (Token::Close { name: name.clone(), raw }, first);
+        }
+        Kind::End { .. } => return (Token::Break(plain), first),
+        Kind::Start { name, closed, attributes } => (name, *closed, attributes),
+    };
+    let inline = INLINE.contains(&name.as_str());
+    let marked = is_marked(html, attributes);
+    let tag = |raw: &'a str| Tag {
+        raw,
+        attributes: match marked {
+            true => Vec::new(),
+            false => translated(html, item.range.start, attributes),
+        },
+    };
+    let single = |tag: Tag<'a>| if inline { Token::Point(tag) } else { Token::Break(tag) };
+    if closed || EMPTY.contains(&name.as_str()) {
+        return (single(tag(raw)), first);
+    }
+    let untouched = OPAQUE.contains(&name.as_str()) || marked;
+    if untouched || HIDDEN.contains(&name.as_str()) {
+        let last = element_end(items, first, name);
+        let end = last.map_or(html.len(), |last| items[last].range.end);
+        let raw = &html[item.range.start..end];
+        let token = match last.filter(|_| inline) {
+            Some(last) if untouched => {
+                Token::Opaque { raw, text: &html[item.range.end..items[last].range.start] }
+            }
+            Some(_) => Token::Point(tag(raw)),
+            None => Token::Break(tag(raw)),
+        };
+        return (token, last.unwrap_or(items.len()));
+    }
+    let tag = tag(raw);
+    (if inline { Token::Open { name: name.clone(), tag } } else { Token::Break(tag) }, first)
 }
 
 /// Whether a tag says that its content is not to be translated.
-fn is_marked(tag: &str) -> bool {
-    let tag = tag.to_ascii_lowercase();
-    tag.contains("translate=\"no\"") || tag.contains("translate='no'") || tag.contains("translate=no") || {
-        tag.contains("class=")
-            && tag.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == "notranslate")
-    }
+fn is_marked(html: &str, attributes: &[Named]) -> bool {
+    attributes.iter().any(|(name, range)| {
+        let value = &html[range.clone()];
+        match name.as_str() {
+            "translate" => value.trim().eq_ignore_ascii_case("no"),
+            "class" => value.split_ascii_whitespace().any(|class| class.eq_ignore_ascii_case("notranslate")),
+            _ => false,
+        }
+    })
 }
 
-/// Where the content of an element ends that begins at `from`, and where the element ends. Elements of the
-/// same name may lie in it.
-fn element(html: &str, from: usize, name: &str) -> (usize, usize) {
+/// The attributes that are translated, of a tag that begins at `start`.
+fn translated(html: &str, start: usize, attributes: &[Named]) -> Vec<Attribute> {
+    let read =
+        attributes.iter().filter(|(name, range)| !range.is_empty() && TRANSLATED.contains(&name.as_str()));
+    read.map(|(_, range)| Attribute {
+        range: range.start - start..range.end - start,
+        quote: html[..range.start].chars().next_back().filter(|c| matches!(c, '"' | '\'')),
+    })
+    .collect()
+}
+
+/// The end tag of the element that begins with item `first`. Elements of the same name may lie in it.
+fn element_end(items: &[Item], first: usize, name: &str) -> Option<usize> {
     let mut depth = 1;
-    let mut at = from;
-    while let Some(step) = html[at..].find('<') {
-        let start = at + step;
-        let rest = &html[start + 1..];
-        let (closes, rest) = rest.strip_prefix('/').map_or((false, rest), |rest| (true, rest));
-        let named = rest.get(..name.len()).is_some_and(|n| n.eq_ignore_ascii_case(name))
-            && rest[name.len()..].starts_with(|c: char| c.is_whitespace() || c == '>' || c == '/');
-        at = start + 1;
-        if !named {
-            continue;
-        }
-        let Some(end) = tag_length(&html[start..]).map(|n| start + n) else { break };
-        // Inside a script, `<script` is text.
-        match closes {
-            true => depth -= 1,
-            false if !matches!(name, "script" | "style" | "textarea") => depth += 1,
-            false => {}
+    for (number, item) in items.iter().enumerate().skip(first + 1) {
+        match &item.kind {
+            Kind::Start { name: other, closed: false, .. } if other == name => depth += 1,
+            Kind::End { name: other } if other == name => depth -= 1,
+            _ => {}
         }
         if depth == 0 {
-            return (start, end);
+            return Some(number);
         }
-        at = end;
     }
-    (html.len(), html.len())
+    None
 }
