@@ -3,8 +3,8 @@
 use crate::formats::{joint, ours};
 use regard_core::decode::Shortlist;
 use regard_core::formats::marian_nmt::{ExportFormat, ExportOptions, export};
-use regard_core::formats::{Model, average};
-use regard_core::model::{DecoderKind, Frequencies, ModelConfig, NormPlace, Positions};
+use regard_core::formats::{Languages, Model, average};
+use regard_core::model::{DecoderKind, Frequencies, ModelConfig, NormPlace, Positions, Transformer};
 use regard_core::translator::Translator;
 use regard_core::{DType, Isa};
 use std::fs;
@@ -92,6 +92,43 @@ fn a_firefox_model_is_averaged_with_one_of_ours_that_was_made_of_it() {
     read.save(&path("ours"), DType::F32).unwrap();
     let mean = average(&[path("firefox"), path("ours")]).unwrap();
     assert!(mean.weights.iter().zip(&weights).all(|(mean, w)| (mean - w - 1.0).abs() < 1e-5));
+}
+
+/// A `.npz` says nothing about the longest sentence, a model of ours does.
+#[test]
+fn models_that_read_sentences_of_other_lengths_are_averaged() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let mut read = model(student);
+    let options = ExportOptions { format: ExportFormat::Marian, sample: &LINES, shortlist: None };
+    export(&read, &options, &path("marian")).unwrap();
+    read = Model::load(&path("marian")).unwrap();
+    let config = ModelConfig { max_positions: 77, ..read.transformer.config().clone() };
+    let bias = read.transformer.output_bias().map(<[f32]>::to_vec);
+    read.transformer = Transformer::new(config).unwrap().with_output_bias(bias).unwrap();
+    read.save(&path("ours"), DType::F32).unwrap();
+    let mean = average(&[path("ours"), path("marian")]).unwrap();
+    assert_eq!(mean.transformer.config().max_positions, 77);
+}
+
+#[test]
+fn languages_are_exported_and_a_folder_holds_one_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut model = model(student);
+    for (source, target) in [("en", "zh_hant"), ("en", "pt")] {
+        let path = folder.path().join(target);
+        let languages = Languages { source: Some(source.into()), target: Some(target.into()) };
+        model.languages = languages.clone();
+        let mut options = ExportOptions { format: ExportFormat::Marian, sample: &LINES, shortlist: None };
+        export(&model, &options, &path).unwrap();
+        // The same again replaces it.
+        export(&model, &options, &path).unwrap();
+        assert_eq!(Model::load(&path).unwrap().languages, languages);
+        options.format = ExportFormat::BergamotF32;
+        let error = export(&model, &options, &path).unwrap_err().to_string();
+        assert!(error.contains("npz, which is part of another model; an empty folder"), "{error}");
+        assert_eq!(Model::load(&path).unwrap().languages, languages);
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A model of ours as a folder of Marian or of Firefox.
 
+use super::folder::{metadata, other_model_file};
 use super::model::{EPSILON, item_names};
 use super::{
     InputRanges, MarianOptions, NewItem, float_items, grow_vocabularies, int8_items, lexical_shortlist,
@@ -13,8 +14,8 @@ use crate::model::{
 use crate::replace::replace;
 use crate::text::{SPM_MULTIPLE, Tokenizer};
 use crate::{DType, Error, Isa, Result};
-use std::fs;
-use std::io::Write;
+use std::fs::{self, File};
+use std::io::{BufWriter, Write};
 use std::path::Path;
 
 /// What is written.
@@ -74,29 +75,44 @@ pub fn export(model: &Model, options: &ExportOptions<'_>, folder: &Path) -> Resu
         }
         ExportFormat::BergamotF32 | ExportFormat::Marian => float_items(&marian, weights).map_err(wrong)?,
     };
-    fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
     let pair = pair(model);
-    let write = |name: String, bytes: &[u8]| replace(&folder.join(name), |to| to.write_all(bytes));
-    match source_spm == target_spm {
-        true => write(format!("vocab.{pair}spm"), &source_spm)?,
-        false => {
-            write(format!("srcvocab.{pair}spm"), &source_spm)?;
-            write(format!("trgvocab.{pair}spm"), &target_spm)?;
-        }
+    let list = options.shortlist.or(model.shortlist.as_deref());
+    let list = list.map(|list| lexical_shortlist(list, source.eos(), sizes.0));
+    let mut files: Vec<(String, Contents)> = match source_spm == target_spm {
+        true => vec![(format!("vocab.{pair}spm"), Box::new(|to| to.write_all(&source_spm)))],
+        false => vec![
+            (format!("srcvocab.{pair}spm"), Box::new(|to| to.write_all(&source_spm))),
+            (format!("trgvocab.{pair}spm"), Box::new(|to| to.write_all(&target_spm))),
+        ],
+    };
+    if let Some(list) = &list {
+        files.push((format!("lex.50.50.{pair}s2t.bin"), Box::new(|to| list.write(to))));
     }
-    if let Some(list) = options.shortlist.or(model.shortlist.as_deref()) {
-        let list = lexical_shortlist(list, source.eos(), sizes.0);
-        replace(&folder.join(format!("lex.50.50.{pair}s2t.bin")), |to| list.write(to))?;
+    if let Some((name, text)) = metadata(&model.languages) {
+        files.push((name.to_owned(), Box::new(move |to| to.write_all(text.as_bytes()))));
     }
-    match options.format {
+    files.push(match options.format {
         ExportFormat::BergamotInt8 => {
-            replace(&folder.join(format!("model.{pair}intgemm.alphas.bin")), |to| write_bin(&items, to))
+            (format!("model.{pair}intgemm.alphas.bin"), Box::new(|to| write_bin(&items, to)))
         }
-        ExportFormat::BergamotF32 => {
-            replace(&folder.join(format!("model.{pair}bin")), |to| write_bin(&items, to))
-        }
-        ExportFormat::Marian => replace(&folder.join(format!("model.{pair}npz")), |to| write_npz(&items, to)),
+        ExportFormat::BergamotF32 => (format!("model.{pair}bin"), Box::new(|to| write_bin(&items, to))),
+        ExportFormat::Marian => (format!("model.{pair}npz"), Box::new(|to| write_npz(&items, to))),
+    });
+    write_folder(folder, &files)
+}
+
+/// Writes what a file holds.
+type Contents<'a> = Box<dyn Fn(&mut BufWriter<File>) -> std::io::Result<()> + 'a>;
+
+/// Writes the files of a model to a folder that holds no other: a folder with two could not be read.
+fn write_folder(folder: &Path, files: &[(String, Contents<'_>)]) -> Result<()> {
+    fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
+    let names: Vec<String> = files.iter().map(|(name, _)| name.clone()).collect();
+    if let Some(other) = other_model_file(folder, &names)? {
+        let message = format!("holds {other}, which is part of another model; an empty folder is expected");
+        return Err(Error::file(folder, message));
     }
+    files.iter().try_for_each(|(name, write)| replace(&folder.join(name), |to| write(to)))
 }
 
 /// Both languages and a dot, if they have two letters each: what the names of Firefox's files have.

@@ -4,7 +4,7 @@ use super::yaml::{self, Yaml};
 use crate::formats::Languages;
 use crate::formats::compressed::{FileBytes, without_ending};
 use crate::{Error, Result};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -88,11 +88,44 @@ impl MarianSearch {
 }
 
 /// What `metadata.json` says about languages.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Metadata {
     source_language: Option<String>,
     target_language: Option<String>,
+}
+
+/// The name and the text of the file that says from which language to which a model translates; nothing
+/// if that is not known.
+pub(super) fn metadata(languages: &Languages) -> Option<(&'static str, String)> {
+    let Languages { source: Some(source), target: Some(target) } = languages.clone() else { return None };
+    let metadata = Metadata { source_language: Some(source), target_language: Some(target) };
+    Some((METADATA, serde_json::to_string_pretty(&metadata).ok()? + "\n"))
+}
+
+/// A file in a folder that would be read as part of a model, other than those in `names`.
+pub(super) fn other_model_file(folder: &Path, names: &[String]) -> Result<Option<String>> {
+    let is_part = |name: &String| is_model(name) || is_shortlist(name) || is_vocabulary(name);
+    let files = Files::list(folder)?.names.into_keys();
+    Ok(files.filter(is_part).find(|name| !names.contains(name)))
+}
+
+fn is_model(name: &str) -> bool {
+    // Published folders of Firefox may have a qualityModel.*.bin, which estimates quality.
+    let is_other = name.starts_with("lex")
+        || name.starts_with("quality")
+        || name.ends_with(".optimizer.npz")
+        || name.starts_with("pytorch_model");
+    (name.ends_with(".npz") || name.ends_with(".bin")) && !is_other
+}
+
+fn is_shortlist(name: &str) -> bool {
+    name.starts_with("lex") && name.ends_with(".bin")
+}
+
+fn is_vocabulary(name: &str) -> bool {
+    let prefixes = ["vocab", "srcvocab", "trgvocab"];
+    prefixes.iter().any(|prefix| name.starts_with(prefix)) && VOCABULARIES.iter().any(|e| name.ends_with(e))
 }
 
 /// The files of a folder by their names without `.gz` and `.zst`; of a file that is there twice,
@@ -112,9 +145,7 @@ impl MarianFolder {
         let (source, target) = files.vocabularies(&config)?;
         let shortlist = match config.shortlist.first() {
             Some(name) => Some(files.named(name, "shortlist")?),
-            None => {
-                files.only("shortlist lex*.bin", |name| name.starts_with("lex") && name.ends_with(".bin"))?
-            }
+            None => files.only("shortlist lex*.bin", is_shortlist)?,
         };
         let is_spm = |path: &Path| file_name(path).ends_with(".spm");
         let segmenters = (files.names.get("source.spm").cloned().zip(files.names.get("target.spm").cloned()))
@@ -239,15 +270,7 @@ impl<'a> Files<'a> {
                 );
             }
         }
-        self.only("model", |name| {
-            let is_model = name.ends_with(".npz") || name.ends_with(".bin");
-            // Published folders of Firefox may have a qualityModel.*.bin, which estimates quality.
-            let is_other = name.starts_with("lex")
-                || name.starts_with("quality")
-                || name.ends_with(".optimizer.npz")
-                || name.starts_with("pytorch_model");
-            is_model && !is_other
-        })
+        self.only("model", is_model)
     }
 
     /// The vocabularies of source and target.
