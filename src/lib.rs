@@ -73,6 +73,29 @@
 //!
 //! `examples/` has these as programs, and one that reads the attention of a sentence.
 
+// The commands name this library as other programs do.
+#[cfg(feature = "cli")]
+extern crate self as regard;
+
+/// Prints a line to standard error. Where that is closed, as after `2>&1 | head`, the line is lost
+/// and the work goes on: `eprintln!` would panic.
+#[cfg(feature = "cli")]
+macro_rules! note {
+    ($($argument:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($argument)*);
+    }};
+}
+
+#[cfg(feature = "cli")]
+pub mod cli;
+// Its comments are the help texts of the command line.
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+// They panic when the reader of a pipe has gone; `commands::Output` does not.
+#[warn(clippy::print_stderr, clippy::print_stdout)]
+mod commands;
+
 pub use regard_core::translator::Translator;
 pub use regard_core::{
     DType, Error, Gemm, Isa, IsaError, Key, Result, batch, decode, formats, model, replace, text, translator,

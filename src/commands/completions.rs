@@ -17,7 +17,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut crate::definitions(), "regard", &mut script);
+    clap_complete::generate(arguments.shell, &mut crate::cli::definitions(), "regard", &mut script);
     let mut output = Output::new();
     output.bytes(&script)?;
     output.flush()

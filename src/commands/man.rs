@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
-    let mut root = crate::definitions().disable_help_subcommand(true);
+    let mut root = crate::cli::definitions().disable_help_subcommand(true);
     root.build();
     if let Some(folder) = arguments.out {
         std::fs::create_dir_all(&folder).map_err(|e| regard::Error::io(&folder, e))?;

@@ -133,7 +133,7 @@ mod tests {
             }
             line.extend(company(flag, command).iter().map(|word| word.to_string()));
             line.extend([format!("--{flag}"), acceptable(argument)]);
-            if let Err(error) = crate::Arguments::try_parse_from(&line) {
+            if let Err(error) = crate::cli::Arguments::try_parse_from(&line) {
                 panic!("{line:?}: {error}");
             }
             // Any number is as good a seed as another; the others are checked against the model or
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn every_number_has_a_range() {
         let mut count = 0;
-        check(&crate::definitions(), &["regard".to_owned()], &mut count);
+        check(&crate::cli::definitions(), &["regard".to_owned()], &mut count);
         assert!(count > 60, "{count} options with numbers were found");
     }
 }

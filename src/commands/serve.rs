@@ -10,12 +10,11 @@ use regard::Isa;
 use regard::translator::Translator;
 use regard_serve::{AddressRange, App, Batching, Keys, Limits, ModelSource, Settings};
 use std::error::Error;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -211,6 +210,27 @@ fn languages(argument: &str) -> (Option<(String, String)>, &Path) {
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
     start_log(arguments.log);
     regard_serve::hide_panic_messages();
+    let announce = |address: SocketAddr| note!("regard: serving on http://{address}");
+    serve(&arguments, announce, stopped)?;
+    note!("regard: finished what was under way");
+    Ok(())
+}
+
+/// For a caller that has its own log and its own way to stop.
+pub(crate) fn run_with(
+    arguments: Arguments,
+    ready: impl FnOnce(SocketAddr),
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> CommandResult {
+    serve(&arguments, ready, || Ok(stop))
+}
+
+/// Serves until the future that `stop` makes inside the runtime is ready.
+fn serve<F: Future<Output = ()> + Send + 'static>(
+    arguments: &Arguments,
+    ready: impl FnOnce(SocketAddr),
+    stop: impl FnOnce() -> std::io::Result<F>,
+) -> CommandResult {
     let app = App::new(arguments.models()?, arguments.settings()?)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let address = (arguments.host, arguments.port);
@@ -218,16 +238,16 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
         let listener = TcpListener::bind(address)
             .await
             .map_err(|e| format!("{}:{}: {e}; choose another --host or --port", address.0, address.1))?;
-        let address = listener.local_addr()?;
-        note!("regard: serving on http://{address}");
-        regard_serve::run(listener, Arc::clone(&app), stopped()?).await?;
-        note!("regard: finished what was under way");
+        ready(listener.local_addr()?);
+        regard_serve::run(listener, Arc::clone(&app), stop()?).await?;
         Ok(())
     })
 }
 
 /// Ends with the first SIGINT or SIGTERM; a second one ends the program at once.
+#[cfg(unix)]
 fn stopped() -> std::io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     Ok(async move {
@@ -241,6 +261,22 @@ fn stopped() -> std::io::Result<impl Future<Output = ()>> {
                 _ = terminate.recv() => 143,
             };
             std::process::exit(status);
+        });
+    })
+}
+
+/// Ends with the first Ctrl-C; a second one ends the program at once.
+#[cfg(not(unix))]
+fn stopped() -> std::io::Result<impl Future<Output = ()>> {
+    Ok(async {
+        // Without a handler nothing but the end of the process stops the server.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        tokio::spawn(async {
+            if tokio::signal::ctrl_c().await.is_ok() {
+                std::process::exit(130);
+            }
         });
     })
 }

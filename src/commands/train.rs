@@ -11,15 +11,17 @@ use regard::formats::{Model, resolve};
 use regard::model::Preset;
 use regard::train::corpus::{Inputs, count_pairs};
 use regard::train::distributed::{
-    Communicator, ConsistencyCheck, check_consistency, config_check, program_check,
+    Communicator, ConsistencyCheck, check_consistency, config_check, join, program_check,
 };
 use regard::train::{
     End, Outcome, Progress, Start, StepRecord, TrainConfig, ValidationRecord, check_shape, has_run,
     resumed_config, run_worker,
 };
+use std::error::Error;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 const HELP: &str = "Examples:\n  \
     regard train --src train.en --tgt train.de --valid-src val.en --valid-tgt val.de --out en-de\n  \
@@ -150,6 +152,35 @@ fn consistency_check(arguments: &Arguments) -> Result<ConsistencyCheck, regard::
 
 /// As the only process, or as rank 0 of several.
 fn run_first(arguments: &Arguments, communicator: Arc<dyn Communicator>) -> CommandResult {
+    let stop = stop_on_signals()?;
+    let mut view = View::new();
+    let outcome = start(arguments, communicator, &mut view, &stop);
+    view.close();
+    let outcome = outcome?;
+    match outcome.end {
+        End::Finished => print_line(summary(&outcome, &arguments.out)),
+        End::Interrupted => {
+            note!("to continue:\n  regard train --resume --out {}", arguments.out.display());
+            Err(interrupted())
+        }
+    }
+}
+
+/// For a caller with its own display of progress and its own way to stop.
+pub(crate) fn run_with(
+    arguments: &Arguments,
+    progress: &mut dyn Progress,
+    stop: &AtomicBool,
+) -> Result<Outcome, Box<dyn Error>> {
+    start(arguments, join("train")?, progress, stop)
+}
+
+fn start(
+    arguments: &Arguments,
+    communicator: Arc<dyn Communicator>,
+    progress: &mut dyn Progress,
+    stop: &AtomicBool,
+) -> Result<Outcome, Box<dyn Error>> {
     let isa = Isa::from_env()?;
     let resume = arguments.resume && has_run(&arguments.out);
     if arguments.resume && !resume && arguments.src.is_empty() && arguments.tsv.is_none() {
@@ -172,20 +203,9 @@ fn run_first(arguments: &Arguments, communicator: Arc<dyn Communicator>) -> Comm
     } else {
         new_config(arguments)?
     };
-    let stop = stop_on_signals()?;
-    let mut view = View::new();
-    let start =
-        Start::new(&arguments.out, arguments.resume, isa, &stop, &mut view).with_communicator(communicator);
-    let outcome = start.run(config);
-    view.close();
-    let outcome = outcome.map_err(|error| in_flags(error, &arguments.out))?;
-    match outcome.end {
-        End::Finished => print_line(summary(&outcome, &arguments.out)),
-        End::Interrupted => {
-            note!("to continue:\n  regard train --resume --out {}", arguments.out.display());
-            Err(interrupted())
-        }
-    }
+    let start = Start::new(&arguments.out, arguments.resume, isa, stop, progress);
+    let outcome = start.with_communicator(communicator).run(config);
+    Ok(outcome.map_err(|error| in_flags(error, &arguments.out))?)
 }
 
 /// Settings as the library names them, and how to set them on the command line.

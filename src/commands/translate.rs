@@ -149,7 +149,7 @@ fn run_alone(arguments: &Arguments) -> CommandResult {
 }
 
 /// Sentence by sentence as the server does, or line by line.
-fn translate<T: AsRef<str> + Sync>(
+pub(crate) fn translate<T: AsRef<str> + Sync>(
     arguments: &Arguments,
     translator: &Translator,
     lines: &[T],
@@ -161,7 +161,10 @@ fn translate<T: AsRef<str> + Sync>(
     }
 }
 
-fn options(arguments: &Arguments, translator: &Translator) -> Result<SearchOptions, regard::Error> {
+pub(crate) fn options(
+    arguments: &Arguments,
+    translator: &Translator,
+) -> Result<SearchOptions, regard::Error> {
     let mut options = arguments.search.options(translator)?;
     options.nbest = arguments.nbest;
     options.beam = options.beam.max(options.nbest);

@@ -1,0 +1,298 @@
+//! The command line `regard` as functions: the program calls [`main`], other programs that offer the
+//! command (the Python package) call [`run`]. For programs that handle errors, show progress or end a
+//! server in their own way there are [`call`], [`TranslateSettings`], [`train`] and [`serve`].
+
+use crate::commands::{self, ClosedPipe, CommandResult, Interrupted, SaidElsewhere, Usage};
+use crate::decode::SearchOptions;
+use crate::train::distributed::refuse_copies;
+use crate::train::{Outcome, Progress};
+use crate::translator::{Line, Translator};
+use clap::{CommandFactory, Parser, Subcommand};
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+/// The Transformer, from raw parallel text to a served translator.
+#[derive(Debug, Parser)]
+#[command(name = "regard", version, arg_required_else_help = true)]
+#[command(after_help = "Example:\n  regard score --hyp output.de --ref reference.de\n\n\
+    `regard COMMAND --help` explains a command and shows examples.\n\
+    REGARD_ISA=portable|avx2|avx512|neon forces an instruction set.")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Average the weights of several models of the same shape
+    Average(commands::average::Arguments),
+    /// Convert a model to int8: a quarter of the size, the fastest decoding
+    Quantize(commands::quantize::Arguments),
+    /// Write a model for Marian or for Firefox's engine (Bergamot)
+    Export(commands::export::Arguments),
+    /// Build a lexical shortlist: the likely target tokens of each source token, for faster decoding
+    Shortlist(commands::shortlist::Arguments),
+    /// Describe a model: sizes, languages, vocabulary, search settings
+    Info(commands::info::Arguments),
+    /// Train a first translator in a minute or two on a built-in corpus
+    Quickstart(commands::quickstart::Arguments),
+    /// Train a translator on parallel text
+    Train(Box<commands::train::Arguments>),
+    /// Measure speed on a fixed workload, comparable with the scripts in tools/peers
+    Bench(commands::bench::Arguments),
+    /// Translate text, one output line per input line
+    Translate(commands::translate::Arguments),
+    /// Translate a test set and score the result: BLEU, chrF, TER and speed
+    Evaluate(commands::evaluate::Arguments),
+    /// Serve translations over HTTP, with LibreTranslate's API and a web page
+    #[cfg(feature = "serve")]
+    Serve(Box<commands::serve::Arguments>),
+    /// Show the attention between a sentence and its translation
+    Look(commands::look::Arguments),
+    /// Score translations with BLEU, chrF and TER; the numbers equal sacreBLEU's
+    Score(commands::score::Arguments),
+    /// Split text into tokens, count or decode them, or train a tokenizer
+    Tokenize(commands::tokenize::Arguments),
+    /// Run a measured comparison (encoders, positions, scale, heads, …) and write a report
+    #[cfg(feature = "studies")]
+    Study(commands::study::Arguments),
+    /// Print a shell completion script
+    Completions(commands::completions::Arguments),
+    /// Print a manual page, or write one for each command
+    Man(commands::man::Arguments),
+}
+
+/// All commands and flags; completions and manual pages are generated from them too.
+pub(crate) fn definitions() -> clap::Command {
+    Arguments::command()
+}
+
+impl Command {
+    /// Its name, if it must run in one process: several would write to one folder or listen on one address.
+    fn for_one_process(&self) -> Option<&'static str> {
+        match self {
+            Command::Average(_) => Some("average"),
+            Command::Quantize(_) => Some("quantize"),
+            Command::Quickstart(_) => Some("quickstart"),
+            Command::Evaluate(_) => Some("evaluate"),
+            #[cfg(feature = "serve")]
+            Command::Serve(_) => Some("serve"),
+            Command::Tokenize(_) => Some("tokenize"),
+            _ => None,
+        }
+    }
+}
+
+/// What keeps a command from its end.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// Arguments that are wrong or contradict each other.
+    #[error("{0}")]
+    Usage(String),
+    /// A signal, or the flag of the caller, ended the work; everything is saved.
+    #[error("interrupted")]
+    Interrupted,
+    /// An error of the library.
+    #[error(transparent)]
+    Library(#[from] crate::Error),
+    /// Any other message.
+    #[error("{0}")]
+    Other(String),
+}
+
+impl From<Box<dyn std::error::Error>> for Failure {
+    fn from(error: Box<dyn std::error::Error>) -> Self {
+        if error.is::<Usage>() {
+            return Failure::Usage(error.to_string());
+        }
+        if error.is::<Interrupted>() {
+            return Failure::Interrupted;
+        }
+        match error.downcast::<crate::Error>() {
+            Ok(error) => Failure::Library(*error),
+            Err(error) => Failure::Other(error.to_string()),
+        }
+    }
+}
+
+/// Runs the command with the arguments of this process.
+pub fn main() -> ExitCode {
+    run(std::env::args_os().skip(1)).into()
+}
+
+/// Runs a command with these arguments, as the program does, and returns its exit status. Nothing of it
+/// ends the process but a second signal, or the abort of an MPI job.
+pub fn run(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> u8 {
+    let command = match parse(arguments) {
+        Ok(arguments) => arguments.command,
+        Err(error) => {
+            // Help goes to standard output, which may be closed.
+            let _ = error.print();
+            return error.exit_code().try_into().unwrap_or(2);
+        }
+    };
+    if let Some(Err(error)) = command.for_one_process().map(refuse_copies) {
+        note!("regard: {error}");
+        return 1;
+    }
+    match carry_out(command) {
+        Ok(()) => 0,
+        Err(error) if error.is::<ClosedPipe>() => 0,
+        Err(error) if error.is::<SaidElsewhere>() => 1,
+        Err(error) => {
+            if let Some(Interrupted(status)) = error.downcast_ref() {
+                return *status;
+            }
+            note!("regard: {error}");
+            if error.is::<Usage>() { 2 } else { 1 }
+        }
+    }
+}
+
+/// Runs a command with these arguments as [`run`] does, but returns what went wrong instead of printing it.
+pub fn call(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Result<(), Failure> {
+    let command = parse_for_caller(arguments)?;
+    Ok(carry_out(command)?)
+}
+
+/// What `regard translate` does with a line, for programs that have loaded the model themselves.
+#[derive(Debug)]
+pub struct TranslateSettings {
+    arguments: commands::translate::Arguments,
+    options: SearchOptions,
+}
+
+/// Flags of one command without the others, which makes reading them cheap.
+#[derive(Parser)]
+#[command(name = "translate", disable_help_flag = true)]
+struct TranslateFlags {
+    #[command(flatten)]
+    arguments: commands::translate::Arguments,
+}
+
+impl TranslateSettings {
+    /// Reads the flags of `regard translate`, without the one for the model.
+    pub fn parse(
+        arguments: impl IntoIterator<Item = impl Into<OsString>>,
+        translator: &Translator,
+    ) -> Result<Self, Failure> {
+        let all = ["translate", "--model=."].map(OsString::from).into_iter();
+        let all = all.chain(arguments.into_iter().map(Into::into));
+        let TranslateFlags { arguments } = TranslateFlags::try_parse_from(all).map_err(usage)?;
+        let options = commands::translate::options(&arguments, translator)?;
+        Ok(TranslateSettings { arguments, options })
+    }
+
+    /// The settings of the search.
+    pub fn options(&self) -> &SearchOptions {
+        &self.options
+    }
+
+    /// Translates each line; as many come out as went in.
+    pub fn translate<T: AsRef<str> + Sync>(
+        &self,
+        translator: &Translator,
+        lines: &[T],
+    ) -> crate::Result<Vec<Line>> {
+        commands::translate::translate(&self.arguments, translator, lines, &self.options)
+    }
+}
+
+/// `regard train` with these arguments, followed by `progress` and ended by `stop`, in one process.
+pub fn train(
+    arguments: impl IntoIterator<Item = impl Into<OsString>>,
+    progress: &mut dyn Progress,
+    stop: &AtomicBool,
+) -> Result<Outcome, Failure> {
+    match parse_command("train", arguments)? {
+        Command::Train(arguments) => Ok(commands::train::run_with(&arguments, progress, stop)?),
+        _ => Err(Failure::Usage("train: another command was given".into())),
+    }
+}
+
+/// `regard serve` with these arguments until `stop` is ready. `ready` is called with the address that it
+/// listens on once requests are accepted.
+#[cfg(feature = "serve")]
+pub fn serve(
+    arguments: impl IntoIterator<Item = impl Into<OsString>>,
+    ready: impl FnOnce(std::net::SocketAddr),
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), Failure> {
+    match parse_command("serve", arguments)? {
+        Command::Serve(arguments) => Ok(commands::serve::run_with(*arguments, ready, stop)?),
+        _ => Err(Failure::Usage("serve: another command was given".into())),
+    }
+}
+
+fn parse(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Arguments, clap::Error> {
+    let name = OsString::from("regard");
+    Arguments::try_parse_from([name].into_iter().chain(arguments.into_iter().map(Into::into)))
+}
+
+/// The same for a caller who does not see what clap prints.
+fn parse_for_caller(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Command, Failure> {
+    let command = parse(arguments).map_err(usage)?.command;
+    command.for_one_process().map_or(Ok(()), refuse_copies)?;
+    Ok(command)
+}
+
+/// The arguments of the command `name`.
+fn parse_command(
+    name: &str,
+    arguments: impl IntoIterator<Item = impl Into<OsString>>,
+) -> Result<Command, Failure> {
+    parse_for_caller([OsString::from(name)].into_iter().chain(arguments.into_iter().map(Into::into)))
+}
+
+fn usage(error: clap::Error) -> Failure {
+    Failure::Usage(first_paragraph(&error.to_string()))
+}
+
+/// What clap says is wrong, without its prefix, the usage and where to find help.
+fn first_paragraph(message: &str) -> String {
+    let message = message.strip_prefix("error: ").unwrap_or(message);
+    let end = message.find("\n\nUsage:").or_else(|| message.find("\n\nFor more information"));
+    message[..end.unwrap_or(message.len())].trim_end().to_owned()
+}
+
+fn carry_out(command: Command) -> CommandResult {
+    match command {
+        Command::Average(arguments) => commands::average::run(arguments),
+        Command::Quantize(arguments) => commands::quantize::run(arguments),
+        Command::Export(arguments) => commands::export::run(arguments),
+        Command::Shortlist(arguments) => commands::shortlist::run(arguments),
+        Command::Info(arguments) => commands::info::run(arguments),
+        Command::Quickstart(arguments) => commands::quickstart::run(arguments),
+        Command::Train(arguments) => commands::train::run(*arguments),
+        Command::Bench(arguments) => commands::bench::run(arguments),
+        Command::Translate(arguments) => commands::translate::run(arguments),
+        Command::Evaluate(arguments) => commands::evaluate::run(arguments),
+        #[cfg(feature = "serve")]
+        Command::Serve(arguments) => commands::serve::run(*arguments),
+        Command::Look(arguments) => commands::look::run(arguments),
+        Command::Score(arguments) => commands::score::run(arguments),
+        Command::Tokenize(arguments) => commands::tokenize::run(arguments),
+        #[cfg(feature = "studies")]
+        Command::Study(arguments) => commands::study::run(arguments),
+        Command::Completions(arguments) => commands::completions::run(arguments),
+        Command::Man(arguments) => commands::man::run(arguments),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_caller_gets_what_is_wrong_and_no_usage() {
+        let wrong = call(["score", "--hyp", "a"]).unwrap_err();
+        let Failure::Usage(message) = &wrong else { panic!("{wrong:?}") };
+        assert!(message.contains("--ref <FILE>") && !message.contains("Usage"), "{message}");
+        assert!(!message.starts_with("error"), "{message}");
+        let missing = call(["score", "--hyp", "no-such-file", "--ref", "no-such-file"]).unwrap_err();
+        assert!(matches!(missing, Failure::Library(crate::Error::Io { .. })), "{missing:?}");
+        assert_eq!(run(["score"]), 2);
+        assert_eq!(run(["score", "--hyp", "no-such-file", "--ref", "no-such-file"]), 1);
+    }
+}
