@@ -19,7 +19,7 @@ fn cargo(arguments: &[&str]) -> String {
 }
 
 /// What each crate may depend on among ours, lowest first. The facade may use all of them.
-const BELOW: [(&str, &[&str]); 10] = [
+const BELOW: [(&str, &[&str]); 11] = [
     ("regard-random", &[]),
     ("regard-kernels", &["regard-random"]),
     ("regard-metrics", &[]),
@@ -40,6 +40,8 @@ const BELOW: [(&str, &[&str]); 10] = [
         ],
     ),
     ("regard-serve", &["regard-core", "regard-documents"]),
+    // The Python package is a user of the facade.
+    ("regard-python", &["regard", "regard-documents"]),
 ];
 
 #[test]
@@ -58,6 +60,18 @@ fn crates_depend_on_those_below_them() {
         let below: BTreeSet<&str> = below.iter().copied().collect();
         assert!(found[name].is_subset(&below), "{name} depends on {:?}", found[name]);
     }
+}
+
+#[test]
+fn a_plain_build_has_every_crate_but_the_python_package() {
+    let metadata: Value =
+        serde_json::from_str(&cargo(&["metadata", "--format-version", "1", "--no-deps"])).unwrap();
+    let ids = |key: &str| -> BTreeSet<&str> {
+        metadata[key].as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect()
+    };
+    let (all, default) = (ids("workspace_members"), ids("workspace_default_members"));
+    let left_out: Vec<_> = all.difference(&default).collect();
+    assert!(left_out.len() == 1 && left_out[0].contains("crates/python"), "{left_out:?}");
 }
 
 #[test]
