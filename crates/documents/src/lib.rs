@@ -14,6 +14,7 @@ mod document;
 mod lines;
 mod protect;
 mod restore;
+mod texts;
 mod words;
 
 #[cfg(any(test, feature = "fuzzing"))]
@@ -26,4 +27,5 @@ mod testing;
 
 pub use document::{Document, Rendered, Sentence};
 pub use lines::translate_lines;
+pub use texts::Texts;
 pub use words::{Translation, Word};

@@ -26,6 +26,9 @@ pub(crate) fn of_library(py: Python<'_>, error: &Error) -> PyErr {
             };
             exception(py, class, message, source.raw_os_error(), Some(path.display().to_string()))
         }
+        Error::File { path, .. } if !path.exists() => {
+            exception(py, "FileMissingError", message, None, Some(path.display().to_string()))
+        }
         Error::File { .. } | Error::Line { .. } => exception(py, "FormatError", message, None, None),
         Error::Input { .. } | Error::Inconsistent(_) => exception(py, "InputError", message, None, None),
         Error::Diverged { .. } => exception(py, "TrainingError", message, None, None),

@@ -9,7 +9,6 @@ mod evaluate;
 mod metrics;
 mod serve;
 mod stream;
-mod texts;
 mod train;
 mod translator;
 

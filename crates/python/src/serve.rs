@@ -36,7 +36,9 @@ impl Server {
         let thread = std::thread::spawn(move || {
             // A sender that is dropped stops it, too.
             let until = async move { drop(stopped.await) };
-            regard::cli::serve(flags, |address| drop(to.send(address)), until)
+            // Nobody waits for the address if a signal came first.
+            let ready = |address| to.send(address).unwrap_or(());
+            regard::cli::serve(flags, ready, until)
         });
         let mut ready = Some(ready);
         while let Some(receiver) = ready.take() {

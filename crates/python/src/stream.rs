@@ -50,12 +50,8 @@ impl WatchLines for Follower<'_> {
     fn grown(&self, _: usize, part: usize, text: &str) {
         // Further parts of a sentence that is too long for the model come with its end.
         if part == 0 {
-            let said = |i: usize| match i.cmp(&self.said.len()) {
-                std::cmp::Ordering::Less => Some(self.said[i].clone()),
-                std::cmp::Ordering::Equal => Some(text.to_owned()),
-                std::cmp::Ordering::Greater => None,
-            };
-            self.send(&self.document.so_far(said));
+            // What lies behind this sentence is not said before its end.
+            self.send(&(self.document.so_far(|i| self.said.get(i).cloned()) + text));
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::errors::{of_command, of_library};
 use crate::stream::Stream;
-use crate::texts::Texts;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use regard::cli::TranslateSettings;
@@ -10,6 +9,7 @@ use regard::formats::{Model, resolve};
 use regard::model::AttentionKind;
 use regard::translator::Candidate;
 use regard::{DType, Isa};
+use regard_documents::Texts;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -61,8 +61,8 @@ impl Translator {
     ) -> PyResult<Vec<Vec<Found>>> {
         let settings = self.settings(py, flags)?;
         let texts = Texts::new(&texts);
-        let mut translated = Vec::with_capacity(texts.lines.len());
-        for part in texts.lines.chunks(PART) {
+        let mut translated = Vec::with_capacity(texts.lines().len());
+        for part in texts.lines().chunks(PART) {
             py.check_signals()?;
             let lines = py.detach(|| settings.translate(&self.inner, part));
             translated.extend(lines.map_err(|error| of_library(py, &error))?);
@@ -167,7 +167,7 @@ impl Translator {
         let described = Model::describe(&self.folders[0]).map_err(|error| of_library(py, &error))?;
         let (model, info) = (self.inner.model(), PyDict::new(py));
         let config = model.transformer.config();
-        info.set_item("folder", &self.folders[0])?;
+        info.set_item("folder", self.folders[0].to_string_lossy())?;
         info.set_item("model_type", described.model_type)?;
         info.set_item("source_lang", &model.languages.source)?;
         info.set_item("target_lang", &model.languages.target)?;

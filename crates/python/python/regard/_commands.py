@@ -142,6 +142,7 @@ def evaluate(
     :param search: See :class:`SearchOptions`.
     """
     names = metric.split(",") if isinstance(metric, str) else list(metric)
+    known: Dict[str, Callable[..., metrics.Score]]
     known = {"bleu": metrics.bleu, "chrf": metrics.chrf, "chrf++": metrics.chrf, "ter": metrics.ter}
     for name in names:
         if name not in known:
@@ -223,7 +224,7 @@ def export(
 
 def average(models: Sequence[Path], out: Path) -> str:
     """Averages the weights of several models of the same shape. Returns the folder."""
-    _regard.call(["average", *flags("average", dict(out=out), ("out",)), *map(os.fspath, models)])
+    _regard.call(["average", *flags("average", dict(out=out), ("out",)), *[os.fspath(each) for each in models]])
     return os.fspath(out)
 
 

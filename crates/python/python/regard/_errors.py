@@ -6,7 +6,7 @@ import re
 from typing import Optional
 
 # A flag in a message of the command line, with the kind of its value: '--beam <N>'.
-_FLAG = re.compile(r"--([a-z][a-z0-9]*(?:-[a-z0-9]+)*)(?: <[A-Z_=]+>)?(?:\.\.\.)?")
+_FLAG = re.compile(r"(?<![\w./-])--([a-z][a-z0-9]*(?:-[a-z0-9]+)*)(?: <[A-Z_=]+>)?(?:\.\.\.)?")
 
 
 def _in_keywords(message: str) -> str:

@@ -204,8 +204,9 @@ class Translator:
         models = [model] if isinstance(model, (str, os.PathLike)) else list(model)
         self._native = _regard.Translator([os.fspath(each) for each in models], threads, precision)
 
+    # A string is a sequence of strings to type checkers; the first overload that fits counts.
     @overload
-    def translate(
+    def translate(  # type: ignore[overload-overlap]
         self,
         text: str,
         *,
@@ -272,7 +273,9 @@ class Translator:
         return Stream(self._native.stream(text, flags("stream", dict(search), _SEARCH)))
 
     @overload
-    def score(self, source: str, target: str, **search: "Unpack[SearchOptions]") -> Translation: ...
+    def score(  # type: ignore[overload-overlap]
+        self, source: str, target: str, **search: "Unpack[SearchOptions]"
+    ) -> Translation: ...
 
     @overload
     def score(
@@ -298,7 +301,8 @@ class Translator:
         single = isinstance(source, str)
         if single != isinstance(target, str):
             raise TypeError("score() takes two strings or two lists")
-        sources, targets = ([source], [target]) if single else (list(source), list(target))
+        sources: List[str] = [source] if isinstance(source, str) else list(source)
+        targets: List[str] = [target] if isinstance(target, str) else list(target)
         if len(sources) != len(targets):
             raise ValueError(f"score: {len(sources)} sources and {len(targets)} targets; each needs one")
         pairs = list(zip(sources, targets))
