@@ -7,7 +7,7 @@ use crate::decode::SearchOptions;
 use crate::train::distributed::refuse_copies;
 use crate::train::{Outcome, Progress};
 use crate::translator::{Line, Translator};
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -15,7 +15,10 @@ use std::sync::atomic::AtomicBool;
 /// The Transformer, from raw parallel text to a served translator.
 #[derive(Debug, Parser)]
 #[command(name = "regard", version, arg_required_else_help = true)]
-#[command(after_help = "Example:\n  regard score --hyp output.de --ref reference.de\n\n\
+#[command(after_help = "Examples:\n  \
+    regard translate --model model \"A dog runs.\"\n  \
+    regard quickstart\n  \
+    regard serve --model model\n\n\
     `regard COMMAND --help` explains a command and shows examples.\n\
     REGARD_ISA=portable|avx2|avx512|neon forces an instruction set.")]
 pub(crate) struct Arguments {
@@ -25,31 +28,29 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Average the weights of several models of the same shape
-    Average(commands::average::Arguments),
-    /// Convert a model to int8: a quarter of the size, the fastest decoding
-    Quantize(commands::quantize::Arguments),
-    /// Write a model for Marian or for Firefox's engine (Bergamot)
-    Export(commands::export::Arguments),
-    /// Build a lexical shortlist: the likely target tokens of each source token, for faster decoding
-    Shortlist(commands::shortlist::Arguments),
-    /// Describe a model: sizes, languages, vocabulary, search settings
-    Info(commands::info::Arguments),
     /// Train a first translator in a minute or two on a built-in corpus
     Quickstart(commands::quickstart::Arguments),
     /// Train a translator on parallel text
     Train(Box<commands::train::Arguments>),
-    /// Measure speed on a fixed workload, comparable with the scripts in tools/peers
-    Bench(commands::bench::Arguments),
     /// Translate text, one output line per input line
     Translate(commands::translate::Arguments),
-    /// Translate a test set and score the result: BLEU, chrF, TER and speed
-    Evaluate(commands::evaluate::Arguments),
     /// Serve translations over HTTP, with LibreTranslate's API and a web page
     #[cfg(feature = "serve")]
     Serve(Box<commands::serve::Arguments>),
+    /// Translate a test set and score the result: BLEU, chrF, TER and speed
+    Evaluate(commands::evaluate::Arguments),
     /// Show the attention between a sentence and its translation
     Look(commands::look::Arguments),
+    /// Describe a model: sizes, languages, vocabulary, search settings
+    Info(commands::info::Arguments),
+    /// Convert a model to int8: a quarter of the size, the fastest decoding
+    Quantize(commands::quantize::Arguments),
+    /// Write a model for Marian or for Firefox's engine (Bergamot)
+    Export(commands::export::Arguments),
+    /// Average the weights of several models of the same shape
+    Average(commands::average::Arguments),
+    /// Build a lexical shortlist: the likely target tokens of each source token, for faster decoding
+    Shortlist(commands::shortlist::Arguments),
     /// Score translations with BLEU, chrF and TER; the numbers equal sacreBLEU's
     Score(commands::score::Arguments),
     /// Split text into tokens, count or decode them, or train a tokenizer
@@ -57,6 +58,8 @@ enum Command {
     /// Run a measured comparison (encoders, positions, scale, heads, …) and write a report
     #[cfg(feature = "studies")]
     Study(commands::study::Arguments),
+    /// Measure speed on a fixed workload, comparable with the scripts in tools/peers
+    Bench(commands::bench::Arguments),
     /// Print a shell completion script
     Completions(commands::completions::Arguments),
     /// Print a manual page, or write one for each command
@@ -121,10 +124,20 @@ pub fn main() -> ExitCode {
     run(std::env::args_os().skip(1)).into()
 }
 
-/// Runs a command with these arguments, as the program does, and returns its exit status. Nothing of it
-/// ends the process but a second signal, or the abort of an MPI job.
+/// Runs a command with these arguments, as the program does, and returns its exit status: settings come
+/// from the environment, too. Nothing of it ends the process but a second signal, or the abort of an MPI
+/// job.
 pub fn run(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> u8 {
-    let command = match parse(arguments) {
+    let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+    let variable = |name: &str| std::env::var(name).ok();
+    let definitions = match commands::settings::with_settings(definitions(), &arguments, variable) {
+        Ok(definitions) => definitions,
+        Err(error) => {
+            note!("regard: {error}");
+            return 2;
+        }
+    };
+    let command = match parse(definitions, arguments) {
         Ok(arguments) => arguments.command,
         Err(error) => {
             // Help goes to standard output, which may be closed.
@@ -225,14 +238,22 @@ pub fn serve(
     }
 }
 
-fn parse(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Arguments, clap::Error> {
+fn parse(
+    definitions: clap::Command,
+    arguments: impl IntoIterator<Item = impl Into<OsString>>,
+) -> Result<Arguments, clap::Error> {
     let name = OsString::from("regard");
-    Arguments::try_parse_from([name].into_iter().chain(arguments.into_iter().map(Into::into)))
+    let line = [name].into_iter().chain(arguments.into_iter().map(Into::into));
+    Arguments::from_arg_matches(&definitions.try_get_matches_from(line)?)
 }
 
 /// The same for a caller who does not see what clap prints.
 fn parse_for_caller(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Command, Failure> {
-    let command = parse(arguments).map_err(usage)?.command;
+    let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+    // A caller has keywords instead of the environment, but may name a file.
+    let definitions = commands::settings::with_settings(definitions(), &arguments, |_| None);
+    let definitions = definitions.map_err(|Usage(message)| Failure::Usage(message))?;
+    let command = parse(definitions, arguments).map_err(usage)?.command;
     command.for_one_process().map_or(Ok(()), refuse_copies)?;
     Ok(command)
 }
@@ -250,7 +271,7 @@ fn usage(error: clap::Error) -> Failure {
 }
 
 /// What clap says is wrong, without its prefix, the usage and where to find help.
-fn first_paragraph(message: &str) -> String {
+pub(crate) fn first_paragraph(message: &str) -> String {
     let message = message.strip_prefix("error: ").unwrap_or(message);
     let end = message.find("\n\nUsage:").or_else(|| message.find("\n\nFor more information"));
     message[..end.unwrap_or(message.len())].trim_end().to_owned()

@@ -14,12 +14,14 @@ struct Server {
 
 impl Server {
     fn start(flags: &[&str]) -> Self {
-        let mut child = crate::command::regard()
-            .args(["serve", "--port", "0", "--max-length", "9", "--model", folder().to_str().unwrap()])
-            .args(flags)
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut command = crate::command::regard();
+        command.args(["serve", "--port", "0", "--max-length", "9", "--model", folder().to_str().unwrap()]);
+        command.args(flags);
+        Self::of(command)
+    }
+
+    fn of(mut command: Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
         log.read_line(&mut line).unwrap();
@@ -155,4 +157,45 @@ fn what_cannot_be_served_is_refused_with_one_message() {
         let error = String::from_utf8(output.stderr).unwrap();
         assert!(output.status.code() == Some(2) && error.contains(message), "{flags:?}: {error}");
     }
+}
+
+#[test]
+fn settings_come_from_the_environment_and_a_file() {
+    let place = tempfile::tempdir().unwrap();
+    let (models, file) = (place.path().join("models"), place.path().join("serve.toml"));
+    std::fs::create_dir_all(models.join("small")).unwrap();
+    for entry in std::fs::read_dir(folder()).unwrap() {
+        let from = entry.unwrap().path();
+        std::fs::copy(&from, models.join("small").join(from.file_name().unwrap())).unwrap();
+    }
+    let text = format!(
+        "model = {:?}\nport = 0\nmax_length = 9\nchar-limit = 30\nqueue = 7\n",
+        models.to_str().unwrap()
+    );
+    std::fs::write(&file, text).unwrap();
+    let mut command = crate::command::regard();
+    command.args(["serve", "--log", "quiet"]).env("REGARD_CONFIG", &file).env("LT_CHAR_LIMIT", "20");
+    let server = Server::of(command);
+    let body = format!("{{\"q\": \"{}\", \"source\": \"en\", \"target\": \"fr\"}}", "x".repeat(25));
+    let answer = server.ask("POST /translate", &body);
+    assert!(answer.contains("request (25) exceeds text limit (20)"), "{answer}");
+    let port = server.address.rsplit(':').next().unwrap().to_owned();
+    let healthy = || {
+        let mut command = crate::command::regard();
+        command.args(["serve", "--health-check"]).env("REGARD_PORT", &port).env("REGARD_HOST", "0.0.0.0");
+        command.output().unwrap().status.code()
+    };
+    assert_eq!(healthy(), Some(0));
+    let log = server.stop("-TERM");
+    assert!(log.contains("regard: en → fr ("), "{log}");
+    assert!(
+        log.contains(&format!("regard: page http://127.0.0.1:{port}/, API http://127.0.0.1:{port}/docs")),
+        "{log}"
+    );
+    assert_eq!(healthy(), Some(1));
+
+    let output = crate::command::regard().arg("serve").env("REGARD_PORT", "x").output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(error.starts_with("regard: environment: invalid value 'x' for 'REGARD_PORT"), "{error}");
 }

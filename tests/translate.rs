@@ -519,3 +519,39 @@ fn the_library_translates_from_several_threads_at_once() {
     let both = ensemble.translate(&["The dog sleeps."], &options).unwrap();
     assert_eq!(both[0].best().text, want[0].best().text);
 }
+
+#[test]
+fn text_on_the_command_line_is_translated() {
+    let (wanted, _) = translate(&[], b"The cat sleeps.\nA dog.\n");
+    let (found, _) = translate(&["--text", "The cat sleeps.", "A dog."], b"");
+    assert_eq!(found, wanted);
+    // Short flags are the long ones.
+    let model = folder().to_str().unwrap();
+    let short = ["translate", "-m", model, "-b", "4", "--max-length", "9", "The cat sleeps.", "A dog."];
+    assert_eq!(String::from_utf8(regard(&short, b"").stdout).unwrap(), wanted);
+    let output = regard(&["translate", "-m", model, "dog"], b"");
+    let message = String::from_utf8(output.stderr).unwrap();
+    let wanted = "regard: dog: No such file or directory; if it is text to translate, use --text \"dog\"\n";
+    assert_eq!((output.status.code(), message.as_str()), (Some(1), wanted));
+}
+
+#[test]
+fn records_are_translated_in_place() {
+    let (plain, _) = translate(&["--nbest", "2"], b"The cat sleeps.\nA dog.\n");
+    let plain: Vec<&str> = plain.lines().collect();
+    let input = b"{\"id\": 1, \"text\": \"The cat sleeps.\"}\n\n{\"source\": \"The cat sleeps.\\nA dog.\"}\n";
+    let (found, _) = translate(&["--jsonl", "--nbest", "2", "--scores", "--alignment"], input);
+    let lines: Vec<&str> = found.lines().collect();
+    assert_eq!((lines.len(), lines[1]), (3, ""));
+    let first: serde_json::Value = serde_json::from_str(lines[0]).unwrap();
+    assert_eq!((&first["id"], &first["translation"]), (&1.into(), &plain[0].into()));
+    assert_eq!(first["alternatives"], serde_json::json!([plain[1]]));
+    assert!(first["score"].is_number() && first["alignment"].is_array());
+    let last: serde_json::Value = serde_json::from_str(lines[2]).unwrap();
+    assert_eq!(last["translation"], format!("{}\n{}", plain[0], plain[2]));
+
+    let model = folder().to_str().unwrap();
+    let output = regard(&["translate", "-m", model, "--jsonl"], b"{\"text\": \"A dog.\"}\n{\"txt\": \"\"}\n");
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(message, "regard: standard input:2: there is no field `text` or `source`\n");
+}

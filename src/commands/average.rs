@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
     #[arg(required = true, value_name = "MODEL")]
     models: Vec<PathBuf>,
     /// The model folder to write
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, short, value_name = "DIR")]
     out: PathBuf,
     /// Number format of the stored weights
     #[arg(long, value_parser = one_of(STORED), default_value = "f32")]

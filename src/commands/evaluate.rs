@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     lowercase: bool,
     /// Write the translations to this file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Print one JSON object on one line
     #[arg(long)]

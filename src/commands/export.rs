@@ -19,13 +19,13 @@ use std::path::PathBuf;
     student, and fine-tuned models of Firefox and Marian.")]
 pub(crate) struct Arguments {
     /// Model folder, or its name on the Hugging Face hub
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, short, value_name = "DIR")]
     model: PathBuf,
     /// Program that will read the result
     #[arg(long, value_enum)]
     to: Program,
     /// Folder to write
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, short, value_name = "DIR")]
     out: PathBuf,
     /// Number format of the weights [default: int8 for bergamot, f32 for marian, which has no other]
     #[arg(long, value_parser = one_of(EXPORTED))]

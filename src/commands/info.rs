@@ -12,7 +12,7 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:\n  regard info --model my-model\n  regard info --model my-model --json")]
 pub(crate) struct Arguments {
     /// The model folder, or the model's name on the Hugging Face hub
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, short, value_name = "DIR")]
     model: PathBuf,
     /// Print one JSON object on one line
     #[arg(long)]

@@ -26,6 +26,12 @@ impl Lines {
         Ok(Lines { path, reader: BufReader::with_capacity(1 << 18, source), count: 0 })
     }
 
+    /// The lines of a text that was given itself.
+    pub(super) fn of_text(text: &str) -> Self {
+        let source: Box<dyn Read> = Box::new(io::Cursor::new(text.to_owned()));
+        Lines { path: "text".into(), reader: BufReader::new(source), count: 0 }
+    }
+
     /// What to call the input in a message.
     pub(super) fn path(&self) -> &Path {
         &self.path

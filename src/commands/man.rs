@@ -16,7 +16,7 @@ pub(crate) struct Arguments {
     #[arg(conflicts_with = "out")]
     command: Vec<String>,
     /// Write a page for each command into this folder instead: regard.1, regard-score.1, …
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
 }
 

@@ -18,6 +18,7 @@ pub(crate) mod score;
 mod search;
 #[cfg(feature = "serve")]
 pub(crate) mod serve;
+pub(crate) mod settings;
 pub(crate) mod shortlist;
 #[cfg(feature = "studies")]
 pub(crate) mod study;

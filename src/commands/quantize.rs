@@ -14,10 +14,10 @@ use std::path::PathBuf;
     programs cannot read the result.")]
 pub(crate) struct Arguments {
     /// Model folder, or its name on the Hugging Face hub
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, short, value_name = "DIR")]
     model: PathBuf,
     /// Folder to write
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, short, value_name = "DIR")]
     out: PathBuf,
 }
 

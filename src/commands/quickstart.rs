@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
     end combine words in ways that the model has not seen.")]
 pub(crate) struct Arguments {
     /// Folder of the new model
-    #[arg(long, value_name = "DIR", default_value = "quickstart-model")]
+    #[arg(long, short, value_name = "DIR", default_value = "quickstart-model")]
     out: PathBuf,
     /// Training pairs
     #[arg(long, value_name = "N", default_value_t = PAIRS, hide = true, value_parser = whole(1..=10_000_000))]
@@ -171,9 +171,11 @@ fn next_steps(out: &Path) -> String {
     let out = out.display();
     format!(
         "What to run next:\n  \
-         echo \"The girls will buy a red house.\" | regard translate --model {out}\n  \
+         regard translate --model {out} \"The girls will buy a red house.\"\n  \
          regard look --model {out} --src \"The cat sleeps.\"\n\
          With your own text, one sentence per line, its translation on the same line of the other file:\n  \
-         regard train --src train.en --tgt train.de --valid-src val.en --valid-tgt val.de --out en-de"
+         regard train --src train.en --tgt train.de --valid-src val.en --valid-tgt val.de --out en-de\n\
+         In the browser, and for programs that use LibreTranslate's API:\n  \
+         regard serve --model {out}"
     )
 }

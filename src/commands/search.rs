@@ -16,7 +16,7 @@ use std::sync::Arc;
 #[derive(Debug, Args)]
 pub(super) struct ModelFlags {
     /// Model folder, or name on the Hugging Face hub; repeat the flag for an ensemble
-    #[arg(long, value_name = "DIR", required = true)]
+    #[arg(long, short, value_name = "DIR", required = true)]
     model: Vec<PathBuf>,
     /// Number of cores to use [default: all]
     #[arg(long, value_name = "N", value_parser = whole(THREADS))]
@@ -53,7 +53,7 @@ impl ModelFlags {
 )]
 pub(super) struct SearchFlags {
     /// Beam size (1 = greedy) [default: 4]
-    #[arg(long, value_name = "N", value_parser = whole(BEAM))]
+    #[arg(long, short, value_name = "N", value_parser = whole(BEAM))]
     beam: Option<usize>,
     /// Exponent α of the length penalty [default: 0.6]
     #[arg(long, value_name = "ALPHA", allow_negative_numbers = true)]

@@ -3,14 +3,16 @@
 use super::dtypes::{DECODING, one_of};
 use super::numbers::{THREADS, decimal, whole, whole_u16, whole_u32};
 use super::search::SearchFlags;
-use super::{CommandResult, cores};
+use super::{CommandResult, Usage, cores};
 use clap::{Args, ValueEnum};
 use regard::DType;
 use regard::Isa;
+use regard::formats::resolve;
 use regard::translator::Translator;
 use regard_serve::{AddressRange, App, Batching, Keys, Limits, ModelSource, Settings};
 use std::error::Error;
-use std::net::{IpAddr, SocketAddr};
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,18 +22,30 @@ use tokio::net::TcpListener;
 #[command(after_help = "Examples:\n  \
     regard serve --model model\n  \
     regard serve --model en-de --model de-en --port 8080\n  \
+    regard serve --config serve.toml\n  \
     regard serve --model en-de=my-folder --host 0.0.0.0 --api-keys keys.txt --requests-per-minute 60\n\n  \
     curl http://127.0.0.1:5000/translate -d q='A dog runs.' -d source=en -d target=de\n  \
     curl http://127.0.0.1:5000/translate -H 'Content-Type: application/json' \\\n    \
     -d '{\"q\": [\"A <b>dog</b> runs.\"], \"source\": \"auto\", \"target\": \"de\", \"format\": \"html\", \"alternatives\": 2}'\n\n\
     The API is LibreTranslate's, so its clients can be used; http://127.0.0.1:5000/docs shows it, http://127.0.0.1:5000/ is the\n\
     page. Where there is no model from one language to another, two in a row are used. Addresses, placeholders such as\n\
-    {name} and %s, numbers and emoji are preserved. SIGTERM and Ctrl-C finish requests in progress.")]
+    {name} and %s, numbers and emoji are preserved. SIGTERM and Ctrl-C finish requests in progress.\n\n\
+    Every flag is also a variable of the environment (--max-batch is REGARD_MAX_BATCH, lists are separated by commas) and a key of\n\
+    --config (max-batch = 32): flags override the environment, and the environment overrides the file. LibreTranslate's LT_HOST,\n\
+    LT_PORT, LT_THREADS, LT_CHAR_LIMIT, LT_BATCH_LIMIT, LT_REQ_LIMIT and LT_ALTERNATIVES_LIMIT are understood, too.")]
 pub(crate) struct Arguments {
     /// Model folder; repeat the flag to serve several language pairs. SOURCE-TARGET=DIR names the
-    /// languages of a model that does not name its own
-    #[arg(long, value_name = "DIR", required = true, num_args = 1..)]
+    /// languages of a model that does not name its own. A folder that holds nothing but folders
+    /// stands for all the models in it
+    #[arg(long, short, value_name = "DIR", num_args = 1..)]
     model: Vec<String>,
+    /// Settings file in TOML
+    #[arg(long, value_name = "FILE")]
+    #[allow(dead_code, reason = "`commands::settings` reads it before the flags are parsed")]
+    config: Option<PathBuf>,
+    /// Ask the server at --host and --port whether it works, instead of serving: exit status 0 or 1
+    #[arg(long)]
+    health_check: bool,
     /// Address to listen on; 0.0.0.0 for all interfaces
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
     host: IpAddr,
@@ -188,12 +202,38 @@ impl Arguments {
         let threads = self.threads.unwrap_or_else(cores);
         let load = |argument: &String| -> Result<ModelSource, Box<dyn Error>> {
             let (languages, folder) = languages(argument);
-            let translator = Translator::load_as(&[folder], self.precision, isa, threads)?;
+            let translator = Translator::load_as(&[resolve(folder)?], self.precision, isa, threads)?;
             let options = self.search.options(&translator)?;
             Ok(ModelSource { folder: folder.to_owned(), translator, options, languages })
         };
-        self.model.iter().map(load).collect()
+        // Not clap's requirement: it may come from a file, and a health check needs none.
+        if self.model.is_empty() {
+            let message = "there is no model to serve: give --model, or REGARD_MODEL, or model in --config";
+            return Err(Usage(message.into()).into());
+        }
+        let mut arguments = Vec::new();
+        for argument in &self.model {
+            match models_in(Path::new(argument)) {
+                Some(folders) => arguments.extend(folders),
+                None => arguments.push(argument.clone()),
+            }
+        }
+        arguments.iter().map(load).collect()
     }
+}
+
+/// The models in a folder of folders, by name; `None` for any other folder, and for one without models.
+fn models_in(folder: &Path) -> Option<Vec<String>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).ok()? {
+        let path = entry.ok()?.path();
+        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.')) {
+            continue;
+        }
+        found.push(path.is_dir().then(|| path.to_str().map(str::to_owned))??);
+    }
+    found.sort();
+    Some(found).filter(|found| !found.is_empty())
 }
 
 /// `en-de=DIR` as a pair and a folder; a folder that exists under the whole name is one.
@@ -207,10 +247,56 @@ fn languages(argument: &str) -> (Option<(String, String)>, &Path) {
     }
 }
 
+/// The languages of a model and its folder, for the user.
+fn pair(model: &ModelSource) -> String {
+    let own = &model.translator.model().languages;
+    let (source, target) = match &model.languages {
+        Some((source, target)) => (Some(source), Some(target)),
+        None => (own.source.as_ref(), own.target.as_ref()),
+    };
+    let name = |language: Option<&String>| language.map_or("?", String::as_str).to_owned();
+    format!("{} → {} ({})", name(source), name(target), model.folder.display())
+}
+
+/// Asks a running server for its health. An address that stands for all interfaces is reached at the
+/// loopback one.
+fn check_health(host: IpAddr, port: u16) -> CommandResult {
+    let host = match host {
+        IpAddr::V4(host) if host.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(host) if host.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        other => other,
+    };
+    let address = SocketAddr::new(host, port);
+    let wait = Duration::from_secs(5);
+    let ask = || -> std::io::Result<String> {
+        let mut stream = TcpStream::connect_timeout(&address, wait)?;
+        stream.set_read_timeout(Some(wait))?;
+        stream.set_write_timeout(Some(wait))?;
+        write!(stream, "GET /health HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
+        let mut first = [0; 12];
+        stream.read_exact(&mut first)?;
+        Ok(String::from_utf8_lossy(&first).into_owned())
+    };
+    match ask() {
+        Ok(status) if status == "HTTP/1.1 200" => Ok(()),
+        Ok(status) => Err(format!("http://{address}/health answers {status:?}").into()),
+        Err(error) => Err(format!("http://{address}/health: {error}").into()),
+    }
+}
+
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
+    if arguments.health_check {
+        return check_health(arguments.host, arguments.port);
+    }
     start_log(arguments.log);
     regard_serve::hide_panic_messages();
-    let announce = |address: SocketAddr| note!("regard: serving on http://{address}");
+    let announce = |address: SocketAddr, pairs: &[String]| {
+        note!("regard: serving on http://{address}");
+        for pair in pairs {
+            note!("regard: {pair}");
+        }
+        note!("regard: page http://{address}/, API http://{address}/docs");
+    };
     serve(&arguments, announce, stopped)?;
     note!("regard: finished what was under way");
     Ok(())
@@ -222,23 +308,26 @@ pub(crate) fn run_with(
     ready: impl FnOnce(SocketAddr),
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> CommandResult {
-    serve(&arguments, ready, || Ok(stop))
+    serve(&arguments, |address, _| ready(address), || Ok(stop))
 }
 
-/// Serves until the future that `stop` makes inside the runtime is ready.
+/// Serves until the future that `stop` makes inside the runtime is ready. `ready` gets the address, and a
+/// line for each model about its languages.
 fn serve<F: Future<Output = ()> + Send + 'static>(
     arguments: &Arguments,
-    ready: impl FnOnce(SocketAddr),
+    ready: impl FnOnce(SocketAddr, &[String]),
     stop: impl FnOnce() -> std::io::Result<F>,
 ) -> CommandResult {
-    let app = App::new(arguments.models()?, arguments.settings()?)?;
+    let models = arguments.models()?;
+    let pairs: Vec<String> = models.iter().map(pair).collect();
+    let app = App::new(models, arguments.settings()?)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let address = (arguments.host, arguments.port);
     runtime.block_on(async {
         let listener = TcpListener::bind(address)
             .await
             .map_err(|e| format!("{}:{}: {e}; choose another --host or --port", address.0, address.1))?;
-        ready(listener.local_addr()?);
+        ready(listener.local_addr()?, &pairs);
         regard_serve::run(listener, Arc::clone(&app), stop()?).await?;
         Ok(())
     })

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
     that saves. Words that are not on the list cannot be produced: compare `regard evaluate` with and without --shortlist.")]
 pub(crate) struct Arguments {
     /// Model folder, or its name on the Hugging Face hub
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, short, value_name = "DIR")]
     model: PathBuf,
     /// Source text, one sentence per line; plain, .gz or .zst
     #[arg(long, value_name = "FILE", num_args = 1.., required = true)]
@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE", num_args = 1.., required = true)]
     tgt: Vec<PathBuf>,
     /// File to write
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE")]
     out: PathBuf,
     /// Number of most frequent target words that are always allowed
     #[arg(long, value_name = "N", default_value_t = ShortlistSize::default().frequent)]

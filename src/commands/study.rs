@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     /// Write the report into this folder
-    #[arg(long, value_name = "DIR", requires = "names")]
+    #[arg(long, short, value_name = "DIR", requires = "names")]
     out: Option<PathBuf>,
     /// Run at full size, which takes longer than five minutes
     #[arg(long, requires = "names")]

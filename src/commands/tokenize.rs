@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
     regard tokenize --train train.en train.de.gz --vocabulary 8000 --out tokenizer.json")]
 pub(crate) struct Arguments {
     /// Model folder, name on the Hugging Face hub, or tokenizer.json file
-    #[arg(long, value_name = "DIR|FILE", required_unless_present = "train")]
+    #[arg(long, short, value_name = "DIR|FILE", required_unless_present = "train")]
     model: Option<PathBuf>,
     /// Text files; - or no file reads standard input
     #[arg(value_name = "FILE")]
@@ -63,7 +63,7 @@ pub(crate) struct Arguments {
     #[arg(long, requires = "train", conflicts_with = "model")]
     unigram: bool,
     /// File or folder for the trained tokenizer
-    #[arg(long, value_name = "FILE", requires = "train", conflicts_with = "model")]
+    #[arg(long, short, value_name = "FILE", requires = "train", conflicts_with = "model")]
     out: Option<PathBuf>,
 }
 

@@ -79,7 +79,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     valid_tgt: Option<PathBuf>,
     /// Folder of the new model
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, short, value_name = "DIR")]
     out: PathBuf,
     /// Size of the model and its training recipe [default: chosen by corpus size and number of cores]
     #[arg(long, value_parser = presets::one_of(&Preset::ALL))]

@@ -1,14 +1,16 @@
 //! `regard translate`: standard input or files to standard output, one output line per input line.
 
+mod inputs;
+mod jsonl;
 mod spread;
 mod stats;
 
-use super::input::Lines;
 use super::numbers::{BEAM, whole};
 use super::search::{ModelFlags, SearchFlags};
 use super::{CommandResult, Output, stop_on_signals};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use inputs::Input;
 use regard::decode::SearchOptions;
 use regard::translator::{Candidate, Line, Translator};
 use regard_documents::translate_lines;
@@ -22,10 +24,12 @@ use std::time::Instant;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
+    regard translate --model model \"A dog runs.\"\n  \
     regard translate --model model < input.en > output.de\n  \
     echo 'A dog runs.' | regard translate --model model --nbest 4 --scores\n  \
     regard translate --model model --alignment --json input.en.gz\n  \
-    regard translate --model model --score-target output.de input.en\n\n\
+    regard translate --model model --score-target output.de input.en\n  \
+    regard translate --model model --jsonl records.jsonl > translated.jsonl\n\n\
     One line in is one line out, with --nbest N lines out; an empty line stays empty. Each line is translated sentence by\n\
     sentence. Addresses, placeholders ({name}, %s), numbers and emoji are kept, and so are the spaces between sentences. With\n\
     several sentences on a line, translation n of the line has translation n of each sentence, and its score is their mean.\n\
@@ -60,8 +64,17 @@ pub(crate) struct Arguments {
     /// translation
     #[arg(long, value_name = "FILE", conflicts_with_all = ["nbest", "alignment"])]
     score_target: Option<PathBuf>,
-    /// Files to translate: plain, .gz or .zst; - is standard input
-    #[arg(value_name = "FILE")]
+    /// Read one JSON object per line, translate its field `text` or `source`, and print it with the
+    /// field `translation`; with --nbest, --scores and --alignment also `alternatives`, `score` and
+    /// `alignment`
+    #[arg(long, conflicts_with_all = ["json", "score_target"])]
+    jsonl: bool,
+    /// Text to translate; may be repeated
+    #[arg(long, value_name = "TEXT")]
+    text: Vec<String>,
+    /// Files to translate: plain, .gz or .zst; - is standard input. An argument with white space that
+    /// names no file is the text itself
+    #[arg(value_name = "FILE|TEXT")]
     files: Vec<PathBuf>,
 }
 
@@ -101,16 +114,19 @@ fn run_alone(arguments: &Arguments) -> CommandResult {
     let translator = arguments.model.load()?;
     let mut stats = Stats::after_loading(start, arguments.stats);
     let options = options(arguments, &translator)?;
-    let files = files(arguments);
+    let inputs = inputs::of(arguments)?;
     if let Some(target) = &arguments.score_target {
-        return score(arguments, &translator, &options, &files, target);
+        return score(arguments, &translator, &options, &inputs, target);
     }
     let stop = stop_on_signals()?;
     let idle = end_when_idle()?;
-    let progress = progress(&files);
+    let progress = progress(&inputs);
+    if arguments.jsonl {
+        return jsonl::run(arguments, &translator, &options, &inputs, (&stop, &idle));
+    }
     let mut output = Output::new();
-    for file in &files {
-        let mut lines = Lines::open(file)?;
+    for input in &inputs {
+        let mut lines = input.open()?;
         loop {
             let before = lines.count();
             idle.store(true, Ordering::SeqCst);
@@ -173,23 +189,19 @@ pub(crate) fn options(
     Ok(options)
 }
 
-fn files(arguments: &Arguments) -> Vec<PathBuf> {
-    if arguments.files.is_empty() { vec!["-".into()] } else { arguments.files.clone() }
-}
-
 /// Forced decoding of the lines of all files with the lines of `target`.
 fn score(
     arguments: &Arguments,
     translator: &Translator,
     options: &SearchOptions,
-    files: &[PathBuf],
+    inputs: &[Input],
     target: &Path,
 ) -> CommandResult {
     let mut sources = Vec::new();
-    for file in files {
-        sources.extend(read_all(file)?);
+    for input in inputs {
+        sources.extend(read_all(input)?);
     }
-    let targets = read_all(target)?;
+    let targets = read_all(&Input::File(target.to_owned()))?;
     if sources.len() != targets.len() {
         let (s, t) = (sources.len(), targets.len());
         return Err(format!("{}: {t} lines, but the input has {s}; each needs one", target.display()).into());
@@ -214,8 +226,8 @@ fn score(
     Ok(())
 }
 
-fn read_all(file: &Path) -> Result<Vec<String>, Box<dyn std::error::Error>> {
-    let (mut lines, mut all) = (Lines::open(file)?, Vec::new());
+fn read_all(input: &Input) -> Result<Vec<String>, Box<dyn std::error::Error>> {
+    let (mut lines, mut all) = (input.open()?, Vec::new());
     loop {
         let batch = lines.next_batch_lossy()?;
         if batch.is_empty() {
@@ -239,8 +251,8 @@ fn end_when_idle() -> std::io::Result<Arc<AtomicBool>> {
 /// Number of lines translated between two checks for signals.
 const PART: usize = 512;
 
-fn progress(files: &[PathBuf]) -> ProgressBar {
-    let from_terminal = files.iter().any(|f| f == Path::new("-")) && std::io::stdin().is_terminal();
+fn progress(inputs: &[Input]) -> ProgressBar {
+    let from_terminal = inputs.iter().any(Input::is_stdin) && std::io::stdin().is_terminal();
     if std::io::stdout().is_terminal() || from_terminal || !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }

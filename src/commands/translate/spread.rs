@@ -3,7 +3,7 @@
 
 use super::super::input::Lines;
 use super::{
-    Arguments, CommandResult, Output, PART, Stats, files, options, progress, render, stop_on_signals,
+    Arguments, CommandResult, Output, PART, Stats, inputs, options, progress, render, stop_on_signals,
     translate, warn,
 };
 use regard::decode::SearchOptions;
@@ -14,9 +14,12 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 pub(super) fn run(arguments: &Arguments, communicator: &dyn Communicator) -> CommandResult {
-    if arguments.score_target.is_some() {
-        let message = "--score-target runs in one process; start it without the launcher";
-        return Err(regard::Error::Inconsistent(message.into()).into());
+    for (given, flag) in [(arguments.score_target.is_some(), "--score-target"), (arguments.jsonl, "--jsonl")]
+    {
+        if given {
+            let message = format!("{flag} runs in one process; start it without the launcher");
+            return Err(regard::Error::Inconsistent(message).into());
+        }
     }
     // A name on the hub is fetched by one, before the others look for it.
     if communicator.rank() > 0 {
@@ -58,11 +61,11 @@ fn run_rank0(
     mut stats: Stats,
 ) -> CommandResult {
     let stop = stop_on_signals()?;
-    let files = files(arguments);
-    let progress = progress(&files);
+    let inputs = inputs::of(arguments)?;
+    let progress = progress(&inputs);
     let mut output = Output::new();
-    for file in &files {
-        let mut lines = Lines::open(file)?;
+    for input in &inputs {
+        let mut lines = input.open()?;
         loop {
             let before = lines.count();
             if stop.load(Ordering::Relaxed) {

@@ -1,0 +1,109 @@
+//! `regard translate --jsonl`: an object per line in, the same object with its translation out.
+
+use super::inputs::Input;
+use super::{Arguments, CommandResult, Output, PART, translate};
+use regard::Error;
+use regard::decode::SearchOptions;
+use regard::translator::{Candidate, Translator};
+use regard_documents::Texts;
+use serde_json::{Map, Value, json};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The fields that may hold the text, the first that is there.
+const FIELDS: [&str; 2] = ["text", "source"];
+
+/// `signals` are the flag that a signal sets, and the one that is true while nothing is lost by ending.
+pub(super) fn run(
+    arguments: &Arguments,
+    translator: &Translator,
+    options: &SearchOptions,
+    inputs: &[Input],
+    signals: (&AtomicBool, &AtomicBool),
+) -> CommandResult {
+    let (stop, idle) = signals;
+    let mut output = Output::new();
+    for input in inputs {
+        let mut lines = input.open()?;
+        loop {
+            let before = lines.count();
+            idle.store(true, Ordering::SeqCst);
+            if stop.load(Ordering::SeqCst) {
+                return Err(format!("stopped after {before} lines, which are complete").into());
+            }
+            let batch = lines.next_batch();
+            idle.store(false, Ordering::SeqCst);
+            let batch = batch?;
+            if batch.is_empty() {
+                break;
+            }
+            for (start, part) in batch.chunks(PART).enumerate().map(|(i, part)| (before + i * PART, part)) {
+                if stop.load(Ordering::Relaxed) {
+                    output.flush()?;
+                    return Err(format!("stopped after {start} lines, which are complete").into());
+                }
+                let read = part.iter().enumerate().map(|(i, line)| record(lines.path(), start + i + 1, line));
+                let records = read.collect::<Result<Vec<_>, Error>>()?;
+                let (texts, objects): (Vec<String>, Vec<Option<Map<String, Value>>>) =
+                    records.into_iter().unzip();
+                let texts = Texts::new(&texts);
+                let found = texts.join(translate(arguments, translator, texts.lines(), options)?);
+                for (object, candidates) in objects.into_iter().zip(found) {
+                    match object {
+                        Some(object) => output.line(Value::Object(filled(arguments, object, &candidates)))?,
+                        None => output.line("")?,
+                    }
+                }
+                output.flush()?;
+            }
+        }
+    }
+    output.flush()
+}
+
+/// The text of a line and its object; an empty line stays one.
+fn record(path: &Path, line: usize, text: &str) -> Result<(String, Option<Map<String, Value>>), Error> {
+    if text.trim().is_empty() {
+        return Ok((String::new(), None));
+    }
+    let wrong = |message: String| Error::Line { path: path.to_path_buf(), line, message };
+    let object: Map<String, Value> =
+        serde_json::from_str(text).map_err(|error| wrong(format!("not a JSON object: {error}")))?;
+    match FIELDS.iter().find_map(|field| object.get(*field)) {
+        Some(Value::String(text)) => Ok((text.clone(), Some(object))),
+        Some(other) => Err(wrong(format!("the text is {other}; a string is needed"))),
+        None => Err(wrong("there is no field `text` or `source`".into())),
+    }
+}
+
+/// The object with what was found.
+fn filled(arguments: &Arguments, mut object: Map<String, Value>, found: &[Candidate]) -> Map<String, Value> {
+    let text = |candidate: &Candidate| Value::from(candidate.text.as_str());
+    object.insert("translation".into(), found.first().map_or_else(|| Value::from(""), text));
+    if arguments.scores {
+        object.insert("score".into(), json!(found.first().map_or(0.0, |best| best.score)));
+    }
+    if arguments.alignment {
+        object.insert("alignment".into(), json!(found.first().map_or(&[][..], |best| &best.alignment[..])));
+    }
+    if arguments.nbest > 1 {
+        object.insert("alternatives".into(), found.iter().skip(1).map(text).collect());
+    }
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_has_a_text() {
+        let of = |text: &str| record(Path::new("r.jsonl"), 7, text).map_err(|error| error.to_string());
+        assert_eq!(of(r#"{"id": 1, "source": "A dog."}"#).unwrap().0, "A dog.");
+        assert_eq!(of(r#"{"source": "b", "text": "a"}"#).unwrap().0, "a");
+        assert_eq!(of("  ").unwrap(), (String::new(), None));
+        assert_eq!(of("{}").unwrap_err(), "r.jsonl:7: there is no field `text` or `source`");
+        assert_eq!(of(r#"{"text": 3}"#).unwrap_err(), "r.jsonl:7: the text is 3; a string is needed");
+        assert!(of("[1]").unwrap_err().starts_with("r.jsonl:7: not a JSON object: "));
+    }
+}
