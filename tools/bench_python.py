@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""The Python package against the command and ctranslate2.Translator, on the same sentences.
+
+    python3 tools/bench_python.py REGARD MODEL TEXT [--rounds 5] [--sentences 320] [--beam 4]
+
+Run it with a Python that has the package installed; with ctranslate2 and transformers too, they take part. The sentences come
+one at a time and in lists of 32. The command gets them through a pipe, as many at a time, and the answer is awaited. Rounds
+alternate; printed are medians of sentences per second and their ratios.
+"""
+import argparse, gzip, json, pathlib, statistics, subprocess, sys, tempfile, time
+
+import regard
+
+
+class Command:
+    """`regard translate` behind pipes."""
+
+    def __init__(self, arguments):
+        program = [arguments.regard, "translate", "--model", arguments.model, "--beam", str(arguments.beam), "--no-split"]
+        self.process = subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def __call__(self, sentences):
+        self.process.stdin.write("".join(sentence + "\n" for sentence in sentences).encode())
+        self.process.stdin.flush()
+        return [self.process.stdout.readline().decode().rstrip("\n") for _ in sentences]
+
+
+class Package:
+    def __init__(self, arguments):
+        self.translator = regard.Translator(arguments.model)
+        self.keywords = dict(beam=arguments.beam, no_split=True)
+
+    def __call__(self, sentences):
+        if len(sentences) == 1:
+            return [self.translator.translate(sentences[0], **self.keywords)]
+        return self.translator.translate(sentences, **self.keywords)
+
+
+class CTranslate2:
+    """With its tokenizer, because the others take text, too."""
+
+    def __init__(self, arguments):
+        import ctranslate2, transformers
+
+        self.folder = tempfile.TemporaryDirectory()
+        converted = pathlib.Path(self.folder.name, "model")
+        ctranslate2.converters.TransformersConverter(arguments.model).convert(str(converted))
+        self.tokenizer = transformers.AutoTokenizer.from_pretrained(arguments.model)
+        cores = len(__import__("os").sched_getaffinity(0))
+        self.translator = ctranslate2.Translator(str(converted), intra_threads=cores)
+        self.beam = arguments.beam
+
+    def __call__(self, sentences):
+        tokenizer = self.tokenizer
+        batch = [tokenizer.convert_ids_to_tokens(tokenizer.encode(sentence)) for sentence in sentences]
+        found = self.translator.translate_batch(batch, beam_size=self.beam, length_penalty=0.6)
+        ids = [tokenizer.convert_tokens_to_ids(each.hypotheses[0]) for each in found]
+        return [tokenizer.decode(each, skip_special_tokens=True) for each in ids]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("regard")
+    parser.add_argument("model")
+    parser.add_argument("text")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--sentences", type=int, default=320)
+    parser.add_argument("--beam", type=int, default=4)
+    arguments = parser.parse_args()
+    opened = gzip.open if arguments.text.endswith(".gz") else open
+    with opened(arguments.text, "rt", encoding="utf-8") as file:
+        sentences = [line.rstrip("\n") for line, _ in zip(file, range(arguments.sentences))]
+    systems = {"command": Command, "package": Package, "ctranslate2": CTranslate2}
+    loaded = {}
+    for name, system in systems.items():
+        try:
+            loaded[name] = system(arguments)
+        except ImportError as error:
+            print(f"{name}: {error}", file=sys.stderr)
+    said = {}
+    for size in (1, 32):
+        parts = [sentences[i : i + size] for i in range(0, len(sentences), size)]
+        seconds = {name: [] for name in loaded}
+        for turn in range(arguments.rounds + 1):
+            for name, system in loaded.items():
+                start = time.perf_counter()
+                found = [line for part in parts for line in system(part)]
+                if turn:  # the first warms up
+                    seconds[name].append(time.perf_counter() - start)
+                said[name] = found
+        rates = {name: len(sentences) / statistics.median(each) for name, each in seconds.items()}
+        of = {f"package/{name}": round(rates["package"] / rate, 3) for name, rate in rates.items() if name != "package"}
+        print(json.dumps({"list": size, **{name: round(rate, 1) for name, rate in rates.items()}, **of}))
+        assert said["package"] == said["command"], "the package and the command differ"
+
+
+main()
