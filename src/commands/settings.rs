@@ -210,7 +210,9 @@ fn check(root: &Command, name: &str, settings: &[Setting], origin: &str) -> Resu
     for Setting { flag, name, .. } in by_length {
         message = message.replace(&format!("--{flag}"), name);
     }
-    Err(Usage(format!("{origin}: {}", message.replace("unexpected argument", "unknown setting"))))
+    let message =
+        message.replace("unexpected argument", "unknown setting").replace(" found\n\n  tip: ", "; ");
+    Err(Usage(format!("{origin}: {}", message.replace("argument exists: '--", "one exists: '"))))
 }
 
 #[cfg(test)]
@@ -274,7 +276,10 @@ mod tests {
             wrong(&[("REGARD_CONFIG", file.to_str().unwrap())])
         };
         let message = of_file("prot = 3\n");
-        assert!(message.contains("s.toml: unknown setting 'prot'") && message.contains("port"), "{message}");
+        assert!(
+            message.ends_with("s.toml: unknown setting 'prot'; a similar one exists: 'port'"),
+            "{message}"
+        );
         assert!(of_file("port = {}\n").contains("s.toml: port: a text, a number"));
         assert!(of_file("port = \n").contains("s.toml: TOML parse error"));
         let message = wrong(&[("REGARD_CONFIG", "no-such.toml")]);

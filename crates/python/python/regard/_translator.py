@@ -70,8 +70,8 @@ class Translation(str):
     >>> found = translator.translate("The cat sleeps.", nbest=2, alignment=True)
     >>> found
     'Le chat dort.'
-    >>> len(found.alternatives), found.alignment[0]
-    (1, (0, 0))
+    >>> len(found.alternatives), len(found.alignment)    # a pair for each word
+    (1, 3)
     >>> found.score <= 0, len(found.token_scores) == len(found.tokens) + 1
     (True, True)
     """
