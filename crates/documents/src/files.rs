@@ -22,6 +22,7 @@
 
 mod error;
 mod format;
+pub(crate) mod office;
 mod text;
 
 pub use error::FileError;
@@ -101,9 +102,9 @@ impl FileDocument {
 
     /// Takes the bytes of a file apart.
     pub fn open(format: Format, bytes: &[u8], options: &FileOptions) -> Result<Self, FileError> {
-        let _ = options;
         match format {
             Format::Text => text::open(bytes),
+            format if format.is_package() => office::open(format, bytes, options),
             format => Err(FileError::Unsupported { format }),
         }
     }
@@ -126,6 +127,20 @@ impl FileDocument {
 
     /// The file with its sentences replaced by their translations, one for each sentence.
     pub fn render(&self, translations: &[Translation]) -> Result<Vec<u8>, FileError> {
+        self.render_by(translations, |document, source, own| document.render(source, own).text)
+    }
+
+    /// The same, as if no sentence were its own translation.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn render_anew(&self, translations: &[Translation]) -> Result<Vec<u8>, FileError> {
+        self.render_by(translations, |document, source, own| document.render_anew(source, own).text)
+    }
+
+    fn render_by(
+        &self,
+        translations: &[Translation],
+        render: impl Fn(&Document, &str, &[Translation]) -> String,
+    ) -> Result<Vec<u8>, FileError> {
         let wanted = self.sentences().count();
         if translations.len() != wanted {
             return Err(FileError::Translations { wanted, found: translations.len() });
@@ -134,7 +149,7 @@ impl FileDocument {
         let texts = self.units.iter().map(|unit| {
             let (own, others) = rest.split_at(unit.document.sentences.len());
             rest = others;
-            unit.document.render(&unit.source, own).text
+            render(&unit.document, &unit.source, own)
         });
         self.writer.write(texts.collect())
     }

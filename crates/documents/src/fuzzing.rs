@@ -50,6 +50,53 @@ pub fn html(text: &[u8]) {
     assert_eq!(rendered_content, content, "{text:?} became {rendered:?}");
 }
 
+/// A document that is a package of XML: bytes as they are, or a letter for its kind and what its main part
+/// holds. One that can be read is written again, can be read again, and says the same.
+pub fn office(data: &[u8]) {
+    use crate::files::office::samples;
+    use crate::files::{FileDocument, FileOptions, Format};
+    let Some((kind, rest)) = data.split_first() else { return };
+    let body = String::from_utf8_lossy(rest);
+    let (format, bytes) = match kind {
+        b'w' => (Format::Docx, samples::docx(&body)),
+        b'p' => (Format::Pptx, samples::pptx(&body)),
+        b'x' => (Format::Xlsx, samples::xlsx(&body, &body)),
+        b't' => (Format::Odt, samples::odf("text", &body)),
+        b's' => (Format::Ods, samples::odf("spreadsheet", &body)),
+        b'o' => (Format::Odp, samples::odf("presentation", &body)),
+        b'e' => (Format::Epub, samples::epub(&body)),
+        _ => {
+            for format in Format::ALL.into_iter().filter(|format| format.is_package()) {
+                let _ = FileDocument::open(format, data, &FileOptions::default());
+            }
+            return;
+        }
+    };
+    let options = FileOptions { target_language: Some("xx".to_owned()), ..FileOptions::default() };
+    let Ok(document) = FileDocument::open(format, &bytes, &options) else { return };
+    let translate = |sentence: &crate::Sentence| {
+        let mut translation = Translation::of_parts(&sentence.text, sentence.text.split_whitespace());
+        sentence.restore(&mut translation);
+        translation
+    };
+    let translations: Vec<Translation> = document.sentences().map(translate).collect();
+    let letters = |document: &FileDocument| -> String {
+        document.words().chars().filter(|c| c.is_alphabetic()).collect()
+    };
+    for written in [document.render(&translations), document.render_anew(&translations)] {
+        let written = written.expect("what could be read can be written");
+        let again = FileDocument::open(format, &written, &options).expect("what was written can be read");
+        assert_eq!(letters(&again), letters(&document), "{body:?}");
+    }
+    // Whatever comes of a translation, the XML is well formed.
+    let reversed = |translation: &Translation| Translation(translation.0.iter().rev().cloned().collect());
+    let reversed: Vec<Translation> = translations.iter().map(reversed).collect();
+    for translations in [reversed, vec![Translation::default(); translations.len()]] {
+        let written = document.render(&translations).expect("what could be read can be written");
+        FileDocument::open(format, &written, &options).expect("what was written can be read");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use regard_core::formats::fuzzing::damage_seeds;
@@ -57,6 +104,32 @@ mod tests {
     #[test]
     fn html_of_any_kind() {
         damage_seeds("html", super::html);
+    }
+
+    #[test]
+    fn office_documents_of_any_kind() {
+        damage_seeds("office", super::office);
+    }
+
+    /// The seeds of the target `office` are made here: REGARD_WRITE_SEEDS=1 writes them.
+    #[test]
+    fn seeds_of_office_documents() {
+        use crate::files::office::samples;
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/office");
+        let mut seeds: Vec<(&str, Vec<u8>)> =
+            samples::BODIES.iter().map(|(name, body)| (*name, body.as_bytes().to_vec())).collect();
+        seeds.push(("package.docx", samples::docx("<w:p><w:r><w:t>A dog</w:t></w:r></w:p>")));
+        seeds.push(("package.epub", samples::epub("<p>A dog</p>")));
+        seeds.push(("package.odt", samples::odf("text", "<text:p>A dog</text:p>")));
+        for (name, seed) in &seeds {
+            if std::env::var_os("REGARD_WRITE_SEEDS").is_some() {
+                std::fs::create_dir_all(&folder).unwrap();
+                std::fs::write(folder.join(name), seed).unwrap();
+            }
+            super::office(seed);
+        }
+        let written = std::fs::read_dir(folder).unwrap().count();
+        assert_eq!(written, seeds.len(), "REGARD_WRITE_SEEDS=1 writes the seeds");
     }
 
     #[test]

@@ -11,22 +11,24 @@ mod entities;
 mod place;
 mod tokens;
 
+pub(crate) use entities::StandIns;
 pub use entities::{Entities, escape_with};
 pub(crate) use place::Markup;
+pub(crate) use tokens::{HIDDEN, INLINE, OPAQUE, TRANSLATED, Tag, Token};
 
 use crate::document::{Document, Piece, keep, sentences};
 use crate::protect::{is_translatable, protected, within, without_outer_emoji};
-use entities::{StandIns, decode};
+use entities::decode;
 use htmlize::Context;
 use place::{Node, Nodes, Opaque};
 use std::ops::Range;
 use std::sync::Arc;
-use tokens::{Attribute, Tag, Token, tokens};
+use tokens::{Attribute, tokens};
 
 /// The most tags in a line and the deepest nesting; beyond them the text is split. No real page
 /// comes near these limits, and they bound the work that hostile input can cause.
-const TAGS: usize = 500;
-const DEPTH: usize = 100;
+pub(crate) const TAGS: usize = 500;
+pub(crate) const DEPTH: usize = 100;
 
 /// The document of a text with markup.
 pub fn document(html: &str) -> Document {
@@ -104,7 +106,7 @@ fn translatable_sentences(text: &str, protected: &[Range<usize>]) -> Vec<Range<u
 
 /// The text between two breaks, and the tags in it.
 #[derive(Debug, Default)]
-struct Segment {
+pub(crate) struct Segment {
     /// All of it, as it was written.
     raw: Vec<Piece>,
     text: String,
@@ -121,7 +123,8 @@ impl Segment {
         self.open.len() >= DEPTH || self.nodes.len() + self.opaque.len() >= TAGS
     }
 
-    fn add(&mut self, token: Token<'_>, document: &mut Document, stand_ins: &mut StandIns) {
+    /// Adds what is no break.
+    pub(crate) fn add(&mut self, token: Token<'_>, document: &mut Document, stand_ins: &mut StandIns) {
         let at = self.text.len();
         let parent = self.open.last().map(|(_, node)| *node);
         match token {
@@ -174,17 +177,13 @@ impl Segment {
     }
 
     /// Adds its sentences to the document; as it was written, if nothing in it is to be translated.
-    fn close(mut self, document: &mut Document) {
+    pub(crate) fn close(mut self, document: &mut Document) {
         let opaque: Vec<Range<usize>> = self.opaque.iter().map(|opaque| opaque.range.clone()).collect();
         let all = merged(protected(&self.text), &opaque);
         for node in &mut self.nodes {
             node.range.end = node.range.end.min(self.text.len());
         }
-        let sentences: Vec<Range<usize>> = sentences(&self.text, &all, None)
-            .into_iter()
-            .map(|range| outside(without_outer_emoji(&self.text, range), &opaque))
-            .filter(|range| is_translatable(&self.text[range.clone()], &within(&all, range)))
-            .collect();
+        let sentences = self.sentences(&all, &opaque);
         if sentences.is_empty() {
             document.add(self.raw);
             return;
@@ -202,6 +201,27 @@ impl Segment {
         }
         keep(&mut translated, &self.kept(at..self.text.len(), &entities));
         document.add([Piece::Either { raw: self.raw, translated }]);
+    }
+
+    /// Where the sentences lie that are translated. One that has nothing to translate stays as it is, unless
+    /// a tag begins or ends in it: then it is translated with the next, so that the tag finds its place.
+    fn sentences(&self, all: &[Range<usize>], opaque: &[Range<usize>]) -> Vec<Range<usize>> {
+        let mut found: Vec<Range<usize>> = Vec::new();
+        let mut waiting: Option<Range<usize>> = None;
+        for range in sentences(&self.text, all, None) {
+            let range = outside(without_outer_emoji(&self.text, range), opaque);
+            if is_translatable(&self.text[range.clone()], &within(all, &range)) {
+                let start = waiting.take().map_or(range.start, |waiting| waiting.start);
+                found.push(start..range.end);
+            } else if self.nodes.iter().any(|node| node.has_end_in(&range)) {
+                let start = waiting.map_or(range.start, |waiting| waiting.start);
+                waiting = Some(start..range.end);
+            }
+        }
+        if let (Some(waiting), Some(last)) = (waiting, found.last_mut()) {
+            last.end = waiting.end;
+        }
+        found
     }
 
     fn opaque_within(&self, range: &Range<usize>) -> impl Iterator<Item = &Opaque> {

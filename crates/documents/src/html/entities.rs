@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 /// come through the translation and are written as the entities again. None of them is in the document
 /// itself.
 #[derive(Debug, Default)]
-pub(super) struct StandIns {
+pub(crate) struct StandIns {
     /// Characters that are in the document.
     reserved: HashSet<char>,
     taken: HashMap<String, char>,
@@ -18,7 +18,7 @@ pub(super) struct StandIns {
 
 impl StandIns {
     /// For a document, whose own characters are no stand-ins.
-    pub(super) fn new(html: &str) -> Self {
+    pub(crate) fn new(html: &str) -> Self {
         let reserved = html.chars().filter(|c| is_private_use(*c)).collect();
         StandIns { reserved, ..StandIns::default() }
     }

@@ -20,6 +20,14 @@ pub(super) struct Node {
     pub(super) parent: Option<usize>,
 }
 
+impl Node {
+    /// Whether it begins or ends in a range.
+    pub(super) fn has_end_in(&self, range: &Range<usize>) -> bool {
+        let ends = range.start < self.range.end && self.range.end <= range.end;
+        ends || (range.contains(&self.range.start) && !self.range.is_empty())
+    }
+}
+
 /// An element whose content is not translated.
 #[derive(Clone, Debug)]
 pub(super) struct Opaque {
@@ -51,7 +59,12 @@ impl<'a> Nodes<'a> {
     pub(super) fn new(nodes: &'a [Node], sentences: &[Range<usize>]) -> Self {
         let last = sentences.len().saturating_sub(1);
         let home = |node: &Node| {
-            let begins = sentences.partition_point(|s| s.end <= node.range.start).min(last);
+            // What stands right behind a sentence, as the mark of a footnote does, belongs to it.
+            let over = |s: &Range<usize>| match node.range.is_empty() {
+                true => s.end < node.range.start,
+                false => s.end <= node.range.start,
+            };
+            let begins = sentences.partition_point(over).min(last);
             let ends = sentences.partition_point(|s| s.start < node.range.end).saturating_sub(1);
             (begins, ends.max(begins))
         };
@@ -103,7 +116,7 @@ pub(crate) struct Markup {
     pub(crate) entities: Arc<Entities>,
 }
 
-/// What an element is around: the target words from..to that it may take, and the source words it covers.
+/// What an element is around: the target parts from..to that it may take, and the source pieces it covers.
 #[derive(Clone, Debug)]
 struct Frame {
     target: Range<usize>,
@@ -148,19 +161,12 @@ impl Markup {
         translation: &Translation,
         text_of: &dyn Fn(&[Piece]) -> String,
     ) -> String {
-        let ranges = word_ranges(source);
-        let (words, lost) = self.words(source, &ranges, translation);
-        let frame = Frame { target: 0..words.len(), source: 0..ranges.len() };
-        let layout = Layout {
-            markup: self,
-            source,
-            ranges: &ranges,
-            translation: &translation.0,
-            words: &words,
-            gaps: gaps(source, &ranges, translation, &self.entities),
-            text_of,
-        };
-        let mut text = layout.join(&layout.chunks(None, &frame));
+        let words = word_ranges(source);
+        let pieces = Pieces::new(&words, self.cuts());
+        let (parts, lost) = self.parts(source, &words, &pieces, translation);
+        let frame = Frame { target: 0..parts.len(), source: 0..pieces.ranges.len() };
+        let layout = Layout { markup: self, source, pieces: &pieces, parts: &parts, text_of };
+        let mut text = layout.join(layout.chunks(None, &frame));
         // What did not come through stands at the end rather than nowhere.
         for raw in lost {
             text.push(' ');
@@ -169,14 +175,29 @@ impl Markup {
         text
     }
 
+    /// Where elements begin and end, in order.
+    fn cuts(&self) -> Vec<usize> {
+        let mut cuts: Vec<usize> =
+            self.elements.iter().flat_map(|element| [element.range.start, element.range.end]).collect();
+        cuts.sort_unstable();
+        cuts.dedup();
+        let inside = |at: &usize| {
+            let place = self.opaque.get(self.opaque.partition_point(|opaque| opaque.range.end <= *at));
+            place.is_some_and(|opaque| opaque.range.start < *at)
+        };
+        cuts.retain(|at| !inside(at));
+        cuts
+    }
+
     /// The words as HTML, with the elements in them whose content is not translated, and those that did not
     /// come through.
-    fn words(
+    fn parts(
         &self,
         source: &str,
         ranges: &[Range<usize>],
+        pieces: &Pieces,
         translation: &Translation,
-    ) -> (Vec<String>, Vec<&str>) {
+    ) -> (Vec<Part>, Vec<&str>) {
         let mut finder = Finder::new(&translation.0);
         let mut found: Vec<(usize, Range<usize>, &str)> = Vec::new();
         let mut lost = Vec::new();
@@ -189,74 +210,198 @@ impl Markup {
             }
         }
         found.sort_by_key(|(word, place, _)| (*word, place.start));
-        let mut found = found.into_iter().peekable();
-        let as_html = |(number, word): (usize, &Word)| {
-            let (mut out, mut at) = (String::new(), 0);
-            while let Some((_, place, raw)) = found.next_if(|(word, ..)| *word == number) {
-                out.push_str(&escape_with(&word.text[at..place.start], &self.entities));
-                out.push_str(raw);
-                at = place.end;
+        let gaps = gaps(source, ranges, translation, &self.entities);
+        let mut parts = Vec::new();
+        let mut rest = found.as_slice();
+        for (number, word) in translation.0.iter().enumerate() {
+            let (own, later) = rest.split_at(rest.partition_point(|(word, ..)| *word == number));
+            rest = later;
+            // What stays whole is not cut.
+            let cut = |at: usize| !own.iter().any(|(_, place, _)| place.start < at && at < place.end);
+            let mut start = 0;
+            let cuts = pieces.split(source, word).into_iter();
+            for (end, from) in cuts.filter(|(end, _)| *end == word.text.len() || cut(*end)) {
+                let gap = if start == 0 { gaps[number].clone() } else { String::new() };
+                parts.push(Part { html: self.as_html(word, start..end, own), from, gap });
+                start = end;
             }
-            out + &escape_with(&word.text[at..], &self.entities)
-        };
-        (translation.0.iter().enumerate().map(as_html).collect(), lost)
+        }
+        (parts, lost)
+    }
+
+    /// Some bytes of a word as HTML; `opaque` are the elements in it whose content is not translated.
+    fn as_html(&self, word: &Word, range: Range<usize>, opaque: &[(usize, Range<usize>, &str)]) -> String {
+        let (mut out, mut at) = (String::new(), range.start);
+        let within = |place: &Range<usize>| range.start <= place.start && place.end <= range.end;
+        for (_, place, raw) in opaque.iter().filter(|(_, place, _)| within(place)) {
+            out.push_str(&escape_with(&word.text[at..place.start], &self.entities));
+            out.push_str(raw);
+            at = place.end;
+        }
+        out + &escape_with(&word.text[at..range.end], &self.entities)
     }
 }
+
+/// The words of a sentence, cut where tags stand inside of them.
+struct Pieces {
+    ranges: Vec<Range<usize>>,
+    /// The word of each piece.
+    words: Vec<usize>,
+    /// The first piece of each word, and their number.
+    first: Vec<usize>,
+}
+
+impl Pieces {
+    fn new(words: &[Range<usize>], cuts: Vec<usize>) -> Self {
+        let mut pieces = Pieces { ranges: Vec::new(), words: Vec::new(), first: Vec::new() };
+        let mut cuts = cuts.into_iter().peekable();
+        for (number, word) in words.iter().enumerate() {
+            pieces.first.push(pieces.ranges.len());
+            let mut start = word.start;
+            while cuts.next_if(|at| *at <= start).is_some() {}
+            while let Some(at) = cuts.next_if(|at| *at < word.end) {
+                pieces.ranges.push(start..at);
+                start = at;
+            }
+            pieces.ranges.push(start..word.end);
+            pieces.words.resize(pieces.ranges.len(), number);
+        }
+        pieces.first.push(pieces.ranges.len());
+        pieces
+    }
+
+    /// A target word cut as its source word is: where its parts end, and the pieces that they belong to.
+    fn split(&self, source: &str, word: &Word) -> Vec<(usize, Option<usize>)> {
+        let text = word.text.as_str();
+        let Some(own) = word.from.filter(|&from| from + 1 < self.first.len()) else {
+            return vec![(text.len(), None)];
+        };
+        let own = self.first[own]..self.first[own + 1];
+        if own.len() == 1 && !text.contains(char::is_whitespace) {
+            return vec![(text.len(), Some(own.start))];
+        }
+        self.same_letters(source, &own, text).unwrap_or_else(|| self.marks(source, own, text))
+    }
+
+    /// The cuts of a word that came through as it was, if only for its case.
+    fn same_letters(
+        &self,
+        source: &str,
+        own: &Range<usize>,
+        text: &str,
+    ) -> Option<Vec<(usize, Option<usize>)>> {
+        let start = self.ranges[own.start].start;
+        let mut cuts = Vec::new();
+        let mut piece = own.start;
+        let mut letters = source[start..].char_indices();
+        for (at, c) in text.char_indices() {
+            let (place, letter) = letters.next()?;
+            if c != letter && !c.to_lowercase().eq(letter.to_lowercase()) {
+                return None;
+            }
+            if self.ranges.get(piece + 1).is_some_and(|next| next.start <= start + place) {
+                cuts.push((at, Some(piece)));
+                piece += 1;
+            }
+        }
+        cuts.push((text.len(), Some(piece)));
+        (piece + 1 >= own.end).then_some(cuts)
+    }
+
+    /// The cuts of a word that was translated: what is no letter and stands at its ends as in the source,
+    /// and in between what belongs to the piece of most letters.
+    fn marks(&self, source: &str, mut own: Range<usize>, text: &str) -> Vec<(usize, Option<usize>)> {
+        let written = |piece: usize| &source[self.ranges[piece].clone()];
+        let is_mark = |piece: usize| !written(piece).contains(char::is_alphabetic);
+        let (mut start, mut end) = (0, text.len());
+        let (mut before, mut behind) = (Vec::new(), Vec::new());
+        while own.len() > 1 && is_mark(own.start) && text[start..end].starts_with(written(own.start)) {
+            start += written(own.start).len();
+            before.push((start, Some(own.start)));
+            own.start += 1;
+        }
+        while own.len() > 1 && is_mark(own.end - 1) && text[start..end].ends_with(written(own.end - 1)) {
+            own.end -= 1;
+            behind.push((end, Some(own.end)));
+            end -= written(own.end).len();
+        }
+        if start < end || before.len() + behind.len() == 0 {
+            let letters = |piece: &usize| written(*piece).chars().filter(|c| c.is_alphabetic()).count();
+            // Of several, the first.
+            before.push((end, own.rev().max_by_key(letters)));
+        }
+        before.extend(behind.into_iter().rev());
+        before
+    }
+}
+
+/// A part of the translation: a word, or a part of one.
+struct Part {
+    html: String,
+    /// The piece of the source that it belongs to.
+    from: Option<usize>,
+    /// What stands before it: nothing, if it goes on with the word of the part before it.
+    gap: String,
+}
+
+/// Parts, with the tags around them, that are one, and the number of the first of them.
+type Chunk = (usize, String);
 
 /// One sentence and its translation while tags are put in.
 struct Layout<'a> {
     markup: &'a Markup,
     source: &'a str,
-    ranges: &'a [Range<usize>],
-    translation: &'a [Word],
-    words: &'a [String],
-    /// What stands before each word.
-    gaps: Vec<String>,
+    pieces: &'a Pieces,
+    parts: &'a [Part],
     text_of: &'a dyn Fn(&[Piece]) -> String,
 }
 
-/// A word, or an element with its words, and the number of its first word.
-type Chunk = (usize, String);
-
 impl Layout<'_> {
     /// Chunks with what stands between them.
-    fn join(&self, chunks: &[Chunk]) -> String {
+    fn join(&self, chunks: Vec<Chunk>) -> String {
         let mut out = String::new();
         for (i, (first, text)) in chunks.iter().enumerate() {
             if i > 0 {
-                out.push_str(self.gaps.get(*first).map_or(" ", |gap| gap));
+                out.push_str(self.parts.get(*first).map_or(" ", |part| &part.gap));
             }
             out.push_str(text);
         }
         out
     }
 
-    /// The words of a frame, those inside an element together with its tags as one.
+    /// The parts of a frame, those inside an element together with its tags as one.
     fn chunks(&self, parent: Option<usize>, frame: &Frame) -> Vec<Chunk> {
-        let mut taken = vec![false; self.words.len()];
-        let mut placed: Vec<(Range<usize>, usize)> = Vec::new();
+        let mut taken = vec![false; self.parts.len()];
+        let mut placed: Vec<(Range<usize>, usize, bool)> = Vec::new();
         for (i, element) in self.markup.elements.iter().enumerate().filter(|(_, e)| e.parent == parent) {
-            let range = self.place(element, frame, &taken);
+            let (range, sticks) = self.place(element, frame, &taken);
             taken[range.clone()].fill(true);
-            placed.push((range, i));
+            placed.push((range, i, sticks));
         }
-        placed.sort_by_key(|(range, i)| (range.start, *i));
-        let (mut chunks, mut prefix, mut at) = (Vec::new(), String::new(), frame.target.start);
-        for (range, i) in placed {
+        placed.sort_by_key(|(range, i, _)| (range.start, *i));
+        let (mut chunks, mut prefix, mut at) = (Vec::<Chunk>::new(), String::new(), frame.target.start);
+        for (range, i, sticks) in placed {
             while at < range.start {
-                chunks.push((at, std::mem::take(&mut prefix) + &self.words[at]));
+                chunks.push((at, std::mem::take(&mut prefix) + &self.parts[at].html));
                 at += 1;
             }
             let element = self.element(i, &range);
-            if range.is_empty() {
-                prefix.push_str(&element);
-            } else {
-                chunks.push((range.start, std::mem::take(&mut prefix) + &element));
-                at = range.end;
+            match chunks.last_mut() {
+                Some((_, last)) if range.is_empty() && sticks && prefix.is_empty() => last.push_str(&element),
+                _ if range.is_empty() => {
+                    prefix.push_str(&element);
+                    if self.needs_space(i, range.start, frame) {
+                        prefix.push(' ');
+                    }
+                }
+                _ => {
+                    chunks.push((range.start, std::mem::take(&mut prefix) + &element));
+                    at = range.end;
+                }
             }
         }
         for at in at..frame.target.end.max(at) {
-            chunks.push((at, std::mem::take(&mut prefix) + &self.words[at]));
+            chunks.push((at, std::mem::take(&mut prefix) + &self.parts[at].html));
         }
         match chunks.last_mut() {
             Some((_, last)) => last.push_str(&prefix),
@@ -265,11 +410,21 @@ impl Layout<'_> {
         chunks
     }
 
+    /// Whether a space goes behind something that stands before a word and stood between two spaces.
+    fn needs_space(&self, i: usize, word: usize, frame: &Frame) -> bool {
+        let element = &self.markup.elements[i];
+        // Of several in one place, the last.
+        let next = self.markup.elements.get(i + 1);
+        let last = next.is_none_or(|next| next.range != element.range);
+        let word = word < frame.target.end && !self.parts[word].html.is_empty();
+        word && last && self.is_apart(element)
+    }
+
     /// An element with what is in it.
     fn element(&self, i: usize, range: &Range<usize>) -> String {
         let element = &self.markup.elements[i];
         let frame = Frame { target: range.clone(), source: self.own(element) };
-        let inner = self.join(&self.chunks(Some(i), &frame));
+        let inner = self.join(self.chunks(Some(i), &frame));
         // A full stop that stood behind the element does so again.
         let marks = ['.', ',', '!', '?', ':'];
         let inside = self.source.get(element.range.clone()).unwrap_or_default().trim_end().ends_with(marks);
@@ -282,46 +437,89 @@ impl Layout<'_> {
         format!("{open}{}{}{}", &inner[..kept], element.close, &inner[kept..])
     }
 
-    /// The source words that an element is around.
+    /// The pieces of the source that an element is around.
     fn own(&self, element: &Element) -> Range<usize> {
-        let first = self.ranges.iter().position(|word| word.end > element.range.start);
-        let first = first.unwrap_or(self.ranges.len());
-        let count = self.ranges[first..].iter().take_while(|word| word.start < element.range.end).count();
-        first..first + count
+        let first = self.pieces.ranges.partition_point(|piece| piece.end <= element.range.start);
+        let end = self.pieces.ranges.partition_point(|piece| piece.start < element.range.end);
+        first..end.max(first)
     }
 
-    /// The target words that an element goes around, within a frame; none of them is taken.
-    fn place(&self, element: &Element, frame: &Frame, taken: &[bool]) -> Range<usize> {
+    /// The target parts that an element goes around, within a frame; none of them is taken. Where there are
+    /// none, also whether it sticks to the part before it.
+    fn place(&self, element: &Element, frame: &Frame, taken: &[bool]) -> (Range<usize>, bool) {
         let own = self.own(element);
-        let is_point = element.range.is_empty() && !element.from_before && !element.goes_on;
-        let belongs =
-            |&t: &usize| !taken[t] && self.translation[t].from.is_some_and(|from| own.contains(&from));
-        if is_point {
-            let next = |&t: &usize| self.translation[t].from == Some(own.start);
-            let at = match own.start >= frame.source.end {
-                true => frame.target.end,
-                false => frame.target.clone().find(next).unwrap_or_else(|| in_proportion(own.start, frame)),
-            };
-            return behind(at, frame, taken);
+        if element.range.is_empty() && !element.from_before && !element.goes_on {
+            let (mut at, sticks) = self.point(element.range.start, own.start, frame);
+            // Between two spaces there may be an empty word, which is its place.
+            let is_empty = |t: usize| self.parts[t].html.is_empty() && !taken[t];
+            if self.is_apart(element) && at > frame.target.start && is_empty(at - 1) {
+                at -= 1;
+            }
+            return (behind(at, frame, taken), sticks);
         }
+        let belongs = |&t: &usize| !taken[t] && self.parts[t].from.is_some_and(|from| own.contains(&from));
         let free = frame.target.clone().all(|t| !taken[t]);
         if free && own.start <= frame.source.start && own.end >= frame.source.end {
-            return frame.target.clone();
+            return (frame.target.clone(), false);
         }
         let last_taken = frame.target.clone().rev().find(|&t| taken[t]).map_or(frame.target.start, |t| t + 1);
         if element.goes_on {
             let first = frame.target.clone().find(belongs).unwrap_or(frame.target.end);
-            return first.max(last_taken)..frame.target.end;
+            return (first.max(last_taken)..frame.target.end, false);
         }
         if element.from_before {
             let first = frame.target.clone().find(|&t| taken[t]).unwrap_or(frame.target.end);
             let last = frame.target.clone().rev().find(belongs).map_or(frame.target.start, |t| t + 1);
-            return frame.target.start..last.min(first);
+            return (frame.target.start..last.min(first), false);
         }
-        longest_run(frame.target.clone(), belongs, taken).unwrap_or_else(|| {
+        let range = longest_run(frame.target.clone(), belongs, taken).unwrap_or_else(|| {
+            if let Some(at) = self.behind_rest(&own, frame) {
+                return behind(at, frame, taken);
+            }
             let at = in_proportion(own.start, frame);
             if at < frame.target.end && !taken[at] { at..at + 1 } else { behind(at, frame, taken) }
-        })
+        });
+        (range, false)
+    }
+
+    /// Whether something stands between two spaces.
+    fn is_apart(&self, element: &Element) -> bool {
+        let Range { start, end } = element.range;
+        let space = |c: Option<char>| c.is_some_and(char::is_whitespace);
+        start == end
+            && space(self.source[..start].chars().next_back())
+            && space(self.source[end..].chars().next())
+    }
+
+    /// Where something goes that stands at a byte of the source, before the piece `next`, and whether it
+    /// sticks to what is before it there.
+    fn point(&self, byte: usize, next: usize, frame: &Frame) -> (usize, bool) {
+        let piece = |number: usize| self.pieces.ranges.get(number);
+        let sticks = next > frame.source.start && piece(next - 1).is_some_and(|piece| piece.end == byte);
+        let touches_next = piece(next).is_some_and(|piece| piece.start == byte);
+        let before_next = || match next >= frame.source.end {
+            true => Some(frame.target.end),
+            false => frame.target.clone().find(|&t| self.parts[t].from == Some(next)),
+        };
+        let behind_last = || {
+            let behind = |&t: &usize| self.parts[t].from == Some(next - 1);
+            frame.target.clone().rev().find(behind).map(|t| t + 1)
+        };
+        match sticks {
+            true if touches_next => before_next().or_else(behind_last).map(|at| (at, true)),
+            true => behind_last().map(|at| (at, true)).or_else(|| before_next().map(|at| (at, false))),
+            false => before_next().map(|at| (at, false)),
+        }
+        .unwrap_or_else(|| (in_proportion(next, frame), sticks))
+    }
+
+    /// Behind the translation of a word of which an element is around a part only.
+    fn behind_rest(&self, own: &Range<usize>, frame: &Frame) -> Option<usize> {
+        let word = *self.pieces.words.get(own.start)?;
+        let all = self.pieces.first[word]..self.pieces.first[word + 1];
+        let is_rest = |&t: &usize| self.parts[t].from.is_some_and(|from| all.contains(&from));
+        (own.len() < all.len() && own.end <= all.end).then_some(())?;
+        frame.target.clone().rev().find(is_rest).map(|t| t + 1)
     }
 }
 

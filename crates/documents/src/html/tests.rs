@@ -94,7 +94,7 @@ fn tags_go_with_their_words() {
     assert_eq!(backwards("a <a href=\"x\">big red</a> dog."), "DOG <a href=\"x\">RED BIG</a> A.");
     assert_eq!(backwards("<i>a <b>big</b></i> dog"), "DOG <i><b>BIG</b> A</i>");
     assert_eq!(backwards("<b>all of it.</b>"), "<b>IT OF ALL.</b>");
-    assert_eq!(backwards("a <img src=x> dog"), "<img src=x>DOG A");
+    assert_eq!(backwards("a <img src=x> dog"), "<img src=x> DOG A");
     assert_eq!(backwards("the dog <b>runs</b>."), "<b>RUNS</b> DOG THE.");
     // The mark of the last word stood behind the element.
     assert_eq!(backwards("runs the <b>dog</b>."), "<b>DOG</b> THE RUNS.");
@@ -329,4 +329,33 @@ fn a_page_that_is_its_own_translation_comes_back_byte_for_byte() {
     let html = "<!DOCTYPE html>\r\n<html lang=en>\r\n<P  CLASS = 'a'>Two   cats &amp\r\n  <B\n>ru</B>n  &copy 2024.</p >\
                 <img alt=dog src=x><!-- c --><p>AT&T</p>";
     assert_ne!(unchanged(html), html);
+}
+
+#[test]
+fn tags_inside_of_a_word_stay_there_if_the_word_does() {
+    for html in [
+        "Water is H<sub>2</sub>O, not CO<sub>2</sub>.",
+        "un<b>believ</b>able <i>(yes</i>) it is",
+        "See note<a id=\"n\"></a> and<img src=x>, or (<b>dog</b>)<img src=y>. Next<img src=z> one.",
+        "The dog runs.<img src=x> The cat<img src=y>",
+        "<b>dog</b><img src=x><i>.</i> A cat",
+        "<b>12 %.</b> Dogs run. <i>1,000</i>. 20 %. Cats sleep. <b>3.</b>",
+    ] {
+        assert_eq!(unchanged(html), html);
+    }
+    let translate = |html: &str, words: &[(&str, usize)]| {
+        let words = words.iter().map(|(text, from)| Word::new(*text, Some(*from))).collect();
+        document(html).render(html, &[Translation(words)]).text
+    };
+    // The mark of a footnote goes with its word, marks stay outside, and what has no counterpart is empty.
+    assert_eq!(
+        translate("the dog<img src=x> runs", &[("läuft", 2), ("der", 0), ("Hund", 1)]),
+        "läuft der Hund<img src=x>"
+    );
+    assert_eq!(translate("dog<img src=x>, runs", &[("Hund,", 0), ("läuft", 1)]), "Hund<img src=x>, läuft");
+    assert_eq!(translate("(<b>dog</b>) runs", &[("(Hund)", 0), ("läuft", 1)]), "(<b>Hund</b>) läuft");
+    assert_eq!(
+        translate("m<sup>2</sup> here", &[("Quadratmeter", 0), ("hier", 1)]),
+        "Quadratmeter <sup></sup>hier"
+    );
 }

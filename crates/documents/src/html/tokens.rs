@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// A piece of HTML.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Token<'a> {
+pub(crate) enum Token<'a> {
     /// Text with its entities.
     Text(&'a str),
     /// A tag that parts the text, or a comment or script between such tags.
@@ -23,23 +23,23 @@ pub(super) enum Token<'a> {
 
 /// A tag, or a whole element that begins with one, as it is written.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Tag<'a> {
-    pub(super) raw: &'a str,
+pub(crate) struct Tag<'a> {
+    pub(crate) raw: &'a str,
     /// The attributes that are translated.
-    pub(super) attributes: Vec<Attribute>,
+    pub(crate) attributes: Vec<Attribute>,
 }
 
 /// The value of an attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Attribute {
+pub(crate) struct Attribute {
     /// Where it stands, in bytes of the tag and without its quotation marks.
-    pub(super) range: Range<usize>,
+    pub(crate) range: Range<usize>,
     /// The mark it stands in, if any.
-    pub(super) quote: Option<char>,
+    pub(crate) quote: Option<char>,
 }
 
 /// Elements inside a line.
-const INLINE: [&str; 36] = [
+pub(crate) const INLINE: [&str; 36] = [
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font",
     "i", "img", "ins", "kbd", "label", "mark", "math", "q", "s", "samp", "small", "span", "strike", "strong",
     "sub", "sup", "svg", "time", "tt", "u", "var", "wbr",
@@ -47,12 +47,12 @@ const INLINE: [&str; 36] = [
 /// Of these, those that have no content.
 const EMPTY: [&str; 2] = ["img", "wbr"];
 /// Elements whose text is shown, but not translated.
-const OPAQUE: [&str; 4] = ["code", "kbd", "samp", "var"];
+pub(crate) const OPAQUE: [&str; 4] = ["code", "kbd", "samp", "var"];
 /// Elements whose content is no text, or none that is translated.
-const HIDDEN: [&str; 10] =
+pub(crate) const HIDDEN: [&str; 10] =
     ["script", "style", "svg", "math", "template", "textarea", "pre", "xmp", "iframe", "noembed"];
 /// Attributes whose value is read by people.
-const TRANSLATED: [&str; 4] = ["title", "alt", "placeholder", "aria-label"];
+pub(crate) const TRANSLATED: [&str; 4] = ["title", "alt", "placeholder", "aria-label"];
 
 /// The tokens of a text.
 pub(super) fn tokens(html: &str) -> Vec<Token<'_>> {

@@ -1,0 +1,361 @@
+//! epub: the pages of the book, its table of contents, its title and its language.
+
+use super::inline::{Builder, Kind};
+use super::package::is_safe;
+use super::xml::{Kind as XmlKind, Namespace, Xml, cdata, escape};
+use super::{Content, Edit, OfficeFile, Part};
+use crate::files::{FileError, FileOptions, Unit};
+use crate::html::{HIDDEN, INLINE, OPAQUE, TRANSLATED};
+use std::collections::HashMap;
+use std::ops::Range;
+
+const CONTAINER: &str = "META-INF/container.xml";
+const ENCRYPTION: &str = "META-INF/encryption.xml";
+const PAGE: &str = "application/xhtml+xml";
+const CONTENTS: &str = "application/x-dtbncx+xml";
+
+/// Takes the book apart.
+pub(super) fn read(
+    file: &mut OfficeFile,
+    units: &mut Vec<Unit>,
+    options: &FileOptions,
+) -> Result<(), FileError> {
+    if !file.package.has(CONTAINER) {
+        let found = "it has no META-INF/container.xml, which every book has".to_owned();
+        return Err(FileError::OtherFormat { format: file.package.format(), found });
+    }
+    let container = file.xml(CONTAINER, true)?;
+    let root = (0..container.items.len())
+        .find(|&item| container.name(item).1 == "rootfile")
+        .and_then(|item| container.attribute(item, "full-path"))
+        .ok_or_else(|| file.problem(CONTAINER, "it names no package document"))?;
+    let root =
+        resolve("", &root).ok_or_else(|| file.problem(CONTAINER, "it names a part outside of the book"))?;
+    let package = file.xml(&root, true)?;
+    let manifest = manifest(file, &root, &package)?;
+    refuse_encrypted(file, &manifest)?;
+    let language = options.target_language.as_deref();
+    let mut opf = Part::new(&root, package);
+    add_package(&mut opf, units, language);
+    file.parts.push(opf);
+    for (name, kind) in manifest {
+        // A book may name parts that it does not have; readers do not mind.
+        if !file.package.has(&name) {
+            continue;
+        }
+        let mut part = Part::new(&name, file.xml(&name, true)?);
+        match kind {
+            PAGE => add_page(&mut part, units, language),
+            _ => add_contents(&mut part, units),
+        }
+        file.parts.push(part);
+    }
+    Ok(())
+}
+
+/// The pages in the order in which they are read, and the table of contents, with their types.
+fn manifest(file: &OfficeFile, root: &str, xml: &Xml) -> Result<Vec<(String, &'static str)>, FileError> {
+    let folder = root.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let mut items: HashMap<String, (String, String)> = HashMap::new();
+    let (mut found, mut extra) = (Vec::new(), Vec::new());
+    for item in 0..xml.items.len() {
+        if !matches!(xml.items[item].kind, XmlKind::Open | XmlKind::Empty) {
+            continue;
+        }
+        match xml.name(item).1 {
+            "item" => {
+                let (Some(id), Some(href)) = (xml.attribute(item, "id"), xml.attribute(item, "href")) else {
+                    continue;
+                };
+                let kind = xml.attribute(item, "media-type").unwrap_or_default();
+                let properties = xml.attribute(item, "properties").unwrap_or_default();
+                if kind != PAGE && kind != CONTENTS {
+                    continue;
+                }
+                let name = resolve(folder, &href)
+                    .ok_or_else(|| file.problem(root, format!("`{href}` leads out of the book")))?;
+                if kind == CONTENTS {
+                    extra.push((name.clone(), CONTENTS));
+                } else if properties.split_whitespace().any(|property| property == "nav") {
+                    extra.push((name.clone(), PAGE));
+                }
+                items.insert(id, (name, kind));
+            }
+            "itemref" => {
+                let page = xml.attribute(item, "idref").and_then(|id| items.get(&id));
+                if let Some((name, kind)) = page
+                    && kind == PAGE
+                {
+                    found.push((name.clone(), PAGE));
+                }
+            }
+            _ => {}
+        }
+    }
+    for part in extra {
+        if !found.contains(&part) {
+            found.push(part);
+        }
+    }
+    // A page may be read twice, but is one part.
+    let mut known = std::collections::HashSet::new();
+    found.retain(|(name, _)| known.insert(name.clone()));
+    Ok(found)
+}
+
+/// A name as it is written in a part of a folder, as the name of a part.
+fn resolve(folder: &str, href: &str) -> Option<String> {
+    let href = href.split(['#', '?']).next().unwrap_or_default();
+    let mut steps: Vec<String> =
+        folder.split('/').filter(|step| !step.is_empty()).map(str::to_owned).collect();
+    for step in href.split('/') {
+        match step {
+            "" | "." => {}
+            ".." => drop(steps.pop()?),
+            step => steps.push(decoded(step)),
+        }
+    }
+    Some(steps.join("/")).filter(|name| is_safe(name))
+}
+
+/// `%20` and its like as characters.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let digits = (*first == b'%').then(|| tail.get(..2)).flatten();
+        let code = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        bytes.push(code.unwrap_or(*first));
+        rest = if code.is_some() { &tail[2..] } else { tail };
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+}
+
+/// Refuses books whose pages are encrypted; fonts may be.
+fn refuse_encrypted(file: &mut OfficeFile, parts: &[(String, &str)]) -> Result<(), FileError> {
+    if !file.package.has(ENCRYPTION) {
+        return Ok(());
+    }
+    let xml = file.xml(ENCRYPTION, true)?;
+    let references = (0..xml.items.len()).filter(|&item| xml.name(item).1 == "CipherReference");
+    for uri in references.filter_map(|item| xml.attribute(item, "URI")) {
+        if resolve("", &uri).is_some_and(|name| parts.iter().any(|(part, _)| *part == name)) {
+            return Err(FileError::Encrypted { format: file.package.format() });
+        }
+    }
+    Ok(())
+}
+
+/// The title and the language of the book.
+fn add_package(part: &mut Part, units: &mut Vec<Unit>, language: Option<&str>) {
+    for item in 0..part.xml.items.len() {
+        if part.xml.begins(item, Namespace::DublinCore, "title") {
+            part.add_plain(units, part.xml.inside(item));
+        }
+        if part.xml.begins(item, Namespace::DublinCore, "language")
+            && let Some(language) = language
+        {
+            part.set(part.xml.inside(item), language);
+        }
+    }
+}
+
+/// The labels of a table of contents.
+fn add_contents(part: &mut Part, units: &mut Vec<Unit>) {
+    for item in 0..part.xml.items.len() {
+        if part.xml.begins(item, Namespace::Ncx, "text") {
+            part.add_plain(units, part.xml.inside(item));
+        }
+    }
+}
+
+impl Part {
+    fn set(&mut self, range: Range<usize>, value: &str) {
+        if !range.is_empty() {
+            self.edits.push(Edit { range, content: Content::Fixed(escape(value)) });
+        }
+    }
+}
+
+/// What an element of a page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    /// Around text of a line.
+    Inline,
+    /// Parts the text.
+    Block,
+    /// Parts the text, and nothing in it is translated.
+    Hidden,
+    /// Stands inside of a line.
+    Point,
+    /// Its text is shown, but not translated.
+    Opaque,
+    /// A line break.
+    Separator,
+}
+
+fn class(xml: &Xml, item: usize) -> Class {
+    let (namespace, name) = xml.name(item);
+    let html = matches!(namespace, Namespace::Xhtml | Namespace::None);
+    let name = if html { name } else { "svg" };
+    let inline = INLINE.contains(&name);
+    match name {
+        "br" => Class::Separator,
+        "rt" | "rp" | "img" | "wbr" | "audio" | "video" | "object" => Class::Point,
+        _ if OPAQUE.contains(&name) || (inline && is_marked(xml, item)) => Class::Opaque,
+        _ if is_marked(xml, item) => Class::Hidden,
+        _ if HIDDEN.contains(&name) => {
+            if inline {
+                Class::Point
+            } else {
+                Class::Hidden
+            }
+        }
+        _ if inline || matches!(name, "ruby" | "rb") => Class::Inline,
+        _ => Class::Block,
+    }
+}
+
+/// Whether an element says that it is not to be translated.
+fn is_marked(xml: &Xml, item: usize) -> bool {
+    let value = |name: &str| xml.exact_attribute(item, name).map(|range| &xml.text[range]);
+    value("translate").is_some_and(|value| value.trim() == "no")
+        || value("class").is_some_and(|value| value.split_whitespace().any(|class| class == "notranslate"))
+}
+
+/// Which inline elements are written where they stand: those around blocks, and those around line breaks
+/// that have an identity, because they cannot be written twice.
+fn fixed(xml: &Xml, classes: &[Class]) -> Vec<bool> {
+    let mut fixed = vec![false; xml.items.len()];
+    // For each open element: it has a block or something fixed in it, it has a line break in it.
+    let mut open: Vec<(usize, bool, bool)> = Vec::new();
+    for item in 0..xml.items.len() {
+        match xml.items[item].kind {
+            XmlKind::Open => open.push((item, false, false)),
+            XmlKind::Empty => {
+                mark(&mut open, classes[item] == Class::Block, classes[item] == Class::Separator)
+            }
+            XmlKind::Close => {
+                let Some((start, block, separated)) = open.pop() else { continue };
+                let identity = || xml.attribute_range(start, "id").is_some();
+                let inline = classes[start] == Class::Inline;
+                fixed[start] = inline && (block || (separated && identity()));
+                let parts = matches!(classes[start], Class::Block | Class::Hidden) || fixed[start] || block;
+                mark(&mut open, parts, separated || classes[start] == Class::Separator);
+            }
+            _ => {}
+        }
+    }
+    fixed
+}
+
+fn mark(open: &mut [(usize, bool, bool)], block: bool, separated: bool) {
+    if let Some((_, has_block, has_separator)) = open.last_mut() {
+        *has_block |= block;
+        *has_separator |= separated;
+    }
+}
+
+/// A page.
+fn add_page(part: &mut Part, units: &mut Vec<Unit>, language: Option<&str>) {
+    let count = part.xml.items.len();
+    let element = |item: usize| matches!(part.xml.items[item].kind, XmlKind::Open | XmlKind::Empty);
+    let classes: Vec<Class> =
+        (0..count).map(|item| if element(item) { class(&part.xml, item) } else { Class::Block }).collect();
+    let fixed = fixed(&part.xml, &classes);
+    if let Some(language) = language
+        && let Some(html) = (0..count).find(|&item| element(item) && part.xml.name(item).1 == "html")
+    {
+        for name in ["lang", "xml:lang"] {
+            if let Some(range) = part.xml.exact_attribute(html, name) {
+                part.set(range, language);
+            }
+        }
+    }
+    let mut stand_ins = part.stand_ins();
+    let mut item = 0;
+    while item < count {
+        match (part.xml.items[item].kind, classes[item]) {
+            (XmlKind::Open, Class::Hidden) => item = part.xml.last(item) + 1,
+            (XmlKind::Text | XmlKind::CData, _) => {
+                item = add_line(part, units, item, &classes, &fixed, &mut stand_ins)
+            }
+            (XmlKind::Open | XmlKind::Empty, class)
+                if class != Class::Block && class != Class::Hidden && !fixed[item] =>
+            {
+                item = add_line(part, units, item, &classes, &fixed, &mut stand_ins);
+            }
+            (XmlKind::Open | XmlKind::Empty, _) => {
+                add_attributes(part, units, item);
+                item += 1;
+            }
+            _ => item += 1,
+        }
+    }
+}
+
+/// Adds the text from an item on, up to what parts it; gives the item behind it.
+fn add_line(
+    part: &mut Part,
+    units: &mut Vec<Unit>,
+    first: usize,
+    classes: &[Class],
+    fixed: &[bool],
+    stand_ins: &mut crate::html::StandIns,
+) -> usize {
+    let mut builder = Builder::new(stand_ins);
+    let mut shown = Vec::new();
+    let mut depth = 0;
+    let mut item = first;
+    while item < part.xml.items.len() {
+        let xml = &part.xml;
+        let point = Kind::Point { range: xml.whole(item) };
+        match (xml.items[item].kind, classes[item]) {
+            (XmlKind::Text, _) => builder.text(xml.raw(item)),
+            (XmlKind::CData, _) => builder.text(&escape(cdata(xml.raw(item)))),
+            (XmlKind::Other, _) => builder.point(point),
+            (XmlKind::Close, _) if depth == 0 => break,
+            (XmlKind::Close, _) => {
+                depth -= 1;
+                builder.close();
+            }
+            (_, Class::Block | Class::Hidden) => break,
+            (XmlKind::Open, Class::Inline) if fixed[item] => break,
+            (XmlKind::Open, Class::Inline) => {
+                let (whole, inside) = (xml.whole(item), xml.inside(item));
+                builder.open(Kind::Element { open: whole.start..inside.start, close: inside.end..whole.end });
+                shown.push(item);
+                depth += 1;
+            }
+            (_, class) => {
+                match class {
+                    Class::Opaque => builder.opaque(point, &escape(&xml.content(item))),
+                    Class::Separator => builder.separator(point),
+                    _ => builder.point(point),
+                }
+                shown.push(item);
+                item = xml.last(item);
+            }
+        }
+        item += 1;
+    }
+    let end = part.xml.range(item - 1).end;
+    let range = part.xml.range(first).start..end;
+    part.add_inline(units, range, builder, None);
+    for item in shown {
+        add_attributes(part, units, item);
+    }
+    item
+}
+
+/// Adds the attributes of a tag that are translated.
+fn add_attributes(part: &mut Part, units: &mut Vec<Unit>, item: usize) {
+    if is_marked(&part.xml, item) {
+        return;
+    }
+    for name in TRANSLATED {
+        if let Some(range) = part.xml.exact_attribute(item, name) {
+            part.add_plain(units, range);
+        }
+    }
+}

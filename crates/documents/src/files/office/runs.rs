@@ -1,0 +1,491 @@
+//! Paragraphs that are lists of runs, each with its properties: those of docx, pptx and xlsx.
+//!
+//! The properties of most of the text are those of the paragraph; only runs that differ from them
+//! are tags. Runs that are equal but for what the spelling checker noted are one.
+
+use super::inline::{Builder, Kind, Step, Tag};
+use super::xml::{Kind as XmlKind, Namespace, Xml, cdata, escape};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// Which runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dialect {
+    Word,
+    Drawing,
+    Sheet,
+}
+
+impl Dialect {
+    fn namespace(self) -> Namespace {
+        match self {
+            Dialect::Word => Namespace::Word,
+            Dialect::Drawing => Namespace::Drawing,
+            Dialect::Sheet => Namespace::Sheet,
+        }
+    }
+}
+
+/// How the runs of a paragraph are written.
+#[derive(Clone, Debug)]
+pub(super) struct Runs {
+    dialect: Dialect,
+    /// The prefix of its elements, with a colon.
+    prefix: String,
+    /// The properties of most of its text.
+    properties: String,
+    /// The text stands without a run, as it may in sheets.
+    plain: bool,
+}
+
+/// Adds the content of a paragraph to the builder; gives the range that it takes, which is that of all of
+/// its content but for properties.
+pub(super) fn paragraph(
+    xml: &Xml,
+    item: usize,
+    dialect: Dialect,
+    builder: &mut Builder<'_>,
+) -> Option<(Range<usize>, Runs)> {
+    let is_content = |child: &usize| {
+        let (_, name) = xml.name(*child);
+        !matches!(name, "pPr" | "endParaRPr")
+    };
+    let content: Vec<usize> = xml.children(item).filter(is_content).collect();
+    let range = xml.whole(*content.first()?).start..xml.whole(*content.last()?).end;
+    let mut walker = Walker { xml, dialect, builder };
+    let properties = walker.most(&content);
+    walker.walk(&content, &properties);
+    let plain = dialect == Dialect::Sheet && !content.iter().any(|&child| walker.is(child, "r"));
+    let runs = Runs { dialect, prefix: xml.prefix(item).to_owned(), properties, plain };
+    Some((range, runs))
+}
+
+/// A field: the place of its end, and that behind which its result begins.
+struct Field {
+    end: usize,
+    separate: Option<usize>,
+    instruction: String,
+}
+
+struct Walker<'a, 'b, 'c> {
+    xml: &'a Xml,
+    dialect: Dialect,
+    builder: &'b mut Builder<'c>,
+}
+
+impl Walker<'_, '_, '_> {
+    fn is(&self, item: usize, name: &str) -> bool {
+        self.xml.begins(item, self.dialect.namespace(), name)
+    }
+
+    /// The properties of a run, as they are written.
+    fn properties(&self, run: usize) -> String {
+        let found = self.xml.child(run, self.dialect.namespace(), "rPr");
+        found.map_or(String::new(), |item| self.xml.text[self.xml.whole(item)].to_owned())
+    }
+
+    /// The properties of most of the characters of the runs.
+    fn most(&self, items: &[usize]) -> String {
+        let mut counts: HashMap<String, (usize, usize, String)> = HashMap::new();
+        for (place, &run) in items.iter().enumerate().filter(|(_, run)| self.is(**run, "r")) {
+            let properties = self.properties(run);
+            let texts = self.xml.children(run).filter(|&child| self.is(child, "t"));
+            let length: usize = texts.map(|text| self.xml.inside(text).len()).sum();
+            let entry = counts.entry(essential(&properties)).or_insert((0, usize::MAX - place, properties));
+            entry.0 += length;
+        }
+        // Of two, the first.
+        counts.into_values().max().map_or(String::new(), |(_, _, properties)| properties)
+    }
+
+    /// Adds items of one level, around which text has these properties.
+    fn walk(&mut self, items: &[usize], base: &str) {
+        let fields = self.fields(items);
+        let mut place = 0;
+        while let Some(&item) = items.get(place) {
+            if let Some(field) = fields.get(&place) {
+                place = self.add_field(items, place, field);
+            } else {
+                self.add(item, base);
+                place += 1;
+            }
+        }
+        self.end_run();
+    }
+
+    /// Text that follows is in a run of these properties.
+    fn begin_run(&mut self, properties: &str, base: &str) {
+        if let Some(Kind::Run { properties: current }) = self.builder.innermost()
+            && essential(current) == essential(properties)
+        {
+            return;
+        }
+        self.end_run();
+        if essential(properties) != essential(base) {
+            self.builder.open(Kind::Run { properties: properties.to_owned() });
+        }
+    }
+
+    fn end_run(&mut self) {
+        if matches!(self.builder.innermost(), Some(Kind::Run { .. })) {
+            self.builder.close();
+        }
+    }
+
+    fn add(&mut self, item: usize, base: &str) {
+        let (namespace, name) = self.xml.name(item);
+        if namespace == self.dialect.namespace() {
+            match (self.dialect, name) {
+                (_, "r") => return self.add_run(item, base),
+                // What the spelling checker noted, and readings of characters that are no longer there.
+                (Dialect::Word, "proofErr") | (Dialect::Sheet, "rPh" | "phoneticPr") => return,
+                (Dialect::Sheet, "t") => return self.add_text(item),
+                (Dialect::Drawing, "br") => {
+                    self.end_run();
+                    return self.builder.separator(Kind::Point { range: self.xml.whole(item) });
+                }
+                (Dialect::Drawing, "fld") => return self.add_opaque(item),
+                (Dialect::Word, "fldSimple") => {
+                    let instruction = self.xml.attribute(item, "instr").unwrap_or_default();
+                    return match is_link(&instruction) {
+                        true => self.add_container(item, item),
+                        false => self.add_opaque(item),
+                    };
+                }
+                (
+                    Dialect::Word,
+                    "hyperlink" | "smartTag" | "ins" | "moveTo" | "customXml" | "bdo" | "dir",
+                ) => {
+                    return self.add_container(item, item);
+                }
+                (Dialect::Word, "sdt") => return self.add_control(item),
+                _ => {}
+            }
+        }
+        if namespace == Namespace::Math {
+            return self.add_opaque(item);
+        }
+        let blank = self.xml.characters(item).is_some_and(|text| text.trim().is_empty());
+        if !blank && self.dialect != Dialect::Sheet {
+            self.builder.point(Kind::Point { range: self.xml.whole(item) });
+        }
+    }
+
+    /// Something that is shown, but stays as it is.
+    fn add_opaque(&mut self, item: usize) {
+        let shown = escape(&self.xml.content(item));
+        self.builder.opaque(Kind::Point { range: self.xml.whole(item) }, &shown);
+    }
+
+    /// A control; one that offers a choice stays as it is.
+    fn add_control(&mut self, item: usize) {
+        const CHOICES: [&str; 4] = ["dropDownList", "comboBox", "date", "checkbox"];
+        let settings = self.xml.child(item, Namespace::Word, "sdtPr");
+        let is_choice = |child| CHOICES.contains(&self.xml.name(child).1);
+        let fixed = settings.is_some_and(|settings| self.xml.children(settings).any(is_choice));
+        match self.xml.child(item, Namespace::Word, "sdtContent") {
+            Some(content) if !fixed => self.add_container(item, content),
+            _ => self.add_opaque(item),
+        }
+    }
+
+    /// An element around runs, which lie in `content`.
+    fn add_container(&mut self, item: usize, content: usize) {
+        let (whole, inside) = (self.xml.whole(item), self.xml.inside(content));
+        let items: Vec<usize> = self.xml.children(content).collect();
+        let properties = self.most(&items);
+        self.end_run();
+        let kind = Kind::Container {
+            open: whole.start..inside.start,
+            close: inside.end..whole.end,
+            properties: properties.clone(),
+        };
+        if items.is_empty() {
+            return self.builder.point(Kind::Point { range: whole });
+        }
+        self.builder.open(kind);
+        self.walk(&items, &properties);
+        self.builder.close();
+    }
+
+    fn add_run(&mut self, run: usize, base: &str) {
+        let properties = self.properties(run);
+        let children: Vec<usize> = self.xml.children(run).collect();
+        let texts: String = children
+            .iter()
+            .filter(|&&child| self.is(child, "t"))
+            .map(|&child| &self.xml.text[self.xml.inside(child)])
+            .collect();
+        // A gap that is drawn, as in a form.
+        if texts.chars().count() > 1
+            && texts.chars().all(char::is_whitespace)
+            && essential(&properties) != essential(base)
+        {
+            self.end_run();
+            return self.builder.separator(Kind::Point { range: self.xml.whole(run) });
+        }
+        for child in children {
+            let (namespace, name) = self.xml.name(child);
+            let ours = namespace == self.dialect.namespace();
+            let point = || Kind::RunPoint { properties: properties.clone(), range: self.xml.whole(child) };
+            match name {
+                "rPr" | "lastRenderedPageBreak" if ours => {}
+                "t" if ours => {
+                    // A space alone may have the properties of what is before it.
+                    let is_space = texts.len() == 1 && texts.trim().is_empty();
+                    if !is_space || essential(&properties) == essential(base) {
+                        self.begin_run(&properties, base);
+                    }
+                    self.add_text(child);
+                }
+                "tab" | "br" | "cr" | "ptab" | "fldChar" | "instrText" | "delInstrText" if ours => {
+                    let kind = point();
+                    self.builder.separator(kind);
+                }
+                _ if self.xml.characters(child).is_some_and(|text| text.trim().is_empty()) => {}
+                _ => {
+                    let kind = point();
+                    self.builder.point(kind);
+                }
+            }
+        }
+    }
+
+    /// The text in an element.
+    fn add_text(&mut self, item: usize) {
+        let inside: Vec<usize> = self.xml.children(item).collect();
+        for child in inside {
+            let raw = self.xml.raw(child);
+            match self.xml.items[child].kind {
+                XmlKind::Text if self.dialect == Dialect::Sheet => self.add_lines(raw),
+                XmlKind::Text => self.builder.text(raw),
+                XmlKind::CData => self.builder.text(&escape(cdata(raw))),
+                // A comment.
+                _ => {}
+            }
+        }
+    }
+
+    /// The lines of a cell, each by itself.
+    fn add_lines(&mut self, raw: &str) {
+        let start = raw.as_ptr() as usize - self.xml.text.as_ptr() as usize;
+        let mut rest = raw;
+        while let Some(at) = rest.find('\n') {
+            self.builder.text(&rest[..at]);
+            let place = start + (raw.len() - rest.len()) + at;
+            // Text between tags of the part, so it can be copied into a run.
+            self.builder.separator(Kind::RunPoint { properties: LINE.to_owned(), range: place..place + 1 });
+            rest = &rest[at + 1..];
+        }
+        self.builder.text(rest);
+    }
+
+    /// The fields that begin and end on this level, by the place of their start.
+    fn fields(&self, items: &[usize]) -> HashMap<usize, Field> {
+        let mut found = HashMap::new();
+        let mut open: Vec<(usize, Field)> = Vec::new();
+        for (place, &item) in items.iter().enumerate() {
+            if self.dialect != Dialect::Word || !self.is(item, "r") {
+                continue;
+            }
+            if let Some((_, field)) = open.last_mut().filter(|(_, field)| field.separate.is_none()) {
+                let code = self.xml.children(item).filter(|&child| self.is(child, "instrText"));
+                field.instruction.extend(code.map(|child| self.xml.content(child)));
+            }
+            match self.field_mark(item).as_deref() {
+                Some("begin") => {
+                    open.push((place, Field { end: place, separate: None, instruction: String::new() }));
+                }
+                Some("separate") => {
+                    if let Some((_, field)) = open.last_mut() {
+                        field.separate = Some(place);
+                    }
+                }
+                Some("end") => {
+                    if let Some((start, field)) = open.pop() {
+                        found.insert(start, Field { end: place, ..field });
+                    }
+                }
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// What mark of a field a run has, if it has one and no text.
+    fn field_mark(&self, run: usize) -> Option<String> {
+        if !self.is(run, "r") {
+            return None;
+        }
+        let mark = self.xml.child(run, Namespace::Word, "fldChar")?;
+        let others = self.xml.child(run, Namespace::Word, "t").is_some();
+        self.xml.attribute(mark, "fldCharType").filter(|_| !others)
+    }
+
+    /// Adds a field; gives the place behind it. The text of a link is translated, the result of any other
+    /// field is not.
+    fn add_field(&mut self, items: &[usize], place: usize, field: &Field) -> usize {
+        let (first, last) = (self.xml.whole(items[place]), self.xml.whole(items[field.end]));
+        let result = field.separate.map(|separate| &items[separate + 1..field.end]);
+        match (result, field.separate) {
+            (Some(result), Some(separate)) if is_link(&field.instruction) && !result.is_empty() => {
+                self.end_run();
+                let properties = self.most(result);
+                self.builder.open(Kind::Container {
+                    open: first.start..self.xml.whole(items[separate]).end,
+                    close: last,
+                    properties: properties.clone(),
+                });
+                self.walk(result, &properties);
+                self.builder.close();
+            }
+            (result, _) => {
+                let texts = result.unwrap_or_default().iter().map(|&item| self.shown(item));
+                let shown: String = texts.collect();
+                self.builder.opaque(Kind::Point { range: first.start..last.end }, &escape(&shown));
+            }
+        }
+        field.end + 1
+    }
+
+    /// The text that an item shows: that of `t`, not that of instructions.
+    fn shown(&self, item: usize) -> String {
+        let texts = (item..=self.xml.last(item)).filter(|&inner| self.is(inner, "t"));
+        texts.map(|text| self.xml.content(text)).collect()
+    }
+}
+
+/// The properties of a line break in a cell, which is text and no run.
+const LINE: &str = "\n";
+
+/// Fields whose result is text of the author's.
+fn is_link(instruction: &str) -> bool {
+    instruction.trim_start().get(..9).is_some_and(|name| name.eq_ignore_ascii_case("HYPERLINK"))
+}
+
+/// The properties without what does not show: the language and the notes of the spelling checker.
+fn essential(properties: &str) -> String {
+    const ELEMENTS: [&str; 2] = ["lang", "noProof"];
+    const ATTRIBUTES: [&str; 7] = ["lang", "altLang", "dirty", "err", "noProof", "smtClean", "bmk"];
+    let mut out = String::with_capacity(properties.len());
+    let mut rest = properties;
+    while let Some(at) = rest.find('<') {
+        let end = rest[at..].find('>').map_or(rest.len(), |length| at + length + 1);
+        let tag = &rest[at..end];
+        let name = tag.trim_start_matches(['<', '/']);
+        let name =
+            &name[..name.find(|c: char| c.is_whitespace() || c == '>' || c == '/').unwrap_or(name.len())];
+        let local = name.rsplit_once(':').map_or(name, |(_, local)| local);
+        let is_run = local == "rPr";
+        if !ELEMENTS.contains(&local) && (!is_run || !tag.starts_with("</")) {
+            out.push('<');
+            out.push_str(name);
+            for attribute in tag.split_whitespace().skip(1) {
+                let key = attribute.split('=').next().unwrap_or_default();
+                if !(is_run && ATTRIBUTES.contains(&key)) {
+                    out.push(' ');
+                    out.push_str(attribute.trim_end_matches(['>', '/']));
+                }
+            }
+        }
+        out.push_str(rest[..at].trim());
+        rest = &rest[end..];
+    }
+    // No properties and empty ones are the same.
+    match out.strip_prefix('<').map(|name| name.ends_with("rPr") && !name.contains(['<', ' '])) {
+        Some(true) => String::new(),
+        _ => out,
+    }
+}
+
+/// Runs that are being written.
+struct Writer<'a> {
+    runs: &'a Runs,
+    out: &'a mut String,
+    /// Text that has not been written, and its properties.
+    text: String,
+    properties: String,
+}
+
+impl Runs {
+    /// Writes a translated paragraph; `copy` writes a range of the part.
+    pub(super) fn write(
+        &self,
+        steps: Vec<Step<'_>>,
+        tags: &[Tag],
+        copy: impl Fn(&Range<usize>, &mut String),
+        out: &mut String,
+    ) {
+        let mut writer = Writer { runs: self, out, text: String::new(), properties: String::new() };
+        // The properties of text, by what is open.
+        let mut around: Vec<&str> = vec![&self.properties];
+        for step in steps {
+            match step {
+                Step::Text(text) => writer.add(text, around.last().copied().unwrap_or_default()),
+                Step::Open(number) => match &tags[number].kind {
+                    Kind::Run { properties } => around.push(properties),
+                    Kind::Container { open, properties, .. } => {
+                        copy(open, writer.flushed());
+                        around.push(properties);
+                    }
+                    _ => around.push(&self.properties),
+                },
+                Step::Close(number) => {
+                    around.pop();
+                    if let Kind::Container { close, .. } = &tags[number].kind {
+                        copy(close, writer.flushed());
+                    }
+                }
+                Step::Point(number) => match &tags[number].kind {
+                    Kind::RunPoint { properties, .. } if properties == LINE => {
+                        writer.add("\n", around.last().copied().unwrap_or_default());
+                    }
+                    Kind::RunPoint { properties, range } => {
+                        let out = writer.flushed();
+                        out.push_str(&format!("<{}r>{properties}", self.prefix));
+                        copy(range, out);
+                        out.push_str(&format!("</{}r>", self.prefix));
+                    }
+                    Kind::Point { range } => copy(range, writer.flushed()),
+                    _ => {}
+                },
+            }
+        }
+        writer.flushed();
+    }
+}
+
+impl Writer<'_> {
+    fn add(&mut self, text: &str, properties: &str) {
+        if text.is_empty() {
+            return;
+        }
+        if properties != self.properties {
+            self.flushed();
+            self.properties = properties.to_owned();
+        }
+        self.text.push_str(text);
+    }
+
+    /// Writes the text that waits as a run.
+    fn flushed(&mut self) -> &mut String {
+        let text = std::mem::take(&mut self.text);
+        if !text.is_empty() {
+            let Runs { prefix, dialect, plain, .. } = self.runs;
+            let outer = text.starts_with(char::is_whitespace) || text.ends_with(char::is_whitespace);
+            let space = match dialect {
+                Dialect::Word | Dialect::Sheet if outer => " xml:space=\"preserve\"",
+                _ => "",
+            };
+            let element = format!("<{prefix}t{space}>{text}</{prefix}t>");
+            match plain {
+                true => self.out.push_str(&element),
+                false => {
+                    let properties = &self.properties;
+                    self.out.push_str(&format!("<{prefix}r>{properties}{element}</{prefix}r>"));
+                }
+            }
+        }
+        self.out
+    }
+}
