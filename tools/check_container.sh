@@ -4,8 +4,8 @@
 #     tools/check_container.sh REGARD MODEL      the program (as the build stage makes it) and a model folder
 #
 # Checked: that the Dockerfile's instructions are well formed and name files that exist; that the program needs no library that
-# debian:bookworm-slim lacks; that the entry point serves, as an unprivileged user on a read-only file system where this
-# machine allows it, with the variables of the image; that the health check succeeds then, and fails without a server; that
+# debian:bookworm-slim lacks; that the entry point serves, as the image's user where the script runs as
+# root, with the variables of the image; that the health check succeeds then, and fails without a server; that
 # SIGTERM ends it with status 0; that the compose file and the Kubernetes example parse and agree with the image.
 # Not checked: the base images themselves, and `apt-get` in them.
 set -euo pipefail

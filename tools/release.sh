@@ -79,7 +79,7 @@ set -e
 if [ "$1" = remove ] && [ -d /run/systemd/system ]; then systemctl disable --now regard.service || true; fi
 PRERM
   chmod 755 "$root/DEBIAN/postinst" "$root/DEBIAN/prerm"
-  dpkg-deb -q --root-owner-group --build "$root" "$out/regard_${version}_$(dpkg --print-architecture).deb"
+  dpkg-deb --root-owner-group -Zxz --build "$root" "$out/regard_${version}_$(dpkg --print-architecture).deb" >/dev/null
 fi
 
 echo "== the wheel and the sdist"

@@ -258,15 +258,19 @@ fn pair(model: &ModelSource) -> String {
     format!("{} → {} ({})", name(source), name(target), model.folder.display())
 }
 
-/// Asks a running server for its health. An address that stands for all interfaces is reached at the
-/// loopback one.
-fn check_health(host: IpAddr, port: u16) -> CommandResult {
-    let host = match host {
+/// The address at which this machine reaches a server that listens on `host`: the loopback one for all
+/// interfaces.
+fn reachable(host: IpAddr) -> IpAddr {
+    match host {
         IpAddr::V4(host) if host.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(host) if host.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
         other => other,
-    };
-    let address = SocketAddr::new(host, port);
+    }
+}
+
+/// Asks a running server for its health.
+fn check_health(host: IpAddr, port: u16) -> CommandResult {
+    let address = SocketAddr::new(reachable(host), port);
     let wait = Duration::from_secs(5);
     let ask = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect_timeout(&address, wait)?;
@@ -295,7 +299,8 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
         for pair in pairs {
             note!("regard: {pair}");
         }
-        note!("regard: page http://{address}/, API http://{address}/docs");
+        let shown = SocketAddr::new(reachable(address.ip()), address.port());
+        note!("regard: page http://{shown}/, API http://{shown}/docs");
     };
     serve(&arguments, announce, stopped)?;
     note!("regard: finished what was under way");

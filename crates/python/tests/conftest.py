@@ -14,8 +14,8 @@ NOUNS = {"cat": "chat", "dog": "chien", "boy": "garçon", "king": "roi", "horse"
 VERBS = {"sleeps": "dort", "runs": "court", "sings": "chante", "eats": "mange", "reads": "lit"}
 ADJECTIVES = {"small": "petit", "good": "bon", "young": "jeune", "": ""}
 SETTINGS = {
-    "d_model": 64, "d_ff": 128, "heads": 4, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0, "tokenizer.size": 200,
-    "batch.max_tokens": 512, "peak": 0.005, "warmup": 40, "validation.every": "steps:150", "checkpoints.every": "steps:150",
+    "d_model": 64, "d_ff": 128, "heads": 4, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0, "tokenizer.size": 400,
+    "batch.max_tokens": 512, "peak": 0.005, "warmup": 40, "validation.every": "150 steps", "checkpoints.every": "150 steps",
     "drop_duplicates": False, "label_smoothing": 0.0,
 }  # fmt: skip
 

@@ -93,7 +93,7 @@ def test_conversions(model, folder, corpus):
 
 def test_export_to_marian(folder, corpus):
     student = folder / "student"
-    regard.train(student, src=corpus.src, tgt=corpus.tgt, preset="student", steps=2, set={"tokenizer.size": 200})
+    regard.train(student, src=corpus.src, tgt=corpus.tgt, preset="student", steps=2, set={"tokenizer.size": 400})
     marian = regard.export(student, "marian", folder / "marian")
     text = "The cat sleeps."
     assert regard.Translator(marian).tokenize(text) == regard.Translator(student).tokenize(text)
