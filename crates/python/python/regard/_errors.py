@@ -58,3 +58,8 @@ class FileMissingError(FileError, FileNotFoundError):
 
 class TrainingError(RegardError, ArithmeticError):
     """A training run whose loss or gradient went wrong; the message names settings that help."""
+
+
+# Their public name, in tracebacks and elsewhere.
+for _error in (RegardError, *RegardError.__subclasses__(), FileMissingError):
+    _error.__module__ = "regard"
