@@ -10,7 +10,10 @@
 //! # }
 //! ```
 
-use crate::decode::{Engine, Hypothesis, SearchOptions, Watch, attention_maps, score_pairs, search_watched};
+use crate::decode::{
+    Ablation, BeamSteps, Engine, Hypothesis, SearchOptions, Tracer, Watch, attention_maps, beam_steps,
+    score_pairs, search_watched,
+};
 use crate::formats::Model;
 use crate::model::AttentionMap;
 use crate::parallel;
@@ -190,6 +193,23 @@ impl Translator {
     /// end token.
     pub fn attention_maps(&self, source: &[u32], target: &[u32]) -> Result<Vec<AttentionMap>> {
         attention_maps(&self.engines[0], source, target)
+    }
+
+    /// Follows a sentence, ids with their end token, through the first model, parts of which may be switched
+    /// off; `layer` is the one that is recorded.
+    pub fn trace(&self, source: &[u32], ablation: Ablation, layer: usize) -> Result<Tracer<'_>> {
+        Tracer::new(&self.engines[0], source, ablation, layer)
+    }
+
+    /// The beam search of a sentence, ids with their end token, step by step; given up when `wanted` is
+    /// false.
+    pub fn beam_steps(
+        &self,
+        source: &[u32],
+        options: &SearchOptions,
+        wanted: &(dyn Fn() -> bool + Sync),
+    ) -> Result<BeamSteps> {
+        beam_steps(&self.engines.iter().collect::<Vec<_>>(), source, options, wanted)
     }
 
     /// The instruction set it runs on.

@@ -61,6 +61,10 @@ impl<'a> BatchSearch<'a> {
             self.scorer.score(&mut self.decoder, &self.processors, &beams, &mut self.words);
             // k·2k words → k hypotheses, in each of the b beams
             self.extend(&mut beams);
+            if watch.follows_beams() {
+                let beams = batch.iter().zip(&beams);
+                beams.for_each(|(&sentence, beam)| watch.beam(sentence, beam.entries(self.options)));
+            }
             report(batch, &beams, watch);
             cancel(batch, &mut beams, watch);
         }

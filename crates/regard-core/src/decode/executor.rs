@@ -7,8 +7,8 @@ use super::lists::Lists;
 use super::workspace::{Tensor, Workspace};
 use crate::batch::Packed;
 use crate::model::{
-    Combine, ConvolutionLayer, CrossAttentionLayer, EmbeddingLayer, Executor, LinearLayer, NormLayer,
-    Positions, RecurrentLayer, SelfAttentionLayer, Side, SsruLayer,
+    Combine, ConvolutionLayer, CrossAttentionLayer, EmbeddingLayer, Executor, LinearLayer, ModelConfig,
+    NormLayer, Positions, RecurrentLayer, SelfAttentionLayer, Side, SsruLayer,
 };
 use regard_kernels::{
     Activation, Epilogue, Mat, MatMut, Norm, NormSaved, RowScratch, Team, activate_in_place, add, add_norm,
@@ -122,7 +122,7 @@ impl<'a> Inference<'a> {
         }
     }
 
-    fn pass<'p>(&'p mut self, input: Input<'p>) -> Pass<'p> {
+    pub(super) fn pass<'p>(&'p mut self, input: Input<'p>) -> Pass<'p> {
         self.workspace.clear();
         Pass {
             engine: self.engine,
@@ -147,10 +147,7 @@ impl<'a> Inference<'a> {
     /// at a time, so that what is between two layers stays in a cache of the CPU.
     pub(super) fn encode(&mut self, source: &Packed, cache: &mut ModelCache) {
         let model = self.engine.model();
-        cache.clear(model.config().decoder_layers);
-        for layer in model.cross_attention_layers() {
-            cache.source(layer.layer).replace(source.tokens(), layer.kv.outputs);
-        }
+        self.prepare(source, cache);
         let mut first = 0;
         while first < source.sentences() {
             let start = source.offsets()[first];
@@ -159,13 +156,17 @@ impl<'a> Inference<'a> {
             let part = source.part(first..end);
             let mut pass = self.pass(Input::Source(&part));
             let encoded = model.encode(&mut pass);
-            for layer in model.cross_attention_layers() {
-                pass.record_input(encoded, &layer.kv);
-                let to = cache.source(layer.layer).mat_mut().rows_from(start, part.tokens());
-                let x = pass.workspace.operand(encoded);
-                linear(pass.engine, pass.team, x, &layer.kv, false, to);
-            }
+            pass.keep_source(encoded, cache, start, part.tokens());
             first = end;
+        }
+    }
+
+    /// Empties a cache and makes room for the keys and values of these sentences.
+    pub(super) fn prepare(&self, source: &Packed, cache: &mut ModelCache) {
+        let model = self.engine.model();
+        cache.clear(model.config().decoder_layers);
+        for layer in model.cross_attention_layers() {
+            cache.source(layer.layer).replace(source.tokens(), layer.kv.outputs);
         }
     }
 
@@ -190,6 +191,39 @@ impl Pass<'_> {
     /// The number of rows of a value.
     fn rows(&self, x: Tensor) -> usize {
         self.workspace.mat(x).rows()
+    }
+
+    /// Fills the cache with the keys and values of the encoder's output, which is that of `tokens` rows from `start` on.
+    pub(super) fn keep_source(
+        &mut self,
+        encoded: Tensor,
+        cache: &mut ModelCache,
+        start: usize,
+        tokens: usize,
+    ) {
+        for layer in self.engine.model().cross_attention_layers() {
+            self.record_input(encoded, &layer.kv);
+            let to = cache.source(layer.layer).mat_mut().rows_from(start, tokens);
+            let x = self.workspace.operand(encoded);
+            linear(self.engine, self.team, x, &layer.kv, false, to);
+        }
+    }
+
+    /// The embedding of a token, scaled: `[d]`.
+    pub(super) fn word_vector(&self, layer: &EmbeddingLayer, id: u32) -> Vec<f32> {
+        let config = self.engine.model().config();
+        let mut word = vec![0.0; config.d_model];
+        if id != padding(config, layer.side) {
+            self.engine.matrix(layer.table).read_row(id as usize, &mut word);
+            word.iter_mut().for_each(|x| *x *= config.embedding_scale());
+        }
+        word
+    }
+
+    /// The vector of a position, if the model adds or appends one.
+    pub(super) fn position_vector(&mut self, layer: &EmbeddingLayer, position: usize) -> Option<Vec<f32>> {
+        let mut embedder = Embedder { engine: self.engine, layer, sinusoids: self.sinusoids };
+        embedder.position_vector(position).map(<[f32]>::to_vec)
     }
 
     /// Takes note of the inputs of a product, if wanted.
@@ -248,6 +282,14 @@ fn linear(
     matrix.matmul_with(team, matrix.rows(x, quantized), Epilogue { bias, relu }, to);
 }
 
+/// The token whose vector is zero.
+fn padding(config: &ModelConfig, side: Side) -> u32 {
+    match side {
+        Side::Source => config.source_pad(),
+        Side::Target => config.target_pad(),
+    }
+}
+
 /// Writes the vectors of tokens and their positions.
 struct Embedder<'p> {
     engine: &'p Engine,
@@ -260,7 +302,7 @@ impl Embedder<'_> {
     fn write(&mut self, id: u32, position: usize, y: &mut [f32], word: &mut [f32]) {
         let config = self.engine.model().config();
         let (d, scale) = (config.d_model, config.embedding_scale());
-        let pad = if self.layer.side == Side::Source { config.source_pad() } else { config.target_pad() };
+        let pad = padding(config, self.layer.side);
         let columns = if config.combine == Combine::Concatenate { d..2 * d } else { 0..d };
         y.fill(0.0);
         if let Some(vector) = self.position_vector(position) {

@@ -1,7 +1,7 @@
 //! The hypotheses of a sentence, and how a step changes them. Their memory is used again: a step that
 //! only extends them asks for none.
 
-use super::{BeamRule, EarlyStopping, Hypothesis, SearchOptions};
+use super::{BeamEntry, BeamRule, EarlyStopping, Hypothesis, SearchOptions};
 use regard_kernels::Key;
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -160,6 +160,23 @@ impl Beam {
         }
         self.done = self.next.is_empty();
         self.turn();
+    }
+
+    /// What runs and what has ended, for somebody who follows the search.
+    pub(super) fn entries(&self, options: &SearchOptions) -> Vec<BeamEntry> {
+        let running = self.running.iter().map(|running| BeamEntry {
+            tokens: running.tokens.clone(),
+            log_probability: running.total,
+            score: running.total / options.length_penalty_of(running.tokens.len().max(1)),
+            ended: false,
+        });
+        let finished = self.finished.iter().map(|h| BeamEntry {
+            tokens: h.ids.iter().copied().chain(h.ended.then_some(options.end)).collect(),
+            log_probability: h.log_probability,
+            score: h.score,
+            ended: true,
+        });
+        running.chain(finished).collect()
     }
 
     /// All hypotheses, best first.

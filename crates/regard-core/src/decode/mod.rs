@@ -7,12 +7,14 @@
 //! `beam` has the loop over the steps of a batch. A step goes through `decoder`, the models and their
 //! state (`executor` for the layers, `workspace` for their buffers, `kv_cache` for what they remember),
 //! through `logits_processors`, which say what may not come, through a `scorer`, which finds the likely
-//! words, and ends in `hypotheses`, the beams. `forced` scores given translations instead.
+//! words, and ends in `hypotheses`, the beams. `forced` scores given translations instead; `trace` records
+//! what the layers compute for one of them.
 
 mod attention;
 mod attention_maps;
 mod batches;
 mod beam;
+mod beam_steps;
 mod decoder;
 mod encoders;
 mod engine;
@@ -28,13 +30,19 @@ mod sampling;
 mod scorer;
 mod shortlist;
 mod ssru;
+mod trace;
 mod validate;
 mod workspace;
 
 pub use attention_maps::{attention_maps, encoder_output, input_magnitudes};
+pub use beam_steps::{BeamEntry, BeamSteps, beam_steps};
 pub use engine::{Engine, Values, peak_speed};
 pub use options::{BeamRule, EarlyStopping, LengthPenalty, Sampling, SearchOptions};
 pub use shortlist::{Shortlist, ShortlistSize};
+pub use trace::{
+    Ablation, AttentionTrace, EmbeddingTrace, FeedForwardTrace, LayerTrace, Matrix, NextWord, SsruTrace,
+    StackTrace, Tracer,
+};
 
 use crate::model::Transformer;
 use crate::{DType, Result};
@@ -70,6 +78,14 @@ pub trait Watch: Sync {
 
     /// The best hypothesis of sentence `index` that is still growing, after each step.
     fn grown(&self, index: usize, ids: &[u32]);
+
+    /// Whether [`Watch::beam`] is to be called: hypotheses are copied for it.
+    fn follows_beams(&self) -> bool {
+        false
+    }
+
+    /// All hypotheses of sentence `index` after a step.
+    fn beam(&self, _index: usize, _hypotheses: Vec<BeamEntry>) {}
 }
 
 /// Waits for everything and ignores progress.
