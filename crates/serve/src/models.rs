@@ -10,7 +10,8 @@ use regard_core::{Error, Result};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 /// A model to serve.
 #[derive(Debug)]
@@ -33,7 +34,7 @@ pub(crate) struct Served {
     pub(crate) translator: Arc<Translator>,
     pub(crate) batcher: Batcher,
     pub(crate) metrics: Arc<ModelMetrics>,
-    pub(crate) history: History,
+    pub(crate) history: LiveHistory,
 }
 
 impl Served {
@@ -62,7 +63,7 @@ impl Served {
             Some((source, target)) => (source, target),
             None => pair(&folder, &translator)?,
         };
-        let history = History::read(&folder);
+        let history = LiveHistory::new(&folder);
         let metrics = Arc::new(ModelMetrics::default());
         let translator = Arc::new(translator);
         let searched: Arc<dyn BatchTranslator> =
@@ -100,6 +101,41 @@ pub(crate) struct History {
     pub(crate) examples: Vec<Example>,
 }
 
+/// The history of a folder. A run may still go on: its log is read again when it has changed.
+#[derive(Debug)]
+pub(crate) struct LiveHistory {
+    log: PathBuf,
+    last: Mutex<LastRead>,
+}
+
+/// What was in a log when it was last read.
+#[derive(Debug, Default)]
+struct LastRead {
+    /// When it had been changed, and how long it was.
+    stamp: Option<(SystemTime, u64)>,
+    history: Arc<History>,
+}
+
+impl LiveHistory {
+    fn new(folder: &Path) -> Self {
+        LiveHistory { log: folder.join("logs").join("log.jsonl"), last: Mutex::default() }
+    }
+
+    /// What the log says now; a model without one has no history.
+    pub(crate) fn current(&self) -> Arc<History> {
+        let metadata = std::fs::metadata(&self.log).ok();
+        let stamp = metadata.and_then(|m| Some((m.modified().ok()?, m.len())));
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.stamp != stamp {
+            // A line that is being written is no reason to forget the others.
+            if let Ok(records) = read_log(&self.log) {
+                *last = LastRead { stamp, history: Arc::new(History::new(records)) };
+            }
+        }
+        Arc::clone(&last.history)
+    }
+}
+
 /// A moment of training.
 #[derive(Clone, Debug, JsonSchema, PartialEq, Serialize)]
 pub(crate) struct Point {
@@ -121,11 +157,6 @@ pub(crate) struct Example {
 const POINTS: usize = 500;
 
 impl History {
-    /// Reads the log of a run; a model without one has no history.
-    fn read(folder: &Path) -> Self {
-        History::new(read_log(&folder.join("logs").join("log.jsonl")).unwrap_or_default())
-    }
-
     fn new(records: Vec<Record>) -> Self {
         let (mut steps, mut validations): (Vec<StepRecord>, Vec<ValidationRecord>) = Default::default();
         for record in records {
@@ -156,6 +187,26 @@ impl History {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_log_that_grows_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let history = LiveHistory::new(folder.path());
+        assert!(history.current().training.is_empty());
+        let line = |step| {
+            format!(
+                r#"{{"kind":"step","step":{step},"epoch":0.0,"loss":2.5,"rate":0.1,"gradient_norm":1.0,"tokens_per_second":1.0,"seconds":1.0}}"#
+            )
+        };
+        std::fs::create_dir(folder.path().join("logs")).unwrap();
+        let log = folder.path().join("logs").join("log.jsonl");
+        for count in 1..3 {
+            let lines: Vec<String> = (1..=count).map(line).collect();
+            std::fs::write(&log, lines.join("\n") + "\n").unwrap();
+            assert_eq!(history.current().training.len(), count);
+        }
+        assert!(Arc::ptr_eq(&history.current(), &history.current()), "what has not changed is not read");
+    }
 
     #[test]
     fn a_history_is_thinned_to_what_a_chart_shows() {

@@ -191,6 +191,16 @@ impl Call {
         self.values.texts()
     }
 
+    /// `layer` or `head`: a number below `count`.
+    pub(crate) fn index(&self, name: &str, count: usize) -> ApiResult<usize> {
+        self.values.index(name, count)
+    }
+
+    /// `beam`: from 1 to `most`, if it is given.
+    pub(crate) fn beam(&self, most: usize) -> ApiResult<Option<usize>> {
+        self.values.beam(most)
+    }
+
     /// The number of alternatives that are wanted.
     pub(crate) fn alternatives(&self, limit: usize) -> ApiResult<usize> {
         self.values.alternatives(limit)

@@ -3,9 +3,11 @@
 mod schema;
 
 use crate::App;
+use crate::api::beam::BeamTree;
 use crate::api::files::FileAnswer;
 use crate::api::inside::{Attention, ModelReport, PositionTables};
 use crate::api::languages::{FrontendSettings, Health, Language};
+use crate::api::steps::Steps;
 use crate::api::translate::{Detected, TranslateAnswer};
 use crate::error::{ApiResult, ErrorAnswer, ok};
 use crate::page;
@@ -38,6 +40,8 @@ enum Kind {
     /// A number of alternatives.
     Alternatives,
     Integer,
+    /// encoder or decoder.
+    Stack,
     Flag,
     File,
     /// Part of the address.
@@ -90,6 +94,16 @@ const TARGET: Parameter = parameter("target", Kind::Language, true, "The languag
 const FORMAT: Parameter =
     parameter("format", Kind::Format, false, "text (the default) or html, whose markup is kept");
 
+const MODEL_SOURCE: Parameter =
+    parameter("source", Kind::LanguageOrAuto, false, "Its language; without one, that of the first model");
+const MODEL_TARGET: Parameter = parameter("target", Kind::Language, false, "The language of the translation");
+const PREFIX: Parameter = parameter(
+    "prefix",
+    Kind::Text,
+    false,
+    "Ids of the tokens that the translation begins with, separated by spaces",
+);
+
 /// Parameters of LibreTranslate that an endpoint accepts, of the right type, even where it has no
 /// use for them.
 const ACCEPTED: [Parameter; 7] = [
@@ -118,7 +132,7 @@ const PLAIN: &str = "text/plain";
 const EVENTS: &str = "text/event-stream";
 
 /// Every endpoint of the API.
-const ENDPOINTS: [Endpoint; 14] = [
+const ENDPOINTS: [Endpoint; 16] = [
     Endpoint {
         method: "post",
         path: "/translate",
@@ -241,19 +255,65 @@ const ENDPOINTS: [Endpoint; 14] = [
         input: Input::Body,
         parameters: &[
             ONE_TEXT,
-            parameter(
-                "source",
-                Kind::LanguageOrAuto,
-                false,
-                "Its language; without one, that of the first model",
-            ),
-            parameter("target", Kind::Language, false, "The language of the translation"),
+            MODEL_SOURCE,
+            MODEL_TARGET,
             parameter("translation", Kind::Text, false, "The translation; without one, the model's own"),
             KEY,
         ],
         kind: JSON,
         schema: schema::of::<Attention>,
         answer: r#"{"source": ["▁Hi", "</s>"], "target": ["▁Hallo", "</s>"], "encoder": [[[[0.9, 0.1], [0.5, 0.5]]]], "decoder": [[[[1.0, 0.0], [0.5, 0.5]]]], "cross": [[[[0.9, 0.1], [0.2, 0.8]]]], "hints": {"encoder": [], "decoder": [], "cross": [{"mean": {"name": "aligned", "short": "diagonal", "text": "Follows the diagonal: words are translated in order.", "share": 0.85, "spread": 1.5}, "heads": []}]}, "sharpest": {"encoder": 0, "decoder": 0, "cross": 0}, "translation": "Hallo"}"#,
+        errors: USUAL,
+    },
+    Endpoint {
+        method: "post",
+        path: "/v1/steps",
+        about: "A sentence step by step through one layer: embeddings and positions, queries, keys, values, scores and weights of one head, all heads, the feed-forward layer, and the most probable words at each place of the translation. Parts can be switched off. The translation is that of greedy search. Of vectors of the model's width the length and the first 32 numbers are given, all with four digits",
+        input: Input::Body,
+        parameters: &[
+            ONE_TEXT,
+            MODEL_SOURCE,
+            MODEL_TARGET,
+            parameter("translation", Kind::Text, false, "The translation; without one, the model's own"),
+            PREFIX,
+            parameter("stack", Kind::Stack, false, "encoder (the default) or decoder"),
+            parameter("layer", Kind::Integer, false, "The layer, from 0"),
+            parameter("head", Kind::Integer, false, "The head, from 0"),
+            parameter(
+                "without",
+                Kind::Text,
+                false,
+                "What is switched off, separated by spaces: positions, scale (1/√d_k), mask, and heads by kind, layer and \
+                 number, such as encoder.0.1 or cross.1.0",
+            ),
+            KEY,
+        ],
+        kind: JSON,
+        schema: schema::of::<Steps>,
+        answer: r#"{"precision": "f32", "source": [{"id": 5, "text": "▁Hi"}], "target": [{"id": 7, "text": "▁Hallo"}], "translation": "Hallo", "places": [{"p": 0.9, "best": [{"id": 7, "text": "▁Hallo", "p": 0.9}]}], "stack": "encoder", "layer": 0, "layers": 6, "heads": 8, "d_model": 2, "embedding": {"scale": 1.4142, "words": [{"norm": 1.0, "values": [0.0, 1.0]}], "positions": [{"norm": 1.0, "values": [0.0, 1.0]}], "output": [{"norm": 2.0, "values": [0.0, 2.0]}]}, "attention": {"head": 0, "d_k": 1, "scale": 1.0, "queries": [[1.0]], "keys": [[1.0]], "values": [[1.0]], "scores": [[1.0]], "scaled": [[1.0]], "seen": [[0, 1]], "weights": [[[1.0]]], "sums": [[1.0]], "norms": [[1.0]], "output": [], "result": []}, "ssru": null, "cross": null, "feed_forward": {"width": 8, "active": [3], "hidden": [], "output": [], "result": []}}"#,
+        errors: USUAL,
+    },
+    Endpoint {
+        method: "post",
+        path: "/v1/beam",
+        about: "The beam search of a sentence as a tree: every hypothesis that was in the beam after some step, those that were pruned too",
+        input: Input::Body,
+        parameters: &[
+            ONE_TEXT,
+            MODEL_SOURCE,
+            MODEL_TARGET,
+            PREFIX,
+            parameter(
+                "beam",
+                Kind::Integer,
+                false,
+                "The width of the beam, from 1 to 8; without one, the model's own",
+            ),
+            KEY,
+        ],
+        kind: JSON,
+        schema: schema::of::<BeamTree>,
+        answer: r#"{"beam": 2, "length_penalty": 1.0, "source": [{"id": 5, "text": "▁Hi"}], "nodes": [{"parent": null, "length": 1, "id": 7, "text": "▁Hallo", "log_probability": -0.1, "score": -0.1, "state": "extended", "best": true}, {"parent": 0, "length": 2, "id": 0, "text": "</s>", "log_probability": -0.2, "score": -0.1, "state": "ended", "best": true}], "translations": [{"text": "Hallo", "log_probability": -0.2, "score": -0.1}]}"#,
         errors: USUAL,
     },
     Endpoint {
@@ -348,6 +408,7 @@ impl Parameter {
             Kind::Language => language(None),
             Kind::LanguageOrAuto => language(Some("auto")),
             Kind::Format => json!({"type": "string", "enum": ["text", "html", ""]}),
+            Kind::Stack => json!({"type": "string", "enum": ["encoder", "decoder", ""]}),
             Kind::Integer | Kind::Alternatives => {
                 let mut number = json!({"type": "integer"});
                 if self.kind == Kind::Alternatives {

@@ -5,7 +5,7 @@ use crate::App;
 use crate::batcher::{QueuedSentence, Search};
 use crate::error::{ApiError, ApiResult, ok};
 use crate::languages::canonical;
-use crate::models::{Example, Point, Served};
+use crate::models::{Example, History, Point, Served};
 use crate::params::{Call, Texts};
 use axum::extract::State;
 use regard_core::model::{
@@ -24,7 +24,7 @@ use std::sync::Arc;
 const POSITIONS: usize = 100;
 
 /// A number as it is shown: four digits are more than a picture has.
-struct Rounded(f32);
+pub(super) struct Rounded(pub(super) f32);
 
 impl Serialize for Rounded {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
@@ -147,7 +147,7 @@ async fn attention_of(app: &Arc<App>, call: &Call, text: String) -> ApiResult {
 }
 
 /// The number of the model that a request is about: that of its languages, or the first.
-fn direct(app: &App, source: Option<&str>, target: Option<&str>, text: &str) -> ApiResult<usize> {
+pub(super) fn direct(app: &App, source: Option<&str>, target: Option<&str>, text: &str) -> ApiResult<usize> {
     let first = app.models.first().ok_or_else(|| ApiError::internal("there is no model"))?;
     let source = source.unwrap_or(if target.is_some() { "auto" } else { &first.source });
     let target = match target {
@@ -164,12 +164,12 @@ fn direct(app: &App, source: Option<&str>, target: Option<&str>, text: &str) -> 
     }
 }
 
-fn served(app: &App, number: usize) -> ApiResult<&Served> {
+pub(super) fn served(app: &App, number: usize) -> ApiResult<&Served> {
     app.models.get(number).ok_or_else(|| ApiError::internal("there is no such model"))
 }
 
 /// The ids of a text, if there are any and not too many.
-fn encoded(app: &App, tokenizer: &Tokenizer, text: &str) -> ApiResult<Vec<u32>> {
+pub(super) fn encoded(app: &App, tokenizer: &Tokenizer, text: &str) -> ApiResult<Vec<u32>> {
     let ids = tokenizer.encode(text).map_err(|e| ApiError::internal(e.to_string()))?;
     let limit = app.settings.limits.attention_tokens;
     if ids.len() > limit {
@@ -305,10 +305,15 @@ struct Speed {
 
 /// `GET /v1/model`.
 pub(super) async fn models(State(app): State<Arc<App>>, _: Call) -> ApiResult {
-    ok(&app.models.iter().map(report).collect::<Vec<_>>())
+    let shared = Arc::clone(&app);
+    let work = app.compute(move |_| {
+        let histories: Vec<Arc<History>> = shared.models.iter().map(|m| m.history.current()).collect();
+        ok(&shared.models.iter().zip(&histories).map(|(m, h)| report(m, h)).collect::<Vec<_>>())
+    });
+    app.in_time(work).await
 }
 
-fn report(model: &Served) -> ModelReport<'_> {
+fn report<'a>(model: &'a Served, history: &'a History) -> ModelReport<'a> {
     let inner = model.translator.model();
     let Parts { total, embeddings, encoder, decoder } = inner.transformer.parameters().parts();
     ModelReport {
@@ -318,8 +323,8 @@ fn report(model: &Served) -> ModelReport<'_> {
         parameters: total,
         parts: PartsReport { embeddings, encoder, decoder },
         config: inner.transformer.config(),
-        training: &model.history.training,
-        examples: &model.history.examples,
+        training: &history.training,
+        examples: &history.examples,
         speed: Speed {
             tokens_per_s: model.metrics.tokens_per_second().round(),
             requests: model.metrics.requests.get(),

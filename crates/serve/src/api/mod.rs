@@ -1,8 +1,10 @@
 //! The endpoints, a family a file.
 
+pub(crate) mod beam;
 pub(crate) mod files;
 pub(crate) mod inside;
 pub(crate) mod languages;
+pub(crate) mod steps;
 pub(crate) mod stream;
 pub(crate) mod translate;
 
@@ -24,6 +26,8 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/download_file/{name}", get(files::download))
         .route("/v1/translate/stream", post(stream::translate))
         .route("/v1/attention", post(inside::attention))
+        .route("/v1/steps", post(steps::steps))
+        .route("/v1/beam", post(beam::beam))
         .route("/v1/positions", get(inside::positions))
         .route("/v1/model", get(inside::models))
         .route("/metrics", get(languages::metrics))

@@ -11,7 +11,8 @@ use std::task::{Context, Poll, Waker};
 const TEXTS: usize = 5;
 
 /// Endpoints that differ in what they accept.
-const ROUTES: [&str; 4] = ["/translate", "/translate_file", "/v1/attention", "/detect"];
+const ROUTES: [&str; 6] =
+    ["/translate", "/translate_file", "/v1/attention", "/v1/steps", "/v1/beam", "/detect"];
 
 /// Reads a body in every way that an endpoint does. It is refused, or becomes values that are no
 /// larger than it; forms may have bytes that are no text, which become a character of three bytes.
@@ -38,7 +39,8 @@ fn check(values: &Parameters, most: usize) {
     let texts = values.texts();
     let list = texts.as_ref().map_or(&[][..], Texts::list);
     assert!(list.len() <= TEXTS);
-    let names = ["source", "target", "format", "translation", "model"].into_iter();
+    let names =
+        ["source", "target", "format", "translation", "model", "prefix", "stack", "without"].into_iter();
     let others = names.filter_map(|name| values.text(name)).chain(values.key());
     assert!(list.iter().map(String::len).chain(others.map(str::len)).sum::<usize>() <= most);
     assert!(values.alternatives(TEXTS).is_ok_and(|n| n <= TEXTS) || values.alternatives(TEXTS).is_err());

@@ -38,6 +38,13 @@ pub(super) enum Field {
     Alignment,
     Translation,
     Model,
+    /// Of `/v1/steps`: what is looked at, and what is switched off.
+    Prefix,
+    Stack,
+    Layer,
+    Head,
+    Without,
+    Beam,
 }
 
 impl Field {
@@ -65,6 +72,12 @@ impl Field {
             Field::Alignment => "alignment",
             Field::Translation => "translation",
             Field::Model => "model",
+            Field::Prefix => "prefix",
+            Field::Stack => "stack",
+            Field::Layer => "layer",
+            Field::Head => "head",
+            Field::Without => "without",
+            Field::Beam => "beam",
         }
     }
 
@@ -80,6 +93,7 @@ impl Field {
                 return ApiError::bad("Invalid request: alternatives parameter is not a number");
             }
             Field::Alignment => "true or false",
+            Field::Layer | Field::Head | Field::Beam => "a number",
             Field::File => "a file of a multipart form",
             _ => "a string",
         };
@@ -102,6 +116,10 @@ impl Schema {
             "/translate" => &[Field::Alignment],
             "/translate_file" => &[Field::File],
             "/v1/attention" => &[Field::Translation],
+            "/v1/steps" => {
+                &[Field::Translation, Field::Prefix, Field::Stack, Field::Layer, Field::Head, Field::Without]
+            }
+            "/v1/beam" => &[Field::Prefix, Field::Beam],
             "/v1/positions" => &[Field::Model],
             _ => &[],
         };
@@ -144,7 +162,13 @@ pub(super) struct Parameters {
     translation: Option<String>,
     model: Option<String>,
     api_key: Option<String>,
+    prefix: Option<String>,
+    stack: Option<String>,
+    without: Option<String>,
     alternatives: Option<i64>,
+    layer: Option<i64>,
+    head: Option<i64>,
+    beam: Option<i64>,
     alignment: Option<bool>,
 }
 
@@ -184,8 +208,14 @@ impl Parameters {
         }
         match field {
             Field::Q => self.q = Some(texts(value).ok_or_else(|| field.wrong_type())?),
-            Field::Alternatives => {
-                self.alternatives = Some(integer(value).ok_or_else(|| field.wrong_type())?)
+            Field::Alternatives | Field::Layer | Field::Head | Field::Beam => {
+                let number = integer(value).ok_or_else(|| field.wrong_type())?;
+                match field {
+                    Field::Layer => self.layer = Some(number),
+                    Field::Head => self.head = Some(number),
+                    Field::Beam => self.beam = Some(number),
+                    _ => self.alternatives = Some(number),
+                }
             }
             Field::Alignment => self.alignment = Some(boolean(value).ok_or_else(|| field.wrong_type())?),
             Field::File => return Err(field.wrong_type()),
@@ -208,7 +238,11 @@ impl Parameters {
             Field::Translation => Some(&mut self.translation),
             Field::Model => Some(&mut self.model),
             Field::ApiKey => Some(&mut self.api_key),
-            Field::Q | Field::Alternatives | Field::Secret | Field::File | Field::Alignment => None,
+            Field::Prefix => Some(&mut self.prefix),
+            Field::Stack => Some(&mut self.stack),
+            Field::Without => Some(&mut self.without),
+            Field::Q | Field::Secret | Field::File | Field::Alignment => None,
+            Field::Alternatives | Field::Layer | Field::Head | Field::Beam => None,
         }
     }
 
@@ -224,6 +258,9 @@ impl Parameters {
             "format" => &self.format,
             "translation" => &self.translation,
             "model" => &self.model,
+            "prefix" => &self.prefix,
+            "stack" => &self.stack,
+            "without" => &self.without,
             _ => return None,
         };
         value.as_deref().filter(|text| !text.is_empty())
@@ -231,6 +268,24 @@ impl Parameters {
 
     pub(super) fn flag(&self, name: &str) -> bool {
         name == "alignment" && self.alignment == Some(true)
+    }
+
+    /// A number that counts from 0 and is below `count`; 0 without one.
+    pub(super) fn index(&self, name: &str, count: usize) -> ApiResult<usize> {
+        let value = if name == "layer" { self.layer } else { self.head };
+        let number = usize::try_from(value.unwrap_or(0)).ok().filter(|&i| i < count);
+        number.ok_or_else(|| {
+            let last = count.saturating_sub(1);
+            ApiError::bad(format!("Invalid request: {name} must be a number from 0 to {last}"))
+        })
+    }
+
+    /// The width of a beam, from 1 to `most`.
+    pub(super) fn beam(&self, most: usize) -> ApiResult<Option<usize>> {
+        let Some(beam) = self.beam else { return Ok(None) };
+        let number = usize::try_from(beam).ok().filter(|beam| (1..=most).contains(beam));
+        let refusal = || ApiError::bad(format!("Invalid request: beam must be a number from 1 to {most}"));
+        number.map(Some).ok_or_else(refusal)
     }
 
     pub(super) fn texts(&self) -> ApiResult<Texts> {

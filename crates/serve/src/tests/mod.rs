@@ -5,6 +5,7 @@ mod connections;
 mod errors;
 mod inside;
 mod pages;
+mod steps;
 mod translate;
 
 use super::*;

@@ -1,0 +1,445 @@
+//! A sentence step by step: `/v1/steps`.
+
+use super::inside::{Rounded, direct, encoded, served};
+use crate::App;
+use crate::error::{ApiError, ApiResult, ok};
+use crate::params::{Call, Texts};
+use crate::service::Cancellation;
+use axum::extract::State;
+use regard_core::decode::{
+    Ablation, AttentionTrace, EmbeddingTrace, FeedForwardTrace, Matrix, NextWord, SsruTrace,
+};
+use regard_core::model::{AttentionKind, ModelConfig, Side};
+use regard_core::text::Tokenizer;
+use regard_core::translator::Translator;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+use serde::ser::{SerializeSeq, Serializer};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// Candidates at each place of the translation.
+const CANDIDATES: usize = 5;
+
+/// Numbers of a vector of the model's width that are sent: as many as a picture shows.
+const SHOWN: usize = 32;
+
+/// Rows of numbers with four digits.
+struct Numbers(Matrix);
+
+impl Serialize for Numbers {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let rows = self.0.rows();
+        let mut list = to.serialize_seq(Some(rows.len()))?;
+        for row in rows {
+            list.serialize_element(&row.iter().map(|&x| Rounded(x)).collect::<Vec<_>>())?;
+        }
+        list.end()
+    }
+}
+
+impl JsonSchema for Numbers {
+    fn schema_name() -> Cow<'static, str> {
+        "Numbers".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        <Vec<Vec<f64>>>::json_schema(generator)
+    }
+}
+
+/// A vector of the model's width: its length, and its first numbers.
+#[derive(JsonSchema, Serialize)]
+struct Vector {
+    #[schemars(with = "f64")]
+    norm: Rounded,
+    #[schemars(with = "Vec<f64>")]
+    values: Vec<Rounded>,
+}
+
+fn vectors(matrix: &Matrix) -> Vec<Vector> {
+    let vector = |row: &[f32]| Vector {
+        norm: Rounded(norm(row)),
+        values: row.iter().take(SHOWN).map(|&x| Rounded(x)).collect(),
+    };
+    matrix.rows().map(vector).collect()
+}
+
+fn norm(row: &[f32]) -> f32 {
+    row.iter().map(|x| x * x).sum::<f32>().sqrt()
+}
+
+#[derive(JsonSchema, Serialize)]
+pub(super) struct Token {
+    pub(super) id: u32,
+    pub(super) text: String,
+}
+
+impl Token {
+    pub(super) fn new(tokenizer: &Tokenizer, id: u32) -> Self {
+        Token { id, text: tokenizer.piece(id).unwrap_or_default() }
+    }
+}
+
+/// A word that may come, and its probability.
+#[derive(JsonSchema, Serialize)]
+struct Likely {
+    id: u32,
+    text: String,
+    #[schemars(with = "f64")]
+    p: Rounded,
+}
+
+/// One place of the translation.
+#[derive(JsonSchema, Serialize)]
+struct Place {
+    /// The probability of the token that is there.
+    #[schemars(with = "Option<f64>")]
+    p: Option<Rounded>,
+    /// The most probable ones, best first.
+    best: Vec<Likely>,
+}
+
+impl Place {
+    fn new(tokenizer: &Tokenizer, word: &NextWord) -> Self {
+        let likely = |&(id, log_p): &(u32, f32)| Likely {
+            id,
+            text: tokenizer.piece(id).unwrap_or_default(),
+            p: Rounded(log_p.exp()),
+        };
+        let p = word.given.map(|log_p| Rounded(log_p.exp()));
+        Place { p, best: word.best.iter().map(likely).collect() }
+    }
+}
+
+#[derive(JsonSchema, Serialize)]
+struct Embedding {
+    #[schemars(with = "f64")]
+    scale: Rounded,
+    words: Vec<Vector>,
+    positions: Option<Vec<Vector>>,
+    output: Vec<Vector>,
+}
+
+impl Embedding {
+    fn new(trace: &EmbeddingTrace) -> Self {
+        Embedding {
+            scale: Rounded(trace.scale),
+            words: vectors(&trace.words),
+            positions: trace.positions.as_ref().map(vectors),
+            output: vectors(&trace.output),
+        }
+    }
+}
+
+/// One attention: the chosen head in full, all heads by their weights.
+#[derive(JsonSchema, Serialize)]
+struct AttentionSteps {
+    head: usize,
+    d_k: usize,
+    /// What scores are multiplied by.
+    #[schemars(with = "f64")]
+    scale: Rounded,
+    queries: Numbers,
+    keys: Numbers,
+    values: Numbers,
+    /// q·k, of what the mask hides too.
+    scores: Numbers,
+    /// The same, multiplied by the scale.
+    scaled: Numbers,
+    /// For each token the first that it may look at, and the one behind the last.
+    seen: Vec<[usize; 2]>,
+    /// `[head][row][column]`
+    weights: Vec<Numbers>,
+    /// The weighted sum of the values, of the chosen head.
+    sums: Numbers,
+    /// The length of each head's weighted sums: `[head][row]`.
+    norms: Numbers,
+    output: Vec<Vector>,
+    result: Vec<Vector>,
+}
+
+impl AttentionSteps {
+    fn new(trace: &AttentionTrace, head: usize) -> Self {
+        let scores = trace.rows_of_head(&trace.scores, head);
+        let scaled = scores.data.iter().map(|x| x * trace.scale).collect();
+        let norms = (0..trace.heads).flat_map(|head| {
+            let sums = trace.of_head(&trace.sums, head);
+            sums.rows().map(norm).collect::<Vec<_>>()
+        });
+        let queries = trace.of_head(&trace.queries, head);
+        AttentionSteps {
+            head,
+            d_k: queries.columns,
+            scale: Rounded(trace.scale),
+            keys: Numbers(trace.of_head(&trace.keys, head)),
+            values: Numbers(trace.of_head(&trace.values, head)),
+            scaled: Numbers(Matrix { columns: scores.columns, data: scaled }),
+            scores: Numbers(scores),
+            seen: trace.seen.iter().map(|range| [range.start, range.end]).collect(),
+            weights: (0..trace.heads).map(|h| Numbers(trace.rows_of_head(&trace.weights, h))).collect(),
+            sums: Numbers(trace.of_head(&trace.sums, head)),
+            norms: Numbers(Matrix { columns: trace.seen.len(), data: norms.collect() }),
+            output: vectors(&trace.output),
+            result: vectors(&trace.result),
+            queries: Numbers(queries),
+        }
+    }
+}
+
+/// An SSRU, in the place of the decoder's self-attention.
+#[derive(JsonSchema, Serialize)]
+struct SsruSteps {
+    candidate: Vec<Vector>,
+    forget: Vec<Vector>,
+    /// How much of the state each token keeps, on average.
+    #[schemars(with = "Vec<f64>")]
+    kept: Vec<Rounded>,
+    state: Vec<Vector>,
+    output: Vec<Vector>,
+    result: Vec<Vector>,
+}
+
+impl SsruSteps {
+    fn new(trace: &SsruTrace) -> Self {
+        let mean = |row: &[f32]| Rounded(row.iter().sum::<f32>() / row.len().max(1) as f32);
+        SsruSteps {
+            candidate: vectors(&trace.candidate),
+            forget: vectors(&trace.forget),
+            kept: trace.forget.rows().map(mean).collect(),
+            state: vectors(&trace.state),
+            output: vectors(&trace.output),
+            result: vectors(&trace.result),
+        }
+    }
+}
+
+#[derive(JsonSchema, Serialize)]
+struct FeedForwardSteps {
+    width: usize,
+    /// How many of the inner numbers are above 0.
+    active: Vec<usize>,
+    hidden: Vec<Vector>,
+    output: Vec<Vector>,
+    result: Vec<Vector>,
+}
+
+impl FeedForwardSteps {
+    fn new(trace: &FeedForwardTrace) -> Self {
+        let active = |row: &[f32]| row.iter().filter(|&&x| x > 0.0).count();
+        FeedForwardSteps {
+            width: trace.hidden.columns,
+            active: trace.hidden.rows().map(active).collect(),
+            hidden: vectors(&trace.hidden),
+            output: vectors(&trace.output),
+            result: vectors(&trace.result),
+        }
+    }
+}
+
+#[derive(JsonSchema, Serialize)]
+pub(crate) struct Steps {
+    /// The number format of the matrix multiplications: f32 or int8.
+    precision: String,
+    source: Vec<Token>,
+    /// The translation, with its end if that was reached.
+    target: Vec<Token>,
+    translation: String,
+    /// The words at each place of the translation; one place more where it has no end.
+    places: Vec<Place>,
+    /// encoder or decoder.
+    stack: &'static str,
+    layer: usize,
+    layers: usize,
+    heads: usize,
+    d_model: usize,
+    embedding: Embedding,
+    attention: Option<AttentionSteps>,
+    ssru: Option<SsruSteps>,
+    cross: Option<AttentionSteps>,
+    feed_forward: FeedForwardSteps,
+}
+
+/// What a request wants to see of a model.
+struct View {
+    stack: Side,
+    layer: usize,
+    head: usize,
+    ablation: Ablation,
+    /// The tokens that the translation begins with.
+    prefix: Vec<u32>,
+    /// The whole translation, if it is given.
+    translation: Option<String>,
+}
+
+/// `POST /v1/steps`.
+pub(super) async fn steps(State(app): State<Arc<App>>, call: Call) -> ApiResult {
+    let text = sentence(&app, &call)?;
+    app.in_time(async {
+        let asked = |name| call.text(name).map(str::to_owned);
+        let (from, to, shared) = (asked("source"), asked("target"), Arc::clone(&app));
+        let q = text.clone();
+        let number = app.compute(move |_| direct(&shared, from.as_deref(), to.as_deref(), &q)).await?;
+        let view = view(&app, &call, &served(&app, number)?.translator)?;
+        let slot = Arc::clone(&app.inside).acquire_owned();
+        let slot = slot.await.map_err(|_| ApiError::busy("the server is shutting down"))?;
+        let shared = Arc::clone(&app);
+        app.compute(move |cancellation| {
+            let _slot = slot;
+            let translator = &served(&shared, number)?.translator;
+            ok(&trace(&shared, translator, &text, &view, cancellation)?)
+        })
+        .await
+    })
+    .await
+}
+
+/// The one sentence of a request that looks inside.
+pub(super) fn sentence(app: &App, call: &Call) -> ApiResult<String> {
+    let Texts::One(text) = call.texts()? else {
+        return Err(ApiError::bad("Invalid request: q must be a string; one sentence is looked at"));
+    };
+    let (count, limit) = (text.chars().count(), app.settings.limits.characters);
+    if count > limit { Err(ApiError::too_long(count, limit)) } else { Ok(text) }
+}
+
+fn view(app: &App, call: &Call, translator: &Translator) -> ApiResult<View> {
+    let config = translator.model().transformer.config();
+    let (stack, layers) = match call.text("stack").unwrap_or("encoder") {
+        "encoder" => (Side::Source, config.encoder_layers),
+        "decoder" => (Side::Target, config.decoder_layers),
+        _ => return Err(ApiError::bad("Invalid request: stack must be encoder or decoder")),
+    };
+    let translation = call.text("translation").map(str::to_owned);
+    let prefix = prefix(app, call, translator)?;
+    if translation.is_some() && !prefix.is_empty() {
+        return Err(ApiError::bad("Invalid request: there is a prefix and a translation; send one of them"));
+    }
+    Ok(View {
+        stack,
+        layer: call.index("layer", layers)?,
+        head: call.index("head", config.head_shape(stack).heads)?,
+        ablation: ablation(call.text("without").unwrap_or_default(), config)?,
+        prefix,
+        translation,
+    })
+}
+
+/// The ids that a translation begins with: known ones, and not too many.
+pub(super) fn prefix(app: &App, call: &Call, translator: &Translator) -> ApiResult<Vec<u32>> {
+    let list = call.text("prefix").unwrap_or_default();
+    let (size, limit) = (translator.target().size(), app.settings.limits.attention_tokens);
+    let id = |text: &str| {
+        let id = text.parse::<u32>().ok().filter(|&id| (id as usize) < size);
+        id.ok_or_else(|| {
+            let shown: String = text.chars().take(20).collect();
+            let message =
+                format!("prefix must be token ids below {size}, separated by spaces; {shown:?} is none");
+            ApiError::bad(format!("Invalid request: {message}"))
+        })
+    };
+    let ids = list.split_whitespace().take(limit + 1).map(id).collect::<ApiResult<Vec<_>>>()?;
+    match ids.len() > limit {
+        true => Err(ApiError::bad(format!("Invalid request: prefix has more than {limit} tokens"))),
+        false => Ok(ids),
+    }
+}
+
+/// Reads a list such as `positions mask cross.0.3`; the model must have the heads.
+fn ablation(list: &str, config: &ModelConfig) -> ApiResult<Ablation> {
+    let mut ablation = Ablation::default();
+    for part in list.split([' ', ',']).filter(|part| !part.is_empty()) {
+        match part {
+            "positions" => ablation.positions = true,
+            "scale" => ablation.scale = true,
+            "mask" => ablation.mask = true,
+            _ => ablation.heads.push(head(part, config).ok_or_else(|| {
+                let shown: String = part.chars().take(20).collect();
+                ApiError::bad(format!(
+                    "Invalid request: without must be a list of positions, scale, mask and heads of this model such \
+                     as encoder.0.1 or cross.1.0; {shown:?} is none of them"
+                ))
+            })?),
+        }
+    }
+    Ok(ablation)
+}
+
+/// `kind.layer.head`, counted from 0, if the model has it.
+fn head(text: &str, config: &ModelConfig) -> Option<(AttentionKind, usize, usize)> {
+    let mut parts = text.split('.');
+    let kind = match parts.next()? {
+        "encoder" => AttentionKind::Encoder,
+        "decoder" => AttentionKind::Decoder,
+        "cross" => AttentionKind::Cross,
+        _ => return None,
+    };
+    let (layers, side) = match kind {
+        AttentionKind::Encoder => (config.encoder_layers, Side::Source),
+        AttentionKind::Decoder | AttentionKind::Cross => (config.decoder_layers, Side::Target),
+    };
+    let layer = parts.next()?.parse().ok().filter(|&layer| layer < layers)?;
+    let head = parts.next()?.parse().ok().filter(|&head| head < config.head_shape(side).heads)?;
+    parts.next().is_none().then_some((kind, layer, head))
+}
+
+fn trace(
+    app: &App,
+    translator: &Translator,
+    text: &str,
+    view: &View,
+    cancellation: &Cancellation,
+) -> ApiResult<Steps> {
+    let refused = |e: regard_core::Error| ApiError::bad(e.to_string());
+    let source = encoded(app, translator.source(), text)?;
+    let mut tracer = translator.trace(&source, view.ablation.clone(), view.layer).map_err(refused)?;
+    let mut options = translator.options();
+    let limit = app.settings.limits.attention_tokens;
+    options.max_length = Some(options.max_length.map_or(limit, |most| most.min(limit)));
+    let target = match &view.translation {
+        Some(translation) => encoded(app, translator.target(), translation)?,
+        None => {
+            let mut target = view.prefix.clone();
+            let ended = target.iter().position(|&id| id == options.end);
+            match ended {
+                // What comes behind an end is no translation.
+                Some(end) => target.truncate(end + 1),
+                None => {
+                    let wanted = || cancellation.check().is_ok();
+                    tracer.extend(&mut target, &options, wanted).map_err(refused)?;
+                }
+            }
+            target
+        }
+    };
+    cancellation.check()?;
+    let ended = target.last() == Some(&options.end);
+    let read = &target[..target.len() - usize::from(ended)];
+    let next = ended.then_some(options.end);
+    let (decoder, words) = tracer.decode(read, next, CANDIDATES).map_err(refused)?;
+    let (stack, name) = match view.stack {
+        Side::Source => (tracer.encoder(), "encoder"),
+        Side::Target => (&decoder, "decoder"),
+    };
+    let config = translator.model().transformer.config();
+    let tokens = |tokenizer, ids: &[u32]| ids.iter().map(|&id| Token::new(tokenizer, id)).collect();
+    let attention =
+        |trace: &Option<AttentionTrace>| trace.as_ref().map(|t| AttentionSteps::new(t, view.head));
+    Ok(Steps {
+        precision: translator.dtype().to_string(),
+        source: tokens(translator.source(), &source),
+        target: tokens(translator.target(), &target),
+        translation: translator.target().decode(read),
+        places: words.iter().map(|word| Place::new(translator.target(), word)).collect(),
+        stack: name,
+        layer: view.layer,
+        layers: if name == "encoder" { config.encoder_layers } else { config.decoder_layers },
+        heads: config.head_shape(view.stack).heads,
+        d_model: config.d_model,
+        embedding: Embedding::new(&stack.embedding),
+        attention: attention(&stack.layer.attention),
+        ssru: stack.layer.ssru.as_ref().map(SsruSteps::new),
+        cross: attention(&stack.layer.cross),
+        feed_forward: FeedForwardSteps::new(&stack.layer.feed_forward),
+    })
+}
