@@ -3,6 +3,9 @@
 
     python3 tests/browser/mock_server.py [--port 5000]
 
+What happens inside a model is replayed from `recorded.json`, the answers of a real server to one sentence (`record.py` writes it),
+whatever the text is; of the pair de-en, those of a model with an SSRU decoder.
+
 Only the standard library. A text that begins with "slow" takes a second, "fail" is answered with status 500, "busy"
 with 503; `GET /mock/log` tells which requests came and which of them the client gave up.
 """
@@ -212,7 +215,7 @@ def models():
                 "name": f"regard-{source}-{target}",
                 "parameters": sum(parts.values()),
                 "parts": parts,
-                "config": config | {"positions": KINDS[source, target]},
+                "config": config | {"positions": KINDS[source, target], "decoder": "ssru" if source == "de" else "attention"},
                 "training": training_log() if full else [],
                 "examples": [
                     {"source": text, "target": translate(text, source, target)[0], "reference": translate(text, source, target, 1)[0]}
@@ -222,6 +225,24 @@ def models():
             }
         )
     return answer
+
+
+def recorded(path, body, ssru):
+    """The recorded answer to a request with these parameters, whatever its text."""
+    records = json.loads(Path(__file__).with_name("recorded.json").read_text())
+    wanted = {name: value for name, value in body.items() if name not in ("q", "source", "target")}
+    if ssru and path == "/v1/steps" and not wanted:
+        wanted = {"stack": "encoder", "layer": 0, "head": 0}
+    if ssru and path == "/v1/steps":
+        # Of that model only the first layer and head were recorded.
+        wanted = {"stack": wanted.get("stack", "encoder"), "layer": 0, "head": 0, "ssru": True}
+    # Not every layer and head was recorded: another one of the same stack stands in.
+    for left_out in [(), ("head",), ("layer", "head")]:
+        alike = lambda parameters: {name: value for name, value in parameters.items() if name not in left_out}
+        for record in records:
+            if record["path"] == path and alike(record["parameters"]) == alike(wanted):
+                return record["answer"]
+    raise Refused(400, f"not recorded: {path} {json.dumps(wanted)}")
 
 
 class Refused(Exception):
@@ -299,6 +320,8 @@ class Handler(BaseHTTPRequestHandler):
                 "charLimit": CHARACTERS,
                 "apiKeys": self.key is not None,
                 "keyRequired": self.key is not None,
+                "filesTranslation": True,
+                "supportedFilesFormat": [".txt"],
                 "language": {"source": {"code": "en", "name": "English"}, "target": {"code": "de", "name": "German"}},
             },
             "/v1/model": models,
@@ -334,11 +357,16 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         try:
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            content = self.rfile.read(int(self.headers["Content-Length"]))
+            is_form = self.headers["Content-Type"].startswith("multipart/")
+            body = {"form": content.decode()} if is_form else json.loads(content)
             routes = {
                 "/translate": self.translate,
                 "/detect": lambda body: self.json(detect(*need(body, "q"))),
                 "/v1/attention": self.attention,
+                "/v1/steps": self.replay,
+                "/v1/beam": self.replay,
+                "/translate_file": self.translate_file,
                 "/v1/translate/stream": self.stream,
             }
             if self.path not in routes:
@@ -355,6 +383,16 @@ class Handler(BaseHTTPRequestHandler):
             self.refuse(error)
         except (BrokenPipeError, ConnectionResetError):
             self.close_connection = True
+
+    def replay(self, body):
+        check_pair(body.get("source", "en"), body.get("target", "de"))
+        self.json(recorded(self.path, body, body.get("source") == "de"))
+
+    def translate_file(self, body):
+        name = re.search(r'filename="([^"]*)"', body["form"]).group(1)
+        if not name.endswith(".txt"):
+            raise Refused(400, f"{name} is not a file that can be translated; use one of .txt")
+        self.json({"translatedFileUrl": f"http://elsewhere.example/download_file/{name}"})
 
     def client_gone(self):
         try:

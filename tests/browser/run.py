@@ -14,95 +14,16 @@ import json
 import sys
 import time
 import traceback
-import urllib.request
 from pathlib import Path
 from urllib.parse import urlsplit
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
+import inside_tests
 import mock_server
+from page import LONG, VIEWS, Page, holds, mock_only, same
 from serving import serving
 from webdriver import ELEMENT, Browser, Failure
-
-VIEWS = ["translate", "attention", "positions", "model"]
-LONG = "The small cat sleeps on the warm roof. " * 9
-
-
-class Page:
-    """The browser at the page, and what every test may want to know."""
-
-    def __init__(self, browser, url, mocked):
-        self.browser, self.home, self.url, self.mocked = browser, url, url, mocked
-        self.expected_errors = ()
-
-    def __getattr__(self, name):
-        return getattr(self.browser, name)
-
-    def get(self, path):
-        with urllib.request.urlopen(self.url + path, timeout=30) as response:
-            return json.load(response)
-
-    def ask(self, path, **body):
-        request = urllib.request.Request(self.url + path, json.dumps(body).encode(), {"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=30) as response:
-            return json.load(response)
-
-    def go(self, view="translate"):
-        """A newly loaded page with nothing remembered."""
-        self.open("about:blank")
-        self.cdp("Storage.clearDataForOrigin", origin=self.url.rstrip("/"), storageTypes="local_storage")
-        self.open(f"{self.url}#{view}")
-        ready = {
-            "translate": "#source:enabled",
-            "attention": "#attention-result .chart",
-            "positions": "#positions-result .chart",
-            "model": "#model-result .card",
-        }
-        self.one(ready[view])
-
-    def sample(self):
-        """A sentence that the default model can read."""
-        examples = [e["source"] for m in self.get("v1/model") for e in m.get("examples") or []]
-        return "The cat sleeps." if self.mocked or not examples else examples[0]
-
-    def translation(self):
-        """The finished translation."""
-        done = "return !document.querySelector('#copy').disabled && document.querySelector('#output').textContent"
-        return self.wait(lambda: self.js(done), "a translation", 30)
-
-    def count(self, css):
-        return self.js("return document.querySelectorAll(arguments[0]).length", css)
-
-    def until(self, css, text):
-        self.wait(lambda: text in (self.text(css) or ""), lambda: f"{text!r} in {css}, which has {self.text(css)!r}")
-
-    def table(self, css, rows):
-        """Opens the numbers behind a drawing. The browser tells the page that they are open a moment after the click."""
-        self.click(f"{css} .numbers summary")
-        count = lambda: self.count(f"{css} .numbers tbody tr")
-        self.wait(lambda: count() == rows, lambda: f"{rows} rows of the table in {css}, which has {count()}")
-
-    def reset(self):
-        self.url = self.home
-        self.cdp("Emulation.clearDeviceMetricsOverride")
-        self.media()
-        self.expected_errors = ()
-
-
-def mock_only(test):
-    test.mock_only = True
-    return test
-
-
-def same(found, wanted, what=""):
-    if found != wanted:
-        raise AssertionError(f"{what or 'value'}: {found!r} instead of {wanted!r}")
-
-
-def holds(condition, what):
-    if not condition:
-        raise AssertionError(what)
-
 
 # ---- translate
 
@@ -356,10 +277,19 @@ def test_attention_of_a_translation(page):
     page.type("#source", text)
     page.translation()
     page.click("#look")
+    page.one("#steps-result .block")
+    same(page.js("return location.hash"), "#steps")
+    same(page.js("return document.querySelector('#sentence-q').value"), text)
+    page.click("#tab-attention")
     page.one("#attention-result .chart")
-    same(page.js("return location.hash"), "#attention")
-    same(page.js("return document.querySelector('#attention-q').value"), text)
-    holds(page.count("#attention-result .piece") >= 4, "pieces of the sentence and the translation")
+    same(page.js("return document.querySelector('#sentence-q').value"), text, "one sentence for all views")
+
+
+def test_attention_opens_on_the_sharpest_head_as_lines(page):
+    page.go("attention")
+    same(page.js("return document.querySelector('[name=view]:checked').value"), "lines")
+    holds(page.js("return document.querySelector('#attention-head').value") != "mean", "a single head")
+    page.one(".lines .strand")
 
 
 def test_heads_can_be_picked(page):
@@ -391,6 +321,7 @@ def test_heads_can_be_picked(page):
 
 def test_matrix_can_be_read(page):
     page.go("attention")
+    page.click("[name=view][value=matrix]")
     page.click("button.head")
     page.one("#attention-result canvas")
     page.focus(".plot.heat")
@@ -405,7 +336,9 @@ def test_matrix_can_be_read(page):
         return new Set(Array.from({ length: data.length / 4 }, (_, i) => data.slice(4 * i, 4 * i + 3).join())).size;
     """)
     holds(painted > 4, f"the matrix has {painted} colours")
-    page.table("#attention-result", rows=page.count(".sentences > :last-child .piece"))
+    pair = page.get("v1/model")[0]
+    text = page.js("return document.querySelector('#sentence-q').value")
+    page.table("#attention-result", rows=len(page.ask("v1/attention", q=text, source=pair["source"], target=pair["target"])["target"]))
 
 
 def test_lines_can_be_read(page):
@@ -435,14 +368,14 @@ def test_hints(page):
 @mock_only
 def test_a_translation_of_ones_own(page):
     page.go("attention")
-    page.type("#attention-translation", "Eine ganz andere Katze")
+    page.replace("#attention-translation", "Eine ganz andere Katze")
     page.press("enter")
-    page.until(".sentences > :last-child .whole", "Eine ganz andere Katze")
-    page.replace("#attention-q", ["backspace"])
+    page.wait(lambda: page.js("return [...document.querySelectorAll('.lines .token text')].some(t => t.textContent === 'andere' || t.textContent === 'ande')"), "the other translation")
+    page.replace("#sentence-q", ["backspace"])
     page.press("enter")
     page.until("#attention-result", "Type a sentence")
     page.expected_errors = ("status of 500",)
-    page.type("#attention-q", "fail")
+    page.type("#sentence-q", "fail")
     page.press("enter")
     page.until("#attention-result [role=alert]", "The model is not well today.")
 
@@ -512,6 +445,14 @@ def test_model_card(page):
     same(page.count(".charts .chart"), kinds, "training curves")
 
 
+def test_the_model_diagram_leads_to_the_steps(page):
+    page.go("model")
+    model = page.get("v1/model")[0]
+    holds(f"× {model['config']['d_model']}" in page.text("[data-block=encoder-embedding]"), "its sizes")
+    page.click("#model-result [data-block=encoder-ffn]")
+    page.until(".explanation h3", "Feed-forward")
+
+
 @mock_only
 def test_training_curves_and_empty_states(page):
     page.go("model")
@@ -535,7 +476,7 @@ def test_tabs_and_addresses(page):
         page.click(f"#tab-{view}")
         page.wait(lambda: shown() == [f"view-{view}"], view)
         same(page.js("return document.querySelector('[aria-selected=true]').id"), f"tab-{view}")
-        holds(page.js("return document.title").lower().startswith(view), page.js("return document.title"))
+        same(page.js("return document.title"), f"{page.text(f'#tab-{view}')} · Regard")
     page.do("/back", {})
     page.wait(lambda: shown() == ["view-positions"], "the view before")
     page.focus("#tab-positions")
@@ -628,18 +569,29 @@ def test_screenshots(page):
     page.media(prefers_color_scheme="light")
     page.resize(1280, 1400)
     page.go("attention")
-    page.click("[name=view][value=lines]")
-    page.click("button.head:nth-of-type(3)")
-    page.hover_over(".token", 2)
-    page.screenshot(folder / "attention-lines.png")
+    page.click("[name=view][value=matrix]")
+    page.screenshot(folder / "attention-matrix.png")
     page.go("translate")
     page.screenshot(folder / "translate-empty.png")
+    for view in VIEWS:
+        page.go(view, language="zh")
+        prepare(page, view)
+        page.screenshot(folder / f"{view}-zh.png")
+    page.go("steps")
+    for number in range(11):
+        page.click("#steps-next")
+        page.screenshot(folder / f"step-{number + 2}.png")
 
 
 def prepare(page, view):
     if view == "translate":
         page.type("#source", "The small cat sleeps on the warm roof." if page.mocked else page.sample())
         page.translation()
+    if view == "steps":
+        for _ in range(7):
+            page.click("#steps-next")
+    if view == "decoding":
+        page.one("#beam-card .tree")
     if view == "attention":
         page.click("button.head:nth-of-type(2)")
 
@@ -690,7 +642,8 @@ def main():
 def run_all(options):
     mocked = options.url is None
     url = mock_server.start()[1] if mocked else options.url.rstrip("/") + "/"
-    tests = [(name.removeprefix("test_"), test) for name, test in globals().items() if name.startswith("test_")]
+    written = [*globals().items(), *vars(inside_tests).items()]
+    tests = [(name.removeprefix("test_"), test) for name, test in written if name.startswith("test_")]
     if options.names:
         tests = [pair for pair in tests if any(part in pair[0] for part in options.names)]
     if not mocked:

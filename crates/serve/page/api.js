@@ -1,4 +1,5 @@
 // Every request of the page. Addresses are relative, so that the page also works under a path of a larger site.
+import { t } from "./i18n.js";
 import { EventLines } from "./latest.js";
 import { keep, recall } from "./store.js";
 
@@ -19,19 +20,20 @@ export function setKey(value) {
   keep("regard.key", value, "sessionStorage");
 }
 
-async function send(path, { body, signal } = {}) {
+async function send(path, { body, form, signal } = {}) {
   const options = { signal, headers: key ? { Authorization: `Bearer ${key}` } : {} };
   if (body) {
     options.method = "POST";
     options.headers["Content-Type"] = "application/json";
     options.body = JSON.stringify(body);
   }
+  if (form) Object.assign(options, { method: "POST", body: form });
   let response;
   try {
     response = await fetch(new URL(path, document.baseURI), options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ApiError("The server cannot be reached.", 0);
+    throw new ApiError(t("error.reach"), 0);
   }
   if (response.ok) return response;
   throw new ApiError(await explain(response), response.status);
@@ -39,8 +41,8 @@ async function send(path, { body, signal } = {}) {
 
 async function explain(response) {
   const wait = response.headers.get("Retry-After");
-  const advice = wait && /^\d+$/.test(wait) ? ` Try again in ${wait} s.` : "";
-  const fallback = `The server answered with status ${response.status}.`;
+  const advice = wait && /^\d+$/.test(wait) ? ` ${t("error.retry", { wait })}` : "";
+  const fallback = t("error.status", { status: response.status });
   try {
     const { error } = await response.json();
     return (typeof error === "string" && error ? error : fallback) + advice;
@@ -55,13 +57,25 @@ async function json(path, options) {
     return await response.json();
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new ApiError("The server's answer could not be read.", response.status);
+    throw new ApiError(t("error.answer"), response.status);
   }
 }
 
 export const translate = (body, signal) => json("translate", { body, signal });
 export const detect = (q, signal) => json("detect", { body: { q }, signal });
+export const steps = (body, signal) => json("v1/steps", { body, signal });
+export const beam = (body, signal) => json("v1/beam", { body, signal });
 export const attention = (body, signal) => json("v1/attention", { body, signal });
+
+/** Sends a file; the address of its translation. */
+export async function translateFile(file, source, target, signal) {
+  const form = new FormData();
+  form.append("file", file);
+  form.append("source", source);
+  form.append("target", target);
+  const answer = await json("translate_file", { form, signal });
+  return answer.translatedFileUrl;
+}
 
 /** Calls `show(text)` each time more of the translation has arrived. */
 export async function stream(body, show, signal) {
@@ -103,7 +117,7 @@ export const positions = (model) => once(`v1/positions?model=${encodeURIComponen
 export async function models(fresh = false) {
   if (fresh) kept.delete("v1/model");
   const [list, known] = await Promise.all([once("v1/model"), languages()]);
-  if (list.length === 0) throw new ApiError("The server has no model.", 200);
+  if (list.length === 0) throw new ApiError(t("error.model"), 200);
   const name = (code) => known.find((l) => l.code === code)?.name ?? code;
   return list.map((model) => ({ ...model, label: `${name(model.source)} → ${name(model.target)}` }));
 }

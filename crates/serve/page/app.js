@@ -1,18 +1,21 @@
 // The frame of the page: views, theme, key.
 import * as api from "./api.js";
-import { byId, roving } from "./dom.js";
+import { byId, h, roving } from "./dom.js";
+import { NAMES, chooseLanguage, language, t, translateDocument } from "./i18n.js";
+import { startSentence } from "./sentence.js";
 import { keep } from "./store.js";
+import * as decoding from "./view-decoding.js";
 import * as attention from "./view-attention.js";
 import * as model from "./view-model.js";
 import * as positions from "./view-positions.js";
+import * as steps from "./view-steps.js";
 import * as translate from "./view-translate.js";
 
-const VIEWS = { translate, attention, positions, model };
-const TITLES = { translate: "Translate", attention: "Attention", positions: "Positions", model: "Model" };
+const VIEWS = { translate, steps, decoding, attention, positions, model };
+// Those that look at one sentence, which they share.
+const INNER = new Set(["steps", "decoding", "attention"]);
 const started = new Set();
-
-// What one view asks of another: the sentence to look at.
-const shared = { look: null };
+let previous = null;
 
 function currentView() {
   const name = location.hash.slice(1);
@@ -27,13 +30,16 @@ function show() {
     tab.setAttribute("aria-selected", String(selected));
     tab.setAttribute("tabindex", selected ? "0" : "-1");
     byId(`view-${name}`).hidden = !selected;
+    if (selected) tab.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
-  document.title = `${TITLES[current]} · Regard`;
+  byId("sentence").hidden = !INNER.has(current);
+  document.title = `${t(`tab.${current}`)} · Regard`;
+  if (previous && previous !== current) VIEWS[previous].hidden?.();
+  previous = current;
   if (!started.has(current)) {
     started.add(current);
-    VIEWS[current].start(shared);
-  }
-  VIEWS[current].shown?.(shared);
+    VIEWS[current].start();
+  } else VIEWS[current].shown?.();
 }
 
 function startTabs() {
@@ -62,7 +68,7 @@ function startTheme() {
   const chosen = () => document.documentElement.dataset.theme ?? "auto";
   const label = () => {
     button.dataset.choice = chosen();
-    button.querySelector("span").textContent = `Theme: ${chosen()}`;
+    button.querySelector("span").textContent = t(`theme.${chosen()}`);
   };
   button.addEventListener("click", () => {
     const next = THEMES[(THEMES.indexOf(chosen()) + 1) % THEMES.length];
@@ -88,6 +94,7 @@ async function startKey() {
   try {
     const { apiKeys, keyRequired } = await api.settings();
     byId("key-field").hidden = !(apiKeys || keyRequired);
+    if (keyRequired && !field.value) field.focus();
   } catch {
     // The view that needs the server says that it is missing.
   }
@@ -99,6 +106,15 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   byId("main").focus();
 });
 
+function startLanguage() {
+  const select = byId("language");
+  select.replaceChildren(...Object.entries(NAMES).map(([code, name]) => h("option", { value: code, lang: code, selected: code === language }, name)));
+  select.addEventListener("change", () => chooseLanguage(select.value));
+}
+
+translateDocument();
+startLanguage();
+startSentence();
 startTabs();
 startTheme();
 startKey();

@@ -1,4 +1,5 @@
 // Small helpers to build and drive elements.
+import { t } from "./i18n.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -37,7 +38,7 @@ export function notice(kind, text, action) {
 
 /** The plain words of an error. */
 export function wordsOf(error) {
-  return error?.message || "Something went wrong.";
+  return error?.message || t("error.unknown");
 }
 
 /**
@@ -84,7 +85,7 @@ export function drawnToWidth(element, draw) {
 
 /** The numbers behind a drawing, for everyone who would rather read them. The table is made when it is opened. */
 export function numbers(caption, head, makeRows) {
-  const details = h("details", { class: "numbers" }, h("summary", {}, "The numbers"));
+  const details = h("details", { class: "numbers" }, h("summary", {}, t("numbers")));
   details.addEventListener("toggle", () => {
     details.querySelector(".scroll")?.remove();
     if (details.open) details.append(table(caption, head, makeRows()));
@@ -148,7 +149,7 @@ export function segmented(name, legend, options, value, onchange) {
 export function choice(id, label, options, value, onchange) {
   const select = h(
     "select",
-    { id, onchange: () => onchange(select.value) },
+    { id, "data-keep": id, onchange: () => onchange(select.value) },
     options.map(([option, text]) => h("option", { value: option, selected: String(option) === String(value) }, text)),
   );
   return h("div", { class: "field" }, h("label", { for: id }, label), select);

@@ -2,6 +2,7 @@
 import { axisX, axisY } from "./chart.js";
 import { css, palette } from "./colour.js";
 import { drawnToWidth, h, isDark, numbers, s } from "./dom.js";
+import { t } from "./i18n.js";
 import { axisFormat, extent, linear, tickStep, ticks, tidy } from "./scale.js";
 
 const FONT = 12.5;
@@ -17,7 +18,7 @@ const LEAN = (52 * Math.PI) / 180;
 export function heatMap({ title, description, matrix, rows, columns, scale = "sequential", range, say, height, onrow }) {
   const count = { rows: matrix.length, columns: matrix[0]?.length ?? 0 };
   const [low, high] = range ?? limits(matrix, scale);
-  const frame = h("div", { class: "plot heat", tabindex: "0", role: "group", "aria-label": `${title}. The arrow keys move from cell to cell.` });
+  const frame = h("div", { class: "plot heat", tabindex: "0", role: "group", "aria-label": t("heat.keys", { title }) });
   const readout = h("p", { class: "readout", "aria-live": "polite" });
   const legend = h("div", { class: "ramp" });
   let geometry = null;
@@ -90,7 +91,7 @@ export function heatMap({ title, description, matrix, rows, columns, scale = "se
   // More columns than this would be no table to read.
   const listed = Math.min(count.columns, 64);
   const label = (axis, i) => (axis.labels ? axis.labels[i] : String(i));
-  const caption = listed < count.columns ? `${title}: the first ${listed} columns` : title;
+  const caption = listed < count.columns ? t("heat.first", { title, count: listed }) : title;
   return h(
     "figure",
     { class: "chart" },

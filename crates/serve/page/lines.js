@@ -1,5 +1,6 @@
 // The line view of attention: queries to the left, keys to the right, a line as strong as its weight.
 import { drawnToWidth, h, numbers, roving, s } from "./dom.js";
+import { t } from "./i18n.js";
 import { tidy } from "./scale.js";
 
 const ROW = 30;
@@ -38,8 +39,7 @@ export function lineView({ title, description, matrix, rows, columns, colour = 0
       .slice(0, 4)
       .map(([label, weight]) => `“${label}” ${tidy(weight)}`);
     const own = (side === "left" ? rows : columns).labels[index];
-    const verb = side === "left" ? "looks at" : "is looked at by";
-    return `“${own}” ${verb} ${best.join(", ") || "nothing in particular"}`;
+    return t(`lines.${side}`, { word: own, others: best.join(", ") || "–" });
   };
 
   const token = (side, label, index, x, anchor, width) => {

@@ -108,6 +108,11 @@ export function digits3(value) {
   return String(Number(value.toPrecision(Math.max(3, Math.ceil(Math.log10(size + 1)))))).replace("-", "−");
 }
 
+/** With this many decimals, as the numbers of one column are. */
+export function fixed(value, decimals) {
+  return value.toFixed(decimals).replace("-", "−");
+}
+
 /** A weight or a value in a table or a sentence: three decimals below one. */
 export function tidy(value) {
   return Math.abs(value) < 1 ? value.toFixed(3).replace("-", "−") : digits3(value);

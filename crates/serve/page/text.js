@@ -103,3 +103,15 @@ const END = new Set(["</s>", "<eos>", "<end>", "[SEP]"]);
 export function isEnd(piece) {
   return END.has(piece);
 }
+
+/** The sentences of a text, trimmed, without empty ones. */
+export function sentences(text, language) {
+  if (typeof Intl === "undefined" || !Intl.Segmenter) return text.split("\n").map((line) => line.trim()).filter(Boolean);
+  let segmenter;
+  try {
+    segmenter = new Intl.Segmenter(language || undefined, { granularity: "sentence" });
+  } catch {
+    segmenter = new Intl.Segmenter(undefined, { granularity: "sentence" });
+  }
+  return [...segmenter.segment(text)].map(({ segment }) => segment.trim()).filter(Boolean);
+}

@@ -3,106 +3,86 @@ import * as api from "./api.js";
 import { byId, choice, h, notice, roving, segmented, wordsOf } from "./dom.js";
 import { heatMap, thumbnail } from "./heatmap.js";
 import { meanOfHeads } from "./heads.js";
+import { has, t } from "./i18n.js";
 import { Latest } from "./latest.js";
 import { lineView } from "./lines.js";
 import { tidy } from "./scale.js";
-import { isEnd, pieceLabel, readByDecoder } from "./text.js";
+import { currentSentence, onsentence, ready } from "./sentence.js";
+import { sharpestHead } from "./steps.js";
+import { pieceLabel, readByDecoder } from "./text.js";
 
-const KINDS = [
-  ["cross", "Cross"],
-  ["encoder", "Encoder"],
-  ["decoder", "Decoder"],
-];
-const KIND_TEXTS = {
-  cross: "Every word of the translation looks at the sentence.",
-  encoder: "Every word of the sentence looks at the sentence itself.",
-  decoder: "Every word of the translation looks at what was said before it.",
-};
+const KINDS = ["cross", "encoder", "decoder"];
 
 const latest = new Latest();
-const state = { data: null, kind: "cross", layer: null, head: "mean", view: "matrix" };
-let pairs = [];
+// Without a head of one's own, the sharpest of the layer is shown.
+const state = { data: null, kind: "cross", layer: null, head: null, view: "lines", translation: "" };
 
-export async function start(shared) {
-  byId("attention-form").addEventListener("submit", (event) => {
-    event.preventDefault();
-    look();
+export async function start() {
+  onsentence(() => {
+    Object.assign(state, { data: null, layer: null, head: null, translation: "" });
+    if (!byId("view-attention").hidden) look();
   });
+  await begin();
+}
+
+async function begin() {
   try {
-    pairs = await api.models();
-    byId("attention-pair").replaceChildren(...pairs.map((p, i) => h("option", { value: i }, p.label)));
-    byId("attention-pair").addEventListener("change", () => {
-      byId("attention-translation").value = "";
-      look();
-    });
-    const asked = shared.look;
-    if (asked) take(asked);
-    else if (!byId("attention-q").value.trim()) byId("attention-q").value = firstSentence(pairs[0]);
-    shared.look = null;
+    await ready();
     await look();
   } catch (error) {
-    byId("attention-result").replaceChildren(notice("error", wordsOf(error)));
+    byId("attention-result").replaceChildren(notice("error", wordsOf(error), { name: t("again"), run: begin }));
   }
 }
 
-/** A sentence that the Translate view sent here. */
-export function shown(shared) {
-  if (!shared.look || pairs.length === 0) return;
-  take(shared.look);
-  shared.look = null;
-  look();
+export function shown() {
+  if (currentSentence() && !state.data) look();
 }
 
 export function redraw() {
   if (state.data) render();
 }
 
-function take({ q, source, target }) {
-  byId("attention-q").value = q.trim().split("\n")[0];
-  byId("attention-translation").value = "";
-  const index = pairs.findIndex((p) => p.source === source && p.target === target);
-  if (index >= 0) byId("attention-pair").value = String(index);
-}
-
-function firstSentence(pair) {
-  return pair.examples?.find((e) => e.source.length <= 80)?.source ?? "";
-}
-
 async function look() {
-  const q = byId("attention-q").value.trim();
-  const translation = byId("attention-translation").value.trim();
+  const { q, source, target } = currentSentence() ?? {};
+  const { translation } = state;
   const result = byId("attention-result");
-  const pair = pairs[Number(byId("attention-pair").value)];
-  if (!pair) return;
-  if (q === "") {
+  if (!q) {
     latest.cancel();
-    result.replaceChildren(notice("empty", "Type a sentence, then press “Look”."));
+    result.replaceChildren(notice("empty", t("sentence.empty")));
     return;
   }
-  const body = { q, source: pair.source, target: pair.target, ...(translation ? { translation } : {}) };
-  result.replaceChildren(notice("loading", "Looking …"));
+  const body = { q, source, target, ...(translation ? { translation } : {}) };
+  if (!state.data) result.replaceChildren(notice("loading", t("looking")));
   try {
     const data = await latest.run((signal) => api.attention(body, signal));
     if (data === undefined) return;
-    adopt(data, pair, q);
+    adopt(data);
     render();
   } catch (error) {
-    result.replaceChildren(notice("error", wordsOf(error), { name: "Try again", run: look }));
+    state.data = null;
+    result.replaceChildren(notice("error", wordsOf(error), { name: t("again"), run: look }));
   }
 }
 
-function adopt(data, pair, sentence) {
+function adopt(data) {
   const read = readByDecoder(data.target);
   const axes = {
     encoder: [data.source, data.source],
     decoder: [data.target, read],
     cross: [data.target, data.source],
   };
-  state.data = { weights: data, layers: {}, axes, pair, sentence, translation: data.translation ?? "" };
-  const count = layersOf(state.kind).length;
-  // The first look is at the layer that the server finds clearest.
-  state.layer = Math.max(0, Math.min(state.layer ?? data.sharpest[state.kind] ?? 0, count - 1));
-  if (state.head !== "mean" && state.head >= (layersOf(state.kind)[state.layer]?.heads.length ?? 0)) state.head = "mean";
+  state.data = { weights: data, layers: {}, axes, translation: data.translation ?? "" };
+  settle();
+}
+
+/** The layer that the server finds clearest and its sharpest head, unless the reader has chosen; both within what there is. */
+function settle() {
+  const layers = layersOf(state.kind);
+  const { sharpest } = state.data.weights;
+  state.layer = Math.max(0, Math.min(state.layer ?? sharpest[state.kind] ?? 0, layers.length - 1));
+  const heads = layers[state.layer]?.heads ?? [];
+  if (state.head === null) state.head = heads.length ? sharpestHead(heads) : "mean";
+  else if (state.head !== "mean") state.head = heads.length ? Math.min(state.head, heads.length - 1) : "mean";
 }
 
 /** The heads of every layer with their average and what the server says of them. A long sentence has much to add up: made when first shown. */
@@ -120,30 +100,33 @@ function layersOf(kind) {
 function render() {
   const result = byId("attention-result");
   const focused = document.activeElement?.dataset?.keep;
-  result.replaceChildren(sentences(), h("div", { class: "split" }, h("div", { class: "card" }, controls(), drawing()), gridCard()));
+  result.replaceChildren(
+    h("div", { class: "split attention" }, h("div", { class: "card" }, translationField(), controls(), drawing()), gridCard()),
+  );
   if (focused) result.querySelector(`[data-keep="${CSS.escape(focused)}"]`)?.focus();
 }
 
-function sentences() {
-  const { axes, pair, sentence, translation } = state.data;
-  const pieces = (list, lang) =>
-    h("p", { class: "pieces", lang }, list.map((p) => h("span", { class: isEnd(p) ? "piece end" : "piece" }, pieceLabel(p))));
-  const whole = (text, lang) => h("p", { class: "whole", lang }, text);
-  return h(
-    "div",
-    { class: "card sentences" },
-    h("div", {}, h("h3", {}, "Sentence"), whole(sentence, pair.source), pieces(axes.cross[1], pair.source)),
-    h("div", {}, h("h3", {}, "Translation"), whole(translation, pair.target), pieces(axes.cross[0], pair.target)),
-  );
+/** The translation that is looked at; another one can be written over it. */
+function translationField() {
+  const field = h("input", {
+    id: "attention-translation",
+    type: "text",
+    autocomplete: "off",
+    lang: currentSentence().target,
+    "data-keep": "translation",
+    onchange: (event) => {
+      const text = event.target.value.trim();
+      state.translation = text === state.data.translation ? state.translation : text;
+      look();
+    },
+  });
+  field.value = state.data.translation;
+  return h("div", { class: "field wide" }, h("label", { for: "attention-translation" }, t("attention.translation")), field);
 }
 
 function change(update, keep) {
   Object.assign(state, update);
-  const layers = layersOf(state.kind);
-  // An encoder may have no attention at all.
-  state.layer = Math.max(0, Math.min(state.layer, layers.length - 1));
-  const heads = layers[state.layer]?.heads.length ?? 0;
-  if (state.head !== "mean") state.head = heads > 0 ? Math.min(state.head, heads - 1) : "mean";
+  settle();
   render();
   if (keep) byId("attention-result").querySelector(keep)?.focus();
 }
@@ -154,18 +137,20 @@ function controls() {
   return h(
     "div",
     { class: "controls" },
-    segmented("kind", "Attention", KINDS, state.kind, (kind) => change({ kind }, "[name=kind]:checked")),
-    choice("attention-layer", "Layer", layers.map((_, i) => [i, String(i + 1)]), state.layer, (layer) =>
-      change({ layer: Number(layer) }, "#attention-layer"),
+    segmented("kind", t("attention.kind"), KINDS.map((kind) => [kind, t(`kind.${kind}`)]), state.kind, (kind) =>
+      change({ kind, layer: null, head: null }, "[name=kind]:checked"),
+    ),
+    choice("attention-layer", t("layer"), layers.map((_, i) => [i, String(i + 1)]), state.layer, (layer) =>
+      change({ layer: Number(layer), head: state.head === "mean" ? "mean" : null }, "#attention-layer"),
     ),
     choice(
       "attention-head",
-      "Head",
-      [["mean", "average"], ...heads.map((_, i) => [i, String(i + 1)])],
+      t("head"),
+      [["mean", t("average")], ...heads.map((_, i) => [i, String(i + 1)])],
       state.head,
       (head) => change({ head: head === "mean" ? head : Number(head) }, "#attention-head"),
     ),
-    segmented("view", "Drawn as", [["matrix", "Matrix"], ["lines", "Lines"]], state.view, (view) =>
+    segmented("view", t("drawn.as"), [["lines", t("drawn.lines")], ["matrix", t("drawn.matrix")]], state.view, (view) =>
       change({ view }, "[name=view]:checked"),
     ),
   );
@@ -174,35 +159,39 @@ function controls() {
 function drawing() {
   const { axes } = state.data;
   const layer = layersOf(state.kind)[state.layer];
-  if (!layer) return notice("empty", "This model has no attention of this kind.");
+  if (!layer) return notice("empty", t("kind.none"));
   const [rowPieces, columnPieces] = axes[state.kind];
   const matrix = state.head === "mean" ? layer.mean : layer.heads[state.head];
   const names = {
-    cross: ["translation", "sentence"],
-    encoder: ["from", "to"],
-    decoder: ["about to say", "has read"],
+    cross: [t("axis.translation"), t("axis.sentence")],
+    encoder: [t("axis.from"), t("axis.to")],
+    decoder: [t("axis.say"), t("axis.read")],
   }[state.kind];
   const rows = { name: names[0], labels: rowPieces.map(pieceLabel) };
   const columns = { name: names[1], labels: columnPieces.map(pieceLabel) };
-  const head = state.head === "mean" ? "all heads averaged" : `head ${state.head + 1}`;
-  const title = `${KINDS.find(([k]) => k === state.kind)[1]} attention, layer ${state.layer + 1}, ${head}`;
+  const place = { kind: t(`kind.${state.kind}`), layer: state.layer + 1, head: state.head + 1 };
+  const title = t(state.head === "mean" ? "attention.of.mean" : "attention.of.head", place);
   const hint = state.head === "mean" ? layer.meanHint : layer.hints[state.head];
-  const description = `${title}. ${hint.text}`;
+  const description = `${title}. ${textOf(hint)}`;
   const common = { title, description, matrix, rows, columns };
   const figure =
     state.view === "lines"
       ? lineView({ ...common, colour: state.head === "mean" ? 0 : state.head })
-      : heatMap({ ...common, range: [0, 1], say: (i, j, w) => `“${rows.labels[i]}” looks at “${columns.labels[j]}”: ${tidy(w)}` });
-  return h("div", {}, h("p", { class: "muted" }, KIND_TEXTS[state.kind]), hintLine(hint), figure);
+      : heatMap({ ...common, range: [0, 1], say: (i, j, w) => t("looks.at", { from: rows.labels[i], to: columns.labels[j], weight: tidy(w) }) });
+  return h("div", {}, h("p", { class: "muted" }, t(`kind.${state.kind}.text`)), hintLine(hint), figure);
 }
 
+/** What a head does, in the reader's language where there are words for it. */
+const textOf = (hint) => (has(`pattern.${hint.name}`) ? t(`pattern.${hint.name}`) : hint.text);
+const shortOf = (hint) => (has(`pattern.${hint.name}.short`) ? t(`pattern.${hint.name}.short`) : hint.short);
+
 function hintLine(hint) {
-  const share = hint.share > 0 ? ` ${Math.round(100 * hint.share)} % of its weight.` : "";
-  const spread = `It spreads over ${hint.spread.toFixed(1)} tokens on average.`;
+  const share = hint.share > 0 ? ` ${t("hint.share", { share: Math.round(100 * hint.share) })}` : "";
+  const spread = t("hint.spread", { spread: hint.spread.toFixed(1) });
   return h(
     "p",
     { id: "hint", class: "hint" },
-    h("strong", {}, hint.text),
+    h("strong", {}, textOf(hint)),
     hint.name === "even" || hint.name === "mixed" || hint.name === "short" ? "" : share,
     ` ${spread}`,
   );
@@ -211,26 +200,26 @@ function hintLine(hint) {
 function gridCard() {
   const layers = layersOf(state.kind);
   const width = Math.max(0, ...layers.map((l) => l.heads.length));
-  const grid = h("div", { class: "heads", role: "group", "aria-label": "All heads" });
+  const grid = h("div", { class: "heads", role: "group", "aria-label": t("heads.all") });
   grid.style.setProperty("--heads", String(width));
-  grid.append(h("span", { class: "corner" }, "layer"));
+  grid.append(h("span", { class: "corner" }, t("heads.layer")));
   for (let head = 0; head < width; head += 1) grid.append(h("span", { class: "top" }, `${head + 1}`));
   layers.forEach((layer, i) => {
     grid.append(h("span", { class: "side" }, `${i + 1}`));
-    layer.heads.forEach((weights, j) => grid.append(headButton(i, j, weights, layer.hints[j])));
+    layer.heads.forEach((weights, j) => grid.append(headButton(i, j, weights, layer.hints[j], width > 6 ? 42 : 58)));
   });
   roving(grid, "button", () => width);
   return h(
     "div",
     { class: "card" },
-    h("h3", {}, "All heads"),
-    h("p", { class: "muted" }, "Select a head. The label says what it does in this sentence."),
+    h("h3", {}, t("heads.all")),
+    h("p", { class: "muted" }, t("heads.select")),
     h("div", { class: "heat-scroll" }, grid),
     summary(layers),
   );
 }
 
-function headButton(layer, head, weights, hint) {
+function headButton(layer, head, weights, hint, size) {
   const chosen = state.layer === layer && state.head === head;
   const tabStop = chosen || (state.head === "mean" && state.layer === layer && head === 0);
   return h(
@@ -239,14 +228,14 @@ function headButton(layer, head, weights, hint) {
       type: "button",
       class: "head",
       "aria-pressed": String(chosen),
-      "aria-label": `Layer ${layer + 1}, head ${head + 1}: ${hint.short}`,
-      title: hint.text,
+      "aria-label": t("heads.label", { layer: layer + 1, head: head + 1, hint: shortOf(hint) }),
+      title: textOf(hint),
       tabindex: tabStop ? "0" : "-1",
       "data-keep": `${layer}-${head}`,
       onclick: () => change({ layer, head }),
     },
-    thumbnail(weights, 44),
-    h("span", { "aria-hidden": "true" }, hint.short),
+    thumbnail(weights, size),
+    h("span", { "aria-hidden": "true" }, shortOf(hint)),
   );
 }
 
@@ -260,6 +249,6 @@ function summary(layers) {
   return h(
     "ul",
     { class: "tally" },
-    sorted.map(({ hint, count }) => h("li", { title: hint.text }, h("b", {}, String(count)), ` ${hint.short}`)),
+    sorted.map(({ hint, count }) => h("li", { title: textOf(hint) }, h("b", {}, String(count)), ` ${shortOf(hint)}`)),
   );
 }

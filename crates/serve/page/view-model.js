@@ -2,38 +2,64 @@
 import * as api from "./api.js";
 import { lineChart, stackedBar } from "./chart.js";
 import { byId, choice, h, notice, table, wordsOf } from "./dom.js";
+import { has, t } from "./i18n.js";
 import { compact, digits3, grouped } from "./scale.js";
+import { diagram } from "./steps-diagram.js";
+import { openAt } from "./view-steps.js";
 
 // The settings that say most, with the names that people use.
 const KNOWN = [
-  ["d_model", "width d"],
-  ["encoder_layers", "encoder layers"],
-  ["decoder_layers", "decoder layers"],
-  ["heads", "heads"],
-  ["d_ff", "feed-forward width"],
-  ["source_vocabulary", "source words"],
-  ["target_vocabulary", "target words"],
+  "d_model",
+  "encoder_layers",
+  "decoder_layers",
+  "heads",
+  "d_ff",
+  "source_vocabulary",
+  "target_vocabulary",
 ];
 
 const state = { models: [], chosen: 0 };
 
 export async function start() {
   const result = byId("model-result");
-  result.replaceChildren(notice("loading", "Loading the model …"));
+  result.replaceChildren(notice("loading", t("loading")));
   try {
     state.models = await api.models(true);
     render();
+    watch();
   } catch (error) {
-    result.replaceChildren(notice("error", wordsOf(error), { name: "Try again", run: start }));
+    result.replaceChildren(notice("error", wordsOf(error), { name: t("again"), run: start }));
   }
 }
 
-/** Counters and logs grow while the page is open. */
+/** Counters and logs grow while the page is open: now, and as long as the view is shown. */
 export async function shown() {
-  if (state.models.length === 0) return;
+  if (state.models.length === 0) return start();
+  watch();
+  await refresh();
+}
+
+export function hidden() {
+  clearInterval(timer);
+}
+
+let timer = null;
+
+function watch() {
+  clearInterval(timer);
+  timer = setInterval(() => {
+    if (!document.hidden) refresh();
+  }, 15000);
+}
+
+/** Reads the models again. What the reader has opened or pointed at stays unless a run has gone on. */
+async function refresh() {
   try {
-    state.models = await api.models(true);
-    render();
+    const models = await api.models(true);
+    const length = (list) => list.map((m) => m.training?.length ?? 0).join();
+    const grown = length(models) !== length(state.models) || document.activeElement === document.body;
+    state.models = models;
+    if (grown) render();
   } catch {
     // What was read before stays.
   }
@@ -43,9 +69,9 @@ function render() {
   const model = state.models[Math.min(state.chosen, state.models.length - 1)];
   byId("model-result").replaceChildren(
     h("div", { class: "card" }, head(model), figures(model)),
-    h("div", { class: "card" }, parts(model)),
-    h("div", { class: "card" }, h("h3", {}, "Training"), training(model)),
-    h("div", { class: "card" }, h("h3", {}, "Examples"), examples(model)),
+    h("div", { class: "card model-diagram" }, h("div", {}, h("h3", {}, t("model.diagram")), h("p", { class: "muted" }, t("model.diagram.text")), parts(model)), made(model)),
+    h("div", { class: "card" }, h("h3", {}, t("model.training")), training(model)),
+    h("div", { class: "card" }, h("h3", {}, t("model.examples")), examples(model)),
     h("div", { class: "card" }, settings(model)),
   );
 }
@@ -54,7 +80,7 @@ function head(model) {
   const options = state.models.map((m, i) => [i, m.label]);
   const pick =
     options.length > 1
-      ? choice("model-choice", "Model", options, state.chosen, (i) => {
+      ? choice("model-choice", t("model"), options, state.chosen, (i) => {
           state.chosen = Number(i);
           render();
           byId("model-choice").focus();
@@ -66,8 +92,8 @@ function head(model) {
 function figures(model) {
   const config = model.config ?? {};
   const list = [
-    ["parameters", compact(model.parameters)],
-    ...KNOWN.filter(([key]) => Number.isFinite(config[key])).map(([key, name]) => [name, grouped(config[key])]),
+    [t("model.parameters"), compact(model.parameters)],
+    ...KNOWN.filter((key) => Number.isFinite(config[key])).map((key) => [t(`model.${key}`), grouped(config[key])]),
     ...speed(model.speed),
   ];
   return h("dl", { class: "figures" }, list.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
@@ -76,18 +102,27 @@ function figures(model) {
 function speed(measured) {
   const list = [];
   if (Number.isFinite(measured?.tokens_per_s) && measured.tokens_per_s > 0) {
-    list.push(["tokens per second", grouped(Math.round(measured.tokens_per_s))]);
+    list.push([t("model.speed"), grouped(Math.round(measured.tokens_per_s))]);
   }
-  if (Number.isFinite(measured?.requests)) list.push(["requests served", compact(measured.requests)]);
+  if (Number.isFinite(measured?.requests)) list.push([t("model.requests"), compact(measured.requests)]);
   return list;
+}
+
+/** The diagram of Step by step, with sizes. */
+function made(model) {
+  const open = (stack, block) => {
+    openAt(stack, block);
+    location.hash = "#steps";
+  };
+  return diagram({ config: model.config ?? {}, open, sizes: true });
 }
 
 function parts(model) {
   const entries = Object.entries(model.parts ?? {}).filter(([, value]) => value > 0);
-  if (entries.length === 0) return notice("empty", "The parameter counts of this model are not known.");
+  if (entries.length === 0) return notice("empty", t("model.parts.none"));
   return stackedBar({
-    title: "Parameters by part",
-    parts: entries.map(([name, value]) => ({ name: name.replaceAll("_", " "), value })),
+    title: t("model.parts"),
+    parts: entries.map(([name, value]) => ({ name: has(`model.part.${name}`) ? t(`model.part.${name}`) : name.replaceAll("_", " "), value })),
   });
 }
 
@@ -95,33 +130,40 @@ function training(model) {
   const log = model.training ?? [];
   const points = (key) => log.map((r) => [r.step, r[key]]).filter(([, v]) => Number.isFinite(v));
   const charts = [
-    ["loss", "Loss per target token", "loss (nats)", digits3, false],
-    ["bleu", "BLEU on held-out text", "BLEU", digits3, true],
-    ["rate", "Learning rate", "rate", digits3, false],
+    ["loss", false],
+    ["bleu", true],
+    ["rate", false],
   ]
-    .map(([key, title, label, format, dots]) => ({ title, label, format, dots, points: points(key) }))
+    .map(([key, dots]) => ({ key, title: t(`model.${key}`), label: t(`model.${key}.axis`), dots, points: points(key) }))
     .filter((chart) => chart.points.length > 0);
-  if (charts.length === 0) return notice("empty", "This model has no training log.");
+  if (charts.length === 0) return notice("empty", t("model.training.none"));
   return h(
     "div",
     { class: "charts" },
-    charts.map(({ title, label, format, dots, points: list }) =>
-      lineChart({
-        title,
-        description: `${title}: from ${format(list[0][1])} at step ${list[0][0]} to ${format(list.at(-1)[1])} at step ${list.at(-1)[0]}.`,
-        x: { label: "step", format: grouped },
-        y: { label, format },
-        series: [{ name: label, points: list }],
-        height: 220,
-        dots: dots && list.length <= 40,
-      }),
+    charts.map(({ key, title, label, dots, points: list }) =>
+      h(
+        "div",
+        {},
+        lineChart({
+          title,
+          description: t("model.curve", { title, first: digits3(list[0][1]), from: list[0][0], last: digits3(list.at(-1)[1]), to: list.at(-1)[0] }),
+          x: { label: t("model.step"), format: grouped },
+          y: { label, format: digits3 },
+          series: [{ name: label, points: list }],
+          height: 220,
+          dots: dots && list.length <= 40,
+          // A score from 0 to 100 is shown from 0, so that a small gain does not look like a large one.
+          domain: key === "bleu" ? [0, Math.max(5, ...list.map(([, v]) => v))] : undefined,
+        }),
+        h("p", { class: "muted" }, t(`model.${key}.text`)),
+      ),
     ),
   );
 }
 
 function examples(model) {
   const list = model.examples ?? [];
-  if (list.length === 0) return notice("empty", "This model has no examples.");
+  if (list.length === 0) return notice("empty", t("model.examples.none"));
   const body = list.map(({ source, target, reference }) =>
     h(
       "div",
@@ -130,7 +172,7 @@ function examples(model) {
       h("p", { lang: model.target }, target),
       // What a translator wrote is shown where the model said something else.
       reference && reference !== target
-        ? h("p", { class: "muted reference" }, "reference: ", h("span", { lang: model.target }, reference))
+        ? h("p", { class: "muted reference" }, t("model.reference"), h("span", { lang: model.target }, reference))
         : null,
     ),
   );
@@ -142,6 +184,6 @@ function settings(model) {
     key,
     value === null ? "–" : typeof value === "object" ? JSON.stringify(value) : String(value),
   ]);
-  if (rows.length === 0) return notice("empty", "The settings of this model are not known.");
-  return h("details", { class: "numbers" }, h("summary", {}, "All settings"), table("Settings", ["name", "value"], rows));
+  if (rows.length === 0) return notice("empty", t("model.settings.none"));
+  return h("details", { class: "numbers" }, h("summary", {}, t("model.settings")), table(t("model.settings"), [t("model.name"), t("model.value")], rows));
 }

@@ -3,6 +3,8 @@ import * as api from "./api.js";
 import { lineChart } from "./chart.js";
 import { byId, choice, h, notice, segmented, wordsOf } from "./dom.js";
 import { heatMap } from "./heatmap.js";
+import { has, t } from "./i18n.js";
+import { formula } from "./math.js";
 import { digits3, extent, tidy } from "./scale.js";
 import { column, similarity, sinusoidal, wavelength } from "./sinusoid.js";
 
@@ -15,12 +17,12 @@ const state = { models: [], model: 0, data: null, kind: "sinusoidal", width: "sm
 
 export async function start() {
   const result = byId("positions-result");
-  result.replaceChildren(notice("loading", "Loading the model …"));
+  result.replaceChildren(notice("loading", t("loading")));
   try {
     state.models = await api.models();
     await load();
   } catch (error) {
-    result.replaceChildren(notice("error", wordsOf(error), { name: "Try again", run: start }));
+    result.replaceChildren(notice("error", wordsOf(error), { name: t("again"), run: start }));
   }
 }
 
@@ -38,7 +40,7 @@ async function load() {
     render();
   } catch (error) {
     state.data = null;
-    result.replaceChildren(notice("error", wordsOf(error), { name: "Try again", run: load }));
+    result.replaceChildren(notice("error", wordsOf(error), { name: t("again"), run: load }));
   }
 }
 
@@ -99,72 +101,53 @@ function controls(most, count, d) {
     );
   return [
     models.length > 1
-      ? choice("positions-model", "Model", models.map((m, i) => [i, m.label]), state.model, (i) => {
+      ? choice("positions-model", t("model"), models.map((m, i) => [i, m.label]), state.model, (i) => {
           state.model = Number(i);
           load().then(() => byId("positions-model")?.focus());
         })
       : null,
     segmented(
       "positions-kind",
-      "Table",
-      [["sinusoidal", "Sine and cosine"], ["own", "The model's own", !data.own]],
+      t("positions.table"),
+      [["sinusoidal", t("positions.sine")], ["own", t("positions.own"), !data.own]],
       state.kind,
       (kind) => change({ kind }, "[name=positions-kind]:checked"),
     ),
     state.kind === "sinusoidal"
       ? segmented(
           "positions-width",
-          "Width d",
-          [["small", `${SMALL}, textbook`], ["full", `${ownWidth ?? "–"}, the model`, !ownWidth]],
+          t("positions.width"),
+          [["small", t("positions.small", { d: SMALL })], ["full", t("positions.full", { d: ownWidth ?? "–" }), !ownWidth]],
           state.width,
           (width) => change({ width }, "[name=positions-width]:checked"),
         )
       : null,
-    numeric("positions-first", "First column", state.first, 0, d - COLUMNS, "first"),
-    numeric("positions-count", "Positions", count, 4, most, "count"),
+    numeric("positions-first", t("positions.first"), state.first, 0, d - COLUMNS, "first"),
+    numeric("positions-count", t("positions.count"), count, 4, most, "count"),
   ];
 }
 
-const KIND_TEXTS = {
-  sinusoidal: "This model adds these sines and cosines to its embeddings.",
-  learned: "This model learned a vector for every position.",
-  relative: "This model learned vectors for distances between tokens instead of positions.",
-  none: "This model has no position information.",
-};
-
-const OWN_TEXTS = {
-  sinusoidal: "The same columns in the order of the model: first all sines, then all cosines. The order does not matter.",
-  learned: "One row for each position, as the model learned it.",
-};
-
 function about(d) {
-  const model = KIND_TEXTS[state.data.kind] ?? `The positions of this model are of the kind “${state.data.kind}”.`;
-  const none = state.data.own ? "" : " It has no table of its own to show.";
-  const formula =
-    state.kind === "sinusoidal"
-      ? h(
-          "p",
-          { class: "formula" },
-          "PE(p, 2i) = sin(p / 10000",
-          h("sup", {}, "2i/d"),
-          "), PE(p, 2i+1) = cos(p / 10000",
-          h("sup", {}, "2i/d"),
-          `), d = ${d}`,
-        )
-      : null;
-  return h("div", { class: "about" }, h("p", {}, model, none), formula);
+  const { kind, own } = state.data;
+  const model = has(`positions.kind.${kind}`) ? t(`positions.kind.${kind}`) : t("positions.kind.other", { kind });
+  const none = own ? "" : ` ${t("positions.no.table")}`;
+  const shown = state.kind === "sinusoidal" ? h("div", { class: "formula" }, formula("sine"), formula("cosine"), h("span", {}, `d = ${d}`)) : null;
+  return h("div", { class: "about" }, h("p", {}, model, none), shown);
 }
 
 function curves(shown, d) {
   const list = Array.from({ length: COLUMNS }, (_, i) => state.first + i);
-  const wave = (c) => (state.kind === "sinusoidal" ? `, period ${digits3(Number(wavelength(c, d).toPrecision(3)))}` : "");
+  const name = (c) =>
+    state.kind === "sinusoidal"
+      ? t("positions.period", { c, period: digits3(Number(wavelength(c, d).toPrecision(3))) })
+      : t("positions.column", { c });
   const last = list[list.length - 1];
   return lineChart({
-    title: `Columns ${list[0]} to ${last} over the position`,
-    description: `Columns ${list[0]} to ${last} of the position table, as curves over ${shown.length} positions.`,
-    x: { label: "position p", format: String },
-    y: { label: "value", format: tidy },
-    series: list.map((c) => ({ name: `column ${c}${wave(c)}`, points: column(shown, c) })),
+    title: t("positions.columns", { first: list[0], last }),
+    description: t("positions.columns.text", { first: list[0], last, count: shown.length }),
+    x: { label: t("positions.p"), format: String },
+    y: { label: t("positions.value"), format: tidy },
+    series: list.map((c) => ({ name: name(c), points: column(shown, c) })),
     height: 280,
     domain: state.kind === "sinusoidal" ? [-1, 1] : undefined,
   });
@@ -173,20 +156,20 @@ function curves(shown, d) {
 function heat(shown) {
   const about =
     state.kind === "sinusoidal"
-      ? "Columns to the left turn fast, columns to the right slowly, as the digits of a counter do."
-      : OWN_TEXTS[state.data.kind] ?? "One row for each position.";
+      ? t("positions.counter")
+      : t(has(`positions.order.${state.data.kind}`) ? `positions.order.${state.data.kind}` : "positions.order.other");
   return h(
     "div",
     {},
     heatMap({
-      title: "The table",
-      description: `Heat map of ${shown.length} positions by ${shown[0].length} columns. ${about}`,
+      title: t("positions.the.table"),
+      description: `${t("positions.heat", { rows: shown.length, columns: shown[0].length })} ${about}`,
       matrix: shown,
-      rows: { name: "position p" },
-      columns: { name: "column" },
+      rows: { name: t("positions.p") },
+      columns: { name: t("positions.col") },
       scale: "diverging",
       height: 340,
-      say: (p, c, value) => `position ${p}, column ${c}: ${tidy(value)}`,
+      say: (p, c, value) => t("positions.cell", { p, c, value: tidy(value) }),
     }),
     h("p", { class: "muted" }, about),
   );
@@ -201,30 +184,30 @@ function likeness(shown) {
     state.row = p;
     curve.replaceChildren(
       lineChart({
-        title: `Dot product with position ${p}`,
-        x: { label: "position q", format: String },
-        y: { label: "dot product", format: tidy },
-        series: [{ name: `with position ${p}`, points: products[p].map((v, q) => [q, v]) }],
+        title: t("positions.dot.with", { p }),
+        x: { label: t("positions.q"), format: String },
+        y: { label: t("positions.dot"), format: tidy },
+        series: [{ name: t("positions.with", { p }), points: products[p].map((v, q) => [q, v]) }],
         height: 200,
       }),
     );
   };
   drawRow(Math.min(state.row, shown.length - 1));
   const map = heatMap({
-    title: "Similarity of positions",
-    description: "Heat map of the dot product of every two positions.",
+    title: t("positions.similarity"),
+    description: t("positions.similarity.text"),
     matrix: products,
-    rows: { name: "position p" },
-    columns: { name: "position q" },
+    rows: { name: t("positions.p") },
+    columns: { name: t("positions.q") },
     // Products of one sign take the whole palette.
     scale: low < 0 ? "diverging" : "sequential",
     range: low < 0 ? undefined : [low, high],
     height: 340,
-    say: (p, q, value) => `positions ${p} and ${q}: dot product ${tidy(value)}`,
+    say: (p, q, value) => t("positions.pair", { p, q, value: tidy(value) }),
     onrow: (p) => {
       if (p !== state.row) drawRow(p);
     },
   });
-  const text = "Each cell is the dot product of two positions. The curve below shows the row under the pointer.";
+  const text = t("positions.similarity.tip");
   return [h("div", {}, map, h("p", { class: "muted" }, text)), curve];
 }

@@ -1,11 +1,14 @@
 // Translate: text in, text out while typing, and which words belong together.
 import * as api from "./api.js";
 import { byId, h, notice, wordsOf } from "./dom.js";
+import { startFiles } from "./files.js";
+import { language, t } from "./i18n.js";
 import { debounce, Latest } from "./latest.js";
 import { grouped } from "./scale.js";
+import { lookAt } from "./sentence.js";
 import { keep, recall } from "./store.js";
 import { codePoints } from "./text.js";
-import { forgetLinks, setLinks, showSource, showTarget, startWords } from "./word-links.js";
+import { forgetLinks, playLinks, setLinks, showSource, showTarget, startWords } from "./word-links.js";
 
 const DELAY = 250;
 const DETECT_DELAY = 900;
@@ -20,26 +23,29 @@ const latestGuess = new Latest();
 let languages = [];
 let models = [];
 let limit = -1;
-let shared = null;
 // The translation that is shown: `{source, target, detected}`; null while there is none or it is being made.
 let result = null;
 
 const source = () => byId("source");
 const output = () => byId("output");
 
-export async function start(common) {
-  shared = common;
+export async function start() {
   bind();
   try {
     const [list, settings] = await Promise.all([api.languages(), api.settings().catch(() => ({}))]);
     languages = list;
     limit = settings.charLimit ?? -1;
-    if (languages.length === 0) throw new Error("The server has no model.");
-    chooseLanguages(settings.language);
+    if (languages.length === 0) throw new Error(t("error.model"));
+    const asked = new URLSearchParams(location.search);
+    chooseLanguages(settings.language, asked);
     byId("source").disabled = false;
+    startFiles(settings, () => ({ source: byId("from").value, target: byId("to").value }));
+    if (asked.get("q")) source().value = asked.get("q");
+    showSource();
     countCharacters();
-    suggest();
+    await suggest();
     if (source().value.trim()) translateNow();
+    else welcome(settings);
   } catch (error) {
     fail(error, () => location.reload());
   }
@@ -78,12 +84,13 @@ function bind() {
 
 // ---- languages
 
-function chooseLanguages(defaults) {
-  const [from, to] = (recall("regard.pair") ?? "").split(" ");
+function chooseLanguages(defaults, asked) {
+  const [kept, keptTo] = (recall("regard.pair") ?? "").split(" ");
+  const [from, to] = [asked.get("source") ?? kept, asked.get("target") ?? keptTo];
   const read = languages.filter((l) => targetsOf(l.code).length > 0);
   const known = (code) => read.some((l) => l.code === code);
   const fallback = known(defaults?.source?.code) ? defaults.source.code : (read[0]?.code ?? "auto");
-  fillSelect(byId("from"), [["auto", "Detect language"], ...read.map((l) => [l.code, l.name])]);
+  fillSelect(byId("from"), [["auto", t("detect")], ...read.map((l) => [l.code, l.name])]);
   byId("from").value = from === "auto" || known(from) ? from : fallback;
   offerTargets(to ?? defaults?.target?.code);
 }
@@ -107,7 +114,7 @@ function describeLanguages() {
   byId("alternatives").lang = to;
   const possible = !from || targetsOf(to).includes(from);
   byId("swap").disabled = !possible;
-  byId("swap").title = possible ? "Swap the languages" : `There is no model from ${nameOf(to)} to ${nameOf(from)}.`;
+  byId("swap").title = possible ? t("swap") : t("swap.impossible", { from: nameOf(to), to: nameOf(from) });
 }
 
 function sourceLanguage() {
@@ -151,11 +158,8 @@ async function guess() {
     languagesChanged("from");
     source().focus();
   };
-  byId("guess").replaceChildren(
-    "This looks like ",
-    h("button", { type: "button", class: "link", onclick: accept }, nameOf(best.language)),
-    ".",
-  );
+  const [before, after] = t("guess", { name: "\n" }).split("\n");
+  byId("guess").replaceChildren(before, h("button", { type: "button", class: "link", onclick: accept }, nameOf(best.language)), after);
 }
 
 // ---- translating
@@ -168,6 +172,7 @@ async function translateNow() {
   latest.cancel();
   if (text.trim() === "" || languages.length === 0) {
     busy(false);
+    if (languages.length > 0) history.replaceState(null, "", location.pathname + location.hash);
     clearTranslation();
     return;
   }
@@ -203,14 +208,39 @@ function accept(text, answer) {
   // A single text may come back as a list of one.
   const alignment = Array.isArray(answer.alignment?.[0]?.[0]) ? answer.alignment[0] : answer.alignment;
   result = { source: text, target, detected };
+  remember(text);
   setLinks(text, target, alignment, sourceLanguage(), byId("to").value);
   showAlternatives(answer.alternatives ?? []);
   byId("detected").textContent = detected
-    ? `Detected: ${nameOf(detected)} (${Math.round(answer.detectedLanguage.confidence)} %)`
+    ? t("detected", { name: nameOf(detected), confidence: Math.round(answer.detectedLanguage.confidence) })
     : "";
   describeLanguages();
   byId("copy").disabled = false;
   allowLook();
+  if (directModel(sourceLanguage(), byId("to").value)) lookAt({ q: text, source: sourceLanguage(), target: byId("to").value });
+}
+
+/** Text and languages go into the address, so that it can be kept and sent; long texts stay out of it. */
+function remember(text) {
+  const address = new URL(location.href);
+  address.search = "";
+  if (text.length <= 1500) {
+    for (const [name, value] of [["q", text], ["source", byId("from").value], ["target", byId("to").value]]) address.searchParams.set(name, value);
+  }
+  history.replaceState(null, "", address);
+}
+
+/** On the first visit an example is translated, and its words show once what they belong to. */
+async function welcome({ keyRequired }) {
+  if (recall("regard.visited") || keyRequired) return;
+  keep("regard.visited", "yes");
+  const example = directModel(byId("from").value, byId("to").value)?.examples?.find((e) => e.source.length <= 90)?.source;
+  if (!example) return;
+  source().value = example;
+  showSource();
+  countCharacters();
+  await translateNow();
+  if (result?.source === example) playLinks();
 }
 
 // A change of the text makes the links of the old one wrong.
@@ -231,7 +261,7 @@ function busy(on) {
 function fail(error, again) {
   clearTranslation();
   const box = byId("translate-error");
-  box.replaceChildren(notice("error", wordsOf(error), { name: "Try again", run: again }));
+  box.replaceChildren(notice("error", wordsOf(error), { name: t("again"), run: again }));
   box.scrollIntoView({ block: "nearest" });
 }
 
@@ -252,7 +282,7 @@ function setSource(text) {
 
 function countCharacters() {
   const count = codePoints(source().value);
-  byId("count").textContent = limit > 0 ? `${count} / ${grouped(limit)}` : `${count} ${count === 1 ? "character" : "characters"}`;
+  byId("count").textContent = limit > 0 ? `${count} / ${grouped(limit)}` : count === 1 ? t("character.one") : t("characters", { count });
   byId("count").classList.toggle("over", limit > 0 && count > limit);
   byId("clear").hidden = count === 0;
   byId("examples").hidden = count > 0;
@@ -263,12 +293,12 @@ function countCharacters() {
 function showAlternatives(list) {
   const shown = list.filter((text) => text !== result.target);
   const items = shown.map((text) => {
-    const button = h("button", { type: "button", class: "plain", onclick: () => copy(text, button) }, "Copy");
-    button.setAttribute("aria-label", `Copy: ${text}`);
+    const button = h("button", { type: "button", class: "plain", onclick: () => copy(text, button) }, t("copy"));
+    button.setAttribute("aria-label", t("copy.text", { text }));
     return h("li", {}, h("span", {}, text), button);
   });
   byId("alternatives").replaceChildren(
-    ...(items.length ? [h("h3", { lang: "en" }, "Alternatives"), h("ol", {}, items)] : []),
+    ...(items.length ? [h("h3", { lang: language }, t("alternatives")), h("ol", {}, items)] : []),
   );
 }
 
@@ -276,10 +306,10 @@ async function copy(text, button) {
   const before = button.textContent;
   try {
     await navigator.clipboard.writeText(text);
-    button.textContent = "Copied";
+    button.textContent = t("copied");
   } catch {
     // Without https or permission the browser refuses; the old way still works.
-    button.textContent = copyBySelection(text) ? "Copied" : "Not allowed";
+    button.textContent = t(copyBySelection(text) ? "copied" : "copy.refused");
   }
   setTimeout(() => {
     button.textContent = before;
@@ -298,8 +328,8 @@ function copyBySelection(text) {
 
 function look() {
   if (!result) return;
-  shared.look = { q: result.source, source: sourceLanguage(), target: byId("to").value };
-  location.hash = "#attention";
+  lookAt({ q: result.source, source: sourceLanguage(), target: byId("to").value });
+  location.hash = "#steps";
 }
 
 // Sentences that the chosen model was shown with, to begin with.
@@ -310,7 +340,7 @@ async function suggest() {
   const model = directModel(byId("from").value, byId("to").value);
   const texts = (model?.examples ?? []).map((e) => e.source).filter((t) => t.length <= 90).slice(0, 3);
   box.replaceChildren(
-    ...(texts.length ? [h("span", { class: "muted" }, "Try one:")] : []),
+    ...(texts.length ? [h("span", { class: "muted" }, t("try"))] : []),
     ...texts.map((text) =>
       h("button", { type: "button", class: "chip", lang: model.source, onclick: () => setSource(text) }, text),
     ),

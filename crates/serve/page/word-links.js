@@ -1,5 +1,7 @@
 // Words of a text and its translation that light up together.
 import { byId, h, roving } from "./dom.js";
+import { t } from "./i18n.js";
+import { drawRibbons } from "./ribbons.js";
 import { links, segments, wordAt, words } from "./text.js";
 
 // The words of both texts and their partners; null while there is no translation of the text at hand.
@@ -90,7 +92,35 @@ function light(side, index) {
   const partners = on ? linked.partners[side][index] : [];
   paint(side, on ? [index] : [], "own");
   paint(other, partners, "linked");
+  drawRibbons(on ? pairs(side, index, partners) : []);
   byId("links").textContent = on ? sentence(side, other, index, partners) : "";
+}
+
+// The elements that a ribbon connects, the source's first.
+function pairs(side, index, partners) {
+  const find = (which, i) => (which === "source" ? mirror() : output()).querySelectorAll(".word")[i];
+  const other = side === "source" ? "target" : "source";
+  const both = partners.map((i) => [find(side, index), find(other, i)]);
+  return side === "source" ? both : both.map(([a, b]) => [b, a]);
+}
+
+/** Shows the links of all words once, one after the other; stops when the reader does anything. */
+export function playLinks() {
+  if (!linked || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+  const count = linked.words.target.length;
+  const began = linked;
+  let at = 0;
+  const stop = () => {
+    clearInterval(timer);
+    for (const name of ["pointermove", "keydown", "pointerdown"]) removeEventListener(name, stop);
+    if (linked === began) light("target", -1);
+  };
+  const timer = setInterval(() => {
+    if (linked !== began || at >= count) stop();
+    else light("target", at);
+    at += 1;
+  }, 420);
+  for (const name of ["pointermove", "keydown", "pointerdown"]) addEventListener(name, stop);
 }
 
 function paint(side, indices, className) {
@@ -103,7 +133,7 @@ function paint(side, indices, className) {
 // It is the translation's word that attends, whichever of the two is pointed at.
 function sentence(side, other, index, partners) {
   const own = linked.words[side][index].text;
-  if (partners.length === 0) return `“${own}” has no partner.`;
-  const named = partners.map((i) => `“${linked.words[other][i].text}”`).join(", ");
-  return side === "source" ? `${named} attended to “${own}”.` : `“${own}” attended to ${named}.`;
+  if (partners.length === 0) return t("link.none", { word: own });
+  const others = partners.map((i) => t("quote", { word: linked.words[other][i].text })).join(", ");
+  return t(side === "source" ? "link.from" : "link.to", { word: own, others });
 }

@@ -214,7 +214,7 @@ fn add_headers(headers: &mut HeaderMap, cors: Option<&HeaderValue>) {
         headers.insert(name, HeaderValue::from_static(value));
     }
     if origin != "*" {
-        headers.insert(header::VARY, HeaderValue::from_static("Origin"));
+        headers.append(header::VARY, HeaderValue::from_static("Origin"));
     }
 }
 

@@ -117,3 +117,20 @@ async fn pages_of_other_origins_may_call_if_they_may() {
     assert_eq!(get(&none, "/languages").await.header("access-control-allow-origin"), "");
     assert_eq!(send(&none, request("OPTIONS", "/translate", "", Body::empty())).await.status, 405);
 }
+
+#[tokio::test]
+async fn files_of_the_page_are_compressed() {
+    use std::io::Read;
+    let app = usual();
+    let plain = get(&app, "/app.js").await;
+    let mut asked = request("GET", "/app.js", "", Body::empty());
+    asked.headers_mut().insert("accept-encoding", HeaderValue::from_static("gzip, deflate, br"));
+    let response = router(Arc::clone(&app)).oneshot(asked).await.unwrap();
+    assert_eq!(response.headers()["content-encoding"], "gzip");
+    assert_eq!(response.headers()["vary"], "Accept-Encoding");
+    assert_ne!(response.headers()["etag"], plain.headers["etag"], "they are different bytes");
+    let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(&body[..]).read_to_string(&mut text).unwrap();
+    assert_eq!(text, plain.body);
+}

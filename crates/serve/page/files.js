@@ -1,0 +1,65 @@
+// Files that are dropped on the page or chosen: sent, translated, offered for download.
+import * as api from "./api.js";
+import { byId, h, notice, wordsOf } from "./dom.js";
+import { t } from "./i18n.js";
+import { Latest } from "./latest.js";
+
+const latest = new Latest();
+
+/** `languages()` says from what to what; nothing happens where the server translates no files. */
+export function startFiles({ filesTranslation, supportedFilesFormat }, languages) {
+  if (!filesTranslation) return;
+  byId("file-label").hidden = false;
+  byId("file").accept = (supportedFilesFormat ?? []).join(",");
+  byId("file").addEventListener("change", (event) => {
+    const [file] = event.target.files;
+    if (file) send(file, languages());
+    event.target.value = "";
+  });
+  bindDrop(languages);
+}
+
+function bindDrop(languages) {
+  const view = byId("view-translate");
+  const sign = byId("drop");
+  const hasFile = (event) => [...(event.dataTransfer?.types ?? [])].includes("Files");
+  const over = (event) => {
+    if (!hasFile(event) || view.hidden) return;
+    event.preventDefault();
+    sign.hidden = false;
+  };
+  addEventListener("dragenter", over);
+  addEventListener("dragover", over);
+  addEventListener("dragleave", (event) => {
+    if (event.relatedTarget === null) sign.hidden = true;
+  });
+  addEventListener("drop", (event) => {
+    if (!hasFile(event) || view.hidden) return;
+    event.preventDefault();
+    sign.hidden = true;
+    const [file] = event.dataTransfer.files;
+    if (file) send(file, languages());
+  });
+}
+
+async function send(file, { source, target }) {
+  const status = byId("file-status");
+  status.replaceChildren(h("div", { class: "card file-card" }, notice("loading", t("file.busy", { name: file.name })), h("progress", { "aria-label": t("file.busy", { name: file.name }) })));
+  try {
+    const address = await latest.run((signal) => api.translateFile(file, source, target, signal));
+    if (!address) return;
+    // The server may be known by another name outside: only the path counts.
+    const path = new URL(address, document.baseURI).pathname.split("/").slice(-2).join("/");
+    status.replaceChildren(
+      h("div", { class: "card file-card" }, h("p", {}, t("file.done", { name: file.name })), h("a", { class: "primary", id: "download", href: path, download: renamed(file.name, target) }, t("file.download"))),
+    );
+  } catch (error) {
+    status.replaceChildren(notice("error", wordsOf(error), { name: t("again"), run: () => send(file, { source, target }) }));
+  }
+}
+
+/** report.txt to German: report.de.txt. */
+function renamed(name, target) {
+  const dot = name.lastIndexOf(".");
+  return dot > 0 ? `${name.slice(0, dot)}.${target}${name.slice(dot)}` : `${name}.${target}`;
+}

@@ -1,0 +1,88 @@
+// Formulas as MathML.
+
+const MATHML = "http://www.w3.org/1998/Math/MathML";
+
+function m(tag, ...children) {
+  const element = document.createElementNS(MATHML, tag);
+  element.append(...children.flat());
+  return element;
+}
+
+const i = (text) => m("mi", text);
+const o = (text) => {
+  const operator = m("mo", text);
+  // Parentheses of one line stay as high as it is.
+  operator.setAttribute("stretchy", "false");
+  return operator;
+};
+const n = (text) => m("mn", String(text));
+const row = (...children) => m("mrow", children);
+const sub = (a, b) => m("msub", a, b);
+const sup = (a, b) => m("msup", a, b);
+const frac = (a, b) => m("mfrac", a, b);
+const root = (a) => m("msqrt", a);
+const call = (name, ...inside) => row(i(name), o("("), ...inside, o(")"));
+const text = (words) => m("mtext", words);
+const dk = () => sub(i("d"), i("k"));
+const at = (letter, index) => sub(i(letter), row(...[...index].map((c) => i(c))));
+const wave = () => row(i("p"), o("/"), sup(n(10000), row(n(2), i("i"), o("/"), i("d"))));
+const product = (a, b) => row(at(a, "i"), o("·"), at(b, "j"));
+
+/** Each returns the content of one formula. */
+const FORMULAS = {
+  tokens: () => [at("t", "1"), o(","), o("…"), o(","), at("t", "n")],
+  embedding: () => [at("x", "i"), o("="), root(i("d")), o("·"), call("E", at("t", "i"))],
+  positions: () => [at("x", "i"), o("←"), at("x", "i"), o("+"), call("PE", i("i"))],
+  query: () => [
+    ...["q", "k", "v"].flatMap((letter, index) => [
+      ...(index ? [o(","), m("mspace")] : []),
+      row(at(letter, index ? "j" : "i"), o("="), at("x", index ? "j" : "i"), sup(i("W"), i(letter.toUpperCase()))),
+    ]),
+  ],
+  scores: () => [at("s", "ij"), o("="), product("q", "k")],
+  scale: () => [at("s", "ij"), o("="), frac(product("q", "k"), root(dk()))],
+  mask: () => [at("s", "ij"), o("="), o("−"), i("∞"), text("\u2003"), i("j"), o(">"), i("i")],
+  softmax: () => [
+    at("a", "ij"),
+    o("="),
+    frac(sup(i("e"), at("s", "ij")), row(m("munder", o("∑"), i("l")), sup(i("e"), at("s", "il")))),
+  ],
+  sum: () => [at("z", "i"), o("="), m("munder", o("∑"), i("j")), at("a", "ij"), at("v", "j")],
+  heads: () => [at("y", "i"), o("="), call("Concat", at("head", "1"), o(","), o("…"), o(","), at("head", "h")), sup(i("W"), i("O"))],
+  norm: () => [call("LayerNorm", at("x", "i"), o("+"), at("y", "i"))],
+  prenorm: () => [at("x", "i"), o("+"), at("y", "i")],
+  ffn: () => [
+    call("FFN", i("x")),
+    o("="),
+    call("max", n(0), o(","), i("x"), sub(i("W"), n(1)), o("+"), sub(i("b"), n(1))),
+    sub(i("W"), n(2)),
+    o("+"),
+    sub(i("b"), n(2)),
+  ],
+  candidate: () => [sub(m("mover", i("x"), o("~")), i("t")), o("="), i("W"), at("x", "t")],
+  forget: () => [at("f", "t"), o("="), call("σ", sub(i("W"), i("f")), at("x", "t"), o("+"), sub(i("b"), i("f")))],
+  state: () => [
+    at("c", "t"),
+    o("="),
+    at("f", "t"),
+    o("⊙"),
+    sub(i("c"), row(i("t"), o("−"), n(1))),
+    o("+"),
+    row(o("("), n(1), o("−"), at("f", "t"), o(")")),
+    o("⊙"),
+    sub(m("mover", i("x"), o("~")), i("t")),
+  ],
+  next: () => [call("p", i("w")), o("="), call("softmax", at("x", "i"), sup(i("E"), i("T")))],
+  penalty: () => [i("score"), o("="), frac(row(i("log"), call("P", i("y"))), sup(i("n"), i("α")))],
+  sine: () => [call("PE", i("p"), o(","), n(2), i("i")), o("="), call("sin", wave())],
+  cosine: () => [call("PE", i("p"), o(","), n(2), i("i"), o("+"), n(1)), o("="), call("cos", wave())],
+};
+
+/** A formula on its own line. */
+export function formula(name) {
+  const math = m("math", m("mrow", FORMULAS[name]()));
+  math.setAttribute("display", "block");
+  math.setAttribute("class", "math");
+  for (const space of math.querySelectorAll("mspace")) space.setAttribute("width", "1em");
+  return math;
+}

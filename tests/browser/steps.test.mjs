@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { changed, revealed, sharpestHead, stepsOf, withoutOf } from "../../crates/serve/page/steps.js";
+
+const ids = (list) => list.map((step) => step.id);
+
+test("an encoder hides nothing and has no next word", () => {
+  const list = ids(stepsOf("encoder", "attention"));
+  assert.deepEqual(list, ["tokens", "embedding", "positions", "query", "scores", "scale", "softmax", "sum", "heads", "norm", "ffn", "norm"]);
+});
+
+test("a decoder has a mask, cross-attention and the next word", () => {
+  const list = ids(stepsOf("decoder", "attention"));
+  assert.equal(list.filter((id) => id === "mask").length, 1);
+  assert.ok(list.indexOf("query-cross") > list.indexOf("heads"));
+  assert.equal(list.at(-1), "next");
+});
+
+test("an SSRU stands in the place of self-attention", () => {
+  const list = stepsOf("decoder", "ssru");
+  assert.deepEqual(ids(list).slice(3, 7), ["candidate", "forget", "state", "norm"]);
+  assert.ok(list.every((step) => step.id !== "mask"));
+  assert.equal(list.find((step) => step.id === "state").section, null);
+});
+
+test("columns are revealed one after the other", () => {
+  assert.deepEqual(["query-cross", "scores", "scale", "mask", "softmax", "sum"].map(revealed), [0, 1, 2, 3, 4, 5]);
+});
+
+test("the sharpest head has the highest weights", () => {
+  assert.equal(sharpestHead([[[0.5, 0.5]], [[0.1, 0.9]], [[0.4, 0.6]]]), 1);
+});
+
+test("what is switched off is told in one order", () => {
+  assert.equal(withoutOf(new Set(["scale", "cross.0.1", "mask"])), "cross.0.1 mask scale");
+});
+
+test("changed tokens are those outside of a longest common run", () => {
+  assert.deepEqual(changed(["a", "b", "c"], ["a", "x", "c"]), [false, true, false]);
+  assert.deepEqual(changed(["a"], ["a", "b"]), [false, true]);
+  assert.deepEqual(changed([], ["a"]), [true]);
+});
+
+test("a model that normalises first has another step", () => {
+  assert.equal(ids(stepsOf("encoder", "attention", true)).filter((id) => id === "prenorm").length, 2);
+});
