@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""The picture of the page in the README: docs/page.png.
+
+    python3 tools/page_picture.py REGARD MODEL [SENTENCE]
+
+Starts the server and takes a screenshot of "Step by step" in Chromium (Debian: chromium, chromium-driver).
+"""
+
+import sys
+import time
+from pathlib import Path
+from urllib.parse import quote
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests" / "browser"))
+
+from serving import serving
+from webdriver import Browser
+
+PICTURE = ROOT / "docs" / "page.png"
+# As far as the weighted sum, for the fourth word.
+STEPS, WORD = 7, 3
+
+
+def main():
+    regard, model, *sentence = sys.argv[1:]
+    text = sentence[0] if sentence else "The black cat sleeps."
+    with serving(regard, model) as (_, address):
+        browser = Browser()
+        try:
+            browser.resize(1180, 900)
+            browser.cdp("Emulation.setScrollbarsHidden", hidden=True)
+            browser.media(prefers_color_scheme="light", prefers_reduced_motion="reduce")
+            browser.open(f"http://{address}/?q={quote(text)}#translate")
+            browser.one("#look:enabled")
+            browser.click("#look")
+            browser.one(".token-chip")
+            browser.js("document.querySelectorAll('.token-chip')[arguments[0]].click()", WORD)
+            for _ in range(STEPS):
+                browser.click("#steps-next")
+            tall = browser.js("return document.querySelector('#switches').getBoundingClientRect().bottom + scrollY")
+            browser.resize(1180, round(tall) + 16)
+            time.sleep(0.3)
+            browser.screenshot(PICTURE)
+        finally:
+            browser.close()
+    print(f"{PICTURE.relative_to(ROOT)}: {PICTURE.stat().st_size} bytes")
+
+
+if __name__ == "__main__":
+    main()
