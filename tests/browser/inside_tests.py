@@ -160,6 +160,12 @@ def test_the_beam_is_a_tree(page):
     tree = page.ask("v1/beam", q=text)
     same(page.count("#beam-card .node"), len(tree["nodes"]), "nodes")
     same(page.count("#beam-card .node.best"), sum(node["best"] for node in tree["nodes"]), "the best path")
+    grows = "return getComputedStyle(document.querySelector('#beam-card .node')).animationName"
+    same(page.js(grows), "grow")
+    page.click("#beam-replay")
+    same(page.js("return document.activeElement.id"), "beam-replay", "the focus stays")
+    page.media(prefers_reduced_motion="reduce")
+    same(page.js(grows), "none", "where motion is unwelcome")
     page.focus("#beam-card .node")
     page.until("#beam-card .readout", "log P")
     page.choose("#beam-width", 2)

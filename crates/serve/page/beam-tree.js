@@ -24,7 +24,7 @@ export function beamTree(tree) {
     const [ax, ay] = [starts[x[node.parent]] + width(labels[node.parent]), centre(node.parent)];
     const [bx, by] = [starts[x[i]] - 4, centre(i)];
     const middle = (ax + 4 + bx) / 2;
-    return s("path", { class: classOf("edge", node), d: `M${ax + 4} ${ay}C${middle} ${ay} ${middle} ${by} ${bx} ${by}` });
+    return timed(s("path", { class: classOf("edge", node), d: `M${ax + 4} ${ay}C${middle} ${ay} ${middle} ${by} ${bx} ${by}` }), x[i]);
   });
   const say = (i) => {
     const words = [];
@@ -41,7 +41,7 @@ export function beamTree(tree) {
     );
     group.addEventListener("pointerenter", () => say(i));
     group.addEventListener("focus", () => say(i));
-    return group;
+    return timed(group, x[i]);
   });
   const picture = s(
     "svg",
@@ -61,6 +61,12 @@ export function beamTree(tree) {
       nodes.map((node) => [pieceLabel(node.text), String(node.length), fixed(node.log_probability, 2), fixed(node.score, 2), t(`beam.${node.state}`)]),
     ),
   );
+}
+
+// Each appears in its step, and what is pruned fades in the next; the style sheet does both, where motion is welcome.
+function timed(element, step) {
+  element.style.setProperty("--step", String(step));
+  return element;
 }
 
 const classOf = (kind, node) => `${kind} ${node.state}${node.best ? " best" : ""}`;

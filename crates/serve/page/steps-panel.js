@@ -84,6 +84,8 @@ function attentionTable(step, view) {
   const mostKey = largest([...attention.keys, attention.queries[i]]);
   const mostValue = largest([...attention.values, attention.sums[i]]);
   const columns = [t("col.token"), t("col.key")];
+  // What will be added up is shown with what decides how much of it.
+  if (known === 0) columns.push(t("col.values"));
   const names = ["", t("col.score"), t("col.scaled"), masked ? t("col.mask") : null, t("col.weight"), t("col.value")];
   names.forEach((name, k) => {
     if (name && k <= known) columns.push(name);
@@ -91,6 +93,7 @@ function attentionTable(step, view) {
   const rows = labels.map((label, j) => {
     const hidden = j < from || j >= to;
     const cells = [label, strip(attention.keys[j], { most: mostKey })];
+    if (known === 0) cells.push(strip(attention.values[j], { most: mostValue }));
     if (known >= 1) cells.push(number(attention.scores[i][j], 2));
     if (known >= 2) cells.push(number(attention.scaled[i][j], 2));
     if (known >= 3 && masked) cells.push(hidden ? h("span", { class: "hidden-mark" }, "−∞") : h("span", { class: "muted" }, t("visible")));

@@ -113,11 +113,11 @@ function reset() {
 function render() {
   const result = byId("decoding-result");
   const focused = document.activeElement?.dataset?.keep;
-  const first = result.querySelector("#beam-card");
-  result.replaceChildren(
-    h("div", { class: "split decoding" }, h("div", { class: "card" }, sentenceRow(), actions()), h("div", { class: "card" }, candidates())),
-    first ?? h("div", { class: "card", id: "beam-card" }),
-  );
+  // The tree below is left where it is: it would grow again each time it is put there.
+  if (!byId("beam-card")) {
+    result.replaceChildren(h("div", { id: "decoding-top", class: "split decoding" }), h("div", { class: "card", id: "beam-card" }));
+  }
+  byId("decoding-top").replaceChildren(h("div", { class: "card" }, sentenceRow(), actions()), h("div", { class: "card" }, candidates()));
   if (focused) result.querySelector(`[data-keep="${CSS.escape(focused)}"]`)?.focus();
 }
 
@@ -240,6 +240,7 @@ function renderTree() {
   card.replaceChildren(
     h("div", { class: "beam-head" }, h("div", {}, h("h3", {}, t("beam.title")), h("p", { class: "muted" }, t("beam.text", { beam: tree.beam }))), width),
     beamTree(tree),
+    h("button", { type: "button", class: "plain", id: "beam-replay", "data-keep": "beam-replay", onclick: renderTree }, t("beam.replay")),
     h("p", { class: "muted" }, t("beam.penalty", { alpha: tree.length_penalty })),
     formula("penalty"),
     table(t("beam.found"), [t("beam.translation"), t("beam.logp"), t("beam.score")], rows),
