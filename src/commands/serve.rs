@@ -194,6 +194,8 @@ impl Arguments {
             },
             keys: self.access.api_keys.as_deref().map(Keys::load).transpose()?,
             cors: (self.access.cors != "none").then(|| self.access.cors.clone()),
+            memories: Default::default(),
+            guard: true,
         })
     }
 

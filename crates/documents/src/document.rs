@@ -11,6 +11,8 @@ use std::sync::Arc;
 /// A text on its way.
 #[derive(Debug, Default)]
 pub struct Document {
+    /// The code of its language, if that is known.
+    pub(crate) language: Option<String>,
     pieces: Vec<Piece>,
     /// What is translated, in the order of the text.
     pub sentences: Vec<Sentence>,
@@ -135,6 +137,18 @@ fn pause(text: &str) -> usize {
 }
 
 impl Document {
+    /// Nothing yet, of a text in the language of this code.
+    pub(crate) fn in_language(language: Option<&str>) -> Self {
+        Document { language: language.map(str::to_owned), ..Document::default() }
+    }
+
+    /// A text that stays as it is.
+    pub(crate) fn kept(text: &str) -> Self {
+        let mut document = Document::default();
+        document.add([Piece::Keep(text.to_owned())]);
+        document
+    }
+
     /// Plain text: every line by itself, its sentences one by one.
     pub fn plain(text: &str) -> Self {
         Self::plain_in(text, None)

@@ -28,7 +28,7 @@ mod text;
 pub use error::FileError;
 pub use format::Format;
 
-use crate::{Document, Sentence, Translation};
+use crate::{Document, Memory, Sentence, Translation};
 use std::fmt::Debug;
 
 /// How a file is read and written.
@@ -58,15 +58,25 @@ impl Unit {
 
     /// Plain text.
     pub fn plain(source: impl Into<String>) -> Self {
+        Self::plain_in(source, None)
+    }
+
+    /// Plain text in the language of this code.
+    pub fn plain_in(source: impl Into<String>, language: Option<&str>) -> Self {
         let source = source.into();
-        let document = Document::plain(&source);
+        let document = Document::plain_in(&source, language);
         Unit { source, document }
     }
 
     /// HTML. Its translation is HTML, too.
     pub fn html(source: impl Into<String>) -> Self {
+        Self::html_in(source, None)
+    }
+
+    /// HTML in the language of this code.
+    pub fn html_in(source: impl Into<String>, language: Option<&str>) -> Self {
         let source = source.into();
-        let document = crate::html::document(&source);
+        let document = crate::html::document_in(&source, language);
         Unit { source, document }
     }
 
@@ -103,7 +113,8 @@ impl FileDocument {
     /// Takes the bytes of a file apart.
     pub fn open(format: Format, bytes: &[u8], options: &FileOptions) -> Result<Self, FileError> {
         match format {
-            Format::Text => text::open(bytes),
+            Format::Text | Format::Markdown => text::open(format, bytes, options),
+            Format::Html => text::open_html(bytes, options),
             format if format.is_package() => office::open(format, bytes, options),
             format => Err(FileError::Unsupported { format }),
         }
@@ -117,6 +128,19 @@ impl FileDocument {
     /// What is translated, in the order of the file.
     pub fn sentences(&self) -> impl Iterator<Item = &Sentence> {
         self.units.iter().flat_map(|unit| &unit.document.sentences)
+    }
+
+    /// Units of plain text that the memory knows as a whole get its translation, and their sentences
+    /// are not translated any more; how many sentences those are.
+    pub fn recall(&mut self, memory: &Memory) -> usize {
+        let mut known = 0;
+        for unit in &mut self.units {
+            let plain = unit.document.sentences.iter().all(|sentence| sentence.markup.is_none());
+            let Some(target) = memory.find_segment(&unit.source).filter(|_| plain) else { continue };
+            known += unit.document.sentences.len();
+            unit.document = Document::kept(&target);
+        }
+        known
     }
 
     /// All that is translated, for finding out its language.

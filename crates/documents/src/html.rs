@@ -32,7 +32,12 @@ pub(crate) const DEPTH: usize = 100;
 
 /// The document of a text with markup.
 pub fn document(html: &str) -> Document {
-    let mut document = Document::default();
+    document_in(html, None)
+}
+
+/// The same of a text in the language of this code, whose abbreviations end no sentence.
+pub fn document_in(html: &str, language: Option<&str>) -> Document {
+    let mut document = Document::in_language(language);
     let mut segment = Segment::default();
     let mut stand_ins = StandIns::new(html);
     for token in tokens(html) {
@@ -79,7 +84,7 @@ fn attribute_pieces(
     decode(value, Context::Attribute, &mut text, stand_ins, (&mut entities, true));
     entities.escape_quote(attribute.quote.unwrap_or('"'));
     let all = protected(&text);
-    let ranges = translatable_sentences(&text, &all);
+    let ranges = translatable_sentences(&text, &all, document.language.as_deref());
     if ranges.is_empty() {
         return None;
     }
@@ -99,8 +104,13 @@ fn attribute_pieces(
 }
 
 /// Where the sentences lie that are translated.
-fn translatable_sentences(text: &str, protected: &[Range<usize>]) -> Vec<Range<usize>> {
-    let ranges = sentences(text, protected, None).into_iter().map(|range| without_outer_emoji(text, range));
+fn translatable_sentences(
+    text: &str,
+    protected: &[Range<usize>],
+    language: Option<&str>,
+) -> Vec<Range<usize>> {
+    let ranges =
+        sentences(text, protected, language).into_iter().map(|range| without_outer_emoji(text, range));
     ranges.filter(|range| is_translatable(&text[range.clone()], &within(protected, range))).collect()
 }
 
@@ -183,7 +193,7 @@ impl Segment {
         for node in &mut self.nodes {
             node.range.end = node.range.end.min(self.text.len());
         }
-        let sentences = self.sentences(&all, &opaque);
+        let sentences = self.sentences(&all, &opaque, document.language.as_deref());
         if sentences.is_empty() {
             document.add(self.raw);
             return;
@@ -205,10 +215,15 @@ impl Segment {
 
     /// Where the sentences lie that are translated. One that has nothing to translate stays as it is, unless
     /// a tag begins or ends in it: then it is translated with the next, so that the tag finds its place.
-    fn sentences(&self, all: &[Range<usize>], opaque: &[Range<usize>]) -> Vec<Range<usize>> {
+    fn sentences(
+        &self,
+        all: &[Range<usize>],
+        opaque: &[Range<usize>],
+        language: Option<&str>,
+    ) -> Vec<Range<usize>> {
         let mut found: Vec<Range<usize>> = Vec::new();
         let mut waiting: Option<Range<usize>> = None;
-        for range in sentences(&self.text, all, None) {
+        for range in sentences(&self.text, all, language) {
             let range = outside(without_outer_emoji(&self.text, range), opaque);
             if is_translatable(&self.text[range.clone()], &within(all, &range)) {
                 let start = waiting.take().map_or(range.start, |waiting| waiting.start);

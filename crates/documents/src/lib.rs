@@ -5,16 +5,24 @@
 //! [`Sentence::restore`] puts back what the model lost of addresses, placeholders and numbers;
 //! [`Document::render`] makes the translated text.
 //!
-//! [`translate_lines`] does all of this for lines of plain text, [`files`] for whole files.
+//! [`Pipeline`] does all of this for lines, texts, HTML and [`files`], with one model or several in a
+//! row: [`pipeline`] says what each model is asked, [`guard`] notices degenerate translations, a
+//! [`Memory`] has known ones, and [`fn@confidence`] says how good a translation is likely to be.
 
 pub mod files;
+pub mod guard;
 pub mod html;
+pub mod language;
+pub mod pipeline;
 
+mod confidence;
 mod document;
 mod lines;
+mod memory;
 mod protect;
 mod restore;
 mod texts;
+mod translate;
 mod words;
 
 #[cfg(any(test, feature = "fuzzing"))]
@@ -25,7 +33,11 @@ mod linear;
 #[cfg(test)]
 mod testing;
 
+pub use confidence::confidence;
 pub use document::{Document, Rendered, Sentence};
-pub use lines::translate_lines;
+pub use guard::{Fault, Guarded};
+pub use lines::{TranslatedLine, translate_lines};
+pub use memory::{Match, Memory};
 pub use texts::Texts;
+pub use translate::{Pipeline, PipelineError, Report, TranslatedText};
 pub use words::{Translation, Word};

@@ -107,6 +107,7 @@ const TRANSLATIONS: [fn(&str) -> Translation; 4] = [
 
 fn check(unit: &str, text: &str) {
     timed("the sentences", unit, || sentence_ranges(text, None));
+    timed("the guard", unit, || crate::guard::fault(text, text));
     for (kind, read) in [("plain text", Document::plain as fn(&str) -> Document), ("HTML", html::document)] {
         let document = timed(kind, unit, || read(text));
         timed("the words", unit, || document.words());

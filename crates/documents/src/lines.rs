@@ -1,14 +1,29 @@
 //! Lines of plain text, each translated sentence by sentence: one line in, one line out.
 
-use crate::{Document, Sentence, Translation};
+use crate::pipeline::{Job, JobOptions, Outcome, Stage, run_job};
+use crate::{Document, Guarded, Match, Translation};
 use regard_core::Result;
 use regard_core::decode::SearchOptions;
 use regard_core::translator::{Candidate, Line, Translator, single_line};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
-/// Translates each line sentence by sentence. What lies between sentences is kept, and so are
-/// addresses, placeholders, numbers and emoji; a line that holds nothing else comes back as it is.
-/// As many lines come out as went in.
+/// A translated line, and how it came about.
+#[derive(Clone, Debug, Default)]
+pub struct TranslatedLine {
+    /// Its translations.
+    pub line: Line,
+    /// Sentences whose first translation was at fault.
+    pub guarded: Vec<Guarded>,
+    /// What of it came from the memory.
+    pub memory: Option<Match>,
+    /// How good it is likely to be: the mean of its sentences, by their length; nothing where no model was
+    /// asked.
+    pub confidence: Option<f32>,
+}
+
+/// Translates each line sentence by sentence with one model. What lies between sentences is kept, and so
+/// are addresses, placeholders, numbers and emoji; a line that holds nothing else comes back as it
+/// is. As many lines come out as went in. Degenerate translations are tried again.
 ///
 /// Candidate `n` of a line has the `n`-th best translation of each of its sentences, and its score
 /// is their mean. Its tokens are those that the model generated. Words of the alignment are counted
@@ -20,17 +35,62 @@ pub fn translate_lines<T: AsRef<str>>(
     lines: &[T],
     options: &SearchOptions,
 ) -> Result<Vec<Line>> {
+    let wanted = JobOptions { guard: true, ..JobOptions::of_search(options) };
+    let language = translator.model().languages.source.as_deref();
+    let found = translate_lines_along(&[Stage { translator, options }], lines, &wanted, language)?;
+    Ok(found.into_iter().map(|found| found.line).collect())
+}
+
+/// The same along a route of one model or several, for lines in the language of this code.
+pub(crate) fn translate_lines_along<T: AsRef<str>>(
+    route: &[Stage<'_>],
+    lines: &[T],
+    wanted: &JobOptions,
+    source_language: Option<&str>,
+) -> Result<Vec<TranslatedLine>> {
     let lines = lines.iter().map(|line| {
         let line = line.as_ref().trim_end_matches(['\r', '\n']);
         // A token such as `>>de<<` is for every sentence of the line.
         let trimmed = line.trim_start();
-        match translator.source().split_language(trimmed) {
-            (Some(_), rest) => PlainLine::new(trimmed, trimmed.len() - rest.trim_start().len()),
-            (None, _) => PlainLine::new(line, 0),
+        let language = route.first().and_then(|stage| {
+            let (token, rest) = stage.translator.source().split_language(trimmed);
+            token.map(|_| trimmed.len() - rest.trim_start().len())
+        });
+        match language {
+            Some(length) => PlainLine::new(trimmed, length, source_language),
+            None => PlainLine::new(line, 0, source_language),
         }
     });
     let lines: Vec<PlainLine<'_>> = lines.collect();
-    translate_with(&lines, options, |sentences, options| translator.translate(sentences, options))
+    let mut job = line_job(&lines, route.len(), wanted);
+    run_job(&mut job, route)?;
+    Ok(assemble(&lines, job, wanted))
+}
+
+/// The sentences of all lines, but for lines that the memory knows.
+fn line_job(lines: &[PlainLine<'_>], stages: usize, wanted: &JobOptions) -> Job {
+    let mut job = Job::new(stages, wanted.clone());
+    for line in lines.iter().filter(|line| line.known(wanted).is_none()) {
+        for (k, sentence) in line.document.sentences.iter().enumerate() {
+            job.add(sentence, k == 0, line.language);
+        }
+    }
+    job
+}
+
+/// The lines again, when all their sentences have been translated.
+fn assemble(lines: &[PlainLine<'_>], job: Job, wanted: &JobOptions) -> Vec<TranslatedLine> {
+    let translated = lines.iter().filter(|line| line.known(wanted).is_none());
+    let sentences = translated.flat_map(|line| &line.document.sentences);
+    let mut outcomes = job.finish(sentences).into_iter();
+    let assembled = lines.iter().map(|line| match line.known(wanted) {
+        Some(target) => PlainLine::from_memory(&target, wanted),
+        None => {
+            let own: Vec<Outcome> = outcomes.by_ref().take(line.document.sentences.len()).collect();
+            line.assemble(own, wanted)
+        }
+    });
+    assembled.collect()
 }
 
 /// A line taken apart.
@@ -44,48 +104,59 @@ struct PlainLine<'a> {
 
 impl<'a> PlainLine<'a> {
     /// A line that begins with `language` bytes of language token and space.
-    fn new(line: &'a str, language: usize) -> Self {
+    fn new(line: &'a str, language: usize, source_language: Option<&str>) -> Self {
         let (language, text) = line.split_at(language);
-        PlainLine { language, text, document: Document::plain(text) }
+        PlainLine { language, text, document: Document::plain_in(text, source_language) }
     }
 
-    /// What the model reads of a sentence.
-    fn input(&self, sentence: &Sentence) -> String {
-        format!("{}{}", self.language, sentence.text)
+    /// The translation of the whole line, if the memory has it.
+    fn known(&self, wanted: &JobOptions) -> Option<String> {
+        wanted.memory.as_ref()?.find_segment(self.text)
+    }
+
+    fn from_memory(target: &str, wanted: &JobOptions) -> TranslatedLine {
+        let candidate = Candidate { text: single_line(target).into_owned(), ..Line::default().best() };
+        let line = Line { candidates: vec![candidate; wanted.nbest.max(1)], ..Line::default() };
+        TranslatedLine { line, memory: Some(Match::Segment), ..TranslatedLine::default() }
     }
 
     /// The line made of the translations of its sentences.
-    fn assemble(&self, found: Vec<Line>, options: &SearchOptions) -> Line {
+    fn assemble(&self, found: Vec<Outcome>, wanted: &JobOptions) -> TranslatedLine {
+        let nbest = wanted.nbest.max(1);
         let kept = self.document.sentences.is_empty() && self.text.contains(is_visible);
+        let remembered = found.iter().any(|outcome| outcome.from_memory);
         // A sentence without a single token has no candidate, and its place stays empty.
-        let counts = found.iter().map(|line| line.candidates.len()).filter(|&count| count > 0);
-        let count = if kept { options.nbest } else { counts.min().unwrap_or(0) };
-        let candidates = (0..count).map(|n| {
-            let chosen: Vec<Option<&Candidate>> = found.iter().map(|line| line.candidates.get(n)).collect();
-            self.candidate(&chosen, options.attention)
-        });
-        Line {
-            candidates: candidates.collect(),
-            parts: found.iter().map(|line| line.parts).sum(),
-            cut: found.iter().map(|line| line.cut).sum(),
-            source: found.into_iter().flat_map(|line| line.source).collect(),
+        let counts = found.iter().map(|outcome| outcome.line.candidates.len()).filter(|&count| count > 0);
+        let count = counts.min().unwrap_or(if kept || remembered { nbest } else { 0 });
+        let candidates = (0..count).map(|n| self.candidate(&found, n, wanted.alignment)).collect();
+        let weights = found.iter().zip(&self.document.sentences);
+        let weights =
+            weights.filter_map(|(outcome, s)| Some((outcome.confidence?, s.text.chars().count() as f32)));
+        let (sum, weight) =
+            weights.fold((0.0, 0.0), |(sum, all), (c, weight)| (sum + c * weight, all + weight));
+        TranslatedLine {
+            line: Line {
+                candidates,
+                parts: found.iter().map(|outcome| outcome.line.parts).sum(),
+                cut: found.iter().map(|outcome| outcome.line.cut).sum(),
+                source: found.iter().flat_map(|outcome| outcome.line.source.iter().cloned()).collect(),
+            },
+            guarded: found.iter().filter_map(|outcome| outcome.guarded).collect(),
+            memory: remembered.then_some(Match::Sentences),
+            confidence: (weight > 0.0).then(|| sum / weight),
         }
     }
 
-    /// One candidate for each sentence as a candidate for the line.
-    fn candidate(&self, chosen: &[Option<&Candidate>], alignment: bool) -> Candidate {
-        let sentences = self.document.sentences.iter().zip(chosen);
-        let translations = sentences.map(|(sentence, candidate)| {
-            let mut translation = match candidate {
-                Some(candidate) if self.language.is_empty() => Translation::new(candidate),
-                Some(candidate) => Translation::new(&without_first_word(candidate)),
-                None => Translation::default(),
-            };
-            sentence.restore(&mut translation);
-            translation
-        });
-        let rendered = self.document.render(self.text, &translations.collect::<Vec<_>>());
-        let chosen: Vec<&Candidate> = chosen.iter().flatten().copied().collect();
+    /// The `n`-th best translation of each sentence as a candidate for the line.
+    fn candidate(&self, found: &[Outcome], n: usize, alignment: bool) -> Candidate {
+        let nth = |outcome: &Outcome| {
+            let translations = &outcome.translations;
+            translations.get(n).or(translations.last()).cloned().unwrap_or_default()
+        };
+        let translations: Vec<Translation> = found.iter().map(nth).collect();
+        let rendered = self.document.render(self.text, &translations);
+        let chosen: Vec<&Candidate> =
+            found.iter().filter_map(|outcome| outcome.line.candidates.get(n)).collect();
         let (mut pairs, mut known) = (Vec::new(), HashSet::new());
         if alignment {
             let before = self.language.chars().count();
@@ -113,13 +184,6 @@ fn is_visible(c: char) -> bool {
         && !matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
 }
 
-/// The candidate of a sentence that was read behind a language token, which is the first word of
-/// the model's source.
-fn without_first_word(candidate: &Candidate) -> Candidate {
-    let pairs = candidate.alignment.iter().filter_map(|&(s, t)| Some((s.checked_sub(1)?, t)));
-    Candidate { alignment: pairs.collect(), ..candidate.clone() }
-}
-
 /// The number of the word that each character belongs to, as white space parts them.
 fn words_of_characters(text: impl Iterator<Item = char>) -> Vec<usize> {
     let (mut begun, mut inside) = (0usize, false);
@@ -131,41 +195,12 @@ fn words_of_characters(text: impl Iterator<Item = char>) -> Vec<usize> {
     .collect()
 }
 
-/// Sends the sentences of all lines through `translate`, those together that are searched alike,
-/// and puts the lines together again.
-fn translate_with(
-    lines: &[PlainLine<'_>],
-    options: &SearchOptions,
-    mut translate: impl FnMut(&[String], &SearchOptions) -> Result<Vec<Line>>,
-) -> Result<Vec<Line>> {
-    // Attention costs time, so only sentences that need it have it.
-    let mut searches: BTreeMap<(bool, bool), Vec<(usize, usize)>> = BTreeMap::new();
-    for (i, line) in lines.iter().enumerate() {
-        for (k, sentence) in line.document.sentences.iter().enumerate() {
-            let attention = options.attention || sentence.needs_alignment();
-            let prefix = k == 0 || options.prefix.is_empty();
-            searches.entry((attention, prefix)).or_default().push((i, k));
-        }
-    }
-    let mut found: Vec<Vec<Line>> =
-        lines.iter().map(|line| vec![Line::default(); line.document.sentences.len()]).collect();
-    for ((attention, prefix), places) in searches {
-        let mut options = SearchOptions { attention, ..options.clone() };
-        if !prefix {
-            options.prefix.clear();
-        }
-        let input = |&(i, k): &(usize, usize)| lines[i].input(&lines[i].document.sentences[k]);
-        let texts: Vec<String> = places.iter().map(input).collect();
-        for ((i, k), line) in places.into_iter().zip(translate(&texts, &options)?) {
-            found[i][k] = line;
-        }
-    }
-    Ok(lines.iter().zip(found).map(|(line, found)| line.assemble(found, options)).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Memory;
+    use crate::pipeline::search_round;
+    use std::sync::Arc;
 
     /// A model that says everything in capitals and loses braces, digits and addresses; the second
     /// best has a question mark.
@@ -193,15 +228,47 @@ mod tests {
 
     /// What becomes of the lines, and the sentences of each search.
     fn translated(lines: &[&str], options: &SearchOptions) -> (Vec<Line>, Vec<(Vec<String>, SearchOptions)>) {
+        let (found, searches) = translated_with(lines, options, &JobOptions::of_search(options));
+        (found.into_iter().map(|found| found.line).collect(), searches)
+    }
+
+    fn translated_with(
+        lines: &[&str],
+        options: &SearchOptions,
+        wanted: &JobOptions,
+    ) -> (Vec<TranslatedLine>, Vec<(Vec<String>, SearchOptions)>) {
         let mut searches = Vec::new();
         let language = |line: &str| if line.starts_with(">>") { 7 } else { 0 };
         let lines: Vec<PlainLine<'_>> =
-            lines.iter().map(|line| PlainLine::new(line, language(line))).collect();
-        let found = translate_with(&lines, options, |sentences, options| {
-            searches.push((sentences.to_vec(), options.clone()));
-            Ok(sentences.iter().map(|sentence| capitals(sentence, options)).collect())
-        });
-        (found.unwrap(), searches)
+            lines.iter().map(|line| PlainLine::new(line, language(line), Some("en"))).collect();
+        let mut job = line_job(&lines, 1, wanted);
+        job.run(|round| {
+            search_round(round, options, |sentences, options| {
+                let texts: Vec<String> = sentences.iter().map(|text| (*text).to_owned()).collect();
+                searches.push((texts, options.clone()));
+                Ok(sentences.iter().map(|sentence| capitals(sentence, options)).collect())
+            })
+        })
+        .unwrap();
+        (assemble(&lines, job, wanted), searches)
+    }
+
+    #[test]
+    fn the_memory_knows_whole_lines_and_sentences() {
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        let pairs = [pair("One dog. Two dogs.", "Zwei Zeilen."), pair("One dog.", "Ein Hund.")];
+        let options = SearchOptions::default();
+        let wanted =
+            JobOptions { memory: Some(Arc::new(Memory::new(pairs))), ..JobOptions::of_search(&options) };
+        let lines = [" One dog. Two dogs. ", "One dog. Three", "Four", "One dog."];
+        let (found, searches) = translated_with(&lines, &options, &wanted);
+        let texts: Vec<String> = found.iter().map(|found| found.line.best().text).collect();
+        assert_eq!(texts, [" Zwei Zeilen. ", "Ein Hund. THREE", "FOUR", "Ein Hund."]);
+        let matches: Vec<Option<Match>> = found.iter().map(|found| found.memory).collect();
+        assert_eq!(matches, [Some(Match::Segment), Some(Match::Sentences), None, Some(Match::Segment)]);
+        assert_eq!(searches[0].0, ["Three", "Four"]);
+        let sure: Vec<bool> = found.iter().map(|found| found.confidence.is_some()).collect();
+        assert_eq!(sure, [false, true, true, false]);
     }
 
     fn texts(lines: &[&str]) -> Vec<String> {

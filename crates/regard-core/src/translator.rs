@@ -147,6 +147,17 @@ impl Translator {
         Self::with_engines(models, engines, threads)
     }
 
+    /// Several translators of one vocabulary as one; on as many cores as the first.
+    pub fn ensemble(translators: Vec<Translator>) -> Result<Self> {
+        let threads = translators.first().map_or(1, Translator::threads);
+        let (mut models, mut engines) = (Vec::new(), Vec::new());
+        for translator in translators {
+            models.extend(translator.models);
+            engines.extend(translator.engines);
+        }
+        Self::with_engines(models, engines, threads)
+    }
+
     /// Translates with models that are already there.
     pub fn new(mut models: Vec<Model>, dtype: DType, isa: Isa, threads: usize) -> Result<Self> {
         let engine = |model: &mut Model| {

@@ -11,6 +11,7 @@ use crate::limits::Limits;
 use crate::metrics::ModelMetrics;
 use regard_core::decode::SearchOptions;
 use regard_core::translator::{Line, Translator, WatchLines};
+use regard_documents::guard;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -49,6 +50,8 @@ pub(crate) struct Search {
     pub(crate) nbest: usize,
     /// Whether words are aligned.
     pub(crate) attention: bool,
+    /// Whether it is a second attempt, with safer settings.
+    pub(crate) retry: bool,
 }
 
 /// Something that translates: a model, or a stand-in of a test.
@@ -87,8 +90,8 @@ impl BatchTranslator for ModelTranslator {
         threads: usize,
         watch: &dyn WatchLines,
     ) -> regard_core::Result<Vec<Line>> {
-        let mut options = self.options.clone();
-        (options.beam, options.nbest) = (self.beam(search.nbest), search.nbest);
+        let mut options = if search.retry { guard::safer(&self.options) } else { self.options.clone() };
+        (options.beam, options.nbest) = (options.beam.max(search.nbest), search.nbest);
         options.attention = search.attention;
         self.translator.translate_watched(lines, &options, threads, watch)
     }
@@ -192,14 +195,17 @@ impl Queue {
     /// Up to `most` sentences that can be searched together, one of each request in turn.
     fn gather(&mut self, most: usize) -> Vec<Job> {
         let first = self.requests.front().and_then(|request| request.jobs.front());
-        let Some(beam) = first.map(|job| job.beam) else { return Vec::new() };
+        let Some((beam, retry)) = first.map(|job| (job.beam, job.sentence.search.retry)) else {
+            return Vec::new();
+        };
+        let fits = |job: &Job| job.beam == beam && job.sentence.search.retry == retry;
         let mut batch = Vec::new();
-        // Requests whose next sentence needs a search of another width; they come first in the next batch.
+        // Requests whose next sentence needs another search; they come first in the next batch.
         let mut others = Vec::new();
         while batch.len() < most
             && let Some(mut request) = self.requests.pop_front()
         {
-            if request.jobs.front().is_none_or(|job| job.beam != beam) {
+            if !request.jobs.front().is_some_and(fits) {
                 others.push(request);
                 continue;
             }
@@ -378,6 +384,7 @@ impl Shared {
         let search = Search {
             nbest: batch.iter().map(|job| job.sentence.search.nbest).max().unwrap_or(1),
             attention: batch.iter().any(|job| job.sentence.search.attention),
+            retry: batch.iter().all(|job| job.sentence.search.retry),
         };
         let start = Instant::now();
         let watch = WatchJobs(batch);

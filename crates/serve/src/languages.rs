@@ -1,126 +1,10 @@
-//! Languages by code and name, which way there is from one to another, and which language a text is in.
+//! Which way there is from one language to another, and which of them a text is in.
 
 use crate::error::{ApiError, ApiResult};
+use regard_documents::language::recognised;
+pub(crate) use regard_documents::language::{canonical, name};
 use std::collections::BTreeMap;
 use whatlang::{Detector, Lang};
-
-/// Codes as LibreTranslate spells them, the three letters of ISO 639-3, and the English name.
-const NAMES: [(&str, &str, &str); 86] = [
-    ("af", "afr", "Afrikaans"),
-    ("am", "amh", "Amharic"),
-    ("ar", "ara", "Arabic"),
-    ("az", "aze", "Azerbaijani"),
-    ("be", "bel", "Belarusian"),
-    ("bg", "bul", "Bulgarian"),
-    ("bn", "ben", "Bengali"),
-    ("bs", "bos", "Bosnian"),
-    ("ca", "cat", "Catalan"),
-    ("cs", "ces", "Czech"),
-    ("cy", "cym", "Welsh"),
-    ("da", "dan", "Danish"),
-    ("de", "deu", "German"),
-    ("el", "ell", "Greek"),
-    ("en", "eng", "English"),
-    ("eo", "epo", "Esperanto"),
-    ("es", "spa", "Spanish"),
-    ("et", "est", "Estonian"),
-    ("eu", "eus", "Basque"),
-    ("fa", "pes", "Persian"),
-    ("fi", "fin", "Finnish"),
-    ("fr", "fra", "French"),
-    ("ga", "gle", "Irish"),
-    ("gl", "glg", "Galician"),
-    ("gu", "guj", "Gujarati"),
-    ("ha", "hau", "Hausa"),
-    ("he", "heb", "Hebrew"),
-    ("hi", "hin", "Hindi"),
-    ("hr", "hrv", "Croatian"),
-    ("ht", "hat", "Haitian Creole"),
-    ("hu", "hun", "Hungarian"),
-    ("hy", "hye", "Armenian"),
-    ("id", "ind", "Indonesian"),
-    ("ig", "ibo", "Igbo"),
-    ("is", "isl", "Icelandic"),
-    ("it", "ita", "Italian"),
-    ("ja", "jpn", "Japanese"),
-    ("jv", "jav", "Javanese"),
-    ("ka", "kat", "Georgian"),
-    ("kk", "kaz", "Kazakh"),
-    ("km", "khm", "Khmer"),
-    ("kn", "kan", "Kannada"),
-    ("ko", "kor", "Korean"),
-    ("ky", "kir", "Kyrgyz"),
-    ("la", "lat", "Latin"),
-    ("lb", "ltz", "Luxembourgish"),
-    ("lo", "lao", "Lao"),
-    ("lt", "lit", "Lithuanian"),
-    ("lv", "lav", "Latvian"),
-    ("mg", "mlg", "Malagasy"),
-    ("mk", "mkd", "Macedonian"),
-    ("ml", "mal", "Malayalam"),
-    ("mn", "mon", "Mongolian"),
-    ("mr", "mar", "Marathi"),
-    ("ms", "msa", "Malay"),
-    ("mt", "mlt", "Maltese"),
-    ("my", "mya", "Burmese"),
-    ("nb", "nob", "Norwegian"),
-    ("ne", "nep", "Nepali"),
-    ("nl", "nld", "Dutch"),
-    ("or", "ori", "Odia"),
-    ("pa", "pan", "Punjabi"),
-    ("pl", "pol", "Polish"),
-    ("pt", "por", "Portuguese"),
-    ("pt-BR", "", "Portuguese (Brazil)"),
-    ("ro", "ron", "Romanian"),
-    ("ru", "rus", "Russian"),
-    ("si", "sin", "Sinhala"),
-    ("sk", "slk", "Slovak"),
-    ("sl", "slv", "Slovenian"),
-    ("sq", "sqi", "Albanian"),
-    ("sr", "srp", "Serbian"),
-    ("sv", "swe", "Swedish"),
-    ("sw", "swa", "Swahili"),
-    ("ta", "tam", "Tamil"),
-    ("te", "tel", "Telugu"),
-    ("th", "tha", "Thai"),
-    ("tl", "tgl", "Tagalog"),
-    ("tr", "tur", "Turkish"),
-    ("uk", "ukr", "Ukrainian"),
-    ("ur", "urd", "Urdu"),
-    ("uz", "uzb", "Uzbek"),
-    ("vi", "vie", "Vietnamese"),
-    ("yi", "yid", "Yiddish"),
-    ("zh-Hans", "cmn", "Chinese"),
-    ("zh-Hant", "", "Chinese (traditional)"),
-];
-
-/// Other spellings of some codes.
-const ALIASES: [(&str, &str); 8] = [
-    ("pb", "pt-BR"),
-    ("zh", "zh-Hans"),
-    ("zho", "zh-Hans"),
-    ("zt", "zh-Hant"),
-    ("no", "nb"),
-    ("nor", "nb"),
-    ("fas", "fa"),
-    ("in", "id"),
-];
-
-/// The code in the form that answers have: known codes in their own spelling, any other as it was given.
-pub(crate) fn canonical(code: &str) -> String {
-    let code = code.trim().replace('_', "-");
-    let same = |other: &str| other.eq_ignore_ascii_case(&code);
-    if let Some((_, canonical)) = ALIASES.iter().find(|(alias, _)| same(alias)) {
-        return (*canonical).to_owned();
-    }
-    let found = NAMES.iter().find(|(c, three, _)| same(c) || (!three.is_empty() && same(three)));
-    found.map_or_else(|| code.clone(), |(c, _, _)| (*c).to_owned())
-}
-
-/// The English name of a canonical code; a code that is not known is its own name.
-pub(crate) fn name(code: &str) -> &str {
-    NAMES.iter().find(|(c, _, _)| *c == code).map_or(code, |(_, _, name)| name)
-}
 
 /// The models that a translation goes through, by their number; none if source and target are the same.
 pub(crate) type Route = Vec<usize>;
@@ -156,13 +40,7 @@ impl Languages {
         let mut codes: Vec<(Lang, String)> = Vec::new();
         // Two spellings of a language are told apart by what is read.
         for code in pairs.iter().map(|(source, _)| source).chain(pairs.iter().map(|(_, target)| target)) {
-            let three = NAMES.iter().find(|(c, _, _)| c == code).map_or("", |(_, three, _)| three);
-            let three = match code.as_str() {
-                "pt-BR" => "por",
-                "zh-Hant" => "cmn",
-                _ => three,
-            };
-            if let Some(lang) = Lang::from_code(three).filter(|lang| codes.iter().all(|(l, _)| l != lang)) {
+            if let Some(lang) = recognised(code).filter(|lang| codes.iter().all(|(l, _)| l != lang)) {
                 codes.push((lang, code.clone()));
             }
         }
@@ -245,24 +123,6 @@ mod tests {
     }
 
     #[test]
-    fn codes_have_one_spelling() {
-        for (code, spelt) in [
-            ("EN", "en"),
-            ("eng", "en"),
-            ("pb", "pt-BR"),
-            ("PT-br", "pt-BR"),
-            ("pt_BR", "pt-BR"),
-            ("zh", "zh-Hans"),
-            ("ZT", "zh-Hant"),
-            ("zh-hant", "zh-Hant"),
-            ("tlh", "tlh"),
-        ] {
-            assert_eq!(canonical(code), spelt);
-        }
-        assert_eq!((name("de"), name("tlh")), ("German", "tlh"));
-    }
-
-    #[test]
     fn what_has_no_model_of_its_own_goes_through_two() {
         let languages = languages(&[("de", "en"), ("en", "fr"), ("en", "de")]);
         assert_eq!(languages.route("de", "en").unwrap(), &[0]);
@@ -295,10 +155,5 @@ mod tests {
             assert_eq!(one.detect_for(text, "de").0, "en", "{text} is {:?}", one.detect(text));
         }
         assert!(one.detect("Good morning, how are you doing today?").1 > 0.0);
-    }
-
-    #[test]
-    fn the_table_is_in_order() {
-        assert!(NAMES.windows(2).all(|w| w[0].0 < w[1].0));
     }
 }

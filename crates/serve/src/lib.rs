@@ -42,6 +42,8 @@ use gate::Gate;
 use languages::Languages;
 use metrics::Metrics;
 use models::Served;
+use regard_documents::Memory;
+use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
@@ -61,6 +63,10 @@ pub struct Settings {
     pub keys: Option<Keys>,
     /// The origin whose pages may call the server: one, `*` for any, or none.
     pub cors: Option<String>,
+    /// Known translations, which are not asked of the models, by the codes of source and target.
+    pub memories: BTreeMap<(String, String), Arc<Memory>>,
+    /// Whether degenerate translations are tried again with safer settings.
+    pub guard: bool,
 }
 
 impl Default for Settings {
@@ -70,6 +76,8 @@ impl Default for Settings {
             batching: Batching::default(),
             keys: None,
             cors: Some("*".to_owned()),
+            memories: BTreeMap::new(),
+            guard: true,
         }
     }
 }

@@ -8,8 +8,8 @@ use crate::App;
 use crate::batcher::{Failure, QueuedSentence, Search, Ticket};
 use crate::error::{ApiError, ApiResult};
 use axum::http::StatusCode;
-use regard_core::translator::Line;
-use regard_documents::{Document, Rendered, Sentence, Translation};
+use regard_documents::pipeline::{Job, JobOptions, Outcome as SentenceOutcome, Query, Round};
+use regard_documents::{Document, Guarded, Match, Memory, Rendered, Sentence, Translation};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::time::Instant;
@@ -33,6 +33,30 @@ pub(crate) struct Parsed {
 pub(crate) struct Outcome {
     pub(crate) best: Rendered,
     pub(crate) alternatives: Vec<String>,
+    pub(crate) report: TextReport,
+}
+
+/// How a translation came about.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TextReport {
+    /// How good it is likely to be; nothing where no model was asked.
+    pub(crate) confidence: Option<f32>,
+    /// Sentences whose first translation was at fault.
+    pub(crate) guarded: Vec<Guarded>,
+    /// What of it came from the memory.
+    pub(crate) memory: Option<Match>,
+}
+
+impl TextReport {
+    /// Of the sentences of a text.
+    pub(crate) fn new(outcomes: &[SentenceOutcome]) -> Self {
+        let sure: Vec<f32> = outcomes.iter().filter_map(|outcome| outcome.confidence).collect();
+        TextReport {
+            confidence: (!sure.is_empty()).then(|| sure.iter().sum::<f32>() / sure.len() as f32),
+            guarded: outcomes.iter().filter_map(|outcome| outcome.guarded).collect(),
+            memory: outcomes.iter().any(|outcome| outcome.from_memory).then_some(Match::Sentences),
+        }
+    }
 }
 
 /// Tells work on another thread that nobody waits for it any more.
@@ -119,50 +143,86 @@ impl App {
         texts: Vec<Parsed>,
         options: TranslateOptions,
     ) -> ApiResult<Vec<Outcome>> {
-        let Some((&last, before)) = route.split_last() else {
+        if route.is_empty() {
             // From a language to itself.
             let same = |text: Parsed| Rendered { text: text.source, alignment: Vec::new() };
-            let outcome = |text| Outcome { best: same(text), alternatives: Vec::new() };
-            return Ok(texts.into_iter().map(outcome).collect());
-        };
-        let sentences: Vec<&Sentence> = texts.iter().flat_map(|text| &text.document.sentences).collect();
-        let inputs = self.pivot(before, &sentences, options.alignment).await?;
-        let count = 1 + options.alternatives;
-        let queued =
-            inputs.iter().zip(&sentences).map(|(input, s)| input.queued(s, count, options.alignment));
-        let lines = self.submit(last, queued.collect())?.wait().await?;
+            return Ok(texts
+                .into_iter()
+                .map(|text| Outcome { best: same(text), ..Outcome::default() })
+                .collect());
+        }
+        let known: Vec<Option<String>> =
+            texts.iter().map(|text| self.remembered(route, &text.source)).collect();
+        let asked = texts.iter().zip(&known).filter(|(_, known)| known.is_none()).map(|(text, _)| text);
+        let sentences = asked.flat_map(|text| &text.document.sentences);
+        let job = self.job(route, sentences, &options);
+        let job = self.run_job(route, job).await?;
         self.compute(move |cancellation| {
-            let mut lines = lines.iter().zip(&inputs);
-            let outcome = |text: &Parsed| {
+            let asked = texts.iter().zip(&known).filter(|(_, known)| known.is_none()).map(|(text, _)| text);
+            let mut outcomes = job.finish(asked.flat_map(|text| &text.document.sentences)).into_iter();
+            let outcome = |(text, known): (&Parsed, &Option<String>)| {
                 cancellation.check()?;
-                let nbest =
-                    text.document.sentences.iter().zip(lines.by_ref()).map(|(sentence, (line, input))| {
-                        let mut candidates = input.candidates(line);
-                        candidates.iter_mut().for_each(|translation| sentence.restore(translation));
-                        candidates
-                    });
-                let nbest: Vec<_> = nbest.collect();
-                Ok(assemble(text, &nbest, options.alternatives))
+                if let Some(text) = known {
+                    let report = TextReport { memory: Some(Match::Segment), ..TextReport::default() };
+                    let best = Rendered { text: text.clone(), alignment: Vec::new() };
+                    return Ok(Outcome { best, report, ..Outcome::default() });
+                }
+                let own: Vec<_> = outcomes.by_ref().take(text.document.sentences.len()).collect();
+                Ok(assemble(text, &own, options.alternatives))
             };
-            texts.iter().map(outcome).collect()
+            texts.iter().zip(&known).map(outcome).collect()
         })
         .await
     }
 
-    /// The sentences as the last model of a route reads them: what the models before it say.
-    pub(crate) async fn pivot(
-        &self,
-        before: &[usize],
-        sentences: &[&Sentence],
-        alignment: bool,
-    ) -> ApiResult<Vec<Input>> {
-        let mut inputs: Vec<Input> = sentences.iter().map(|_| Input(None)).collect();
-        for &model in before {
-            let queued = inputs.iter().zip(sentences).map(|(input, s)| input.queued(s, 1, alignment));
-            let lines = self.submit(model, queued.collect())?.wait().await?;
-            inputs = lines.iter().zip(&inputs).map(|(line, input)| Input(Some(input.best(line)))).collect();
+    /// The translation of a whole text, if the memory has it, with the white space around it.
+    fn remembered(&self, route: &[usize], text: &str) -> Option<String> {
+        self.memory(route)?.find_segment(text)
+    }
+
+    /// The memory of the languages that a route leads from and to.
+    pub(crate) fn memory(&self, route: &[usize]) -> Option<Arc<Memory>> {
+        let (first, last) = (self.models.get(*route.first()?)?, self.models.get(*route.last()?)?);
+        self.settings.memories.get(&(first.source.clone(), last.target.clone())).cloned()
+    }
+
+    /// Sends the sentences of a job along a route of models.
+    pub(crate) async fn run_job(&self, route: &[usize], mut job: Job) -> ApiResult<Job> {
+        while let Some(round) = job.next_round() {
+            let queued = round.queries.iter().map(queued).collect();
+            let lines = self.submit_round(route, &round, queued)?.wait().await?;
+            job.answer(lines);
         }
-        Ok(inputs)
+        Ok(job)
+    }
+
+    /// The job of these sentences, of which none has been sent yet.
+    pub(crate) fn job<'s>(
+        &self,
+        route: &[usize],
+        sentences: impl Iterator<Item = &'s Sentence>,
+        options: &TranslateOptions,
+    ) -> Job {
+        let wanted = JobOptions {
+            nbest: 1 + options.alternatives,
+            alignment: options.alignment,
+            prefix_first: false,
+            guard: self.settings.guard,
+            memory: self.memory(route),
+        };
+        let mut job = Job::new(route.len(), wanted);
+        sentences.for_each(|sentence| job.add(sentence, true, ""));
+        job
+    }
+
+    /// Puts a round into the queue of its model.
+    pub(crate) fn submit_round(
+        &self,
+        route: &[usize],
+        round: &Round,
+        sentences: Vec<QueuedSentence>,
+    ) -> ApiResult<Ticket> {
+        self.submit(route.get(round.stage).copied().unwrap_or(usize::MAX), sentences)
     }
 
     /// Puts sentences into a model's queue.
@@ -174,41 +234,15 @@ impl App {
     }
 }
 
-/// What a model reads: the sentence itself, or what the model before it said.
-#[derive(Debug)]
-pub(crate) struct Input(Option<Translation>);
-
-impl Input {
-    pub(crate) fn queued(&self, sentence: &Sentence, nbest: usize, alignment: bool) -> QueuedSentence {
-        let text = self.0.as_ref().map_or_else(|| sentence.text.clone(), Translation::text);
-        let attention = alignment || sentence.needs_alignment();
-        QueuedSentence::new(text, Search { nbest, attention })
-    }
-
-    /// What became of it, as translations of the sentence.
-    fn candidates(&self, line: &Line) -> Vec<Translation> {
-        if line.candidates.is_empty() {
-            // The model before it said nothing; what must come through still does.
-            return vec![Translation::default()];
-        }
-        let translation = line.candidates.iter().map(Translation::new);
-        match &self.0 {
-            None => translation.collect(),
-            Some(before) => translation.map(|translation| translation.after(before)).collect(),
-        }
-    }
-
-    pub(crate) fn best(&self, line: &Line) -> Translation {
-        self.candidates(line).into_iter().next().unwrap_or_default()
-    }
+/// A sentence of a job as the queue takes it.
+pub(crate) fn queued(query: &Query) -> QueuedSentence {
+    let search = Search { nbest: query.nbest, attention: query.attention, retry: query.retry };
+    QueuedSentence::new(query.text.clone(), search)
 }
 
 /// A text and its alternatives: the n-th best of each sentence together, those that differ.
-fn assemble(text: &Parsed, nbest: &[Vec<Translation>], alternatives: usize) -> Outcome {
-    let rendered = |n: usize| {
-        let nth = |c: &Vec<Translation>| c.get(n).or(c.last()).cloned().unwrap_or_default();
-        text.document.render(&text.source, &nbest.iter().map(nth).collect::<Vec<_>>())
-    };
+fn assemble(text: &Parsed, outcomes: &[SentenceOutcome], alternatives: usize) -> Outcome {
+    let rendered = |n: usize| text.document.render(&text.source, &nth_best(outcomes, n));
     let best = rendered(0);
     let mut others: Vec<String> = Vec::new();
     for n in 1..=alternatives {
@@ -217,5 +251,14 @@ fn assemble(text: &Parsed, nbest: &[Vec<Translation>], alternatives: usize) -> O
             others.push(text);
         }
     }
-    Outcome { best, alternatives: others }
+    Outcome { best, alternatives: others, report: TextReport::new(outcomes) }
+}
+
+/// The `n`-th best translation of each sentence, or the last there is.
+pub(crate) fn nth_best(outcomes: &[SentenceOutcome], n: usize) -> Vec<Translation> {
+    let nth = |outcome: &SentenceOutcome| {
+        let translations = &outcome.translations;
+        translations.get(n).or(translations.last()).cloned().unwrap_or_default()
+    };
+    outcomes.iter().map(nth).collect()
 }

@@ -213,10 +213,15 @@ const ENDPOINTS: [Endpoint; 16] = [
     Endpoint {
         method: "post",
         path: "/translate_file",
-        about: "Translate a file of text or HTML in UTF-8",
+        about: "Translate a document, a localization file or a text",
         input: Input::Multipart,
         parameters: &[
-            parameter("file", Kind::File, true, "The file: .txt, .md, .html or .htm"),
+            parameter(
+                "file",
+                Kind::File,
+                true,
+                "The file; /frontend/settings lists the endings of its name that are known",
+            ),
             SOURCE,
             TARGET,
             KEY,

@@ -34,6 +34,17 @@ fn a_translation_for_each_sentence() {
 }
 
 #[test]
+fn units_that_the_memory_knows_are_not_translated() {
+    let pair = |source: &str, target: &str| (source.to_owned(), target.to_owned());
+    let memory = Memory::new([pair("One dog. Two.", "Zwei Hunde."), pair("Three.", "Drei.")]);
+    let text = b"  One dog. Two.\r\nThree. Four.\n";
+    let mut document = FileDocument::open(Format::Text, text, &FileOptions::default()).unwrap();
+    assert_eq!(document.recall(&memory), 2);
+    assert_eq!(document.words(), " Three. Four.");
+    assert_eq!(document.render(&identity(&document)).unwrap(), b"  Zwei Hunde.\r\nThree. Four.\n");
+}
+
+#[test]
 fn formats_are_known_by_their_names() {
     for format in Format::ALL {
         assert_eq!(format.name().parse(), Ok(format));

@@ -1,6 +1,6 @@
-//! Plain text: every line by itself.
+//! Plain text, every line by itself, and pages of HTML.
 
-use super::{FileDocument, FileError, Format, Unit, WriteFile};
+use super::{FileDocument, FileError, FileOptions, Format, Unit, WriteFile};
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
@@ -9,12 +9,26 @@ struct TextFile {
     byte_order_mark: bool,
 }
 
-pub(super) fn open(bytes: &[u8]) -> Result<FileDocument, FileError> {
-    let text = utf8(Format::Text, bytes)?;
-    let (byte_order_mark, text) =
-        text.strip_prefix(BYTE_ORDER_MARK).map_or((false, text), |rest| (true, rest));
-    let units = text.split_inclusive('\n').map(Unit::plain).collect();
+pub(super) fn open(format: Format, bytes: &[u8], options: &FileOptions) -> Result<FileDocument, FileError> {
+    let (byte_order_mark, text) = marked(format, bytes)?;
+    let language = options.source_language.as_deref();
+    let units = text.split_inclusive('\n').map(|line| Unit::plain_in(line, language)).collect();
     Ok(FileDocument::new(units, TextFile { byte_order_mark }))
+}
+
+/// A page is one unit.
+pub(super) fn open_html(bytes: &[u8], options: &FileOptions) -> Result<FileDocument, FileError> {
+    let (byte_order_mark, text) = marked(Format::Html, bytes)?;
+    Ok(FileDocument::new(
+        vec![Unit::html_in(text, options.source_language.as_deref())],
+        TextFile { byte_order_mark },
+    ))
+}
+
+/// Whether a text begins with a byte order mark, and what follows it.
+fn marked(format: Format, bytes: &[u8]) -> Result<(bool, &str), FileError> {
+    let text = utf8(format, bytes)?;
+    Ok(text.strip_prefix(BYTE_ORDER_MARK).map_or((false, text), |rest| (true, rest)))
 }
 
 impl WriteFile for TextFile {

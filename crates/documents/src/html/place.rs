@@ -124,6 +124,11 @@ struct Frame {
 }
 
 impl Markup {
+    /// Whether there is no tag in the sentence, and nothing that is not translated.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.elements.is_empty() && self.opaque.is_empty()
+    }
+
     /// The tags of sentence `number`, which lies at `range` in its segment.
     pub(super) fn new(
         nodes: &mut Nodes<'_>,

@@ -1,14 +1,16 @@
-//! `POST /translate_file` and `GET /download_file/{name}`: text files, kept in memory for a while.
+//! `POST /translate_file` and `GET /download_file/{name}`: translated files, kept in memory for a while.
 
-use super::translate::parse;
+use super::translate::route;
 use crate::App;
 use crate::error::{ApiError, ApiResult, ok, typed};
 use crate::params::Call;
-use crate::service::TranslateOptions;
+use crate::service::{TranslateOptions, nth_best};
 use axum::body::Bytes;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use regard_documents::Translation;
+use regard_documents::files::{FileDocument, FileError, FileOptions, Format};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -17,8 +19,11 @@ use std::net::Ipv6Addr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What a file's name may end in.
-pub(super) const FORMATS: [&str; 4] = [".txt", ".md", ".html", ".htm"];
+/// What a file's name may end in, with the dot.
+pub(super) fn endings() -> Vec<String> {
+    let extensions = Format::ALL.iter().flat_map(|format| format.extensions());
+    extensions.map(|extension| format!(".{extension}")).collect()
+}
 
 /// How long a translated file can be fetched.
 const KEPT: Duration = Duration::from_secs(30 * 60);
@@ -29,6 +34,7 @@ const BYTES: usize = 64 << 20;
 struct File {
     name: String,
     bytes: Bytes,
+    media_type: &'static str,
     since: Instant,
 }
 
@@ -38,23 +44,23 @@ pub(crate) struct Files(Mutex<VecDeque<File>>);
 
 impl Files {
     /// Keeps a file under a name that nobody can guess.
-    fn keep(&self, ending: &str, text: String, now: Instant) -> String {
+    fn keep(&self, ending: &str, media_type: &'static str, bytes: Vec<u8>, now: Instant) -> String {
         // The keys of the standard library's hasher are random.
-        let number = || RandomState::new().hash_one(text.as_str());
-        let name = format!("{:016x}{:016x}{ending}", number(), number());
+        let number = || RandomState::new().hash_one(&bytes);
+        let name = format!("{:016x}{:016x}.{ending}", number(), number());
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         files.retain(|file| now.duration_since(file.since) < KEPT);
-        files.push_back(File { name: name.clone(), bytes: text.into(), since: now });
+        files.push_back(File { name: name.clone(), bytes: bytes.into(), media_type, since: now });
         while files.len() > 1 && files.iter().map(|file| file.bytes.len()).sum::<usize>() > BYTES {
             files.pop_front();
         }
         name
     }
 
-    fn get(&self, name: &str, now: Instant) -> Option<Bytes> {
+    fn get(&self, name: &str, now: Instant) -> Option<(Bytes, &'static str)> {
         let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let file = files.iter().find(|file| file.name == name && now.duration_since(file.since) < KEPT);
-        file.map(|file| file.bytes.clone())
+        file.map(|file| (file.bytes.clone(), file.media_type))
     }
 }
 
@@ -71,32 +77,72 @@ pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiRes
     if file.name.is_empty() {
         return Err(ApiError::bad("Invalid request: empty file"));
     }
-    let lower = file.name.to_ascii_lowercase();
-    let Some(ending) = FORMATS.iter().find(|format| lower.ends_with(**format)) else {
-        return Err(ApiError::bad(format!(
-            "Invalid request: file format not supported, use {}",
-            FORMATS.join(", ")
-        )));
-    };
-    let text = std::str::from_utf8(&file.bytes).map_err(|e| {
-        ApiError::bad(format!("Invalid request: the file is not UTF-8 from byte {} on", e.valid_up_to()))
-    })?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let (characters, limit) = (text.chars().count(), app.settings.limits.characters);
-    if characters > limit {
-        return Err(ApiError::too_long(characters, limit));
-    }
-    app.metrics.characters.add(characters);
-    let (source, target) = (source.to_owned(), target.to_owned());
-    let work = async {
-        let ready = parse(&app, vec![text.to_owned()], source, target, ending.starts_with(".htm")).await?;
-        let ready = ready.into_iter().next().ok_or_else(|| ApiError::internal("the file was lost"))?;
-        app.translate(&ready.routed.route, vec![ready.parsed], TranslateOptions::default()).await
-    };
-    let mut outcomes = app.in_time(work).await?;
-    let text = outcomes.pop().map(|outcome| outcome.best.text).unwrap_or_default();
-    let name = app.files.keep(ending, text, Instant::now());
+    let unknown =
+        || ApiError::bad(format!("Invalid request: file format not supported, use {}", endings().join(", ")));
+    let path = std::path::Path::new(&file.name);
+    let format = Format::of_name(path, &file.bytes).ok_or_else(unknown)?;
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or(format.name());
+    let extension = extension.to_ascii_lowercase();
+    let work = translated(&app, format, file.bytes.to_vec(), source.to_owned(), target.to_owned());
+    let bytes = app.in_time(work).await?;
+    let name = app.files.keep(&extension, media_type(format), bytes, Instant::now());
     ok(&FileAnswer { translated_file_url: format!("{}/download_file/{name}", origin(&call.headers)) })
+}
+
+/// The media type of a translated file, which is UTF-8 where it is text.
+fn media_type(format: Format) -> &'static str {
+    match format {
+        Format::Text => "text/plain; charset=utf-8",
+        Format::Html => "text/html; charset=utf-8",
+        Format::Markdown => "text/markdown; charset=utf-8",
+        format => format.media_type(),
+    }
+}
+
+/// Takes a file apart, translates its sentences and puts it together again.
+async fn translated(
+    app: &Arc<App>,
+    format: Format,
+    bytes: Vec<u8>,
+    source: String,
+    target: String,
+) -> ApiResult<Vec<u8>> {
+    let refused = |error: FileError| ApiError::bad(format!("Invalid request: {error}"));
+    let shared = Arc::clone(app);
+    let (document, routed) = app
+        .compute(move |cancellation| {
+            let known = |code: &str| shared.languages.known(code).ok();
+            let options = FileOptions {
+                source_language: known(&source),
+                target_language: known(&target),
+                ..FileOptions::default()
+            };
+            let mut document = FileDocument::open(format, &bytes, &options).map_err(refused)?;
+            cancellation.check()?;
+            let words = document.words();
+            let (characters, limit) = (words.chars().count(), shared.settings.limits.characters);
+            if characters > limit {
+                return Err(ApiError::too_long(characters, limit));
+            }
+            shared.metrics.characters.add(characters);
+            let routed = route(&shared, &words, &source, &target)?;
+            if let Some(memory) = shared.memory(&routed.route) {
+                document.recall(&memory);
+            }
+            Ok((document, routed))
+        })
+        .await?;
+    let job = app.job(&routed.route, document.sentences(), &TranslateOptions::default());
+    let job = app.run_job(&routed.route, job).await?;
+    app.compute(move |_| {
+        let best = match routed.route.is_empty() {
+            // From a language to itself.
+            true => document.sentences().map(|sentence| Translation::same(&sentence.text)).collect(),
+            false => nth_best(&job.finish(document.sentences()), 0),
+        };
+        document.render(&best).map_err(refused)
+    })
+    .await
 }
 
 /// The address that the client knows the server by; nothing, and so an address relative to the server,
@@ -133,9 +179,9 @@ pub(super) async fn download(
     name: Result<Path<String>, PathRejection>,
 ) -> ApiResult {
     // A name that is no UTF-8 is the name of no file.
-    let bytes = name.ok().and_then(|Path(name)| app.files.get(&name, Instant::now()));
-    let bytes = bytes.ok_or_else(|| ApiError::not_found("The file"))?;
-    let mut response = typed(StatusCode::OK, "text/plain; charset=utf-8", bytes);
+    let found = name.ok().and_then(|Path(name)| app.files.get(&name, Instant::now()));
+    let (bytes, media_type) = found.ok_or_else(|| ApiError::not_found("The file"))?;
+    let mut response = typed(StatusCode::OK, media_type, bytes);
     let headers = response.headers_mut();
     // Never shown as a page of this server: the text is somebody else's.
     headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
@@ -185,14 +231,15 @@ mod tests {
     #[test]
     fn files_are_kept_for_a_while_and_not_without_end() {
         let (files, start) = (Files::default(), Instant::now());
-        let first = files.keep(".txt", "one".into(), start);
-        let second = files.keep(".txt", "one".into(), start);
+        let keep = |text: String| files.keep("txt", "text/plain", text.into_bytes(), start);
+        let first = keep("one".into());
+        let second = keep("one".into());
         assert_ne!(first, second);
-        assert_eq!(files.get(&first, start).as_deref(), Some(&b"one"[..]));
+        assert_eq!(files.get(&first, start), Some((Bytes::from_static(b"one"), "text/plain")));
         assert_eq!(files.get("other.txt", start), None);
         assert_eq!(files.get(&first, start + KEPT), None);
         for _ in 0..3 {
-            files.keep(".txt", "x".repeat(BYTES / 2), start);
+            keep("x".repeat(BYTES / 2));
         }
         assert_eq!(files.get(&first, start), None);
         assert_eq!(files.0.lock().unwrap().len(), 2);

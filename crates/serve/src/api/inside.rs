@@ -129,7 +129,7 @@ async fn attention_of(app: &Arc<App>, call: &Call, text: String) -> ApiResult {
     let translation = match call.text("translation") {
         Some(translation) => translation.to_owned(),
         None => {
-            let search = Search { nbest: 1, attention: false };
+            let search = Search { nbest: 1, attention: false, retry: false };
             let mut lines = app.submit(number, vec![QueuedSentence::new(text, search)])?.wait().await?;
             lines.pop().map(|line| line.best().text).unwrap_or_default()
         }

@@ -66,7 +66,7 @@ pub(crate) struct FrontendSettings<'a> {
     key_required: bool,
     suggestions: bool,
     files_translation: bool,
-    supported_files_format: [&'static str; 4],
+    supported_files_format: Vec<String>,
     language: Sides<'a>,
 }
 
@@ -93,7 +93,7 @@ pub(super) async fn settings(State(app): State<Arc<App>>) -> ApiResult {
         key_required: app.gate.needs_key(),
         suggestions: false,
         files_translation: true,
-        supported_files_format: super::files::FORMATS,
+        supported_files_format: super::files::endings(),
         language: Sides { source: side("auto").named("Auto Detect"), target: side(&first.target) },
     })
 }

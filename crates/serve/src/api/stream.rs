@@ -2,15 +2,16 @@
 
 use super::translate::Wanted;
 use crate::App;
-use crate::batcher::Growth;
+use crate::batcher::{Growth, QueuedSentence};
 use crate::error::{ApiError, ApiResult, typed};
 use crate::params::{Call, Texts};
-use crate::service::Parsed;
+use crate::service::{Parsed, TranslateOptions, nth_best, queued};
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use http_body::Frame;
-use regard_documents::Sentence;
+use regard_documents::Document;
+use regard_documents::pipeline::Job;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::convert::Infallible;
@@ -109,51 +110,64 @@ const GROWTH: usize = 64;
 
 /// Sends what the last model of the route says so far, and returns the whole text.
 async fn follow(app: &App, route: &[usize], text: Parsed, events: &mut Events) -> Result<String, Stop> {
-    let Some((&last, before)) = route.split_last() else { return Ok(text.source) };
-    let sentences: Vec<&Sentence> = text.document.sentences.iter().collect();
-    let inputs = app.pivot(before, &sentences, false).await?;
-    let (to, mut from) = mpsc::channel(64);
-    let queued = inputs.iter().zip(&sentences).enumerate().map(|(i, (input, sentence))| {
-        let mut queued = input.queued(sentence, 1, false);
-        queued.progress = Some((i, to.clone()));
-        queued
-    });
-    let ticket = app.submit(last, queued.collect())?;
-    drop(to);
-    let mut parts: Vec<Vec<String>> = vec![Vec::new(); sentences.len()];
+    if route.is_empty() {
+        return Ok(text.source);
+    }
+    let mut job = app.job(route, text.document.sentences.iter(), &TranslateOptions::default());
     let mut told = String::new();
+    while let Some(round) = job.next_round() {
+        let mut sentences: Vec<QueuedSentence> = round.queries.iter().map(queued).collect();
+        let followed = round.stage + 1 == route.len() && round.queries.iter().all(|query| !query.retry);
+        let (to, from) = mpsc::channel(64);
+        if followed {
+            for (sentence, &number) in sentences.iter_mut().zip(&round.numbers) {
+                sentence.progress = Some((number, to.clone()));
+            }
+        }
+        let ticket = app.submit_round(route, &round, sentences)?;
+        drop(to);
+        if followed {
+            tell(&text.document, &job, from, &mut told, events).await?;
+        }
+        job.answer(ticket.wait().await.map_err(ApiError::from)?);
+    }
+    let rendered = app.compute(move |_| {
+        let outcomes = job.finish(&text.document.sentences);
+        Ok(text.document.render(&text.source, &nth_best(&outcomes, 0)).text)
+    });
+    Ok(rendered.await?)
+}
+
+/// Sends the text while its sentences grow. It ends when the last of them is finished: then nobody holds the
+/// other end of `from`.
+async fn tell(
+    document: &Document,
+    job: &Job,
+    mut from: mpsc::Receiver<Growth>,
+    told: &mut String,
+    events: &mut Events,
+) -> Result<(), Stop> {
+    let known: Vec<Option<String>> = (0..document.sentences.len()).map(|i| job.remembered(i)).collect();
+    let mut parts: Vec<Vec<String>> = vec![Vec::new(); document.sentences.len()];
     let mut grown = 0;
-    // It ends when the last sentence is finished: then nobody holds the other end.
     loop {
         let growth = tokio::select! {
             growth = from.recv() => growth,
             () = events.0.closed() => return Err(Stop::Gone),
         };
-        let Some(growth) = growth else { break };
+        let Some(growth) = growth else { return Ok(()) };
         grown += grow(&mut parts, growth);
         if grown < told.len() / GROWTH {
             continue;
         }
         grown = 0;
-        let said = |i: usize| (!parts[i].is_empty()).then(|| parts[i].join(" "));
-        let text = text.document.so_far(said);
-        if text != told {
+        let said = |i: usize| known[i].clone().or_else(|| (!parts[i].is_empty()).then(|| parts[i].join(" ")));
+        let text = document.so_far(said);
+        if text != *told {
             events.send(&Event::Text { text: &text, done: false }).await?;
-            told = text;
+            *told = text;
         }
     }
-    let lines = ticket.wait().await.map_err(ApiError::from)?;
-    let rendered = app.compute(move |_| {
-        let restored =
-            text.document.sentences.iter().zip(lines.iter().zip(&inputs)).map(|(sentence, (line, input))| {
-                let mut translation = input.best(line);
-                sentence.restore(&mut translation);
-                translation
-            });
-        let restored: Vec<_> = restored.collect();
-        Ok(text.document.render(&text.source, &restored).text)
-    });
-    Ok(rendered.await?)
 }
 
 /// Notes how far a sentence has come, and says by how many bytes it has grown.

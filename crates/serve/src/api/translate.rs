@@ -6,7 +6,7 @@ use crate::languages::Route;
 use crate::params::{Call, Texts};
 use crate::service::{Outcome, Parsed, TranslateOptions};
 use axum::extract::State;
-use regard_documents::{Document, html};
+use regard_documents::{Document, Fault, Guarded, Match, html, language};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -44,13 +44,49 @@ pub(crate) struct TranslateAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<Vec<[usize; 4]>>")]
     alignment: Option<Vec<Vec<[usize; 4]>>>,
+    /// With the alignment: for each text how good its translation is likely to be, as a chrF from 0 to 1; null where
+    /// no model was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "OneOrMany<Option<f32>>")]
+    confidence: Option<OneOrMany<Option<f32>>>,
+    /// Says that a text looks like another language than the one it is translated from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    warning: Option<String>,
+    /// For each text, what of it came from the translation memory: `segment`, `sentences` or nothing; missing if
+    /// nothing of all of them did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "OneOrMany<Option<String>>")]
+    memory: Option<OneOrMany<Option<&'static str>>>,
+    /// For each text, the sentences whose first translation was degenerate; missing if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "OneOrMany<Vec<Faulty>>")]
+    guarded: Option<OneOrMany<Vec<Faulty>>>,
+}
+
+/// A sentence whose first translation was degenerate and that was translated once more.
+#[derive(Clone, Debug, JsonSchema, PartialEq, Serialize)]
+pub(crate) struct Faulty {
+    /// What was wrong: `not translated`, `far too short`, `far too long`, `repeats itself` or `empty`.
+    fault: &'static str,
+    /// What is wrong with the translation that was kept; null if nothing is.
+    left: Option<&'static str>,
+}
+
+impl From<Guarded> for Faulty {
+    fn from(guarded: Guarded) -> Self {
+        Faulty { fault: guarded.fault.describe(), left: guarded.left.map(Fault::describe) }
+    }
 }
 
 /// A route, and the language that it begins at, if that had to be found out.
 #[derive(Debug)]
 pub(super) struct Routed {
     pub(super) route: Route,
+    pub(super) source: String,
     pub(super) detected: Option<Detected>,
+    /// What is said about a text in another language.
+    pub(super) warning: Option<String>,
 }
 
 /// A text that is ready to be translated.
@@ -110,11 +146,14 @@ pub(super) async fn parse(
     app.compute(move |cancellation| {
         let ready = |text: String| {
             cancellation.check()?;
-            let document = if markup { html::document(&text) } else { Document::plain(&text) };
-            let routed = match markup && source.eq_ignore_ascii_case("auto") {
-                true => route(&shared, &document.words(), &source, &target)?,
-                false => route(&shared, &text, &source, &target)?,
-            };
+            if markup {
+                let language = (!source.eq_ignore_ascii_case("auto")).then_some(source.as_str());
+                let document = html::document_in(&text, language);
+                let routed = route(&shared, &document.words(), &source, &target)?;
+                return Ok(Ready { parsed: Parsed { source: text, document }, routed });
+            }
+            let routed = route(&shared, &text, &source, &target)?;
+            let document = Document::plain_in(&text, Some(&routed.source));
             Ok(Ready { parsed: Parsed { source: text, document }, routed })
         };
         texts.into_iter().map(ready).collect()
@@ -133,7 +172,10 @@ pub(super) fn route(app: &App, text: &str, source: &str, target: &str) -> ApiRes
         false => (languages.known(source)?, None),
     };
     let target = languages.known(target)?;
-    Ok(Routed { route: languages.route(&source, &target)?.clone(), detected })
+    let route = languages.route(&source, &target)?.clone();
+    let other = detected.is_none().then(|| language::other_than(text, &source)).flatten();
+    let warning = other.map(|other| language::warning(other, &source));
+    Ok(Routed { route, source, detected, warning })
 }
 
 pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiResult {
@@ -148,8 +190,13 @@ pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiRes
         Ok((outcomes, routed))
     };
     let (outcomes, routed) = app.in_time(work).await?;
+    let warning = routed.iter().find_map(|routed| routed.warning.clone());
     let found: Option<Vec<Detected>> = routed.into_iter().map(|routed| routed.detected).collect();
     let alignment = outcomes.iter().map(|o| o.best.alignment.clone()).collect();
+    let confidence: Vec<Option<f32>> = outcomes.iter().map(|o| o.report.confidence).collect();
+    let memory: Vec<Option<&str>> = outcomes.iter().map(|o| o.report.memory.map(Match::name)).collect();
+    let faulty = |outcome: &Outcome| outcome.report.guarded.iter().map(|&g| Faulty::from(g)).collect();
+    let guarded: Vec<Vec<Faulty>> = outcomes.iter().map(faulty).collect();
     let (texts, others): (Vec<String>, Vec<Vec<String>>) =
         outcomes.into_iter().map(|o| (o.best.text, o.alternatives)).unzip();
     ok(&TranslateAnswer {
@@ -157,6 +204,10 @@ pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiRes
         detected_language: found.map(|found| shaped(one, found)),
         alternatives: (alternatives > 0).then(|| shaped(one, others)),
         alignment: options.alignment.then_some(alignment),
+        confidence: options.alignment.then(|| shaped(one, confidence)),
+        warning,
+        memory: memory.iter().any(Option::is_some).then(|| shaped(one, memory)),
+        guarded: guarded.iter().any(|list| !list.is_empty()).then(|| shaped(one, guarded)),
     })
 }
 

@@ -66,7 +66,7 @@ fn one_worker(queue: usize) -> Batching {
 }
 
 fn sentences(texts: &[&str]) -> Vec<QueuedSentence> {
-    let search = Search { nbest: 1, attention: false };
+    let search = Search { nbest: 1, attention: false, retry: false };
     let sentence = |text: &&str| QueuedSentence::new(text.to_string(), search);
     texts.iter().map(sentence).collect()
 }

@@ -36,9 +36,14 @@ async fn health_and_settings() {
         ("keyRequired", json!(false)),
         ("suggestions", json!(false)),
         ("filesTranslation", json!(true)),
-        ("supportedFilesFormat", json!([".txt", ".md", ".html", ".htm"])),
     ] {
         assert_eq!(settings[key], value, "{key}");
+    }
+    let formats = settings["supportedFilesFormat"].as_array().unwrap();
+    for ending in
+        [".txt", ".html", ".docx", ".odt", ".pptx", ".xlsx", ".epub", ".srt", ".po", ".xliff", ".json"]
+    {
+        assert!(formats.contains(&json!(ending)), "{ending}");
     }
     assert_eq!(settings["language"]["target"], json!({"code": "fr", "name": "French"}));
     assert_eq!(settings["language"]["source"]["code"], "auto");

@@ -1,0 +1,101 @@
+//! A translation memory: segments and sentences whose translation is known.
+
+use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
+
+/// Known translations, looked up by the exact source but for white space.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    targets: HashMap<String, String>,
+}
+
+/// What of a text came from the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Match {
+    /// The whole segment: a line, a paragraph, a message.
+    Segment,
+    /// Some of its sentences, or all of them one by one.
+    Sentences,
+}
+
+impl Match {
+    /// The name in answers: `segment` or `sentences`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Match::Segment => "segment",
+            Match::Sentences => "sentences",
+        }
+    }
+}
+
+impl Memory {
+    /// From pairs of source and target. Of several translations of one source, the last is used;
+    /// pairs of which one side is empty are left out.
+    pub fn new(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
+        let mut targets = HashMap::new();
+        for (source, target) in pairs {
+            let (source, target) = (key(&source), target.trim().to_owned());
+            if !source.is_empty() && !target.is_empty() {
+                targets.insert(source, target);
+            }
+        }
+        Memory { targets }
+    }
+
+    /// How many translations it has.
+    pub fn len(&self) -> usize {
+        self.targets.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.targets.is_empty()
+    }
+
+    /// The translation of a text.
+    ///
+    /// ```
+    /// use regard_documents::Memory;
+    /// let memory = Memory::new([("Good  morning.".to_owned(), "Guten Morgen.".to_owned())]);
+    /// assert_eq!(memory.find(" Good morning. "), Some("Guten Morgen."));
+    /// assert_eq!(memory.find("good morning."), None);
+    /// ```
+    pub fn find(&self, text: &str) -> Option<&str> {
+        if self.targets.is_empty() {
+            return None;
+        }
+        self.targets.get(&key(text)).map(String::as_str)
+    }
+}
+
+impl Memory {
+    /// The translation of a whole segment, with the white space around it.
+    pub fn find_segment(&self, text: &str) -> Option<String> {
+        let target = self.find(text)?;
+        let start = text.len() - text.trim_start().len();
+        Some(format!("{}{target}{}", &text[..start], &text[text.trim_end().len()..]))
+    }
+}
+
+/// The text with one space for each run of white space.
+fn key(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_translation_counts_and_empty_ones_do_not() {
+        let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+        let pairs = [pair("A", "1"), pair(" A ", "2"), pair("B", " "), pair("", "3")];
+        let memory = Memory::new(pairs);
+        assert_eq!(
+            (memory.len(), memory.find("A"), memory.find("B"), memory.find("")),
+            (1, Some("2"), None, None)
+        );
+        assert!(Memory::default().is_empty());
+    }
+}

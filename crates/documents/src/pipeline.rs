@@ -1,0 +1,339 @@
+//! Sentences on their way along a route of models: what is asked of which model, the guard, what the
+//! memory knows, and the translations at the end.
+//!
+//! A [`Job`] does no translating itself. It says what it wants translated ([`Job::next_round`]) and is told
+//! the answers ([`Job::answer`]), so that a program that waits and a server that does other things
+//! meanwhile go the same way.
+
+use crate::guard::{self, Fault, Guarded};
+use crate::{Memory, Sentence, Translation, Word, confidence};
+use regard_core::Result;
+use regard_core::decode::SearchOptions;
+use regard_core::translator::{Candidate, Line, Translator};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What is wanted of the translations.
+#[derive(Clone, Debug, Default)]
+pub struct JobOptions {
+    /// How many translations of each sentence; one at least.
+    pub nbest: usize,
+    /// Whether all words are aligned; otherwise only those of sentences that need it.
+    pub alignment: bool,
+    /// Whether the prefix of the search is for the first sentence of each text alone.
+    pub prefix_first: bool,
+    /// Whether degenerate translations are tried again.
+    pub guard: bool,
+    /// Known translations.
+    pub memory: Option<Arc<Memory>>,
+}
+
+/// A sentence for a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// What the model reads.
+    pub text: String,
+    /// How many translations are wanted.
+    pub nbest: usize,
+    /// Whether its words are aligned.
+    pub attention: bool,
+    /// Whether its translation begins with the prefix of the search.
+    pub prefix: bool,
+    /// Whether it is a second attempt, which is searched with [`guard::safer`] settings.
+    pub retry: bool,
+}
+
+/// Sentences that a model of the route is asked to translate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Round {
+    /// The model's number in the route.
+    pub stage: usize,
+    /// The numbers of the sentences, in the order in which they were added.
+    pub numbers: Vec<usize>,
+    /// What it is asked.
+    pub queries: Vec<Query>,
+}
+
+/// What became of a sentence.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Its translations, best first and one at least.
+    pub translations: Vec<Translation>,
+    /// What the last model said.
+    pub line: Line,
+    /// Whether its first translation was at fault, in any of the models.
+    pub guarded: Option<Guarded>,
+    /// Whether it comes from the memory.
+    pub from_memory: bool,
+    /// How good it is likely to be: that of the model that was least sure.
+    pub confidence: Option<f32>,
+}
+
+/// A sentence on its way.
+#[derive(Debug)]
+struct State {
+    text: String,
+    /// A token such as `>>de<<` and a space, which the first model reads before it.
+    language: String,
+    aligned: bool,
+    first: bool,
+    /// What the model before said.
+    before: Option<Translation>,
+    outcome: Outcome,
+}
+
+impl State {
+    /// What the model at hand reads.
+    fn input(&self) -> String {
+        match &self.before {
+            None => format!("{}{}", self.language, self.text),
+            Some(before) => before.text(),
+        }
+    }
+
+    /// What the model at hand translates, for the guard.
+    fn source(&self) -> String {
+        self.before.as_ref().map_or_else(|| self.text.clone(), Translation::text)
+    }
+
+    fn translations(&self) -> Vec<Translation> {
+        if self.outcome.line.candidates.is_empty() {
+            // The model said nothing; what must come through still does.
+            return vec![Translation::default()];
+        }
+        let of = |candidate: &Candidate| match (&self.before, self.language.is_empty()) {
+            (Some(before), _) => Translation::new(candidate).after(before),
+            (None, true) => Translation::new(candidate),
+            (None, false) => Translation::new(&without_first_word(candidate)),
+        };
+        self.outcome.line.candidates.iter().map(of).collect()
+    }
+}
+
+/// The candidate of a sentence that was read behind a language token, which is the first word of
+/// the model's source.
+fn without_first_word(candidate: &Candidate) -> Candidate {
+    let pairs = candidate.alignment.iter().filter_map(|&(s, t)| Some((s.checked_sub(1)?, t)));
+    Candidate { alignment: pairs.collect(), ..candidate.clone() }
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// The model of this number is asked next.
+    Ask(usize),
+    /// These sentences, by their number, have been asked of it.
+    Asked(usize, Vec<usize>),
+    /// These translations of it were at fault and are asked for again.
+    Retry(usize, Vec<(usize, Fault)>),
+    Retried(usize, Vec<(usize, Fault)>),
+    Done,
+}
+
+/// Sentences on their way along a route of models.
+#[derive(Debug)]
+pub struct Job {
+    states: Vec<State>,
+    stages: usize,
+    options: JobOptions,
+    phase: Phase,
+}
+
+impl Job {
+    /// For a route of `stages` models.
+    pub fn new(stages: usize, options: JobOptions) -> Self {
+        let options = JobOptions { nbest: options.nbest.max(1), ..options };
+        Job { states: Vec::new(), stages, options, phase: Phase::Ask(0) }
+    }
+
+    /// Adds a sentence, the first of its text or a later one. The first model reads `language`, if
+    /// there is any, before it.
+    pub fn add(&mut self, sentence: &Sentence, first: bool, language: &str) {
+        let mut outcome = Outcome::default();
+        // A translation of the memory does not say where its tags would be.
+        let plain = sentence.markup.as_ref().is_none_or(|markup| markup.is_empty());
+        let memory = self.options.memory.as_ref().filter(|_| plain);
+        if let Some(target) = memory.and_then(|memory| memory.find(&sentence.text)) {
+            outcome.translations = vec![from_memory(target)];
+            outcome.from_memory = true;
+        }
+        self.states.push(State {
+            text: sentence.text.clone(),
+            language: language.to_owned(),
+            aligned: self.options.alignment || sentence.needs_alignment(),
+            first,
+            before: None,
+            outcome,
+        });
+    }
+
+    /// What must be translated next; nothing when all is.
+    pub fn next_round(&mut self) -> Option<Round> {
+        loop {
+            match std::mem::replace(&mut self.phase, Phase::Done) {
+                Phase::Ask(stage) if stage < self.stages => {
+                    let wanted = |i: &usize| !self.states[*i].outcome.from_memory;
+                    let numbers: Vec<usize> = (0..self.states.len()).filter(wanted).collect();
+                    let queries: Vec<Query> = numbers.iter().map(|&i| self.query(i, stage, false)).collect();
+                    if queries.is_empty() {
+                        return None;
+                    }
+                    self.phase = Phase::Asked(stage, numbers.clone());
+                    return Some(Round { stage, numbers, queries });
+                }
+                Phase::Retry(stage, faults) if faults.is_empty() => self.pass_on(stage),
+                Phase::Retry(stage, faults) => {
+                    let numbers: Vec<usize> = faults.iter().map(|&(i, _)| i).collect();
+                    let queries = numbers.iter().map(|&i| self.query(i, stage, true)).collect();
+                    self.phase = Phase::Retried(stage, faults);
+                    return Some(Round { stage, numbers, queries });
+                }
+                asked @ (Phase::Asked(..) | Phase::Retried(..)) => {
+                    // Still waiting for the answer.
+                    self.phase = asked;
+                    return None;
+                }
+                Phase::Ask(_) | Phase::Done => return None,
+            }
+        }
+    }
+
+    /// The translation of a sentence by its number, if it comes from the memory.
+    pub fn remembered(&self, number: usize) -> Option<String> {
+        let outcome = &self.states.get(number)?.outcome;
+        outcome.from_memory.then(|| outcome.translations.first().map(Translation::text)).flatten()
+    }
+
+    fn query(&self, i: usize, stage: usize, retry: bool) -> Query {
+        let state = &self.states[i];
+        let last = stage + 1 == self.stages;
+        let text = state.input();
+        Query {
+            text: if retry { guard::second_attempt(&text) } else { text },
+            nbest: if last { self.options.nbest } else { 1 },
+            attention: state.aligned,
+            prefix: last && (state.first || !self.options.prefix_first),
+            retry,
+        }
+    }
+
+    /// Takes the translations of the last round, in its order.
+    pub fn answer(&mut self, lines: Vec<Line>) {
+        match std::mem::replace(&mut self.phase, Phase::Done) {
+            Phase::Asked(stage, numbers) => {
+                let mut faults = Vec::new();
+                for (i, line) in numbers.into_iter().zip(lines) {
+                    let state = &mut self.states[i];
+                    if self.options.guard {
+                        let fault = guard::fault(&state.source(), &line.best().text);
+                        faults.extend(fault.map(|fault| (i, fault)));
+                    }
+                    state.outcome.line = line;
+                }
+                self.phase = Phase::Retry(stage, faults);
+            }
+            Phase::Retried(stage, faults) => {
+                for ((i, fault), second) in faults.into_iter().zip(lines) {
+                    let state = &mut self.states[i];
+                    let first = std::mem::take(&mut state.outcome.line);
+                    let (line, guarded) = guard::better(&state.source(), fault, first, second);
+                    state.outcome.line = line;
+                    state.outcome.guarded = Some(guarded);
+                }
+                self.phase = Phase::Retry(stage, Vec::new());
+            }
+            other => self.phase = other,
+        }
+    }
+
+    /// What a model said becomes what the next one reads.
+    fn pass_on(&mut self, stage: usize) {
+        for state in self.states.iter_mut().filter(|state| !state.outcome.from_memory) {
+            let sure = confidence(&state.outcome.line.best().token_scores);
+            let sure = [state.outcome.confidence, sure].into_iter().flatten().reduce(f32::min);
+            state.outcome.confidence = sure;
+            let translations = state.translations();
+            match stage + 1 == self.stages {
+                true => state.outcome.translations = translations,
+                false => state.before = translations.into_iter().next(),
+            }
+        }
+        self.phase = Phase::Ask(stage + 1);
+    }
+
+    /// What became of the sentences, which must be those that were added; what the models have lost of their
+    /// protected spans is back.
+    pub fn finish<'s>(self, sentences: impl IntoIterator<Item = &'s Sentence>) -> Vec<Outcome> {
+        let outcomes = self.states.into_iter().zip(sentences).map(|(state, sentence)| {
+            let mut outcome = state.outcome;
+            if !outcome.from_memory {
+                outcome.translations.iter_mut().for_each(|translation| sentence.restore(translation));
+            }
+            outcome
+        });
+        outcomes.collect()
+    }
+
+    /// Goes the whole way; `translate` answers each round.
+    pub fn run<E>(
+        &mut self,
+        mut translate: impl FnMut(&Round) -> std::result::Result<Vec<Line>, E>,
+    ) -> std::result::Result<(), E> {
+        while let Some(round) = self.next_round() {
+            let lines = translate(&round)?;
+            self.answer(lines);
+        }
+        Ok(())
+    }
+}
+
+fn from_memory(text: &str) -> Translation {
+    Translation(text.split(' ').map(|word| Word::new(word, None)).collect())
+}
+
+/// Answers a round: the sentences go to `translate`, those together that are searched alike.
+pub fn search_round(
+    round: &Round,
+    options: &SearchOptions,
+    mut translate: impl FnMut(&[&str], &SearchOptions) -> Result<Vec<Line>>,
+) -> Result<Vec<Line>> {
+    // Attention costs time, so only sentences that need it have it.
+    let mut alike: BTreeMap<(bool, bool, bool, usize), Vec<usize>> = BTreeMap::new();
+    for (i, query) in round.queries.iter().enumerate() {
+        let prefix = query.prefix || options.prefix.is_empty();
+        alike.entry((query.retry, query.attention, prefix, query.nbest)).or_default().push(i);
+    }
+    let mut found = vec![Line::default(); round.queries.len()];
+    for ((retry, attention, prefix, nbest), numbers) in alike {
+        let mut options = if retry { guard::safer(options) } else { options.clone() };
+        (options.attention, options.nbest) = (attention, nbest);
+        options.beam = options.beam.max(nbest);
+        if !prefix {
+            options.prefix.clear();
+        }
+        let texts: Vec<&str> = numbers.iter().map(|&i| round.queries[i].text.as_str()).collect();
+        for (i, line) in numbers.into_iter().zip(translate(&texts, &options)?) {
+            found[i] = line;
+        }
+    }
+    Ok(found)
+}
+
+/// A model of a route and how it is searched.
+#[derive(Clone, Copy, Debug)]
+pub struct Stage<'a> {
+    /// The model, or several of one kind.
+    pub translator: &'a Translator,
+    /// Its search.
+    pub options: &'a SearchOptions,
+}
+
+/// Answers the rounds of a job with the models of a route, one sentence batch after the other.
+pub fn run_job(job: &mut Job, route: &[Stage<'_>]) -> Result<()> {
+    job.run(|round| {
+        let stage = &route[round.stage];
+        search_round(round, stage.options, |texts, options| stage.translator.translate(texts, options))
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+use super::*;
+use crate::Document;
+
+/// Translations in capitals, or what `says` makes of the text.
+fn line(text: &str, says: impl Fn(&str) -> String) -> Line {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let said = says(text);
+    let count = said.split(' ').count();
+    let candidate = Candidate {
+        text: said,
+        score: -1.0,
+        tokens: Vec::new(),
+        token_scores: vec![-0.5; 3],
+        alignment: (0..count.min(words.len())).map(|i| (i, i)).collect(),
+    };
+    Line { candidates: vec![candidate], source: Vec::new(), parts: 1, cut: 0 }
+}
+
+fn job(document: &Document, stages: usize, options: JobOptions) -> Job {
+    let mut job = Job::new(stages, options);
+    for (i, sentence) in document.sentences.iter().enumerate() {
+        job.add(sentence, i == 0, "");
+    }
+    job
+}
+
+fn run(
+    text: &str,
+    stages: usize,
+    options: JobOptions,
+    says: impl Fn(&Query, usize) -> String,
+) -> (String, Vec<Outcome>, Vec<Round>) {
+    let document = Document::plain(text);
+    let mut job = job(&document, stages, options);
+    let mut rounds = Vec::new();
+    let answer = |round: &Round| -> Result<Vec<Line>> {
+        rounds.push(round.clone());
+        Ok(round.queries.iter().map(|query| line(&query.text, |_| says(query, round.stage))).collect())
+    };
+    job.run(answer).unwrap();
+    let outcomes = job.finish(&document.sentences);
+    let best: Vec<Translation> = outcomes.iter().map(|outcome| outcome.translations[0].clone()).collect();
+    (document.render(text, &best).text, outcomes, rounds)
+}
+
+#[test]
+fn sentences_go_through_all_models() {
+    let says = |query: &Query, stage: usize| match stage {
+        0 => query.text.to_uppercase(),
+        _ => query.text.replace('O', "0"),
+    };
+    let (text, outcomes, rounds) = run("One dog. Two dogs {n}!", 2, JobOptions::default(), says);
+    assert_eq!(text, "0NE D0G. TW0 D0GS {n}!");
+    assert_eq!(rounds.iter().map(|round| round.stage).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(rounds[1].queries[0].text, "ONE DOG.");
+    assert!(!rounds[0].queries[0].attention && rounds[0].queries[1].attention);
+    assert!(outcomes.iter().all(|outcome| outcome.guarded.is_none() && outcome.confidence.is_some()));
+}
+
+#[test]
+fn a_degenerate_translation_is_tried_again() {
+    let looping = |query: &Query, _: usize| match query.text.contains("bad") && !query.retry {
+        true => "sim ".repeat(20),
+        false => query.text.to_uppercase(),
+    };
+    let options = JobOptions { guard: true, ..JobOptions::default() };
+    let (text, outcomes, rounds) = run("Good. A bad one.", 1, options.clone(), looping);
+    assert_eq!(text, "GOOD. A BAD ONE.");
+    assert_eq!(rounds.len(), 2);
+    assert_eq!(rounds[1].queries.iter().map(|query| query.text.as_str()).collect::<Vec<_>>(), ["A bad one."]);
+    assert!(rounds[1].queries[0].retry);
+    let guarded = Guarded { fault: Fault::Repetition, left: None };
+    assert_eq!((outcomes[0].guarded, outcomes[1].guarded), (None, Some(guarded)));
+    // Where the second attempt is no better, the first is kept, and both are known.
+    let (text, outcomes, _) = run("A bad one.", 1, options, |_, _| "sim ".repeat(20).trim_end().to_owned());
+    assert!(text.starts_with("sim sim"));
+    assert_eq!(outcomes[0].guarded.unwrap().left, Some(Fault::Repetition));
+    // Without the guard there is one round.
+    let (_, outcomes, rounds) = run("A bad one.", 1, JobOptions::default(), looping);
+    assert!(rounds.len() == 1 && outcomes[0].guarded.is_none());
+}
+
+#[test]
+fn what_the_memory_knows_is_not_translated() {
+    let memory = Memory::new([("One dog 1.".to_owned(), "Ein Hund I.".to_owned())]);
+    let options = JobOptions { memory: Some(Arc::new(memory)), ..JobOptions::default() };
+    let (text, outcomes, rounds) =
+        run("One dog 1. Two.", 2, options.clone(), |query, _| query.text.to_uppercase());
+    assert_eq!(text, "Ein Hund I. TWO.");
+    assert_eq!(outcomes.iter().map(|o| o.from_memory).collect::<Vec<_>>(), [true, false]);
+    assert!(rounds.iter().all(|round| round.queries.len() == 1));
+    assert!(run("One dog 1.", 1, options, |_, _| String::new()).2.is_empty());
+}
+
+#[test]
+fn sentences_that_are_searched_alike_go_together() {
+    let query = |text: &str, attention, prefix, retry| Query {
+        text: text.into(),
+        nbest: 2,
+        attention,
+        prefix,
+        retry,
+    };
+    let queries = vec![
+        query("a", false, true, false),
+        query("b", true, false, false),
+        query("c", false, true, false),
+        query("d", false, true, true),
+    ];
+    let options = SearchOptions { beam: 1, prefix: vec![7], ..SearchOptions::default() };
+    let mut searches = Vec::new();
+    let found =
+        search_round(&Round { stage: 0, numbers: vec![0, 1, 2, 3], queries }, &options, |texts, options| {
+            searches.push((texts.join(""), options.clone()));
+            Ok(texts.iter().map(|text| line(text, str::to_uppercase)).collect())
+        });
+    let texts: Vec<String> = found.unwrap().iter().map(|line| line.best().text).collect();
+    assert_eq!(texts, ["A", "B", "C", "D"]);
+    assert_eq!(searches.iter().map(|(texts, _)| texts.as_str()).collect::<Vec<_>>(), ["ac", "b", "d"]);
+    assert!(searches[1].1.prefix.is_empty() && searches[1].1.attention && searches[0].1.beam == 2);
+    assert_eq!((searches[2].1.no_repeat_ngram, searches[2].1.beam), (3, 4));
+}
