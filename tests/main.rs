@@ -18,3 +18,4 @@ mod serve;
 mod study;
 mod train;
 mod translate;
+mod translate_files;

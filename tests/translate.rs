@@ -64,6 +64,9 @@ fn translate(flags: &[&str], input: &[u8]) -> (String, String) {
     let output = regard(&[&["translate", "--model", model], limit, flags].concat(), input);
     let (out, err) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
     assert!(output.status.success(), "{err}");
+    // Random weights repeat themselves, and nothing helps.
+    let err =
+        err.lines().filter(|line| !line.contains("degenerate")).map(|line| format!("{line}\n")).collect();
     (out, err)
 }
 
@@ -427,7 +430,7 @@ fn evaluate_scores_what_translate_says() {
     );
     let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let written = std::fs::read_to_string(&out).unwrap();
-    assert_eq!(written, translate(&[], (source.join("\n") + "\n").as_bytes()).0);
+    assert_eq!(written, translate(&["--no-split"], (source.join("\n") + "\n").as_bytes()).0);
     assert!(value["seconds"].as_f64().unwrap() > 0.0 && value["target_tokens_per_s"].as_f64().unwrap() > 0.0);
     let scored = regard(&["score", "--hyp", out.to_str().unwrap(), "--ref", r, "--json"], b"");
     let scored: serde_json::Value = serde_json::from_slice(&scored.stdout).unwrap();

@@ -83,16 +83,22 @@ impl Lines {
         Ok(batch)
     }
 
-    /// The same, with what is not UTF-8 replaced: each line, and whether it was whole.
+    /// The next line with what is not UTF-8 replaced, and whether it was whole; `None` at the end.
+    pub(super) fn next_lossy(&mut self) -> Result<Option<(String, bool)>> {
+        let Some(line) = self.next_bytes()? else { return Ok(None) };
+        Ok(Some(match String::from_utf8(line) {
+            Ok(text) if self.count == 1 => (text.trim_start_matches('\u{feff}').to_owned(), true),
+            Ok(text) => (text, true),
+            Err(e) => (String::from_utf8_lossy(e.as_bytes()).into_owned(), false),
+        }))
+    }
+
+    /// The lines that can be read without waiting, with what is not UTF-8 replaced: each line, and
+    /// whether it was whole.
     pub(super) fn next_batch_lossy(&mut self) -> Result<Vec<(String, bool)>> {
         let mut batch = Vec::new();
-        while let Some(line) = self.next_bytes()? {
-            let first = self.count == 1;
-            batch.push(match String::from_utf8(line) {
-                Ok(text) if first => (text.trim_start_matches('\u{feff}').to_owned(), true),
-                Ok(text) => (text, true),
-                Err(e) => (String::from_utf8_lossy(e.as_bytes()).into_owned(), false),
-            });
+        while let Some(line) = self.next_lossy()? {
+            batch.push(line);
             if self.reader.buffer().is_empty() {
                 break;
             }

@@ -35,6 +35,18 @@ impl ModelFlags {
 }
 
 impl ModelFlags {
+    /// Each model by itself.
+    pub(super) fn load_each(&self) -> std::result::Result<Vec<Translator>, Box<dyn std::error::Error>> {
+        let (isa, threads) = (Isa::from_env()?, self.threads.unwrap_or_else(cores));
+        let load = |folder: &PathBuf| Translator::load_as(&[resolve(folder)?], self.precision, isa, threads);
+        Ok(self.model.iter().map(load).collect::<Result<Vec<_>>>()?)
+    }
+
+    /// The models as they were named.
+    pub(super) fn names(&self) -> String {
+        self.model.iter().map(|model| model.display().to_string()).collect::<Vec<_>>().join(", ")
+    }
+
     /// What must be the same on all ranks of an MPI job.
     pub(super) fn consistency_check(&self) -> Result<ConsistencyCheck> {
         let mut check = ConsistencyCheck::new();

@@ -1,19 +1,27 @@
-//! `regard translate`: standard input or files to standard output, one output line per input line.
+//! `regard translate`: standard input or files to standard output, one output line per input line; files and
+//! documents into other files.
 
+mod bulk;
+mod documents;
 mod inputs;
 mod jsonl;
+mod route;
 mod spread;
 mod stats;
+mod tally;
 
 use super::numbers::{BEAM, whole};
 use super::search::{ModelFlags, SearchFlags};
 use super::{CommandResult, Output, stop_on_signals};
 use clap::Args;
+use documents::Task;
 use indicatif::{ProgressBar, ProgressStyle};
 use inputs::Input;
 use regard::decode::SearchOptions;
 use regard::translator::{Candidate, Line, Translator};
-use regard_documents::translate_lines;
+use regard_documents::files::Format;
+use regard_documents::{Guarded, Match, TranslatedLine, translate_lines};
+use route::Route;
 use serde::Serialize;
 use stats::Stats;
 use std::io::IsTerminal;
@@ -21,6 +29,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
+use tally::Tally;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -29,11 +38,17 @@ use std::time::Instant;
     echo 'A dog runs.' | regard translate --model model --nbest 4 --scores\n  \
     regard translate --model model --alignment --json input.en.gz\n  \
     regard translate --model model --score-target output.de input.en\n  \
-    regard translate --model model --jsonl records.jsonl > translated.jsonl\n\n\
+    regard translate --model model --jsonl records.jsonl > translated.jsonl\n  \
+    regard translate --model model report.docx --out report.de.docx\n  \
+    regard translate --model model big.en --out big.de --resume\n  \
+    regard translate --model de-en --model en-fr --source-lang de --target-lang fr < input.de\n\n\
     One line in is one line out, with --nbest N lines out; an empty line stays empty. Each line is translated sentence by\n\
     sentence. Addresses, placeholders ({name}, %s), numbers and emoji are kept, and so are the spaces between sentences. With\n\
     several sentences on a line, translation n of the line has translation n of each sentence, and its score is their mean.\n\
-    --no-split passes each line to the model whole; only a line that is longer than the model can read is still split.")]
+    A translation that is empty, repeats itself or is far too short or long is tried again with safer settings.\n\
+    --no-split passes each line to the model whole; only a line that is longer than the model can read is still split.\n\n\
+    With --out, files become files: a document (docx, odt, pptx, xlsx, epub, srt, po, xliff, json, html, md, ...) keeps its\n\
+    format, any other file is translated line by line.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     model: ModelFlags,
@@ -53,9 +68,28 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
     /// Translate each line as a whole and print the model's output unchanged: no sentence
-    /// splitting, no protected text
+    /// splitting, no protected text, no second attempt at degenerate translations
     #[arg(long)]
     no_split: bool,
+    /// Write the translation of the input file to FILE, which appears when it is complete; with
+    /// several input files, a folder
+    #[arg(long, value_name = "FILE", conflicts_with = "score_target")]
+    out: Option<PathBuf>,
+    /// Continue a translation with --out that was interrupted
+    #[arg(long, requires = "out")]
+    resume: bool,
+    /// Format of the documents [default: by the ending of their names; other files are lines of text]
+    #[arg(long, value_name = "NAME", conflicts_with = "score_target")]
+    format: Option<Format>,
+    /// Translate only the messages that have no translation yet (po, xliff)
+    #[arg(long)]
+    only_empty: bool,
+    /// Language of the input, where several models are given
+    #[arg(long, value_name = "CODE")]
+    source_lang: Option<String>,
+    /// Language to translate into, where several models are given
+    #[arg(long, value_name = "CODE")]
+    target_lang: Option<String>,
     /// Print to standard error, as a line of JSON, how long loading and translating took, and how
     /// many lines and source words there were
     #[arg(long, conflicts_with = "score_target")]
@@ -67,7 +101,7 @@ pub(crate) struct Arguments {
     /// Read one JSON object per line, translate its field `text` or `source`, and print it with the
     /// field `translation`; with --nbest, --scores and --alignment also `alternatives`, `score` and
     /// `alignment`
-    #[arg(long, conflicts_with_all = ["json", "score_target"])]
+    #[arg(long, conflicts_with_all = ["json", "score_target", "out", "format"])]
     jsonl: bool,
     /// Text to translate; may be repeated
     #[arg(long, value_name = "TEXT")]
@@ -82,6 +116,19 @@ pub(crate) struct Arguments {
 struct JsonLine<'a> {
     source_tokens: &'a [String],
     translations: Vec<JsonCandidate<'a>>,
+    /// How good the best translation is likely to be, from 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confidence: Option<f32>,
+    /// What of it came from the translation memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<Match>,
+    /// Sentences whose first translation was degenerate.
+    #[serde(skip_serializing_if = "is_empty")]
+    guarded: &'a [Guarded],
+}
+
+fn is_empty(guarded: &&[Guarded]) -> bool {
+    guarded.is_empty()
 }
 
 #[derive(Serialize)]
@@ -110,22 +157,41 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
 }
 
 fn run_alone(arguments: &Arguments) -> CommandResult {
-    let start = Instant::now();
-    let translator = arguments.model.load()?;
-    let mut stats = Stats::after_loading(start, arguments.stats);
-    let options = options(arguments, &translator)?;
     let inputs = inputs::of(arguments)?;
+    let tasks = documents::tasks(arguments, &inputs)?;
+    let start = Instant::now();
+    let route = Route::load(arguments)?;
+    let mut stats = Stats::after_loading(start, arguments.stats);
     if let Some(target) = &arguments.score_target {
-        return score(arguments, &translator, &options, &inputs, target);
+        return score(arguments, &route, &inputs, target);
     }
+    if tasks.iter().all(|task| *task == Task::Print) {
+        print_lines(arguments, &route, &inputs, &mut stats)?;
+        return Ok(stats.print()?);
+    }
+    for (input, task) in inputs.iter().zip(&tasks) {
+        match task {
+            Task::Print => print_lines(arguments, &route, std::slice::from_ref(input), &mut stats)?,
+            Task::Lines { out } => bulk::run(arguments, &route, input, out, &mut stats)?,
+            Task::Document { file, format, out } => {
+                documents::run(arguments, &route, file, *format, out.as_deref(), &mut stats)?;
+            }
+        }
+    }
+    Ok(stats.print()?)
+}
+
+/// Translates the lines of files to standard output.
+fn print_lines(arguments: &Arguments, route: &Route, inputs: &[Input], stats: &mut Stats) -> CommandResult {
     let stop = stop_on_signals()?;
     let idle = end_when_idle()?;
-    let progress = progress(&inputs);
+    let progress = progress(inputs);
     if arguments.jsonl {
-        return jsonl::run(arguments, &translator, &options, &inputs, (&stop, &idle));
+        return jsonl::run(arguments, route, inputs, (&stop, &idle));
     }
     let mut output = Output::new();
-    for input in &inputs {
+    let mut tally = Tally::default();
+    for input in inputs {
         let mut lines = input.open()?;
         loop {
             let before = lines.count();
@@ -147,10 +213,11 @@ fn run_alone(arguments: &Arguments) -> CommandResult {
                     output.flush()?;
                     return Err(format!("stopped after {} lines, which are complete", before + start).into());
                 }
-                let translated = translate(arguments, &translator, part, &options)?;
+                warn_of_language(route, part, lines.path(), &progress);
+                let translated = route.translate(part)?;
                 for (i, (line, (_, whole))) in translated.iter().zip(&batch[start..]).enumerate() {
-                    let number = before + start + i + 1;
-                    warn(lines.path(), number, line.cut > 0, *whole, &progress);
+                    warn(lines.path(), before + start + i + 1, line, *whole, &progress);
+                    tally.add(line);
                     output.bytes(render(arguments, line)?.as_bytes())?;
                 }
                 output.flush()?;
@@ -161,7 +228,8 @@ fn run_alone(arguments: &Arguments) -> CommandResult {
     }
     progress.finish_and_clear();
     output.flush()?;
-    Ok(stats.print()?)
+    tally.print();
+    Ok(())
 }
 
 /// Sentence by sentence as the server does, or line by line.
@@ -177,26 +245,67 @@ pub(crate) fn translate<T: AsRef<str> + Sync>(
     }
 }
 
+/// Says once that the text looks like another language than the model reads.
+fn warn_of_language(route: &Route, lines: &[&str], path: &Path, progress: &ProgressBar) {
+    let text = lines.iter().take(64).copied().collect::<Vec<_>>().join("\n");
+    if let Some(warning) = route.check_language(&text) {
+        progress.suspend(|| note!("regard: {}: {warning}", path.display()));
+    }
+}
+
+impl Arguments {
+    /// The models, each by itself.
+    fn load_models(&self) -> Result<Vec<Translator>, Box<dyn std::error::Error>> {
+        self.model.load_each()
+    }
+
+    fn wanted_languages(&self) -> (Option<&str>, Option<&str>) {
+        (self.source_lang.as_deref(), self.target_lang.as_deref())
+    }
+
+    /// Everything that decides what is written, as text.
+    fn settings(&self, route: &Route) -> String {
+        let options: Vec<_> = route.models().iter().map(|model| &model.options).collect();
+        let Arguments { nbest, scores, alignment, json, no_split, .. } = self;
+        let models = self.model.names();
+        format!(
+            "{models}, {options:?}, nbest {nbest}, scores {scores}, alignment {alignment}, json {json}, no_split {no_split}"
+        )
+    }
+}
+
+/// The settings of a model's search.
 pub(crate) fn options(
     arguments: &Arguments,
     translator: &Translator,
 ) -> Result<SearchOptions, regard::Error> {
+    route_options(arguments, translator, true)
+}
+
+/// The same for a model of a route, of which only the last one says what is printed.
+fn route_options(
+    arguments: &Arguments,
+    translator: &Translator,
+    last: bool,
+) -> Result<SearchOptions, regard::Error> {
     let mut options = arguments.search.options(translator)?;
-    options.nbest = arguments.nbest;
-    options.beam = options.beam.max(options.nbest);
-    options.attention = arguments.alignment;
+    if last {
+        options.nbest = arguments.nbest;
+        options.beam = options.beam.max(options.nbest);
+        options.attention = arguments.alignment;
+    } else {
+        options.prefix.clear();
+    }
     options.validate()?;
     Ok(options)
 }
 
 /// Forced decoding of the lines of all files with the lines of `target`.
-fn score(
-    arguments: &Arguments,
-    translator: &Translator,
-    options: &SearchOptions,
-    inputs: &[Input],
-    target: &Path,
-) -> CommandResult {
+fn score(arguments: &Arguments, route: &Route, inputs: &[Input], target: &Path) -> CommandResult {
+    let [model] = route.models() else {
+        return Err("--score-target needs one model, or several of one pair of languages".into());
+    };
+    let (translator, options) = (&model.translator, &model.options);
     let mut sources = Vec::new();
     for input in inputs {
         sources.extend(read_all(input)?);
@@ -213,10 +322,10 @@ fn score(
             if arguments.json {
                 let source_tokens = translator.source().pieces(source)?;
                 let translations = vec![JsonCandidate::new(&candidate, false)];
-                output.line(serde_json::to_string(&JsonLine {
-                    source_tokens: &source_tokens,
-                    translations,
-                })?)?;
+                let confidence = regard_documents::confidence(&candidate.token_scores);
+                let source_tokens = &source_tokens;
+                let line = JsonLine { source_tokens, translations, confidence, memory: None, guarded: &[] };
+                output.line(serde_json::to_string(&line)?)?;
             } else {
                 output.line(format!("{:.4}\t{}", candidate.score, without_tabs(&candidate.text)))?;
             }
@@ -253,7 +362,12 @@ const PART: usize = 512;
 
 fn progress(inputs: &[Input]) -> ProgressBar {
     let from_terminal = inputs.iter().any(Input::is_stdin) && std::io::stdin().is_terminal();
-    if std::io::stdout().is_terminal() || from_terminal || !std::io::stderr().is_terminal() {
+    spinner(!std::io::stdout().is_terminal() && !from_terminal && std::io::stderr().is_terminal())
+}
+
+/// Counts lines, if anybody sees it.
+fn spinner(seen: bool) -> ProgressBar {
+    if !seen {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new_spinner();
@@ -264,13 +378,19 @@ fn progress(inputs: &[Input]) -> ProgressBar {
     bar
 }
 
-fn warn(path: &Path, number: usize, cut: bool, whole: bool, progress: &ProgressBar) {
+fn warn(path: &Path, number: usize, line: &TranslatedLine, whole: bool, progress: &ProgressBar) {
     let say = |message: &str| progress.suspend(|| note!("regard: {}:{number}: {message}", path.display()));
     if !whole {
         say("not UTF-8; invalid bytes are replaced by U+FFFD");
     }
-    if cut {
+    if line.line.cut > 0 {
         say("a sentence is longer than the model can read and was cut into pieces");
+    }
+    for fault in line.guarded.iter().filter_map(|guarded| guarded.left) {
+        say(&format!(
+            "the translation of a sentence is degenerate, even with safer settings: {}",
+            fault.describe()
+        ));
     }
 }
 
@@ -280,12 +400,20 @@ fn without_tabs(text: &str) -> String {
 }
 
 /// A line's translations as they are printed.
-fn render(arguments: &Arguments, line: &Line) -> Result<String, serde_json::Error> {
+fn render(arguments: &Arguments, translated: &TranslatedLine) -> Result<String, serde_json::Error> {
+    let line = &translated.line;
     if arguments.json {
         let translations =
             line.candidates.iter().map(|c| JsonCandidate::new(c, arguments.alignment)).collect();
-        let line = serde_json::to_string(&JsonLine { source_tokens: &line.source, translations })?;
-        return Ok(line + "\n");
+        let TranslatedLine { confidence, memory, guarded, .. } = translated;
+        let line = JsonLine {
+            source_tokens: &line.source,
+            translations,
+            confidence: *confidence,
+            memory: *memory,
+            guarded,
+        };
+        return Ok(serde_json::to_string(&line)? + "\n");
     }
     // An empty line has no candidates, and is as many empty lines as others have translations.
     let empty = [line.best()];

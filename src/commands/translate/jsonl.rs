@@ -1,10 +1,10 @@
 //! `regard translate --jsonl`: an object per line in, the same object with its translation out.
 
 use super::inputs::Input;
-use super::{Arguments, CommandResult, Output, PART, translate};
+use super::route::Route;
+use super::{Arguments, CommandResult, Output, PART};
 use regard::Error;
-use regard::decode::SearchOptions;
-use regard::translator::{Candidate, Translator};
+use regard::translator::Candidate;
 use regard_documents::Texts;
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -16,8 +16,7 @@ const FIELDS: [&str; 2] = ["text", "source"];
 /// `signals` are the flag that a signal sets, and the one that is true while nothing is lost by ending.
 pub(super) fn run(
     arguments: &Arguments,
-    translator: &Translator,
-    options: &SearchOptions,
+    route: &Route,
     inputs: &[Input],
     signals: (&AtomicBool, &AtomicBool),
 ) -> CommandResult {
@@ -47,7 +46,8 @@ pub(super) fn run(
                 let (texts, objects): (Vec<String>, Vec<Option<Map<String, Value>>>) =
                     records.into_iter().unzip();
                 let texts = Texts::new(&texts);
-                let found = texts.join(translate(arguments, translator, texts.lines(), options)?);
+                let translated = route.translate(texts.lines())?;
+                let found = texts.join(translated.into_iter().map(|line| line.line).collect());
                 for (object, candidates) in objects.into_iter().zip(found) {
                     match object {
                         Some(object) => output.line(Value::Object(filled(arguments, object, &candidates)))?,

@@ -2,24 +2,29 @@
 //! r, r + n, r + 2n, …
 
 use super::super::input::Lines;
+use super::route::Route;
+use super::tally::Tally;
 use super::{
-    Arguments, CommandResult, Output, PART, Stats, inputs, options, progress, render, stop_on_signals,
-    translate, warn,
+    Arguments, CommandResult, Output, PART, Stats, inputs, progress, render, stop_on_signals, warn,
+    warn_of_language,
 };
-use regard::decode::SearchOptions;
 use regard::train::distributed::{Communicator, check_consistency, program_check};
-use regard::translator::Translator;
+use regard_documents::{Guarded, Match, TranslatedLine};
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 pub(super) fn run(arguments: &Arguments, communicator: &dyn Communicator) -> CommandResult {
-    for (given, flag) in [(arguments.score_target.is_some(), "--score-target"), (arguments.jsonl, "--jsonl")]
-    {
-        if given {
-            let message = format!("{flag} runs in one process; start it without the launcher");
-            return Err(regard::Error::Inconsistent(message).into());
-        }
+    let alone = [
+        ("--score-target", arguments.score_target.is_some()),
+        ("--jsonl", arguments.jsonl),
+        ("--out", arguments.out.is_some()),
+        ("--format", arguments.format.is_some()),
+    ];
+    if let Some((flag, _)) = alone.iter().find(|(_, given)| *given) {
+        let message = format!("{flag} runs in one process; start it without the launcher");
+        return Err(regard::Error::Inconsistent(message).into());
     }
     // A name on the hub is fetched by one, before the others look for it.
     if communicator.rank() > 0 {
@@ -32,15 +37,12 @@ pub(super) fn run(arguments: &Arguments, communicator: &dyn Communicator) -> Com
     }
     check_consistency(communicator, check.map(Iterator::collect))?;
     let start = Instant::now();
-    let translator = arguments.model.load()?;
+    let route = Route::load(arguments)?;
     let stats = Stats::after_loading(start, arguments.stats);
-    let options = options(arguments, &translator)?;
-    let Arguments { nbest, scores, alignment, json, no_split, .. } = arguments;
-    let flags = format!("nbest {nbest}, scores {scores}, alignment {alignment}, json {json}");
-    let search = format!("{options:?}, {flags}, no_split {no_split}");
+    let search = arguments.settings(&route);
     check_consistency(communicator, Ok::<_, regard::Error>(vec![("the search".into(), search)]))?;
     if communicator.rank() == 0 {
-        return run_rank0(arguments, communicator, &translator, &options, stats);
+        return run_rank0(arguments, communicator, &route, stats);
     }
     loop {
         let mut bytes = Vec::new();
@@ -49,21 +51,21 @@ pub(super) fn run(arguments: &Arguments, communicator: &dyn Communicator) -> Com
         if lines.is_empty() {
             return Ok(());
         }
-        translate_shard(arguments, communicator, &translator, &options, &lines)?;
+        translate_shard(arguments, communicator, &route, &lines)?;
     }
 }
 
 fn run_rank0(
     arguments: &Arguments,
     communicator: &dyn Communicator,
-    translator: &Translator,
-    options: &SearchOptions,
+    route: &Route,
     mut stats: Stats,
 ) -> CommandResult {
     let stop = stop_on_signals()?;
     let inputs = inputs::of(arguments)?;
     let progress = progress(&inputs);
     let mut output = Output::new();
+    let mut tally = Tally::default();
     for input in &inputs {
         let mut lines = input.open()?;
         loop {
@@ -77,9 +79,13 @@ fn run_rank0(
             }
             let (texts, whole): (Vec<String>, Vec<bool>) = batch.into_iter().unzip();
             communicator.broadcast(&mut serde_json::to_vec(&texts)?);
-            let translated = translate_shard(arguments, communicator, translator, options, &texts)?;
-            for (i, ((text, cut), whole)) in translated.iter().zip(whole).enumerate() {
-                warn(lines.path(), before + i + 1, *cut, whole, &progress);
+            let first: Vec<&str> = texts.iter().map(String::as_str).collect();
+            warn_of_language(route, &first, lines.path(), &progress);
+            let translated = translate_shard(arguments, communicator, route, &texts)?;
+            for (i, (shard, whole)) in translated.into_iter().zip(whole).enumerate() {
+                let (text, line) = shard.into_line();
+                warn(lines.path(), before + i + 1, &line, whole, &progress);
+                tally.add(&line);
                 output.bytes(text.as_bytes())?;
             }
             output.flush()?;
@@ -91,7 +97,30 @@ fn run_rank0(
     // No lines: the end.
     communicator.broadcast(&mut serde_json::to_vec::<[String; 0]>(&[])?);
     output.flush()?;
+    tally.print();
     Ok(stats.print()?)
+}
+
+/// A translated line as ranks send it: what is printed, and what is said about it.
+#[derive(Debug, Deserialize, Serialize)]
+struct ShardLine {
+    text: String,
+    cut: usize,
+    guarded: Vec<Guarded>,
+    memory: Option<Match>,
+}
+
+impl ShardLine {
+    fn new(text: String, line: TranslatedLine) -> Self {
+        ShardLine { text, cut: line.line.cut, guarded: line.guarded, memory: line.memory }
+    }
+
+    fn into_line(self) -> (String, TranslatedLine) {
+        let ShardLine { text, cut, guarded, memory } = self;
+        let mut line = TranslatedLine { guarded, memory, ..TranslatedLine::default() };
+        line.line.cut = cut;
+        (text, line)
+    }
 }
 
 /// At least `least` lines, or all that are left.
@@ -107,21 +136,20 @@ fn next_lines(lines: &mut Lines, least: usize) -> Result<Vec<(String, bool)>, re
     Ok(all)
 }
 
-/// Translates this rank's lines and returns those of all: what to print, and whether a sentence was cut.
+/// Translates this rank's lines and returns those of all.
 fn translate_shard(
     arguments: &Arguments,
     communicator: &dyn Communicator,
-    translator: &Translator,
-    options: &SearchOptions,
+    route: &Route,
     lines: &[String],
-) -> Result<Vec<(String, bool)>, Box<dyn std::error::Error>> {
+) -> Result<Vec<ShardLine>, Box<dyn std::error::Error>> {
     let mine: Vec<&String> = lines.iter().skip(communicator.rank()).step_by(communicator.size()).collect();
-    let translated = translate(arguments, translator, &mine, options)?;
-    let rendered = translated.iter().map(|line| Ok((render(arguments, line)?, line.cut > 0)));
+    let translated = route.translate(&mine)?;
+    let rendered = translated.into_iter().map(|line| Ok(ShardLine::new(render(arguments, &line)?, line)));
     let rendered = rendered.collect::<Result<Vec<_>, serde_json::Error>>()?;
     let mut of_ranks = Vec::with_capacity(communicator.size());
     for bytes in communicator.all_gather_bytes(&serde_json::to_vec(&rendered)?) {
-        of_ranks.push(read::<Vec<(String, bool)>>(&bytes)?.into_iter());
+        of_ranks.push(read::<Vec<ShardLine>>(&bytes)?.into_iter());
     }
     let in_order: Vec<_> = (0..lines.len()).map_while(|i| of_ranks[i % communicator.size()].next()).collect();
     match in_order.len() == lines.len() {

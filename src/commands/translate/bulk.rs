@@ -1,0 +1,198 @@
+//! `regard translate --out FILE`: lines into a file that appears when it is complete, and that can be
+//! continued.
+//!
+//! The translations grow in `FILE.part`; `FILE.part.json` says after each part how far it is, and the
+//! fingerprint of what has been read for it. A call with `--resume` reads the input up to there, compares, and
+//! goes on.
+
+use super::super::input::Lines;
+use super::inputs::Input;
+use super::route::Route;
+use super::tally::Tally;
+use super::{Arguments, CommandResult, PART, Stats, render, spinner, stop_on_signals, warn};
+use serde::{Deserialize, Serialize};
+use std::error::Error;
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, IsTerminal, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+/// How far a translation has come.
+#[derive(Debug, Deserialize, PartialEq, Serialize)]
+struct State {
+    /// Lines of the input that are done.
+    lines: usize,
+    /// Bytes of the part file that they take.
+    bytes: u64,
+    /// The fingerprint of these lines.
+    input: String,
+    /// The fingerprint of the settings that they were translated with.
+    settings: String,
+}
+
+/// The files of a translation that is under way.
+struct Unfinished {
+    out: PathBuf,
+    part: PathBuf,
+    state: PathBuf,
+}
+
+impl Unfinished {
+    fn new(out: &Path) -> Self {
+        let beside = |ending: &str| {
+            let mut name = out.as_os_str().to_owned();
+            name.push(ending);
+            PathBuf::from(name)
+        };
+        Unfinished { out: out.to_owned(), part: beside(".part"), state: beside(".part.json") }
+    }
+
+    fn read(&self) -> Result<Option<State>, Box<dyn Error>> {
+        let text = match std::fs::read(&self.state) {
+            Ok(text) => text,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(format!("{}: {e}", self.state.display()).into()),
+        };
+        let state = serde_json::from_slice(&text).map_err(|e| format!("{}: {e}", self.state.display()))?;
+        Ok(Some(state))
+    }
+
+    /// Opens the part file where it goes on, or empty.
+    fn open(&self, state: Option<&State>) -> Result<BufWriter<File>, Box<dyn Error>> {
+        let named = |e: std::io::Error| format!("{}: {e}", self.part.display());
+        let mut file = OpenOptions::new();
+        let mut file =
+            file.create(true).write(true).truncate(state.is_none()).open(&self.part).map_err(named)?;
+        if let Some(state) = state {
+            let there = file.metadata().map_err(named)?.len();
+            if there < state.bytes {
+                let (part, wanted) = (self.part.display(), state.bytes);
+                return Err(format!(
+                    "{part} has {there} bytes, but {wanted} were written; start without --resume"
+                )
+                .into());
+            }
+            // What was written after the last state is translated again.
+            file.set_len(state.bytes).map_err(named)?;
+            file.seek(SeekFrom::End(0)).map_err(named)?;
+        }
+        Ok(BufWriter::with_capacity(1 << 18, file))
+    }
+
+    fn save(&self, to: &mut BufWriter<File>, state: &State) -> Result<(), Box<dyn Error>> {
+        to.flush()
+            .and_then(|()| to.get_ref().sync_data())
+            .map_err(|e| format!("{}: {e}", self.part.display()))?;
+        let text = serde_json::to_vec(state)?;
+        regard::replace(&self.state, |file| file.write_all(&text))?;
+        Ok(())
+    }
+
+    fn finish(&self, to: BufWriter<File>) -> Result<(), Box<dyn Error>> {
+        let named = |e: std::io::Error| format!("{}: {e}", self.out.display());
+        let file = to.into_inner().map_err(|e| named(e.into_error()))?;
+        file.sync_all().map_err(named)?;
+        drop(file);
+        std::fs::rename(&self.part, &self.out).map_err(named)?;
+        let _ = std::fs::remove_file(&self.state);
+        Ok(())
+    }
+}
+
+/// Translates the lines of a file into another.
+pub(super) fn run(
+    arguments: &Arguments,
+    route: &Route,
+    input: &Input,
+    out: &Path,
+    stats: &mut Stats,
+) -> CommandResult {
+    let stop = stop_on_signals()?;
+    let unfinished = Unfinished::new(out);
+    let settings = format!("{:016x}", xxh3_64(arguments.settings(route).as_bytes()));
+    let mut lines = input.open()?;
+    let mut hash = Xxh3::new();
+    let before = unfinished.read()?;
+    let state = match (arguments.resume, before) {
+        (true, Some(state)) => {
+            skip(&mut lines, &mut hash, &state, &settings, &unfinished)?;
+            note!("regard: {}: going on after {} lines", out.display(), state.lines);
+            Some(state)
+        }
+        (false, Some(state)) if state.lines > 0 => {
+            let (out, lines) = (out.display(), state.lines);
+            note!("regard: {out}: starting over; --resume would have gone on after {lines} lines");
+            None
+        }
+        _ => None,
+    };
+    let mut to = unfinished.open(state.as_ref())?;
+    let mut bytes = state.map_or(0, |state| state.bytes);
+    let progress = spinner(std::io::stderr().is_terminal());
+    progress.set_position(lines.count() as u64);
+    let mut tally = Tally::default();
+    let mut done = lines.count();
+    loop {
+        let batch = lines.next_batch_lossy()?;
+        if batch.is_empty() {
+            break;
+        }
+        for part in batch.chunks(PART) {
+            if stop.load(Ordering::Relaxed) {
+                return Err(format!("stopped after {done} lines; continue with --resume").into());
+            }
+            let texts: Vec<&str> = part.iter().map(|(text, _)| text.as_str()).collect();
+            if done == 0 {
+                super::warn_of_language(route, &texts, lines.path(), &progress);
+            }
+            for (line, (text, whole)) in route.translate(&texts)?.iter().zip(part) {
+                done += 1;
+                warn(lines.path(), done, line, *whole, &progress);
+                tally.add(line);
+                let rendered = render(arguments, line)?;
+                to.write_all(rendered.as_bytes())
+                    .map_err(|e| format!("{}: {e}", unfinished.part.display()))?;
+                bytes += rendered.len() as u64;
+                feed(&mut hash, text);
+            }
+            let input = format!("{:016x}", hash.digest());
+            unfinished.save(&mut to, &State { lines: done, bytes, input, settings: settings.clone() })?;
+            stats.add(&texts);
+            progress.inc(part.len() as u64);
+        }
+    }
+    progress.finish_and_clear();
+    unfinished.finish(to)?;
+    tally.print();
+    Ok(())
+}
+
+fn feed(hash: &mut Xxh3, line: &str) {
+    hash.update(line.as_bytes());
+    hash.update(b"\n");
+}
+
+/// Reads the lines that are done, which must be those that were translated.
+fn skip(
+    lines: &mut Lines,
+    hash: &mut Xxh3,
+    state: &State,
+    settings: &str,
+    unfinished: &Unfinished,
+) -> Result<(), Box<dyn Error>> {
+    let part = unfinished.part.display();
+    if state.settings != settings {
+        return Err(format!("{part} was made with other models or settings; start without --resume").into());
+    }
+    for _ in 0..state.lines {
+        let Some((line, _)) = lines.next_lossy()? else { break };
+        feed(hash, &line);
+    }
+    let (count, name) = (lines.count(), lines.path().display().to_string());
+    if count < state.lines || format!("{:016x}", hash.digest()) != state.input {
+        let wanted = state.lines;
+        return Err(format!("{part} was made from another input: the first {wanted} lines of {name} have changed; start without --resume").into());
+    }
+    Ok(())
+}

@@ -1,0 +1,210 @@
+//! The models of `regard translate`: one, an ensemble, or two in a row.
+
+use super::Arguments;
+use regard::decode::SearchOptions;
+use regard::translator::Translator;
+use regard_documents::pipeline::Stage;
+use regard_documents::{Memory, Pipeline, TranslatedLine, language};
+use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Texts whose language is looked at, at most: detection takes time, too.
+const CHECKS: usize = 20;
+
+/// A model of the route and how it is searched.
+pub(super) struct Model {
+    pub(super) translator: Translator,
+    pub(super) options: SearchOptions,
+}
+
+/// What lines and documents go through.
+pub(super) struct Route {
+    models: Vec<Model>,
+    memory: Option<Arc<Memory>>,
+    no_split: bool,
+    /// How many more texts are looked at before somebody has been told of another language.
+    unchecked: AtomicUsize,
+}
+
+impl Route {
+    /// Loads the models and the memory.
+    pub(super) fn load(arguments: &Arguments) -> Result<Self, Box<dyn Error>> {
+        let translators = in_a_row(arguments.load_models()?, arguments.wanted_languages())?;
+        let last = translators.len() - 1;
+        let mut models = Vec::new();
+        for (i, translator) in translators.into_iter().enumerate() {
+            let options = super::route_options(arguments, &translator, i == last)?;
+            models.push(Model { translator, options });
+        }
+        Ok(Route { models, memory: None, no_split: arguments.no_split, unchecked: AtomicUsize::new(CHECKS) })
+    }
+
+    /// The model that reads the text.
+    pub(super) fn first(&self) -> &Model {
+        &self.models[0]
+    }
+
+    /// All models, in their order.
+    pub(super) fn models(&self) -> &[Model] {
+        &self.models
+    }
+
+    /// The language of the text, if the model says it.
+    pub(super) fn source_language(&self) -> Option<&str> {
+        self.first().translator.model().languages.source.as_deref()
+    }
+
+    /// The language of the translations, if the model says it.
+    pub(super) fn target_language(&self) -> Option<&str> {
+        self.models.last()?.translator.model().languages.target.as_deref()
+    }
+
+    pub(super) fn pipeline(&self) -> Pipeline<'_> {
+        let stages =
+            self.models.iter().map(|model| Stage { translator: &model.translator, options: &model.options });
+        Pipeline::new(stages.collect()).with_memory(self.memory.clone())
+    }
+
+    /// Sentence by sentence, or with `--no-split` each line as the model reads it.
+    pub(super) fn translate<T: AsRef<str> + Sync>(&self, lines: &[T]) -> regard::Result<Vec<TranslatedLine>> {
+        if !self.no_split {
+            return self.pipeline().lines(lines);
+        }
+        let mut found: Option<Vec<regard::translator::Line>> = None;
+        for Model { translator, options } in &self.models {
+            found = Some(match found {
+                None => translator.translate(lines, options)?,
+                Some(before) => {
+                    let texts: Vec<String> = before.iter().map(|line| line.best().text).collect();
+                    translator.translate(&texts, options)?
+                }
+            });
+        }
+        let line = |line| TranslatedLine { line, ..TranslatedLine::default() };
+        Ok(found.unwrap_or_default().into_iter().map(line).collect())
+    }
+
+    /// Says once if a text looks like another language than the model reads.
+    pub(super) fn check_language(&self, text: &str) -> Option<String> {
+        let left = self.unchecked.load(Ordering::Relaxed);
+        self.unchecked.store(left.checked_sub(1)?, Ordering::Relaxed);
+        let expected = self.source_language()?;
+        let other = language::other_than(text, expected)?;
+        self.unchecked.store(0, Ordering::Relaxed);
+        Some(language::warning(other, expected))
+    }
+}
+
+/// The models as they are used: those of one pair of languages as an ensemble, and two pairs in a row where
+/// the second reads what the first writes.
+fn in_a_row(
+    models: Vec<Translator>,
+    wanted: (Option<&str>, Option<&str>),
+) -> Result<Vec<Translator>, Box<dyn Error>> {
+    let mut pairs: Vec<(Pair, Vec<Translator>)> = Vec::new();
+    for translator in models {
+        let pair = Pair::of(&translator);
+        match pairs.iter_mut().find(|(other, _)| *other == pair) {
+            Some((_, together)) => together.push(translator),
+            None => pairs.push((pair, vec![translator])),
+        }
+    }
+    let order = order(&pairs.iter().map(|(pair, _)| pair.clone()).collect::<Vec<_>>(), wanted)?;
+    let mut pairs: Vec<Option<Vec<Translator>>> = pairs.into_iter().map(|(_, list)| Some(list)).collect();
+    let chosen = order.into_iter().filter_map(|i| pairs[i].take());
+    chosen.map(|list| Translator::ensemble(list).map_err(Into::into)).collect()
+}
+
+/// From what to what a model translates, in canonical codes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Pair {
+    source: Option<String>,
+    target: Option<String>,
+}
+
+impl Pair {
+    fn of(translator: &Translator) -> Self {
+        let languages = &translator.model().languages;
+        let code = |code: &Option<String>| code.as_deref().map(language::canonical);
+        Pair { source: code(&languages.source), target: code(&languages.target) }
+    }
+
+    fn describe(&self) -> String {
+        let name = |code: &Option<String>| code.clone().unwrap_or_else(|| "?".into());
+        format!("{}-{}", name(&self.source), name(&self.target))
+    }
+
+    fn leads_to(&self, next: &Pair) -> bool {
+        self.target.is_some() && self.target == next.source
+    }
+}
+
+/// Which pairs a text goes through.
+fn order(pairs: &[Pair], wanted: (Option<&str>, Option<&str>)) -> Result<Vec<usize>, String> {
+    if pairs.len() == 1 {
+        return Ok(vec![0]);
+    }
+    let (source, target) = (wanted.0.map(language::canonical), wanted.1.map(language::canonical));
+    let begins = |pair: &Pair| source.is_none() || pair.source == source;
+    let ends = |pair: &Pair| target.is_none() || pair.target == target;
+    if source.is_some()
+        && target.is_some()
+        && let Some(direct) = pairs.iter().position(|pair| begins(pair) && ends(pair))
+    {
+        return Ok(vec![direct]);
+    }
+    let mut ways = Vec::new();
+    for (i, first) in pairs.iter().enumerate().filter(|(_, pair)| begins(pair)) {
+        for (j, second) in pairs.iter().enumerate().filter(|(_, pair)| ends(pair)) {
+            if i != j && first.leads_to(second) && first.source != second.target {
+                ways.push(vec![i, j]);
+            }
+        }
+    }
+    let names: Vec<String> = pairs.iter().map(Pair::describe).collect();
+    let names = names.join(", ");
+    match ways.len() {
+        1 => Ok(ways.remove(0)),
+        0 => Err(format!(
+            "--model: these models translate {names}; several must be of one pair of languages, or two in a row of which \
+             the second reads what the first writes"
+        )),
+        _ => Err(format!(
+            "--model: these models translate {names}, and there is more than one way; name it with --source-lang and \
+             --target-lang"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pairs(list: &[&str]) -> Vec<Pair> {
+        let pair = |text: &&str| {
+            let (source, target) = text.split_once('-').unwrap();
+            let code = |code: &str| (code != "?").then(|| code.to_owned());
+            Pair { source: code(source), target: code(target) }
+        };
+        list.iter().map(pair).collect()
+    }
+
+    #[test]
+    fn two_models_are_used_in_a_row_where_their_languages_say_so() {
+        let of = |list: &[&str], source, target| order(&pairs(list), (source, target));
+        assert_eq!(of(&["?-?"], None, None), Ok(vec![0]));
+        assert_eq!(of(&["de-en", "en-fr"], None, None), Ok(vec![0, 1]));
+        assert_eq!(of(&["en-fr", "de-en"], None, None), Ok(vec![1, 0]));
+        assert_eq!(of(&["de-en", "en-fr", "de-fr"], Some("de"), Some("fr")), Ok(vec![2]));
+        assert_eq!(of(&["de-en", "en-fr", "en-de"], Some("deu"), Some("fr")), Ok(vec![0, 1]));
+        for (list, says) in [
+            (&["de-en", "fr-en"][..], "several must be of one pair"),
+            (&["de-en", "en-de"], "several must be of one pair"),
+            (&["de-en", "en-fr", "fr-pt"], "more than one way"),
+        ] {
+            let error = of(list, None, None).unwrap_err();
+            assert!(error.contains(says), "{error}");
+        }
+    }
+}

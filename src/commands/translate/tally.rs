@@ -1,0 +1,53 @@
+//! What the guard and the memory did, in a line each at the end.
+
+use regard_documents::{Match, Report, TranslatedLine};
+
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    lines: usize,
+    /// Whole lines and lines of which a part came from the memory.
+    segments: usize,
+    partly: usize,
+    retried: usize,
+    faulty: usize,
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, line: &TranslatedLine) {
+        self.lines += 1;
+        match line.memory {
+            Some(Match::Segment) => self.segments += 1,
+            Some(Match::Sentences) => self.partly += 1,
+            None => {}
+        }
+        self.retried += line.guarded.len();
+        self.faulty += line.guarded.iter().filter(|guarded| guarded.left.is_some()).count();
+    }
+
+    /// Prints what there is to say.
+    pub(super) fn print(&self) {
+        if self.segments + self.partly > 0 {
+            let (lines, whole, partly) = (self.lines, self.segments, self.partly);
+            note!("regard: {whole} of {lines} lines came from the translation memory, {partly} more in part");
+        }
+        say_retried(self.retried, self.faulty);
+    }
+}
+
+/// What happened to a document.
+pub(super) fn print_report(report: &Report) {
+    if report.from_memory > 0 {
+        let (known, all) = (report.from_memory, report.sentences);
+        note!("regard: {known} of {all} sentences came from the translation memory");
+    }
+    say_retried(report.guarded.len(), report.faults_left());
+}
+
+fn say_retried(retried: usize, faulty: usize) {
+    if retried > 0 {
+        let plural = if retried == 1 { "sentence was" } else { "sentences were" };
+        note!(
+            "regard: {retried} {plural} translated again because the first result was degenerate; {faulty} still are"
+        );
+    }
+}
