@@ -90,11 +90,10 @@ fn add_paragraphs(part: &mut Part, units: &mut Vec<Unit>, styles: bool) {
             around.push((part.xml.last(item), says && !kept));
             continue;
         }
-        let is_paragraph = match part.xml.name(item) {
-            (Namespace::Text, "p" | "h") => true,
-            (Namespace::Presentation, "footer-decl" | "header-decl") => true,
-            _ => false,
-        };
+        let is_paragraph = matches!(
+            part.xml.name(item),
+            (Namespace::Text, "p" | "h") | (Namespace::Presentation, "footer-decl" | "header-decl")
+        );
         if here && is_paragraph {
             let mut builder = Builder::new(&mut stand_ins);
             add_content(&part.xml, item, &mut builder);

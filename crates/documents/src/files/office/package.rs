@@ -68,13 +68,6 @@ impl Package {
         self.parts.contains_key(part)
     }
 
-    /// The names of all parts, sorted.
-    pub(super) fn names(&self) -> Vec<String> {
-        let mut names: Vec<String> = self.parts.keys().cloned().collect();
-        names.sort();
-        names
-    }
-
     /// Expands a part that must be there.
     pub(super) fn read(&mut self, part: &str) -> Result<Vec<u8>, FileError> {
         let format = self.format;
