@@ -16,13 +16,28 @@ said and left out."""
 import argparse
 import base64
 import hashlib
+import struct
 import subprocess
 import sys
 import zipfile
+import zlib
 from pathlib import Path
 
 REPO = Path(__file__).resolve().parent.parent
-PIXEL = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAFElEQVR4nGP8z4APMOGVZRip0gBBLAEPXPqmqQAAAABJRU5ErkJggg==")
+
+
+def red_square(size=8):
+    """A picture, as PNG."""
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = (b"\0" + b"\xc0\x20\x20" * size) * size
+    header = struct.pack(">IIBBBBB", size, size, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+PICTURE = red_square()
 
 PAGE = """<!DOCTYPE html><html><head><meta charset="utf-8"><title>A report</title></head><body>
 <h1>The report of the <i>spring</i> meeting</h1>
@@ -56,7 +71,7 @@ def convert(files, kind, folder, out, filter_name=None):
     soffice("--convert-to", f"{kind}:{filter_name}" if filter_name else kind, "--outdir", folder, *files, out=out)
 
 
-def flat_text(kind):
+def flat_text():
     """A Writer document in flat XML with what HTML cannot say."""
     ns = " ".join(
         f'xmlns:{p}="urn:oasis:names:tc:opendocument:xmlns:{u}:1.0"'
@@ -64,7 +79,7 @@ def flat_text(kind):
     )
     ns += ' xmlns:fo="urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0" xmlns:svg="urn:oasis:names:tc:opendocument:xmlns:svg-compatible:1.0"'
     ns += ' xmlns:xlink="http://www.w3.org/1999/xlink" xmlns:dc="http://purl.org/dc/elements/1.1/"'
-    image = base64.b64encode(PIXEL).decode()
+    image = base64.b64encode(PICTURE).decode()
     return f"""<?xml version="1.0" encoding="UTF-8"?>
 <office:document {ns} office:version="1.3" office:mimetype="application/vnd.oasis.opendocument.text">
 <office:automatic-styles>
@@ -92,7 +107,7 @@ def make_with_libreoffice(folder, out):
     sources.mkdir(parents=True, exist_ok=True)
     (sources / "page.html").write_text(PAGE)
     (sources / "rows.csv").write_text(ROWS)
-    (sources / "rich.fodt").write_text(flat_text("text"))
+    (sources / "rich.fodt").write_text(flat_text())
     convert([sources / "page.html"], "odt", folder, out, "writer8")
     convert([sources / "page.html"], "docx", folder, out, "Office Open XML Text")
     for kind in ["odt", "docx", "epub"]:
@@ -122,8 +137,8 @@ def make_with_python(folder, out):
         p.add_run("a new line")
         p.add_run("2").font.superscript = True
         document.add_paragraph("A point with H", style="List Bullet").add_run("2").font.subscript = True
-        (out / "pixel.png").write_bytes(PIXEL)
-        document.add_picture(str(out / "pixel.png"), width=docx.shared.Cm(1))
+        (out / "picture.png").write_bytes(PICTURE)
+        document.add_picture(str(out / "picture.png"), width=docx.shared.Cm(1))
         table = document.add_table(2, 2, style="Table Grid")
         for cell, text in zip((c for row in table.rows for c in row.cells), ["Name", "Price", "Apple tree", "12.50"]):
             cell.text = text
@@ -163,7 +178,9 @@ def make_with_python(folder, out):
         r = p.add_run()
         r.text = "bold"
         r.font.bold = True
-        p.add_run().text = " words.\vAnd a second line."
+        p.add_run().text = " words."
+        p.add_line_break()
+        p.add_run().text = "And a second line."
         table = slide.shapes.add_table(2, 2, Cm(2), Cm(12), Cm(12), Cm(2)).table
         for (row, column), text in {(0, 0): "Name", (0, 1): "Price", (1, 0): "Apple tree", (1, 1): "12.50"}.items():
             table.cell(row, column).text = text

@@ -8,6 +8,7 @@
 //! words that it holds together.
 
 mod entities;
+mod pieces;
 mod place;
 mod tokens;
 

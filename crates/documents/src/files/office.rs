@@ -9,6 +9,7 @@ mod inline;
 mod odf;
 mod ooxml;
 mod package;
+mod run_writer;
 mod runs;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod samples;

@@ -3,7 +3,7 @@
 //! The properties of most of the text are those of the paragraph; only runs that differ from them
 //! are tags. Runs that are equal but for what the spelling checker noted are one.
 
-use super::inline::{Builder, Kind, Step, Tag};
+use super::inline::{Builder, Kind};
 use super::xml::{Kind as XmlKind, Namespace, Xml, cdata, escape};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -29,13 +29,13 @@ impl Dialect {
 /// How the runs of a paragraph are written.
 #[derive(Clone, Debug)]
 pub(super) struct Runs {
-    dialect: Dialect,
+    pub(super) dialect: Dialect,
     /// The prefix of its elements, with a colon.
-    prefix: String,
+    pub(super) prefix: String,
     /// The properties of most of its text.
-    properties: String,
+    pub(super) properties: String,
     /// The text stands without a run, as it may in sheets.
-    plain: bool,
+    pub(super) plain: bool,
 }
 
 /// Adds the content of a paragraph to the builder; gives the range that it takes, which is that of all of
@@ -356,7 +356,7 @@ impl Walker<'_, '_, '_> {
 }
 
 /// The properties of a line break in a cell, which is text and no run.
-const LINE: &str = "\n";
+pub(super) const LINE: &str = "\n";
 
 /// Fields whose result is text of the author's.
 fn is_link(instruction: &str) -> bool {
@@ -395,97 +395,5 @@ fn essential(properties: &str) -> String {
     match out.strip_prefix('<').map(|name| name.ends_with("rPr") && !name.contains(['<', ' '])) {
         Some(true) => String::new(),
         _ => out,
-    }
-}
-
-/// Runs that are being written.
-struct Writer<'a> {
-    runs: &'a Runs,
-    out: &'a mut String,
-    /// Text that has not been written, and its properties.
-    text: String,
-    properties: String,
-}
-
-impl Runs {
-    /// Writes a translated paragraph; `copy` writes a range of the part.
-    pub(super) fn write(
-        &self,
-        steps: Vec<Step<'_>>,
-        tags: &[Tag],
-        copy: impl Fn(&Range<usize>, &mut String),
-        out: &mut String,
-    ) {
-        let mut writer = Writer { runs: self, out, text: String::new(), properties: String::new() };
-        // The properties of text, by what is open.
-        let mut around: Vec<&str> = vec![&self.properties];
-        for step in steps {
-            match step {
-                Step::Text(text) => writer.add(text, around.last().copied().unwrap_or_default()),
-                Step::Open(number) => match &tags[number].kind {
-                    Kind::Run { properties } => around.push(properties),
-                    Kind::Container { open, properties, .. } => {
-                        copy(open, writer.flushed());
-                        around.push(properties);
-                    }
-                    _ => around.push(&self.properties),
-                },
-                Step::Close(number) => {
-                    around.pop();
-                    if let Kind::Container { close, .. } = &tags[number].kind {
-                        copy(close, writer.flushed());
-                    }
-                }
-                Step::Point(number) => match &tags[number].kind {
-                    Kind::RunPoint { properties, .. } if properties == LINE => {
-                        writer.add("\n", around.last().copied().unwrap_or_default());
-                    }
-                    Kind::RunPoint { properties, range } => {
-                        let out = writer.flushed();
-                        out.push_str(&format!("<{}r>{properties}", self.prefix));
-                        copy(range, out);
-                        out.push_str(&format!("</{}r>", self.prefix));
-                    }
-                    Kind::Point { range } => copy(range, writer.flushed()),
-                    _ => {}
-                },
-            }
-        }
-        writer.flushed();
-    }
-}
-
-impl Writer<'_> {
-    fn add(&mut self, text: &str, properties: &str) {
-        if text.is_empty() {
-            return;
-        }
-        if properties != self.properties {
-            self.flushed();
-            self.properties = properties.to_owned();
-        }
-        self.text.push_str(text);
-    }
-
-    /// Writes the text that waits as a run.
-    fn flushed(&mut self) -> &mut String {
-        let text = std::mem::take(&mut self.text);
-        if !text.is_empty() {
-            let Runs { prefix, dialect, plain, .. } = self.runs;
-            let outer = text.starts_with(char::is_whitespace) || text.ends_with(char::is_whitespace);
-            let space = match dialect {
-                Dialect::Word | Dialect::Sheet if outer => " xml:space=\"preserve\"",
-                _ => "",
-            };
-            let element = format!("<{prefix}t{space}>{text}</{prefix}t>");
-            match plain {
-                true => self.out.push_str(&element),
-                false => {
-                    let properties = &self.properties;
-                    self.out.push_str(&format!("<{prefix}r>{properties}{element}</{prefix}r>"));
-                }
-            }
-        }
-        self.out
     }
 }
