@@ -12,6 +12,7 @@ mod firefox;
 mod fine_tune;
 mod folders;
 mod hub;
+mod languages;
 mod launcher;
 mod marian_tokenizers;
 mod serve;

@@ -1,7 +1,7 @@
 //! `regard evaluate`: translates a test set and scores the translations.
 
 use super::input::read_text;
-use super::search::{ModelFlags, SearchFlags};
+use super::search::{ModelFlags, SearchFlags, choose_languages};
 use super::{CommandResult, Output, bleu_tokenizer, tokenizer_parser};
 use clap::Args;
 use regard::metrics::{Tokenizer, lines, score_all, select};
@@ -29,8 +29,11 @@ pub(crate) struct Arguments {
     /// Metrics to compute, separated by commas: bleu, chrf, chrf++, ter
     #[arg(long, default_value = "bleu,chrf,ter")]
     metric: String,
-    /// Language of the translations, which chooses BLEU's tokenizer as in `regard score` [default:
-    /// the model's target language]
+    /// Language of the source, for models of many languages
+    #[arg(long, value_name = "CODE")]
+    source_lang: Option<String>,
+    /// Language of the translations, which chooses BLEU's tokenizer as in `regard score`, and what a
+    /// model of many languages translates into [default: the model's target language]
     #[arg(long, value_name = "CODE")]
     target_lang: Option<String>,
     /// BLEU's tokenizer [default: chosen by the target language]
@@ -75,7 +78,12 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
             return Err(message.into());
         }
     }
-    let translator = arguments.model.load()?;
+    let (source_lang, target_lang) = (arguments.source_lang.as_deref(), arguments.target_lang.as_deref());
+    let mut translator = arguments.model.load()?;
+    // Of a model of one pair the flag chooses the tokenizer of BLEU alone.
+    if translator.model().tokenizers.languages().is_some() {
+        translator = choose_languages(translator, source_lang, target_lang)?;
+    }
     if metrics.iter().any(|metric| metric.key() == "bleu") {
         let target_lang = arguments.target_lang.as_ref().or(translator.model().languages.target.as_ref());
         let tokenizer = bleu_tokenizer(arguments.tokenize, target_lang.map(String::as_str));

@@ -33,6 +33,9 @@ struct Report<'a> {
     #[serde(flatten)]
     description: Description,
     languages: &'a Languages,
+    /// The codes of a model of many languages.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    language_codes: Vec<&'a str>,
     vocabulary: Vocabulary,
     parameters: Parts,
     config: &'a ModelConfig,
@@ -55,6 +58,9 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     let report = Report {
         description: Model::describe(&folder)?,
         languages: &model.languages,
+        language_codes: model.tokenizers.languages().map_or_else(Vec::new, |languages| {
+            languages.list.iter().map(|language| language.code.as_str()).collect()
+        }),
         vocabulary: Vocabulary {
             source: model.tokenizers.source().size(),
             target: model.tokenizers.target().size(),
@@ -92,10 +98,19 @@ fn encoder(config: &ModelConfig) -> String {
 }
 
 fn describe(report: &Report<'_>) -> Result<String, serde_json::Error> {
-    let Report { description, languages, vocabulary, parameters, config, generation } = report;
+    let Report { description, languages, language_codes, vocabulary, parameters, config, generation } =
+        report;
     let mut lines = Vec::new();
     let mut line = |title: &str, text: String| lines.push(format!("{title:<12}{text}\n"));
-    if description.why_not_marian.is_empty() {
+    let others = match description.model_type {
+        "m2m_100" | "mbart" => Some("transformers and CTranslate2 can load it too"),
+        "ctranslate2" => Some("CTranslate2 can load it too"),
+        "argos" => Some("a package of Argos Translate"),
+        _ => None,
+    };
+    if let Some(others) = others {
+        line("type", format!("{}: {others}", description.model_type));
+    } else if description.why_not_marian.is_empty() {
         let readers = if vocabulary.joint {
             "transformers and CTranslate2 can load it too"
         } else if vocabulary.files.1 == TokenizerPair::TARGET_FILE {
@@ -111,7 +126,14 @@ fn describe(report: &Report<'_>) -> Result<String, serde_json::Error> {
         }
     }
     let language = |name: &Option<String>| name.clone().unwrap_or_else(|| "unknown".into());
-    line("languages", format!("{} → {}", language(&languages.source), language(&languages.target)));
+    let pair = format!("{} → {}", language(&languages.source), language(&languages.target));
+    line(
+        "languages",
+        match language_codes.len() {
+            0 => pair,
+            count => format!("{count}: {}", language_codes.join(" ")),
+        },
+    );
     line(
         "vocabulary",
         if vocabulary.joint {

@@ -1,6 +1,6 @@
 //! `regard look`: the attention between a sentence and its translation, in the terminal or as a picture.
 
-use super::search::{ModelFlags, SearchFlags};
+use super::search::{LanguageFlags, ModelFlags, SearchFlags};
 use super::{CommandResult, Output};
 use clap::{Args, ValueEnum};
 use regard::model::{AttentionKind, AttentionMap, sharpest};
@@ -20,6 +20,8 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Arguments {
     #[command(flatten)]
     model: ModelFlags,
+    #[command(flatten)]
+    languages: LanguageFlags,
     #[command(flatten)]
     search: SearchFlags,
     /// Source sentence
@@ -81,7 +83,7 @@ impl View {
 }
 
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
-    let translator = arguments.model.load()?;
+    let translator = arguments.languages.choose(arguments.model.load()?)?;
     let source = translator.source().encode(&arguments.src)?;
     if source.len() < 2 {
         return Err("--src: the text is empty".into());

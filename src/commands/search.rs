@@ -2,14 +2,16 @@
 
 use super::dtypes::{DECODING, one_of};
 use super::numbers::{BEAM, THREADS, TOKENS, decimal_f32, whole};
-use super::{cores, shortlist};
+use super::{Usage, cores, shortlist};
 use clap::{Args, ValueEnum};
 use regard::DType;
 use regard::decode::{EarlyStopping, LengthPenalty, Sampling, SearchOptions};
-use regard::formats::resolve;
+use regard::formats::{Languages, resolve};
+use regard::languages;
 use regard::train::distributed::{ConsistencyCheck, model_check};
 use regard::translator::Translator;
 use regard::{Isa, Result};
+use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -56,6 +58,63 @@ impl ModelFlags {
         check.push(("--precision".into(), format!("{:?}", self.precision)));
         Ok(check)
     }
+}
+
+/// The languages of a model that has several.
+#[derive(Debug, Args)]
+pub(super) struct LanguageFlags {
+    /// Language of the input, for models of many languages: de, deu_Latn, de_DE and __de__ all work
+    #[arg(long, value_name = "CODE")]
+    source_lang: Option<String>,
+    /// Language to translate into, for models of many languages
+    #[arg(long, value_name = "CODE")]
+    target_lang: Option<String>,
+}
+
+impl LanguageFlags {
+    /// The translator for these languages.
+    pub(super) fn choose(&self, translator: Translator) -> std::result::Result<Translator, Box<dyn Error>> {
+        choose_languages(translator, self.source_lang.as_deref(), self.target_lang.as_deref())
+    }
+}
+
+/// The translator for one of its pairs of languages. A model of one pair may be told its own.
+pub(super) fn choose_languages(
+    translator: Translator,
+    source: Option<&str>,
+    target: Option<&str>,
+) -> std::result::Result<Translator, Box<dyn Error>> {
+    let model = translator.model();
+    if let Some(languages) = model.tokenizers.languages() {
+        let open = |given: Option<&str>, set: &Option<String>| given.is_none() && set.is_none();
+        let missing = [
+            ("--source-lang", languages.needs_source() && open(source, &model.languages.source)),
+            ("--target-lang", open(target, &model.languages.target)),
+        ];
+        if let Some((flag, _)) = missing.iter().find(|(_, missing)| *missing) {
+            let count = languages.list.len();
+            return Err(Box::new(Usage(format!("this model has {count} languages; name one with {flag}"))));
+        }
+        return Ok(translator.for_languages(source, target)?);
+    }
+    for (flag, given, own) in [
+        ("--source-lang", source, &model.languages.source),
+        ("--target-lang", target, &model.languages.target),
+    ] {
+        if let (Some(given), Some(own)) = (given, own)
+            && languages::find(given, &[own]).is_err()
+        {
+            let message = format!("{flag} {given}: this model translates only {}", pair(&model.languages));
+            return Err(Box::new(Usage(message)));
+        }
+    }
+    Ok(translator)
+}
+
+/// For example `from en to de`.
+fn pair(languages: &Languages) -> String {
+    let name = |code: &Option<String>| code.clone().unwrap_or_else(|| "an unknown language".into());
+    format!("from {} to {}", name(&languages.source), name(&languages.target))
 }
 
 /// A flag that is not given has the value in the model's `generation_config.json`, else its default.

@@ -7,7 +7,7 @@ use super::numbers::{THREADS, whole};
 use super::{CommandResult, Output, cores};
 use clap::Args;
 use regard::Error;
-use regard::formats::resolve;
+use regard::formats::{load_tokenizers, resolve};
 use regard::text::{Segmentation, TextSample, Tokenizer, TokenizerPair, TokenizerSettings};
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -123,7 +123,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
 
 fn load(model: &Path) -> Result<TokenizerPair, Error> {
     if model.is_dir() {
-        return TokenizerPair::load(model);
+        return load_tokenizers(model);
     }
     Tokenizer::load(model).map(TokenizerPair::joint)
 }

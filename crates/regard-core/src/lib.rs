@@ -16,6 +16,8 @@ pub mod translator;
 pub mod bounded;
 mod dtype;
 mod error;
+// Codes of languages, as models and people spell them.
+pub mod languages;
 mod parallel;
 mod replace;
 

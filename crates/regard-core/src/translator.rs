@@ -21,6 +21,7 @@ use crate::text::{Tokenizer, sentence_ranges};
 use crate::{DType, Error, Isa, Result};
 use std::borrow::Cow;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Sentences of a batch with a shortlist, of which each has its own words: those of more sentences
 /// do not fit the caches of two cores that work side by side.
@@ -31,7 +32,7 @@ const SHORTLISTED: usize = 16;
 pub struct Translator {
     /// Their weights are in the engines.
     models: Vec<Model>,
-    engines: Vec<Engine>,
+    engines: Vec<Arc<Engine>>,
     threads: usize,
     longest: usize,
 }
@@ -143,7 +144,8 @@ impl Translator {
         threads: usize,
     ) -> Result<Self> {
         let loaded = folders.iter().map(|folder| Model::load_engine(folder.as_ref(), dtype, isa));
-        let (models, engines) = loaded.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+        let shared = |(model, engine)| (model, Arc::new(engine));
+        let (models, engines) = loaded.collect::<Result<Vec<_>>>()?.into_iter().map(shared).unzip();
         Self::with_engines(models, engines, threads)
     }
 
@@ -162,13 +164,13 @@ impl Translator {
     pub fn new(mut models: Vec<Model>, dtype: DType, isa: Isa, threads: usize) -> Result<Self> {
         let engine = |model: &mut Model| {
             let weights = std::mem::take(&mut model.weights);
-            Engine::new(&model.transformer, &weights, dtype, isa)
+            Arc::new(Engine::new(&model.transformer, &weights, dtype, isa))
         };
         let engines = models.iter_mut().map(engine).collect();
         Self::with_engines(models, engines, threads)
     }
 
-    fn with_engines(models: Vec<Model>, engines: Vec<Engine>, threads: usize) -> Result<Self> {
+    fn with_engines(models: Vec<Model>, engines: Vec<Arc<Engine>>, threads: usize) -> Result<Self> {
         let Some(first) = models.first() else {
             return Err(Error::Input {
                 operation: "translator",
@@ -188,6 +190,34 @@ impl Translator {
             return Err(Error::config("threads", "0 is too few, at least 1 is needed"));
         }
         Ok(Translator { models, engines, threads, longest })
+    }
+
+    /// A translator from one language of its models to another, with the same weights in memory;
+    /// what is not given is as it was. Codes may be spelt in any way
+    /// ([`languages`](crate::languages)).
+    pub fn for_languages(&self, source: Option<&str>, target: Option<&str>) -> Result<Self> {
+        let models = self.models.iter().map(|model| model.for_languages(source, target));
+        let models = models.collect::<Result<Vec<_>>>()?;
+        Ok(Translator { models, engines: self.engines.clone(), ..*self })
+    }
+
+    /// A model of many languages knows which it reads and writes.
+    fn check_languages(&self) -> Result<()> {
+        let Some(tokens) = self.model().tokenizers.languages() else { return Ok(()) };
+        let languages = &self.model().languages;
+        let missing = [
+            ("source_lang", tokens.needs_source() && languages.source.is_none()),
+            ("target_lang", languages.target.is_none()),
+        ];
+        match missing.iter().find(|(_, missing)| *missing) {
+            Some((field, _)) => {
+                let count = tokens.list.len();
+                let message =
+                    format!("is not known; the model has {count} languages, and must be told which");
+                Err(Error::config(*field, message))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The first model, without its weights, which are packed.
@@ -220,7 +250,7 @@ impl Translator {
         options: &SearchOptions,
         wanted: &(dyn Fn() -> bool + Sync),
     ) -> Result<BeamSteps> {
-        beam_steps(&self.engines.iter().collect::<Vec<_>>(), source, options, wanted)
+        beam_steps(&self.engines.iter().map(Arc::as_ref).collect::<Vec<_>>(), source, options, wanted)
     }
 
     /// The instruction set it runs on.
@@ -273,14 +303,14 @@ impl Translator {
         if let Some(renormalize) = generation.renormalize_logits {
             options.renormalize = renormalize;
         }
-        options.forced_first = generation.forced_bos_token_id;
+        options.forced_first = self.target().before().first().copied().or(generation.forced_bos_token_id);
         options.forced_end = generation.forced_eos_token_id == Some(eos);
         let pad = self.model().transformer.config().target_pad();
         for word in generation.bad_words_ids.iter().flatten() {
             match word[..] {
                 [] => {}
                 // Padding never comes anyway, and the end cannot be banned.
-                [id] if id == pad || id == eos => {}
+                [id] if Some(id) == pad || id == eos => {}
                 [id] => options.banned.push(id),
                 _ => options.banned_sequences.push(word.clone()),
             }
@@ -319,6 +349,7 @@ impl Translator {
         threads: usize,
         watch: &dyn WatchLines,
     ) -> Result<Vec<Line>> {
+        self.check_languages()?;
         let parts: Vec<Vec<Part>> = parallel::map(threads, lines, |line| self.split(line.as_ref()))
             .into_iter()
             .collect::<Result<_>>()?;
@@ -326,7 +357,7 @@ impl Translator {
             parts.iter().enumerate().flat_map(|(line, p)| (0..p.len()).map(move |part| (line, part)));
         let parts_watch = WatchParts { places: places.collect(), translator: self, watch };
         let sources: Vec<Vec<u32>> = parts.iter().flatten().map(|p| p.ids.clone()).collect();
-        let engines: Vec<&Engine> = self.engines.iter().collect();
+        let engines: Vec<&Engine> = self.engines.iter().map(Arc::as_ref).collect();
         let mut found = search_watched(&engines, &sources, options, threads, &parts_watch)?.into_iter();
         let found: Vec<(&[Part], Vec<Vec<Hypothesis>>)> =
             parts.iter().map(|parts| (&parts[..], found.by_ref().take(parts.len()).collect())).collect();
@@ -336,16 +367,20 @@ impl Translator {
     /// The log-probability of each token of given translations and of their ends, and what each is
     /// ranked by: forced decoding.
     pub fn score<T: AsRef<str>>(&self, pairs: &[(T, T)], options: &SearchOptions) -> Result<Vec<Candidate>> {
+        self.check_languages()?;
         let encode = |(source, target): &(T, T)| -> Result<(Vec<u32>, Vec<u32>)> {
             Ok((self.source().encode(source.as_ref())?, self.target().encode(target.as_ref())?))
         };
         let ids = pairs.iter().map(encode).collect::<Result<Vec<_>>>()?;
-        let engines: Vec<&Engine> = self.engines.iter().collect();
+        let engines: Vec<&Engine> = self.engines.iter().map(Arc::as_ref).collect();
         let scores = score_pairs(&engines, &ids, self.threads)?;
         let mut candidates = Vec::with_capacity(pairs.len());
-        for (((_, text), (_, target)), token_scores) in pairs.iter().zip(&ids).zip(scores) {
+        // The token of a language costs nothing, and is not shown.
+        let first = self.target().before().len();
+        for (((_, text), (_, target)), mut token_scores) in pairs.iter().zip(&ids).zip(scores) {
+            token_scores.drain(..first.min(token_scores.len()));
             let total: f32 = token_scores.iter().sum();
-            let words = &target[..target.len().saturating_sub(1)];
+            let words = &target[first.min(target.len())..target.len().saturating_sub(1)];
             candidates.push(Candidate {
                 text: single_line(text.as_ref().trim_end_matches(['\r', '\n'])).into_owned(),
                 score: total / options.length_penalty_of(token_scores.len()),
@@ -366,7 +401,7 @@ impl Translator {
         }
         let ids = self.source().encode(&text)?;
         let (language, text) = self.source().split_language(&text);
-        if ids.len() <= 1 + language.iter().len() {
+        if ids.len() <= language.iter().len() + self.source_frame() {
             return Ok(Vec::new());
         }
         if ids.len() <= self.longest {
@@ -398,14 +433,38 @@ impl Translator {
             parts.push(Part { ids, cut: false });
             return Ok(());
         }
-        let end = ids.pop();
+        let end = ids.split_off(ids.len() - self.source_end());
         let (language, _) = self.source().split_language(text);
-        let (language, rest) = ids.split_at(language.iter().len());
-        let room = self.longest.saturating_sub(1 + language.len()).max(1);
+        let (language, rest) = ids.split_at(self.source().before().len() + language.iter().len());
+        let room = self.longest.saturating_sub(end.len() + language.len()).max(1);
         for piece in rest.chunks(room) {
-            parts.push(Part { ids: language.iter().chain(piece).copied().chain(end).collect(), cut: true });
+            parts.push(Part { ids: [language, piece, &end].concat(), cut: true });
         }
         Ok(())
+    }
+
+    /// How many tokens stand behind every source text: its end, and perhaps that of a language.
+    fn source_end(&self) -> usize {
+        usize::from(self.source().ends()) + self.source().behind().len()
+    }
+
+    /// How many tokens stand around every source text.
+    fn source_frame(&self) -> usize {
+        self.source().before().len() + self.source_end()
+    }
+
+    /// A hypothesis without the token of its language.
+    fn without_language(&self, mut hypothesis: Hypothesis) -> Hypothesis {
+        let first = self.target().before();
+        if !first.is_empty() && hypothesis.ids.starts_with(first) {
+            hypothesis.ids.drain(..first.len());
+            hypothesis.token_log_probabilities.drain(..first.len());
+            hypothesis.attention.drain(..first.len().min(hypothesis.attention.len()));
+        }
+        // The source's tokens of languages are no words that could be looked at.
+        let n = self.source().before().len();
+        hypothesis.attention.iter_mut().for_each(|row| drop(row.drain(..n.min(row.len()))));
+        hypothesis
     }
 
     fn join(&self, parts: &[Part], hypotheses: &[Vec<Hypothesis>]) -> Line {
@@ -413,11 +472,13 @@ impl Translator {
         let pieces = |t: &Tokenizer, ids: &[u32]| -> Vec<String> {
             ids.iter().map(|&id| t.piece(id).unwrap_or_default()).collect()
         };
-        let source: Vec<Vec<String>> =
-            parts.iter().map(|p| pieces(self.source(), &p.ids[..p.ids.len() - 1])).collect();
+        let (before, behind) = (self.source().before().len(), self.source_end());
+        let text = |p: &Part| pieces(self.source(), &p.ids[before..p.ids.len() - behind]);
+        let source: Vec<Vec<String>> = parts.iter().map(text).collect();
         let candidates = (0..count)
             .map(|n| {
-                let chosen: Vec<&Hypothesis> = hypotheses.iter().map(|h| &h[n]).collect();
+                let chosen: Vec<Hypothesis> =
+                    hypotheses.iter().map(|h| self.without_language(h[n].clone())).collect();
                 let texts: Vec<String> = chosen.iter().map(|h| self.decode(&h.ids)).collect();
                 let mut alignment = Vec::new();
                 let (mut words_before, mut target_before) = (0, 0);

@@ -159,7 +159,7 @@ pub(crate) fn joint() -> TokenizerPair {
 #[test]
 fn every_model_of_ours_comes_back_bit_by_bit() {
     type Change = (&'static str, fn(&mut ModelConfig), &'static str);
-    let changes: [Change; 17] = [
+    let changes: [Change; 18] = [
         ("plain", |_| (), ""),
         ("gelu", |c| (c.activation, c.dropout, c.attention_dropout) = (Activation::Gelu, 0.3, 0.05), ""),
         ("silu", |c| (c.activation, c.scale_embeddings) = (Activation::Silu, false), ""),
@@ -184,6 +184,12 @@ fn every_model_of_ours_comes_back_bit_by_bit() {
             "learned",
             |c| (c.positions, c.combine) = (Positions::Learned, Combine::Concatenate),
             "positions: Marian has sinusoidal ones, not learned; combine: Marian adds positions",
+        ),
+        (
+            "fairseq",
+            |c| (c.start_token, c.position_offset) = (Some(2), 2),
+            "position_offset: Marian's positions begin with the first; start_token: Marian starts with padding, \
+             the last word",
         ),
         (
             "relative",
@@ -351,7 +357,7 @@ fn wrong_configurations_are_refused_by_key() {
         (
             "model_type",
             json!("bart"),
-            "config.json: model_type: \"bart\" is not supported; supported are marian and regard",
+            "config.json: model_type: \"bart\" is not supported; supported are marian, m2m_100, mbart and regard",
         ),
         ("model_type", json!(7), "config.json: model_type: invalid type: integer `7`, expected a string"),
         (
@@ -489,7 +495,8 @@ fn missing_files_are_named() {
     assert!(nothing.starts_with("no/such/model: no such folder"), "{nothing}");
     let folder = copy("swish-shared");
     let expected = "a model is a folder with config.json, model.safetensors and tokenizer.json, or a \
-                    folder of Marian or Firefox with model*.npz or model*.bin and its vocabularies";
+                    folder of Marian or Firefox with model*.npz or model*.bin and its vocabularies, a folder of \
+                    CTranslate2 with model.bin and its vocabularies, or a package of Argos Translate (.argosmodel)";
     let error = Model::load(&folder.path().join("model.safetensors")).unwrap_err().to_string();
     assert!(error.ends_with(&format!("model.safetensors: is a file, not a folder; {expected}")), "{error}");
     fs::remove_file(folder.path().join("config.json")).unwrap();

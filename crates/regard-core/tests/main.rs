@@ -1,7 +1,9 @@
 //! The formats of model folders and tokenizers, and the search, against the programs that define
 //! them; and what must hold for every search.
 
+mod ctranslate2;
 mod export;
+mod families;
 mod formats;
 mod generate;
 mod search;

@@ -63,6 +63,7 @@ impl Served {
             Some((source, target)) => (source, target),
             None => pair(&folder, &translator)?,
         };
+        let (translator, options) = for_pair(translator, options, &source, &target)?;
         let history = LiveHistory::new(&folder);
         let metrics = Arc::new(ModelMetrics::default());
         let translator = Arc::new(translator);
@@ -80,6 +81,21 @@ impl Served {
     pub(crate) fn pair(&self) -> String {
         format!("{}-{}", self.source, self.target)
     }
+}
+
+/// A model of many languages is told the pair that it serves.
+fn for_pair(
+    translator: Translator,
+    options: SearchOptions,
+    source: &str,
+    target: &str,
+) -> Result<(Translator, SearchOptions)> {
+    if translator.model().tokenizers.languages().is_none() {
+        return Ok((translator, options));
+    }
+    let translator = translator.for_languages(Some(source), Some(target))?;
+    let forced_first = translator.options().forced_first;
+    Ok((translator, SearchOptions { forced_first, ..options }))
 }
 
 fn pair(folder: &Path, translator: &Translator) -> Result<(String, String)> {

@@ -71,7 +71,7 @@ impl<'a> Judge<'a> {
         let (mut total, mut count) = (0.0, 0);
         for some in self.pairs.chunks(64) {
             let pairs = some.iter().map(|(source, target)| (&source[..], &target[..]));
-            let batch = Batch::new(pairs, trained.model.config().target_pad())?;
+            let batch = Batch::new(pairs, trained.model.config().start())?;
             let losses = token_losses(&mut tape, &trained.model, &trained.weights, &batch)?;
             total += losses.iter().map(|&loss| f64::from(loss)).sum::<f64>();
             count += losses.len();

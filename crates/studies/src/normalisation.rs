@@ -57,7 +57,7 @@ fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let lab = Lab {
         setup,
         held_out: task.encode(&task.held_out, setup.threads)?,
-        start: config.target_pad(),
+        start: config.start(),
         key: Key::new(setup.seed).child(77),
     };
     introduce(report, &lab, steps, sentences)?;

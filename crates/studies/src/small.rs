@@ -131,7 +131,7 @@ pub fn fit(
     let weights = model.parameters().initialise(setup.seed);
     let settings = StepSettings::default();
     let mut trainer = Trainer::new(model, weights, settings, setup.isa, setup.threads, setup.seed)?;
-    let mut batches = Batches::new(pairs, trainer.model().config().target_pad(), setup.seed)?;
+    let mut batches = Batches::new(pairs, trainer.model().config().start(), setup.seed)?;
     let schedule = Schedule { kind: ScheduleKind::Linear, peak: Some(PEAK), warmup: (steps / 8).max(1) };
     let d_model = trainer.model().config().d_model;
     let (mut losses, mut tokens) = (Vec::new(), 0);

@@ -181,8 +181,8 @@ impl<'a> Taped<'a> {
     /// The loss of each target token against what should have come, and on the way the gradient of
     /// `scale` times their sum.
     pub fn loss(&mut self, model: &Transformer, x: Var, targets: Arc<[u32]>, settings: LossSettings) -> Var {
-        // The padding token is the last word: it takes no part.
-        let words = model.config().target_vocabulary - 1;
+        // Padding, the last word, takes no part.
+        let words = model.config().output_words();
         let (table, bias) = (model.output(), model.shared_output_bias());
         let LossSettings { smoothing, scale, r_drop } = settings;
         let loss = CrossEntropy { x, table, bias, words, targets, smoothing, scale };
@@ -236,7 +236,7 @@ impl Executor for Taped<'_> {
         let (scale, width) = (config.embedding_scale(), config.d_model);
         let positions = match (config.positions, layer.positions) {
             (Positions::Sinusoidal, _) => PositionVectors::Fixed(self.sinusoids.clone()),
-            (Positions::Learned, Some(table)) => PositionVectors::Learned(table),
+            (Positions::Learned, Some(table)) => PositionVectors::Learned(table, config.position_offset),
             _ => PositionVectors::None,
         };
         let pad = match layer.side {
@@ -379,9 +379,9 @@ fn forward(
     settings: LossSettings,
     dropouts: Option<Dropouts>,
 ) -> Result<Var> {
-    let words = model.config().target_vocabulary - 1;
+    let words = model.config().output_words();
     if let Some(id) = batch.output.iter().find(|&&id| id as usize >= words) {
-        let message = format!("target token {id} is not a word: the vocabulary has {words} and padding");
+        let message = format!("target token {id} is not one of the {words} words that can come");
         return Err(Error::Input { operation: "loss", message });
     }
     let sides = (&batch.source, &batch.input);

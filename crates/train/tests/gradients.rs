@@ -266,21 +266,23 @@ fn pick() -> Case {
     }
 }
 
-fn embedding(learned: bool, concatenate: bool, rate: f32) -> Case {
+/// With `first` rows of learned positions that no token has, and then no padding.
+fn embedding(learned: bool, concatenate: bool, rate: f32, first: usize) -> Case {
     let (words, d, scale) = (6usize, 4usize, 2.0f32);
-    let pad = words as u32 - 1;
-    let tokens = Packed::new([&[pad, 2, 2, 0][..], &[1, 3]]);
+    let last = words as u32 - 1;
+    let pad = (first == 0).then_some(last);
+    let tokens = Packed::new([&[last, 2, 2, 0][..], &[1, 3]]);
     let fixed: Vec<f32> = (0..5 * d).map(|i| (i as f32).sin()).collect();
     let (ids, positions) = (tokens.ids().to_vec(), tokens.positions().collect::<Vec<_>>());
     let cols = if concatenate { 2 * d } else { d };
     let fixed_for_definition = fixed.clone();
     Case {
-        name: format!("embedding learned {learned} concatenate {concatenate} dropout {rate}"),
+        name: format!("embedding learned {learned} concatenate {concatenate} dropout {rate} first {first}"),
         inputs: vec![],
-        parameters: if learned { vec![words * d, 5 * d] } else { vec![words * d] },
+        parameters: if learned { vec![words * d, (5 + first) * d] } else { vec![words * d] },
         record: Box::new(move |tape, w, g, _, p| {
             let positions = match learned {
-                true => PositionVectors::Learned(p[1]),
+                true => PositionVectors::Learned(p[1], first),
                 false => PositionVectors::Fixed(fixed.clone().into()),
             };
             let (tokens, dropout) = (tokens.clone(), dropout(rate));
@@ -293,10 +295,10 @@ fn embedding(learned: bool, concatenate: bool, rate: f32) -> Case {
         }),
         definition: Box::new(move |_, p| {
             let position = |r: usize, c: usize| match learned {
-                true => p[1][positions[r] * d + c],
+                true => p[1][(first + positions[r]) * d + c],
                 false => f64::from(fixed_for_definition[positions[r] * d + c]),
             };
-            let token = |r: usize, c: usize| match ids[r] == pad {
+            let token = |r: usize, c: usize| match Some(ids[r]) == pad {
                 true => 0.0,
                 false => f64::from(scale) * p[0][ids[r] as usize * d + c],
             };
@@ -438,7 +440,8 @@ fn table() -> Vec<Case> {
             cases.extend([false, true].map(|relative| self_attention(mask, relative, rate)));
         }
         for learned in [false, true] {
-            cases.extend([false, true].map(|concatenate| embedding(learned, concatenate, rate)));
+            cases.extend([false, true].map(|concatenate| embedding(learned, concatenate, rate, 0)));
+            cases.push(embedding(learned, false, rate, 2));
         }
     }
     cases.push(add_norm(false, 0.0));

@@ -84,6 +84,17 @@ pub(crate) fn variants() -> Vec<(String, ModelConfig)> {
     }
     let config = ModelConfig { decoder_heads: Some(4), decoder_d_ff: Some(12), ..small() };
     all.push(("a decoder of other sizes".into(), config));
+    for positions in [Positions::Sinusoidal, Positions::Learned] {
+        let config = ModelConfig {
+            norm: NormPlace::Pre,
+            norm_embeddings: true,
+            start_token: Some(2),
+            position_offset: 2,
+            positions,
+            ..small()
+        };
+        all.push((format!("fairseq's {positions:?} positions and start"), config));
+    }
     let config = ModelConfig { decoder_heads: Some(3), d_k: Some(3), d_v: Some(5), ..small() };
     all.push(("a decoder of other sizes, heads of their own width".into(), config));
     all
@@ -509,7 +520,7 @@ fn ids_and_lengths_that_the_model_lacks_are_named() {
         trainer.step(&[batch], 0.1).unwrap_err().to_string()
     };
     assert_eq!(refuse(&[WORDS as u32], &[1]), "source: token 23 is not in the vocabulary of 23");
-    assert_eq!(refuse(&[1], &[22]), "loss: target token 22 is not a word: the vocabulary has 22 and padding");
+    assert_eq!(refuse(&[1], &[22]), "loss: target token 22 is not one of the 22 words that can come");
     assert_eq!(refuse(&[1; 5], &[1]), "source: sentence 0 has 5 tokens, the model has 4 positions");
     let mut trainer =
         Trainer::new(model.clone(), weights.clone(), StepSettings::default(), Isa::best(), 1, 1).unwrap();

@@ -75,8 +75,7 @@ fn published_models_compute_on_the_tape_what_transformers_does() {
             let (encoded, logits) = run(&model, &sentence.source, &sentence.target);
             close(&encoded, &sentence.encoded, &format!("{name}, encoder"));
             close(&logits, &sentence.logits, &format!("{name}, logits"));
-            let batch =
-                Batch::new([(&sentence.source[..], &sentence.target[1..])], config.target_pad()).unwrap();
+            let batch = Batch::new([(&sentence.source[..], &sentence.target[1..])], config.start()).unwrap();
             let got = token_losses(&mut Tape::new(Isa::best(), 1), transformer, weights, &batch).unwrap();
             close(&got, &losses(sentence, config.target_vocabulary), &format!("{name}, loss"));
         }

@@ -38,7 +38,7 @@ fn engine(of: &(Transformer, Vec<f32>)) -> Engine {
 fn on_the_tape(of: &(Transformer, Vec<f32>), pairs: &[(Vec<u32>, Vec<u32>)]) -> Vec<Vec<f32>> {
     let mut tape = Tape::new(Isa::best(), 1);
     let mut one = |(source, target): &(Vec<u32>, Vec<u32>)| -> Vec<f32> {
-        let batch = Batch::new([(&source[..], &target[..])], of.0.config().target_pad()).unwrap();
+        let batch = Batch::new([(&source[..], &target[..])], of.0.config().start()).unwrap();
         let losses = token_losses(&mut tape, &of.0, &of.1, &batch).unwrap();
         losses.iter().map(|loss| -loss).collect()
     };

@@ -183,7 +183,7 @@ fn measure(arguments: &Arguments, communicator: &Arc<dyn Communicator>) -> Comma
         dropout: 0.1,
         ..preset.config(words + 1)
     };
-    let (tokens, start_token) = (sentences * length, config.target_pad());
+    let (tokens, start_token) = (sentences * length, config.start());
     let flops = flops(&config, words, tokens);
     let choice = choose_dtype(arguments.precision.0, isa)?;
     if let Some(note) = &choice.note {

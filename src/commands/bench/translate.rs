@@ -175,7 +175,7 @@ fn sources(words: u32, count: usize) -> Vec<Vec<u32>> {
 
 /// The number of multiplications with weights that translating these takes.
 fn multiplications(config: &ModelConfig, sources: &[Vec<u32>], beam: usize) -> f64 {
-    let (d, ff, words) = (config.d_model, config.d_ff, config.target_vocabulary - 1);
+    let (d, ff, words) = (config.d_model, config.d_ff, config.output_words());
     let source = config.encoder_layers * (4 * d * d + 2 * d * ff) + config.decoder_layers * 2 * d * d;
     let target = config.decoder_layers * (6 * d * d + 2 * d * ff) + words * d;
     let tokens: usize = sources.iter().map(Vec::len).sum();

@@ -1,6 +1,7 @@
 //! The models of `regard translate`: one, an ensemble, or two in a row.
 
 use super::Arguments;
+use crate::commands::search::choose_languages;
 use regard::decode::SearchOptions;
 use regard::translator::Translator;
 use regard_documents::pipeline::Stage;
@@ -30,7 +31,15 @@ pub(super) struct Route {
 impl Route {
     /// Loads the models and the memory.
     pub(super) fn load(arguments: &Arguments) -> Result<Self, Box<dyn Error>> {
-        let translators = in_a_row(arguments.load_models()?, arguments.wanted_languages())?;
+        let wanted = arguments.wanted_languages();
+        let translators = match <[Translator; 1]>::try_from(arguments.load_models()?) {
+            // One model of many languages is told the pair.
+            Ok([one]) if one.model().tokenizers.languages().is_some() => {
+                vec![choose_languages(one, wanted.0, wanted.1)?]
+            }
+            Ok([one]) => in_a_row(vec![one], wanted)?,
+            Err(models) => in_a_row(models, wanted)?,
+        };
         let last = translators.len() - 1;
         let mut models = Vec::new();
         for (i, translator) in translators.into_iter().enumerate() {

@@ -37,7 +37,7 @@ pub fn attention_maps(engine: &Engine, source: &[u32], target: &[u32]) -> Result
         })
         .collect();
     (inference.weights.own, inference.weights.cross) = (Some(Vec::new()), Some(Vec::new()));
-    let read = [&[config.target_pad()], &target[..m - 1]].concat();
+    let read = [&[config.start()], &target[..m - 1]].concat();
     inference.decode(&Step::whole(&read, n), &mut cache);
     let own = inference.weights.own.take().unwrap_or_default();
     let cross = inference.weights.cross.take().unwrap_or_default();
@@ -73,7 +73,7 @@ pub fn input_magnitudes(engine: &Engine, source: &[u32], target: &[u32]) -> Resu
     let (mut inference, mut cache) = (Inference::new(engine, 1), ModelCache::default());
     inference.magnitudes = Some(Vec::new());
     inference.encode(&Packed::new([source]), &mut cache);
-    let read = [&[config.target_pad()], &target[..target.len() - 1]].concat();
+    let read = [&[config.start()], &target[..target.len() - 1]].concat();
     let (x, ..) = inference.decode(&Step::whole(&read, source.len()), &mut cache);
     let output = (engine.model().output().offset, largest_magnitude(x.data()));
     Ok(inference.magnitudes.take().into_iter().flatten().chain([output]).collect())

@@ -30,8 +30,8 @@ impl<'a> BatchSearch<'a> {
         if options.attention {
             decoder.record_cross_attention();
         }
-        let pad = engines[0].model().config().target_pad();
-        let processors = LogitsProcessors::new(options, engines.len(), pad);
+        let config = engines[0].model().config();
+        let processors = LogitsProcessors::new(options, engines.len(), config.start(), config.target_pad());
         let scorer = choose_scorer(options, &decoder, &processors);
         BatchSearch { options, decoder, processors, scorer, words: Words::default(), extensions: Vec::new() }
     }

@@ -43,7 +43,7 @@ impl<'a> Decoder<'a> {
 
     /// Begins a step, in which each running hypothesis reads its last token and gets a row of the cache.
     pub(super) fn begin_step(&mut self, beams: &mut [Beam]) {
-        let start = self.engine(0).model().config().target_pad();
+        let start = self.engine(0).model().config().start();
         // A recurrent decoder reads the row of the last token alone.
         if self.models.iter().all(|model| model.engine.model().config().decoder == DecoderKind::Ssru) {
             for hypothesis in beams.iter_mut().flat_map(|beam| &mut beam.running) {

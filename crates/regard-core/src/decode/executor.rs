@@ -213,7 +213,7 @@ impl Pass<'_> {
     pub(super) fn word_vector(&self, layer: &EmbeddingLayer, id: u32) -> Vec<f32> {
         let config = self.engine.model().config();
         let mut word = vec![0.0; config.d_model];
-        if id != padding(config, layer.side) {
+        if Some(id) != padding(config, layer.side) {
             self.engine.matrix(layer.table).read_row(id as usize, &mut word);
             word.iter_mut().for_each(|x| *x *= config.embedding_scale());
         }
@@ -282,8 +282,8 @@ fn linear(
     matrix.matmul_with(team, matrix.rows(x, quantized), Epilogue { bias, relu }, to);
 }
 
-/// The token whose vector is zero.
-fn padding(config: &ModelConfig, side: Side) -> u32 {
+/// The token whose vector is zero, if there is one.
+fn padding(config: &ModelConfig, side: Side) -> Option<u32> {
     match side {
         Side::Source => config.source_pad(),
         Side::Target => config.target_pad(),
@@ -308,7 +308,7 @@ impl Embedder<'_> {
         if let Some(vector) = self.position_vector(position) {
             y[columns].copy_from_slice(vector);
         }
-        if id != pad {
+        if Some(id) != pad {
             self.engine.matrix(self.layer.table).read_row(id as usize, word);
             add_scaled(self.engine.isa(), &mut y[..d], word, scale);
         }
@@ -325,7 +325,9 @@ impl Embedder<'_> {
                 }
                 Some(&self.sinusoids[position * d..][..d])
             }
-            (Positions::Learned, Some(table)) => Some(&self.engine.vector(table)[position * d..][..d]),
+            (Positions::Learned, Some(table)) => {
+                Some(&self.engine.vector(table)[(position + config.position_offset) * d..][..d])
+            }
             _ => None,
         }
     }

@@ -16,8 +16,7 @@ pub(super) struct ForcedScorer<'a> {
 
 impl<'a> ForcedScorer<'a> {
     pub(super) fn new(engines: &[&'a Engine], threads: usize) -> Self {
-        // All words but padding, the last one.
-        let words = engines[0].model().config().target_vocabulary - 1;
+        let words = engines[0].model().config().output_words();
         ForcedScorer { decoder: Decoder::new(engines, threads), rows: FullRows::of_words(words) }
     }
 

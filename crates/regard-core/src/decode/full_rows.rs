@@ -27,12 +27,12 @@ pub(super) struct FullRows {
 impl FullRows {
     pub(super) fn new(options: &SearchOptions, config: &ModelConfig, processors: &LogitsProcessors) -> Self {
         // What must be possible, and what takes part in the softmax before it is banned.
-        let padding = processors.with_padding.then(|| config.target_pad());
+        let padding = config.target_pad().filter(|_| processors.with_padding);
         let always = options.prefix.iter().chain(&options.forced_first).chain([&options.end]).chain(&padding);
         FullRows {
             always: always.copied().collect(),
             shortlist: options.shortlist.clone(),
-            ..FullRows::of_words(config.target_vocabulary - usize::from(!processors.with_padding))
+            ..FullRows::of_words(config.output_words() + usize::from(processors.with_padding))
         }
     }
 

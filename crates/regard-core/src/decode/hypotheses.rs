@@ -100,7 +100,7 @@ impl Beam {
         }
         match (options.sampling, options.rule) {
             (Some(_), _) => self.take_all(options, extensions),
-            (None, BeamRule::Transformers) => self.take_best(options, extensions),
+            (None, BeamRule::Transformers | BeamRule::Ctranslate2) => self.take_best(options, extensions),
             (None, BeamRule::Marian) => self.take_open(options, extensions),
         }
     }
@@ -125,8 +125,15 @@ impl Beam {
         let beam = options.beam;
         extensions.sort_unstable_by(best_first);
         extensions.truncate(2 * beam);
-
         let length = self.running[0].tokens.len() + 1;
+        if options.rule == BeamRule::Ctranslate2 && options.forced_first.is_some() && length == 2 {
+            let mut rank = 0;
+            extensions.retain(|extension| {
+                rank += 1;
+                rank == 1 || extension.token != options.end
+            });
+        }
+
         let last = length >= self.limit;
         for (rank, &extension) in extensions.iter().enumerate() {
             let ended = extension.token == options.end;

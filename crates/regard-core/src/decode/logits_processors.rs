@@ -193,12 +193,14 @@ pub(super) struct LogitsProcessors {
 }
 
 impl LogitsProcessors {
-    /// Those of a search with this many models; `pad`, the last word, is what the decoder starts with.
-    pub(super) fn new(options: &SearchOptions, models: usize, pad: u32) -> Self {
+    /// Those of a search with this many models; `start` is what the decoder starts with, `pad` the
+    /// last word if it is padding.
+    pub(super) fn new(options: &SearchOptions, models: usize, start: u32, pad: Option<u32>) -> Self {
         let penalised = options.repetition_penalty != 1.0;
         let on_logits = penalised && models == 1 && (options.beam == 1 || options.sampling.is_some());
         // Marian's vocabularies have no padding.
-        let with_padding = (penalised || !options.renormalize) && options.rule == BeamRule::Transformers;
+        let with_padding =
+            pad.is_some() && (penalised || !options.renormalize) && options.rule == BeamRule::Transformers;
         let mut list: Vec<Box<dyn LogitsProcessor>> = Vec::new();
         if penalised {
             list.push(Box::new(RepetitionPenalty(options.repetition_penalty)));
@@ -215,7 +217,7 @@ impl LogitsProcessors {
         if let Some(first) = options.forced_first {
             list.push(Box::new(ForcedFirst(first)));
         }
-        let banned: Vec<u32> = options.banned.iter().copied().chain(with_padding.then_some(pad)).collect();
+        let banned: Vec<u32> = options.banned.iter().copied().chain(pad.filter(|_| with_padding)).collect();
         if !banned.is_empty() {
             list.push(Box::new(BannedWords(banned)));
         }
@@ -223,7 +225,7 @@ impl LogitsProcessors {
             list.push(Box::new(NoRepeatNgram(options.no_repeat_ngram)));
         }
         if !options.banned_sequences.is_empty() {
-            list.push(Box::new(BannedSequences { sequences: options.banned_sequences.clone(), start: pad }));
+            list.push(Box::new(BannedSequences { sequences: options.banned_sequences.clone(), start }));
         }
         if options.min_length > 0 {
             list.push(Box::new(MinLength { min_length: options.min_length, end: options.end }));

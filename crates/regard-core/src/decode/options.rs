@@ -55,6 +55,9 @@ pub enum BeamRule {
     /// As `transformers` does: `k` hypotheses run until enough of them have ended.
     #[default]
     Transformers,
+    /// As CTranslate2 does: as `transformers`, but padding is no word, and behind a forced first token
+    /// only the best candidate may be the end.
+    Ctranslate2,
     /// As Marian does: a hypothesis that ends leaves its place empty, and the search goes on until none runs.
     Marian,
 }

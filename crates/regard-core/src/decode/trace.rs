@@ -222,7 +222,7 @@ impl<'a> Tracer<'a> {
     /// The decoder over the start token and a target: its output `[m + 1, d]`.
     fn pass(&mut self, target: &[u32], layer: Option<usize>) -> Result<(Matrix, StackTrace)> {
         let engine = self.inference.engine;
-        let read = [&[engine.model().config().target_pad()], target].concat();
+        let read = [&[engine.model().config().start()], target].concat();
         let pair = (self.source.clone(), read);
         check_pairs(&[engine], std::slice::from_ref(&pair), &SearchOptions::default())?;
         let step = Step::whole(&pair.1, self.source.len());
@@ -237,7 +237,7 @@ impl<'a> Tracer<'a> {
         let engine = self.inference.engine;
         let table = engine.matrix(engine.model().output());
         // Padding, the last word, is never said.
-        let words = engine.model().config().target_vocabulary - 1;
+        let words = engine.model().config().output_words();
         let (mut log_p, mut scratch) = (vec![0.0; table.outputs()], RowScratch::default());
         let x = table.rows(Mat::new(x, 1, x.len()), &mut scratch);
         let to = MatMut::new(&mut log_p, 1, table.outputs());

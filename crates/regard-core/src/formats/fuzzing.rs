@@ -4,12 +4,17 @@ use super::generation::GenerationConfig;
 use super::json::Keys;
 use super::tensor::Tensor;
 use super::weights::Tensors;
-use super::{Languages, marian, safetensors, torch};
+use super::{Languages, families, marian, safetensors, torch};
 use crate::model::Transformer;
-use crate::text::Tokenizer;
+use crate::text::{Tokenizer, TokenizerPair};
 use regard_random::Rng;
 use std::fs;
 use std::path::Path;
+
+/// A tokenizer of some languages.
+const WORDS: &str = r#"{"version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,
+    "pre_tokenizer": null, "post_processor": null, "decoder": null, "model": {"type": "WordLevel", "unk_token": "<unk>",
+    "vocab": {"</s>": 0, "<unk>": 1, "<pad>": 2, "__de__": 3, "__en__": 4, "__fr__": 5, "__pt__": 6}}}"#;
 
 /// Every tensor lies in the file, has no more numbers than it, and can be read or is refused.
 fn check(file: &[u8], tensors: &Tensors) {
@@ -53,10 +58,24 @@ pub fn marian_yaml(file: &[u8]) {
     super::marian_nmt::fuzzing::yaml(file);
 }
 
+/// A `model.bin` of CTranslate2.
+pub fn ctranslate2(file: &[u8]) {
+    super::ctranslate2::fuzzing::model(file);
+}
+
+/// A package of Argos Translate.
+pub fn argos(file: &[u8]) {
+    super::ctranslate2::fuzzing::package(file);
+}
+
 /// The settings files of a folder: `config.json`, `generation_config.json`, `tokenizer_config.json`.
 pub fn config(text: &[u8]) {
     let Ok(keys) = Keys::parse(Path::new("config.json"), text) else { return };
     let _ = (keys.all::<GenerationConfig>(), keys.all::<Languages>(), marian::read_eos(&keys));
+    if let Ok(tokenizer) = Tokenizer::from_json(WORDS.into(), Path::new("tokenizer.json")) {
+        let pair = families::own_languages(TokenizerPair::joint(tokenizer), &keys);
+        let _ = (pair.map(families::scan_languages), families::chosen(&keys));
+    }
     let Ok(config) = marian::read_config(&keys) else { return };
     assert!(!marian::vocabulary_places(&config).is_empty());
     let _ = marian::why_not(&config);
@@ -252,6 +271,12 @@ mod tests {
         damage_seeds("marian_npz", super::marian_model);
         damage_seeds("marian_lex", super::marian_shortlist);
         damage_seeds("marian_yml", super::marian_yaml);
+    }
+
+    #[test]
+    fn ctranslate2_files_of_any_kind() {
+        damage_seeds("ctranslate2", super::ctranslate2);
+        damage_seeds("argos", super::argos);
     }
 
     #[test]

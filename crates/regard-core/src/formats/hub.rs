@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// Files that a model may need besides its weights.
 #[cfg(feature = "hub")]
-const FILES: [&str; 9] = [
+const FILES: [&str; 11] = [
     "config.json",
     "generation_config.json",
     "tokenizer_config.json",
@@ -18,6 +18,8 @@ const FILES: [&str; 9] = [
     "target.spm",
     "vocab.json",
     "target_vocab.json",
+    "sentencepiece.bpe.model",
+    "special_tokens_map.json",
 ];
 
 /// The folder of a model: `name` if there is such a folder, else the model of that name in the
@@ -126,7 +128,7 @@ fn snapshot(place: &Path) -> Option<PathBuf> {
     let folder = place.join("snapshots").join(Some(hash.trim()).filter(|hash| is_hash(hash))?);
     let has = |name: &str| folder.join(name).exists();
     let weights = NAMES.iter().any(|(name, ..)| has(name));
-    let text = has("tokenizer.json") || has("source.spm");
+    let text = has("tokenizer.json") || has("source.spm") || has("sentencepiece.bpe.model");
     (has("config.json") && weights && text).then_some(folder)
 }
 

@@ -4,6 +4,7 @@
 //! whole configuration under the key `regard`, and names of our own for the tensors that Marian has
 //! not.
 
+use super::families::Family;
 use super::generation::first;
 use super::json::Keys;
 use crate::model::{
@@ -17,7 +18,7 @@ use std::ops::Range;
 pub(super) const MARIAN: &str = "marian";
 pub(super) const REGARD: &str = "regard";
 const ARCHITECTURE: &str = "MarianMTModel";
-const EPSILON: f32 = 1e-5;
+pub(super) const EPSILON: f32 = 1e-5;
 
 /// Activations by the names that Marian configurations use; the first of a kind is written.
 const ACTIVATIONS: [(&str, Activation); 4] = [
@@ -41,6 +42,8 @@ pub(super) fn why_not(config: &ModelConfig) -> Vec<String> {
         format!("positions: Marian has sinusoidal ones, not {}", name(&config.positions)),
     );
     unless(config.combine == Combine::Add, "combine: Marian adds positions".into());
+    unless(config.position_offset == 0, "position_offset: Marian's positions begin with the first".into());
+    unless(config.start_token.is_none(), "start_token: Marian starts with padding, the last word".into());
     unless(config.frequencies == Frequencies::Paper, "frequencies: MarianMT has the paper's".into());
     unless(!config.norm_embeddings, "norm_embeddings: MarianMT does not normalise embeddings".into());
     unless(config.decoder == DecoderKind::Attention, "decoder: MarianMT's is attention, not ssru".into());
@@ -117,9 +120,8 @@ pub(super) struct WrittenConfig<'a> {
 }
 
 impl<'a> WrittenConfig<'a> {
-    pub(super) fn new(config: &'a ModelConfig, eos: u32, dtype: DType) -> Self {
+    pub(super) fn new(config: &'a ModelConfig, (pad, eos): (u32, u32), dtype: DType) -> Self {
         let marian = why_not(config).is_empty() && dtype != DType::Int8;
-        let pad = config.target_pad();
         WrittenConfig {
             model_type: if marian { MARIAN } else { REGARD },
             architectures: [if marian { ARCHITECTURE } else { "Regard" }],
@@ -150,7 +152,7 @@ impl<'a> WrittenConfig<'a> {
             normalize_embedding: config.norm_embeddings,
             add_final_layer_norm: config.norm == NormPlace::Pre,
             pad_token_id: pad,
-            decoder_start_token_id: pad,
+            decoder_start_token_id: config.start(),
             eos_token_id: eos,
             forced_eos_token_id: eos,
             dtype: match dtype {
@@ -179,10 +181,15 @@ pub(super) fn read_config(keys: &Keys) -> Result<ModelConfig> {
             };
             return Err(keys.wrong("architectures", format!("{found}; supported is {ARCHITECTURE}")));
         }
-        Some(other) => {
-            let message = format!("{other:?} is not supported; supported are {MARIAN} and {REGARD}");
-            return Err(keys.wrong("model_type", message));
-        }
+        Some(other) => match Family::of(keys)? {
+            Some(family) => family.read_config(keys)?,
+            None => {
+                let names = Family::ALL.map(Family::name).join(", ");
+                let message =
+                    format!("{other:?} is not supported; supported are {MARIAN}, {names} and {REGARD}");
+                return Err(keys.wrong("model_type", message));
+            }
+        },
     };
     config.validate().map_err(|e| Error::file(keys.path(), e.to_string()))?;
     Ok(config)
@@ -211,11 +218,6 @@ fn read_marian(keys: &Keys) -> Result<ModelConfig> {
         // each of them, or once for both: two matrices here either way.
         (_, false) => Tying::None,
     };
-    let function: String = keys.get("activation_function")?.unwrap_or_else(|| "gelu".into());
-    let Some((_, activation)) = ACTIVATIONS.iter().find(|(name, _)| *name == function) else {
-        let message = format!("{function:?} is not supported; supported are swish, silu, relu and gelu");
-        return Err(keys.wrong("activation_function", message));
-    };
     for key in ["pad_token_id", "decoder_start_token_id"] {
         let id: Option<u32> = keys.get(key)?;
         let last = target_vocabulary.saturating_sub(1);
@@ -234,7 +236,7 @@ fn read_marian(keys: &Keys) -> Result<ModelConfig> {
         decoder_d_ff,
         encoder_layers: number("encoder_layers")?,
         decoder_layers: number("decoder_layers")?,
-        activation: *activation,
+        activation: activation(keys, "gelu")?,
         dropout: rate("dropout", 0.1)?,
         attention_dropout: rate("attention_dropout", 0.0)?,
         activation_dropout: rate("activation_dropout", 0.0)?,
@@ -243,6 +245,16 @@ fn read_marian(keys: &Keys) -> Result<ModelConfig> {
         max_positions: keys.get("max_position_embeddings")?.unwrap_or(1024),
         norm_epsilon: EPSILON,
         ..ModelConfig::default()
+    })
+}
+
+/// The activation that `config.json` names, or `usual`.
+pub(super) fn activation(keys: &Keys, usual: &str) -> Result<Activation> {
+    let function: String = keys.get("activation_function")?.unwrap_or_else(|| usual.into());
+    let found = ACTIVATIONS.iter().find(|(name, _)| *name == function);
+    found.map(|(_, activation)| *activation).ok_or_else(|| {
+        let message = format!("{function:?} is not supported; supported are swish, silu, relu and gelu");
+        keys.wrong("activation_function", message)
     })
 }
 
@@ -300,6 +312,19 @@ pub(super) fn vocabulary_places(config: &ModelConfig) -> Vec<Place> {
         Some(Place { name: name.into(), also, shape: vec![rows, config.d_model], range: 0..0 })
     };
     ours.iter().filter_map(place).collect()
+}
+
+/// What mBART calls parameters that Marian has not.
+fn names_of_mbart(ours: &str) -> &'static [&'static str] {
+    match ours {
+        "encoder.positions" => &["model.encoder.embed_positions.weight"],
+        "decoder.positions" => &["model.decoder.embed_positions.weight"],
+        "encoder.embedding_norm.weight" => &["model.encoder.layernorm_embedding.weight"],
+        "encoder.embedding_norm.bias" => &["model.encoder.layernorm_embedding.bias"],
+        "decoder.embedding_norm.weight" => &["model.decoder.layernorm_embedding.weight"],
+        "decoder.embedding_norm.bias" => &["model.decoder.layernorm_embedding.bias"],
+        _ => &[],
+    }
 }
 
 /// All tensors of a model, but for the bias of the logits.
@@ -362,5 +387,5 @@ pub(super) fn places_of(parameter: &Parameter, config: &ModelConfig) -> Vec<Plac
         }
     }
     // Learned, relative and concatenated positions keep our names, as do encoders that do not attend.
-    vec![named(format!("model.{ours}"), 0, *rows, *cols)]
+    vec![Place { also: names_of_mbart(ours), ..named(format!("model.{ours}"), 0, *rows, *cols) }]
 }

@@ -6,10 +6,13 @@
 //! of published models) and `tokenizer_config.json`. Weights are also read from
 //! `pytorch_model.bin`, and from several files with an index; [`resolve`] finds models by their
 //! names on the Hugging Face hub. A model that this format cannot express has the same files under
-//! `model_type: regard`; [`Model::why_not_marian`] says why.
+//! `model_type: regard`; [`Model::why_not_marian`] says why. Folders of M2M100, NLLB-200 and mBART-50
+//! are read as well (`families`).
 
 mod average;
 pub mod compressed;
+mod ctranslate2;
+mod families;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzing;
 mod generation;
@@ -36,6 +39,8 @@ use crate::parallel;
 use crate::replace::replace;
 use crate::text::{self, TokenizerPair};
 use crate::{DType, Error, Isa, Result};
+use ctranslate2::Ct2Model;
+use families::Family;
 use json::Keys;
 use marian::{Place, WrittenConfig};
 use marian_nmt::{MarianModel, lexical_shortlist, read_shortlist};
@@ -48,8 +53,6 @@ use std::sync::Arc;
 use tensor::Tensor;
 use weights::Weights;
 
-/// What a folder of Marian itself or of Firefox is called.
-const MARIAN_NMT: &str = "marian-nmt";
 const CONFIG: &str = "config.json";
 const GENERATION: &str = "generation_config.json";
 const WEIGHTS: &str = weights::SAFETENSORS;
@@ -96,7 +99,7 @@ impl Languages {
 /// What a model folder says about itself, besides the model.
 #[derive(Clone, Debug, Serialize)]
 pub struct Description {
-    /// `marian`, `regard` or `marian-nmt`.
+    /// `marian`, `regard`, `marian-nmt`, `ctranslate2`, `argos`, or that of another family.
     pub model_type: &'static str,
     /// Why the Marian format cannot express it; empty if it can.
     pub why_not_marian: Vec<String>,
@@ -110,11 +113,11 @@ pub struct Description {
 impl Model {
     /// Reads a model folder.
     pub fn load(folder: &Path) -> Result<Self> {
-        if let Some(marian) = open_marian(folder)? {
-            let model = marian.model(marian.transformer()?)?;
+        if let Some(foreign) = open_foreign(folder)? {
+            let model = foreign.model(foreign.transformer()?)?;
             let mut weights = Vec::with_capacity(model.transformer.parameters().len());
             for parameter in model.transformer.parameters() {
-                weights.extend(marian.floats(parameter)?);
+                weights.extend(foreign.floats(parameter)?);
             }
             return Ok(Model { weights, ..model });
         }
@@ -127,22 +130,21 @@ impl Model {
     /// format they are stored in unless `dtype` names another. Never more than one matrix is held
     /// twice.
     pub fn load_engine(folder: &Path, dtype: Option<DType>, isa: Isa) -> Result<(Self, Engine)> {
-        if let Some(marian) = open_marian(folder)? {
-            let transformer = marian.transformer()?;
-            let stored = if marian.is_int8() { DType::Int8 } else { DType::F32 };
-            let dtype = dtype.unwrap_or(stored).for_decoding();
+        if let Some(foreign) = open_foreign(folder)? {
+            let transformer = foreign.transformer()?;
+            let dtype = dtype.unwrap_or(foreign.dtype()).for_decoding();
             // Reading the vocabularies takes as long as packing the weights.
             let (model, engine) = parallel::both(
-                || marian.model(transformer.clone()),
+                || foreign.model(transformer.clone()),
                 || {
                     Engine::build(&transformer, dtype, isa, |parameter| match dtype {
-                        DType::Int8 => marian.values(parameter),
-                        _ => marian.floats(parameter).map(|values| Values::F32(values.into())),
+                        DType::Int8 => foreign.values(parameter),
+                        _ => foreign.floats(parameter).map(|values| Values::F32(values.into())),
                     })
                 },
             );
             let (model, engine) = (model?, engine?);
-            marian.release();
+            foreign.release();
             return Ok((model, engine));
         }
         let (model, file) = Self::open(folder)?;
@@ -165,11 +167,11 @@ impl Model {
         let file = Weights::open(folder)?;
         check_sizes(&config, &file)?;
         let transformer = Transformer::new(config)?;
-        let tokenizers = TokenizerPair::load(folder)?;
+        let family = Family::of(&keys)?;
+        let (tokenizers, languages) = open_tokenizers(folder, family)?;
         check_tokenizers(&tokenizers, transformer.config(), marian::read_eos(&keys)?)
             .map_err(|(tokenizer, message)| Error::file(folder.join(tokenizer), message))?;
-        let languages = Keys::open_if_there(&folder.join(TOKENIZER_CONFIG))?.all()?;
-        let generation = read_generation(folder, &keys)?;
+        let generation = read_generation(folder, &keys, family)?;
         let bias = read_bias(transformer.config().target_vocabulary, &file)?;
         let transformer = transformer.with_output_bias(bias)?;
         let weights = Vec::new();
@@ -191,6 +193,7 @@ impl Model {
         self.tokenizers.save(folder)?;
         json::write(&folder.join(TOKENIZER_CONFIG), &self.tokenizer_config())?;
         let standard = GenerationConfig::standard(target.pad(), target.eos(), config.max_positions);
+        let standard = GenerationConfig { decoder_start_token_id: Some(config.start()), ..standard };
         let silent = self.generation == GenerationConfig::default();
         json::write(&folder.join(GENERATION), if silent { &standard } else { &self.generation })?;
         let bias = self.transformer.output_bias();
@@ -200,7 +203,7 @@ impl Model {
             replace(&folder.join(SHORTLIST), |to| list.write(to))?;
         }
         // Last: a new folder is a model from here on, and not before.
-        json::write(&folder.join(CONFIG), &WrittenConfig::new(config, target.eos(), dtype))
+        json::write(&folder.join(CONFIG), &WrittenConfig::new(config, (target.pad(), target.eos()), dtype))
     }
 
     fn tokenizer_config(&self) -> serde_json::Value {
@@ -211,13 +214,33 @@ impl Model {
                 config[key] = language.as_str().into();
             }
         }
+        let source = self.tokenizers.source();
+        if !source.ends() {
+            config[families::SOURCE_END] = false.into();
+        }
+        if let (Some(first), None) = (source.before().first(), self.tokenizers.languages()) {
+            config[families::SOURCE_BEGIN] = (*first).into();
+        }
+        if let Some(languages) = self.tokenizers.languages() {
+            let tokens: Vec<&str> = languages.list.iter().map(|language| language.token.as_str()).collect();
+            config[families::LISTED] = tokens.into();
+            config[families::PLACEMENT] = serde_json::to_value(languages.placement).unwrap_or_default();
+        }
         config
+    }
+
+    /// The same model told to translate from one of its languages to another; what is not given is as
+    /// it was. Codes may be spelt in any way ([`languages`](crate::languages)).
+    pub fn for_languages(&self, source: Option<&str>, target: Option<&str>) -> Result<Self> {
+        let asked = Languages { source: source.map(str::to_owned), target: target.map(str::to_owned) };
+        let (tokenizers, languages) = choose_languages(&self.tokenizers, asked.or(self.languages.clone()))?;
+        Ok(Model { tokenizers, languages, ..self.clone() })
     }
 
     /// The shape of a folder's model, without its weights.
     pub fn config(folder: &Path) -> Result<ModelConfig> {
-        if let Some(marian) = open_marian(folder)? {
-            return Ok(marian.config().clone());
+        if let Some(foreign) = open_foreign(folder)? {
+            return Ok(foreign.config().clone());
         }
         Ok(read_config(folder)?.1)
     }
@@ -239,22 +262,23 @@ impl Model {
 
     /// How a folder stores its model.
     pub fn describe(folder: &Path) -> Result<Description> {
-        if let Some(marian) = open_marian(folder)? {
+        if let Some(foreign) = open_foreign(folder)? {
             return Ok(Description {
-                model_type: MARIAN_NMT,
-                why_not_marian: marian::why_not(marian.config()),
-                dtype: if marian.is_int8() { DType::Int8 } else { DType::F32 },
-                weight_bytes: marian.bytes() as u64,
+                model_type: foreign.model_type(),
+                why_not_marian: marian::why_not(foreign.config()),
+                dtype: foreign.dtype(),
+                weight_bytes: foreign.bytes() as u64,
             });
         }
-        let (_, config) = read_config(folder)?;
+        let (keys, config) = read_config(folder)?;
         let file = Weights::open(folder)?;
         let (mut why_not_marian, dtype) = (marian::why_not(&config), stored_dtype(&file));
         if dtype == DType::Int8 {
             why_not_marian.push("weights in 8 bits: Marian has f32, bf16 and f16".into());
         }
+        let own = if why_not_marian.is_empty() { marian::MARIAN } else { marian::REGARD };
         Ok(Description {
-            model_type: if why_not_marian.is_empty() { marian::MARIAN } else { marian::REGARD },
+            model_type: Family::of(&keys)?.map_or(own, Family::name),
             why_not_marian,
             dtype,
             weight_bytes: file.bytes() as u64,
@@ -262,10 +286,35 @@ impl Model {
     }
 }
 
-/// The files of Marian or Firefox in a folder, if it is one of theirs and not one of ours.
-fn open_marian(folder: &Path) -> Result<Option<MarianModel>> {
+/// A model in the files of another program, which becomes one of ours in memory.
+pub(crate) trait Foreign: Sync {
+    /// What such folders are called.
+    fn model_type(&self) -> &'static str;
+    /// The shape.
+    fn config(&self) -> &ModelConfig;
+    /// The layers, for all of which the files have weights.
+    fn transformer(&self) -> Result<Transformer>;
+    /// Everything but the weights, for these layers.
+    fn model(&self, transformer: Transformer) -> Result<Model>;
+    /// The numbers of a parameter.
+    fn floats(&self, parameter: &Parameter) -> Result<Vec<f32>>;
+    /// The same as they are stored.
+    fn values(&self, parameter: &Parameter) -> Result<Values<'static>>;
+    /// The format in which most of the weights are stored.
+    fn dtype(&self) -> DType;
+    /// The size of the file of weights.
+    fn bytes(&self) -> usize;
+    /// Gives the memory of the file back, now that it has been read.
+    fn release(&self);
+}
+
+/// The model of another program in a folder or package, if it is not one of ours.
+fn open_foreign(folder: &Path) -> Result<Option<Box<dyn Foreign>>> {
+    if let Some(model) = Ct2Model::open(folder)? {
+        return Ok(Some(Box::new(model)));
+    }
     match folder.is_dir() && !folder.join(CONFIG).exists() {
-        true => MarianModel::open(folder),
+        true => Ok(MarianModel::open(folder)?.map(|model| Box::new(model) as Box<dyn Foreign>)),
         false => Ok(None),
     }
 }
@@ -279,7 +328,8 @@ fn stored_dtype(file: &Weights) -> DType {
 fn read_config(folder: &Path) -> Result<(Keys, ModelConfig)> {
     let expected = format!(
         "a model is a folder with {CONFIG}, {WEIGHTS} and tokenizer.json, or a folder of Marian or Firefox \
-         with model*.npz or model*.bin and its vocabularies"
+         with model*.npz or model*.bin and its vocabularies, a folder of CTranslate2 with model.bin and its \
+         vocabularies, or a package of Argos Translate (.argosmodel)"
     );
     if !folder.is_dir() {
         let found = if folder.exists() { "is a file, not a folder" } else { "no such folder" };
@@ -299,7 +349,7 @@ fn read_config(folder: &Path) -> Result<(Keys, ModelConfig)> {
 }
 
 /// How the model wants to be searched; `keys` are those of [`CONFIG`].
-fn read_generation(folder: &Path, keys: &Keys) -> Result<GenerationConfig> {
+fn read_generation(folder: &Path, keys: &Keys, family: Option<Family>) -> Result<GenerationConfig> {
     let file = Keys::open_if_there(&folder.join(GENERATION))?;
     let generation: GenerationConfig = if !file.is_empty() {
         file.all()?
@@ -307,12 +357,38 @@ fn read_generation(folder: &Path, keys: &Keys) -> Result<GenerationConfig> {
         // Older folders have the search in the configuration of the model, and there the end is
         // forced unless a null says no.
         let mut generation: GenerationConfig = keys.all()?;
-        if !keys.has("forced_eos_token_id") {
+        if !keys.has("forced_eos_token_id") && family != Some(Family::M2m100) {
             generation.forced_eos_token_id = marian::read_eos(keys)?;
         }
         generation
     };
     Ok(generation.or(GenerationConfig::implied()))
+}
+
+/// The tokenizers of a model folder, for the languages that it is set to.
+pub fn load_tokenizers(folder: &Path) -> Result<TokenizerPair> {
+    if let Some(model) = Ct2Model::open(folder)? {
+        return Ok(model.model(model.transformer()?)?.tokenizers);
+    }
+    let family = Family::of(&Keys::open_if_there(&folder.join(CONFIG))?)?;
+    Ok(open_tokenizers(folder, family)?.0)
+}
+
+fn open_tokenizers(folder: &Path, family: Option<Family>) -> Result<(TokenizerPair, Languages)> {
+    let keys = Keys::open_if_there(&folder.join(TOKENIZER_CONFIG))?;
+    let languages: Languages = keys.all()?;
+    let (tokenizers, languages) = match family {
+        Some(family) => (family.load_tokenizers(folder)?, languages.or(families::chosen(&keys)?)),
+        None => (families::own_languages(TokenizerPair::load(folder)?, &keys)?, languages),
+    };
+    choose_languages(&tokenizers, languages)
+}
+
+/// The tokenizers of the languages that a folder is set to.
+fn choose_languages(tokenizers: &TokenizerPair, languages: Languages) -> Result<(TokenizerPair, Languages)> {
+    let (pair, [source, target]) =
+        tokenizers.for_languages(languages.source.as_deref(), languages.target.as_deref())?;
+    Ok((pair, Languages { source, target }))
 }
 
 /// The vocabularies have the sizes of the embeddings, and padding comes last. An error has the
@@ -328,10 +404,19 @@ fn check_tokenizers(
         (target_file, tokenizers.target(), config.target_vocabulary),
     ] {
         let size = tokenizer.size();
-        if size != words {
+        if config.start_token.is_some() {
+            // Others make their matrices larger than their vocabularies, and have padding anywhere.
+            // Padding behind the last word never comes.
+            if size - usize::from(tokenizer.pad() as usize == size - 1) > words {
+                return Err((
+                    file,
+                    format!("the vocabulary has {size} pieces, but the embeddings only {words}"),
+                ));
+            }
+        } else if size != words {
             return Err((file, format!("the vocabulary has {size} pieces, but the embeddings have {words}")));
         }
-        if tokenizer.pad() as usize != size - 1 {
+        if config.start_token.is_none() && tokenizer.pad() as usize != size - 1 {
             let message =
                 format!("{} is {}, but must be the last id, {}", text::PAD, tokenizer.pad(), size - 1);
             return Err((file, message));
@@ -366,7 +451,7 @@ fn check_sizes(config: &ModelConfig, file: &Weights) -> Result<()> {
     let heads = sides.map(|side| config.head_shape(side));
     let d_k = heads.iter().map(|heads| heads.d_k).max().unwrap_or(0);
     let positions = match config.positions {
-        Positions::Learned => config.max_positions as u128 * d,
+        Positions::Learned => (config.max_positions + config.position_offset) as u128 * d,
         Positions::Relative => (2 * config.relative_reach as u128 + 1) * d_k as u128,
         Positions::Sinusoidal | Positions::None => 0,
     };

@@ -1,7 +1,10 @@
-//! The directory of a zip archive: every entry is a range of the file. Nothing is unpacked here; `torch.save`
-//! stores its entries uncompressed, and `.npz` files may have deflated ones.
+//! Zip archives: every entry is a range of the file. `torch.save` stores its entries uncompressed; `.npz` files
+//! and packages may have deflated ones, which [`inflate`] unpacks.
 
+use flate2::Crc;
+use flate2::read::DeflateDecoder;
 use std::collections::HashMap;
+use std::io::Read;
 use std::ops::Range;
 
 /// The entries of an archive by name, all checked to lie in it.
@@ -62,6 +65,35 @@ pub(super) fn members(file: &[u8]) -> Result<Vec<Member<'_>>, String> {
         at = next;
     }
     Ok(members)
+}
+
+/// Appends the bytes of a deflated member; the memory grows with what is there.
+pub(super) fn inflate(file: &[u8], member: &Member<'_>, most: u64, to: &mut Vec<u8>) -> Result<(), String> {
+    let left = most.saturating_sub(to.len() as u64);
+    if member.unpacked > left {
+        let unpacked = member.unpacked;
+        return Err(format!(
+            "unpacks to {unpacked} bytes, but all items of an archive of {} bytes may unpack to {most}",
+            file.len()
+        ));
+    }
+    let start = to.len();
+    let mut reader = DeflateDecoder::new(&file[member.range.clone()]).take(member.unpacked + 1);
+    reader.read_to_end(to).map_err(|e| format!("is damaged: {e}"))?;
+    if (to.len() - start) as u64 != member.unpacked {
+        return Err(format!("does not unpack to the {} bytes that the directory says", member.unpacked));
+    }
+    Ok(())
+}
+
+/// The bytes of a member are those that were written.
+pub(super) fn check_crc(bytes: &[u8], expected: u32) -> Result<(), String> {
+    let mut crc = Crc::new();
+    crc.update(bytes);
+    match crc.sum() == expected {
+        true => Ok(()),
+        false => Err("is damaged: its checksum does not match".into()),
+    }
 }
 
 /// A little-endian number of `N` bytes.

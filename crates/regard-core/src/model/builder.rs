@@ -79,11 +79,11 @@ impl<'a> LayerBuilder<'a> {
         }
     }
 
-    /// The vectors of a vocabulary, of which the last is that of padding and zero.
+    /// The vectors of a vocabulary, of which the last, if it is padding, is zero.
     pub fn words(&mut self, name: &str, words: usize) -> Param {
         let d = self.config.d_model;
         let deviation = if self.config.scale_embeddings { (d as f32).powf(-0.5) } else { 1.0 };
-        let initial = Initial::Normal { deviation, pad: true };
+        let initial = Initial::Normal { deviation, pad: self.config.start_token.is_none() };
         self.parameters.add(name, [words, d], initial, Role::Vocabulary, Location::default())
     }
 
@@ -100,8 +100,9 @@ impl<'a> LayerBuilder<'a> {
             Side::Source => "encoder",
             Side::Target => "decoder",
         };
+        let rows = self.config.max_positions + self.config.position_offset;
         let positions = (self.config.positions == Positions::Learned)
-            .then(|| self.vectors(&format!("{name}.positions"), self.config.max_positions, 0.02));
+            .then(|| self.vectors(&format!("{name}.positions"), rows, 0.02));
         let joined = (self.config.combine == Combine::Concatenate)
             .then(|| self.linear(&format!("{name}.joined"), d, 2 * d));
         let norm = self.config.norm_embeddings.then(|| self.norm(&format!("{name}.embedding_norm")));

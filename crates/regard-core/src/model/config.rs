@@ -105,10 +105,15 @@ pub enum Preset {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModelConfig {
-    /// Words the encoder knows, the padding token included; padding is the last.
+    /// Words the encoder knows, the padding token included; padding is the last, unless there is a
+    /// `start_token`.
     pub source_vocabulary: usize,
-    /// Words the decoder knows, the padding token included; padding is the last, and the decoder's start.
+    /// Words the decoder knows, the padding token included; padding is the last, and the decoder's
+    /// start, unless there is a `start_token`.
     pub target_vocabulary: usize,
+    /// The word that the decoder starts with. With one, no word is padding: all of both vocabularies
+    /// have vectors and can come.
+    pub start_token: Option<u32>,
     /// Width of the vectors between layers.
     pub d_model: usize,
     /// Attention heads.
@@ -154,6 +159,9 @@ pub struct ModelConfig {
     pub combine: Combine,
     /// Positions that learned vectors exist for; sinusoids go on for ever.
     pub max_positions: usize,
+    /// The row of the table of positions that the first token of a sentence has: 2 in fairseq, where
+    /// earlier rows are those of padding.
+    pub position_offset: usize,
     /// The longest distance that relative positions tell apart.
     pub relative_reach: usize,
     /// What a target token learns of those before it by.
@@ -168,6 +176,7 @@ impl Default for ModelConfig {
         ModelConfig {
             source_vocabulary: 0,
             target_vocabulary: 0,
+            start_token: None,
             d_model: 512,
             heads: 8,
             decoder_heads: None,
@@ -190,6 +199,7 @@ impl Default for ModelConfig {
             frequencies: Frequencies::Paper,
             combine: Combine::Add,
             max_positions: 512,
+            position_offset: 0,
             relative_reach: 16,
             decoder: DecoderKind::Attention,
             encoder: EncoderKind::default(),
@@ -279,19 +289,29 @@ impl ModelConfig {
         )
     }
 
-    /// The source padding token.
-    pub fn source_pad(&self) -> u32 {
-        (self.source_vocabulary - 1) as u32
+    /// The source padding token, if it has one.
+    pub fn source_pad(&self) -> Option<u32> {
+        self.start_token.is_none().then(|| (self.source_vocabulary - 1) as u32)
     }
 
-    /// The target padding token, with which the decoder starts.
-    pub fn target_pad(&self) -> u32 {
-        (self.target_vocabulary - 1) as u32
+    /// The target padding token, if it has one.
+    pub fn target_pad(&self) -> Option<u32> {
+        self.start_token.is_none().then(|| (self.target_vocabulary - 1) as u32)
+    }
+
+    /// The token that the decoder starts with: padding, unless it is another.
+    pub fn start(&self) -> u32 {
+        self.start_token.unwrap_or((self.target_vocabulary - 1) as u32)
+    }
+
+    /// The number of words that can come out: all but padding, which is the last.
+    pub fn output_words(&self) -> usize {
+        self.target_vocabulary - usize::from(self.start_token.is_none())
     }
 
     /// The sinusoids of the first `n` positions, `[n, d]`.
     pub fn sinusoids(&self, n: usize) -> Vec<f32> {
-        positions::sinusoidal_with(self.frequencies, n, self.d_model)
+        positions::sinusoidal_from(self.frequencies, self.position_offset, n, self.d_model)
     }
 
     /// What token vectors are multiplied by.
@@ -337,6 +357,7 @@ impl ModelConfig {
             ("max_positions", self.max_positions, 1),
             ("relative_reach", self.relative_reach, 1),
             ("window", self.encoder.window().unwrap_or(1), 1),
+            ("position_offset", self.position_offset, 0),
         ] {
             if value < least {
                 return Err(Error::config(field, format!("{value} is too few, at least {least} is needed")));
@@ -416,6 +437,15 @@ impl ModelConfig {
                 "window restricts self-attention, which an ssru decoder does not have; use encoder = window"
                     .into();
             return refuse("decoder", message);
+        }
+        if let Some(start) = self.start_token.filter(|&start| start as usize >= self.target_vocabulary) {
+            let message = format!("{start} is not a word of the vocabulary of {}", self.target_vocabulary);
+            return refuse("start_token", message);
+        }
+        if self.position_offset > 0 && !matches!(self.positions, Positions::Sinusoidal | Positions::Learned) {
+            let message =
+                "only sinusoidal and learned positions have a table with rows to skip; use 0".into();
+            return refuse("position_offset", message);
         }
         if self.frequencies != Frequencies::Paper && self.positions != Positions::Sinusoidal {
             let message = "only sinusoidal positions have frequencies; use positions = sinusoidal".into();

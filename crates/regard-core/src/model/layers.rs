@@ -359,10 +359,10 @@ impl Transformer {
     }
 
     /// The matrices that tokens are multiplied by in training, each at the beginning of its
-    /// parameter: those of the linear layers, and the output's without the padding token, which is
-    /// never said.
+    /// parameter: those of the linear layers, and the output's without the padding token, which
+    /// never comes.
     pub fn matrices(&self) -> impl Iterator<Item = (Param, [usize; 2])> + '_ {
-        let output = [self.config.target_vocabulary - 1, self.config.d_model];
+        let output = [self.config.output_words(), self.config.d_model];
         let linear = self.parameters.iter().filter(|p| p.role == Role::Matrix);
         linear.map(|p| (p.param, p.shape)).chain([(self.output, output)])
     }

@@ -24,6 +24,16 @@ pub fn sinusoidal(n: usize, d: usize) -> Vec<f32> {
 /// assert!((table[5] - 1e-4f32.sin()).abs() < 1e-9);
 /// ```
 pub fn sinusoidal_with(frequencies: Frequencies, n: usize, d: usize) -> Vec<f32> {
+    sinusoidal_from(frequencies, 0, n, d)
+}
+
+/// The same from position `first` on.
+///
+/// ```
+/// use regard_core::model::{Frequencies, positions::{sinusoidal, sinusoidal_from}};
+/// assert_eq!(sinusoidal_from(Frequencies::Paper, 2, 3, 4), sinusoidal(5, 4)[2 * 4..]);
+/// ```
+pub fn sinusoidal_from(frequencies: Frequencies, first: usize, n: usize, d: usize) -> Vec<f32> {
     let half = d / 2;
     let of_column: Vec<f64> = (0..half)
         .map(|i| match frequencies {
@@ -33,7 +43,7 @@ pub fn sinusoidal_with(frequencies: Frequencies, n: usize, d: usize) -> Vec<f32>
         })
         .collect();
     let mut table = vec![0.0; n * d];
-    for (position, row) in table.chunks_exact_mut(d.max(1)).enumerate() {
+    for (position, row) in (first..).zip(table.chunks_exact_mut(d.max(1))) {
         for (i, frequency) in of_column.iter().enumerate() {
             let (sin, cos) = (position as f64 * frequency).sin_cos();
             (row[i], row[half + i]) = (sin as f32, cos as f32);

@@ -104,6 +104,11 @@ impl JsonTokenizer {
         xxh3_64(self.json.as_bytes())
     }
 
+    /// Whether the file has a normalisation of its own, which must see the text as it is.
+    pub(super) fn normalises(&self) -> bool {
+        !self.own_stages && self.inner.get_normalizer().is_some()
+    }
+
     pub(super) fn special(&self) -> Special {
         self.special
     }

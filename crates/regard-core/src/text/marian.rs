@@ -3,7 +3,8 @@
 //! In published MarianMT folders `source.spm` and `target.spm` cut text into pieces and
 //! `vocab.json` says which id a piece has; the numbers inside the `.spm` files are not used. In
 //! folders of Marian itself and of Firefox a piece has its number in the `.spm` file, or that of a
-//! vocabulary beside it ([`PieceList`]).
+//! vocabulary beside it ([`PieceList`]). Folders of other families have one `.spm` file for all
+//! languages; their ids are put together in `formats::families`.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -164,6 +165,13 @@ impl MarianTokenizer {
         Ok(MarianTokenizer { model, file, vocabulary: Arc::new(Vocabulary::new(pieces)) })
     }
 
+    /// Reads the bytes of a `.spm` file whose pieces have the ids of `vocabulary`; the paths are for
+    /// messages.
+    pub(super) fn with_ids(file: Vec<u8>, path: &Path, ids: Vec<(String, u32)>, of: &Path) -> Result<Self> {
+        let model = SentencePiece::read(&file, path)?;
+        Ok(MarianTokenizer { model, file, vocabulary: Arc::new(Vocabulary::from_entries(None, ids, of)?) })
+    }
+
     /// Whether the ids are the numbers inside the `.spm` file, with padding behind the last.
     pub(super) fn has_own_ids(&self) -> bool {
         let Ok(own) = SentencePiece::pieces(&self.file) else { return false };
@@ -267,9 +275,12 @@ impl Vocabulary {
 
     fn load(path: &Path) -> Result<Self> {
         let file = bounded::read(path, bounded::LARGEST_TEXT)?;
-        let Entries(entries) = serde_json::from_slice(&file).map_err(|e| {
-            Error::file(path, format!("not a vocabulary, which is {{\"piece\": id, …}}: {e}"))
-        })?;
+        let entries = read_entries(&file, path)?;
+        Self::from_entries(Some(file), entries, path)
+    }
+
+    /// The vocabulary of pieces and their ids; `path` is for messages.
+    fn from_entries(file: Option<Vec<u8>>, entries: Vec<(String, u32)>, path: &Path) -> Result<Self> {
         let ids: HashMap<String, u32> = entries.iter().cloned().collect();
         let size = ids.values().max().map_or(0, |&id| id as usize + 1);
         // Gaps are allowed, an id that no vocabulary could have is not: a table of all ids is made.
@@ -291,8 +302,15 @@ impl Vocabulary {
                 pieces[id as usize] = Some(piece);
             }
         }
-        Ok(Vocabulary { file: Some(file), ids, pieces, special })
+        Ok(Vocabulary { file, ids, pieces, special })
     }
+}
+
+/// The pairs of a `vocab.json` in the order of the file; `path` is for messages.
+pub(super) fn read_entries(file: &[u8], path: &Path) -> Result<Vec<(String, u32)>> {
+    let Entries(entries) = serde_json::from_slice(file)
+        .map_err(|e| Error::file(path, format!("not a vocabulary, which is {{\"piece\": id, …}}: {e}")))?;
+    Ok(entries)
 }
 
 /// The pairs of a JSON object in the order of the file.

@@ -24,6 +24,7 @@ mod as_sentencepiece;
 mod dropout;
 mod expansion;
 mod json;
+mod language_tokens;
 mod marian;
 mod pair;
 mod pipeline;
@@ -33,6 +34,7 @@ mod tokenizer;
 mod train;
 
 pub use as_sentencepiece::SPM_MULTIPLE;
+pub use language_tokens::{LanguagePlacement, LanguageToken, LanguageTokens};
 pub use marian::PieceList;
 pub use pair::{SpmFile, TokenizerPair};
 pub use pipeline::{hugging_face_config, normalise};

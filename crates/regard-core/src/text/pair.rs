@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::language_tokens::{Frame, LanguageToken, LanguageTokens};
 use super::marian::{self, MarianTokenizer, PieceList};
 use super::pipeline::{hugging_face_config, marian_config};
 use super::train::learn;
@@ -27,6 +28,8 @@ pub struct SpmFile<'a> {
 pub struct TokenizerPair {
     source: Arc<Tokenizer>,
     target: Arc<Tokenizer>,
+    /// The languages, if the model is told which to read or write.
+    languages: Option<Arc<LanguageTokens>>,
 }
 
 impl TokenizerPair {
@@ -38,12 +41,12 @@ impl TokenizerPair {
     /// One vocabulary for both sides.
     pub fn joint(tokenizer: Tokenizer) -> Self {
         let tokenizer = Arc::new(tokenizer);
-        TokenizerPair { source: tokenizer.clone(), target: tokenizer }
+        TokenizerPair { source: tokenizer.clone(), target: tokenizer, languages: None }
     }
 
     /// A vocabulary for each side.
     pub fn separate(source: Tokenizer, target: Tokenizer) -> Self {
-        TokenizerPair { source: Arc::new(source), target: Arc::new(target) }
+        TokenizerPair { source: Arc::new(source), target: Arc::new(target), languages: None }
     }
 
     /// Trains on the text of both sides. Separate vocabularies get one size, the smaller of the
@@ -86,6 +89,75 @@ impl TokenizerPair {
             None => Self::joint(source),
             Some(target) => Self::separate(source, read(target)?),
         })
+    }
+
+    /// One tokenizer of the bytes of a `.spm` file, whose pieces have the ids of a list: the paths of
+    /// both are for messages.
+    pub fn from_spm_and_ids(spm: (Vec<u8>, &Path), ids: (Vec<(String, u32)>, &Path)) -> Result<Self> {
+        Ok(Self::joint(MarianTokenizer::with_ids(spm.0, spm.1, ids.0, ids.1)?.into()))
+    }
+
+    /// The pieces and ids of a `vocab.json`; the path is for messages.
+    pub fn read_vocabulary(file: &[u8], path: &Path) -> Result<Vec<(String, u32)>> {
+        marian::read_entries(file, path)
+    }
+
+    /// The same with languages, of which none is chosen yet. Their tokens and `hidden` are never text.
+    pub fn with_languages(self, languages: LanguageTokens, hidden: &[u32]) -> Self {
+        let ids = || languages.list.iter().map(|language| language.id).chain(hidden.iter().copied());
+        let joint = Arc::ptr_eq(&self.source, &self.target);
+        let source = Arc::new(self.source.hiding(ids()));
+        let target = if joint { source.clone() } else { Arc::new(self.target.hiding(ids())) };
+        TokenizerPair { source, target, languages: Some(Arc::new(languages)) }
+    }
+
+    /// The same with a token before every source text, without an end token behind it, or with a
+    /// token before every target text.
+    pub fn with_frames(self, source: Option<u32>, source_ends: bool, target: Option<u32>) -> Self {
+        if source.is_none() && source_ends && target.is_none() {
+            return self;
+        }
+        let frame =
+            |id: Option<u32>, ends| Frame { before: id.into_iter().collect(), ends, ..Frame::default() };
+        TokenizerPair {
+            source: Arc::new(self.source.framed(frame(source, source_ends))),
+            target: Arc::new(self.target.framed(frame(target, true))),
+            ..self
+        }
+    }
+
+    /// The languages that the model is told to read or write, if it is told.
+    pub fn languages(&self) -> Option<&LanguageTokens> {
+        self.languages.as_deref()
+    }
+
+    /// The same for one pair of languages, and the codes of the pair as the model spells them. What
+    /// is not given stays open. A model that is not told its languages stays as it is.
+    pub fn for_languages(
+        &self,
+        source: Option<&str>,
+        target: Option<&str>,
+    ) -> Result<(Self, [Option<String>; 2])> {
+        let owned = |code: Option<&str>| code.map(str::to_owned);
+        let Some(languages) = &self.languages else {
+            return Ok((self.clone(), [owned(source), owned(target)]));
+        };
+        let find = |field, code: Option<&str>| code.map(|code| languages.find(field, code)).transpose();
+        let target = find("target_lang", target)?;
+        // A model that is not told the source reads any.
+        let (named, source) = match languages.needs_source() {
+            true => (None, find("source_lang", source)?),
+            false => (owned(source), None),
+        };
+        let (of_source, of_target) = languages.frames(source, target, &self.source)?;
+        let framed = |tokenizer: &Tokenizer, frame: Frame| Arc::new(tokenizer.framed(frame));
+        let pair = TokenizerPair {
+            source: framed(&self.source, of_source),
+            target: framed(&self.target, of_target),
+            languages: self.languages.clone(),
+        };
+        let code = |language: Option<&LanguageToken>| language.map(|language| language.code.clone());
+        Ok((pair, [named.or(code(source)), code(target)]))
     }
 
     /// Writes the files of a pair into a model folder, each beside and renamed, and removes those

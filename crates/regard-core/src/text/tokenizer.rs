@@ -1,18 +1,28 @@
 //! One tokenizer: text to ids, ids to text, whatever its files are.
 
+use std::collections::HashSet;
 use std::path::Path;
+use std::sync::Arc;
 use std::thread;
 
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
 use super::json::{JsonTokenizer, WordCache};
+use super::language_tokens::Frame;
 use super::marian::MarianTokenizer;
 use super::train::{Pieces, learn};
 use super::{EOS, PAD, TextSample, TokenizerSettings, UNK};
 use crate::{Error, Result, bounded};
 
 /// Text to ids and back.
+#[derive(Clone)]
 pub struct Tokenizer {
-    kind: Kind,
+    kind: Arc<Kind>,
     special: Special,
+    /// Ids of tokens that are not text, such as those of languages.
+    hidden: Arc<HashSet<u32>>,
+    /// What stands around every text.
+    frame: Frame,
 }
 
 enum Kind {
@@ -59,17 +69,46 @@ impl std::fmt::Debug for Tokenizer {
 
 impl From<JsonTokenizer> for Tokenizer {
     fn from(tokenizer: JsonTokenizer) -> Self {
-        Tokenizer { special: tokenizer.special(), kind: Kind::Json(Box::new(tokenizer)) }
+        Self::new(tokenizer.special(), Kind::Json(Box::new(tokenizer)))
     }
 }
 
 impl From<MarianTokenizer> for Tokenizer {
     fn from(tokenizer: MarianTokenizer) -> Self {
-        Tokenizer { special: tokenizer.special(), kind: Kind::Marian(Box::new(tokenizer)) }
+        Self::new(tokenizer.special(), Kind::Marian(Box::new(tokenizer)))
     }
 }
 
 impl Tokenizer {
+    fn new(special: Special, kind: Kind) -> Self {
+        Tokenizer { kind: Arc::new(kind), special, hidden: Arc::default(), frame: Frame::default() }
+    }
+
+    /// The same, for which these ids are not text.
+    pub(super) fn hiding(&self, ids: impl IntoIterator<Item = u32>) -> Self {
+        Tokenizer { hidden: Arc::new(ids.into_iter().collect()), ..self.clone() }
+    }
+
+    /// The same with these ids around every text.
+    pub(super) fn framed(&self, frame: Frame) -> Self {
+        Tokenizer { frame, ..self.clone() }
+    }
+
+    /// The ids before every text: the token of a language, where a model wants one.
+    pub fn before(&self) -> &[u32] {
+        &self.frame.before
+    }
+
+    /// Whether every text has an end token; some models read their source without.
+    pub fn ends(&self) -> bool {
+        self.frame.ends
+    }
+
+    /// The ids behind the end token of every text.
+    pub fn behind(&self) -> &[u32] {
+        &self.frame.behind
+    }
+
     /// Trains one vocabulary on all samples together.
     pub fn train(samples: &[&TextSample], settings: &TokenizerSettings) -> Result<Self> {
         Self::from_pieces(learn(samples, settings)?)
@@ -92,7 +131,7 @@ impl Tokenizer {
     /// Writes the `tokenizer.json`: beside, then renamed. A tokenizer of other files is saved by its
     /// [`TokenizerPair`](super::TokenizerPair) alone.
     pub fn save(&self, path: &Path) -> Result<()> {
-        match &self.kind {
+        match &*self.kind {
             Kind::Json(json) => json.save(path),
             Kind::Marian(_) => {
                 Err(Error::file(path, "a tokenizer of .spm files cannot be written as a tokenizer.json"))
@@ -102,7 +141,7 @@ impl Tokenizer {
 
     /// The text of the `tokenizer.json`, if it is one.
     pub fn to_json(&self) -> Option<&str> {
-        match &self.kind {
+        match &*self.kind {
             Kind::Json(json) => Some(json.text()),
             Kind::Marian(_) => None,
         }
@@ -114,7 +153,7 @@ impl Tokenizer {
     /// [`SPM_MULTIPLE`](super::SPM_MULTIPLE): what is added is never text. A `.spm` file that was
     /// read is the same again, without padding.
     pub fn to_sentencepiece(&self, sample: &[&str]) -> Result<Vec<u8>> {
-        match &self.kind {
+        match &*self.kind {
             Kind::Json(json) => super::as_sentencepiece::write(self, json.text(), sample),
             Kind::Marian(marian) if marian.has_own_ids() => Ok(marian.spm().to_vec()),
             Kind::Marian(_) => Err(Error::config(
@@ -126,19 +165,29 @@ impl Tokenizer {
 
     /// Whether the tokenizer is a `.spm` file, which has no padding of its own.
     pub fn is_sentencepiece(&self) -> bool {
-        matches!(&self.kind, Kind::Marian(_))
+        matches!(&*self.kind, Kind::Marian(_))
     }
 
     pub(super) fn as_marian(&self) -> Option<&MarianTokenizer> {
-        match &self.kind {
+        match &*self.kind {
             Kind::Json(_) => None,
             Kind::Marian(marian) => Some(marian),
         }
     }
 
-    /// A hash of the files: equal for equal tokenizers.
+    /// A hash of the files and of what stands around texts: equal for equal tokenizers.
     pub fn hash(&self) -> u64 {
-        match &self.kind {
+        let files = self.files_hash();
+        if self.frame == Frame::default() {
+            return files;
+        }
+        let end = u32::MAX - u32::from(self.ends());
+        let ids = self.before().iter().chain([&end]).chain(self.behind());
+        xxh3_64_with_seed(&ids.flat_map(|id| id.to_le_bytes()).collect::<Vec<u8>>(), files)
+    }
+
+    fn files_hash(&self) -> u64 {
+        match &*self.kind {
             Kind::Json(json) => json.hash(),
             Kind::Marian(marian) => marian.hash(),
         }
@@ -147,9 +196,9 @@ impl Tokenizer {
     /// Whether the other cuts text into the same ids, also if its files are others: a Firefox vocabulary
     /// is one file there, and two where a model of ours was made of it.
     pub fn is_same_as(&self, other: &Self) -> bool {
-        match (&self.kind, &other.kind) {
+        match (&*self.kind, &*other.kind) {
             (Kind::Marian(a), Kind::Marian(b)) => a.is_same_as(b),
-            _ => self.hash() == other.hash(),
+            _ => self.files_hash() == other.files_hash(),
         }
     }
 
@@ -175,7 +224,7 @@ impl Tokenizer {
 
     /// The id of a piece.
     pub fn id(&self, piece: &str) -> Option<u32> {
-        match &self.kind {
+        match &*self.kind {
             Kind::Json(json) => json.id(piece),
             Kind::Marian(marian) => marian.id(piece),
         }
@@ -183,7 +232,7 @@ impl Tokenizer {
 
     /// The piece of an id.
     pub fn piece(&self, id: u32) -> Option<String> {
-        match &self.kind {
+        match &*self.kind {
             Kind::Json(json) => json.piece(id),
             Kind::Marian(marian) => marian.piece(id).map(str::to_owned),
         }
@@ -203,19 +252,35 @@ impl Tokenizer {
     /// if there is no text.
     pub fn prepare(&self, line: &str) -> String {
         let normalised = super::normalise(line);
-        match &self.kind {
+        match &*self.kind {
             Kind::Marian(_) if !normalised.is_empty() => line.trim_end_matches(['\r', '\n']).to_owned(),
+            Kind::Json(json) if !normalised.is_empty() && json.normalises() => {
+                line.trim_end_matches(['\r', '\n']).to_owned()
+            }
             _ => normalised,
         }
     }
 
-    /// The ids of a sentence, `</s>` at the end.
+    /// The ids of a sentence, `</s>` at the end; with the token of a language before or behind it, if
+    /// the tokenizer is that of a language.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
         self.encode_cached(text, &mut WordCache::new())
     }
 
     fn encode_cached(&self, text: &str, cache: &mut WordCache) -> Result<Vec<u32>> {
-        let mut ids = match &self.kind {
+        let text = self.text_ids_cached(text, cache)?;
+        let Frame { before, ends, behind } = &self.frame;
+        let end = ends.then(|| self.eos());
+        Ok(before.iter().copied().chain(text).chain(end).chain(behind.iter().copied()).collect())
+    }
+
+    /// The ids of a text and nothing else.
+    pub(super) fn text_ids(&self, text: &str) -> Result<Vec<u32>> {
+        self.text_ids_cached(text, &mut WordCache::new())
+    }
+
+    fn text_ids_cached(&self, text: &str, cache: &mut WordCache) -> Result<Vec<u32>> {
+        Ok(match &*self.kind {
             Kind::Json(json) => json.encode(text, cache)?,
             Kind::Marian(marian) => {
                 let (language, rest) = self.split_language(text);
@@ -223,9 +288,7 @@ impl Tokenizer {
                 marian.encode(rest, &mut ids);
                 ids
             }
-        };
-        ids.push(self.eos());
-        Ok(ids)
+        })
     }
 
     /// [`Tokenizer::encode`] of many sentences, on `threads` threads (0 and 1: on this one).
@@ -253,7 +316,7 @@ impl Tokenizer {
         if !(0.0..=1.0).contains(&dropout) {
             return Err(Error::config("bpe_dropout", format!("{dropout} is not between 0 and 1")));
         }
-        let resampled = match &self.kind {
+        let resampled = match &*self.kind {
             Kind::Json(json) => json.resample(ids, dropout, seed),
             Kind::Marian(_) => None,
         };
@@ -264,17 +327,16 @@ impl Tokenizer {
 
     /// The text of ids, special tokens left out, ids outside the vocabulary too.
     pub fn decode(&self, ids: &[u32]) -> String {
-        match &self.kind {
-            Kind::Json(json) => json.decode(ids),
-            Kind::Marian(marian) => marian.decode(ids),
+        let text: Vec<u32> = ids.iter().copied().filter(|id| !self.hidden.contains(id)).collect();
+        match &*self.kind {
+            Kind::Json(json) => json.decode(&text),
+            Kind::Marian(marian) => marian.decode(&text),
         }
     }
 
-    /// The pieces of a sentence, for showing; without `</s>`.
+    /// The pieces of a sentence, for showing; without `</s>` and tokens of languages.
     pub fn pieces(&self, text: &str) -> Result<Vec<String>> {
-        let mut ids = self.encode(text)?;
-        ids.pop();
-        Ok(ids.into_iter().map(|id| self.piece(id).unwrap_or_default()).collect())
+        Ok(self.text_ids(text)?.into_iter().map(|id| self.piece(id).unwrap_or_default()).collect())
     }
 }
 

@@ -275,7 +275,7 @@ impl Model {
         let seen = Mutex::new(Vec::new());
         let loss = |pass: regard_train::Pass<'_>| {
             let key = Key::new(setup.seed).child(pass.step);
-            let batch = ragged(key, pairs, sentences, model.transformer.config().target_pad())?;
+            let batch = ragged(key, pairs, sentences, model.transformer.config().start())?;
             let training = Training { gradients: pass.gradients, key: key.child(1) };
             let found = model.pass((pass.tape, pass.weights), &batch, Use::Batch, Some(training))?;
             *seen.lock().unwrap_or_else(PoisonError::into_inner) = found.seen;
@@ -299,7 +299,7 @@ impl Model {
     /// their end.
     pub(super) fn greedy(&self, setup: &Setup<'_>, sources: &[Vec<u32>], end: u32) -> Result<Vec<Vec<u32>>> {
         let mut tape = Tape::new(setup.isa, setup.threads);
-        let start = self.transformer.config().target_pad();
+        let start = self.transformer.config().start();
         let mut found: Vec<Vec<u32>> = vec![Vec::new(); sources.len()];
         let mut open: Vec<usize> = (0..sources.len()).collect();
         let longest = sources.iter().map(Vec::len).max().unwrap_or(0) * 2 + 10;
@@ -331,7 +331,7 @@ impl Model {
         let x = &out[row * d..(row + 1) * d];
         let table = &self.weights[self.transformer.output().range()];
         let score = |word: &[f32]| word.iter().zip(x).map(|(a, b)| a * b).sum::<f32>();
-        let words = table.chunks_exact(d).take(self.transformer.config().target_vocabulary - 1);
+        let words = table.chunks_exact(d).take(self.transformer.config().output_words());
         let scores: Vec<f32> = words.map(score).collect();
         (0..scores.len()).max_by(|a, b| scores[*a].total_cmp(&scores[*b])).unwrap_or(0) as u32
     }

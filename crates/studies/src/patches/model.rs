@@ -94,7 +94,7 @@ impl Model {
         let answers = b.vectors("answers", grid, (d as f32).powf(-0.5));
         // Last, so that all other weights begin alike whatever the places.
         let places = match kind {
-            Places::Learned => PositionVectors::Learned(b.vectors("places", grid * grid, 0.02)),
+            Places::Learned => PositionVectors::Learned(b.vectors("places", grid * grid, 0.02), 0),
             Places::Sinusoids => PositionVectors::Fixed(positions::sinusoidal_2d(grid, grid, d).into()),
             Places::None => PositionVectors::None,
         };
@@ -109,7 +109,7 @@ impl Model {
     /// The vectors of all places, `[grid², d]`, of a model with these weights.
     pub(super) fn place_vectors(&self, weights: &[f32]) -> Vec<f32> {
         match &self.places {
-            PositionVectors::Learned(param) => weights[param.range()].to_vec(),
+            PositionVectors::Learned(param, _) => weights[param.range()].to_vec(),
             PositionVectors::Fixed(table) => table.to_vec(),
             PositionVectors::None => vec![0.0; self.grid * self.grid * self.config.d_model],
         }
@@ -143,7 +143,7 @@ impl Model {
             scale: 1.0,
             positions: self.places.clone(),
             concatenate: false,
-            pad: NOTHING,
+            pad: Some(NOTHING),
             dropout: None,
         })
     }

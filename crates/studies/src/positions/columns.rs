@@ -18,7 +18,7 @@ pub(super) fn study(
 ) -> Result<String> {
     setup.progress("reordering the columns");
     let d = trained.model.config().d_model;
-    let pad = trained.model.config().target_pad();
+    let pad = trained.model.config().start();
     let held_out = task.encode(&task.held_out, setup.threads)?;
     let mut batches = Batches::new(&held_out, pad, setup.seed)?;
     let batch = batches.next_batch()?;

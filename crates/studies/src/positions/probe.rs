@@ -87,7 +87,7 @@ struct Read {
 }
 
 fn read(setup: &Setup<'_>, trained: &Trained, pairs: &Pairs) -> Result<Read> {
-    let pad = trained.model.config().target_pad();
+    let pad = trained.model.config().start();
     let mut tape = Tape::new(setup.isa, setup.threads);
     let mut read = Read::default();
     for part in pairs.chunks(SENTENCES) {

@@ -87,6 +87,7 @@ impl TrainConfig {
             ("model.kernel_width", kernel_width.map(|n| n as u64), 1 << 10),
             ("model.max_positions", Some(model.max_positions as u64), 1 << 20),
             ("model.relative_reach", Some(model.relative_reach as u64), 1 << 16),
+            ("model.position_offset", Some(model.position_offset as u64), 1 << 16),
         ];
         for (field, value, most) in most {
             if let Some(value) = value.filter(|&value| value > most) {

@@ -55,7 +55,7 @@ impl Data {
             progress.message(&format!("vocabularies of {} and {} pieces", sizes.0, sizes.1));
         }
         for (side, tokenizer) in [("source", tokenizers.source()), ("target", tokenizers.target())] {
-            if tokenizer.pad() as usize + 1 != tokenizer.size() {
+            if config.model.start_token.is_none() && tokenizer.pad() as usize + 1 != tokenizer.size() {
                 let message = format!(
                     "of the {side} tokenizer's {} ids, <pad> must be the last; it is {}",
                     tokenizer.size(),
@@ -124,7 +124,7 @@ impl Data {
     /// The pairs of one entry of an epoch's plan.
     pub(crate) fn batch(&self, config: &TrainConfig, epoch: u64, pairs: &[u32]) -> Result<Batch> {
         let pairs = pairs.iter().map(|&i| self.pairs[i as usize] as usize);
-        let start = config.model.target_pad();
+        let start = config.model.start();
         let dropout = config.tokenizer.bpe_dropout;
         if dropout == 0.0 {
             let pairs = pairs.map(|i| self.corpus.pair(i)).collect::<Result<Vec<_>>>()?;

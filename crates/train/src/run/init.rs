@@ -1,7 +1,8 @@
 //! The model that a run starts from, if it is given one.
 
+use super::texts::languages;
 use crate::config::TrainConfig;
-use regard_core::formats::Model;
+use regard_core::formats::{Languages, Model};
 use regard_core::model::ModelConfig;
 use regard_core::text::Tokenizer;
 use regard_core::{Error, Result};
@@ -12,6 +13,11 @@ pub(crate) fn load_init(config: &TrainConfig) -> Result<Option<Model>> {
     let Some(folder) = &config.data.init else { return Ok(None) };
     let model = Model::load(folder)?;
     check_init(config, &model, folder)?;
+    let Languages { source, target } = languages(&config.data);
+    let model = match model.tokenizers.languages() {
+        Some(_) => model.for_languages(source.as_deref(), target.as_deref())?,
+        None => model,
+    };
     Ok(Some(model))
 }
 

@@ -15,7 +15,7 @@ use crate::optimizer::MovingAverage;
 use crate::report::Log;
 use crate::step::Trainer;
 use regard_core::decode::Shortlist;
-use regard_core::formats::{GenerationConfig, Languages, Model, resolve};
+use regard_core::formats::{GenerationConfig, Languages, Model, load_tokenizers, resolve};
 use regard_core::model::{ModelConfig, Transformer, Tying};
 use regard_core::random::mix;
 use regard_core::text::TokenizerPair;
@@ -80,7 +80,7 @@ impl Origin {
         Ok(match self {
             Origin::New => None,
             Origin::Init(model) => Some(model.tokenizers.clone()),
-            Origin::Checkpoint => Some(TokenizerPair::load(out)?),
+            Origin::Checkpoint => Some(load_tokenizers(out)?),
         })
     }
 }
@@ -262,7 +262,10 @@ impl<'a> Start<'a> {
         inputs(&config.data)?;
         let data = Data::prepare(config, folder, known, threads, self.progress)?;
         let words = (data.tokenizers.source().size(), data.tokenizers.target().size());
-        (config.model.source_vocabulary, config.model.target_vocabulary) = words;
+        // Others make their matrices larger than their vocabularies.
+        if config.model.start_token.is_none() || matches!(origin, Origin::New) {
+            (config.model.source_vocabulary, config.model.target_vocabulary) = words;
+        }
         let new = matches!(origin, Origin::New);
         if new && !data.tokenizers.is_joint() && config.model.tying == Tying::ThreeWay {
             config.model.tying = Tying::Decoder;
@@ -378,7 +381,7 @@ impl<'a> Start<'a> {
             &data.tokenizers,
             (config.validation.beam, config.validation.samples, config.filters.max_tokens),
             tokenizer,
-            config.model.target_pad(),
+            config.model.start(),
             self.isa,
             threads,
         )?;

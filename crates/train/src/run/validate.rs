@@ -85,7 +85,12 @@ impl Validator {
             sources,
             batches,
             tokenizers: tokenizers.clone(),
-            search: SearchOptions { beam, end: tokenizers.target().eos(), ..SearchOptions::default() },
+            search: SearchOptions {
+                beam,
+                end: tokenizers.target().eos(),
+                forced_first: tokenizers.target().before().first().copied(),
+                ..SearchOptions::default()
+            },
             bleu: Bleu { tokenizer, ..Bleu::default() },
             samples,
             tapes: (0..threads.max(1)).map(|_| Tape::new(isa, 1)).collect(),

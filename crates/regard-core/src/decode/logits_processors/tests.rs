@@ -89,7 +89,7 @@ fn no_end_comes_before_the_least_length() {
 /// What is left of four words, of a vocabulary of five with padding, when the processors of a search
 /// have gone through them.
 fn searched(options: &SearchOptions, tokens: &[u32], limit: usize, log_p: &mut [f32]) {
-    let mut processors = LogitsProcessors::new(options, 1, 4);
+    let mut processors = LogitsProcessors::new(options, 1, 4, Some(4));
     processors.add(at(tokens, limit));
     processors.process(0, at(tokens, limit), log_p);
 }
@@ -141,7 +141,7 @@ fn what_is_left_sums_to_one_again() {
 #[test]
 fn padding_takes_part_only_where_it_makes_a_difference() {
     let processors = |options: &SearchOptions, models| {
-        let processors = LogitsProcessors::new(options, models, 9);
+        let processors = LogitsProcessors::new(options, models, 9, Some(9));
         (processors.with_padding, processors.on_logits)
     };
     let d = SearchOptions::default;
@@ -158,7 +158,7 @@ fn padding_takes_part_only_where_it_makes_a_difference() {
 #[test]
 fn a_step_knows_of_each_hypothesis_whether_it_only_bans() {
     let options = SearchOptions { min_length: 1, prefix: vec![3], ..SearchOptions::default() };
-    let mut processors = LogitsProcessors::new(&options, 1, 4);
+    let mut processors = LogitsProcessors::new(&options, 1, 4, Some(4));
     for (tokens, limit, only) in [(&[][..], 9, false), (&[3], 9, true), (&[3, 1], 3, false)] {
         processors.add(at(tokens, limit));
         assert_eq!(processors.only_bans.last(), Some(&only), "{tokens:?}");

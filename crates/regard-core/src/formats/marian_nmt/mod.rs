@@ -113,6 +113,7 @@ mod bin;
 mod export;
 mod export_model;
 mod folder;
+mod foreign;
 mod items;
 mod model;
 mod npz;

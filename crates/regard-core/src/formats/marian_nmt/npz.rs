@@ -8,11 +8,8 @@
 use super::items::{Entry, ItemType, Parsed, elements};
 use crate::formats::compressed::most_unpacked;
 use crate::formats::tensor::MOST_DIMENSIONS;
-use crate::formats::zip::{self, Member, Packing};
-use flate2::Crc;
-use flate2::read::DeflateDecoder;
+use crate::formats::zip::{self, Packing, check_crc, inflate};
 use std::collections::HashSet;
-use std::io::Read;
 
 /// The ending of a member's name.
 const ENDING: &str = ".npy";
@@ -49,35 +46,6 @@ pub(super) fn read(file: &[u8]) -> Result<Parsed, String> {
         parsed.entries.push(Entry { name, shape, kind, range, inflated });
     }
     Ok(parsed)
-}
-
-/// Appends the bytes of a deflated member; the memory grows with what is there.
-fn inflate(file: &[u8], member: &Member<'_>, most: u64, to: &mut Vec<u8>) -> Result<(), String> {
-    let left = most.saturating_sub(to.len() as u64);
-    if member.unpacked > left {
-        let unpacked = member.unpacked;
-        return Err(format!(
-            "unpacks to {unpacked} bytes, but all items of an archive of {} bytes may unpack to {most}",
-            file.len()
-        ));
-    }
-    let start = to.len();
-    let mut reader = DeflateDecoder::new(&file[member.range.clone()]).take(member.unpacked + 1);
-    reader.read_to_end(to).map_err(|e| format!("is damaged: {e}"))?;
-    if (to.len() - start) as u64 != member.unpacked {
-        return Err(format!("does not unpack to the {} bytes that the directory says", member.unpacked));
-    }
-    Ok(())
-}
-
-/// The bytes of a member are those that were written.
-fn check_crc(bytes: &[u8], expected: u32) -> Result<(), String> {
-    let mut crc = Crc::new();
-    crc.update(bytes);
-    match crc.sum() == expected {
-        true => Ok(()),
-        false => Err("is damaged: its checksum does not match".into()),
-    }
 }
 
 /// The type and shape of a `.npy` array, and where its data begins.

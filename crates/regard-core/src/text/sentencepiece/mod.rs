@@ -141,6 +141,12 @@ impl SentencePiece {
         })
     }
 
+    /// The pieces of a `.spm` file by their numbers; `path` is for messages.
+    pub fn piece_list(file: &[u8], path: &Path) -> Result<Vec<String>> {
+        let file = ModelFile::read(file).map_err(|problem| Error::file(path, problem))?;
+        Ok(file.pieces.iter().map(|piece| piece.text.to_owned()).collect())
+    }
+
     /// The text as it is segmented.
     #[cfg(test)]
     pub(super) fn normalise(&self, text: &str) -> String {

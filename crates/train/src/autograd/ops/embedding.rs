@@ -12,8 +12,8 @@ pub enum PositionVectors {
     None,
     /// A fixed table, row by row, at least as long as the longest sentence.
     Fixed(Arc<[f32]>),
-    /// Learned rows `[positions, d]`.
-    Learned(Param),
+    /// Learned rows `[positions, d]`, and the row of the first position.
+    Learned(Param, usize),
 }
 
 /// `y = dropout(scale · E[id] + P[position])`, or with the two side by side, `y [rows, 2·d]`.
@@ -31,8 +31,8 @@ pub struct Embedding {
     pub positions: PositionVectors,
     /// Whether the position stands beside the token instead of being added to it.
     pub concatenate: bool,
-    /// The token whose vector is zero and stays so.
-    pub pad: u32,
+    /// The token whose vector is zero and stays so, if there is one.
+    pub pad: Option<u32>,
     /// Dropout of the sum.
     pub dropout: Option<Dropout>,
 }
@@ -67,7 +67,7 @@ impl Op for Embedding {
         let positions = match &self.positions {
             PositionVectors::None => None,
             PositionVectors::Fixed(rows) => Some(&rows[..]),
-            PositionVectors::Learned(param) => Some(cx.weight(*param)),
+            PositionVectors::Learned(param, first) => Some(&cx.weight(*param)[first * d..]),
         };
         y.fill(0.0);
         let rows = self.tokens.ids().iter().zip(self.tokens.positions());
@@ -75,7 +75,7 @@ impl Op for Embedding {
             if let Some(positions) = positions {
                 y[self.place()].copy_from_slice(&positions[position * d..][..d]);
             }
-            if id != self.pad {
+            if Some(id) != self.pad {
                 add_scaled(cx.isa, &mut y[..d], &table[id as usize * d..][..d], self.scale);
             }
         }
@@ -91,12 +91,12 @@ impl Op for Embedding {
         }
         let rows = self.tokens.ids().iter().zip(self.tokens.positions());
         for (dy, (&id, position)) in dy.chunks_exact(self.columns()).zip(rows) {
-            if id != self.pad {
+            if Some(id) != self.pad {
                 let to = &mut cx.gradients[self.table.range()][id as usize * d..][..d];
                 add_scaled(cx.isa, to, &dy[..d], self.scale);
             }
-            if let PositionVectors::Learned(param) = self.positions {
-                let to = &mut cx.gradients[param.range()][position * d..][..d];
+            if let PositionVectors::Learned(param, first) = self.positions {
+                let to = &mut cx.gradients[param.range()][(first + position) * d..][..d];
                 add_scaled(cx.isa, to, &dy[self.place()], 1.0);
             }
         }

@@ -1,0 +1,106 @@
+//! The tokens with which a model of many languages is told which to read and which to write.
+
+use super::Tokenizer;
+use crate::languages::find;
+use crate::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// Where the tokens of the languages stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LanguagePlacement {
+    /// The source's before the source, the target's at the beginning of the translation: M2M100,
+    /// NLLB-200, mBART-50.
+    Before,
+    /// The source's behind the end of the source, the target's at the beginning of the translation:
+    /// older folders of NLLB-200.
+    Behind,
+    /// The target's before the source: MADLAD-400.
+    Target,
+}
+
+/// A language of a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LanguageToken {
+    /// Its code as the model spells it, for example `deu_Latn`.
+    pub code: String,
+    /// Its token, for example `__de__`.
+    pub token: String,
+    /// The id of the token.
+    pub id: u32,
+}
+
+/// The languages of a model, and where their tokens stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LanguageTokens {
+    /// In the order of the folder.
+    pub list: Vec<LanguageToken>,
+    /// Where they stand.
+    pub placement: LanguagePlacement,
+}
+
+/// The ids around every text of a side: before it, and behind its end token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Frame {
+    pub(super) before: Vec<u32>,
+    /// Whether a text has an end token.
+    pub(super) ends: bool,
+    pub(super) behind: Vec<u32>,
+}
+
+impl Default for Frame {
+    fn default() -> Self {
+        Frame { before: Vec::new(), ends: true, behind: Vec::new() }
+    }
+}
+
+impl LanguageTokens {
+    /// The language that a code means; `field` is the setting with the code.
+    pub fn find(&self, field: &str, code: &str) -> Result<&LanguageToken> {
+        let codes: Vec<&str> = self.list.iter().map(|language| language.code.as_str()).collect();
+        let found = find(code, &codes).map_err(|similar| {
+            let others = match similar.is_empty() {
+                false => format!("similar ones are {}", similar.join(", ")),
+                true => {
+                    let some: Vec<&str> = codes.iter().take(8).copied().collect();
+                    let more = if codes.len() > some.len() { ", …" } else { "" };
+                    format!("they are {}{more}", some.join(", "))
+                }
+            };
+            let count = codes.len();
+            Error::config(field, format!("{code:?} is none of the {count} languages of the model; {others}"))
+        })?;
+        Ok(&self.list[found])
+    }
+
+    /// Whether the model must be told the source language.
+    pub fn needs_source(&self) -> bool {
+        self.placement != LanguagePlacement::Target
+    }
+
+    /// What stands around the texts of both sides, for a pair of languages; a language that is not
+    /// known leaves its token out.
+    pub(super) fn frames(
+        &self,
+        source: Option<&LanguageToken>,
+        target: Option<&LanguageToken>,
+        tokenizer: &Tokenizer,
+    ) -> Result<(Frame, Frame)> {
+        let id =
+            |language: Option<&LanguageToken>| language.map(|language| language.id).into_iter().collect();
+        let before = |before| Frame { before, ..Frame::default() };
+        let first = before(id(target));
+        Ok(match self.placement {
+            LanguagePlacement::Before => (before(id(source)), first),
+            LanguagePlacement::Behind => (Frame { behind: id(source), ..Frame::default() }, first),
+            LanguagePlacement::Target => {
+                // As a text of its own, because a tokenizer may put a space before it.
+                let token = match target {
+                    Some(target) => tokenizer.text_ids(&target.token)?,
+                    None => Vec::new(),
+                };
+                (before(token), Frame::default())
+            }
+        })
+    }
+}
