@@ -15,12 +15,14 @@ const FILES: [(&str, EncoderKind); 4] = [
 ];
 
 /// Settings that came later, as those files mean them.
-const NEW: [&str; 5] = [
+const NEW: [&str; 7] = [
     "init_share = 0.0",
     "decoder = \"attention\"",
     "frequencies = \"paper\"",
     "norm_embeddings = false",
     "drop_unknown = false",
+    "position_offset = 0",
+    "# start_token is not set",
 ];
 
 fn file(name: &str) -> PathBuf {
