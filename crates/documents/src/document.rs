@@ -1,6 +1,6 @@
 //! A text as the sentences that are translated and everything between them, which is kept.
 
-use crate::html::{Markup, escape_with};
+use crate::markup::Markup;
 use crate::protect::{is_translatable, protected, within, without_outer_emoji};
 use crate::restore::restore;
 use crate::words::Translation;
@@ -25,9 +25,9 @@ pub(crate) enum Piece {
     Keep(String),
     /// The translation of the sentence of this number.
     Sentence(usize),
-    /// Two ways to write the same: `raw`, as it was written, where every sentence of `translated` is its own
+    /// Two ways to write the same: `raw`, as it was written, where each of these sentences is its own
     /// translation, and `translated` otherwise.
-    Either { raw: Vec<Piece>, translated: Vec<Piece> },
+    Either { raw: Vec<Piece>, translated: Vec<Piece>, sentences: Range<usize> },
 }
 
 /// Adds what stays as it is.
@@ -156,7 +156,7 @@ impl Document {
 
     /// The same of a text in the language of this code, whose abbreviations end no sentence.
     pub fn plain_in(text: &str, language: Option<&str>) -> Self {
-        let mut document = Document::default();
+        let mut document = Document::in_language(language);
         let mut at = 0;
         for line in text.split_inclusive('\n') {
             document.add_sentences(line, at, language);
@@ -255,7 +255,7 @@ impl Document {
             Piece::Sentence(number) => {
                 let Some(text) = said(*number) else { return false };
                 match &self.sentences[*number].markup {
-                    Some(markup) => out.push_str(&escape_with(&text, &markup.entities)),
+                    Some(markup) => out.push_str(&markup.spelling.write(&text)),
                     None => out.push_str(&text),
                 }
                 true
@@ -298,8 +298,8 @@ impl<'a> Writer<'a> {
                     self.last = None;
                 }
                 Piece::Sentence(number) => self.write_sentence(*number),
-                Piece::Either { raw, translated } => {
-                    self.write(if self.is_same(translated) { raw } else { translated });
+                Piece::Either { raw, translated, sentences } => {
+                    self.write(if self.is_same(sentences) { raw } else { translated });
                 }
             }
         }
@@ -310,12 +310,12 @@ impl<'a> Writer<'a> {
         self.target_characters += text.chars().count();
     }
 
-    fn is_same(&self, pieces: &[Piece]) -> bool {
-        let same = |number: usize| {
-            let translation = self.translation.get(number);
-            translation.is_some_and(|translation| self.document.sentences[number].is_same(translation))
-        };
-        !self.anew && pieces.iter().all(|piece| !matches!(piece, Piece::Sentence(n) if !same(*n)))
+    fn is_same(&self, sentences: &Range<usize>) -> bool {
+        let pairs =
+            || self.document.sentences[sentences.clone()].iter().zip(&self.translation[sentences.clone()]);
+        !self.anew
+            && self.translation.len() >= sentences.end
+            && pairs().all(|(source, words)| source.is_same(words))
     }
 
     fn write_sentence(&mut self, number: usize) {

@@ -20,10 +20,30 @@
 //! # Ok::<(), regard_documents::files::FileError>(())
 //! ```
 
+pub mod tmx;
+
+mod android;
+mod codes;
+mod encoding;
 mod error;
 mod format;
+mod ios;
+mod json;
+mod markdown;
 pub(crate) mod office;
+mod po;
+mod properties;
+mod splice;
+mod subtitles;
+mod tags;
 mod text;
+mod xliff;
+mod yaml;
+
+#[cfg(test)]
+mod strings_tests;
+#[cfg(test)]
+mod testing;
 
 pub use error::FileError;
 pub use format::Format;
@@ -95,6 +115,12 @@ impl Unit {
 pub trait WriteFile: Debug + Send + Sync {
     /// The file with these texts, one for each unit and in their order.
     fn write(&self, texts: Vec<String>) -> Result<Vec<u8>, FileError>;
+
+    /// What somebody should look at in the file with these texts, one sentence each.
+    fn warnings(&self, texts: &[String]) -> Vec<String> {
+        let _ = texts;
+        Vec::new()
+    }
 }
 
 /// A file taken apart.
@@ -116,6 +142,21 @@ impl FileDocument {
             Format::Text | Format::Markdown => text::open(format, bytes, options),
             Format::Html => text::open_html(bytes, options),
             format if format.is_package() => office::open(format, bytes, options),
+            Format::Html => {
+                let (text, encoding) = encoding::decode(format, bytes)?;
+                let document = crate::html::document_in(&text, options.source_language.as_deref());
+                Ok(splice::whole(text, encoding, document))
+            }
+            Format::Markdown => markdown::open(bytes, options),
+            Format::Srt | Format::Vtt => subtitles::open(format, bytes, options),
+            Format::Po => po::open(bytes, options),
+            Format::Xliff => xliff::open(bytes, options),
+            Format::Tmx => tmx::open(bytes, options),
+            Format::Json => json::open(bytes, options),
+            Format::Yaml => yaml::open(bytes, options),
+            Format::Properties => properties::open(bytes, options),
+            Format::AndroidStrings => android::open(bytes, options),
+            Format::IosStrings => ios::open(bytes, options),
             format => Err(FileError::Unsupported { format }),
         }
     }
@@ -151,20 +192,33 @@ impl FileDocument {
 
     /// The file with its sentences replaced by their translations, one for each sentence.
     pub fn render(&self, translations: &[Translation]) -> Result<Vec<u8>, FileError> {
-        self.render_by(translations, |document, source, own| document.render(source, own).text)
+        Ok(self.render_with_warnings(translations)?.0)
+    }
+
+    /// The same, and what somebody should look at: messages that lost a placeholder, for example.
+    pub fn render_with_warnings(
+        &self,
+        translations: &[Translation],
+    ) -> Result<(Vec<u8>, Vec<String>), FileError> {
+        let texts = self.texts(translations, |document, source, own| document.render(source, own).text)?;
+        let warnings = self.writer.warnings(&texts);
+        Ok((self.writer.write(texts)?, warnings))
     }
 
     /// The same, as if no sentence were its own translation.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn render_anew(&self, translations: &[Translation]) -> Result<Vec<u8>, FileError> {
-        self.render_by(translations, |document, source, own| document.render_anew(source, own).text)
+        let texts =
+            self.texts(translations, |document, source, own| document.render_anew(source, own).text)?;
+        self.writer.write(texts)
     }
 
-    fn render_by(
+    /// The translations of the units.
+    fn texts(
         &self,
         translations: &[Translation],
         render: impl Fn(&Document, &str, &[Translation]) -> String,
-    ) -> Result<Vec<u8>, FileError> {
+    ) -> Result<Vec<String>, FileError> {
         let wanted = self.sentences().count();
         if translations.len() != wanted {
             return Err(FileError::Translations { wanted, found: translations.len() });
@@ -175,7 +229,7 @@ impl FileDocument {
             rest = others;
             render(&unit.document, &unit.source, own)
         });
-        self.writer.write(texts.collect())
+        Ok(texts.collect())
     }
 }
 

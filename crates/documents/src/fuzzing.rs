@@ -1,7 +1,8 @@
 //! Texts of any kind taken apart and put together again, for the targets in `fuzz/`: a panic is a finding.
 
+use crate::files::{FileDocument, FileOptions, Format};
 use crate::html::{self, contents};
-use crate::{Document, Translation};
+use crate::{Document, Sentence, Translation};
 
 /// Plain text whose sentences are their own translations comes back as it was; one whose translations are
 /// lost keeps what is protected.
@@ -54,7 +55,6 @@ pub fn html(text: &[u8]) {
 /// holds. One that can be read is written again, can be read again, and says the same.
 pub fn office(data: &[u8]) {
     use crate::files::office::samples;
-    use crate::files::{FileDocument, FileOptions, Format};
     let Some((kind, rest)) = data.split_first() else { return };
     let body = String::from_utf8_lossy(rest);
     let (format, bytes) = match kind {
@@ -97,6 +97,58 @@ pub fn office(data: &[u8]) {
     }
 }
 
+/// The formats of text files, by the first byte of a seed.
+const TEXT_FILES: [(u8, Format); 13] = [
+    (b'T', Format::Text),
+    (b'h', Format::Html),
+    (b'm', Format::Markdown),
+    (b's', Format::Srt),
+    (b'v', Format::Vtt),
+    (b'p', Format::Po),
+    (b'x', Format::Xliff),
+    (b't', Format::Tmx),
+    (b'j', Format::Json),
+    (b'y', Format::Yaml),
+    (b'r', Format::Properties),
+    (b'a', Format::AndroidStrings),
+    (b'i', Format::IosStrings),
+];
+
+/// A text file, whose first byte says its format: what can be opened comes back as it was if nothing is
+/// translated, and can be opened again whatever the translation.
+pub fn text_file(data: &[u8]) {
+    let Some((first, file)) = data.split_first() else { return };
+    let known = TEXT_FILES.iter().find(|(byte, _)| byte == first);
+    let (_, format) = known.unwrap_or(&TEXT_FILES[usize::from(*first) % TEXT_FILES.len()]);
+    let options = FileOptions { target_language: Some("de".to_owned()), ..FileOptions::default() };
+    if *format == Format::Tmx {
+        let _ = crate::files::tmx::pairs(file, "en", "de").count();
+    }
+    let Ok(document) = FileDocument::open(*format, file, &options) else { return };
+    let render = |document: &FileDocument, make: fn(&str) -> Translation| {
+        let translate = |sentence: &Sentence| {
+            let mut translation = make(&sentence.text);
+            sentence.restore(&mut translation);
+            translation
+        };
+        let translations: Vec<Translation> = document.sentences().map(translate).collect();
+        document.render_with_warnings(&translations).expect("a translation for each sentence").0
+    };
+    let same = render(&document, |text| Translation::of_parts(text, text.split_whitespace()));
+    // The others write targets beside their sources.
+    if !matches!(format, Format::Po | Format::Xliff | Format::Tmx) {
+        assert_eq!(String::from_utf8_lossy(&same), String::from_utf8_lossy(file));
+        assert_eq!(same, file);
+    }
+    let others: [fn(&str) -> Translation; 2] =
+        [|_| Translation::default(), |text| Translation::same(&format!("\"{}' <: &", text.to_uppercase()))];
+    for out in [same].into_iter().chain(others.map(|make| render(&document, make))) {
+        if let Err(error) = FileDocument::open(*format, &out, &options) {
+            panic!("{error}: {}", String::from_utf8_lossy(&out));
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use regard_core::formats::fuzzing::damage_seeds;
@@ -130,6 +182,11 @@ mod tests {
         }
         let written = std::fs::read_dir(folder).unwrap().count();
         assert_eq!(written, seeds.len(), "REGARD_WRITE_SEEDS=1 writes the seeds");
+    }
+
+    #[test]
+    fn text_files_of_any_kind() {
+        damage_seeds("text_files", super::text_file);
     }
 
     #[test]

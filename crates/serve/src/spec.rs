@@ -583,7 +583,7 @@ fn section(out: &mut String, endpoint: &Endpoint) -> std::fmt::Result {
         }
         writeln!(out, "</tbody></table>")?;
     }
-    let answer = regard_documents::html::escape_with(answer, &regard_documents::html::Entities::default());
+    let answer = regard_documents::html::escape(answer);
     writeln!(out, "<p>Answer:</p>\n<pre>{answer}</pre>")?;
     if !errors.is_empty() {
         writeln!(out, "<table><thead><tr><th>Status</th><th>When</th></tr></thead><tbody>")?;

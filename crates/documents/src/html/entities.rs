@@ -1,6 +1,7 @@
 //! `&amp;` and its kind, as the HTML standard has them.
 
 use crate::protect::is_private_use;
+use crate::segment::Spelling;
 use htmlize::{Context, ENTITIES};
 use std::collections::{HashMap, HashSet};
 
@@ -37,28 +38,14 @@ impl StandIns {
     }
 }
 
-/// How the characters were written that stood as entities.
-#[derive(Debug, Default)]
-pub struct Entities {
-    written: HashMap<char, String>,
-}
-
-impl Entities {
-    /// Writes a quotation mark as an entity, for the value of an attribute that stands in such marks.
-    pub(super) fn escape_quote(&mut self, quote: char) {
-        let entity = if quote == '\'' { "&#39;" } else { "&quot;" };
-        self.written.entry(quote).or_insert_with(|| entity.to_owned());
-    }
-}
-
 /// Adds the text with its entities as characters, and notes which were written so: `all` of them, or only
 /// those that have stand-ins.
-pub(super) fn decode(
+pub(crate) fn decode(
     raw: &str,
     context: Context,
     text: &mut String,
     stand_ins: &mut StandIns,
-    (entities, all): (&mut Entities, bool),
+    (spelling, all): (&mut Spelling, bool),
 ) {
     let mut rest = raw;
     while let Some(at) = rest.find('&') {
@@ -75,7 +62,7 @@ pub(super) fn decode(
             Some(c) => {
                 text.push(c);
                 if (all && !c.is_ascii_alphanumeric()) || is_private_use(c) {
-                    entities.written.entry(c).or_insert_with(whole);
+                    spelling.learn(c, whole);
                 }
             }
             None => text.push_str(entity),
@@ -133,20 +120,4 @@ fn single(text: &str) -> Option<char> {
     let mut characters = text.chars();
     let c = characters.next().filter(|_| characters.next().is_none())?;
     (!c.is_control() && !is_private_use(c)).then_some(c)
-}
-
-/// The text as HTML: characters that were written as entities are written so again, and none can be taken
-/// for markup.
-pub fn escape_with(text: &str, entities: &Entities) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match (entities.written.get(&c), c) {
-            (Some(entity), _) => out.push_str(entity),
-            (None, '&') => out.push_str("&amp;"),
-            (None, '<') => out.push_str("&lt;"),
-            (None, '>') => out.push_str("&gt;"),
-            _ => out.push(c),
-        }
-    }
-    out
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::segment::DEPTH;
 use crate::words::{Translation, Word};
 
 /// Translates each sentence by turning the order of its words round, in capitals; a mark at the end
@@ -54,7 +55,7 @@ fn all_tokens_together_are_the_input() {
         "<a href=\"x\" title='y'>",
         "é<é>",
     ] {
-        let whole: String = tokens(html)
+        let whole: String = tokens(html, Kind::Page)
             .iter()
             .map(|token| match token {
                 Token::Text(raw) => *raw,
@@ -114,7 +115,7 @@ fn broken_markup_loses_no_tag() {
         ["a <b>big dog", "a big</b> dog", "<i>a <b>big</i> dog</b>", "<b><div>a dog</div></b>", "a < b & c"]
     {
         let text = backwards(html);
-        for tag in tokens(html) {
+        for tag in tokens(html, Kind::Page) {
             if let Token::Open { tag: Tag { raw, .. }, .. }
             | Token::Close { raw, .. }
             | Token::Break(Tag { raw, .. }) = tag

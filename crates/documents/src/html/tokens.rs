@@ -1,12 +1,13 @@
 //! HTML as tags and text. Nothing is refused: what is no tag is text, and all tokens together are the input.
 
+use super::Kind;
 use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
 use html5gum::{Span, State, Tokenizer};
 use std::ops::Range;
 
 /// A piece of HTML.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Token<'a> {
+pub(super) enum Token<'a> {
     /// Text with its entities.
     Text(&'a str),
     /// A tag that parts the text, or a comment or script between such tags.
@@ -23,19 +24,19 @@ pub(crate) enum Token<'a> {
 
 /// A tag, or a whole element that begins with one, as it is written.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Tag<'a> {
-    pub(crate) raw: &'a str,
+pub(super) struct Tag<'a> {
+    pub(super) raw: &'a str,
     /// The attributes that are translated.
-    pub(crate) attributes: Vec<Attribute>,
+    pub(super) attributes: Vec<Attribute>,
 }
 
 /// The value of an attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Attribute {
+pub(super) struct Attribute {
     /// Where it stands, in bytes of the tag and without its quotation marks.
-    pub(crate) range: Range<usize>,
+    pub(super) range: Range<usize>,
     /// The mark it stands in, if any.
-    pub(crate) quote: Option<char>,
+    pub(super) quote: Option<char>,
 }
 
 /// Elements inside a line.
@@ -54,16 +55,46 @@ pub(crate) const HIDDEN: [&str; 10] =
 /// Attributes whose value is read by people.
 pub(crate) const TRANSLATED: [&str; 4] = ["title", "alt", "placeholder", "aria-label"];
 
+/// Elements that part the text of a message, in which others of any name can stand inside a line.
+const BLOCKS: [&str; 22] = [
+    "p",
+    "div",
+    "br",
+    "hr",
+    "ul",
+    "ol",
+    "li",
+    "dl",
+    "dt",
+    "dd",
+    "table",
+    "tr",
+    "td",
+    "th",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "blockquote",
+    "pre",
+];
+
+fn is_inline(name: &str, kind: Kind) -> bool {
+    INLINE.contains(&name) || (kind == Kind::Message && !BLOCKS.contains(&name) && !HIDDEN.contains(&name))
+}
+
 /// The tokens of a text.
-pub(super) fn tokens(html: &str) -> Vec<Token<'_>> {
-    let items = items(html);
+pub(super) fn tokens(html: &str, kind: Kind) -> Vec<Token<'_>> {
+    let items = if html.contains('<') { items(html) } else { Vec::new() };
     let mut found = Vec::new();
     let (mut at, mut next) = (0, 0);
     while let Some(item) = items.get(next) {
         if at < item.range.start {
             found.push(Token::Text(&html[at..item.range.start]));
         }
-        let (token, last) = token(html, &items, next);
+        let (token, last) = token(html, kind, &items, next);
         found.push(token);
         (at, next) = (items.get(last).map_or(html.len(), |item| item.range.end), last + 1);
     }
@@ -79,10 +110,10 @@ type Named = (String, Range<usize>);
 /// What is not text, as the tokenizer finds it.
 struct Item {
     range: Range<usize>,
-    kind: Kind,
+    kind: ItemKind,
 }
 
-enum Kind {
+enum ItemKind {
     Start {
         name: String,
         closed: bool,
@@ -134,15 +165,15 @@ fn items(html: &str) -> Vec<Item> {
                 if let Some(state) = state.filter(|_| !closed) {
                     tokenizer.set_state(state);
                 }
-                (start..end, Kind::Start { name, closed, attributes })
+                (start..end, ItemKind::Start { name, closed, attributes })
             }
-            Event::End(name, range) => (range, Kind::End { name }),
+            Event::End(name, range) => (range, ItemKind::End { name }),
             Event::Comment(range) => {
                 let raw = &html[range.clone()];
                 let comment = raw.starts_with("<!--") && is_closed(raw);
-                (range, if comment { Kind::Comment } else { Kind::Other })
+                (range, if comment { ItemKind::Comment } else { ItemKind::Other })
             }
-            Event::Other(range) => (range, Kind::Other),
+            Event::Other(range) => (range, ItemKind::Other),
         };
         open = None;
         found.push(Item { range, kind });
@@ -182,20 +213,24 @@ fn event(event: CallbackEvent<'_>, span: Span<usize>) -> Option<Event> {
 }
 
 /// The token that begins with an item, and the last item that belongs to it.
-fn token<'a>(html: &'a str, items: &[Item], first: usize) -> (Token<'a>, usize) {
+fn token<'a>(html: &'a str, kind: Kind, items: &[Item], first: usize) -> (Token<'a>, usize) {
     let item = &items[first];
     let raw = &html[item.range.clone()];
     let plain = Tag { raw, attributes: Vec::new() };
     let (name, closed, attributes) = match &item.kind {
-        Kind::Comment => return (Token::Point(plain), first),
-        Kind::Other => return (Token::Break(plain), first),
-        Kind::End { name } if INLINE.contains(&name.as_str()) => {
+        ItemKind::Comment => return (Token::Point(plain), first),
+        // `</0>` belongs to `<0>`, which no browser takes for a tag.
+        ItemKind::Other if kind == Kind::Message && numbered_end(raw).is_some() => {
+            return (Token::Close { name: numbered_end(raw).unwrap_or_default().to_owned(), raw }, first);
+        }
+        ItemKind::Other => return (Token::Break(plain), first),
+        ItemKind::End { name } if is_inline(name, kind) => {
             return (Token::Close { name: name.clone(), raw }, first);
         }
-        Kind::End { .. } => return (Token::Break(plain), first),
-        Kind::Start { name, closed, attributes } => (name, *closed, attributes),
+        ItemKind::End { .. } => return (Token::Break(plain), first),
+        ItemKind::Start { name, closed, attributes } => (name, *closed, attributes),
     };
-    let inline = INLINE.contains(&name.as_str());
+    let inline = is_inline(name, kind);
     let marked = is_marked(html, attributes);
     let tag = |raw: &'a str| Tag {
         raw,
@@ -226,6 +261,17 @@ fn token<'a>(html: &'a str, items: &[Item], first: usize) -> (Token<'a>, usize) 
     (if inline { Token::Open { name: name.clone(), tag } } else { Token::Break(tag) }, first)
 }
 
+/// Whether a text is one element inside a line whose text is not translated.
+pub(super) fn is_untouched(element: &str) -> bool {
+    matches!(tokens(element, Kind::Page).as_slice(), [Token::Opaque { .. }])
+}
+
+/// The number of `</0>`.
+fn numbered_end(raw: &str) -> Option<&str> {
+    let number = raw.strip_prefix("</")?.strip_suffix('>')?;
+    (!number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())).then_some(number)
+}
+
 /// Whether a tag says that its content is not to be translated.
 fn is_marked(html: &str, attributes: &[Named]) -> bool {
     attributes.iter().any(|(name, range)| {
@@ -254,8 +300,8 @@ fn element_end(items: &[Item], first: usize, name: &str) -> Option<usize> {
     let mut depth = 1;
     for (number, item) in items.iter().enumerate().skip(first + 1) {
         match &item.kind {
-            Kind::Start { name: other, closed: false, .. } if other == name => depth += 1,
-            Kind::End { name: other } if other == name => depth -= 1,
+            ItemKind::Start { name: other, closed: false, .. } if other == name => depth += 1,
+            ItemKind::End { name: other } if other == name => depth -= 1,
             _ => {}
         }
         if depth == 0 {

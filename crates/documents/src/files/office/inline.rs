@@ -5,7 +5,10 @@
 
 use super::xml::{attribute_range, qualified};
 use crate::Document;
-use crate::html::{self, DEPTH, Segment, StandIns, TAGS, Token};
+use crate::document::Piece;
+use crate::html::{StandIns, decode};
+use crate::segment::{DEPTH, Segment, Spelling, TAGS};
+use htmlize::Context;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -62,7 +65,7 @@ impl<'a> Builder<'a> {
     pub(super) fn new(stand_ins: &'a mut StandIns) -> Self {
         Builder {
             document: Document::default(),
-            segment: Segment::default(),
+            segment: Segment::new(Spelling::xml()),
             stand_ins,
             tags: Vec::new(),
             open: Vec::new(),
@@ -82,7 +85,10 @@ impl<'a> Builder<'a> {
             self.tags[number].leading = raw.starts_with(char::is_whitespace);
         }
         self.after_space = raw.ends_with(char::is_whitespace);
-        self.add(Token::Text(raw));
+        let stand_ins = &mut *self.stand_ins;
+        self.segment.decoded(raw, |text, spelling| {
+            decode(raw, Context::General, text, stand_ins, (spelling, true));
+        });
     }
 
     /// Begins an element, a container or a run.
@@ -117,7 +123,7 @@ impl<'a> Builder<'a> {
         self.fresh.clear();
         self.after_space = false;
         let raw = format!("<{}/>", self.number(kind));
-        self.add(Token::Point(plain(&raw)));
+        self.segment.point(vec![Piece::Keep(raw)]);
     }
 
     /// Adds something whose text is shown, but not translated; `shown` is written as in XML.
@@ -126,7 +132,9 @@ impl<'a> Builder<'a> {
         self.fresh.clear();
         self.after_space = false;
         let raw = format!("<{}/>", self.number(kind));
-        self.add(Token::Opaque { raw: &raw, text: shown });
+        let mut text = String::new();
+        decode(shown, Context::General, &mut text, self.stand_ins, (&mut self.segment.spelling, false));
+        self.segment.opaque(vec![Piece::Keep(raw)], &text);
     }
 
     /// Adds something that parts the text, such as a tab.
@@ -160,7 +168,9 @@ impl<'a> Builder<'a> {
         self.count = 0;
         self.fresh.clear();
         self.after_space = false;
-        std::mem::take(&mut self.segment).close(&mut self.document);
+        let segment = std::mem::replace(&mut self.segment, Segment::new(Spelling::xml()));
+        let pieces = segment.finish(&mut self.document);
+        self.document.add(pieces);
     }
 
     /// Begins what has been opened, because something comes that lies in it.
@@ -177,7 +187,7 @@ impl<'a> Builder<'a> {
                 self.open[place].number = Some(number);
                 self.fresh.push(number);
                 let raw = format!("<{number}>");
-                self.add(Token::Open { name: number.to_string(), tag: plain(&raw) });
+                self.segment.open(&number.to_string(), vec![Piece::Keep(raw)]);
             }
         }
     }
@@ -186,11 +196,7 @@ impl<'a> Builder<'a> {
         self.tags[number].trailing = self.after_space;
         self.fresh.retain(|fresh| *fresh != number);
         let raw = format!("</{number}>");
-        self.add(Token::Close { name: number.to_string(), raw: &raw });
-    }
-
-    fn add(&mut self, token: Token<'_>) {
-        self.segment.add(token, &mut self.document, self.stand_ins);
+        self.segment.close(&number.to_string(), &raw);
     }
 
     fn number(&mut self, kind: Kind) -> usize {
@@ -198,11 +204,6 @@ impl<'a> Builder<'a> {
         self.tags.push(Tag { kind, leading: false, trailing: false });
         self.tags.len() - 1
     }
-}
-
-/// A tag none of whose attributes is translated.
-fn plain(raw: &str) -> html::Tag<'_> {
-    html::Tag { raw, attributes: Vec::new() }
 }
 
 /// A piece of a translated paragraph.

@@ -1,29 +1,28 @@
 //! Where the tags of a sentence go in its translation: around the words that attended to the words they
 //! were around.
 
-use super::pieces::Pieces;
-use super::{Entities, escape_with};
 use crate::document::Piece;
 use crate::restore::{Finder, Span};
+use crate::segment::Spelling;
 use crate::words::{Translation, Word, word_ranges};
 use std::ops::Range;
 use std::sync::Arc;
 
 /// An element inside a line, or, with an empty range, something that stands at a place.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
+pub(crate) struct Node {
     /// What it is around, in bytes of the segment.
-    pub(super) range: Range<usize>,
-    pub(super) open: Vec<Piece>,
+    pub(crate) range: Range<usize>,
+    pub(crate) open: Vec<Piece>,
     /// Empty if it is not closed in the segment.
-    pub(super) close: String,
+    pub(crate) close: String,
     /// The element it lies in.
-    pub(super) parent: Option<usize>,
+    pub(crate) parent: Option<usize>,
 }
 
 impl Node {
     /// Whether it begins or ends in a range.
-    pub(super) fn has_end_in(&self, range: &Range<usize>) -> bool {
+    pub(crate) fn has_end_in(&self, range: &Range<usize>) -> bool {
         let ends = range.start < self.range.end && self.range.end <= range.end;
         ends || (range.contains(&self.range.start) && !self.range.is_empty())
     }
@@ -31,21 +30,22 @@ impl Node {
 
 /// An element whose content is not translated.
 #[derive(Clone, Debug)]
-pub(super) struct Opaque {
+pub(crate) struct Opaque {
     /// Where its content is shown, in bytes of the segment, or of the sentence.
-    pub(super) range: Range<usize>,
-    pub(super) raw: String,
+    pub(crate) range: Range<usize>,
+    /// How it is written.
+    pub(crate) pieces: Vec<Piece>,
 }
 
 impl Opaque {
     /// With its place counted from `start` on.
-    pub(super) fn from(&self, start: usize) -> Self {
-        Opaque { range: self.range.start - start..self.range.end - start, raw: self.raw.clone() }
+    pub(crate) fn from(&self, start: usize) -> Self {
+        Opaque { range: self.range.start - start..self.range.end - start, pieces: self.pieces.clone() }
     }
 }
 
 /// The nodes of a segment by sentences.
-pub(super) struct Nodes<'a> {
+pub(crate) struct Nodes<'a> {
     nodes: &'a [Node],
     /// The sentences in which each node begins and ends, by their number.
     homes: Vec<(usize, usize)>,
@@ -57,7 +57,7 @@ pub(super) struct Nodes<'a> {
 
 impl<'a> Nodes<'a> {
     /// There must be a sentence.
-    pub(super) fn new(nodes: &'a [Node], sentences: &[Range<usize>]) -> Self {
+    pub(crate) fn new(nodes: &'a [Node], sentences: &[Range<usize>]) -> Self {
         let last = sentences.len().saturating_sub(1);
         let home = |node: &Node| {
             // What stands right behind a sentence, as the mark of a footnote does, belongs to it.
@@ -114,7 +114,7 @@ pub(crate) struct Markup {
     elements: Vec<Element>,
     /// What is not translated, in bytes of the sentence.
     opaque: Vec<Opaque>,
-    pub(crate) entities: Arc<Entities>,
+    pub(crate) spelling: Arc<Spelling>,
 }
 
 /// What an element is around: the target parts from..to that it may take, and the source pieces it covers.
@@ -131,11 +131,11 @@ impl Markup {
     }
 
     /// The tags of sentence `number`, which lies at `range` in its segment.
-    pub(super) fn new(
+    pub(crate) fn new(
         nodes: &mut Nodes<'_>,
         (number, range): (usize, &Range<usize>),
         opaque: Vec<Opaque>,
-        entities: Arc<Entities>,
+        spelling: Arc<Spelling>,
     ) -> Self {
         let clip = |at: usize| at.clamp(range.start, range.end) - range.start;
         let mut elements = Vec::new();
@@ -152,12 +152,7 @@ impl Markup {
                 parent,
             });
         }
-        Markup { elements, opaque, entities }
-    }
-
-    /// The tags of text that has none.
-    pub(super) fn none(entities: Entities) -> Self {
-        Markup { elements: Vec::new(), opaque: Vec::new(), entities: Arc::new(entities) }
+        Markup { elements, opaque, spelling }
     }
 
     /// The translation with the tags in it; `text_of` writes a tag.
@@ -169,14 +164,14 @@ impl Markup {
     ) -> String {
         let words = word_ranges(source);
         let pieces = Pieces::new(&words, self.cuts());
-        let (parts, lost) = self.parts(source, &words, &pieces, translation);
+        let (parts, lost) = self.parts(source, &words, &pieces, (translation, text_of));
         let frame = Frame { target: 0..parts.len(), source: 0..pieces.ranges.len() };
         let layout = Layout { markup: self, source, pieces: &pieces, parts: &parts, text_of };
         let mut text = layout.join(layout.chunks(None, &frame));
         // What did not come through stands at the end rather than nowhere.
         for raw in lost {
             text.push(' ');
-            text.push_str(raw);
+            text.push_str(&raw);
         }
         text
     }
@@ -202,21 +197,22 @@ impl Markup {
         source: &str,
         ranges: &[Range<usize>],
         pieces: &Pieces,
-        translation: &Translation,
-    ) -> (Vec<Part>, Vec<&str>) {
+        (translation, text_of): (&Translation, &dyn Fn(&[Piece]) -> String),
+    ) -> (Vec<Part>, Vec<String>) {
         let mut finder = Finder::new(&translation.0);
-        let mut found: Vec<(usize, Range<usize>, &str)> = Vec::new();
+        let mut found: Vec<(usize, Range<usize>, String)> = Vec::new();
         let mut lost = Vec::new();
         for opaque in &self.opaque {
+            let raw = text_of(&opaque.pieces);
             match finder.take(&Span::new(source, ranges, &opaque.range), true) {
                 Some(place) if place.words.start() == place.words.end() => {
-                    found.push((*place.words.start(), place.start..place.end, &opaque.raw));
+                    found.push((*place.words.start(), place.start..place.end, raw));
                 }
-                _ => lost.push(opaque.raw.as_str()),
+                _ => lost.push(raw),
             }
         }
         found.sort_by_key(|(word, place, _)| (*word, place.start));
-        let gaps = gaps(source, ranges, translation, &self.entities);
+        let gaps = gaps(source, ranges, translation, &self.spelling);
         let mut parts = Vec::new();
         let mut rest = found.as_slice();
         for (number, word) in translation.0.iter().enumerate() {
@@ -236,15 +232,108 @@ impl Markup {
     }
 
     /// Some bytes of a word as HTML; `opaque` are the elements in it whose content is not translated.
-    fn as_html(&self, word: &Word, range: Range<usize>, opaque: &[(usize, Range<usize>, &str)]) -> String {
+    fn as_html(&self, word: &Word, range: Range<usize>, opaque: &[(usize, Range<usize>, String)]) -> String {
         let (mut out, mut at) = (String::new(), range.start);
         let within = |place: &Range<usize>| range.start <= place.start && place.end <= range.end;
         for (_, place, raw) in opaque.iter().filter(|(_, place, _)| within(place)) {
-            out.push_str(&escape_with(&word.text[at..place.start], &self.entities));
+            out.push_str(&self.spelling.write(&word.text[at..place.start]));
             out.push_str(raw);
             at = place.end;
         }
-        out + &escape_with(&word.text[at..range.end], &self.entities)
+        out + &self.spelling.write(&word.text[at..range.end])
+    }
+}
+
+/// The words of a sentence, cut where tags stand inside of them.
+struct Pieces {
+    ranges: Vec<Range<usize>>,
+    /// The word of each piece.
+    words: Vec<usize>,
+    /// The first piece of each word, and their number.
+    first: Vec<usize>,
+}
+
+impl Pieces {
+    fn new(words: &[Range<usize>], cuts: Vec<usize>) -> Self {
+        let mut pieces = Pieces { ranges: Vec::new(), words: Vec::new(), first: Vec::new() };
+        let mut cuts = cuts.into_iter().peekable();
+        for (number, word) in words.iter().enumerate() {
+            pieces.first.push(pieces.ranges.len());
+            let mut start = word.start;
+            while cuts.next_if(|at| *at <= start).is_some() {}
+            while let Some(at) = cuts.next_if(|at| *at < word.end) {
+                pieces.ranges.push(start..at);
+                start = at;
+            }
+            pieces.ranges.push(start..word.end);
+            pieces.words.resize(pieces.ranges.len(), number);
+        }
+        pieces.first.push(pieces.ranges.len());
+        pieces
+    }
+
+    /// A target word cut as its source word is: where its parts end, and the pieces that they belong to.
+    fn split(&self, source: &str, word: &Word) -> Vec<(usize, Option<usize>)> {
+        let text = word.text.as_str();
+        let Some(own) = word.from.filter(|&from| from + 1 < self.first.len()) else {
+            return vec![(text.len(), None)];
+        };
+        let own = self.first[own]..self.first[own + 1];
+        if own.len() == 1 && !text.contains(char::is_whitespace) {
+            return vec![(text.len(), Some(own.start))];
+        }
+        self.same_letters(source, &own, text).unwrap_or_else(|| self.marks(source, own, text))
+    }
+
+    /// The cuts of a word that came through as it was, if only for its case.
+    fn same_letters(
+        &self,
+        source: &str,
+        own: &Range<usize>,
+        text: &str,
+    ) -> Option<Vec<(usize, Option<usize>)>> {
+        let start = self.ranges[own.start].start;
+        let mut cuts = Vec::new();
+        let mut piece = own.start;
+        let mut letters = source[start..].char_indices();
+        for (at, c) in text.char_indices() {
+            let (place, letter) = letters.next()?;
+            if c != letter && !c.to_lowercase().eq(letter.to_lowercase()) {
+                return None;
+            }
+            if self.ranges.get(piece + 1).is_some_and(|next| next.start <= start + place) {
+                cuts.push((at, Some(piece)));
+                piece += 1;
+            }
+        }
+        cuts.push((text.len(), Some(piece)));
+        (piece + 1 >= own.end).then_some(cuts)
+    }
+
+    /// The cuts of a word that was translated: what is no letter and stands at its ends as in the source,
+    /// and in between what belongs to the piece of most letters.
+    fn marks(&self, source: &str, mut own: Range<usize>, text: &str) -> Vec<(usize, Option<usize>)> {
+        let written = |piece: usize| &source[self.ranges[piece].clone()];
+        let is_mark = |piece: usize| !written(piece).contains(char::is_alphabetic);
+        let (mut start, mut end) = (0, text.len());
+        let (mut before, mut behind) = (Vec::new(), Vec::new());
+        while own.len() > 1 && is_mark(own.start) && text[start..end].starts_with(written(own.start)) {
+            start += written(own.start).len();
+            before.push((start, Some(own.start)));
+            own.start += 1;
+        }
+        while own.len() > 1 && is_mark(own.end - 1) && text[start..end].ends_with(written(own.end - 1)) {
+            own.end -= 1;
+            behind.push((end, Some(own.end)));
+            end -= written(own.end).len();
+        }
+        if start < end || before.len() + behind.len() == 0 {
+            let letters = |piece: &usize| written(*piece).chars().filter(|c| c.is_alphabetic()).count();
+            // Of several, the first.
+            before.push((end, own.rev().max_by_key(letters)));
+        }
+        before.extend(behind.into_iter().rev());
+        before
     }
 }
 
@@ -438,7 +527,7 @@ impl Layout<'_> {
 
 /// What stands before each target word: a space, or what holds the words together that it and the word
 /// before it were translated from.
-fn gaps(source: &str, words: &[Range<usize>], translation: &Translation, entities: &Entities) -> Vec<String> {
+fn gaps(source: &str, words: &[Range<usize>], translation: &Translation, spelling: &Spelling) -> Vec<String> {
     let no_break = |c: char| matches!(c, '\u{a0}' | '\u{202f}' | '\u{2007}');
     let mut between: Vec<Option<&str>> = words
         .windows(2)
@@ -457,7 +546,7 @@ fn gaps(source: &str, words: &[Range<usize>], translation: &Translation, entitie
             _ => continue,
         };
         if let Some(gap) = between.get_mut(first).and_then(Option::take) {
-            gaps[t + 1] = escape_with(gap, entities);
+            gaps[t + 1] = spelling.write(gap);
         }
     }
     gaps

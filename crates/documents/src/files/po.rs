@@ -1,0 +1,217 @@
+//! gettext messages. Comments, contexts, flags, obsolete messages, the header and everything that is not
+//! translated stay byte for byte.
+
+mod parse;
+mod shortcut;
+#[cfg(test)]
+mod tests;
+
+use super::encoding::{Encoding, decode, line_of};
+use super::{FileDocument, FileError, FileOptions, Format, Unit, WriteFile};
+use crate::message::{self, placeholders};
+use parse::{Entry, Text};
+use shortcut::Shortcut;
+
+/// Columns of a line, as gettext's tools write them.
+const COLUMNS: usize = 79;
+
+pub(super) fn open(bytes: &[u8], options: &FileOptions) -> Result<FileDocument, FileError> {
+    let (text, encoding) = decode(Format::Po, bytes)?;
+    let entries = parse::entries(&text)?;
+    check_charset(&text, &entries)?;
+    let forms = entries.iter().find(|entry| entry.id.says.is_empty()).and_then(plural_forms);
+    let language = options.source_language.as_deref();
+    let (mut units, mut messages) = (Vec::new(), Vec::new());
+    for entry in entries {
+        let empty = entry.translations.iter().all(|translation| translation.says.is_empty());
+        if entry.id.says.is_empty() || entry.translations.is_empty() || (options.only_empty && !empty) {
+            continue;
+        }
+        let mut source = |text: &Text| {
+            let (plain, shortcut) = shortcut::strip(&text.says);
+            units.push(Unit::new(plain.clone(), message::document(&plain, language)));
+            Source { says: text.says.clone(), plain, shortcut }
+        };
+        let single = source(&entry.id);
+        let plural = entry.plural.as_ref().map(&mut source);
+        messages.push(Message { entry, single, plural });
+    }
+    let wrap = !text.lines().any(|line| line.starts_with('"') && line.chars().count() > COLUMNS + 3);
+    Ok(FileDocument::new(units, PoFile { text, encoding, messages, forms, wrap }))
+}
+
+/// Refuses a file that says it is in another encoding than UTF-8.
+fn check_charset(text: &str, entries: &[Entry]) -> Result<(), FileError> {
+    let Some(header) = entries.iter().find(|entry| entry.id.says.is_empty()) else { return Ok(()) };
+    let says = header.translations.first().map_or("", |translation| translation.says.as_str());
+    let charset = says.split("charset=").nth(1).and_then(|rest| rest.split_whitespace().next());
+    let known = |charset: &str| {
+        ["utf-8", "utf8", "us-ascii", "ascii", "charset"].contains(&charset.to_ascii_lowercase().as_str())
+    };
+    match charset {
+        Some(charset) if !known(charset) && !text.is_ascii() => Err(FileError::Line {
+            format: Format::Po,
+            line: line_of(text, header.id.range.start),
+            problem: format!(
+                "the header says that the file is in {charset}; convert it with `msgconv -t UTF-8`"
+            ),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// How many forms a plural has in the language of the translation, as the header says.
+fn plural_forms(header: &Entry) -> Option<usize> {
+    let says = &header.translations.first()?.says;
+    let number = says.split("nplurals").nth(1)?.trim_start().strip_prefix('=')?.trim_start();
+    number.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+/// What is translated of a message.
+#[derive(Debug)]
+struct Source {
+    says: String,
+    /// Without the mark of its shortcut.
+    plain: String,
+    shortcut: Option<Shortcut>,
+}
+
+impl Source {
+    /// Its translation, with the mark of its shortcut.
+    fn translated(&self, text: &str) -> String {
+        match &self.shortcut {
+            _ if text == self.plain => self.says.clone(),
+            Some(shortcut) => shortcut.put_into(text),
+            None => text.to_owned(),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Message {
+    entry: Entry,
+    single: Source,
+    plural: Option<Source>,
+}
+
+#[derive(Debug)]
+struct PoFile {
+    text: String,
+    encoding: Encoding,
+    messages: Vec<Message>,
+    forms: Option<usize>,
+    /// Whether long strings go on over several lines.
+    wrap: bool,
+}
+
+impl PoFile {
+    /// The translations of each message, and whether they have the placeholders of their source.
+    fn translations<'a>(
+        &'a self,
+        texts: &'a [String],
+    ) -> impl Iterator<Item = (&'a Message, Vec<String>, bool)> {
+        let mut texts = texts.iter();
+        self.messages.iter().map(move |message| {
+            let mut next = |source: &Source| source.translated(texts.next().map_or("", String::as_str));
+            let single = next(&message.single);
+            let plural = message.plural.as_ref().map(|plural| (plural, next(plural)));
+            let sound =
+                [Some((&message.single, &single)), plural.as_ref().map(|(source, text)| (*source, text))]
+                    .into_iter()
+                    .flatten()
+                    .all(|(source, text)| has_placeholders(&source.says, text, message.entry.is_plural()));
+            let count = message.entry.translations.len();
+            let texts = (0..count).map(|form| match &plural {
+                // The first form is for one thing, unless there is no other form.
+                Some((_, plural)) if form > 0 || self.forms == Some(1) => plural.clone(),
+                _ => single.clone(),
+            });
+            (message, texts.collect(), sound)
+        })
+    }
+
+    /// Writes a string as `msgstr` does.
+    fn quoted(&self, text: &str, keyword: usize, line_end: &str) -> String {
+        let whole = parse::escape(text);
+        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        if lines.len() < 2 && (!self.wrap || keyword + whole.chars().count() + 3 <= COLUMNS + 1) {
+            return format!("\"{whole}\"");
+        }
+        let mut out = "\"\"".to_owned();
+        for line in lines {
+            let mut rest = line;
+            while !rest.is_empty() {
+                let end = if self.wrap { line_length(rest) } else { rest.len() };
+                out.push_str(&format!("{line_end}\"{}\"", parse::escape(&rest[..end])));
+                rest = &rest[end..];
+            }
+        }
+        out
+    }
+}
+
+/// How much of a line fits into the columns: up to a space where there is one.
+fn line_length(text: &str) -> usize {
+    let (mut columns, mut space) = (2, None);
+    for (at, c) in text.char_indices() {
+        columns += parse::escape(c.encode_utf8(&mut [0; 4])).chars().count();
+        if columns > COLUMNS
+            && let Some(space) = space
+        {
+            return space;
+        }
+        if c == ' ' {
+            space = Some(at + 1);
+        }
+    }
+    text.len()
+}
+
+/// Whether a translation has the placeholders of its source. The singular may say "one" for its number.
+fn has_placeholders(source: &str, translation: &str, plural: bool) -> bool {
+    let (wanted, found) = (placeholders(source), placeholders(translation));
+    wanted == found
+        || (plural && found.len() + 1 == wanted.len() && found.iter().all(|one| wanted.contains(one)))
+}
+
+impl WriteFile for PoFile {
+    fn write(&self, texts: Vec<String>) -> Result<Vec<u8>, FileError> {
+        let line_end = if self.text.contains("\r\n") { "\r\n" } else { "\n" };
+        let (mut out, mut at) = (String::with_capacity(self.text.len()), 0);
+        for (message, translations, sound) in self.translations(&texts) {
+            let entry = &message.entry;
+            if !sound && !entry.is_fuzzy {
+                let (place, flag) = match entry.flags {
+                    Some(flags) => (flags, " fuzzy,".to_owned()),
+                    None => (entry.start, format!("#, fuzzy{line_end}")),
+                };
+                out.push_str(&self.text[at..place]);
+                out.push_str(&flag);
+                at = place;
+            }
+            for (place, text) in entry.translations.iter().zip(translations) {
+                out.push_str(&self.text[at..place.range.start]);
+                match text == place.says {
+                    true => out.push_str(&self.text[place.range.clone()]),
+                    false => out.push_str(&self.quoted(&text, place.keyword, line_end)),
+                }
+                at = place.range.end;
+            }
+        }
+        out.push_str(&self.text[at..]);
+        Ok(self.encoding.encode(&out))
+    }
+
+    fn warnings(&self, texts: &[String]) -> Vec<String> {
+        let unsound = self.translations(texts).filter(|(_, _, sound)| !sound);
+        unsound
+            .map(|(message, ..)| {
+                let line = line_of(&self.text, message.entry.id.range.start);
+                let id: String = message.entry.id.says.chars().take(60).collect();
+                format!(
+                    "line {line}: the translation of {id:?} has other placeholders than its source and is marked fuzzy"
+                )
+            })
+            .collect()
+    }
+}

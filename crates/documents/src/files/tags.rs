@@ -1,0 +1,267 @@
+//! XML as tags and text with their places, and the text between tags on its way through a translation.
+//!
+//! Entities are never expanded: those that a document type defines come back as they are.
+
+use super::encoding::at;
+use super::{FileError, Format};
+use crate::document::{Document, Piece};
+use crate::html::{StandIns, decode};
+use crate::message::special;
+use crate::segment::Segment;
+use htmlize::Context;
+use quick_xml::Reader;
+use quick_xml::events::{BytesStart, Event};
+use std::ops::Range;
+
+/// The deepest nesting of elements.
+const DEPTH: usize = 400;
+
+/// A tag, or what lies between tags.
+#[derive(Debug)]
+pub(super) struct Item {
+    pub(super) range: Range<usize>,
+    pub(super) kind: Kind,
+}
+
+#[derive(Debug)]
+pub(super) enum Kind {
+    /// `<a>`
+    Start(Element),
+    /// `<a/>`
+    Empty(Element),
+    /// `</a>`
+    End,
+    /// Text with its entities.
+    Text,
+    /// `<![CDATA[…]]>`
+    CData,
+    /// Comments, declarations, instructions.
+    Other,
+}
+
+/// The name and the attributes of an element.
+#[derive(Debug)]
+pub(super) struct Element {
+    /// Its name without a prefix.
+    pub(super) name: String,
+    /// The prefix with its colon, or nothing.
+    pub(super) prefix: String,
+    attributes: Vec<(String, String)>,
+}
+
+impl Element {
+    /// The value of an attribute, with its entities.
+    pub(super) fn attribute(&self, name: &str) -> Option<&str> {
+        self.attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether an attribute has this value.
+    pub(super) fn says(&self, name: &str, value: &str) -> bool {
+        self.attribute(name).is_some_and(|found| found.eq_ignore_ascii_case(value))
+    }
+
+    fn new(tag: &BytesStart<'_>) -> Result<Self, String> {
+        let name = tag.name();
+        let (prefix, name) = match name.0.split_once(':') {
+            Some((prefix, name)) => (format!("{prefix}:"), name.to_owned()),
+            None => (String::new(), name.0.to_owned()),
+        };
+        let mut attributes = Vec::new();
+        for attribute in tag.attributes() {
+            let attribute = attribute.map_err(|error| error.to_string())?;
+            attributes.push((attribute.key.0.to_owned(), attribute.value.into_owned()));
+        }
+        Ok(Element { name, prefix, attributes })
+    }
+}
+
+/// A file of XML.
+pub(super) struct Xml<'a> {
+    pub(super) text: &'a str,
+    pub(super) items: Vec<Item>,
+    /// The end of each element that begins.
+    ends: Vec<usize>,
+}
+
+impl<'a> Xml<'a> {
+    pub(super) fn parse(format: Format, text: &'a str) -> Result<Self, FileError> {
+        let mut reader = Reader::from_str(text);
+        let (mut items, mut ends, mut open) = (Vec::<Item>::new(), Vec::new(), Vec::new());
+        loop {
+            let start = position(text, reader.buffer_position());
+            let problem = |problem: String| at(format, text, start, format!("the XML is damaged: {problem}"));
+            let event = reader.read_event().map_err(|error| {
+                let place = position(text, reader.error_position());
+                at(format, text, place, format!("the XML is damaged: {error}"))
+            })?;
+            let kind = match &event {
+                Event::Eof => break,
+                Event::Start(tag) => Kind::Start(Element::new(tag).map_err(problem)?),
+                Event::Empty(tag) => Kind::Empty(Element::new(tag).map_err(problem)?),
+                Event::End(_) => Kind::End,
+                Event::Text(_) | Event::GeneralRef(_) => Kind::Text,
+                Event::CData(_) => Kind::CData,
+                _ => Kind::Other,
+            };
+            let range = start..position(text, reader.buffer_position());
+            if range.is_empty() {
+                continue;
+            }
+            match kind {
+                Kind::Start(_) if open.len() == DEPTH => {
+                    return Err(problem(format!("elements are nested more than {DEPTH} deep")));
+                }
+                Kind::Start(_) => open.push(items.len()),
+                Kind::End => match open.pop() {
+                    Some(start) => ends[start] = items.len(),
+                    None => return Err(problem("an end tag has no start tag".to_owned())),
+                },
+                Kind::Text => {
+                    if let Some(last) = items.last_mut().filter(|last| matches!(last.kind, Kind::Text)) {
+                        last.range.end = range.end;
+                        continue;
+                    }
+                }
+                _ => {}
+            }
+            ends.push(items.len());
+            items.push(Item { range, kind });
+        }
+        match open.last().map(|open| &items[*open]) {
+            Some(item) => {
+                let problem = format!("`{}` is not closed", &text[item.range.clone()]);
+                Err(at(format, text, item.range.start, problem))
+            }
+            None => Ok(Xml { text, items, ends }),
+        }
+    }
+
+    /// An item as it is written.
+    pub(super) fn raw(&self, item: usize) -> &'a str {
+        &self.text[self.items[item].range.clone()]
+    }
+
+    /// The element that an item begins.
+    pub(super) fn element(&self, item: usize) -> Option<&Element> {
+        match &self.items[item].kind {
+            Kind::Start(element) | Kind::Empty(element) => Some(element),
+            _ => None,
+        }
+    }
+
+    /// The item that ends the element that `item` begins; itself if it has no content.
+    pub(super) fn end(&self, item: usize) -> usize {
+        self.ends[item]
+    }
+
+    /// The items inside of an element.
+    pub(super) fn inside(&self, item: usize) -> Range<usize> {
+        (item + 1).min(self.end(item))..self.end(item)
+    }
+
+    /// Where the content of an element lies in the text.
+    pub(super) fn content(&self, item: usize) -> Range<usize> {
+        let end = self.end(item);
+        let start = self.items[item].range.end;
+        if end == item { start..start } else { start..self.items[end].range.start }
+    }
+
+    /// A whole element, as it is written.
+    pub(super) fn whole(&self, item: usize) -> &'a str {
+        &self.text[self.items[item].range.start..self.items[self.end(item)].range.end]
+    }
+
+    /// The text of an element without its tags.
+    pub(super) fn words(&self, item: usize) -> String {
+        let texts = self.inside(item).filter(|inner| matches!(self.items[*inner].kind, Kind::Text));
+        htmlize::unescape(texts.map(|inner| self.raw(inner)).collect::<String>()).into_owned()
+    }
+}
+
+fn position(text: &str, at: u64) -> usize {
+    let at = usize::try_from(at).unwrap_or(usize::MAX).min(text.len());
+    (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
+}
+
+/// A start tag with an attribute that has this value.
+pub(super) fn with_attribute(tag: &str, name: &str, value: &str) -> String {
+    let value = crate::html::escape(value).replace('"', "&quot;");
+    if let Some(range) = attribute_range(tag, name) {
+        return format!("{}\"{value}\"{}", &tag[..range.start], &tag[range.end..]);
+    }
+    let end = tag.trim_end_matches(['/', '>']).trim_end().len();
+    format!("{} {name}=\"{value}\"{}", &tag[..end], &tag[end..])
+}
+
+/// Where the value of an attribute stands in a tag, with its quotation marks.
+fn attribute_range(tag: &str, name: &str) -> Option<Range<usize>> {
+    let mut at = tag.find(char::is_whitespace)?;
+    loop {
+        let equals = at + tag[at..].find('=')?;
+        let start = equals + tag[equals..].find(['"', '\''])?;
+        let quote = tag[start..].chars().next()?;
+        let end = start + 1 + tag[start + 1..].find(quote)? + 1;
+        if tag[at..equals].trim() == name {
+            return Some(start..end);
+        }
+        at = end;
+    }
+}
+
+/// Text between tags on its way.
+pub(super) struct XmlText {
+    pub(super) stand_ins: StandIns,
+}
+
+impl XmlText {
+    pub(super) fn new(text: &str) -> Self {
+        XmlText { stand_ins: StandIns::new(text) }
+    }
+
+    /// Adds text with entities and placeholders to a segment.
+    pub(super) fn add(&mut self, raw: &str, segment: &mut Segment) {
+        let mut at = 0;
+        for range in special(raw, false) {
+            self.add_plain(&raw[at..range.start], segment);
+            let placeholder = &raw[range.clone()];
+            segment.opaque(vec![Piece::Keep(placeholder.to_owned())], placeholder);
+            at = range.end;
+        }
+        self.add_plain(&raw[at..], segment);
+    }
+
+    pub(super) fn add_plain(&mut self, raw: &str, segment: &mut Segment) {
+        segment.decoded(raw, |text, spelling| {
+            decode(raw, Context::General, text, &mut self.stand_ins, (spelling, true));
+        });
+    }
+}
+
+/// Replaces parts of a text by pieces, in order.
+pub(super) struct Edits<'a> {
+    text: &'a str,
+    at: usize,
+    pub(super) document: Document,
+}
+
+impl<'a> Edits<'a> {
+    pub(super) fn new(text: &'a str, language: Option<&str>) -> Self {
+        Edits { text, at: 0, document: Document::in_language(language) }
+    }
+
+    /// Writes pieces in place of a range; not if it begins before the end of the last one.
+    pub(super) fn replace(&mut self, range: Range<usize>, pieces: Vec<Piece>) {
+        if range.start < self.at {
+            return;
+        }
+        self.document.keep(&self.text[self.at..range.start]);
+        self.document.add(pieces);
+        self.at = range.end;
+    }
+
+    /// The document of the whole text.
+    pub(super) fn finish(mut self) -> Document {
+        self.document.keep(&self.text[self.at..]);
+        self.document
+    }
+}

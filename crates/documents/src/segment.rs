@@ -1,0 +1,246 @@
+//! A stretch of text with markup in it: its sentences are translated, and the markup goes with the words it
+//! was around. The formats with markup (HTML, Markdown, XLIFF, …) build it piece by piece.
+
+use crate::document::{Document, Piece, keep, sentences};
+use crate::markup::{Markup, Node, Nodes, Opaque};
+use crate::protect::{is_translatable, protected, within, without_outer_emoji};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// The most tags in a segment and the deepest nesting; beyond them the text is split. No real document comes
+/// near these limits, and they bound the work that hostile input can cause.
+pub(crate) const TAGS: usize = 500;
+pub(crate) const DEPTH: usize = 100;
+
+/// How the characters of a text are written in its format.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spelling {
+    /// Characters that the text writes in a way of its own, such as `&nbsp;` and `\*`.
+    written: HashMap<char, String>,
+    /// Whether `&`, `<` and `>` would be taken for markup.
+    is_xml: bool,
+}
+
+impl Spelling {
+    /// The one of HTML and XML.
+    pub(crate) fn xml() -> Self {
+        Spelling { is_xml: true, ..Spelling::default() }
+    }
+
+    /// From now on, this character is written so; unless it is known already.
+    pub(crate) fn learn(&mut self, c: char, written: impl FnOnce() -> String) {
+        self.written.entry(c).or_insert_with(written);
+    }
+
+    /// A text as the format writes it.
+    pub(crate) fn write(&self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        for c in text.chars() {
+            match (self.written.get(&c), c) {
+                (Some(written), _) => out.push_str(written),
+                (None, '&') if self.is_xml => out.push_str("&amp;"),
+                (None, '<') if self.is_xml => out.push_str("&lt;"),
+                (None, '>') if self.is_xml => out.push_str("&gt;"),
+                _ => out.push(c),
+            }
+        }
+        out
+    }
+}
+
+/// Text and the tags in it.
+#[derive(Debug, Default)]
+pub(crate) struct Segment {
+    /// All of it, as it was written.
+    raw: Vec<Piece>,
+    text: String,
+    nodes: Vec<Node>,
+    /// Elements that are open, by their number.
+    open: Vec<(String, usize)>,
+    /// Content that is not translated, as it stands in the text.
+    opaque: Vec<Opaque>,
+    /// Links that are closed with their names: the name and the depth of the element, and its end.
+    references: Vec<(String, usize, String)>,
+    pub(crate) spelling: Spelling,
+}
+
+impl Segment {
+    pub(crate) fn new(spelling: Spelling) -> Self {
+        Segment { spelling, ..Segment::default() }
+    }
+
+    /// Whether it holds as much markup as a segment may; then it is to be finished and another one begun.
+    pub(crate) fn is_full(&self) -> bool {
+        self.open.len() >= DEPTH || self.nodes.len() + self.opaque.len() >= TAGS
+    }
+
+    /// Adds text that is written as `raw` and means what `decode` adds to a text.
+    pub(crate) fn decoded(&mut self, raw: &str, decode: impl FnOnce(&mut String, &mut Spelling)) {
+        keep(&mut self.raw, raw);
+        decode(&mut self.text, &mut self.spelling);
+    }
+
+    /// Adds text that means what is written.
+    pub(crate) fn text(&mut self, text: &str) {
+        self.decoded(text, |to, _| to.push_str(text));
+    }
+
+    /// Begins an element.
+    pub(crate) fn open(&mut self, name: &str, tag: Vec<Piece>) {
+        let parent = self.parent();
+        self.raw.extend_from_slice(&tag);
+        self.open.push((name.to_owned(), self.nodes.len()));
+        let range = self.text.len()..usize::MAX;
+        self.nodes.push(Node { range, open: tag, close: String::new(), parent });
+    }
+
+    /// Ends the last element of this name, and what was left open inside of it.
+    pub(crate) fn close(&mut self, name: &str, raw: &str) {
+        let Some(place) = self.open.iter().rposition(|(open, _)| open == name) else {
+            return self.point(vec![Piece::Keep(raw.to_owned())]);
+        };
+        keep(&mut self.raw, raw);
+        let depth = self.open.len();
+        let named = self.references.pop_if(|(other, at, _)| other.as_str() == name && *at == depth);
+        for (n, (_, node)) in self.open.drain(place..).enumerate() {
+            self.nodes[node].range.end = self.text.len();
+            if n == 0 {
+                self.nodes[node].close = named.as_ref().map_or(raw, |(_, _, close)| close).to_owned();
+            }
+        }
+    }
+
+    /// Of a Markdown link that is named by its text, `[text]`: it is closed with its name, `[translation][text]`.
+    pub(crate) fn name_reference(&mut self, label: &str) {
+        if let Some((name, _)) = self.open.last() {
+            self.references.push((name.clone(), self.open.len(), format!("][{label}]")));
+        }
+    }
+
+    /// Adds something without text: an image, a comment.
+    pub(crate) fn point(&mut self, tag: Vec<Piece>) {
+        let (at, parent) = (self.text.len(), self.parent());
+        self.raw.extend_from_slice(&tag);
+        self.nodes.push(Node { range: at..at, open: tag, close: String::new(), parent });
+    }
+
+    /// Adds something whose text is not translated, or not here; the model reads `shown` in its place.
+    pub(crate) fn opaque(&mut self, pieces: Vec<Piece>, shown: &str) {
+        let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        if shown.is_empty() {
+            return self.point(pieces);
+        }
+        let at = self.text.len();
+        self.raw.extend_from_slice(&pieces);
+        self.text.push_str(&shown);
+        self.opaque.push(Opaque { range: at..self.text.len(), pieces });
+    }
+
+    /// The element that is open.
+    fn parent(&self) -> Option<usize> {
+        self.open.last().map(|(_, node)| *node)
+    }
+
+    /// Whether there is anything in it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.raw.is_empty()
+    }
+
+    /// Adds its sentences to a document, and returns its pieces; as it was written, if nothing in it is to be
+    /// translated.
+    pub(crate) fn finish(mut self, document: &mut Document) -> Vec<Piece> {
+        let opaque: Vec<Range<usize>> = self.opaque.iter().map(|opaque| opaque.range.clone()).collect();
+        let all = merged(protected(&self.text), &opaque);
+        for node in &mut self.nodes {
+            node.range.end = node.range.end.min(self.text.len());
+        }
+        let sentences = self.sentences(&all, &opaque, document.language.as_deref());
+        if sentences.is_empty() {
+            return self.raw;
+        }
+        let spelling = Arc::new(std::mem::take(&mut self.spelling));
+        let mut nodes = Nodes::new(&self.nodes, &sentences);
+        let first = document.sentences.len();
+        let (mut translated, mut at) = (Vec::new(), 0);
+        for (i, range) in sentences.iter().enumerate() {
+            self.kept(at..range.start, &spelling, &mut translated);
+            let opaque = self.opaque_within(range).map(|opaque| opaque.from(range.start)).collect();
+            let markup = Markup::new(&mut nodes, (i, range), opaque, Arc::clone(&spelling));
+            let text = self.text[range.clone()].to_owned();
+            translated.push(document.sentence(text, 0, within(&all, range), Some(Arc::new(markup))));
+            at = range.end;
+        }
+        self.kept(at..self.text.len(), &spelling, &mut translated);
+        vec![Piece::Either { raw: self.raw, translated, sentences: first..document.sentences.len() }]
+    }
+
+    /// Where the sentences lie that are translated. One that has nothing to translate stays as it is, unless
+    /// a tag begins or ends in it: then it is translated with the next, so that the tag finds its place.
+    fn sentences(
+        &self,
+        all: &[Range<usize>],
+        opaque: &[Range<usize>],
+        language: Option<&str>,
+    ) -> Vec<Range<usize>> {
+        let mut found: Vec<Range<usize>> = Vec::new();
+        let mut waiting: Option<Range<usize>> = None;
+        for range in sentences(&self.text, all, language) {
+            let range = outside(without_outer_emoji(&self.text, range), opaque);
+            if is_translatable(&self.text[range.clone()], &within(all, &range)) {
+                let start = waiting.take().map_or(range.start, |waiting| waiting.start);
+                found.push(start..range.end);
+            } else if self.nodes.iter().any(|node| node.has_end_in(&range)) {
+                let start = waiting.map_or(range.start, |waiting| waiting.start);
+                waiting = Some(start..range.end);
+            }
+        }
+        if let (Some(waiting), Some(last)) = (waiting, found.last_mut()) {
+            last.end = waiting.end;
+        }
+        found
+    }
+
+    fn opaque_within(&self, range: &Range<usize>) -> impl Iterator<Item = &Opaque> {
+        let first = self.opaque.partition_point(|opaque| opaque.range.start < range.start);
+        let end = range.end;
+        self.opaque[first..].iter().take_while(move |opaque| opaque.range.end <= end)
+    }
+
+    /// Adds what stands between sentences, as it was written but for its tags, which are the sentences'.
+    fn kept(&self, range: Range<usize>, spelling: &Spelling, out: &mut Vec<Piece>) {
+        let mut at = range.start;
+        for Opaque { range: place, pieces } in self.opaque_within(&range) {
+            keep(out, &spelling.write(&self.text[at..place.start]));
+            out.extend_from_slice(pieces);
+            at = place.end;
+        }
+        keep(out, &spelling.write(&self.text[at..range.end]));
+    }
+}
+
+/// The range with the whole of what it begins or ends in.
+fn outside(range: Range<usize>, opaque: &[Range<usize>]) -> Range<usize> {
+    let around = |at: usize| {
+        let place = opaque.get(opaque.partition_point(|place| place.end <= at));
+        place.filter(|place| place.start < at)
+    };
+    let start = around(range.start).map_or(range.start, |place| place.start);
+    start..around(range.end).map_or(range.end, |place| place.end)
+}
+
+/// Both lists, each of them in order, as one; what overlaps a range of `stronger` is left out.
+fn merged(ranges: Vec<Range<usize>>, stronger: &[Range<usize>]) -> Vec<Range<usize>> {
+    let mut all = Vec::with_capacity(ranges.len() + stronger.len());
+    let mut stronger = stronger.iter().peekable();
+    for range in ranges {
+        while let Some(before) = stronger.next_if(|s| s.end <= range.start) {
+            all.push(before.clone());
+        }
+        if stronger.peek().is_none_or(|next| range.end <= next.start) {
+            all.push(range);
+        }
+    }
+    all.extend(stronger.cloned());
+    all
+}

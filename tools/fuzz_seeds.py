@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+"""Writes the seeds of the fuzz target `text_files`: a file of each format behind the letter that names it.
+
+    python3 tools/fuzz_seeds.py
+"""
+import pathlib
+
+FOLDER = pathlib.Path(__file__).resolve().parent.parent / "fuzz" / "corpus" / "text_files"
+
+SEEDS = {
+    "plain": b"TOne dog. Two cats!\r\n\r\n\tThree 12 birds\n",
+    "html": b"h<!doctype html><title>A &amp; b</title><p title='one'>Two <b>big</b> cats&nbsp;run.<img alt=dog><br>Now</p>",
+    "markdown": b"m---\ntitle: x\n---\n# One *two*\n\n- a [b](c \"d\") `e`\n- [ ] f\\*\n\n> g\n> h  \n> i\n\n| j | k |\n|---|---|\n| l | m\\| |\n\n<div>\nn <kbd>o</kbd>\n</div>\n\n[p]\n\n[p]: q\n",
+    "srt": b"s1\n00:00:01,000 --> 00:00:02,000\n{\\an8}<i>One dog\nof two</i>\n\n2\n00:00:02,100 --> 00:00:03,000\nruns on.\n\n3\n00:00:04,000 --> 00:00:05,000\n- Where?\n- Here\n",
+    "vtt": b"vWEBVTT\n\nNOTE no\n\nid\n00:01.000 --> 00:02.000 align:start\n<v Ann>fish &amp; <c.x>chips</c>\n\n00:00:03.000 --> 00:00:04.000\nand peas\n",
+    "po": b"pmsgid \"\"\nmsgstr \"\"\n\"Content-Type: text/plain; charset=UTF-8\\n\"\n\"Plural-Forms: nplurals=3; plural=n;\\n\"\n\n#, c-format\nmsgctxt \"c\"\nmsgid \"&open %s\\n\"\n\"now\"\nmsgstr \"\"\n\nmsgid \"one\"\nmsgid_plural \"%d files\"\nmsgstr[0] \"\"\nmsgstr[1] \"a\"\n\n#~ msgid \"x\"\n#~ msgstr \"y\"\n",
+    "xliff1": b"x<?xml version=\"1.0\"?><xliff version=\"1.2\"><file source-language=\"en\"><body><trans-unit id=\"1\">\n <source>a <g id=\"1\">big</g> <x id=\"2\"/> <bpt id=\"3\">b</bpt>c<ept id=\"3\">d</ept></source>\n</trans-unit><trans-unit id=\"2\" translate=\"no\"><source>e</source></trans-unit></body></file></xliff>",
+    "xliff2": b"x<xliff version=\"2.0\" srcLang=\"en\"><file id=\"f\"><unit id=\"u\"><segment state=\"initial\"><source>a <pc id=\"1\">b</pc> <ph id=\"2\" disp=\"%s\"/><sc id=\"3\"/>c<ec startRef=\"3\"/></source><target/></segment></unit></file></xliff>",
+    "tmx": b"t<tmx version=\"1.4\"><header srclang=\"en\"/><body><tu>\n <tuv xml:lang=\"en\"><seg>one <hi>dog</hi> &amp; <ph>x</ph></seg></tuv></tu><tu><tuv xml:lang=\"en\"><seg>two</seg></tuv><tuv xml:lang=\"de\"><seg>zwei</seg></tuv></tu></body></tmx>",
+    "json": b"j{ \"a\": \"one \\\"two\\\" \\u00e9\\n{n, plural, one {# cat} other {# cats}}\", \"@b\": [1, \"c\"], \"d\": {\"e\": \"hi {{name}} <b>you</b>\"} }\n",
+    "yaml": b"yen:\n  a: one # c\n  b: 'it''s'\n  c: \"d \\u00e9\"\n  e: |\n    two\n    three\n  f: >-\n    four\n    five\n  g: [six, {h: seven}]\n  i: &x eight\n  j: *x\n",
+    "properties": b"r# c\na = one\nb: caf\\u00e9 \\\n  two\nc it''s {0}\n",
+    "latin1": b"ra=caf\xe9 one\n",
+    "android": b"a<resources><string name=\"a\">don\\'t <b>say</b> %1$s\\n&amp; go</string><plurals name=\"b\"><item quantity=\"one\">one</item></plurals><string name=\"c\" translatable=\"false\">d</string><string name=\"e\"><![CDATA[<p>f</p>]]></string><string name=\"g\">hi <xliff:g id=\"h\">%s</xliff:g></string></resources>",
+    "ios": b"i/* a */\n\"b\" = \"one %@\\n\";\n// c\nd = \"say \\\"e\\\"\";\n",
+    "ios16": b"i" + "\ufeff\"a\" = \"one é\";\n".encode("utf-16-le"),
+}
+
+
+def main():
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name, seed in SEEDS.items():
+        (FOLDER / name).write_bytes(seed)
+
+
+if __name__ == "__main__":
+    main()
