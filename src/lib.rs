@@ -94,6 +94,8 @@ pub mod cli;
 #[doc(hidden)]
 // They panic when the reader of a pipe has gone; `commands::Output` does not.
 #[warn(clippy::print_stderr, clippy::print_stdout)]
+// Their comments are the help texts of the command line.
+#[allow(rustdoc::broken_intra_doc_links, rustdoc::invalid_html_tags)]
 mod commands;
 
 pub use regard_core::translator::Translator;

@@ -139,8 +139,7 @@ impl FileDocument {
     /// Takes the bytes of a file apart.
     pub fn open(format: Format, bytes: &[u8], options: &FileOptions) -> Result<Self, FileError> {
         match format {
-            Format::Text | Format::Markdown => text::open(format, bytes, options),
-            Format::Html => text::open_html(bytes, options),
+            Format::Text => text::open(format, bytes, options),
             format if format.is_package() => office::open(format, bytes, options),
             Format::Html => {
                 let (text, encoding) = encoding::decode(format, bytes)?;

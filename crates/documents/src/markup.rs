@@ -117,6 +117,9 @@ pub(crate) struct Markup {
     pub(crate) spelling: Arc<Spelling>,
 }
 
+/// Writes the pieces of a tag.
+type WriteTag<'a> = &'a dyn Fn(&[Piece]) -> String;
+
 /// What an element is around: the target parts from..to that it may take, and the source pieces it covers.
 #[derive(Clone, Debug)]
 struct Frame {
@@ -156,12 +159,7 @@ impl Markup {
     }
 
     /// The translation with the tags in it; `text_of` writes a tag.
-    pub(crate) fn render(
-        &self,
-        source: &str,
-        translation: &Translation,
-        text_of: &dyn Fn(&[Piece]) -> String,
-    ) -> String {
+    pub(crate) fn render(&self, source: &str, translation: &Translation, text_of: WriteTag<'_>) -> String {
         let words = word_ranges(source);
         let pieces = Pieces::new(&words, self.cuts());
         let (parts, lost) = self.parts(source, &words, &pieces, (translation, text_of));
@@ -197,7 +195,7 @@ impl Markup {
         source: &str,
         ranges: &[Range<usize>],
         pieces: &Pieces,
-        (translation, text_of): (&Translation, &dyn Fn(&[Piece]) -> String),
+        (translation, text_of): (&Translation, WriteTag<'_>),
     ) -> (Vec<Part>, Vec<String>) {
         let mut finder = Finder::new(&translation.0);
         let mut found: Vec<(usize, Range<usize>, String)> = Vec::new();
@@ -355,7 +353,7 @@ struct Layout<'a> {
     source: &'a str,
     pieces: &'a Pieces,
     parts: &'a [Part],
-    text_of: &'a dyn Fn(&[Piece]) -> String,
+    text_of: WriteTag<'a>,
 }
 
 impl Layout<'_> {

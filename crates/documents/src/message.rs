@@ -338,7 +338,7 @@ mod tests {
             ("%d done", "%d DONE"),
             ("hello $NAME$ you", "HELLO $NAME$ YOU"),
             ("one\ntwo\r\n\nthree %s", "ONE\nTWO\r\n\nTHREE %s"),
-            ("read <0>the rules</0> of <name/>", "READ <0>THE RULES</0> OF <name/>"),
+            ("read <0>the rules</0> of <name/> now", "READ <0>THE RULES</0> OF <name/> NOW"),
             ("a <b>bold</b> &amp; word<br>more", "A <b>BOLD</b> &amp; WORD<br>MORE"),
             ("<p>one</p><p>two</p>", "<p>ONE</p><p>TWO</p>"),
             ("fish & chips", "FISH & CHIPS"),

@@ -1,4 +1,4 @@
-//! Plain text, every line by itself, and pages of HTML.
+//! Plain text, every line by itself.
 
 use super::{FileDocument, FileError, FileOptions, Format, Unit, WriteFile};
 
@@ -14,15 +14,6 @@ pub(super) fn open(format: Format, bytes: &[u8], options: &FileOptions) -> Resul
     let language = options.source_language.as_deref();
     let units = text.split_inclusive('\n').map(|line| Unit::plain_in(line, language)).collect();
     Ok(FileDocument::new(units, TextFile { byte_order_mark }))
-}
-
-/// A page is one unit.
-pub(super) fn open_html(bytes: &[u8], options: &FileOptions) -> Result<FileDocument, FileError> {
-    let (byte_order_mark, text) = marked(Format::Html, bytes)?;
-    Ok(FileDocument::new(
-        vec![Unit::html_in(text, options.source_language.as_deref())],
-        TextFile { byte_order_mark },
-    ))
 }
 
 /// Whether a text begins with a byte order mark, and what follows it.
