@@ -13,7 +13,9 @@ fn run(folder: &Path, arguments: &str) -> String {
     let output = crate::command::output(command, b"The dog runs.\n\nA cat sleeps.\n");
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{arguments}: {said}");
-    String::from_utf8(output.stdout).unwrap() + &said
+    // Random weights say little that makes sense, and the command says so.
+    let said: Vec<&str> = said.lines().filter(|line| !line.contains("degenerate")).collect();
+    String::from_utf8(output.stdout).unwrap() + &said.join("\n")
 }
 
 /// A model of the shape that Marian and Firefox can express, and `firefox`, what is exported of it.
