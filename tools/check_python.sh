@@ -19,7 +19,6 @@ ls -l "$work"/wheels
 # From another folder, so that the installed package is tested and not the sources.
 cp -r crates/python/tests crates/python/pyproject.toml "$work"
 export REGARD_DOCS=$PWD/docs
-package=$("$work/clean/bin/python" -c 'import pathlib, regard; print(pathlib.Path(regard.__file__).parent)')
 cd "$work"
-"$work/clean/bin/mypy" --strict --no-error-summary "$package"
+"$work/clean/bin/mypy" --strict --no-error-summary -p regard
 "$work/clean/bin/python" -m pytest -q tests

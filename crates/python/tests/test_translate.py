@@ -65,6 +65,10 @@ def test_results_are_those_of_the_command(translator, model, command, keywords):
         assert len(translation.alternatives) == len(candidates) - 1
 
 
+# The package takes models of one pair of languages only.
+LANGUAGES = {"source-lang", "target-lang"}
+
+
 def test_every_search_flag_of_the_command_is_a_keyword(command):
     def listed(name):
         # Explanations may mention flags; those of the list begin their line.
@@ -72,7 +76,7 @@ def test_every_search_flag_of_the_command_is_a_keyword(command):
 
     # What all commands that translate have in common is the search, and the model.
     common = listed("translate") & listed("evaluate") & listed("look")
-    wanted = {name.replace("-", "_") for name in common - {"help", "model", "threads", "precision", "out"}}
+    wanted = {name.replace("-", "_") for name in common - {"help", "model", "threads", "precision", "out", *LANGUAGES}}
     assert wanted == set(regard.SearchOptions.__annotations__)
 
 
