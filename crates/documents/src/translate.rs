@@ -52,6 +52,9 @@ pub struct Report {
     /// How good the translation is likely to be: the mean over sentences; nothing where no model was
     /// asked.
     pub confidence: Option<f32>,
+    /// What somebody should look at in the translated file: messages that lost a placeholder, for
+    /// example.
+    pub warnings: Vec<String>,
 }
 
 impl Report {
@@ -128,7 +131,8 @@ impl<'a> Pipeline<'a> {
         let sentences: Vec<&Sentence> = file.sentences().collect();
         let mut report = Report { sentences: known, from_memory: known, ..Report::default() };
         let Some(translations) = self.sentences(&sentences, &mut report, progress)? else { return Ok(None) };
-        Ok(Some((file.render(&translations)?, report)))
+        let (bytes, warnings) = file.render_with_warnings(&translations)?;
+        Ok(Some((bytes, Report { warnings, ..report })))
     }
 
     /// The best translation of each sentence; nothing if `progress` stops the work.

@@ -36,6 +36,7 @@ impl Tally {
 
 /// What happened to a document.
 pub(super) fn print_report(report: &Report) {
+    report.warnings.iter().for_each(|warning| note!("regard: {warning}"));
     if report.from_memory > 0 {
         let (known, all) = (report.from_memory, report.sentences);
         note!("regard: {known} of {all} sentences came from the translation memory");
