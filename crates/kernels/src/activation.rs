@@ -1,7 +1,7 @@
 //! The position-wise activations, with the bias before them and the dropout behind them.
 
 use crate::dropout::Dropout;
-use crate::math::{normal, sigmoid};
+use crate::math::{normal, normal_by_tanh, sigmoid};
 use crate::simd::loops::{Place, vectors};
 use crate::simd::{Simd, simd_kernel};
 
@@ -15,6 +15,8 @@ pub enum Activation {
     Relu,
     /// `x · Φ(x)`, the exact form with the error function.
     Gelu,
+    /// GELU with Φ approximated by a hyperbolic tangent, as T5 has it.
+    GeluTanh,
     /// `x · σ(x)`, also called swish.
     Silu,
 }
@@ -23,7 +25,7 @@ impl Activation {
     /// Whether the backward pass needs the numbers before the activation; otherwise those after it
     /// tell enough.
     pub fn needs_input(self) -> bool {
-        matches!(self, Activation::Gelu | Activation::Silu)
+        matches!(self, Activation::Gelu | Activation::GeluTanh | Activation::Silu)
     }
 
     #[inline(always)]
@@ -33,6 +35,7 @@ impl Activation {
             // The zero comes first, so that a NaN goes through.
             Activation::Relu => s.max(s.zero(), z),
             Activation::Gelu => s.mul(z, normal(s, z).0),
+            Activation::GeluTanh => s.mul(z, normal_by_tanh(s, z).0),
             Activation::Silu => s.mul(z, sigmoid(s, z)),
         }
     }
@@ -46,6 +49,10 @@ impl Activation {
             Activation::Relu => s.select(s.lt(s.zero(), z), one, s.zero()),
             Activation::Gelu => {
                 let (phi, density) = normal(s, z);
+                s.mul_add(z, density, phi)
+            }
+            Activation::GeluTanh => {
+                let (phi, density) = normal_by_tanh(s, z);
                 s.mul_add(z, density, phi)
             }
             Activation::Silu => {
@@ -177,10 +184,11 @@ mod tests {
 
     type Twin = fn(f64) -> f64;
 
-    const ALL: [(Activation, Twin); 4] = [
+    const ALL: [(Activation, Twin); 5] = [
         (Activation::Identity, |x| x),
         (Activation::Relu, naive::relu),
         (Activation::Gelu, naive::gelu),
+        (Activation::GeluTanh, naive::gelu_tanh),
         (Activation::Silu, naive::silu),
     ];
 

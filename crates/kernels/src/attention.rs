@@ -49,14 +49,38 @@ impl Mask {
     }
 }
 
-/// Learned vectors for the distance from query to key, added to the keys (Shaw, Uszkoreit and Vaswani, 2018).
+/// What the distance from query `i` to key `j` adds. Distances beyond `reach` count as `reach` on their side.
 #[derive(Clone, Copy, Debug)]
-pub struct Relative<'a> {
-    /// `[2 · reach + 1, d_k]`: row `reach + j − i`, distances beyond `reach` taking the last row on
-    /// their side.
-    pub table: &'a [f32],
-    /// The longest distance with a vector of its own.
-    pub reach: usize,
+pub enum Relative<'a> {
+    /// Vectors that are added to the keys (Shaw, Uszkoreit and Vaswani, 2018).
+    Vectors {
+        /// `[2 · reach + 1, d_k]`: row `reach + j − i`.
+        table: &'a [f32],
+        /// The longest distance with a vector of its own.
+        reach: usize,
+    },
+    /// Numbers that are added to the scores, behind their scale (Raffel et al., 2020).
+    Bias {
+        /// `[h, 2 · reach + 1]`: column `reach + j − i`.
+        table: &'a [f32],
+        /// The longest distance with a number of its own.
+        reach: usize,
+    },
+}
+
+impl Relative<'_> {
+    /// # Panics
+    /// If the table is not one of so many heads of this width.
+    pub(crate) fn check(self, heads: usize, d_k: usize) {
+        match self {
+            Relative::Vectors { table, reach } => {
+                assert_eq!(table.len(), (2 * reach + 1) * d_k, "relative positions");
+            }
+            Relative::Bias { table, reach } => {
+                assert_eq!(table.len(), (2 * reach + 1) * heads, "bias by distance");
+            }
+        }
+    }
 }
 
 /// What kind of attention, over which sentences.
@@ -68,7 +92,7 @@ pub struct Attention<'a> {
     pub d_k: usize,
     /// Width of a head's values.
     pub d_v: usize,
-    /// What the scores are multiplied by: 1/√d_k.
+    /// What the scores are multiplied by: 1/√d_k, or 1.
     pub scale: f32,
     /// Which keys a query sees.
     pub mask: Mask,
@@ -103,8 +127,16 @@ impl Attention<'_> {
             v.cols
         );
         assert!([q, k, v].iter().all(|x| x.col_stride == 1 && x.is_within()));
-        if let Some(Relative { table, reach }) = self.relative {
-            assert_eq!(table.len(), (2 * reach + 1) * d_k, "relative positions");
+        if let Some(relative) = self.relative {
+            relative.check(h, d_k);
+        }
+    }
+
+    /// The vectors of distances, if there are any, and how far they reach.
+    fn vectors(&self) -> Option<(&[f32], usize)> {
+        match self.relative {
+            Some(Relative::Vectors { table, reach }) => Some((table, reach)),
+            _ => None,
         }
     }
 
@@ -154,16 +186,21 @@ impl Scratch {
     }
 }
 
-/// Adds `scores[j] += by_distance[reach + (j − at)]` with the distance clipped, for the keys
+/// Adds `scores[j] += factor · by_distance[reach + (j − at)]` with the distance clipped, for the keys
 /// `first ..` of a row.
-fn add_by_distance(scores: &mut [f32], first: usize, at: usize, by_distance: &[f32], reach: usize) {
+pub(crate) fn add_by_distance(
+    scores: &mut [f32],
+    (first, at): (usize, usize),
+    (by_distance, reach): (&[f32], usize),
+    factor: f32,
+) {
     for (j, score) in scores.iter_mut().enumerate() {
-        *score += by_distance[distance_row(first + j, at, reach)];
+        *score += factor * by_distance[distance_row(first + j, at, reach)];
     }
 }
 
 /// The row of the relative table for a key at `j` and a query at `at`.
-fn distance_row(j: usize, at: usize, reach: usize) -> usize {
+pub(crate) fn distance_row(j: usize, at: usize, reach: usize) -> usize {
     (j + reach).saturating_sub(at).min(2 * reach)
 }
 
@@ -213,12 +250,19 @@ impl Row {
         &mut row[self.columns.clone()]
     }
 
-    /// Adds the scores of the relative positions, if there are any.
+    /// Adds the scores of the relative positions, if there are any; `by_distance` is the query's
+    /// product with their vectors.
     #[inline(always)]
     fn add_relative(&self, shape: &Attention<'_>, row: &mut [f32], by_distance: &[f32]) {
-        if let Some(Relative { reach, .. }) = shape.relative {
-            let seen = &mut row[self.columns.clone()];
-            add_by_distance(seen, self.first_seen, self.position, by_distance, reach);
+        let (seen, places) = (&mut row[self.columns.clone()], (self.first_seen, self.position));
+        match shape.relative {
+            None => {}
+            Some(Relative::Vectors { reach, .. }) => add_by_distance(seen, places, (by_distance, reach), 1.0),
+            Some(Relative::Bias { table, reach }) => {
+                let of_head = &table[self.head * (2 * reach + 1)..][..2 * reach + 1];
+                // The scores are multiplied by the scale later.
+                add_by_distance(seen, places, (of_head, reach), shape.scale.recip());
+            }
         }
     }
 }
@@ -260,7 +304,8 @@ fn softmax_row<S: Simd>(
 
 /// From a row of scores and the gradients with respect to its weights: the weights, and the
 /// gradients with respect to the scores. `mean` is their product with the output; `by_distance`
-/// gets the sums of the gradients of each distance.
+/// gets the sums of the gradients of each distance if distances have vectors, and `d_table` those
+/// of a bias.
 #[inline(always)]
 fn softmax_row_backward<S: Simd>(
     s: S,
@@ -269,6 +314,7 @@ fn softmax_row_backward<S: Simd>(
     (weights, grads): (&mut [f32], &mut [f32]),
     (mean, log_sum): (f32, f32),
     by_distance: &mut [f32],
+    d_table: Option<&mut [f32]>,
 ) {
     at.add_relative(shape, weights, by_distance);
     let (weights, grads) = (at.seen(weights), at.seen(grads));
@@ -291,11 +337,18 @@ fn softmax_row_backward<S: Simd>(
             });
         }
     }
-    if let Some(Relative { reach, .. }) = shape.relative {
-        by_distance.fill(0.0);
-        for (j, grad) in grads.iter().enumerate() {
-            by_distance[distance_row(at.first_seen + j, at.position, reach)] += grad;
+    let row = |j: usize, reach| distance_row(at.first_seen + j, at.position, reach);
+    match (shape.relative, d_table) {
+        (Some(Relative::Vectors { reach, .. }), _) => {
+            by_distance.fill(0.0);
+            grads.iter().enumerate().for_each(|(j, grad)| by_distance[row(j, reach)] += grad);
         }
+        (Some(Relative::Bias { reach, .. }), Some(d_table)) => {
+            let of_head = &mut d_table[at.head * (2 * reach + 1)..][..2 * reach + 1];
+            let factor = shape.scale.recip();
+            grads.iter().enumerate().for_each(|(j, grad)| of_head[row(j, reach)] += factor * grad);
+        }
+        _ => {}
     }
 }
 
@@ -313,12 +366,13 @@ fn forward_body<S: Simd>(
     let Attention { heads, d_k, d_v, .. } = *shape;
     assert!(out.rows == q.rows && out.cols == heads * d_v && log_sums.len() == q.rows * heads);
     let wide = shape.longest().next_multiple_of(WIDTH);
-    let reach = shape.relative.map_or(0, |r| r.reach);
+    let vectors = shape.vectors();
+    let reach = vectors.map_or(0, |(_, reach)| reach);
     let far = (2 * reach + 1).next_multiple_of(WIDTH);
     let [keys_t, scores, table_t, by_distance] =
         scratch.split([d_k * wide, BLOCK * wide, d_k * far, BLOCK * far]);
-    if let Some(relative) = shape.relative {
-        let from = Right { at: relative.table.as_ptr(), row: d_k };
+    if let Some((table, _)) = vectors {
+        let from = Right { at: table.as_ptr(), row: d_k };
         // SAFETY: the table's length is checked; `table_t` has d_k rows of `far`.
         unsafe { s.transpose(2 * reach + 1, d_k, from, Out { at: table_t.as_mut_ptr(), row: far }) };
     }
@@ -348,7 +402,7 @@ fn forward_body<S: Simd>(
                         Out { at: scores.as_mut_ptr(), row: wide },
                         false,
                     );
-                    if shape.relative.is_some() {
+                    if vectors.is_some() {
                         let right = Right { at: table_t.as_ptr(), row: far };
                         let to = Out { at: by_distance.as_mut_ptr(), row: far };
                         s.product((rows, far, d_k), left, right, to, false);
@@ -407,16 +461,17 @@ fn backward_body<S: Simd>(
     assert!((dq.rows, dq.cols) == (q.rows, q.cols) && (dk.rows, dk.cols) == (k.rows, k.cols));
     assert!((dv.rows, dv.cols) == (v.rows, v.cols));
     let wide = shape.longest().next_multiple_of(WIDTH);
-    let reach = shape.relative.map_or(0, |r| r.reach);
+    let vectors = shape.vectors();
+    let reach = vectors.map_or(0, |(_, reach)| reach);
     let far = (2 * reach + 1).next_multiple_of(WIDTH);
     let [keys_t, values_t, scores, grads, table_t, by_distance] =
         scratch.split([d_k * wide, d_v * wide, BLOCK * wide, BLOCK * wide, d_k * far, BLOCK * far]);
-    if let Some(relative) = shape.relative {
-        assert!(
-            d_table.as_ref().is_some_and(|t| t.len() == relative.table.len()),
-            "gradient of relative positions"
-        );
-        let from = Right { at: relative.table.as_ptr(), row: d_k };
+    if let Some(Relative::Vectors { table, .. } | Relative::Bias { table, .. }) = shape.relative {
+        let fits = d_table.as_ref().is_some_and(|d_table| d_table.len() == table.len());
+        assert!(fits, "gradient of relative positions");
+    }
+    if let Some((table, _)) = vectors {
+        let from = Right { at: table.as_ptr(), row: d_k };
         // SAFETY: the table's length is checked; `table_t` has d_k rows of `far`.
         unsafe { s.transpose(2 * reach + 1, d_k, from, Out { at: table_t.as_mut_ptr(), row: far }) };
     }
@@ -444,7 +499,7 @@ fn backward_body<S: Simd>(
                     let right = Right { at: values_t.as_ptr().add(first), row: wide };
                     let to = Out { at: grads.as_mut_ptr(), row: wide };
                     s.product((rows, width, d_v), d_outs, right, to, false);
-                    if shape.relative.is_some() {
+                    if vectors.is_some() {
                         let right = Right { at: table_t.as_ptr(), row: far };
                         let to = Out { at: by_distance.as_mut_ptr(), row: far };
                         s.product((rows, far, d_k), queries, right, to, false);
@@ -464,6 +519,7 @@ fn backward_body<S: Simd>(
                         row,
                         (mean, log_sum),
                         &mut by_distance[r * far..][..far],
+                        d_table.as_deref_mut(),
                     );
                 }
                 let keys = end - first;
@@ -487,8 +543,8 @@ fn backward_body<S: Simd>(
                     let left = Left { at: grads.as_ptr(), row: 1, col: wide };
                     s.product((keys, d_k, rows), left, queries, Out { at: to, row: dk.stride }, true);
 
-                    if let (Some(relative), Some(d_table)) = (shape.relative, &mut d_table) {
-                        let table = Right { at: relative.table.as_ptr(), row: d_k };
+                    if let (Some((table, _)), Some(d_table)) = (vectors, &mut d_table) {
+                        let table = Right { at: table.as_ptr(), row: d_k };
                         let left = Left { at: by_distance.as_ptr(), row: far, col: 1 };
                         s.product((rows, d_k, 2 * reach + 1), left, table, to_queries, true);
                         let left = Left { at: by_distance.as_ptr(), row: 1, col: far };

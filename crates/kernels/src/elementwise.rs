@@ -33,6 +33,35 @@ simd_kernel! {
 }
 
 #[inline(always)]
+fn multiply_body<S: Simd>(s: S, y: &mut [f32], x: &[f32]) {
+    assert_eq!(y.len(), x.len());
+    vectors!(S, x.len(), at => { let v = s.mul(at.read(s, y), at.read(s, x)); at.write(s, y, v); });
+}
+simd_kernel! {
+    /// `y = y ∘ x`, element by element.
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    pub fn multiply(y: &mut [f32], x: &[f32]) = multiply_body;
+}
+
+#[inline(always)]
+fn add_product_body<S: Simd>(s: S, y: &mut [f32], a: &[f32], b: &[f32]) {
+    assert!(y.len() == a.len() && y.len() == b.len());
+    vectors!(S, a.len(), at => {
+        let v = s.mul_add(at.read(s, a), at.read(s, b), at.read(s, y));
+        at.write(s, y, v);
+    });
+}
+simd_kernel! {
+    /// `y += a ∘ b`, element by element.
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    pub fn add_product(y: &mut [f32], a: &[f32], b: &[f32]) = add_product_body;
+}
+
+#[inline(always)]
 fn dropout_body<S: Simd>(s: S, y: &mut [f32], x: &[f32], cols: usize, dropout: Dropout, into: Accumulate) {
     assert_eq!(y.len(), x.len());
     if cols == 0 {
@@ -104,6 +133,14 @@ mod tests {
                     1e-6,
                     &what,
                 );
+                let mut got = y.clone();
+                multiply(isa, &mut got, &x);
+                let products: Vec<f64> = wx.iter().zip(&wy).map(|(x, y)| x * y).collect();
+                assert_close(&got, &products, 1e-6, &what);
+                let mut got = x.clone();
+                add_product(isa, &mut got, &x, &y);
+                let want: Vec<f64> = wx.iter().zip(&products).map(|(x, product)| x + product).collect();
+                assert_close(&got, &want, 1e-6, &what);
                 let p = Dropout::new(Key::new(4), 0.5, 11);
                 for (into, keep) in [(Accumulate::Overwrite, 0.0), (Accumulate::Add, 1.0)] {
                     let mut got = y.clone();

@@ -45,7 +45,7 @@ pub use attention::{Attention, Mask, Relative, Scratch, attention_backward, atte
 pub use counting::CountingAllocator;
 pub use cross_entropy::{BlockStatistics, logits_to_exponentials, logits_to_gradient};
 pub use dropout::Dropout;
-pub use elementwise::{add, add_scaled, dropout, dropout_in_place, sum_of_squares};
+pub use elementwise::{add, add_product, add_scaled, dropout, dropout_in_place, multiply, sum_of_squares};
 pub use gemm::{Accumulate, Gemm, PackedB, Right, matmul};
 pub use isa::{Isa, IsaError, VARIABLE as ISA_VARIABLE};
 pub use mat::{Mat, MatMut};

@@ -70,3 +70,17 @@ pub(crate) fn normal<S: Simd>(s: S, x: S::F) -> (S::F, S::F) {
     let phi = s.select(negative, tail, s.sub(s.splat(1.0), tail));
     (phi, s.mul(gauss, s.splat(0.398_942_3)))
 }
+
+/// What stands for `Φ(x)` in the GELU that T5 has, and its gradient:
+/// `(1 + tanh(√(2/π)·(x + 0.044715·x³))) / 2`, which is a sigmoid.
+#[inline(always)]
+pub(crate) fn normal_by_tanh<S: Simd>(s: S, x: S::F) -> (S::F, S::F) {
+    const CUBIC: f32 = 0.044_715;
+    // 2·√(2/π): the sigmoid of twice a number is half of one plus its hyperbolic tangent.
+    let twice = s.splat(1.595_769_2);
+    let square = s.mul(x, x);
+    let inside = s.mul(s.mul(twice, x), s.mul_add(square, s.splat(CUBIC), s.splat(1.0)));
+    let phi = sigmoid(s, inside);
+    let inner = s.mul(twice, s.mul_add(square, s.splat(3.0 * CUBIC), s.splat(1.0)));
+    (phi, s.mul(s.mul(phi, s.sub(s.splat(1.0), phi)), inner))
+}

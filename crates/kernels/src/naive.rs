@@ -48,6 +48,18 @@ pub fn gelu(x: f64) -> f64 {
     0.5 * x * (1.0 + erf(x / std::f64::consts::SQRT_2))
 }
 
+/// `x · (1 + tanh(√(2/π)·(x + 0.044715·x³))) / 2`: GELU as T5 has it.
+pub fn gelu_tanh(x: f64) -> f64 {
+    0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh())
+}
+
+/// RMS normalisation of one row: `γ · x / √(mean of squares + ε)`.
+pub fn rms_norm(x: &[f64], gamma: &[f64], epsilon: f64) -> Vec<f64> {
+    let square = x.iter().map(|x| x * x).sum::<f64>() / x.len() as f64;
+    let scale = 1.0 / (square + epsilon).sqrt();
+    x.iter().zip(gamma).map(|(x, g)| x * scale * g).collect()
+}
+
 /// The outputs of a simpler simple recurrent unit over sentences at `offsets`: `x` and `z [rows, d]`.
 pub fn ssru(x: &[f64], z: &[f64], offsets: &[usize], d: usize) -> Vec<f64> {
     let mut y = vec![0.0; x.len()];
@@ -103,7 +115,7 @@ pub struct Sizes {
     pub d_v: usize,
 }
 
-/// Scaled dot-product attention of one sentence and one head: `softmax(q·kᵀ/√d_k + bias)·v` over
+/// Scaled dot-product attention of one sentence and one head: `softmax(q·kᵀ/√d_k)·v` over
 /// the keys that `visible(i, j)` lets a query see. `relative(i, j)` is the vector added to key `j`
 /// for query `i`, `factor(i, j)` the dropout of its weight. Returns the outputs `[m, d_v]` and the
 /// weights before dropout `[m, n]`.
@@ -116,13 +128,32 @@ pub fn attention(
     relative: impl Fn(usize, usize, usize) -> f64,
     factor: impl Fn(usize, usize) -> f64,
 ) -> (Vec<f64>, Vec<f64>) {
+    let scale = (d_k as f64).sqrt().recip();
+    biased_attention(q, k, v, Sizes { m, n, d_k, d_v }, scale, visible, relative, |_, _| 0.0, factor)
+}
+
+/// The same with scores multiplied by `scale`, to which `bias(i, j)` is added: `softmax(scale·q·kᵀ + bias)·v`.
+#[allow(clippy::too_many_arguments)]
+pub fn biased_attention(
+    q: &[f64],
+    k: &[f64],
+    v: &[f64],
+    Sizes { m, n, d_k, d_v }: Sizes,
+    scale: f64,
+    visible: impl Fn(usize, usize) -> bool,
+    relative: impl Fn(usize, usize, usize) -> f64,
+    bias: impl Fn(usize, usize) -> f64,
+    factor: impl Fn(usize, usize) -> f64,
+) -> (Vec<f64>, Vec<f64>) {
     let (mut out, mut weights) = (vec![0.0; m * d_v], vec![0.0; m * n]);
     for i in 0..m {
         let seen: Vec<usize> = (0..n).filter(|&j| visible(i, j)).collect();
         let scores: Vec<f64> = seen
             .iter()
-            .map(|&j| (0..d_k).map(|c| q[i * d_k + c] * (k[j * d_k + c] + relative(i, j, c))).sum::<f64>())
-            .map(|score| score / (d_k as f64).sqrt())
+            .map(|&j| {
+                let product = |c| q[i * d_k + c] * (k[j * d_k + c] + relative(i, j, c));
+                scale * (0..d_k).map(product).sum::<f64>() + bias(i, j)
+            })
             .collect();
         for (&j, w) in seen.iter().zip(softmax(&scores)) {
             weights[i * n + j] = w;

@@ -1,18 +1,19 @@
-//! Layer normalisation, with the residual sum and the dropout that come before it in the paper's
-//! post-norm layers.
+//! Layer and RMS normalisation, with the residual sum and the dropout that come before it in the
+//! paper's post-norm layers.
 
 use crate::Accumulate;
 use crate::dropout::Dropout;
 use crate::simd::loops::{self, Place, vectors};
 use crate::simd::{Simd, simd_kernel};
 
-/// The weights of a layer normalisation.
+/// The weights of a layer normalisation, or of an RMS normalisation, which has no β and does not
+/// subtract the mean.
 #[derive(Clone, Copy, Debug)]
 pub struct Norm<'a> {
     /// γ `[d]`
     pub gamma: &'a [f32],
-    /// β `[d]`
-    pub beta: &'a [f32],
+    /// β `[d]`; without it, rows are divided by the root of their mean square.
+    pub beta: Option<&'a [f32]>,
     /// ε under the root.
     pub epsilon: f32,
 }
@@ -22,7 +23,7 @@ pub struct Norm<'a> {
 pub struct NormSaved<'a> {
     /// The rows before γ and β `[rows, d]`.
     pub normalised: &'a mut [f32],
-    /// `1 / √(variance + ε)` of each row.
+    /// `1 / √(variance + ε)` of each row, or that of the mean square.
     pub scale: &'a mut [f32],
 }
 
@@ -39,7 +40,7 @@ fn forward_body<S: Simd>(
     let d = norm.gamma.len();
     let rows = saved.scale.len();
     assert!(
-        norm.beta.len() == d
+        norm.beta.is_none_or(|beta| beta.len() == d)
             && x.len() == rows * d
             && y.len() == rows * d
             && saved.normalised.len() == rows * d
@@ -74,20 +75,28 @@ fn forward_body<S: Simd>(
                 });
             }
         }
-        let mean = s.reduce_sum(total) / d as f32;
+        let mean = if norm.beta.is_some() { s.reduce_sum(total) / d as f32 } else { 0.0 };
         let scale = 1.0 / (loops::sum_of_squares(s, sum, mean) / d as f32 + norm.epsilon).sqrt();
         saved.scale[r] = scale;
         let (mean, scale) = (s.splat(mean), s.splat(scale));
         let y = &mut y[row];
-        vectors!(S, d, at => {
-            let v = s.mul(s.sub(at.read(s, sum), mean), scale);
-            at.write(s, sum, v);
-            at.write(s, y, s.mul_add(v, at.read(s, norm.gamma), at.read(s, norm.beta)));
-        });
+        match norm.beta {
+            Some(beta) => vectors!(S, d, at => {
+                let v = s.mul(s.sub(at.read(s, sum), mean), scale);
+                at.write(s, sum, v);
+                at.write(s, y, s.mul_add(v, at.read(s, norm.gamma), at.read(s, beta)));
+            }),
+            None => vectors!(S, d, at => {
+                let v = s.mul(at.read(s, sum), scale);
+                at.write(s, sum, v);
+                at.write(s, y, s.mul(v, at.read(s, norm.gamma)));
+            }),
+        }
     }
 }
 simd_kernel! {
-    /// `y = LayerNorm(x + dropout(branch))` of each row; without a branch, `y = LayerNorm(x)`.
+    /// `y = LayerNorm(x + dropout(branch))` of each row; without a branch, `y = LayerNorm(x)`. Without
+    /// a β it is RMS normalisation.
     ///
     /// # Panics
     /// If the lengths do not fit.
@@ -106,12 +115,13 @@ fn backward_body<S: Simd>(
     dropout: Option<Dropout>,
     (dx, into_x): (&mut [f32], Accumulate),
     mut branch: Option<(&mut [f32], Accumulate)>,
-    (d_gamma, d_beta): (&mut [f32], &mut [f32]),
+    (d_gamma, mut d_beta): (&mut [f32], Option<&mut [f32]>),
 ) {
     let d = gamma.len();
     let rows = scale.len();
     assert!(dy.len() == rows * d && normalised.len() == rows * d && dx.len() == rows * d);
-    assert!(d_gamma.len() == d && d_beta.len() == d);
+    assert!(d_gamma.len() == d && d_beta.as_ref().is_none_or(|d_beta| d_beta.len() == d));
+    let centred = d_beta.is_some();
     assert!(branch.as_ref().is_none_or(|(df, _)| df.len() == rows * d));
     for (r, &scale) in scale.iter().enumerate() {
         let row = r * d..(r + 1) * d;
@@ -119,14 +129,17 @@ fn backward_body<S: Simd>(
         let (mut sum, mut sum_hat) = (s.zero(), s.zero());
         vectors!(S, d, at => {
             let (g, h) = (at.read(s, dy), at.read(s, hat));
-            at.write(s, d_beta, s.add(at.read(s, d_beta), g));
+            if let Some(d_beta) = &mut d_beta {
+                at.write(s, d_beta, s.add(at.read(s, d_beta), g));
+            }
             at.write(s, d_gamma, s.mul_add(g, h, at.read(s, d_gamma)));
             let g = s.mul(g, at.read(s, gamma));
             sum = s.add(sum, g);
             sum_hat = s.mul_add(g, h, sum_hat);
         });
         let n = d as f32;
-        let (mean, mean_hat) = (s.splat(s.reduce_sum(sum) / n), s.splat(s.reduce_sum(sum_hat) / n));
+        let mean = if centred { s.reduce_sum(sum) / n } else { 0.0 };
+        let (mean, mean_hat) = (s.splat(mean), s.splat(s.reduce_sum(sum_hat) / n));
         let scale = s.splat(scale);
         vectors!(S, d, at => {
             let g = s.sub(s.mul(at.read(s, dy), at.read(s, gamma)), mean);
@@ -146,14 +159,14 @@ fn backward_body<S: Simd>(
     }
 }
 simd_kernel! {
-    /// The gradients of [`add_norm`] by `x`, by the branch, by γ and by β; those of γ and β are
-    /// added to what is there.
+    /// The gradients of [`add_norm`] by `x`, by the branch, by γ and by β, if it has one; those of γ
+    /// and β are added to what is there.
     ///
     /// # Panics
     /// If the lengths do not fit.
     pub fn add_norm_backward(
         dy: &[f32], gamma: &[f32], saved: (&[f32], &[f32]), dropout: Option<Dropout>, dx: (&mut [f32], Accumulate),
-        branch: Option<(&mut [f32], Accumulate)>, d_norm: (&mut [f32], &mut [f32]),
+        branch: Option<(&mut [f32], Accumulate)>, d_norm: (&mut [f32], Option<&mut [f32]>),
     ) = backward_body;
 }
 
@@ -165,14 +178,17 @@ mod tests {
 
     const EPSILON: f32 = 1e-5;
 
-    fn twin(x: &[f64], f: &[f64], gamma: &[f64], beta: &[f64], dropout: Option<Dropout>) -> Vec<f64> {
+    fn twin(x: &[f64], f: &[f64], gamma: &[f64], beta: Option<&[f64]>, dropout: Option<Dropout>) -> Vec<f64> {
         let d = gamma.len();
         let rows = x.len().checked_div(d).unwrap_or(0);
         let factor = |r, c| dropout.map_or(1.0, |p| f64::from(p.factor(r, c, d)));
         (0..rows)
             .flat_map(|r| {
                 let sum: Vec<f64> = (0..d).map(|c| x[r * d + c] + factor(r, c) * f[r * d + c]).collect();
-                naive::layer_norm(&sum, gamma, beta, f64::from(EPSILON))
+                match beta {
+                    Some(beta) => naive::layer_norm(&sum, gamma, beta, f64::from(EPSILON)),
+                    None => naive::rms_norm(&sum, gamma, f64::from(EPSILON)),
+                }
             })
             .collect()
     }
@@ -181,17 +197,19 @@ mod tests {
     fn forward_and_backward_agree_with_the_naive_twin() {
         for isa in Isa::available() {
             for &d in SIZES.iter().filter(|&&d| d <= 33) {
-                for dropout in [None, Some(Dropout::new(Key::new(9), 0.4, 3))] {
+                let dropped = Some(Dropout::new(Key::new(9), 0.4, 3));
+                for (dropout, centred) in [(None, true), (dropped, true), (None, false), (dropped, false)] {
                     let rows = 3;
                     let n = rows * d;
                     let (x, f, dy) = (random(n, 1), random(n, 2), random(n, 3));
                     let (gamma, beta) = (random(d, 4), random(d, 5));
                     let (mut y, mut hat, mut scale) = (vec![0.0; n], vec![0.0; n], vec![0.0; rows]);
-                    let norm = Norm { gamma: &gamma, beta: &beta, epsilon: EPSILON };
+                    let norm = Norm { gamma: &gamma, beta: centred.then_some(&beta[..]), epsilon: EPSILON };
                     let saved = NormSaved { normalised: &mut hat, scale: &mut scale };
                     add_norm(isa, &x, Some(&f), dropout, norm, &mut y, saved);
                     let (wx, wf, wg, wb) = (widen(&x), widen(&f), widen(&gamma), widen(&beta));
-                    assert_close(&y, &twin(&wx, &wf, &wg, &wb, dropout), 1e-4, &format!("{isa} {d}"));
+                    let want = twin(&wx, &wf, &wg, centred.then_some(&wb[..]), dropout);
+                    assert_close(&y, &want, 1e-4, &format!("{isa} {d} {centred}"));
 
                     let (mut dx, mut df) = (vec![1.0; n], vec![f32::NAN; n]);
                     let (mut dg, mut db) = (vec![1.0; d], vec![1.0; d]);
@@ -203,9 +221,9 @@ mod tests {
                         dropout,
                         (&mut dx, Accumulate::Add),
                         Some((&mut df, Accumulate::Overwrite)),
-                        (&mut dg, &mut db),
+                        (&mut dg, centred.then_some(&mut db[..])),
                     );
-                    if d == 1 {
+                    if d == 1 && centred {
                         continue; // The variance of one number is 0: the gradients are 1/√ε times nothing.
                     }
                     let loss = |y: Vec<f64>| y.iter().zip(&dy).map(|(y, g)| y * f64::from(*g)).sum::<f64>();
@@ -215,20 +233,25 @@ mod tests {
                     let tolerance = 2e-3; // With two columns the variance can be near ε, and the gradient large.
                     assert_close(
                         &dx,
-                        &plus(by(&wx, &|x| loss(twin(x, &wf, &wg, &wb, dropout)))),
+                        &plus(by(&wx, &|x| loss(twin(x, &wf, &wg, centred.then_some(&wb[..]), dropout)))),
                         tolerance,
                         "dx",
                     );
-                    assert_close(&df, &by(&wf, &|f| loss(twin(&wx, f, &wg, &wb, dropout))), tolerance, "df");
+                    assert_close(
+                        &df,
+                        &by(&wf, &|f| loss(twin(&wx, f, &wg, centred.then_some(&wb[..]), dropout))),
+                        tolerance,
+                        "df",
+                    );
                     assert_close(
                         &dg,
-                        &plus(by(&wg, &|g| loss(twin(&wx, &wf, g, &wb, dropout)))),
+                        &plus(by(&wg, &|g| loss(twin(&wx, &wf, g, centred.then_some(&wb[..]), dropout)))),
                         tolerance,
                         "dγ",
                     );
                     assert_close(
                         &db,
-                        &plus(by(&wb, &|b| loss(twin(&wx, &wf, &wg, b, dropout)))),
+                        &plus(by(&wb, &|b| loss(twin(&wx, &wf, &wg, centred.then_some(b), dropout)))),
                         tolerance,
                         "dβ",
                     );
@@ -244,7 +267,7 @@ mod tests {
             let (mut x, gamma, beta) = (random(2 * d, 1), vec![1.0; d], vec![0.0; d]);
             x[d - 1] = f32::NAN;
             let (mut y, mut hat, mut scale) = (vec![0.0; 2 * d], vec![0.0; 2 * d], vec![0.0; 2]);
-            let norm = Norm { gamma: &gamma, beta: &beta, epsilon: EPSILON };
+            let norm = Norm { gamma: &gamma, beta: Some(&beta), epsilon: EPSILON };
             let saved = NormSaved { normalised: &mut hat, scale: &mut scale };
             add_norm(isa, &x, None, None, norm, &mut y, saved);
             assert!(y[..d].iter().all(|y| y.is_nan()) && y[d..].iter().all(|y| y.is_finite()), "{isa}");

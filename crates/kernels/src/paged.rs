@@ -4,7 +4,7 @@
 //! have in common, the keys and values of the source among it, and nothing is copied when a beam is
 //! reordered.
 
-use crate::attention::Relative;
+use crate::attention::{Relative, add_by_distance, distance_row};
 use crate::mat::{Mat, MatMut};
 use crate::simd::loops::{self, Place, vectors};
 use crate::simd::{Simd, simd_kernel};
@@ -19,7 +19,7 @@ pub struct Paged<'a> {
     pub d_k: usize,
     /// Width of a head's values.
     pub d_v: usize,
-    /// What the scores are multiplied by: 1/√d_k.
+    /// What the scores are multiplied by: 1/√d_k, or 1.
     pub scale: f32,
     /// Where each query's list begins in `rows`, and where the last one's ends.
     pub offsets: &'a [usize],
@@ -39,14 +39,18 @@ fn body<S: Simd>(
     mut weights: Option<&mut [f32]>,
     scratch: &mut Vec<f32>,
 ) {
-    let Paged { heads, d_k, d_v, scale, offsets, rows, relative } = *shape;
+    let Paged { heads, d_k, d_v, offsets, rows, relative, .. } = *shape;
     let keys = heads * d_k;
     assert!(offsets.len() == q.rows + 1 && offsets[q.rows] <= rows.len());
     assert!(q.cols == keys && kv.cols == keys + heads * d_v && (out.rows, out.cols) == (q.rows, heads * d_v));
     let largest = rows[offsets[0]..offsets[q.rows]].iter().max().map_or(0, |&row| row as usize + 1);
     assert!(largest <= kv.rows && kv.is_within() && kv.col_stride == 1);
+    if let Some(relative) = relative {
+        relative.check(heads, d_k);
+    }
     // Heads of a few whole vectors, which all common ones are, stay in registers.
-    let in_registers = d_k == d_v && relative.is_none() && d_k.is_multiple_of(S::LANES);
+    let plain = !matches!(relative, Some(Relative::Vectors { .. }));
+    let in_registers = d_k == d_v && plain && d_k.is_multiple_of(S::LANES);
     for r in 0..q.rows {
         let list = &rows[offsets[r]..offsets[r + 1]];
         let n = list.len();
@@ -54,10 +58,10 @@ fn body<S: Simd>(
         scratch.resize(heads * n, 0.0);
         let (query, to) = (q.row(r), out.row(r));
         match if in_registers { d_k / S::LANES } else { 0 } {
-            1 => by_heads::<S, 1>(s, heads, scale, query, kv, list, scratch, to),
-            2 => by_heads::<S, 2>(s, heads, scale, query, kv, list, scratch, to),
-            4 => by_heads::<S, 4>(s, heads, scale, query, kv, list, scratch, to),
-            8 => by_heads::<S, 8>(s, heads, scale, query, kv, list, scratch, to),
+            1 => by_heads::<S, 1>(s, shape, query, kv, list, scratch, to),
+            2 => by_heads::<S, 2>(s, shape, query, kv, list, scratch, to),
+            4 => by_heads::<S, 4>(s, shape, query, kv, list, scratch, to),
+            8 => by_heads::<S, 8>(s, shape, query, kv, list, scratch, to),
             _ => by_rows(s, shape, query, kv, list, scratch, to),
         }
         if let Some(weights) = &mut weights {
@@ -68,17 +72,16 @@ fn body<S: Simd>(
 
 /// One query, head by head: its numbers and the sums over the values are vectors that stay where they are.
 #[inline(always)]
-#[allow(clippy::too_many_arguments)]
 fn by_heads<S: Simd, const V: usize>(
     s: S,
-    heads: usize,
-    scale: f32,
+    shape: &Paged<'_>,
     query: &[f32],
     kv: Mat<'_>,
     list: &[u32],
     scores: &mut [f32],
     to: &mut [f32],
 ) {
+    let Paged { heads, .. } = *shape;
     let (width, n) = (V * S::LANES, list.len());
     let keys = heads * width;
     assert!(query.len() == keys && to.len() == keys && kv.cols == 2 * keys && scores.len() == heads * n);
@@ -101,7 +104,7 @@ fn by_heads<S: Simd, const V: usize>(
                 }
                 *score = s.reduce_sum(sum);
             }
-            weigh(s, scores, scale);
+            weigh(s, shape, h, scores);
             let mut sums = [s.zero(); V];
             for (&weight, &row) in scores.iter().zip(list) {
                 let value = base.add(row as usize * kv.row_stride + keys + h * width);
@@ -128,9 +131,16 @@ fn prefetch_next_head<S: Simd, const V: usize>(s: S, head: *const f32) {
     }
 }
 
-/// Scores become weights.
+/// The scores of a head become weights.
 #[inline(always)]
-fn weigh<S: Simd>(s: S, scores: &mut [f32], scale: f32) {
+fn weigh<S: Simd>(s: S, shape: &Paged<'_>, head: usize, scores: &mut [f32]) {
+    let scale = shape.scale;
+    if let Some(Relative::Bias { table, reach }) = shape.relative {
+        let of_head = &table[head * (2 * reach + 1)..][..2 * reach + 1];
+        // The query stands at the end of its list; the scores are multiplied by the scale below.
+        let places = (0, scores.len().saturating_sub(1));
+        add_by_distance(scores, places, (of_head, reach), scale.recip());
+    }
     let top = loops::max(s, scores) * scale;
     let total = exponentials(s, scores, scale, top);
     loops::scale(s, scores, 1.0 / total);
@@ -147,23 +157,23 @@ fn by_rows<S: Simd>(
     scores: &mut [f32],
     to: &mut [f32],
 ) {
-    let Paged { heads, d_k, d_v, scale, relative, .. } = *shape;
+    let Paged { heads, d_k, d_v, relative, .. } = *shape;
     let (keys, n) = (heads * d_k, list.len());
     for (j, &row) in list.iter().enumerate() {
         let key = &kv.row(row as usize)[..keys];
         for h in 0..heads {
             let at = h * d_k..(h + 1) * d_k;
             let mut score = loops::dot(s, &query[at.clone()], &key[at.clone()]);
-            if let Some(Relative { table, reach }) = relative {
+            if let Some(Relative::Vectors { table, reach }) = relative {
                 // The query stands at the end of its list.
-                let row = (j + reach).saturating_sub(n - 1).min(2 * reach);
+                let row = distance_row(j, n - 1, reach);
                 score += loops::dot(s, &query[at], &table[row * d_k..][..d_k]);
             }
             scores[h * n + j] = score;
         }
     }
     for h in 0..heads {
-        weigh(s, &mut scores[h * n..][..n], scale);
+        weigh(s, shape, h, &mut scores[h * n..][..n]);
     }
     to.fill(0.0);
     for (j, &row) in list.iter().enumerate() {
@@ -213,13 +223,18 @@ mod tests {
             for (heads, d_k, d_v) in
                 [(1, 3, 5), (2, 8, 8), (3, 17, 9), (2, 16, 16), (3, 32, 32), (2, 64, 64), (1, 128, 128)]
             {
-                for reach in [None, Some(2)] {
+                for (reach, biased) in [(None, false), (Some(2), false), (Some(2), true)] {
                     let keys = heads * d_k;
                     let width = keys + heads * d_v;
                     let (q, kv) = (random(5 * keys, 1), random(10 * width, 2));
-                    let table = random((2 * reach.unwrap_or(0) + 1) * d_k, 3);
-                    let relative = reach.map(|reach| Relative { table: &table, reach });
-                    let scale = 1.0 / (d_k as f32).sqrt();
+                    let cells = if biased { heads } else { d_k };
+                    let table = random((2 * reach.unwrap_or(0) + 1) * cells, 3);
+                    let table = &table[..];
+                    let relative = reach.map(|reach| match biased {
+                        true => Relative::Bias { table, reach },
+                        false => Relative::Vectors { table, reach },
+                    });
+                    let scale = 0.7 / (d_k as f32).sqrt();
                     let shape = Paged { heads, d_k, d_v, scale, offsets: &offsets, rows: &rows, relative };
                     let mut out = vec![f32::NAN; 5 * heads * d_v];
                     let mut weights = vec![f32::NAN; heads * rows.len()];
@@ -239,21 +254,27 @@ mod tests {
                                 let of = |row: &u32| kv[*row as usize * width + from + h * d..][..d].to_vec();
                                 widen(&list.iter().flat_map(of).collect::<Vec<f32>>())
                             };
-                            let (want, want_weights) = naive::attention(
+                            let row = |j: usize| {
+                                reach.map(|reach| (j + reach).saturating_sub(n - 1).min(2 * reach))
+                            };
+                            let (want, want_weights) = naive::biased_attention(
                                 &widen(&q[r * keys + h * d_k..][..d_k]),
                                 &part(0, d_k),
                                 &part(keys, d_v),
                                 naive::Sizes { m: 1, n, d_k, d_v },
+                                f64::from(scale),
                                 |_, _| true,
                                 |_, j, c| {
-                                    reach.map_or(0.0, |reach| {
-                                        let row = (j + reach).saturating_sub(n - 1).min(2 * reach);
-                                        f64::from(table[row * d_k + c])
-                                    })
+                                    row(j)
+                                        .filter(|_| !biased)
+                                        .map_or(0.0, |row| f64::from(table[row * d_k + c]))
+                                },
+                                |_, j| {
+                                    row(j).filter(|_| biased).map_or(0.0, |row| f64::from(table[h * 5 + row]))
                                 },
                                 |_, _| 1.0,
                             );
-                            let what = format!("{isa} query {r} head {h} of {heads}, {reach:?}");
+                            let what = format!("{isa} query {r} head {h} of {heads}, {reach:?} {biased}");
                             assert_close(&out[r * heads * d_v + h * d_v..][..d_v], &want, 1e-5, &what);
                             let got = &weights[heads * offsets[r] + h * n..][..n];
                             assert_close(got, &want_weights, 1e-5, &what);

@@ -11,6 +11,8 @@ struct Case {
     mask: Mask,
     dropout: f32,
     reach: Option<usize>,
+    /// Whether distances add to the scores, not to the keys.
+    biased: bool,
 }
 
 impl Case {
@@ -21,6 +23,11 @@ impl Case {
                 Some(*at)
             }))
             .collect()
+    }
+
+    /// With a bias, not the usual one, so that the bias must not be scaled.
+    fn scale(&self) -> f32 {
+        (if self.biased { 1.5 } else { 1.0 }) / (self.d_k as f32).sqrt()
     }
 
     fn dropout(&self) -> Option<Dropout> {
@@ -38,18 +45,25 @@ impl Case {
                 let part = |x: &[f64], at: usize, rows: usize, d: usize| -> Vec<f64> {
                     (0..rows * d).map(|i| x[(at + i / d) * heads * d + h * d + i % d]).collect()
                 };
-                let (o, w) = naive::attention(
+                let row = |i: usize, j: usize| {
+                    self.reach.map(|reach| {
+                        let at = (i + n.saturating_sub(m)) as isize;
+                        let far = (j as isize - at).clamp(-(reach as isize), reach as isize);
+                        (far + reach as isize) as usize
+                    })
+                };
+                let (of_vectors, of_bias) = (!self.biased, self.biased);
+                let (o, w) = naive::biased_attention(
                     &part(q, queries[b], m, d_k),
                     &part(k, keys[b], n, d_k),
                     &part(v, keys[b], n, d_v),
                     naive::Sizes { m, n, d_k, d_v },
+                    f64::from(self.scale()),
                     |i, j| mask.range(i, m, n).contains(&j),
-                    |i, j, c| {
-                        self.reach.map_or(0.0, |reach| {
-                            let at = (i + n.saturating_sub(m)) as isize;
-                            let far = (j as isize - at).clamp(-(reach as isize), reach as isize);
-                            table[(far + reach as isize) as usize * d_k + c]
-                        })
+                    |i, j, c| row(i, j).filter(|_| of_vectors).map_or(0.0, |row| table[row * d_k + c]),
+                    |i, j| {
+                        let columns = self.reach.map_or(0, |reach| 2 * reach + 1);
+                        row(i, j).filter(|_| of_bias).map_or(0.0, |row| table[h * columns + row])
                     },
                     |i, j| {
                         self.dropout()
@@ -70,13 +84,17 @@ impl Case {
         let (queries, keys) = (self.offsets(|s| s.0), self.offsets(|s| s.1));
         let (m, n) = (queries[queries.len() - 1], keys[keys.len() - 1]);
         let (q, k, v) = (random(m * heads * d_k, 1), random(n * heads * d_k, 2), random(n * heads * d_v, 3));
-        let table = random(self.reach.map_or(0, |r| (2 * r + 1) * d_k), 4);
-        let relative = self.reach.map(|reach| Relative { table: &table, reach });
+        let cells = if self.biased { heads } else { d_k };
+        let table = random(self.reach.map_or(0, |r| (2 * r + 1) * cells), 4);
+        let relative = self.reach.map(|reach| match self.biased {
+            true => Relative::Bias { table: &table, reach },
+            false => Relative::Vectors { table: &table, reach },
+        });
         let shape = Attention {
             heads,
             d_k,
             d_v,
-            scale: 1.0 / (d_k as f32).sqrt(),
+            scale: self.scale(),
             mask,
             queries: &queries,
             keys: &keys,
@@ -93,8 +111,8 @@ impl Case {
         let (wq, wk, wv, wt) = (widen(&q), widen(&k), widen(&v), widen(&table));
         let (want, want_weights) = self.twin(&wq, &wk, &wv, &wt);
         let what = format!(
-            "{isa} {:?} h{heads} {d_k}/{d_v} {mask:?} p{} {:?}",
-            self.sentences, self.dropout, self.reach
+            "{isa} {:?} h{heads} {d_k}/{d_v} {mask:?} p{} {:?} {}",
+            self.sentences, self.dropout, self.reach, self.biased
         );
         assert_close(&out, &want, 1e-5, &what);
         assert_close(&weights, &want_weights, 1e-5, &what);
@@ -142,9 +160,9 @@ fn every_mask_agrees_with_the_naive_twin() {
     for isa in Isa::available() {
         for mask in WINDOWS {
             for dropout in [0.0, 0.3] {
-                for reach in [None, Some(2)] {
+                for (reach, biased) in [(None, false), (Some(2), false), (Some(2), true)] {
                     let sentences = vec![(3, 3), (1, 1), (0, 0), (6, 6)];
-                    Case { sentences, heads: 2, d_k: 3, d_v: 5, mask, dropout, reach }.run(isa);
+                    Case { sentences, heads: 2, d_k: 3, d_v: 5, mask, dropout, reach, biased }.run(isa);
                 }
             }
         }
@@ -154,13 +172,19 @@ fn every_mask_agrees_with_the_naive_twin() {
 #[test]
 fn cross_attention_and_queries_at_the_end_of_the_keys() {
     for isa in Isa::available() {
-        for (mask, reach) in [(Mask::NONE, None), (CAUSAL, None), (CAUSAL, Some(1))] {
+        for (mask, reach, biased) in [
+            (Mask::NONE, None, false),
+            (CAUSAL, None, false),
+            (CAUSAL, Some(1), false),
+            (CAUSAL, Some(1), true),
+        ] {
             let sentences = vec![(2, 5), (4, 7), (1, 17)];
-            Case { sentences, heads: 1, d_k: 8, d_v: 4, mask, dropout: 0.1, reach }.run(isa);
+            Case { sentences, heads: 1, d_k: 8, d_v: 4, mask, dropout: 0.1, reach, biased }.run(isa);
         }
         // More queries than keys, and no keys at all.
         let sentences = vec![(5, 2), (2, 0), (3, 1)];
-        Case { sentences, heads: 2, d_k: 4, d_v: 4, mask: Mask::NONE, dropout: 0.0, reach: None }.run(isa);
+        let mask = Mask::NONE;
+        Case { sentences, heads: 2, d_k: 4, d_v: 4, mask, dropout: 0.0, reach: None, biased: false }.run(isa);
     }
 }
 
@@ -169,9 +193,10 @@ fn sentences_longer_than_a_block_and_around_the_vector_widths() {
     for isa in Isa::available() {
         for n in [7, 8, 9, 15, 16, 17, 33] {
             let mask = Mask { causal: n % 2 == 0, window: (n % 3 == 0).then_some(3) };
-            let sentences = vec![(n, n)];
-            Case { sentences, heads: 1, d_k: 2, d_v: 3, mask, dropout: 0.2, reach: (n == 9).then_some(20) }
-                .run(isa);
+            for biased in [false, true] {
+                let (sentences, reach) = (vec![(n, n)], (n == 9).then_some(20));
+                Case { sentences, heads: 1, d_k: 2, d_v: 3, mask, dropout: 0.2, reach, biased }.run(isa);
+            }
         }
     }
 }
