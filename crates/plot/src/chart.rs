@@ -2,7 +2,7 @@
 
 use super::heat::MARGIN;
 use super::line::{self, Area};
-use super::scene::{Anchor, Item, Paint, Pen, Scene, Text};
+use super::scene::{Anchor, FAINT, Item, Paint, Pen, Scene, Text};
 use super::text::{clean, truncate};
 use super::ticks::{labels, linear_ticks, log_ticks, sane_range};
 use super::{colour, svg};
@@ -78,7 +78,8 @@ impl Series {
     fn pen(&self, i: usize) -> Pen {
         // More curves than colours: the second round is dashed.
         let second = (self.colour.unwrap_or(i) / colour::SERIES) % 2 == 1;
-        Pen { width: if self.faint { 1.0 } else { 2.0 }, dashed: self.dashed != second, faint: self.faint }
+        let (width, opacity) = if self.faint { (1.0, FAINT) } else { (2.0, 1.0) };
+        Pen { width, dashed: self.dashed != second, opacity }
     }
 }
 

@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use super::svg::escape;
-use super::text;
+use super::{math, text};
 
 /// Rows of text under a head. Columns of numbers stand to the right.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +35,7 @@ impl Table {
         self
     }
 
-    fn render(&self, out: &mut String) {
+    fn render(&self, prose: impl Fn(&str) -> String, out: &mut String) {
         let columns = self.rows.iter().map(Vec::len).chain([self.head.len()]).max().unwrap_or(0);
         let numeric: Vec<bool> = (0..columns)
             .map(|c| {
@@ -92,6 +92,15 @@ fn prose(text: &str) -> String {
     out
 }
 
+/// The same with `$…$` as MathML.
+fn with_formulas(text: &str) -> String {
+    let shown = |piece: &math::Piece<'_>| match *piece {
+        math::Piece::Words(words) => prose(words),
+        math::Piece::Formula(formula) => math::mathml(formula),
+    };
+    math::pieces(text).iter().map(shown).collect()
+}
+
 /// A page, put together from top to bottom.
 ///
 /// ```
@@ -105,16 +114,31 @@ fn prose(text: &str) -> String {
 pub struct Page {
     title: String,
     body: String,
+    refresh: Option<u32>,
+    formulas: bool,
 }
 
 impl Page {
     /// A page with a title, which is also its first heading.
     pub fn new(title: impl Into<String>) -> Self {
-        Page { title: title.into(), body: String::new() }
+        Page { title: title.into(), ..Page::default() }
+    }
+
+    /// With formulas: `$…$` in its title and in everything that is added from here on is one, in the notation of
+    /// [`math`]. Not for texts of others, which may have dollars in them.
+    pub fn formulas(mut self) -> Self {
+        self.formulas = true;
+        self
+    }
+
+    /// A text for the page.
+    fn shown(&self, text: &str) -> String {
+        if self.formulas { with_formulas(text) } else { prose(text) }
     }
 
     fn block(mut self, tag: &str, text: &str) -> Self {
-        let _ = writeln!(self.body, "<{tag}>{}</{tag}>", prose(text));
+        let text = self.shown(text);
+        let _ = writeln!(self.body, "<{tag}>{text}</{tag}>");
         self
     }
 
@@ -128,6 +152,19 @@ impl Page {
         self.block("p", text.as_ref())
     }
 
+    /// That loads itself again after this many seconds.
+    pub fn refresh(mut self, seconds: u32) -> Self {
+        self.refresh = Some(seconds);
+        self
+    }
+
+    /// With a paragraph in larger type, for what a reader should see first.
+    pub fn lead(mut self, text: impl AsRef<str>) -> Self {
+        let text = self.shown(text.as_ref());
+        let _ = writeln!(self.body, "<p class=\"lead\">{text}</p>");
+        self
+    }
+
     /// With text in fixed pitch whose lines are kept.
     pub fn preformatted(mut self, text: impl AsRef<str>) -> Self {
         let _ = writeln!(self.body, "<pre class=\"scroll\" tabindex=\"0\">{}</pre>", prose(text.as_ref()));
@@ -139,7 +176,7 @@ impl Page {
     pub fn links<H: AsRef<str>, T: AsRef<str>>(mut self, links: &[(H, T)]) -> Self {
         self.body.push_str("<ul>\n");
         for (address, text) in links {
-            let (address, text) = (address.as_ref(), prose(text.as_ref()));
+            let (address, text) = (address.as_ref(), self.shown(text.as_ref()));
             let scheme =
                 address.split(['/', '?', '#']).next().and_then(|head| head.split_once(':')).map(|(s, _)| s);
             let _ = match scheme {
@@ -155,7 +192,9 @@ impl Page {
 
     /// With a table.
     pub fn table(mut self, table: Table) -> Self {
-        table.render(&mut self.body);
+        let mut body = std::mem::take(&mut self.body);
+        table.render(|text| self.shown(text), &mut body);
+        self.body = body;
         self
     }
 
@@ -168,7 +207,8 @@ impl Page {
             svg.as_ref().trim_end()
         );
         if !caption.as_ref().is_empty() {
-            let _ = writeln!(self.body, "<figcaption>{}</figcaption>", prose(caption.as_ref()));
+            let caption = self.shown(caption.as_ref());
+            let _ = writeln!(self.body, "<figcaption>{caption}</figcaption>");
         }
         self.body.push_str("</figure>\n");
         self
@@ -176,13 +216,17 @@ impl Page {
 
     /// The page as HTML.
     pub fn render(&self) -> String {
-        let title = prose(&self.title);
+        let title = self.shown(&self.title);
+        let name = if self.formulas { prose(&math::plain(&self.title)) } else { title.clone() };
+        let refresh = self.refresh.map_or(String::new(), |seconds| {
+            format!("<meta http-equiv=\"refresh\" content=\"{seconds}\">\n")
+        });
         // The policy makes it certain that a page with other people's text runs and fetches nothing.
         format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:\">\n\
-             <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n{refresh}<title>{name}</title>\n<style>{STYLE}</style>\n</head>\n\
              <body>\n<main>\n<h1>{title}</h1>\n{}</main>\n</body>\n</html>\n",
             self.body
         )
@@ -196,6 +240,7 @@ const STYLE: &str = "
 body{margin:0;background:var(--ground);color:var(--ink);font:16px/1.55 system-ui,-apple-system,'Segoe UI',Roboto,'Noto Sans',sans-serif}
 main{max-width:64rem;margin:0 auto;padding:1.5rem 1rem 4rem}
 h1{font-size:1.7rem;line-height:1.25;margin:.5rem 0 1rem}h2{font-size:1.25rem;margin:2.2rem 0 .6rem}
+math{font-size:1.08em}.lead{font-size:1.15rem;line-height:1.5}
 p{max-width:46rem;margin:.6rem 0;overflow-wrap:anywhere}a{color:var(--link)}
 .scroll{overflow-x:auto;max-width:100%}
 figure{margin:1.2rem 0}figure>.scroll{background:var(--panel);border:1px solid var(--rule);border-radius:8px}

@@ -14,6 +14,8 @@ mod grid;
 mod heat;
 pub mod html;
 mod line;
+mod lines;
+pub mod math;
 mod matrix;
 #[cfg(feature = "png")]
 mod png;
@@ -28,6 +30,7 @@ pub use error::{Error, Result};
 pub use grid::Grid;
 pub use heat::HeatMap;
 pub use line::smooth;
+pub use lines::Lines;
 pub use matrix::Matrix;
 pub use ticks::{format_number, grouped, linear_ticks, log_ticks};
 

@@ -142,11 +142,11 @@ pub(super) struct Cells {
 pub(super) struct Pen {
     pub(super) width: f64,
     pub(super) dashed: bool,
-    /// Nearly transparent, to lie behind another line.
-    pub(super) faint: bool,
+    /// How much of it is seen, from 0 to 1.
+    pub(super) opacity: f64,
 }
 
-/// How much of a faint line is seen.
+/// How much is seen of a line that lies behind another one.
 pub(super) const FAINT: f64 = 0.35;
 
 /// One thing drawn.
@@ -206,7 +206,7 @@ impl Scene {
     }
 
     pub(super) fn line(&mut self, points: Vec<(f64, f64)>, paint: Paint, width: f64) {
-        self.items.push(Item::Line { points, paint, pen: Pen { width, dashed: false, faint: false } });
+        self.items.push(Item::Line { points, paint, pen: Pen { width, dashed: false, opacity: 1.0 } });
     }
 
     /// The outline of a rectangle.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::colour::{LEVELS, SERIES, hex};
-use super::scene::{Anchor, Cells, FAINT, Item, Paint, Scene, Text, mark_corners};
+use super::scene::{Anchor, Cells, Item, Paint, Scene, Text, mark_corners};
 use super::text::clean;
 
 /// The text with the characters escaped that mean something in XML and HTML.
@@ -126,7 +126,10 @@ pub(super) fn render(scene: &Scene) -> String {
                 let points: Vec<String> =
                     points.iter().map(|(x, y)| format!("{},{}", number(*x), number(*y))).collect();
                 let dash = if pen.dashed { " d" } else { "" };
-                let faint = if pen.faint { format!(" stroke-opacity=\"{FAINT}\"") } else { String::new() };
+                let faint = match pen.opacity {
+                    opacity if opacity < 1.0 => format!(" stroke-opacity=\"{}\"", number(opacity)),
+                    _ => String::new(),
+                };
                 let _ = writeln!(
                     out,
                     "<polyline class=\"{}{dash}\" stroke-width=\"{}\"{faint} points=\"{}\"/>",

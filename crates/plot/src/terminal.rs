@@ -48,6 +48,57 @@ pub fn heat_map<R: AsRef<str>, C: AsRef<str>>(
     draw(matrix, &rows, &columns, width.max(1), mode)
 }
 
+/// Each row with the columns that it points at most, strongest first, as lines of at most `width` columns. The stroke before a
+/// name is as strong as its weight.
+///
+/// ```
+/// use regard_plot::{Matrix, terminal};
+/// let weights = Matrix::from_rows(&[[0.9, 0.1], [0.2, 0.8]]);
+/// let text = terminal::lines(&weights, &["le", "chat"], &["the", "cat"], 80);
+/// assert_eq!(text, "  le ━━ the 0.90  ┄┄ cat 0.10\nchat ━━ cat 0.80  ── the 0.20\n");
+/// ```
+pub fn lines<R: AsRef<str>, C: AsRef<str>>(
+    matrix: &Matrix,
+    row_labels: &[R],
+    column_labels: &[C],
+    width: usize,
+) -> String {
+    let label =
+        |labels: &[String], i: usize| labels.get(i).map_or_else(|| i.to_string(), |label| clean(label));
+    let names: Vec<String> = row_labels.iter().map(|l| l.as_ref().to_owned()).collect();
+    let others: Vec<String> = column_labels.iter().map(|l| l.as_ref().to_owned()).collect();
+    let side = (width / 3).clamp(1, MAX_LABEL);
+    let rows: Vec<String> = (0..matrix.rows()).map(|i| truncate(&label(&names, i), side)).collect();
+    let widest = rows.iter().map(|row| columns(row)).max().unwrap_or(0);
+    let mut out = String::new();
+    for (row, weights) in rows.iter().zip(matrix.values().chunks(matrix.columns().max(1))) {
+        let mut best: Vec<(usize, f32)> =
+            weights.iter().copied().enumerate().filter(|(_, weight)| *weight >= LEAST).collect();
+        best.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let mut line = format!("{}{row}", " ".repeat(widest - columns(row)));
+        for (n, (j, weight)) in best.into_iter().take(MOST).enumerate() {
+            let stroke = match weight {
+                w if w >= 0.5 => "━━",
+                w if w >= 0.2 => "──",
+                _ => "┄┄",
+            };
+            let gap = if n == 0 { " " } else { "  " };
+            let part = format!("{gap}{stroke} {} {weight:.2}", truncate(&label(&others, j), MAX_LABEL));
+            if columns(&line) + columns(&part) > width && n > 0 {
+                break;
+            }
+            line.push_str(&part);
+        }
+        out.push_str(&truncate(&line, width.max(1)));
+        out.push('\n');
+    }
+    out
+}
+
+/// Weights that a row of lines leaves out, and how many it shows at most.
+const LEAST: f32 = 0.05;
+const MOST: usize = 4;
+
 fn draw(matrix: &Matrix, rows: &[String], names: &[String], width: usize, mode: Mode) -> String {
     if matrix.values().is_empty() {
         return truncate("(no data)", width) + "\n";
