@@ -3,8 +3,8 @@
 //! A code is a language (ISO 639-1 `de`, ISO 639-3 `deu`), perhaps with a script (`deu_Latn`) or a
 //! region (`de_DE`), and perhaps dressed as a token (`__de__`, `<2de>`, `>>deu<<`).
 
-/// Codes of one language: ISO 639-1 first, then ISO 639-3, then what models use in their place (the
-/// main member of a macrolanguage, or a code that was withdrawn).
+/// Codes of one language: ISO 639-1 first, then ISO 639-3, then what models and people use in their
+/// place (the main member of a macrolanguage, the code of ISO 639-2/B, or one that was withdrawn).
 const LANGUAGES: &[&[&str]] = &[
     &["af", "afr"],
     &["ak", "aka"],
@@ -19,31 +19,31 @@ const LANGUAGES: &[&[&str]] = &[
     &["bg", "bul"],
     &["bm", "bam"],
     &["bn", "ben"],
-    &["bo", "bod"],
+    &["bo", "bod", "tib"],
     &["br", "bre"],
     &["bs", "bos"],
     &["ca", "cat"],
     &["ce", "che"],
-    &["cs", "ces"],
+    &["cs", "ces", "cze"],
     &["cv", "chv"],
-    &["cy", "cym"],
+    &["cy", "cym", "wel"],
     &["da", "dan"],
-    &["de", "deu"],
+    &["de", "deu", "ger"],
     &["dv", "div"],
     &["dz", "dzo"],
     &["ee", "ewe"],
-    &["el", "ell"],
+    &["el", "ell", "gre"],
     &["en", "eng"],
     &["eo", "epo"],
     &["es", "spa"],
     &["et", "est", "ekk"],
-    &["eu", "eus"],
-    &["fa", "fas", "pes"],
+    &["eu", "eus", "baq"],
+    &["fa", "fas", "pes", "per"],
     &["ff", "ful", "fuv"],
     &["fi", "fin"],
     &["fj", "fij"],
     &["fo", "fao"],
-    &["fr", "fra"],
+    &["fr", "fra", "fre"],
     &["fy", "fry"],
     &["ga", "gle"],
     &["gd", "gla"],
@@ -56,15 +56,15 @@ const LANGUAGES: &[&[&str]] = &[
     &["hr", "hrv"],
     &["ht", "hat"],
     &["hu", "hun"],
-    &["hy", "hye"],
+    &["hy", "hye", "arm"],
     &["id", "ind", "in"],
     &["ig", "ibo"],
-    &["is", "isl"],
+    &["is", "isl", "ice"],
     &["it", "ita"],
     &["iu", "iku"],
     &["ja", "jpn"],
     &["jv", "jav", "jw"],
-    &["ka", "kat"],
+    &["ka", "kat", "geo"],
     &["kg", "kon"],
     &["ki", "kik"],
     &["kk", "kaz"],
@@ -85,17 +85,17 @@ const LANGUAGES: &[&[&str]] = &[
     &["lt", "lit"],
     &["lv", "lav", "lvs"],
     &["mg", "mlg", "plt"],
-    &["mi", "mri"],
-    &["mk", "mkd"],
+    &["mi", "mri", "mao"],
+    &["mk", "mkd", "mac"],
     &["ml", "mal"],
     &["mn", "mon", "khk"],
     &["mr", "mar"],
-    &["ms", "msa", "zsm"],
+    &["ms", "msa", "zsm", "may"],
     &["mt", "mlt"],
-    &["my", "mya"],
+    &["my", "mya", "bur"],
     &["nb", "nob"],
     &["ne", "nep", "npi"],
-    &["nl", "nld"],
+    &["nl", "nld", "dut"],
     &["nn", "nno"],
     &["no", "nor", "nob", "nb"],
     &["ns", "nso"],
@@ -110,7 +110,7 @@ const LANGUAGES: &[&[&str]] = &[
     &["pt", "por"],
     &["qu", "que", "quy"],
     &["rn", "run"],
-    &["ro", "ron", "mo"],
+    &["ro", "ron", "rum", "mo"],
     &["ru", "rus"],
     &["rw", "kin"],
     &["sa", "san"],
@@ -119,12 +119,12 @@ const LANGUAGES: &[&[&str]] = &[
     &["se", "sme"],
     &["sg", "sag"],
     &["si", "sin"],
-    &["sk", "slk"],
+    &["sk", "slk", "slo"],
     &["sl", "slv"],
     &["sm", "smo"],
     &["sn", "sna"],
     &["so", "som"],
-    &["sq", "sqi", "als"],
+    &["sq", "sqi", "als", "alb"],
     &["sr", "srp"],
     &["ss", "ssw"],
     &["st", "sot"],
@@ -155,7 +155,7 @@ const LANGUAGES: &[&[&str]] = &[
     &["yi", "yid", "ydd", "ji"],
     &["yo", "yor"],
     &["za", "zha"],
-    &["zh", "zho", "cmn"],
+    &["zh", "zho", "cmn", "chi"],
     &["zu", "zul"],
 ];
 
@@ -217,6 +217,44 @@ fn parse(code: &str) -> Option<Code> {
         }
     }
     Some(Code { language, script, region })
+}
+
+/// All codes of the language of a code, the shortest first; none if the table does not have it.
+///
+/// ```
+/// use regard_core::languages::codes;
+/// assert_eq!(codes("deu_Latn"), ["de", "deu", "ger"]);
+/// assert_eq!(codes("no")[0], "no");
+/// assert!(codes("tlh").is_empty());
+/// ```
+pub fn codes(code: &str) -> &'static [&'static str] {
+    let Some(Code { language, .. }) = parse(bare(code)) else { return &[] };
+    let own = LANGUAGES.iter().find(|group| group[0] == language);
+    own.or_else(|| LANGUAGES.iter().find(|group| group.contains(&language.as_str()))).copied().unwrap_or(&[])
+}
+
+/// The shortest spelling of each of a model's codes that [`find`] takes for that code: `de` for
+/// `deu_Latn`, but `zh-Hant` for `zho_Hant` where there is a `zho_Hans` too.
+///
+/// ```
+/// use regard_core::languages::shortest;
+/// let nllb = ["ace_Arab", "ace_Latn", "deu_Latn", "zho_Hans", "zho_Hant"];
+/// assert_eq!(shortest(&nllb), ["ace", "ace-Latn", "de", "zh", "zh-Hant"]);
+/// ```
+pub fn shortest(of_model: &[&str]) -> Vec<String> {
+    let spell = |(i, code): (usize, &&str)| {
+        let Some(parts) = parse(code) else { return (*code).to_owned() };
+        let language = codes(code).first().copied().unwrap_or(&parts.language);
+        let script = parts.script.as_deref().map(|script| {
+            let (first, rest) = script.split_at(1);
+            format!("{language}-{}{rest}", first.to_ascii_uppercase())
+        });
+        let region = parts.region.as_deref().map(|region| format!("{language}-{}", region.to_uppercase()));
+        let short = [Some(language.to_owned()), script, region, Some(code.replace('_', "-"))];
+        let mut short = short.into_iter().flatten();
+        short.find(|short| find(short, of_model) == Ok(i)).unwrap_or_else(|| (*code).to_owned())
+    };
+    of_model.iter().enumerate().map(spell).collect()
 }
 
 /// Whether two codes are of one language.

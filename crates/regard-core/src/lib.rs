@@ -11,6 +11,8 @@ pub mod model;
 pub mod decode;
 // Model folders: MarianMT directories, safetensors.
 pub mod formats;
+// Models by name: a folder of them, downloads, published lists.
+pub mod store;
 // Text in, text out.
 pub mod translator;
 pub mod bounded;

@@ -10,18 +10,23 @@
 //! # }
 //! ```
 
+mod phrases;
+
+pub use phrases::Phrase;
+
 use crate::decode::{
-    Ablation, BeamSteps, Engine, Hypothesis, SearchOptions, Tracer, Watch, attention_maps, beam_steps,
-    score_pairs, search_watched,
+    Ablation, BeamSteps, Constraint, Engine, Hypothesis, SearchOptions, Tracer, Watch, attention_maps,
+    beam_steps, score_pairs, search_constrained,
 };
 use crate::formats::Model;
 use crate::model::AttentionMap;
 use crate::parallel;
 use crate::text::{Tokenizer, sentence_ranges};
 use crate::{DType, Error, Isa, Result};
+use phrases::WholeWords;
 use std::borrow::Cow;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Sentences of a batch with a shortlist, of which each has its own words: those of more sentences
 /// do not fit the caches of two cores that work side by side.
@@ -35,6 +40,8 @@ pub struct Translator {
     engines: Vec<Arc<Engine>>,
     threads: usize,
     longest: usize,
+    /// Made when it is first needed.
+    whole_words: OnceLock<WholeWords>,
 }
 
 /// One of the translations of a line.
@@ -189,7 +196,7 @@ impl Translator {
         if threads == 0 {
             return Err(Error::config("threads", "0 is too few, at least 1 is needed"));
         }
-        Ok(Translator { models, engines, threads, longest })
+        Ok(Translator { models, engines, threads, longest, whole_words: OnceLock::new() })
     }
 
     /// A translator from one language of its models to another, with the same weights in memory;
@@ -198,7 +205,8 @@ impl Translator {
     pub fn for_languages(&self, source: Option<&str>, target: Option<&str>) -> Result<Self> {
         let models = self.models.iter().map(|model| model.for_languages(source, target));
         let models = models.collect::<Result<Vec<_>>>()?;
-        Ok(Translator { models, engines: self.engines.clone(), ..*self })
+        let (engines, threads, longest) = (self.engines.clone(), self.threads, self.longest);
+        Ok(Translator { models, engines, threads, longest, whole_words: OnceLock::new() })
     }
 
     /// A model of many languages knows which it reads and writes.
@@ -349,6 +357,17 @@ impl Translator {
         threads: usize,
         watch: &dyn WatchLines,
     ) -> Result<Vec<Line>> {
+        self.translate_constrained(lines, &[], options, threads, watch)
+    }
+
+    fn translate_constrained<T: AsRef<str> + Sync>(
+        &self,
+        lines: &[T],
+        constraints: &[Vec<Constraint>],
+        options: &SearchOptions,
+        threads: usize,
+        watch: &dyn WatchLines,
+    ) -> Result<Vec<Line>> {
         self.check_languages()?;
         let parts: Vec<Vec<Part>> = parallel::map(threads, lines, |line| self.split(line.as_ref()))
             .into_iter()
@@ -358,7 +377,15 @@ impl Translator {
         let parts_watch = WatchParts { places: places.collect(), translator: self, watch };
         let sources: Vec<Vec<u32>> = parts.iter().flatten().map(|p| p.ids.clone()).collect();
         let engines: Vec<&Engine> = self.engines.iter().map(Arc::as_ref).collect();
-        let mut found = search_watched(&engines, &sources, options, threads, &parts_watch)?.into_iter();
+        // Nobody knows which part of a line that is split a phrase belongs to.
+        let whole = parts.iter().enumerate().flat_map(|(line, parts)| {
+            let of_line = constraints.get(line).filter(|_| parts.len() == 1);
+            std::iter::repeat_n(of_line.cloned().unwrap_or_default(), parts.len())
+        });
+        let constraints: Vec<Vec<Constraint>> =
+            if constraints.is_empty() { Vec::new() } else { whole.collect() };
+        let found = search_constrained(&engines, &sources, &constraints, options, threads, &parts_watch)?;
+        let mut found = found.into_iter();
         let found: Vec<(&[Part], Vec<Vec<Hypothesis>>)> =
             parts.iter().map(|parts| (&parts[..], found.by_ref().take(parts.len()).collect())).collect();
         Ok(parallel::map(threads, &found, |(parts, hypotheses)| self.join(parts, hypotheses)))

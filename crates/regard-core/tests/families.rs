@@ -293,6 +293,20 @@ fn a_spm_file_alone_has_the_ids_of_fairseq() {
     assert_eq!(source.decode(&[152, 0, 154, 2]), "");
 }
 
+/// Without a tokenizer.json, the SentencePiece model has the same ids. Only a `▁` in the text is
+/// another matter: there it is a space, and `transformers` keeps it as a piece.
+#[test]
+fn the_sentencepiece_model_of_madlad_has_the_ids_of_its_json() {
+    let folder = copy("madlad");
+    fs::remove_file(folder.path().join("tokenizer.json")).unwrap();
+    let model = Model::load(folder.path()).unwrap();
+    for text in golden("madlad").texts.iter().filter(|text| !text.text.contains('▁')) {
+        let model = model.for_languages(None, Some(&text.target_lang)).unwrap();
+        let source = model.tokenizers.source();
+        assert_eq!(source.encode(&source.prepare(&text.text)).unwrap(), text.ids, "{:?}", text.text);
+    }
+}
+
 #[test]
 fn what_is_wrong_with_a_folder_is_named() {
     type Break = fn(&Path);

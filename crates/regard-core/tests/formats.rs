@@ -357,7 +357,7 @@ fn wrong_configurations_are_refused_by_key() {
         (
             "model_type",
             json!("bart"),
-            "config.json: model_type: \"bart\" is not supported; supported are marian, m2m_100, mbart and regard",
+            "config.json: model_type: \"bart\" is not supported; supported are marian, m2m_100, mbart, t5 and regard",
         ),
         ("model_type", json!(7), "config.json: model_type: invalid type: integer `7`, expected a string"),
         (

@@ -1,6 +1,7 @@
 //! The formats of model folders and tokenizers, and the search, against the programs that define
 //! them; and what must hold for every search.
 
+mod constraints;
 mod ctranslate2;
 mod export;
 mod families;

@@ -1,11 +1,12 @@
 //! Attention carried out for decoding: the encoder's over whole sentences, the decoder's over rows of
 //! the cache.
 
-use super::executor::{Input, Pass, Step};
+use super::Engine;
+use super::executor::{DistanceTables, Input, Pass, Step};
 use super::lists::Lists;
 use super::workspace::Tensor;
 use crate::batch::Packed;
-use crate::model::{CrossAttentionLayer, HeadShape, SelfAttentionLayer, Side};
+use crate::model::{CrossAttentionLayer, HeadShape, RelativePositions, SelfAttentionLayer, Side};
 use regard_kernels::{Attention, MatMut, Paged, Relative, attention_forward, paged_attention};
 
 impl Pass<'_> {
@@ -16,7 +17,7 @@ impl Pass<'_> {
         layer: &SelfAttentionLayer,
         source: &Packed,
     ) -> Tensor {
-        let Pass { engine, workspace, weights: recorded, .. } = self;
+        let Pass { engine, workspace, distances, weights: recorded, .. } = self;
         let HeadShape { heads, d_k, d_v } = engine.model().config().head_shape(Side::Source);
         let (keys, values) = (heads * d_k, heads * d_v);
         let rows = workspace.mat(qkv).rows();
@@ -24,12 +25,12 @@ impl Pass<'_> {
             heads,
             d_k,
             d_v,
-            scale: (d_k as f32).sqrt().recip(),
+            scale: engine.model().config().score_scale(Side::Source),
             mask: layer.mask,
             queries: source.offsets(),
             keys: source.offsets(),
             dropout: None,
-            relative: layer.relative.map(|r| Relative { table: engine.vector(r.table), reach: r.reach }),
+            relative: relative(engine, distances, layer, heads),
         };
         workspace.make(rows, values, |w, y| {
             let (mut scratch, mut sums) = (std::mem::take(&mut w.attention), std::mem::take(&mut w.scratch));
@@ -51,10 +52,12 @@ impl Pass<'_> {
         layer: &SelfAttentionLayer,
         step: &Step,
     ) -> Tensor {
-        let Pass { engine, workspace, weights: recorded, input: Input::Step(_, cache), .. } = self else {
+        let Pass { engine, workspace, distances, weights: recorded, input: Input::Step(_, cache), .. } = self
+        else {
             unreachable!("a step has a cache")
         };
-        let heads = engine.model().config().head_shape(Side::Target);
+        let config = engine.model().config();
+        let heads = config.head_shape(Side::Target);
         let (keys, values) = (heads.keys(), heads.values());
         let cache = cache.steps(layer.layer);
         let new = workspace.data(qkv).chunks_exact(2 * keys + values).map(|row| &row[keys..]);
@@ -64,7 +67,7 @@ impl Pass<'_> {
             let inside = |past: &[u32]| past.len().saturating_sub(reach + 1)..;
             step.past.iter().for_each(|past| workspace.windowed.push(past[inside(past)].iter().copied()));
         }
-        let relative = layer.relative.map(|r| Relative { table: engine.vector(r.table), reach: r.reach });
+        let relative = relative(engine, distances, layer, heads.heads);
         let rows = step.rows.len();
         workspace.make(rows, values, |w, y| {
             let mut scratch = std::mem::take(&mut w.scratch);
@@ -72,7 +75,7 @@ impl Pass<'_> {
             let q = w.mat(qkv).columns(0, keys);
             let to = MatMut::new(y, rows, values);
             let weights = record(&mut recorded.own, heads.heads * past.items().len());
-            let shape = paged(heads, past, relative);
+            let shape = paged(heads, config.score_scale(Side::Target), past, relative);
             paged_attention(engine.isa(), &shape, q, cache.mat(), to, weights, &mut scratch);
             w.scratch = scratch;
         })
@@ -83,13 +86,14 @@ impl Pass<'_> {
         let Pass { engine, workspace, weights: recorded, input: Input::Step(step, cache), .. } = self else {
             unreachable!("an encoder has no cross-attention")
         };
-        let heads = engine.model().config().head_shape(Side::Target);
+        let config = engine.model().config();
+        let heads = config.head_shape(Side::Target);
         let rows = step.rows.len();
         workspace.make(rows, heads.values(), |w, y| {
             let mut scratch = std::mem::take(&mut w.scratch);
             let to = MatMut::new(y, rows, heads.values());
             let weights = record(&mut recorded.cross, heads.heads * step.source.items().len());
-            let shape = paged(heads, &step.source, None);
+            let shape = paged(heads, config.score_scale(Side::Target), &step.source, None);
             let kv = cache.source(layer.layer).mat();
             paged_attention(engine.isa(), &shape, w.mat(q), kv, to, weights, &mut scratch);
             w.scratch = scratch;
@@ -104,8 +108,32 @@ fn record(layers: &mut Option<Vec<Vec<f32>>>, len: usize) -> Option<&mut [f32]> 
     layers.last_mut().map(Vec::as_mut_slice)
 }
 
-fn paged<'a>(shape: HeadShape, lists: &'a Lists<u32>, relative: Option<Relative<'a>>) -> Paged<'a> {
+/// What distances add to an attention.
+fn relative<'a>(
+    engine: &'a Engine,
+    tables: &'a mut DistanceTables,
+    layer: &SelfAttentionLayer,
+    heads: usize,
+) -> Option<Relative<'a>> {
+    Some(match layer.relative? {
+        RelativePositions::Vectors { table, reach } => {
+            Relative::Vectors { table: engine.vector(table), reach }
+        }
+        RelativePositions::Bias { table, buckets } => {
+            let expanded = || buckets.expand(engine.vector(table), heads);
+            let table = tables.entry(table.offset).or_insert_with(expanded);
+            Relative::Bias { table, reach: buckets.reach }
+        }
+    })
+}
+
+fn paged<'a>(
+    shape: HeadShape,
+    scale: f32,
+    lists: &'a Lists<u32>,
+    relative: Option<Relative<'a>>,
+) -> Paged<'a> {
     let HeadShape { heads, d_k, d_v } = shape;
     let (offsets, rows) = (lists.offsets(), lists.items());
-    Paged { heads, d_k, d_v, scale: (d_k as f32).sqrt().recip(), offsets, rows, relative }
+    Paged { heads, d_k, d_v, scale, offsets, rows, relative }
 }

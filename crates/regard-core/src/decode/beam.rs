@@ -4,6 +4,7 @@
 //! Shapes in comments: b sentences, k hypotheses in a beam, r ≤ b·k running hypotheses of all beams, n
 //! source tokens, d width, v words of the vocabulary.
 
+use super::constraints::{Constraint, Constraints};
 use super::decoder::Decoder;
 use super::hypotheses::{Beam, Extension};
 use super::logits_processors::LogitsProcessors;
@@ -25,14 +26,19 @@ pub(super) struct BatchSearch<'a> {
 }
 
 impl<'a> BatchSearch<'a> {
-    pub(super) fn new(engines: &[&'a Engine], options: &'a SearchOptions, threads: usize) -> Self {
+    pub(super) fn new(
+        engines: &[&'a Engine],
+        options: &'a SearchOptions,
+        constrained: bool,
+        threads: usize,
+    ) -> Self {
         let mut decoder = Decoder::new(engines, threads);
         if options.attention {
             decoder.record_cross_attention();
         }
         let config = engines[0].model().config();
         let processors = LogitsProcessors::new(options, engines.len(), config.start(), config.target_pad());
-        let scorer = choose_scorer(options, &decoder, &processors);
+        let scorer = choose_scorer(options, &decoder, &processors, constrained);
         BatchSearch { options, decoder, processors, scorer, words: Words::default(), extensions: Vec::new() }
     }
 
@@ -41,11 +47,15 @@ impl<'a> BatchSearch<'a> {
         &mut self,
         batch: &[usize],
         sources: &[Vec<u32>],
+        constraints: &[Vec<Constraint>],
         watch: &dyn Watch,
     ) -> Vec<Vec<Hypothesis>> {
         let sources: Vec<&[u32]> = batch.iter().map(|&i| sources[i].as_slice()).collect();
         let packed = Packed::new(sources.iter().copied());
         let mut beams = self.beams(batch, &packed);
+        for (beam, &i) in beams.iter_mut().zip(batch) {
+            beam.constraints = Constraints::new(constraints.get(i).map_or(&[], Vec::as_slice));
+        }
         cancel(batch, &mut beams, watch);
         if beams.iter().any(|beam| !beam.done) {
             // [n, d] → keys and values of every decoder layer

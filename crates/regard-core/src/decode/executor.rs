@@ -12,8 +12,9 @@ use crate::model::{
 };
 use regard_kernels::{
     Activation, Epilogue, Mat, MatMut, Norm, NormSaved, RowScratch, Team, activate_in_place, add, add_norm,
-    add_scaled,
+    add_scaled, multiply,
 };
+use std::collections::HashMap;
 
 /// Tokens that go through the encoder together, unless a sentence is longer.
 const ENCODED_TOGETHER: usize = 256;
@@ -77,6 +78,10 @@ pub(super) struct AttentionWeights {
     pub(super) cross: Option<Vec<Vec<f32>>>,
 }
 
+/// Tables of bucketed positions, by where they lie in the flat vector of weights, with a column for
+/// each distance: `[h, 2 · reach + 1]`.
+pub(super) type DistanceTables = HashMap<usize, Vec<f32>>;
+
 /// Carries out the layers of one model.
 #[derive(Debug)]
 pub(super) struct Inference<'a> {
@@ -85,6 +90,7 @@ pub(super) struct Inference<'a> {
     workspace: Workspace,
     /// Sinusoidal position vectors, as far as they were needed.
     sinusoids: Vec<f32>,
+    distances: DistanceTables,
     pub(super) weights: AttentionWeights,
     /// If wanted: for each product the place of its matrix and the largest magnitude of its inputs.
     pub(super) magnitudes: Option<Vec<(usize, f32)>>,
@@ -106,6 +112,7 @@ pub(super) struct Pass<'p> {
     pub(super) workspace: &'p mut Workspace,
     pub(super) weights: &'p mut AttentionWeights,
     sinusoids: &'p mut Vec<f32>,
+    pub(super) distances: &'p mut DistanceTables,
     magnitudes: &'p mut Option<Vec<(usize, f32)>>,
     pub(super) input: Input<'p>,
 }
@@ -117,6 +124,7 @@ impl<'a> Inference<'a> {
             team: Team::new(threads),
             workspace: Workspace::default(),
             sinusoids: Vec::new(),
+            distances: DistanceTables::new(),
             weights: AttentionWeights::default(),
             magnitudes: None,
         }
@@ -130,6 +138,7 @@ impl<'a> Inference<'a> {
             workspace: &mut self.workspace,
             weights: &mut self.weights,
             sinusoids: &mut self.sinusoids,
+            distances: &mut self.distances,
             magnitudes: &mut self.magnitudes,
             input,
         }
@@ -247,9 +256,10 @@ impl Pass<'_> {
         })
     }
 
-    fn layer_norm(&mut self, x: Tensor, branch: Option<Tensor>, norm: &NormLayer) -> Tensor {
+    /// A layer norm or an RMS norm.
+    fn normalise(&mut self, x: Tensor, branch: Option<Tensor>, norm: &NormLayer) -> Tensor {
         let engine = self.engine;
-        let (gamma, beta) = (engine.vector(norm.gamma), engine.vector(norm.beta));
+        let (gamma, beta) = (engine.vector(norm.gamma), norm.beta.map(|beta| engine.vector(beta)));
         let norm = Norm { gamma, beta, epsilon: engine.model().config().norm_epsilon };
         let (rows, cols) = (self.rows(x), self.workspace.mat(x).cols());
         self.workspace.make(rows, cols, |w, y| {
@@ -397,11 +407,11 @@ impl Executor for Pass<'_> {
     }
 
     fn add_norm(&mut self, x: Tensor, branch: Tensor, norm: &NormLayer) -> Tensor {
-        self.layer_norm(x, Some(branch), norm)
+        self.normalise(x, Some(branch), norm)
     }
 
     fn norm(&mut self, x: Tensor, norm: &NormLayer) -> Tensor {
-        self.layer_norm(x, None, norm)
+        self.normalise(x, None, norm)
     }
 
     fn add(&mut self, x: Tensor, branch: Tensor) -> Tensor {
@@ -410,6 +420,24 @@ impl Executor for Pass<'_> {
         self.workspace.make(rows, cols, |w, y| {
             y.copy_from_slice(w.data(x));
             add(isa, y, w.data(branch));
+        })
+    }
+
+    fn multiply(&mut self, gate: Tensor, x: Tensor) -> Tensor {
+        let isa = self.engine.isa();
+        let (rows, cols) = (self.rows(x), self.workspace.mat(x).cols());
+        self.workspace.make(rows, cols, |w, y| {
+            y.copy_from_slice(w.data(gate));
+            multiply(isa, y, w.data(x));
+        })
+    }
+
+    fn scale(&mut self, x: Tensor, factor: f32) -> Tensor {
+        let isa = self.engine.isa();
+        let (rows, cols) = (self.rows(x), self.workspace.mat(x).cols());
+        self.workspace.make(rows, cols, |w, y| {
+            y.fill(0.0);
+            add_scaled(isa, y, w.data(x), factor);
         })
     }
 

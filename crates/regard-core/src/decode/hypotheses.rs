@@ -1,6 +1,7 @@
 //! The hypotheses of a sentence, and how a step changes them. Their memory is used again: a step that
 //! only extends them asks for none.
 
+use super::constraints::{Constraints, Progress};
 use super::{BeamEntry, BeamRule, EarlyStopping, Hypothesis, SearchOptions};
 use regard_kernels::Key;
 use std::cmp::Ordering;
@@ -12,13 +13,15 @@ pub(super) struct RunningHypothesis {
     pub(super) tokens: Vec<u32>,
     pub(super) log_p: Vec<f32>,
     /// The sum of `log_p`.
-    total: f32,
+    pub(super) total: f32,
     /// The cache rows of its tokens.
     pub(super) rows: Vec<u32>,
     /// If wanted: the attention of each token over the source, one behind the other.
     pub(super) attention: Vec<f32>,
     /// The stream it draws from, when sampling.
     pub(super) key: Key,
+    /// What it has met of the constraints of its sentence.
+    pub(super) progress: Progress,
 }
 
 impl RunningHypothesis {
@@ -47,8 +50,8 @@ impl RunningHypothesis {
 /// One more token for one of the running hypotheses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extension {
-    from: usize,
-    token: u32,
+    pub(super) from: usize,
+    pub(super) token: u32,
     log_p: f32,
     total: f32,
 }
@@ -62,11 +65,13 @@ pub(super) struct Beam {
     pub(super) limit: usize,
     /// Best first.
     pub(super) running: Vec<RunningHypothesis>,
-    finished: Vec<Hypothesis>,
+    pub(super) finished: Vec<Hypothesis>,
     pub(super) done: bool,
+    /// What its translations must contain.
+    pub(super) constraints: Constraints,
     /// What ran before, to be used again.
     spare: Vec<RunningHypothesis>,
-    next: Vec<RunningHypothesis>,
+    pub(super) next: Vec<RunningHypothesis>,
 }
 
 impl Beam {
@@ -79,6 +84,7 @@ impl Beam {
             running: running.collect(),
             finished: Vec::new(),
             done: false,
+            constraints: Constraints::default(),
             spare: Vec::new(),
             next: Vec::new(),
         }
@@ -99,6 +105,7 @@ impl Beam {
             extensions.extend(words.iter().map(extension));
         }
         match (options.sampling, options.rule) {
+            (None, _) if !self.constraints.is_empty() => self.take_constrained(options, extensions),
             (Some(_), _) => self.take_all(options, extensions),
             (None, BeamRule::Transformers | BeamRule::Ctranslate2) => self.take_best(options, extensions),
             (None, BeamRule::Marian) => self.take_open(options, extensions),
@@ -113,7 +120,7 @@ impl Beam {
         for &extension in extensions.iter() {
             match extension.token == options.end || last {
                 true => self.finish(options, extension),
-                false => self.grow(extension),
+                false => self.grow(extension, Progress::default()),
             }
         }
         self.done = self.next.is_empty();
@@ -143,7 +150,7 @@ impl Beam {
                     self.finish(options, extension);
                 }
             } else if self.next.len() < beam {
-                self.grow(extension);
+                self.grow(extension, Progress::default());
             }
             if beam == 1 && rank == 0 && ended {
                 break;
@@ -162,7 +169,7 @@ impl Beam {
             if extension.token == options.end || length >= self.limit {
                 self.finish(options, extension);
             } else {
-                self.grow(extension);
+                self.grow(extension, Progress::default());
             }
         }
         self.done = self.next.is_empty();
@@ -199,13 +206,14 @@ impl Beam {
         self.finished
     }
 
-    fn grow(&mut self, extension: Extension) {
+    pub(super) fn grow(&mut self, extension: Extension, progress: Progress) {
         let mut grown = self.spare.pop().unwrap_or_else(|| RunningHypothesis::with_capacity(self.limit));
         grown.extend_from(&self.running[extension.from], extension);
+        grown.progress = progress;
         self.next.push(grown);
     }
 
-    fn finish(&mut self, options: &SearchOptions, extension: Extension) {
+    pub(super) fn finish(&mut self, options: &SearchOptions, extension: Extension) {
         let mut grown = self.spare.pop().unwrap_or_else(|| RunningHypothesis::with_capacity(self.limit));
         grown.extend_from(&self.running[extension.from], extension);
         let ended = extension.token == options.end;
@@ -214,7 +222,7 @@ impl Beam {
     }
 
     /// What was extended runs on; if nothing was, what ran stays.
-    fn turn(&mut self) {
+    pub(super) fn turn(&mut self) {
         if !self.next.is_empty() {
             self.spare.append(&mut self.running);
             std::mem::swap(&mut self.running, &mut self.next);
@@ -241,7 +249,7 @@ impl Beam {
 }
 
 /// Best first, and the same order each time.
-fn best_first(a: &Extension, b: &Extension) -> Ordering {
+pub(super) fn best_first(a: &Extension, b: &Extension) -> Ordering {
     b.total.total_cmp(&a.total).then((a.from, a.token).cmp(&(b.from, b.token)))
 }
 

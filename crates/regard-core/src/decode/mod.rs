@@ -7,7 +7,8 @@
 //! `beam` has the loop over the steps of a batch. A step goes through `decoder`, the models and their
 //! state (`executor` for the layers, `workspace` for their buffers, `kv_cache` for what they remember),
 //! through `logits_processors`, which say what may not come, through a `scorer`, which finds the likely
-//! words, and ends in `hypotheses`, the beams. `forced` scores given translations instead; `trace` records
+//! words, and ends in `hypotheses`, the beams. `constraints` keeps phrases in a
+//! beam that must occur; `forced` scores given translations instead; `trace` records
 //! what the layers compute for one of them.
 
 mod attention;
@@ -15,6 +16,7 @@ mod attention_maps;
 mod batches;
 mod beam;
 mod beam_steps;
+mod constraints;
 mod decoder;
 mod encoders;
 mod engine;
@@ -36,6 +38,7 @@ mod workspace;
 
 pub use attention_maps::{attention_maps, encoder_output, input_magnitudes};
 pub use beam_steps::{BeamEntry, BeamSteps, beam_steps};
+pub use constraints::Constraint;
 pub use engine::{Engine, Values, peak_speed};
 pub use options::{BeamRule, EarlyStopping, LengthPenalty, Sampling, SearchOptions};
 pub use shortlist::{Shortlist, ShortlistSize};
@@ -129,12 +132,27 @@ pub fn search_watched(
     threads: usize,
     watch: &dyn Watch,
 ) -> Result<Vec<Vec<Hypothesis>>> {
+    search_constrained(engines, sources, &[], options, threads, watch)
+}
+
+/// The same with phrases that the translations must contain, those of each sentence; sentences beyond
+/// the end of the list have none. Sampling does not look at them. A sentence that reaches its length
+/// limit first lacks some of them.
+pub fn search_constrained(
+    engines: &[&Engine],
+    sources: &[Vec<u32>],
+    constraints: &[Vec<Constraint>],
+    options: &SearchOptions,
+    threads: usize,
+    watch: &dyn Watch,
+) -> Result<Vec<Vec<Hypothesis>>> {
     check(engines, sources, options)?;
     let mut found = vec![Vec::new(); sources.len()];
     let lengths: Vec<usize> = sources.iter().map(Vec::len).collect();
-    let searcher = |inside| BatchSearch::new(engines, options, inside);
+    let constrained = constraints.iter().any(|list| !list.is_empty());
+    let searcher = |inside| BatchSearch::new(engines, options, constrained, inside);
     in_batches(&lengths, options.batch, threads, &mut found, searcher, |search, batch| {
-        search.run(batch, sources, watch)
+        search.run(batch, sources, constraints, watch)
     });
     Ok(found)
 }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`BestWordsScorer`] | one model: the best words chunk by chunk, all logits at once being nowhere |
 //! | [`ShortlistScorer`] | one model and a shortlist: the best words among those of the sentence |
-//! | [`FullRowScorer`] | whole rows of log-probabilities: an ensemble, or a processor that does more than ban |
+//! | [`FullRowScorer`] | whole rows of log-probabilities: an ensemble, constraints, or a processor that does more than ban |
 //! | [`SamplingScorer`] | draws from whole rows |
 //! | [`ForcedScorer`](super::forced::ForcedScorer) | the given tokens of whole rows |
 //!
@@ -39,11 +39,12 @@ pub(super) trait Scorer: Debug {
     );
 }
 
-/// Chooses the strategy of a search.
+/// Chooses the strategy of a search; `constrained` if its sentences have constraints.
 pub(super) fn choose_scorer(
     options: &SearchOptions,
     decoder: &Decoder<'_>,
     processors: &LogitsProcessors,
+    constrained: bool,
 ) -> Box<dyn Scorer> {
     let config = decoder.engine(0).model().config();
     let rows = FullRows::new(options, config, processors);
@@ -52,7 +53,7 @@ pub(super) fn choose_scorer(
     if let Some(sampling) = options.sampling {
         return Box::new(SamplingScorer { rows: full.rows, sampling, end: options.end });
     }
-    let always_full = decoder.models() > 1 || options.repetition_penalty != 1.0;
+    let always_full = decoder.models() > 1 || options.repetition_penalty != 1.0 || constrained;
     match &options.shortlist {
         _ if always_full => Box::new(full),
         Some(_) => {
@@ -177,8 +178,18 @@ impl Scorer for FullRowScorer {
         words: &mut Words,
     ) {
         words.clear();
-        for log_p in self.rows.process(decoder, processors, beams) {
+        let rows = self.rows.process(decoder, processors, beams);
+        for (log_p, (_, beam, hypothesis)) in rows.zip(running(beams)) {
             top_k(log_p, self.count, &mut self.found);
+            if !beam.constraints.is_empty() {
+                // What goes on with a phrase may come however unlikely it is, unless it is banned.
+                for token in beam.constraints.next_tokens(hypothesis.progress, &hypothesis.tokens) {
+                    let p = log_p.get(token as usize).copied().unwrap_or(f32::NEG_INFINITY);
+                    if p > f32::NEG_INFINITY && self.found.iter().all(|&(found, _)| found != token) {
+                        self.found.push((token, p));
+                    }
+                }
+            }
             words.push(self.found.iter().copied());
         }
     }

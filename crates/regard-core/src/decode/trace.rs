@@ -94,7 +94,7 @@ pub struct SsruTrace {
 /// A position-wise feed-forward layer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FeedForwardTrace {
-    /// After the activation: `[n, d_ff]`.
+    /// After the activation, and after its product with the gate if there is one: `[n, d_ff]`.
     pub hidden: Matrix,
     /// Back at the width of the model.
     pub output: Matrix,
@@ -433,6 +433,18 @@ impl Executor for TracedPass<'_> {
         let y = self.pass.add(x, branch);
         self.end_sub_layer(y);
         y
+    }
+
+    fn multiply(&mut self, gate: Tensor, x: Tensor) -> Tensor {
+        let y = self.pass.multiply(gate, x);
+        if self.recorded() && self.sub_layer == Some(SubLayer::FeedForward) {
+            self.trace.layer.feed_forward.hidden = self.matrix(y);
+        }
+        y
+    }
+
+    fn scale(&mut self, x: Tensor, factor: f32) -> Tensor {
+        self.pass.scale(x, factor)
     }
 
     fn end_layer(&mut self, x: Tensor) -> Tensor {

@@ -36,8 +36,8 @@ pub fn without_ending(name: &str) -> &str {
 pub enum FileBytes {
     /// The file itself.
     Mapped(Arc<Mapped>),
-    /// What was in it.
-    Unpacked(Vec<u8>),
+    /// What was in it, and its own size.
+    Unpacked(Vec<u8>, usize),
 }
 
 impl FileBytes {
@@ -51,7 +51,7 @@ impl FileBytes {
         }
         match unpack(map.bytes()) {
             None => Ok(FileBytes::Mapped(Arc::new(map))),
-            Some(Ok(bytes)) => Ok(FileBytes::Unpacked(bytes)),
+            Some(Ok(bytes)) => Ok(FileBytes::Unpacked(bytes, map.bytes().len())),
             Some(Err(message)) => Err(Error::file(path, message)),
         }
     }
@@ -60,7 +60,16 @@ impl FileBytes {
     pub fn bytes(&self) -> &[u8] {
         match self {
             FileBytes::Mapped(map) => map.bytes(),
-            FileBytes::Unpacked(bytes) => bytes,
+            FileBytes::Unpacked(bytes, _) => bytes,
+        }
+    }
+
+    /// The most bytes that compressed parts of it may unpack to: by the size of the file itself, so that
+    /// an archive in a compressed file may not unpack to more than the archive alone.
+    pub fn most_unpacked(&self) -> u64 {
+        match self {
+            FileBytes::Mapped(map) => most_unpacked(map.bytes().len()),
+            FileBytes::Unpacked(_, size) => most_unpacked(*size),
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Folders of families other than Marian's, as `transformers` writes them: M2M100 and NLLB-200
-//! (`m2m_100`), mBART-50 (`mbart`).
+//! (`m2m_100`), mBART-50 (`mbart`), T5 and MADLAD-400 (`t5`).
 //!
 //! Weights and configuration are nearly MarianMT's. What differs is the tokenizer: one vocabulary for
 //! all languages, whose ids are not those of the `.spm` file, and tokens of languages.
@@ -7,6 +7,7 @@
 use super::TOKENIZER_CONFIG;
 use super::json::Keys;
 use super::marian::{EPSILON, activation};
+use super::t5;
 use crate::languages::{bare, is_code};
 use crate::model::{Frequencies, ModelConfig, NormPlace, Positions, Tying};
 use crate::text::{
@@ -23,6 +24,8 @@ pub(super) enum Family {
     M2m100,
     /// mBART and mBART-50.
     Mbart,
+    /// T5 and MADLAD-400.
+    T5,
 }
 
 /// The vocabulary of all languages.
@@ -46,13 +49,14 @@ const M2M100_CODES: &str = "af am ar ast az ba be bg bn br bs ca ceb cs cy da de
 const WMT21_CODES: &str = "en ha is ja cs ru zh de";
 
 impl Family {
-    pub(super) const ALL: [Family; 2] = [Family::M2m100, Family::Mbart];
+    pub(super) const ALL: [Family; 3] = [Family::M2m100, Family::Mbart, Family::T5];
 
     /// Its `model_type`.
     pub(super) fn name(self) -> &'static str {
         match self {
             Family::M2m100 => "m2m_100",
             Family::Mbart => "mbart",
+            Family::T5 => "t5",
         }
     }
 
@@ -67,6 +71,7 @@ impl Family {
         let code = bare(token);
         let is_token = match self {
             Family::M2m100 | Family::Mbart => code != token || code.contains('_'),
+            Family::T5 => token.starts_with("<2") && code != token,
         };
         (is_token && is_code(code)).then_some(code)
     }
@@ -74,6 +79,9 @@ impl Family {
     /// What `config.json` says about the shape; keys that a file lacks have the values of
     /// `transformers`' class.
     pub(super) fn read_config(self, keys: &Keys) -> Result<ModelConfig> {
+        if self == Family::T5 {
+            return t5::read_config(keys);
+        }
         let number = |key: &str| keys.need::<usize>(key);
         let rate = |key: &str, default: f32| Ok::<f32, Error>(keys.get(key)?.unwrap_or(default));
         let two = |encoder: &str, decoder: &str| {
@@ -85,7 +93,7 @@ impl Family {
         let words = number("vocab_size")?;
         let (usual_activation, scaled) = match self {
             Family::M2m100 => ("relu", true),
-            Family::Mbart => ("gelu", false),
+            Family::Mbart | Family::T5 => ("gelu", false),
         };
         let shape = ModelConfig {
             source_vocabulary: words,
@@ -115,7 +123,9 @@ impl Family {
         };
         Ok(match self {
             Family::M2m100 => ModelConfig { frequencies: Frequencies::Tensor2tensor, ..shape },
-            Family::Mbart => ModelConfig { positions: Positions::Learned, norm_embeddings: true, ..shape },
+            Family::Mbart | Family::T5 => {
+                ModelConfig { positions: Positions::Learned, norm_embeddings: true, ..shape }
+            }
         })
     }
 
@@ -125,7 +135,9 @@ impl Family {
         let mut tokens: Vec<String> = listed(&keys)?;
         tokens.extend(listed(&Keys::open_if_there(&folder.join(SPECIAL_TOKENS))?)?);
         tokens.retain(|token| self.code(token).is_some());
-        let pair = if folder.join(TokenizerPair::FILE).exists() {
+        let pair = if self == Family::T5 {
+            t5::load_tokenizers(folder)?
+        } else if folder.join(TokenizerPair::FILE).exists() {
             TokenizerPair::load(folder)?
         } else if self == Family::M2m100 && folder.join(VOCABULARY).exists() {
             load_m2m100(folder, &keys, &mut tokens)?
@@ -149,12 +161,20 @@ impl Family {
             let pieces = (0..source.size() as u32).filter_map(|id| source.piece(id));
             list = pieces.filter_map(|piece| self.language(source, piece)).collect();
         }
+        if list.is_empty() && self == Family::T5 {
+            // T5 itself is told the languages in words.
+            return Ok(pair);
+        }
         if list.is_empty() {
             let message = format!("names no languages, neither under {LISTED} nor in the vocabulary");
             return Err(Error::file(folder.join(TOKENIZER_CONFIG), message));
         }
         let behind = keys.get("legacy_behaviour")?.unwrap_or(false);
-        let placement = if behind { LanguagePlacement::Behind } else { LanguagePlacement::Before };
+        let placement = match (self, behind) {
+            (Family::T5, _) => LanguagePlacement::Target,
+            (_, true) => LanguagePlacement::Behind,
+            (_, false) => LanguagePlacement::Before,
+        };
         Ok(with_languages(pair, LanguageTokens { list, placement }))
     }
 

@@ -29,6 +29,13 @@ fn check(file: &[u8], tensors: &Tensors) {
     }
 }
 
+/// A model card.
+pub fn model_card(text: &str) {
+    if let Some(name) = super::licence::of_card(text) {
+        let _ = super::Licence::new(&name).to_string();
+    }
+}
+
 /// A safetensors file.
 pub fn safetensors(file: &[u8]) {
     if let Ok(tensors) = safetensors::read(file) {

@@ -1,14 +1,17 @@
-//! Models by their names on the Hugging Face hub: the local cache, which every tool of theirs
+//! Models by their names: the folder of models, the local Hugging Face cache, which every tool of theirs
 //! shares, then the hub itself.
 
 use super::weights::NAMES;
+use crate::store::{ModelStore, Progress, RemoteFile, RemoteModel, download, read};
 use crate::{Error, Result};
+use serde::Deserialize;
+use serde_json::Value;
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// Files that a model may need besides its weights.
-#[cfg(feature = "hub")]
-const FILES: [&str; 11] = [
+/// Files that a model may need besides its weights, and its card, which states the licence.
+const FILES: [&str; 12] = [
+    "README.md",
     "config.json",
     "generation_config.json",
     "tokenizer_config.json",
@@ -22,13 +25,40 @@ const FILES: [&str; 11] = [
     "special_tokens_map.json",
 ];
 
+/// No answer about a model is longer; what is read is bounded by it.
+const LONGEST: u64 = 16 << 20;
+
 /// The folder of a model: `name` if there is such a folder, else the model of that name in the
-/// local Hugging Face cache, else that of the hub, whose files are fetched into the cache.
+/// folder of models ([`ModelStore`]) or in the local Hugging Face cache, else that of the hub, whose
+/// files are fetched into the cache.
 ///
 /// What is neither a folder nor looks like a name on the hub (`organisation/model`) comes back unchanged, and
 /// opening it says what is wrong.
 pub fn resolve(name: impl AsRef<Path>) -> Result<PathBuf> {
-    Hub::from_env().resolve(name.as_ref())
+    resolve_with(name.as_ref(), &mut |_| ())
+}
+
+/// The same, told how far a download has come.
+pub fn resolve_with(path: &Path, progress: &mut dyn FnMut(Progress<'_>)) -> Result<PathBuf> {
+    let installed =
+        path.to_str().filter(|_| !path.exists()).and_then(|name| ModelStore::from_env().find(name));
+    match installed {
+        Some(folder) => Ok(folder),
+        None => Hub::from_env().resolve(path, progress),
+    }
+}
+
+/// What the hub has under a name: the files that are needed of it, and its licence.
+pub fn find_on_hub(name: &str) -> Result<RemoteModel> {
+    let hub = Hub::from_env();
+    if !is_name(name) {
+        let message = "is not a name on the hub, which is organisation/model";
+        return Err(Error::file(name, message));
+    }
+    if hub.offline {
+        return Err(Error::file(name, "HF_HUB_OFFLINE says not to fetch it"));
+    }
+    hub.find(name).map(|(model, _)| model)
 }
 
 /// Where models are looked for.
@@ -39,6 +69,50 @@ struct Hub {
     /// Whether the hub may not be asked.
     offline: bool,
     endpoint: String,
+    /// What private models need.
+    token: Option<String>,
+}
+
+/// What the hub says about a model.
+#[derive(Debug, Deserialize)]
+struct Info {
+    sha: String,
+    siblings: Vec<Sibling>,
+    #[serde(default, rename = "cardData")]
+    card: Option<Value>,
+    #[serde(default)]
+    tags: Vec<String>,
+}
+
+/// A file of a model.
+#[derive(Debug, Deserialize)]
+struct Sibling {
+    rfilename: String,
+    #[serde(default)]
+    size: Option<u64>,
+    #[serde(default)]
+    lfs: Option<LargeFile>,
+}
+
+/// What is known of a file that Git does not hold itself.
+#[derive(Debug, Deserialize)]
+struct LargeFile {
+    #[serde(default)]
+    sha256: Option<String>,
+}
+
+impl Info {
+    fn licence(&self) -> Option<String> {
+        let stated = match self.card.as_ref().and_then(|card| card.get("license")) {
+            Some(Value::String(name)) => Some(name.clone()),
+            Some(Value::Array(names)) => {
+                Some(names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "))
+            }
+            _ => None,
+        };
+        let tagged = || self.tags.iter().find_map(|tag| tag.strip_prefix("license:")).map(str::to_owned);
+        stated.filter(|name| !name.is_empty()).or_else(tagged)
+    }
 }
 
 impl Hub {
@@ -48,18 +122,20 @@ impl Hub {
             let cache = folder("XDG_CACHE_HOME").or_else(|| Some(env::home_dir()?.join(".cache")));
             cache.unwrap_or_default().join("huggingface")
         };
-        let cache =
-            folder("HF_HUB_CACHE").unwrap_or_else(|| folder("HF_HOME").unwrap_or_else(home).join("hub"));
+        let home = folder("HF_HOME").unwrap_or_else(home);
+        let cache = folder("HF_HUB_CACHE").unwrap_or_else(|| home.join("hub"));
         let offline = env::var("HF_HUB_OFFLINE").unwrap_or_default().to_lowercase();
+        // As the tools of Hugging Face leave it after a login.
+        let token = env::var("HF_TOKEN").or_else(|_| std::fs::read_to_string(home.join("token")));
         Hub {
-            // The links inside are made relative to one another, which needs one beginning.
             cache: std::path::absolute(&cache).unwrap_or(cache),
             offline: ["1", "true", "yes", "on"].contains(&offline.as_str()),
             endpoint: env::var("HF_ENDPOINT").unwrap_or_else(|_| "https://huggingface.co".into()),
+            token: token.ok().map(|token| token.trim().to_owned()).filter(|token| !token.is_empty()),
         }
     }
 
-    fn resolve(&self, path: &Path) -> Result<PathBuf> {
+    fn resolve(&self, path: &Path, progress: &mut dyn FnMut(Progress<'_>)) -> Result<PathBuf> {
         let Some(name) = path.to_str().filter(|name| !path.exists() && is_name(name)) else {
             return Ok(path.to_path_buf());
         };
@@ -72,40 +148,64 @@ impl Hub {
         if self.offline {
             return Err(Error::file(path, format!("{missing}; HF_HUB_OFFLINE says not to fetch it")));
         }
-        self.fetch(name).map_err(|why| Error::file(path, format!("{missing}; {} says: {why}", self.endpoint)))
+        let fetched = self.fetch(name, &place, progress);
+        fetched.map_err(|why| Error::file(path, format!("{missing}; {} says: {why}", self.endpoint)))
     }
 
-    #[cfg(not(feature = "hub"))]
-    fn fetch(&self, _: &str) -> std::result::Result<PathBuf, String> {
-        Err("nothing, for this build cannot fetch models (cargo feature `hub`)".into())
-    }
-
-    /// Fetches the files that we need, those that are there already excepted.
-    #[cfg(feature = "hub")]
-    fn fetch(&self, name: &str) -> std::result::Result<PathBuf, String> {
-        use hf_hub::api::sync::ApiBuilder;
-        use hf_hub::{Cache, Repo, RepoType};
-        use std::io::IsTerminal;
-        let cache = Cache::new(self.cache.clone());
-        let api = ApiBuilder::from_cache(cache.clone())
-            .with_endpoint(self.endpoint.trim_end_matches('/').to_owned())
-            .with_progress(std::io::stderr().is_terminal())
-            .build()
-            .map_err(|e| e.to_string())?;
-        let info = api.model(name.to_owned()).info().map_err(|e| e.to_string())?;
-        let there: Vec<&str> = info.siblings.iter().map(|file| file.rfilename.as_str()).collect();
-        let wanted = wanted(&there)?;
+    /// What the hub has under a name, and the hash of its revision.
+    fn find(&self, name: &str) -> Result<(RemoteModel, String)> {
+        let endpoint = self.endpoint.trim_end_matches('/');
+        let url = format!("{endpoint}/api/models/{name}/revision/main?blobs=true");
+        let answer = read(&url, LONGEST, self.token.as_deref())?;
+        let info: Info = serde_json::from_slice(&answer)
+            .map_err(|e| Error::file(&url, format!("the answer is odd: {e}")))?;
         if !is_hash(&info.sha) {
-            return Err(format!("{:?} is not a revision", info.sha));
+            return Err(Error::file(&url, format!("{:?} is not a revision", info.sha)));
         }
-        // The revision by its hash, so that all files are of one.
-        let repo = api.repo(Repo::with_revision(name.to_owned(), RepoType::Model, info.sha.clone()));
-        for file in wanted {
-            repo.get(file).map_err(|e| format!("{file}: {e}"))?;
+        let there: Vec<&str> = info.siblings.iter().map(|file| file.rfilename.as_str()).collect();
+        let wanted = wanted(&there).map_err(|message| Error::file(name, message))?;
+        let files = wanted.iter().map(|file| {
+            let known = info.siblings.iter().find(|known| known.rfilename == *file);
+            RemoteFile {
+                name: (*file).to_owned(),
+                // The revision by its hash, so that all files are of one.
+                location: format!("{endpoint}/{name}/resolve/{}/{file}", info.sha),
+                bytes: known.and_then(|known| known.size),
+                sha256: known.and_then(|known| known.lfs.as_ref()?.sha256.clone()),
+                unpacked_sha256: None,
+            }
+        });
+        let model = RemoteModel {
+            name: name.to_owned(),
+            version: Some(info.sha.clone()),
+            licence: info.licence(),
+            origin: format!("{endpoint}/{name}"),
+            files: files.collect(),
+            token: self.token.clone(),
+            ..RemoteModel::default()
+        };
+        Ok((model, info.sha))
+    }
+
+    /// Fetches the files that we need into the cache, those that are there already excepted.
+    fn fetch(
+        &self,
+        name: &str,
+        place: &Path,
+        progress: &mut dyn FnMut(Progress<'_>),
+    ) -> std::result::Result<PathBuf, String> {
+        let (model, hash) = self.find(name).map_err(|error| error.to_string())?;
+        let folder = place.join("snapshots").join(&hash);
+        let refs = place.join("refs");
+        for folder in [&folder, &refs] {
+            std::fs::create_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
         }
-        let main = cache.model(name.to_owned());
-        main.create_ref(&info.sha).map_err(|e| e.to_string())?;
-        Ok(main.pointer_path(&info.sha))
+        for file in &model.files {
+            download(file, &folder, self.token.as_deref(), progress).map_err(|error| error.to_string())?;
+        }
+        let main = refs.join("main");
+        std::fs::write(&main, &hash).map_err(|e| format!("{}: {e}", main.display()))?;
+        Ok(folder)
     }
 }
 
@@ -133,7 +233,6 @@ fn snapshot(place: &Path) -> Option<PathBuf> {
 }
 
 /// Which of the files of a model on the hub are to be fetched, the weights last.
-#[cfg(feature = "hub")]
 fn wanted<'a>(there: &[&'a str]) -> std::result::Result<Vec<&'a str>, String> {
     let mut files: Vec<&str> = there.iter().copied().filter(|file| FILES.contains(file)).collect();
     if !files.contains(&"config.json") {
@@ -162,7 +261,8 @@ mod tests {
     use std::fs;
 
     fn offline(cache: &Path) -> Hub {
-        Hub { cache: cache.to_path_buf(), offline: true, endpoint: "http://127.0.0.1:9".into() }
+        let endpoint = "http://127.0.0.1:9".into();
+        Hub { cache: cache.to_path_buf(), offline: true, endpoint, token: None }
     }
 
     #[test]
@@ -181,9 +281,9 @@ mod tests {
     fn a_folder_wins_and_other_paths_come_back() {
         let cache = tempfile::tempdir().unwrap();
         let hub = offline(cache.path());
-        assert_eq!(hub.resolve(cache.path()).unwrap(), cache.path());
+        assert_eq!(hub.resolve(cache.path(), &mut |_| ()).unwrap(), cache.path());
         for path in ["no-such-model", "no/such/model", "./no-such"] {
-            assert_eq!(hub.resolve(Path::new(path)).unwrap(), Path::new(path));
+            assert_eq!(hub.resolve(Path::new(path), &mut |_| ()).unwrap(), Path::new(path));
         }
     }
 
@@ -193,7 +293,7 @@ mod tests {
         let hub = offline(cache.path());
         let place = cache.path().join("models--org--name");
         let folder = place.join("snapshots").join("0123abc");
-        let refusal = || hub.resolve(Path::new("org/name")).unwrap_err().to_string();
+        let refusal = || hub.resolve(Path::new("org/name"), &mut |_| ()).unwrap_err().to_string();
         let want = format!(
             "org/name: there is no such folder, and the cache has no such model in {}; HF_HUB_OFFLINE says not to fetch it",
             place.display()
@@ -207,7 +307,7 @@ mod tests {
             assert_eq!(refusal(), want, "before {file}");
             fs::write(folder.join(file), "").unwrap();
         }
-        assert_eq!(hub.resolve(Path::new("org/name")).unwrap(), folder);
+        assert_eq!(hub.resolve(Path::new("org/name"), &mut |_| ()).unwrap(), folder);
         // A reference that leads elsewhere leads nowhere.
         for reference in ["../../../etc", "", "0123abcd"] {
             fs::write(place.join("refs").join("main"), reference).unwrap();
@@ -215,12 +315,11 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "hub")]
     #[test]
     fn only_what_is_needed_is_fetched() {
         let all =
             ["README.md", "config.json", "source.spm", "tf_model.h5", "pytorch_model.bin", "rust_model.ot"];
-        assert_eq!(wanted(&all).unwrap(), ["config.json", "source.spm", "pytorch_model.bin"]);
+        assert_eq!(wanted(&all).unwrap(), ["README.md", "config.json", "source.spm", "pytorch_model.bin"]);
         let both = ["pytorch_model.bin", "model.safetensors", "config.json"];
         assert_eq!(wanted(&both).unwrap(), ["config.json", "model.safetensors"]);
         let parts = [
@@ -250,7 +349,7 @@ mod tests {
     fn what_cannot_be_reached_is_named() {
         let cache = tempfile::tempdir().unwrap();
         let hub = Hub { offline: false, ..offline(cache.path()) };
-        let error = hub.resolve(Path::new("org/name")).unwrap_err().to_string();
+        let error = hub.resolve(Path::new("org/name"), &mut |_| ()).unwrap_err().to_string();
         let place = cache.path().join("models--org--name");
         let start = format!(
             "org/name: there is no such folder, and the cache has no such model in {}; http://127.0.0.1:9 says: ",

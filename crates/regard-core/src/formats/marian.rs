@@ -7,9 +7,10 @@
 use super::families::Family;
 use super::generation::first;
 use super::json::Keys;
+use super::t5;
 use crate::model::{
-    Activation, Combine, DecoderKind, EncoderKind, Frequencies, ModelConfig, NormPlace, Parameter, Positions,
-    Role, Side, Transformer, Tying,
+    Activation, Combine, DecoderKind, EncoderKind, Frequencies, ModelConfig, NormKind, NormPlace, Parameter,
+    Positions, Role, Side, Transformer, Tying,
 };
 use crate::{DType, Error, Result};
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,11 @@ pub(super) fn why_not(config: &ModelConfig) -> Vec<String> {
         }
     };
     unless(config.norm == NormPlace::Post, "norm: Marian is post-norm".into());
+    unless(config.norm_kind == NormKind::Layer, "norm_kind: Marian has layer norms".into());
+    unless(!config.gated, "gated: Marian's feed-forward layers have no gate".into());
+    unless(config.linear_bias, "linear_bias: Marian's linear layers have biases".into());
+    unless(config.scale_scores, "scale_scores: Marian divides scores by √d_k".into());
+    unless(!config.scale_output, "scale_output: Marian does not scale the decoder's output".into());
     unless(
         config.positions == Positions::Sinusoidal,
         format!("positions: Marian has sinusoidal ones, not {}", name(&config.positions)),
@@ -251,11 +257,15 @@ fn read_marian(keys: &Keys) -> Result<ModelConfig> {
 /// The activation that `config.json` names, or `usual`.
 pub(super) fn activation(keys: &Keys, usual: &str) -> Result<Activation> {
     let function: String = keys.get("activation_function")?.unwrap_or_else(|| usual.into());
-    let found = ACTIVATIONS.iter().find(|(name, _)| *name == function);
-    found.map(|(_, activation)| *activation).ok_or_else(|| {
+    activation_named(&function).ok_or_else(|| {
         let message = format!("{function:?} is not supported; supported are swish, silu, relu and gelu");
         keys.wrong("activation_function", message)
     })
+}
+
+/// The activation of a name.
+pub(super) fn activation_named(name: &str) -> Option<Activation> {
+    ACTIVATIONS.iter().find(|(known, _)| *known == name).map(|(_, activation)| *activation)
 }
 
 /// The id in `config.json` that ends a sentence.
@@ -271,24 +281,26 @@ pub(super) fn read_eos(keys: &Keys) -> Result<Option<u32>> {
 pub(super) struct Place {
     pub(super) name: String,
     /// Names under which others have written the same tensor.
-    pub(super) also: &'static [&'static str],
+    pub(super) also: Vec<String>,
     pub(super) shape: Vec<usize>,
     pub(super) range: Range<usize>,
 }
 
 pub(super) const BIAS: &str = "final_logits_bias";
 const SHARED: &str = "model.shared.weight";
+/// T5's name for it.
+const SHARED_BY_T5: &str = "shared.weight";
 const SOURCE: &str = "model.encoder.embed_tokens.weight";
 const TARGET: &str = "model.decoder.embed_tokens.weight";
-const OUTPUT: &str = "lm_head.weight";
+pub(super) const OUTPUT: &str = "lm_head.weight";
 
 /// A vocabulary matrix: our name, its name in the file, and other names it may have there.
 ///
 /// Some published files hold a wrong `lm_head` beside the shared matrix, so it comes last.
 fn vocabulary_matrix(ours: &str, tying: Tying) -> Option<(&'static str, &'static [&'static str])> {
     match (ours, tying) {
-        ("embeddings", Tying::Embeddings) => Some((SHARED, &[SOURCE, TARGET])),
-        ("embeddings", _) => Some((SHARED, &[SOURCE, TARGET, OUTPUT])),
+        ("embeddings", Tying::Embeddings) => Some((SHARED, &[SHARED_BY_T5, SOURCE, TARGET])),
+        ("embeddings", _) => Some((SHARED, &[SHARED_BY_T5, SOURCE, TARGET, OUTPUT])),
         ("encoder.embeddings", Tying::None) => Some((SOURCE, &[SHARED])),
         ("encoder.embeddings", _) => Some((SOURCE, &[])),
         ("decoder.embeddings", Tying::None) => Some((TARGET, &[SHARED])),
@@ -309,9 +321,14 @@ pub(super) fn vocabulary_places(config: &ModelConfig) -> Vec<Place> {
     let place = |ours: &&str| {
         let (name, also) = vocabulary_matrix(ours, config.tying)?;
         let rows = if name == SOURCE { config.source_vocabulary } else { config.target_vocabulary };
+        let also = owned(also);
         Some(Place { name: name.into(), also, shape: vec![rows, config.d_model], range: 0..0 })
     };
     ours.iter().filter_map(place).collect()
+}
+
+fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&name| name.to_owned()).collect()
 }
 
 /// What mBART calls parameters that Marian has not.
@@ -337,14 +354,16 @@ pub(super) fn places_of(parameter: &Parameter, config: &ModelConfig) -> Vec<Plac
     let Parameter { name: ours, shape: [rows, cols], param, role, location, .. } = parameter;
     let start = param.range().start;
     if let Some((name, also)) = vocabulary_matrix(ours, config.tying) {
-        return vec![Place { name: name.into(), also, shape: vec![*rows, *cols], range: param.range() }];
+        let (also, shape) = (owned(also), vec![*rows, *cols]);
+        return vec![Place { name: name.into(), also, shape, range: param.range() }];
     }
     let vector = *role == Role::Vector;
     let heads = config.head_shape(location.stack.unwrap_or(Side::Source));
     let (keys, values) = (heads.keys(), heads.values());
-    let named = |name: String, at: usize, rows: usize, cols: usize| Place {
+    let of_t5 = |block: Option<&str>| t5::tensor_name(ours, block).into_iter().collect();
+    let named = |name: String, block: Option<&str>, at: usize, rows: usize, cols: usize| Place {
         name,
-        also: &[],
+        also: of_t5(block),
         shape: if vector { vec![rows * cols] } else { vec![rows, cols] },
         range: start + at..start + at + rows * cols,
     };
@@ -356,7 +375,8 @@ pub(super) fn places_of(parameter: &Parameter, config: &ModelConfig) -> Vec<Plac
         blocks
             .iter()
             .map(|(block, rows)| {
-                let place = named(format!("model.{stem}{attention}.{block}_proj.{kind}"), at, *rows, width);
+                let name = format!("model.{stem}{attention}.{block}_proj.{kind}");
+                let place = named(name, Some(*block), at, *rows, width);
                 at += rows * width;
                 place
             })
@@ -368,6 +388,8 @@ pub(super) fn places_of(parameter: &Parameter, config: &ModelConfig) -> Vec<Plac
     if let Some(stem) = layer.strip_suffix("cross_attn.kv") {
         return split(stem, "encoder_attn", &[("k", keys), ("v", values)]);
     }
+    // Without a gate, T5 has another name for it.
+    let block = (!config.gated).then_some("alone");
     const ENDINGS: [(&str, &str); 10] = [
         ("self_attn.out", "self_attn.out_proj"),
         ("self_attn_norm", "self_attn_layer_norm"),
@@ -383,9 +405,12 @@ pub(super) fn places_of(parameter: &Parameter, config: &ModelConfig) -> Vec<Plac
     ];
     for (ending, theirs) in ENDINGS {
         if let Some(stem) = layer.strip_suffix(ending) {
-            return vec![named(format!("model.{stem}{theirs}.{kind}"), 0, *rows, *cols)];
+            return vec![named(format!("model.{stem}{theirs}.{kind}"), block, 0, *rows, *cols)];
         }
     }
-    // Learned, relative and concatenated positions keep our names, as do encoders that do not attend.
-    vec![Place { also: names_of_mbart(ours), ..named(format!("model.{ours}"), 0, *rows, *cols) }]
+    // Learned, relative and concatenated positions keep our names, as do gates and encoders that do
+    // not attend.
+    let mut place = named(format!("model.{ours}"), block, 0, *rows, *cols);
+    place.also.extend(owned(names_of_mbart(ours)));
+    vec![place]
 }

@@ -6,8 +6,8 @@
 //! of published models) and `tokenizer_config.json`. Weights are also read from
 //! `pytorch_model.bin`, and from several files with an index; [`resolve`] finds models by their
 //! names on the Hugging Face hub. A model that this format cannot express has the same files under
-//! `model_type: regard`; [`Model::why_not_marian`] says why. Folders of M2M100, NLLB-200 and mBART-50
-//! are read as well (`families`).
+//! `model_type: regard`; [`Model::why_not_marian`] says why. Folders of M2M100, NLLB-200, mBART-50 and
+//! T5 are read as well (`families`, `t5`).
 
 mod average;
 pub mod compressed;
@@ -18,10 +18,12 @@ pub mod fuzzing;
 mod generation;
 mod hub;
 mod json;
+mod licence;
 mod marian;
 pub mod marian_nmt;
 mod pickle;
 mod safetensors;
+mod t5;
 mod tensor;
 mod torch;
 mod training_log;
@@ -30,7 +32,9 @@ mod zip;
 
 pub use average::{average, average_with};
 pub use generation::GenerationConfig;
-pub use hub::resolve;
+pub use hub::{find_on_hub, resolve, resolve_with};
+pub use licence::{Licence, licence};
+pub(crate) use marian_nmt::metadata_file;
 pub use training_log::{Record, StepRecord, ValidationRecord, read_log};
 
 use crate::decode::{Engine, Shortlist, Values};
@@ -191,7 +195,8 @@ impl Model {
             .map_err(|(tokenizer, message)| Error::file(folder.join(tokenizer), message))?;
         fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
         self.tokenizers.save(folder)?;
-        json::write(&folder.join(TOKENIZER_CONFIG), &self.tokenizer_config())?;
+        let tokenizer_config = tokenizer_config(&self.tokenizers, &self.languages, config.max_positions);
+        json::write(&folder.join(TOKENIZER_CONFIG), &tokenizer_config)?;
         let standard = GenerationConfig::standard(target.pad(), target.eos(), config.max_positions);
         let standard = GenerationConfig { decoder_start_token_id: Some(config.start()), ..standard };
         let silent = self.generation == GenerationConfig::default();
@@ -204,29 +209,6 @@ impl Model {
         }
         // Last: a new folder is a model from here on, and not before.
         json::write(&folder.join(CONFIG), &WrittenConfig::new(config, (target.pad(), target.eos()), dtype))
-    }
-
-    fn tokenizer_config(&self) -> serde_json::Value {
-        let mut config = self.tokenizers.hugging_face_config(self.transformer.config().max_positions);
-        let languages = [("source_lang", &self.languages.source), ("target_lang", &self.languages.target)];
-        for (key, language) in languages {
-            if let Some(language) = language {
-                config[key] = language.as_str().into();
-            }
-        }
-        let source = self.tokenizers.source();
-        if !source.ends() {
-            config[families::SOURCE_END] = false.into();
-        }
-        if let (Some(first), None) = (source.before().first(), self.tokenizers.languages()) {
-            config[families::SOURCE_BEGIN] = (*first).into();
-        }
-        if let Some(languages) = self.tokenizers.languages() {
-            let tokens: Vec<&str> = languages.list.iter().map(|language| language.token.as_str()).collect();
-            config[families::LISTED] = tokens.into();
-            config[families::PLACEMENT] = serde_json::to_value(languages.placement).unwrap_or_default();
-        }
-        config
     }
 
     /// The same model told to translate from one of its languages to another; what is not given is as
@@ -243,6 +225,15 @@ impl Model {
             return Ok(foreign.config().clone());
         }
         Ok(read_config(folder)?.1)
+    }
+
+    /// From what to what a folder's model translates, as far as the folder says.
+    pub fn languages(folder: &Path) -> Result<Languages> {
+        if let Some(foreign) = open_foreign(folder)? {
+            return Ok(foreign.model(foreign.transformer()?)?.languages);
+        }
+        let family = Family::of(&Keys::open_if_there(&folder.join(CONFIG))?)?;
+        Ok(open_tokenizers(folder, family)?.1)
     }
 
     /// What a folder's model adds to the logits of its `words`.
@@ -344,7 +335,10 @@ fn read_config(folder: &Path) -> Result<(Keys, ModelConfig)> {
         return Err(Error::file(folder.join(CONFIG), format!("there is no such file; {expected}")));
     }
     let keys = Keys::open(&folder.join(CONFIG))?;
-    let config = marian::read_config(&keys)?;
+    let mut config = marian::read_config(&keys)?;
+    if Family::of(&keys)? == Some(Family::T5) {
+        config.tying = t5::tying(Weights::open(folder)?.tensor(marian::OUTPUT).is_some());
+    }
     Ok((keys, config))
 }
 
@@ -357,12 +351,48 @@ fn read_generation(folder: &Path, keys: &Keys, family: Option<Family>) -> Result
         // Older folders have the search in the configuration of the model, and there the end is
         // forced unless a null says no.
         let mut generation: GenerationConfig = keys.all()?;
-        if !keys.has("forced_eos_token_id") && family != Some(Family::M2m100) {
+        let unforced = [Some(Family::M2m100), Some(Family::T5)].contains(&family);
+        if !keys.has("forced_eos_token_id") && !unforced {
             generation.forced_eos_token_id = marian::read_eos(keys)?;
         }
         generation
     };
     Ok(generation.or(GenerationConfig::implied()))
+}
+
+/// What `tokenizer_config.json` says of tokenizers.
+fn tokenizer_config(
+    tokenizers: &TokenizerPair,
+    languages: &Languages,
+    max_positions: usize,
+) -> serde_json::Value {
+    let mut config = tokenizers.hugging_face_config(max_positions);
+    for (key, language) in [("source_lang", &languages.source), ("target_lang", &languages.target)] {
+        if let Some(language) = language {
+            config[key] = language.as_str().into();
+        }
+    }
+    let source = tokenizers.source();
+    if !source.ends() {
+        config[families::SOURCE_END] = false.into();
+    }
+    if let (Some(first), None) = (source.before().first(), tokenizers.languages()) {
+        config[families::SOURCE_BEGIN] = (*first).into();
+    }
+    if let Some(languages) = tokenizers.languages() {
+        let tokens: Vec<&str> = languages.list.iter().map(|language| language.token.as_str()).collect();
+        config[families::LISTED] = tokens.into();
+        config[families::PLACEMENT] = serde_json::to_value(languages.placement).unwrap_or_default();
+    }
+    config
+}
+
+/// Writes tokenizers with their languages into a folder, from which [`load_tokenizers`] reads them.
+pub fn save_tokenizers(tokenizers: &TokenizerPair, folder: &Path) -> Result<()> {
+    tokenizers.save(folder)?;
+    let [source, target] = tokenizers.chosen().clone();
+    let config = tokenizer_config(tokenizers, &Languages { source, target }, 0);
+    json::write(&folder.join(TOKENIZER_CONFIG), &config)
 }
 
 /// The tokenizers of a model folder, for the languages that it is set to.
@@ -441,8 +471,8 @@ fn check_sizes(config: &ModelConfig, file: &Weights) -> Result<()> {
         if layers > file.len() {
             return refuse(format!("{} tensors cannot be {layers} {stack} layers", file.len()));
         }
-        let next = format!("model.{stack}.layers.{layers}.fc1.weight");
-        if file.tensor(&next).is_some() {
+        let next = [format!("model.{stack}.layers.{layers}.fc1.weight"), t5::layer_tensor(stack, layers)];
+        if let Some(next) = next.iter().find(|next| file.tensor(next).is_some()) {
             return refuse(format!("{next} is there, but {CONFIG} says {stack}_layers {layers}"));
         }
     }
@@ -453,6 +483,7 @@ fn check_sizes(config: &ModelConfig, file: &Weights) -> Result<()> {
     let positions = match config.positions {
         Positions::Learned => (config.max_positions + config.position_offset) as u128 * d,
         Positions::Relative => (2 * config.relative_reach as u128 + 1) * d_k as u128,
+        Positions::Bucketed => config.relative_buckets as u128,
         Positions::Sinusoidal | Positions::None => 0,
     };
     let joined = if config.combine == Combine::Concatenate { 2 * d * d } else { 0 };
@@ -476,7 +507,7 @@ fn check_sizes(config: &ModelConfig, file: &Weights) -> Result<()> {
 
 /// The tensor of a place, which must be there in the right shape, and its name.
 fn find<'a>(place: &'a Place, file: &'a Weights) -> Result<(&'a str, Tensor<'a>)> {
-    let mut names = std::iter::once(place.name.as_str()).chain(place.also.iter().copied());
+    let mut names = std::iter::once(&place.name).chain(&place.also).map(String::as_str);
     let found = names.find_map(|name| Some((name, file.tensor(name)?)));
     let Some((name, tensor)) = found else {
         let message = format!("tensor {} of shape {:?} is missing", place.name, place.shape);

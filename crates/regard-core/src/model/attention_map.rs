@@ -46,6 +46,14 @@ impl AttentionMap {
         (0..size).map(|i| (0..self.heads).map(|h| self.weights[h * size + i]).sum::<f32>() * share).collect()
     }
 
+    /// The head whose rows have the largest weights on average, the first of several: the one to show first.
+    pub fn sharpest_head(&self) -> usize {
+        let largest = |row: &[f32]| f64::from(row.iter().copied().fold(0.0, f32::max));
+        let score = |head: &usize| -> f64 { self.head(*head).chunks(self.columns.max(1)).map(largest).sum() };
+        let heads = (0..self.heads).map(|head| (head, score(&head)));
+        heads.reduce(|best, next| if next.1 > best.1 { next } else { best }).map_or(0, |(head, _)| head)
+    }
+
     /// How clearly its rows point at different tokens, all heads on average, in nats: the mutual
     /// information of rows and columns. 0 if every row looks the same, be it at everything or at
     /// one token; ln(n) if each of n rows looks at a token of its own.

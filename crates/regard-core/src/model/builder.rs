@@ -1,6 +1,6 @@
 //! The layers of a configuration, and where their parameters lie.
 
-use super::config::{Combine, DecoderKind, ModelConfig, Positions};
+use super::config::{Combine, DecoderKind, ModelConfig, NormKind, Positions};
 use super::encoder_kind::{Direction, EncoderKind};
 use super::layers::{
     ConvolutionLayer, CrossAttentionLayer, EmbeddingLayer, FeedForwardLayer, HeadShape, LinearLayer,
@@ -8,6 +8,7 @@ use super::layers::{
     SsruLayer, TokenMixer,
 };
 use super::parameters::{Initial, Location, Param, Parameters, Role};
+use super::positions::Buckets;
 use regard_kernels::Mask;
 
 /// Makes layers of the widths that a configuration has, and lays out their parameters one behind the other.
@@ -18,13 +19,16 @@ pub struct LayerBuilder<'a> {
     side: Side,
     /// Which layer is being made.
     layer: Option<usize>,
+    /// The tables of bucketed positions of the two stacks, as far as they exist.
+    distances: [Option<Param>; 2],
     parameters: Parameters,
 }
 
 impl<'a> LayerBuilder<'a> {
     /// Nothing so far.
     pub fn new(config: &'a ModelConfig) -> Self {
-        LayerBuilder { config, side: Side::Source, layer: None, parameters: Parameters::default() }
+        let parameters = Parameters::default();
+        LayerBuilder { config, side: Side::Source, layer: None, distances: [None; 2], parameters }
     }
 
     /// What follows is a part of this stack, in one of its layers or outside them.
@@ -42,7 +46,7 @@ impl<'a> LayerBuilder<'a> {
         self.parameters
     }
 
-    /// A linear layer from `input` numbers to `rows`.
+    /// A linear layer from `input` numbers to `rows`, with a bias unless the model has none.
     pub fn linear(&mut self, name: &str, rows: usize, input: usize) -> LinearLayer {
         self.linear_like(name, rows, input, rows)
     }
@@ -50,7 +54,8 @@ impl<'a> LayerBuilder<'a> {
     /// A linear layer that begins as if it were a part of one with `fan_out` rows.
     fn linear_like(&mut self, name: &str, rows: usize, input: usize, fan_out: usize) -> LinearLayer {
         let weight = self.matrix(name, rows, input, fan_out);
-        LinearLayer { weight, bias: Some(self.bias(name, weight, rows)), outputs: rows }
+        let bias = self.config.linear_bias.then(|| self.bias(name, weight, rows));
+        LinearLayer { weight, bias, outputs: rows }
     }
 
     /// A linear layer without a bias.
@@ -75,7 +80,8 @@ impl<'a> LayerBuilder<'a> {
         let d = self.config.d_model;
         NormLayer {
             gamma: self.add(format!("{name}.weight"), [1, d], Initial::One, Role::Vector),
-            beta: self.add(format!("{name}.bias"), [1, d], Initial::Zero, Role::Vector),
+            beta: (self.config.norm_kind == NormKind::Layer)
+                .then(|| self.add(format!("{name}.bias"), [1, d], Initial::Zero, Role::Vector)),
         }
     }
 
@@ -180,24 +186,50 @@ impl<'a> LayerBuilder<'a> {
     /// Self-attention, layer `layer` of the stack; `mask` says which keys a query sees.
     pub fn self_attention(&mut self, name: &str, layer: usize, mask: Mask) -> SelfAttentionLayer {
         let (d, heads) = (self.config.d_model, self.config.head_shape(self.side));
-        let HeadShape { d_k, .. } = heads;
-        let reach = self.config.relative_reach;
         SelfAttentionLayer {
             layer,
             qkv: self.linear(&format!("{name}.qkv"), 2 * heads.keys() + heads.values(), d),
             out: self.linear(&format!("{name}.out"), d, heads.values()),
             norm: self.norm(&format!("{name}_norm")),
             mask,
-            relative: (self.config.positions == Positions::Relative).then(|| RelativePositions {
-                table: self.add(
-                    format!("{name}.relative"),
-                    [2 * reach + 1, d_k],
-                    Initial::Glorot { fan_out: 2 * reach + 1 },
-                    Role::Positions,
-                ),
-                reach,
-            }),
+            relative: self.relative_positions(name, mask.causal),
         }
+    }
+
+    fn relative_positions(&mut self, name: &str, causal: bool) -> Option<RelativePositions> {
+        let HeadShape { heads, d_k, .. } = self.config.head_shape(self.side);
+        let reach = self.config.relative_reach;
+        match self.config.positions {
+            Positions::Relative => {
+                let rows = 2 * reach + 1;
+                let initial = Initial::Glorot { fan_out: rows };
+                let name = format!("{name}.relative");
+                let table = self.add(name, [rows, d_k], initial, Role::Positions);
+                Some(RelativePositions::Vectors { table, reach })
+            }
+            Positions::Bucketed => {
+                let buckets = Buckets { count: self.config.relative_buckets, reach, causal };
+                let table = match self.distances[self.side as usize] {
+                    Some(table) => table,
+                    None => self.distance_table(buckets.count, heads),
+                };
+                Some(RelativePositions::Bias { table, buckets })
+            }
+            Positions::Sinusoidal | Positions::Learned | Positions::None => None,
+        }
+    }
+
+    /// The table of bucketed positions of a stack, which is outside its layers because all share it.
+    fn distance_table(&mut self, buckets: usize, heads: usize) -> Param {
+        let name = match self.side {
+            Side::Source => "encoder.distances",
+            Side::Target => "decoder.distances",
+        };
+        let location = Location { stack: Some(self.side), layer: None };
+        let (initial, shape) = (Initial::Glorot { fan_out: buckets }, [buckets, heads]);
+        let table = self.parameters.add(name, shape, initial, Role::Positions, location);
+        self.distances[self.side as usize] = Some(table);
+        table
     }
 
     /// Cross-attention, layer `layer` of the stack.
@@ -217,6 +249,7 @@ impl<'a> LayerBuilder<'a> {
     pub fn feed_forward(&mut self, name: &str) -> FeedForwardLayer {
         let (d, d_ff) = (self.config.d_model, self.config.feed_forward_width(self.side));
         FeedForwardLayer {
+            gate: self.config.gated.then(|| self.linear(&format!("{name}.gate"), d_ff, d)),
             up: self.linear(&format!("{name}.up"), d_ff, d),
             down: self.linear(&format!("{name}.down"), d, d_ff),
             norm: self.norm(&format!("{name}_norm")),
@@ -241,6 +274,7 @@ mod tests {
         for config in [
             ModelConfig { combine: Combine::Concatenate, ..small() },
             ModelConfig { decoder: DecoderKind::Ssru, ..small() },
+            ModelConfig { gated: true, ..small() },
             ModelConfig { encoder: EncoderKind::RECURRENT, ..small() },
         ] {
             let model = Transformer::new(config).unwrap();

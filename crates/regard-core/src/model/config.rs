@@ -18,6 +18,17 @@ pub enum NormPlace {
     Pre,
 }
 
+/// How a row is normalised.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum NormKind {
+    /// Layer norm, the paper's: mean 0 and variance 1, then γ and β.
+    #[default]
+    Layer,
+    /// RMS norm: divided by the root of the mean square, then γ.
+    Rms,
+}
+
 /// How the model knows the order of its tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -29,6 +40,9 @@ pub enum Positions {
     Learned,
     /// A learned vector for each distance between query and key, in every self-attention.
     Relative,
+    /// A learned number for each head and range of distances between query and key, which is added
+    /// to the scores of every self-attention; one table for all layers of a stack, as in T5.
+    Bucketed,
     /// Not at all.
     None,
 }
@@ -132,11 +146,17 @@ pub struct ModelConfig {
     pub encoder_layers: usize,
     /// Layers of the decoder.
     pub decoder_layers: usize,
+    /// Whether the feed-forward layers have a gate: `activation(x·W_gate) ∘ (x·W_up)` inside.
+    pub gated: bool,
+    /// Whether linear layers have a bias.
+    pub linear_bias: bool,
     /// Where layers are normalised.
     pub norm: NormPlace,
+    /// How they are normalised.
+    pub norm_kind: NormKind,
     /// Whether the embeddings are normalised too.
     pub norm_embeddings: bool,
-    /// ε of the layer norms.
+    /// ε of the norms.
     pub norm_epsilon: f32,
     /// The feed-forward layers' activation.
     #[serde(with = "activation_name")]
@@ -151,6 +171,10 @@ pub struct ModelConfig {
     pub tying: Tying,
     /// Whether token vectors are multiplied by √d_model.
     pub scale_embeddings: bool,
+    /// Whether attention scores are divided by √d_k.
+    pub scale_scores: bool,
+    /// Whether the decoder's output is divided by √d_model before it meets the output matrix.
+    pub scale_output: bool,
     /// How order is known.
     pub positions: Positions,
     /// The frequencies of sinusoidal positions.
@@ -162,8 +186,11 @@ pub struct ModelConfig {
     /// The row of the table of positions that the first token of a sentence has: 2 in fairseq, where
     /// earlier rows are those of padding.
     pub position_offset: usize,
-    /// The longest distance that relative positions tell apart.
+    /// The longest distance that relative positions tell apart; with bucketed ones, distances from
+    /// here on share a number.
     pub relative_reach: usize,
+    /// How many ranges of distances bucketed positions tell apart, in both directions together.
+    pub relative_buckets: usize,
     /// What a target token learns of those before it by.
     pub decoder: DecoderKind,
     /// What mixes the tokens in the encoder's layers, with the settings of that kind.
@@ -186,7 +213,10 @@ impl Default for ModelConfig {
             decoder_d_ff: None,
             encoder_layers: 6,
             decoder_layers: 6,
+            gated: false,
+            linear_bias: true,
             norm: NormPlace::Post,
+            norm_kind: NormKind::Layer,
             norm_embeddings: false,
             norm_epsilon: 1e-5,
             activation: Activation::Relu,
@@ -195,12 +225,15 @@ impl Default for ModelConfig {
             activation_dropout: 0.0,
             tying: Tying::ThreeWay,
             scale_embeddings: true,
+            scale_scores: true,
+            scale_output: false,
             positions: Positions::Sinusoidal,
             frequencies: Frequencies::Paper,
             combine: Combine::Add,
             max_positions: 512,
             position_offset: 0,
             relative_reach: 16,
+            relative_buckets: 32,
             decoder: DecoderKind::Attention,
             encoder: EncoderKind::default(),
         }
@@ -319,6 +352,16 @@ impl ModelConfig {
         if self.scale_embeddings { (self.d_model as f32).sqrt() } else { 1.0 }
     }
 
+    /// What attention scores are multiplied by.
+    pub fn score_scale(&self, side: Side) -> f32 {
+        if self.scale_scores { (self.head_shape(side).d_k as f32).sqrt().recip() } else { 1.0 }
+    }
+
+    /// What the decoder's output is multiplied by.
+    pub fn output_scale(&self) -> f32 {
+        if self.scale_output { (self.d_model as f32).sqrt().recip() } else { 1.0 }
+    }
+
     /// How far the decoder's self-attention reaches, if that is restricted.
     pub(crate) fn decoder_window(&self) -> Option<usize> {
         match self.encoder {
@@ -356,6 +399,7 @@ impl ModelConfig {
             ("decoder_layers", self.decoder_layers, 1),
             ("max_positions", self.max_positions, 1),
             ("relative_reach", self.relative_reach, 1),
+            ("relative_buckets", self.relative_buckets, 4),
             ("window", self.encoder.window().unwrap_or(1), 1),
             ("position_offset", self.position_offset, 0),
         ] {
@@ -427,7 +471,7 @@ impl ModelConfig {
             return refuse("tying", message);
         }
         if self.combine == Combine::Concatenate
-            && matches!(self.positions, Positions::Relative | Positions::None)
+            && matches!(self.positions, Positions::Relative | Positions::Bucketed | Positions::None)
         {
             let message = "concatenate needs position vectors; use positions = sinusoidal or learned".into();
             return refuse("combine", message);
@@ -447,6 +491,27 @@ impl ModelConfig {
                 "only sinusoidal and learned positions have a table with rows to skip; use 0".into();
             return refuse("position_offset", message);
         }
+        if self.positions == Positions::Bucketed {
+            // Half of the decoder's have a distance each; the others share what is left up to the reach.
+            let alone = self.relative_buckets / 2;
+            if !self.relative_buckets.is_multiple_of(2) {
+                let message =
+                    format!("{} is odd; the two directions have half of them each", self.relative_buckets);
+                return refuse("relative_buckets", message);
+            }
+            if self.relative_reach > MOST_DISTANCES {
+                let message =
+                    format!("{} is too far, at most {MOST_DISTANCES} is possible", self.relative_reach);
+                return refuse("relative_reach", message);
+            }
+            if self.relative_reach <= alone {
+                let message = format!(
+                    "{} is too short for relative_buckets = {}; it must be over {alone}",
+                    self.relative_reach, self.relative_buckets
+                );
+                return refuse("relative_reach", message);
+            }
+        }
         if self.frequencies != Frequencies::Paper && self.positions != Positions::Sinusoidal {
             let message = "only sinusoidal positions have frequencies; use positions = sinusoidal".into();
             return refuse("frequencies", message);
@@ -458,7 +523,7 @@ impl ModelConfig {
     fn validate_encoder(&self) -> Result<()> {
         let refuse = |field: &str, message: String| Err(Error::config(field, message));
         let kind = self.encoder.name();
-        if !self.encoder.attends() && self.positions == Positions::Relative {
+        if !self.encoder.attends() && matches!(self.positions, Positions::Relative | Positions::Bucketed) {
             let message = format!(
                 "relative ones belong to self-attention, which a {kind} encoder does not have; use sinusoidal, learned or none"
             );
@@ -492,7 +557,8 @@ impl ModelConfig {
             let HeadShape { heads, d_k, d_v } = self.head_shape(side);
             let scores = (heads * (d_k + d_v)) as f64;
             // Projections, scores, feed-forward.
-            (2.0 * scores * d, scores, 2.0 * d * self.feed_forward_width(side) as f64)
+            let matrices = if self.gated { 3.0 } else { 2.0 };
+            (2.0 * scores * d, scores, matrices * d * self.feed_forward_width(side) as f64)
         };
         let reach = |n: f64, window: Option<usize>| window.map_or(n, |w| n.min(2.0 * w as f64 + 1.0));
         let (attention, scores, ff) = sizes(Side::Source);
@@ -521,14 +587,18 @@ impl ModelConfig {
 /// No dimension is larger: products of a few of them stay far from overflow.
 const MOST: usize = 1 << 24;
 
+/// Bucketed positions are expanded to a number for each distance and head.
+const MOST_DISTANCES: usize = 1 << 16;
+
 /// Activations by the names that configurations use.
 mod activation_name {
     use regard_kernels::Activation;
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-    const NAMES: [(&str, Activation); 4] = [
+    const NAMES: [(&str, Activation); 5] = [
         ("relu", Activation::Relu),
         ("gelu", Activation::Gelu),
+        ("gelu_new", Activation::GeluTanh),
         ("silu", Activation::Silu),
         ("swish", Activation::Silu),
     ];
@@ -540,7 +610,7 @@ mod activation_name {
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Activation, D::Error> {
         let name = String::deserialize(from)?;
         NAMES.iter().find(|(n, _)| *n == name).map(|(_, a)| *a).ok_or_else(|| {
-            D::Error::custom(format!("unknown activation {name:?}, use relu, gelu, silu or swish"))
+            D::Error::custom(format!("unknown activation {name:?}, use relu, gelu, gelu_new, silu or swish"))
         })
     }
 }

@@ -3,6 +3,7 @@
 use super::builder::LayerBuilder;
 use super::config::{ModelConfig, NormPlace, Tying};
 use super::parameters::{Param, Parameters, Role};
+use super::positions::Buckets;
 use crate::{Error, Result};
 use regard_kernels::Mask;
 use std::ops::Range;
@@ -40,13 +41,23 @@ impl HeadShape {
     }
 }
 
-/// Learned vectors of the distance between query and key.
+/// What is learned about the distance between query and key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RelativePositions {
-    /// `[2 · reach + 1, d_k]`, shared by the heads.
-    pub table: Param,
-    /// The longest distance told apart.
-    pub reach: usize,
+pub enum RelativePositions {
+    /// Vectors that are added to the keys.
+    Vectors {
+        /// `[2 · reach + 1, d_k]`, shared by the heads.
+        table: Param,
+        /// The longest distance told apart.
+        reach: usize,
+    },
+    /// Numbers that are added to the scores, the same in all layers of a stack.
+    Bias {
+        /// `[buckets, h]`
+        table: Param,
+        /// Which distances share a row.
+        buckets: Buckets,
+    },
 }
 
 /// A linear layer: `W [out, in]`, `b [out]`.
@@ -60,13 +71,13 @@ pub struct LinearLayer {
     pub outputs: usize,
 }
 
-/// γ and β.
+/// γ and β; without a β it is an RMS norm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NormLayer {
     /// γ
     pub gamma: Param,
     /// β
-    pub beta: Param,
+    pub beta: Option<Param>,
 }
 
 /// The embedding of one side.
@@ -180,7 +191,9 @@ pub struct CrossAttentionLayer {
 /// The position-wise feed-forward layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedForwardLayer {
-    /// To the inner width, with the activation.
+    /// To the inner width, with the activation; what comes out of `up` is multiplied by it, if there is one.
+    pub gate: Option<LinearLayer>,
+    /// To the inner width, with the activation unless there is a gate.
     pub up: LinearLayer,
     /// Back to the width of the model.
     pub down: LinearLayer,
@@ -247,12 +260,16 @@ pub trait Executor {
         kv: Self::Tensor,
         layer: &CrossAttentionLayer,
     ) -> Self::Tensor;
-    /// `LayerNorm(x + f)`
+    /// `LayerNorm(x + f)`, or the RMS norm of that.
     fn add_norm(&mut self, x: Self::Tensor, branch: Self::Tensor, norm: &NormLayer) -> Self::Tensor;
-    /// `LayerNorm(x)`
+    /// `LayerNorm(x)`, or its RMS norm.
     fn norm(&mut self, x: Self::Tensor, norm: &NormLayer) -> Self::Tensor;
     /// `x + f`
     fn add(&mut self, x: Self::Tensor, branch: Self::Tensor) -> Self::Tensor;
+    /// `gate ∘ x`, element by element: the inside of a gated feed-forward layer.
+    fn multiply(&mut self, gate: Self::Tensor, x: Self::Tensor) -> Self::Tensor;
+    /// `factor · x`
+    fn scale(&mut self, x: Self::Tensor, factor: f32) -> Self::Tensor;
     /// An embedding or a layer is over: of all that this pass has made, only `x` is needed from here on.
     fn end_layer(&mut self, x: Self::Tensor) -> Self::Tensor {
         x
@@ -441,9 +458,13 @@ impl Transformer {
             x = layer.feed_forward.run(e, x, self.config.norm);
             x = e.end_layer(x);
         }
-        match &self.final_norms {
+        let x = match &self.final_norms {
             Some((_, norm)) => e.norm(x, norm),
             None => x,
+        };
+        match self.config.scale_output {
+            true => e.scale(x, self.config.output_scale()),
+            false => x,
         }
     }
 
@@ -547,7 +568,14 @@ impl FeedForwardLayer {
     /// The sub-layer with its residual connection and its norm.
     pub fn run<E: Executor>(&self, e: &mut E, x: E::Tensor, place: NormPlace) -> E::Tensor {
         sub_layer(e, x, (place, &self.norm), |e, x| {
-            let hidden = e.activated(x, &self.up);
+            let hidden = match &self.gate {
+                Some(gate) => {
+                    let gate = e.activated(x, gate);
+                    let up = e.linear(x, &self.up);
+                    e.multiply(gate, up)
+                }
+                None => e.activated(x, &self.up),
+            };
             e.linear(hidden, &self.down)
         })
     }

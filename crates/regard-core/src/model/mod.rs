@@ -15,7 +15,9 @@ pub mod positions;
 
 pub use attention_map::{AttentionKind, AttentionMap, sharpest};
 pub use builder::LayerBuilder;
-pub use config::{Combine, DecoderKind, Frequencies, ModelConfig, NormPlace, Positions, Preset, Tying};
+pub use config::{
+    Combine, DecoderKind, Frequencies, ModelConfig, NormKind, NormPlace, Positions, Preset, Tying,
+};
 pub use encoder_kind::{Direction, EncoderKind};
 pub use heads::{HeadHint, HeadPattern, describe_head, remove_head};
 pub use layers::{

@@ -1,4 +1,4 @@
-//! Sinusoidal positions (section 3.5 of the paper).
+//! Sinusoidal positions (section 3.5 of the paper), and ranges of distances as T5 has them.
 
 use super::config::Frequencies;
 
@@ -122,6 +122,68 @@ pub fn sinusoidal_2d(rows: usize, columns: usize, d: usize) -> Vec<f32> {
     table
 }
 
+/// Ranges of distances between query and key that share what is learned about them (Raffel et al.,
+/// 2020): short distances have a range each, longer ones share ranges that grow with the logarithm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buckets {
+    /// How many there are.
+    pub count: usize,
+    /// The distance from which on all are one.
+    pub reach: usize,
+    /// Whether all of them are for keys before the query; otherwise half are for those behind it.
+    pub causal: bool,
+}
+
+impl Buckets {
+    /// The range of a distance, which is the place of the key minus that of the query.
+    ///
+    /// ```
+    /// use regard_core::model::positions::Buckets;
+    /// let both = Buckets { count: 32, reach: 128, causal: false };
+    /// assert_eq!([0, -1, 1, -7, -8, 1000].map(|distance| both.of(distance)), [0, 1, 17, 7, 8, 31]);
+    /// ```
+    pub fn of(self, distance: isize) -> usize {
+        let (count, first) = match (self.causal, distance > 0) {
+            (true, _) => (self.count, 0),
+            (false, behind) => (self.count / 2, if behind { self.count / 2 } else { 0 }),
+        };
+        let far = if self.causal { distance.min(0) } else { distance }.unsigned_abs();
+        let alone = count / 2;
+        if far < alone {
+            return first + far;
+        }
+        // In f32, as T5 computes it: another rounding is another range.
+        let octaves = ((self.reach as f64 / alone as f64).ln() as f32).max(f32::MIN_POSITIVE);
+        let share = (far as f32 / alone as f32).ln() / octaves;
+        first + (alone + (share * (count - alone) as f32) as usize).min(count - 1)
+    }
+
+    /// What a table `[count, h]` says of each head and distance: `[h, 2 · reach + 1]`, from the key
+    /// that is farthest before the query to the one farthest behind it.
+    pub fn expand(self, table: &[f32], heads: usize) -> Vec<f32> {
+        let mut expanded = Vec::with_capacity(heads * (2 * self.reach + 1));
+        let rows: Vec<usize> = self.distances().map(|distance| self.of(distance)).collect();
+        for head in 0..heads {
+            expanded.extend(rows.iter().map(|row| table[row * heads + head]));
+        }
+        expanded
+    }
+
+    /// Adds the gradients of what [`expand`](Self::expand) made to those of its table.
+    pub fn add_gradients(self, expanded: &[f32], heads: usize, table: &mut [f32]) {
+        for (head, of_head) in expanded.chunks_exact(2 * self.reach + 1).enumerate() {
+            for (distance, gradient) in self.distances().zip(of_head) {
+                table[self.of(distance) * heads + head] += gradient;
+            }
+        }
+    }
+
+    fn distances(self) -> impl Iterator<Item = isize> {
+        let reach = self.reach as isize;
+        -reach..=reach
+    }
+}
+
 /// `p / 10000^(2i/d)`
 fn angle(position: usize, i: usize, d: usize) -> f64 {
     position as f64 / 10_000f64.powf(2.0 * i as f64 / d as f64)
@@ -194,6 +256,44 @@ mod tests {
         // A width that 4 does not divide has columns of zero at its end, and no width no numbers.
         assert_eq!(sinusoidal_2d(2, 2, 6)[4..6], [0.0, 0.0]);
         assert!(sinusoidal_2d(2, 2, 0).is_empty() && sinusoidal_2d(0, 3, 8).is_empty());
+    }
+
+    /// The ranges of `transformers`' T5, as the number of distances from −200 to 200 in each.
+    #[test]
+    fn ranges_of_distances_are_those_of_t5() {
+        let runs = |count, reach, causal| {
+            let buckets = Buckets { count, reach, causal };
+            let all: Vec<usize> = (-200..=200).map(|distance| buckets.of(distance)).collect();
+            all.chunk_by(|a, b| a == b).map(|run| (run[0], run.len())).collect::<Vec<_>>()
+        };
+        let before = [110, 27, 18, 14, 9, 7, 4, 4, 1, 1, 1, 1, 1, 1, 1];
+        let before: Vec<(usize, usize)> = (1..=15).rev().zip(before).collect();
+        let behind = before.iter().rev().map(|&(bucket, length)| (16 + bucket, length));
+        let want: Vec<_> = before.iter().copied().chain([(0, 1)]).chain(behind).collect();
+        assert_eq!(runs(32, 128, false), want);
+        let causal = [88, 14, 12, 10, 10, 8, 7, 6, 6, 5, 4, 4, 3, 3, 2, 3];
+        let want: Vec<_> = (0..32).rev().zip(causal.into_iter().chain([1; 15]).chain([201])).collect();
+        assert_eq!(runs(32, 128, true), want);
+        assert_eq!(runs(8, 12, true), [(7, 191), (6, 3), (5, 1), (4, 2), (3, 1), (2, 1), (1, 1), (0, 201)]);
+        assert_eq!(runs(6, 20, false), [(2, 196), (1, 4), (0, 1), (4, 4), (5, 196)]);
+    }
+
+    #[test]
+    fn a_table_of_ranges_is_expanded_and_gathered() {
+        let buckets = Buckets { count: 4, reach: 5, causal: false };
+        let table: Vec<f32> = (0..4 * 3).map(|i| i as f32).collect();
+        let expanded = buckets.expand(&table, 3);
+        assert_eq!(expanded.len(), 3 * 11);
+        for (head, of_head) in expanded.chunks(11).enumerate() {
+            for (distance, value) in (-5..=5).zip(of_head) {
+                assert_eq!(*value, table[buckets.of(distance) * 3 + head]);
+            }
+        }
+        let mut gathered = vec![1.0; table.len()];
+        buckets.add_gradients(&[1.0; 33], 3, &mut gathered);
+        // Of eleven distances one is 0, and on either side there are five.
+        assert_eq!(gathered.iter().sum::<f32>(), 12.0 + 33.0);
+        assert_eq!(gathered[0], 2.0);
     }
 
     #[test]

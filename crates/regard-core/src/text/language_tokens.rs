@@ -15,7 +15,7 @@ pub enum LanguagePlacement {
     /// The source's behind the end of the source, the target's at the beginning of the translation:
     /// older folders of NLLB-200.
     Behind,
-    /// The target's before the source: MADLAD-400.
+    /// The target's before the source: MADLAD-400, and models of many languages that we train.
     Target,
 }
 
@@ -55,6 +55,11 @@ impl Default for Frame {
 }
 
 impl LanguageTokens {
+    /// The token of a language in a vocabulary that is trained here.
+    pub fn token(code: &str) -> String {
+        format!("<2{code}>")
+    }
+
     /// The language that a code means; `field` is the setting with the code.
     pub fn find(&self, field: &str, code: &str) -> Result<&LanguageToken> {
         let codes: Vec<&str> = self.list.iter().map(|language| language.code.as_str()).collect();
@@ -94,9 +99,12 @@ impl LanguageTokens {
             LanguagePlacement::Before => (before(id(source)), first),
             LanguagePlacement::Behind => (Frame { behind: id(source), ..Frame::default() }, first),
             LanguagePlacement::Target => {
-                // As a text of its own, because a tokenizer may put a space before it.
+                // As a text of its own, because a tokenizer may put a space before it. In a vocabulary of
+                // ours, what looks like the token is text.
                 let token = match target {
-                    Some(target) => tokenizer.text_ids(&target.token)?,
+                    Some(target) => Some(tokenizer.text_ids(&target.token)?)
+                        .filter(|ids| ids.contains(&target.id))
+                        .unwrap_or_else(|| vec![target.id]),
                     None => Vec::new(),
                 };
                 (before(token), Frame::default())

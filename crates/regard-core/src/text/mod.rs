@@ -30,6 +30,7 @@ mod pair;
 mod pipeline;
 mod sentencepiece;
 mod sentences;
+mod stems;
 mod tokenizer;
 mod train;
 
@@ -40,6 +41,7 @@ pub use pair::{SpmFile, TokenizerPair};
 pub use pipeline::{hugging_face_config, normalise};
 pub use sentencepiece::SentencePiece;
 pub use sentences::{sentence_ranges, trimmed};
+pub use stems::{fold, is_spaced, share_stem};
 pub use tokenizer::Tokenizer;
 pub use train::{Segmentation, TextSample, TokenizerSettings, vocabulary_size_for};
 

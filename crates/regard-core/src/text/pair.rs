@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::language_tokens::{Frame, LanguageToken, LanguageTokens};
+use super::language_tokens::{Frame, LanguagePlacement, LanguageToken, LanguageTokens};
 use super::marian::{self, MarianTokenizer, PieceList};
 use super::pipeline::{hugging_face_config, marian_config};
 use super::train::learn;
@@ -30,6 +30,8 @@ pub struct TokenizerPair {
     target: Arc<Tokenizer>,
     /// The languages, if the model is told which to read or write.
     languages: Option<Arc<LanguageTokens>>,
+    /// The codes of the pair that was chosen of them, as far as it was.
+    chosen: [Option<String>; 2],
 }
 
 impl TokenizerPair {
@@ -41,12 +43,13 @@ impl TokenizerPair {
     /// One vocabulary for both sides.
     pub fn joint(tokenizer: Tokenizer) -> Self {
         let tokenizer = Arc::new(tokenizer);
-        TokenizerPair { source: tokenizer.clone(), target: tokenizer, languages: None }
+        TokenizerPair { source: tokenizer.clone(), target: tokenizer, languages: None, chosen: [None, None] }
     }
 
     /// A vocabulary for each side.
     pub fn separate(source: Tokenizer, target: Tokenizer) -> Self {
-        TokenizerPair { source: Arc::new(source), target: Arc::new(target), languages: None }
+        let (source, target) = (Arc::new(source), Arc::new(target));
+        TokenizerPair { source, target, languages: None, chosen: [None, None] }
     }
 
     /// Trains on the text of both sides. Separate vocabularies get one size, the smaller of the
@@ -60,6 +63,33 @@ impl TokenizerPair {
         target.shrink(source.size());
         source.shrink(target.size());
         Ok(Self::separate(Tokenizer::from_pieces(source)?, Tokenizer::from_pieces(target)?))
+    }
+
+    /// Trains one vocabulary for all languages, with a token for each language that is written; none
+    /// of them is chosen yet.
+    pub fn train_for_languages(
+        source: &TextSample,
+        target: &TextSample,
+        settings: &TokenizerSettings,
+        codes: &[String],
+    ) -> Result<Self> {
+        if settings.separate {
+            let message = "a model of several target languages has one vocabulary for all; use false";
+            return Err(Error::config("tokenizer.separate", message));
+        }
+        let tokens: Vec<String> = codes.iter().map(|code| LanguageTokens::token(code)).collect();
+        let mut pieces = learn(&[source, target], settings)?;
+        // The tokens come out of the size that was asked for, so that it is that size.
+        pieces.shrink(pieces.size().saturating_sub(tokens.len()));
+        pieces.add_tokens(&tokens);
+        let pair = Self::joint(Tokenizer::from_pieces(pieces)?);
+        let mut list = Vec::new();
+        for (code, token) in codes.iter().zip(tokens) {
+            let missing = || Error::config("tokenizer", format!("{token} is not in the vocabulary"));
+            let id = pair.source.id(&token).ok_or_else(missing)?;
+            list.push(LanguageToken { code: code.clone(), token, id });
+        }
+        Ok(pair.with_languages(LanguageTokens { list, placement: LanguagePlacement::Target }, &[]))
     }
 
     /// Reads the tokenizer or tokenizers of a model folder: `tokenizer.json` if it is there, else
@@ -108,7 +138,7 @@ impl TokenizerPair {
         let joint = Arc::ptr_eq(&self.source, &self.target);
         let source = Arc::new(self.source.hiding(ids()));
         let target = if joint { source.clone() } else { Arc::new(self.target.hiding(ids())) };
-        TokenizerPair { source, target, languages: Some(Arc::new(languages)) }
+        TokenizerPair { source, target, languages: Some(Arc::new(languages)), chosen: [None, None] }
     }
 
     /// The same with a token before every source text, without an end token behind it, or with a
@@ -151,13 +181,20 @@ impl TokenizerPair {
         };
         let (of_source, of_target) = languages.frames(source, target, &self.source)?;
         let framed = |tokenizer: &Tokenizer, frame: Frame| Arc::new(tokenizer.framed(frame));
+        let code = |language: Option<&LanguageToken>| language.map(|language| language.code.clone());
+        let chosen = [named.or(code(source)), code(target)];
         let pair = TokenizerPair {
             source: framed(&self.source, of_source),
             target: framed(&self.target, of_target),
             languages: self.languages.clone(),
+            chosen: chosen.clone(),
         };
-        let code = |language: Option<&LanguageToken>| language.map(|language| language.code.clone());
-        Ok((pair, [named.or(code(source)), code(target)]))
+        Ok((pair, chosen))
+    }
+
+    /// The codes of source and target that [`for_languages`](Self::for_languages) chose, as far as it did.
+    pub fn chosen(&self) -> &[Option<String>; 2] {
+        &self.chosen
     }
 
     /// Writes the files of a pair into a model folder, each beside and renamed, and removes those

@@ -275,7 +275,7 @@ impl Tokenizer {
     }
 
     /// The ids of a text and nothing else.
-    pub(super) fn text_ids(&self, text: &str) -> Result<Vec<u32>> {
+    pub(crate) fn text_ids(&self, text: &str) -> Result<Vec<u32>> {
         self.text_ids_cached(text, &mut WordCache::new())
     }
 

@@ -305,6 +305,15 @@ impl Pieces {
         }
     }
 
+    /// Adds tokens that no text becomes. In a BPE vocabulary nothing is merged to them; words are cut
+    /// at `<` and `>` before a unigram model sees them.
+    pub(super) fn add_tokens(&mut self, tokens: &[String]) {
+        match self {
+            Pieces::Bpe { pieces, .. } => pieces.extend(tokens.iter().cloned()),
+            Pieces::Unigram { pieces } => pieces.extend(tokens.iter().map(|token| (token.clone(), 0.0))),
+        }
+    }
+
     /// The text of the `tokenizer.json`.
     pub(super) fn into_json(self) -> Result<String> {
         let pad = self.size() - 1;

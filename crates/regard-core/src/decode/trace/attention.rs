@@ -18,9 +18,9 @@ pub struct AttentionTrace {
     pub keys: Matrix,
     /// Values, `[c, h·d_v]`.
     pub values: Matrix,
-    /// What scores are multiplied by: 1/√d_k, unless that is switched off.
+    /// What scores are multiplied by: 1/√d_k, or 1 if the model does not scale or that is switched off.
     pub scale: f32,
-    /// q·k before that, `[h·r, c]`, also of what the mask hides.
+    /// q·k before that, with what distances add, `[h·r, c]`, also of what the mask hides.
     pub scores: Matrix,
     /// The tokens that each token may look at.
     pub seen: Vec<Range<usize>>,
@@ -102,9 +102,19 @@ impl TracedPass<'_> {
         let (r, c) = (queries.rows().len(), keys.rows().len());
         let mask = if self.ablation.mask { Mask::NONE } else { rules.mask };
         let seen: Vec<Range<usize>> = (0..r).map(|i| mask.range(i, r, c)).collect();
-        let scale = if self.ablation.scale { 1.0 } else { (d_k as f32).sqrt().recip() };
-        let relative = rules.relative.filter(|_| !self.ablation.positions);
-        let relative = relative.map(|r| (self.pass.engine.vector(r.table), r.reach));
+        let config = self.pass.engine.model().config();
+        let scale = if self.ablation.scale { 1.0 } else { config.score_scale(side_of(rules.kind)) };
+        let (mut vectors, mut bias) = (None, None);
+        match rules.relative.filter(|_| !self.ablation.positions) {
+            Some(RelativePositions::Vectors { table, reach }) => {
+                vectors = Some((self.pass.engine.vector(table), reach));
+            }
+            Some(RelativePositions::Bias { table, buckets }) => {
+                bias = Some((buckets.expand(self.pass.engine.vector(table), heads), buckets.reach));
+            }
+            None => {}
+        }
+        let row = |i: usize, j: usize, reach: usize| (j + reach).saturating_sub(i).min(2 * reach);
         let empty = || Matrix { columns: c, data: Vec::with_capacity(heads * r * c) };
         let (mut scores, mut weights) = (empty(), empty());
         let mut sums = Matrix { columns: heads * d_v, data: vec![0.0; r * heads * d_v] };
@@ -114,11 +124,13 @@ impl TracedPass<'_> {
                 let q = &queries.row(i)[head * d_k..][..d_k];
                 let score = |j: usize| {
                     let by_content = dot(q, &keys.row(j)[head * d_k..][..d_k]);
-                    let by_distance = relative.map_or(0.0, |(table, reach)| {
-                        let row = (j + reach).saturating_sub(i).min(2 * reach);
-                        dot(q, &table[row * d_k..][..d_k])
+                    let by_distance =
+                        vectors.map_or(0.0, |(table, reach)| dot(q, &table[row(i, j, reach) * d_k..][..d_k]));
+                    // The bias comes behind the scale, which is not in the scores yet.
+                    let bias = bias.as_ref().map_or(0.0, |(table, reach)| {
+                        table[head * (2 * reach + 1) + row(i, j, *reach)] / scale
                     });
-                    by_content + by_distance
+                    by_content + by_distance + bias
                 };
                 let row: Vec<f32> = (0..c).map(score).collect();
                 let row_weights = softmax(&row, scale, seen.clone());

@@ -43,8 +43,7 @@ impl ModelFiles {
         if path.is_dir() {
             return Self::open_folder(path);
         }
-        let is_archive = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("argosmodel"));
-        if is_archive && path.exists() { Self::open_archive(path).map(Some) } else { Ok(None) }
+        if is_package(path) && path.exists() { Self::open_archive(path).map(Some) } else { Ok(None) }
     }
 
     fn open_folder(path: &Path) -> Result<Option<Self>> {
@@ -60,7 +59,7 @@ impl ModelFiles {
         }
         let metadata = path.join(METADATA);
         if !(metadata.exists() && has_model(&path.join(INNER))) {
-            return Ok(None);
+            return only_package(path)?.map(|package| Self::open_archive(&package)).transpose();
         }
         let place = Place::Folder(path.to_path_buf());
         Ok(Some(ModelFiles { path: path.to_path_buf(), place, metadata: Some(Keys::open(&metadata)?) }))
@@ -137,11 +136,31 @@ impl ModelFiles {
             Place::Archive(map, top) => {
                 let found = unpack_member(map.bytes(), &format!("{top}/{name}"));
                 found
-                    .map(|bytes| bytes.map(FileBytes::Unpacked))
+                    .map(|bytes| bytes.map(|bytes| FileBytes::Unpacked(bytes, map.bytes().len())))
                     .map_err(|problem| Error::file(&self.path, format!("{name} in the archive {problem}")))
             }
         }
     }
+}
+
+fn is_package(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("argosmodel"))
+}
+
+/// The package in a folder, if there is one and no other: where downloads are kept, each model has a folder.
+fn only_package(folder: &Path) -> Result<Option<PathBuf>> {
+    let io = |e| Error::io(folder, e);
+    let mut found = None;
+    for entry in std::fs::read_dir(folder).map_err(io)? {
+        let path = entry.map_err(io)?.path();
+        if is_package(&path) && found.replace(path).is_some() {
+            return Err(Error::file(
+                folder,
+                "has more than one package of Argos Translate; name one of them",
+            ));
+        }
+    }
+    Ok(found)
 }
 
 /// The one folder at the top of a package, outside of which nothing may lie.

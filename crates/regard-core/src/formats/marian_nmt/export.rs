@@ -260,6 +260,9 @@ impl MarianOptions {
             Activation::Relu => "relu",
             Activation::Silu => "swish",
             Activation::Gelu => "gelu",
+            Activation::GeluTanh => {
+                return Err("transformer-ffn-activation: gelu is the exact one, not gelu_new".into());
+            }
             Activation::Identity => {
                 return Err("transformer-ffn-activation: there is none without activation".into());
             }

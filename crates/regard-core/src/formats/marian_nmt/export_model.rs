@@ -1,6 +1,6 @@
 //! A model of ours as a folder of Marian or of Firefox.
 
-use super::folder::{metadata, other_model_file};
+use super::folder::{metadata_file, other_model_file};
 use super::model::{EPSILON, item_names};
 use super::{
     InputRanges, MarianOptions, NewItem, float_items, grow_vocabularies, int8_items, lexical_shortlist,
@@ -9,7 +9,8 @@ use super::{
 use crate::decode::{Engine, SearchOptions, Shortlist, input_magnitudes, search_ensemble};
 use crate::formats::Model;
 use crate::model::{
-    Combine, EncoderKind, Frequencies, ModelConfig, NormPlace, Parameter, Positions, Role, Side,
+    Activation, Combine, EncoderKind, Frequencies, ModelConfig, NormKind, NormPlace, Parameter, Positions,
+    Role, Side,
 };
 use crate::replace::replace;
 use crate::text::{SPM_MULTIPLE, Tokenizer};
@@ -88,7 +89,7 @@ pub fn export(model: &Model, options: &ExportOptions<'_>, folder: &Path) -> Resu
     if let Some(list) = &list {
         files.push((format!("lex.50.50.{pair}s2t.bin"), Box::new(|to| list.write(to))));
     }
-    if let Some((name, text)) = metadata(&model.languages) {
+    if let Some((name, text)) = metadata_file(&model.languages) {
         files.push((name.to_owned(), Box::new(move |to| to.write_all(text.as_bytes()))));
     }
     files.push(match options.format {
@@ -139,6 +140,12 @@ fn marian_options(config: &ModelConfig) -> Result<MarianOptions> {
             "the paper's frequencies instead of tensor2tensor's",
         ),
         ("combine", config.combine == Combine::Add, "positions that are not added"),
+        ("norm_kind", config.norm_kind == NormKind::Layer, "RMS norms"),
+        ("gated", !config.gated, "feed-forward layers with a gate"),
+        ("linear_bias", config.linear_bias, "linear layers without a bias"),
+        ("scale_scores", config.scale_scores, "scores that are not divided by √d_k"),
+        ("scale_output", !config.scale_output, "a decoder whose output is scaled"),
+        ("activation", config.activation != Activation::GeluTanh, "gelu_new"),
         (
             "encoder",
             config.encoder == EncoderKind::Attention { window: None },

@@ -97,7 +97,7 @@ struct Metadata {
 
 /// The name and the text of the file that says from which language to which a model translates; nothing
 /// if that is not known.
-pub(super) fn metadata(languages: &Languages) -> Option<(&'static str, String)> {
+pub(crate) fn metadata_file(languages: &Languages) -> Option<(&'static str, String)> {
     let Languages { source: Some(source), target: Some(target) } = languages.clone() else { return None };
     let metadata = Metadata { source_language: Some(source), target_language: Some(target) };
     Some((METADATA, serde_json::to_string_pretty(&metadata).ok()? + "\n"))

@@ -7,8 +7,9 @@ use crate::formats::compressed::most_unpacked;
 /// A `.bin` or `.npz` file: every item lies in the file or among what was inflated, with as many
 /// bytes as its shape needs.
 pub(crate) fn model(file: &[u8]) {
-    let Ok(parsed) = items::parse(file) else { return };
-    assert!(parsed.inflated.len() as u64 <= most_unpacked(file.len()));
+    let most = most_unpacked(file.len());
+    let Ok(parsed) = items::parse(file, most) else { return };
+    assert!(parsed.inflated.len() as u64 <= most);
     for entry in &parsed.entries {
         let bytes = if entry.inflated { &parsed.inflated } else { file };
         let data = &bytes[entry.range.clone()];

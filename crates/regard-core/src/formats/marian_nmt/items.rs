@@ -17,6 +17,8 @@ pub const OPTIONS: &str = "special:model.yml";
 const INPUT_MULTIPLIER: &str = "_QuantMultA";
 /// The matrix that has no name in the engine: the transposed output matrix.
 const UNNAMED: &str = "none";
+/// What the names of an output matrix of its own begin with.
+const OUTPUT: &str = "decoder_ff_logit_out_W";
 /// What the names of embeddings contain; they are the only 8-bit matrices that are not stored
 /// transposed.
 const EMBEDDING: &str = "Wemb";
@@ -112,10 +114,11 @@ pub(super) struct Parsed {
     pub(super) inflated: Vec<u8>,
 }
 
-/// Reads the bytes of a model file, which is not compressed as a whole.
-pub(super) fn parse(file: &[u8]) -> std::result::Result<Parsed, String> {
+/// Reads the bytes of a model file, which is not compressed as a whole, and whose compressed parts may
+/// unpack to `most` bytes.
+pub(super) fn parse(file: &[u8], most: u64) -> std::result::Result<Parsed, String> {
     if file.starts_with(b"PK") {
-        return npz::read(file);
+        return npz::read(file, most);
     }
     match file.first_chunk().map(|bytes| u64::from_le_bytes(*bytes)) {
         // Versions are small numbers; other files begin otherwise.
@@ -138,7 +141,8 @@ impl ItemFile {
     /// Opens a `.bin` or `.npz` file, which may be compressed.
     pub fn open(path: &Path) -> Result<Self> {
         let bytes = FileBytes::open(path)?;
-        let Parsed { entries, inflated } = parse(bytes.bytes()).map_err(|e| Error::file(path, e))?;
+        let parsed = parse(bytes.bytes(), bytes.most_unpacked());
+        let Parsed { entries, inflated } = parsed.map_err(|e| Error::file(path, e))?;
         let places = entries.iter().enumerate().map(|(i, entry)| (entry.name.clone(), i)).collect();
         Ok(ItemFile { path: path.to_path_buf(), bytes, inflated, entries, places })
     }
@@ -195,11 +199,12 @@ impl ItemFile {
     }
 
     /// The fixed multiplier of the inputs of the product with a matrix, if the file has one
-    /// (`alphas`). Embeddings as the output matrix are known under two names.
+    /// (`alphas`). The output matrix, embeddings or not, is known under two names.
     pub fn input_multiplier(&self, matrix: &str) -> Result<Option<f32>> {
         let own = format!("{matrix}{INPUT_MULTIPLIER}");
         let unnamed = format!("{UNNAMED}{INPUT_MULTIPLIER}");
-        let unnamed = is_embedding(matrix).then(|| self.get(&unnamed)).flatten();
+        let is_output = is_embedding(matrix) || matrix.starts_with(OUTPUT);
+        let unnamed = is_output.then(|| self.get(&unnamed)).flatten();
         let Some(item) = unnamed.or_else(|| self.get(&own)) else { return Ok(None) };
         match item.floats()?[..] {
             [x] if x > 0.0 => Ok(Some(x)),

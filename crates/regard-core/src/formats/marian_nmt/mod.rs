@@ -126,6 +126,7 @@ mod yaml;
 
 pub use export::{InputRanges, float_items, grow_vocabularies, int8_items, lexical_shortlist};
 pub use export_model::{ExportFormat, ExportOptions, export};
+pub(crate) use folder::metadata_file;
 pub use folder::{MarianFolder, MarianSearch};
 pub use items::{Int8Matrix, Item, ItemFile, ItemType, OPTIONS};
 pub(crate) use model::{MarianModel, read_shortlist};

@@ -2,11 +2,10 @@
 //! array of bytes.
 //!
 //! Marian stores its members as they are; `numpy.savez_compressed` deflates them. A deflated member
-//! may unpack to the size that the directory says, and all of them to what any compressed file may
-//! ([`most_unpacked`]). Every member's checksum is verified.
+//! may unpack to the size that the directory says, and all of them to what any compressed file of the
+//! size that the archive takes on disk may. Every member's checksum is verified.
 
 use super::items::{Entry, ItemType, Parsed, elements};
-use crate::formats::compressed::most_unpacked;
 use crate::formats::tensor::MOST_DIMENSIONS;
 use crate::formats::zip::{self, Packing, check_crc, inflate};
 use std::collections::HashSet;
@@ -15,11 +14,10 @@ use std::collections::HashSet;
 const ENDING: &str = ".npy";
 const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// The arrays of a file, all checked to lie in it or inflated.
-pub(super) fn read(file: &[u8]) -> Result<Parsed, String> {
+/// The arrays of a file, all checked to lie in it or inflated, to `most` bytes together.
+pub(super) fn read(file: &[u8], most: u64) -> Result<Parsed, String> {
     let mut parsed = Parsed { entries: Vec::new(), inflated: Vec::new() };
     let mut seen = HashSet::new();
-    let most = most_unpacked(file.len());
     for member in zip::members(file)? {
         let name = member.name.strip_suffix(ENDING).unwrap_or(member.name);
         if name.is_empty() || !seen.insert(name) {

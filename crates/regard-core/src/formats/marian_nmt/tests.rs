@@ -248,7 +248,7 @@ fn npz_files_that_lie_are_refused() {
         assert!(message.starts_with(want), "{from} to {to}: {message}");
     }
     for length in 0..file.len() {
-        assert!(items::parse(&file[..length]).is_err(), "{length} bytes");
+        assert!(items::parse(&file[..length], u64::MAX).is_err(), "{length} bytes");
     }
     let same = npz(&[items[0].clone(), items[0].clone()]);
     assert!(refusal(&same).starts_with("the archive has two items called \"a\""));
@@ -283,12 +283,32 @@ fn archives_that_unpack_to_too_much_are_refused() {
     let want = format!("but all items of an archive of {} bytes may unpack to {most}", file.len());
     assert!(message.starts_with("item a at byte 35 unpacks to 41943"), "{message}");
     assert!(message.ends_with(&want), "{message}");
+    // Compressed once more, an archive may unpack to no more than its size in that file allows.
+    let file = deflated_zeros(270_000);
+    assert_eq!(open(&file).unwrap().need("a").unwrap().shape, [1, 270_000]);
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    io::Write::write_all(&mut encoder, &file).unwrap();
+    let twice = encoder.finish().unwrap();
+    assert!(twice.len() < file.len() / 4);
+    let message = refusal(&twice);
+    assert!(message.starts_with("item a at byte 35 unpacks to 1080"), "{message}");
+}
+
+#[test]
+fn an_output_matrix_has_the_multiplier_that_names_no_matrix() {
+    let mut items = example();
+    items.push(NewItem::floats("none_QuantMultA", &[1, 1], vec![3.0]));
+    let file = open(&bin(&items)).unwrap();
+    for name in ["Wemb", "decoder_ff_logit_out_Wt", "decoder_ff_logit_out_W"] {
+        assert_eq!(file.input_multiplier(name).unwrap(), Some(3.0), "{name}");
+    }
+    assert_eq!(file.input_multiplier("layer_W").unwrap(), Some(12.5));
 }
 
 #[test]
 fn stored_members_that_are_damaged_are_refused() {
     let mut file = npz(&[NewItem::floats("a", &[2, 3], vec![1.0; 6])]);
-    let at = items::parse(&file).unwrap().entries[0].range.start;
+    let at = items::parse(&file, u64::MAX).unwrap().entries[0].range.start;
     file[at + 2] ^= 1;
     assert_eq!(refusal(&file), "item a at byte 35 is damaged: its checksum does not match");
     // One of the two sizes in the directory.

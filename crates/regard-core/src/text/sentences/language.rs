@@ -1,5 +1,6 @@
 //! What the splitter knows of each language: abbreviations, words that begin sentences, ordinals.
 
+use crate::languages;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -64,56 +65,21 @@ fn parse(data: &'static str) -> HashMap<&'static str, Words> {
     languages
 }
 
-/// Languages of other codes: three letters, and those that are written like another one.
-const ALIASES: [(&str, &str); 48] = [
-    ("eng", "en"),
-    ("deu", "de"),
-    ("ger", "de"),
+/// Languages whose sentences end like those of another one.
+const WRITTEN_LIKE: [(&str, &str); 13] = [
     ("lb", "de"),
     ("gsw", "de"),
-    ("fra", "fr"),
-    ("fre", "fr"),
-    ("spa", "es"),
     ("ca", "es"),
-    ("cat", "es"),
     ("gl", "es"),
-    ("ita", "it"),
-    ("por", "pt"),
-    ("rus", "ru"),
     ("be", "ru"),
-    ("ukr", "uk"),
-    ("bul", "bg"),
     ("mk", "bg"),
-    ("pol", "pl"),
-    ("ces", "cs"),
-    ("cze", "cs"),
-    ("slk", "sk"),
-    ("hrv", "hr"),
     ("bs", "hr"),
     ("sr", "hr"),
-    ("slv", "sl"),
-    ("nld", "nl"),
-    ("dut", "nl"),
+    ("sh", "hr"),
     ("af", "nl"),
-    ("swe", "sv"),
-    ("dan", "da"),
-    ("nob", "nb"),
     ("no", "nb"),
-    ("nor", "nb"),
     ("nn", "nb"),
-    ("fin", "fi"),
-    ("est", "et"),
-    ("hun", "hu"),
-    ("ron", "ro"),
-    ("tur", "tr"),
-    ("ell", "el"),
-    ("hin", "hi"),
-    ("jpn", "ja"),
-    ("hye", "hy"),
-    ("heb", "he"),
-    ("ara", "ar"),
-    ("arb", "ar"),
-    ("pes", "fa"),
+    ("prs", "fa"),
 ];
 
 /// Languages in which a number with a full stop is an ordinal.
@@ -131,8 +97,11 @@ pub(super) struct Language {
 impl Language {
     /// By a code such as `de`, `de-AT`, `deu` or `deu_Latn`; nothing where it is not known.
     pub(super) fn new(code: Option<&str>) -> Self {
-        let code = code.unwrap_or_default().split(['-', '_']).next().unwrap_or_default().to_ascii_lowercase();
-        let code = ALIASES.iter().find(|(alias, _)| *alias == code).map_or(code, |(_, c)| (*c).to_owned());
+        let code = code.unwrap_or_default();
+        let own = || code.split(['-', '_']).next().unwrap_or_default().to_ascii_lowercase();
+        let code = languages::codes(code).first().map_or_else(own, |&code| code.to_owned());
+        let like = WRITTEN_LIKE.iter().find(|(language, _)| *language == code);
+        let code = like.map_or(code, |(_, other)| (*other).to_owned());
         Language { words: LANGUAGES.get(code.as_str()), any: LANGUAGES.get("any"), code }
     }
 
@@ -186,7 +155,7 @@ mod tests {
 
     #[test]
     fn languages_have_several_codes() {
-        for code in ["de", "DE", "de-AT", "deu_Latn", "ger"] {
+        for code in ["de", "DE", "de-AT", "deu_Latn", "ger", "gsw", "lb"] {
             assert!(Language::new(Some(code)).kinds("bzgl").is(Kinds::BEFORE), "{code}");
         }
         assert!(!Language::new(Some("en")).kinds("bzgl").is_abbreviation());
