@@ -23,11 +23,12 @@ pub use config::{BF16_VARIABLE, Choice, TrainConfig, choose_dtype};
 pub use distributed::{Overlap, run_worker};
 pub use optimizer::{AdamSettings, Optimizer, Schedule, ScheduleKind};
 pub use regard_core::formats::{Record, StepRecord, ValidationRecord, read_log};
-pub use report::{render_report, tensorboard};
+pub use report::{CardCommands, RunStatus, Trend, Verdict, render_report, tensorboard, verdict};
 #[cfg(any(test, feature = "fuzzing"))]
 pub use run::read_any_checkpoint;
 pub use run::{
-    End, Outcome, Progress, Start, check_shape, has_run, load_checkpoint, resumed_config, to_average, train,
+    End, Outcome, Progress, Start, check_shape, has_run, inputs, languages, load_checkpoint, resumed_config,
+    to_average, train, validation_files,
 };
 pub use step::{FitSettings, Pass, StepReport, StepSettings, Trainer, fit};
 pub use taped::{Dropouts, LayerOutputs, LossSettings, Taped, layer_outputs, loss, token_losses};

@@ -1,8 +1,8 @@
 //! The layers carried out on the tape: training, and everything else that needs gradients.
 
 use crate::autograd::ops::{
-    AddNorm, CrossAttention, CrossEntropy, Embedding, Linear, PositionVectors, RDrop, Recurrent, Residual,
-    SelfAttention, Ssru, Unfold,
+    AddNorm, CrossAttention, CrossEntropy, Embedding, Linear, Multiply, PositionVectors, RDrop, Recurrent,
+    Residual, Scale, SelfAttention, Ssru, Unfold,
 };
 use crate::autograd::{Op, Tape, Var, Weights};
 use regard_core::batch::{Batch, Packed};
@@ -275,8 +275,8 @@ impl Executor for Taped<'_> {
         let dropout = self.dropout(config.attention_dropout);
         let offsets = self.packed(self.side).offsets().clone();
         let SelfAttentionLayer { mask, relative, .. } = *layer;
-        let shape = config.head_shape(self.side);
-        self.push(SelfAttention { qkv, shape, mask, offsets, dropout, relative })
+        let (shape, scale) = (config.head_shape(self.side), config.score_scale(self.side));
+        self.push(SelfAttention { qkv, shape, scale, mask, offsets, dropout, relative })
     }
 
     fn recurrent(&mut self, gates: Var, layer: &RecurrentLayer) -> Var {
@@ -302,11 +302,11 @@ impl Executor for Taped<'_> {
 
     fn cross_attention(&mut self, q: Var, kv: Var, _: &CrossAttentionLayer) -> Var {
         let config = self.config;
-        let shape = config.head_shape(Side::Target);
+        let (shape, scale) = (config.head_shape(Side::Target), config.score_scale(Side::Target));
         let dropout = self.dropout(config.attention_dropout);
         let (queries, keys) = (self.target.offsets().clone(), self.source.offsets().clone());
         self.crossed.push((q, kv));
-        self.push(CrossAttention { q, kv, shape, queries, keys, dropout })
+        self.push(CrossAttention { q, kv, shape, scale, queries, keys, dropout })
     }
 
     fn add_norm(&mut self, x: Var, branch: Var, norm: &NormLayer) -> Var {
@@ -324,6 +324,14 @@ impl Executor for Taped<'_> {
     fn add(&mut self, x: Var, branch: Var) -> Var {
         let dropout = self.dropout(self.config.dropout);
         self.push(Residual { x, branch, dropout })
+    }
+
+    fn multiply(&mut self, gate: Var, x: Var) -> Var {
+        self.push(Multiply { a: gate, b: x })
+    }
+
+    fn scale(&mut self, x: Var, factor: f32) -> Var {
+        self.push(Scale { x, factor })
     }
 
     fn end_layer(&mut self, x: Var) -> Var {

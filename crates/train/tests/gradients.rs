@@ -2,12 +2,13 @@
 //! its backward with finite differences of that definition.
 
 use regard_core::batch::Packed;
+use regard_core::model::positions::Buckets;
 use regard_core::model::{HeadShape, RecurrentCell, RelativePositions};
 use regard_core::{Gemm, Isa};
 use regard_kernels::{Activation, Dropout, Key, Mask, naive};
 use regard_train::autograd::ops::{
-    AddNorm, CrossAttention, CrossEntropy, Embedding, Linear, Pick, Pointer, Pointing, PositionVectors,
-    RDrop, Recurrent, Residual, SelfAttention, Ssru, Unfold,
+    AddNorm, CrossAttention, CrossEntropy, Embedding, Linear, Multiply, Pick, Pointer, Pointing,
+    PositionVectors, RDrop, Recurrent, Residual, Scale, SelfAttention, Ssru, Unfold,
 };
 use regard_train::autograd::{Param, Tape, Var};
 use std::sync::Arc;
@@ -54,6 +55,7 @@ fn linear(activation: Activation, rate: f32, with_bias: bool) -> Case {
                         Activation::Identity => z,
                         Activation::Relu => naive::relu(z),
                         Activation::Gelu => naive::gelu(z),
+                        Activation::GeluTanh => naive::gelu_tanh(z),
                         Activation::Silu => naive::silu(z),
                     };
                     factor(rate, r, o, output) * y
@@ -63,27 +65,27 @@ fn linear(activation: Activation, rate: f32, with_bias: bool) -> Case {
     }
 }
 
-fn add_norm(with_branch: bool, rate: f32) -> Case {
+fn add_norm(with_branch: bool, rate: f32, rms: bool) -> Case {
     let (rows, d) = (4, 6);
     let epsilon = 1e-5f32;
     Case {
-        name: format!("add_norm branch {with_branch} dropout {rate}"),
+        name: format!("add_norm branch {with_branch} dropout {rate} RMS {rms}"),
         inputs: vec![(rows, d); if with_branch { 2 } else { 1 }],
-        parameters: vec![d, d],
+        parameters: vec![d; if rms { 1 } else { 2 }],
         record: Box::new(move |tape, w, g, x, p| {
-            let branch = x.get(1).copied();
-            tape.push(
-                w,
-                g,
-                AddNorm { x: x[0], branch, dropout: dropout(rate), gamma: p[0], beta: p[1], epsilon },
-            )
+            let (branch, beta) = (x.get(1).copied(), p.get(1).copied());
+            let dropout = dropout(rate);
+            tape.push(w, g, AddNorm { x: x[0], branch, dropout, gamma: p[0], beta, epsilon })
         }),
         definition: Box::new(move |x, p| {
             (0..rows)
                 .flat_map(|r| {
                     let branch = |c| x.get(1).map_or(0.0, |f| f[r * d + c] * factor(rate, r, c, d));
                     let sum: Vec<f64> = (0..d).map(|c| x[0][r * d + c] + branch(c)).collect();
-                    naive::layer_norm(&sum, &p[0], &p[1], f64::from(epsilon))
+                    match p.get(1) {
+                        Some(beta) => naive::layer_norm(&sum, &p[0], beta, f64::from(epsilon)),
+                        None => naive::rms_norm(&sum, &p[0], f64::from(epsilon)),
+                    }
                 })
                 .collect()
         }),
@@ -105,17 +107,60 @@ fn residual(rate: f32) -> Case {
     }
 }
 
+fn multiply() -> Case {
+    Case {
+        name: "multiply".into(),
+        inputs: vec![(3, 5); 2],
+        parameters: vec![],
+        record: Box::new(|tape, w, g, x, _| tape.push(w, g, Multiply { a: x[0], b: x[1] })),
+        definition: Box::new(|x, _| x[0].iter().zip(&x[1]).map(|(a, b)| a * b).collect()),
+    }
+}
+
+/// A value times itself: both gradients go to one place.
+fn square() -> Case {
+    Case {
+        name: "square".into(),
+        inputs: vec![(3, 5)],
+        parameters: vec![],
+        record: Box::new(|tape, w, g, x, _| tape.push(w, g, Multiply { a: x[0], b: x[0] })),
+        definition: Box::new(|x, _| x[0].iter().map(|a| a * a).collect()),
+    }
+}
+
+fn scale() -> Case {
+    Case {
+        name: "scale".into(),
+        inputs: vec![(3, 5)],
+        parameters: vec![],
+        record: Box::new(|tape, w, g, x, _| tape.push(w, g, Scale { x: x[0], factor: -0.25 })),
+        definition: Box::new(|x, _| x[0].iter().map(|x| -0.25 * x).collect()),
+    }
+}
+
 const SHAPE: HeadShape = HeadShape { heads: 2, d_k: 3, d_v: 4 };
+/// 1/√d_k
+const SCALE: f32 = 0.577_350_3;
 /// The spacing of attention's dropout counters, which is part of what makes a run reproducible.
 const COUNTERS: usize = 1 << 14;
+
+/// What is learned about distances.
+#[derive(Clone, Copy)]
+enum Distances<'a> {
+    None,
+    /// A table of vectors, and how far it reaches.
+    Vectors(&'a [f64], usize),
+    /// A table `[buckets, h]`.
+    Bias(&'a [f64], Buckets),
+}
 
 /// Attention of each sentence and head, by the naive twin: `q [m, h·d_k]`, `k`, `v` as slices of rows.
 fn heads(
     (q, k, v): (&[f64], &[f64], &[f64]),
-    queries: &[usize],
-    keys: &[usize],
+    scale: f32,
+    (queries, keys): (&[usize], &[usize]),
     mask: Mask,
-    table: Option<(&[f64], usize)>,
+    distances: Distances<'_>,
     rate: f32,
 ) -> Vec<f64> {
     let HeadShape { heads, d_k, d_v } = SHAPE;
@@ -126,14 +171,22 @@ fn heads(
             let part = |x: &[f64], at: usize, rows: usize, d: usize| -> Vec<f64> {
                 (0..rows * d).map(|i| x[(at + i / d) * heads * d + h * d + i % d]).collect()
             };
-            let (y, _) = naive::attention(
+            let (y, _) = naive::biased_attention(
                 &part(q, queries[b], m, d_k),
                 &part(k, keys[b], n, d_k),
                 &part(v, keys[b], n, d_v),
                 naive::Sizes { m, n, d_k, d_v },
+                f64::from(scale),
                 |i, j| mask.range(i, m, n).contains(&j),
-                |i, j, c| {
-                    table.map_or(0.0, |(t, reach)| t[(j + reach).saturating_sub(i).min(2 * reach) * d_k + c])
+                |i, j, c| match distances {
+                    Distances::Vectors(table, reach) => {
+                        table[(j + reach).saturating_sub(i).min(2 * reach) * d_k + c]
+                    }
+                    _ => 0.0,
+                },
+                |i, j| match distances {
+                    Distances::Bias(table, buckets) => table[buckets.of(j as isize - i as isize) * heads + h],
+                    _ => 0.0,
                 },
                 |i, j| {
                     dropout(rate).map_or(1.0, |d| f64::from(d.head(h).factor(queries[b] + i, j, COUNTERS)))
@@ -161,37 +214,65 @@ fn self_attention(mask: Mask, relative: bool, rate: f32) -> Case {
         inputs: vec![(8, width)],
         parameters: if relative { vec![(2 * reach + 1) * SHAPE.d_k] } else { vec![] },
         record: Box::new(move |tape, w, g, x, p| {
-            let relative = p.first().map(|&table| RelativePositions { table, reach });
+            let relative = p.first().map(|&table| RelativePositions::Vectors { table, reach });
             let dropout = dropout(rate);
             let offsets = offsets.clone();
-            tape.push(w, g, SelfAttention { qkv: x[0], shape: SHAPE, mask, offsets, dropout, relative })
+            let (shape, scale) = (SHAPE, SCALE);
+            tape.push(w, g, SelfAttention { qkv: x[0], shape, scale, mask, offsets, dropout, relative })
         }),
         definition: Box::new(move |x, p| {
             let (q, keys) = (columns(&x[0], width, 0, k), columns(&x[0], width, k, k));
             let values = columns(&x[0], width, 2 * k, v);
-            let table = p.first().map(|t| (&t[..], reach));
-            heads((&q, &keys, &values), &for_definition, &for_definition, mask, table, rate)
+            let distances = p.first().map_or(Distances::None, |t| Distances::Vectors(t, reach));
+            let offsets = (&for_definition[..], &for_definition[..]);
+            heads((&q, &keys, &values), SCALE, offsets, mask, distances, rate)
         }),
     }
 }
 
-fn cross_attention(rate: f32) -> Case {
+/// Self-attention with bucketed positions, and with scores that are not scaled as usual.
+fn biased_attention(causal: bool, scale: f32, rate: f32) -> Case {
+    let offsets: Arc<[usize]> = vec![0, 7, 8, 8, 11].into();
+    let (k, v) = (SHAPE.keys(), SHAPE.values());
+    let width = 2 * k + v;
+    let (mask, buckets) = (Mask { causal, window: None }, Buckets { count: 4, reach: 4, causal });
+    let for_definition = offsets.clone();
+    Case {
+        name: format!("self_attention causal {causal} scale {scale} bias dropout {rate}"),
+        inputs: vec![(11, width)],
+        parameters: vec![buckets.count * SHAPE.heads],
+        record: Box::new(move |tape, w, g, x, p| {
+            let relative = Some(RelativePositions::Bias { table: p[0], buckets });
+            let (shape, dropout, offsets) = (SHAPE, dropout(rate), offsets.clone());
+            tape.push(w, g, SelfAttention { qkv: x[0], shape, scale, mask, offsets, dropout, relative })
+        }),
+        definition: Box::new(move |x, p| {
+            let (q, keys) = (columns(&x[0], width, 0, k), columns(&x[0], width, k, k));
+            let values = columns(&x[0], width, 2 * k, v);
+            let offsets = (&for_definition[..], &for_definition[..]);
+            heads((&q, &keys, &values), scale, offsets, mask, Distances::Bias(&p[0], buckets), rate)
+        }),
+    }
+}
+
+fn cross_attention(scale: f32, rate: f32) -> Case {
     let queries: Arc<[usize]> = vec![0, 2, 5].into();
     let keys: Arc<[usize]> = vec![0, 4, 5].into();
     let (k, v) = (SHAPE.keys(), SHAPE.values());
     let (q_offsets, k_offsets) = (queries.clone(), keys.clone());
     Case {
-        name: format!("cross_attention dropout {rate}"),
+        name: format!("cross_attention scale {scale} dropout {rate}"),
         inputs: vec![(5, k), (5, k + v)],
         parameters: vec![],
         record: Box::new(move |tape, w, g, x, _| {
             let (queries, keys) = (queries.clone(), keys.clone());
-            let dropout = dropout(rate);
-            tape.push(w, g, CrossAttention { q: x[0], kv: x[1], shape: SHAPE, queries, keys, dropout })
+            let (shape, dropout) = (SHAPE, dropout(rate));
+            tape.push(w, g, CrossAttention { q: x[0], kv: x[1], shape, scale, queries, keys, dropout })
         }),
         definition: Box::new(move |x, _| {
             let (keys, values) = (columns(&x[1], k + v, 0, k), columns(&x[1], k + v, k, v));
-            heads((&x[0], &keys, &values), &q_offsets, &k_offsets, Mask::NONE, None, rate)
+            let offsets = (&q_offsets[..], &k_offsets[..]);
+            heads((&x[0], &keys, &values), scale, offsets, Mask::NONE, Distances::None, rate)
         }),
     }
 }
@@ -431,10 +512,15 @@ fn pointer() -> Case {
 fn table() -> Vec<Case> {
     let mut cases = Vec::new();
     for rate in [0.0, 0.4] {
-        for activation in [Activation::Identity, Activation::Relu, Activation::Gelu, Activation::Silu] {
+        let activations = [Activation::Relu, Activation::Gelu, Activation::GeluTanh, Activation::Silu];
+        for activation in [Activation::Identity].into_iter().chain(activations) {
             cases.extend([true, false].map(|with_bias| linear(activation, rate, with_bias)));
         }
-        cases.extend([add_norm(true, rate), residual(rate), cross_attention(rate)]);
+        cases.extend([add_norm(true, rate, false), add_norm(true, rate, true), residual(rate)]);
+        cases.extend([cross_attention(SCALE, rate), cross_attention(1.0, rate)]);
+        for (causal, scale) in [(false, 1.0), (true, 1.0), (false, SCALE)] {
+            cases.push(biased_attention(causal, scale, rate));
+        }
         for (causal, window) in [(false, None), (true, None), (false, Some(1))] {
             let mask = Mask { causal, window };
             cases.extend([false, true].map(|relative| self_attention(mask, relative, rate)));
@@ -444,7 +530,8 @@ fn table() -> Vec<Case> {
             cases.push(embedding(learned, false, rate, 2));
         }
     }
-    cases.push(add_norm(false, 0.0));
+    cases.extend([add_norm(false, 0.0, false), add_norm(false, 0.0, true)]);
+    cases.extend([multiply(), square(), scale()]);
     cases.extend([recurrent(false), recurrent(true), ssru(), pick()]);
     cases.extend([unfold(3, 1), unfold(3, 2), unfold(5, 1), unfold(3, 100)]);
     cases.extend([

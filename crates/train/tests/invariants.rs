@@ -2,8 +2,8 @@
 
 use regard_core::batch::{Batch, Packed};
 use regard_core::model::{
-    Activation, Combine, DecoderKind, Direction, EncoderKind, Frequencies, ModelConfig, NormPlace, Positions,
-    Transformer, Tying, positions,
+    Activation, Combine, DecoderKind, Direction, EncoderKind, Frequencies, ModelConfig, NormKind, NormPlace,
+    Positions, Transformer, Tying, positions,
 };
 use regard_core::{Isa, Key};
 use regard_kernels::{Attention, Mask, Mat, MatMut, Scratch, attention_forward};
@@ -26,6 +26,7 @@ pub(crate) fn small() -> ModelConfig {
         decoder_layers: 2,
         max_positions: 32,
         relative_reach: 3,
+        relative_buckets: 4,
         ..ModelConfig::default()
     }
 }
@@ -45,8 +46,13 @@ pub(crate) fn variants() -> Vec<(String, ModelConfig)> {
     let mut all = Vec::new();
     for norm in [NormPlace::Post, NormPlace::Pre] {
         for tying in [Tying::ThreeWay, Tying::Decoder, Tying::None] {
-            for positions in [Positions::Sinusoidal, Positions::Learned, Positions::Relative, Positions::None]
-            {
+            for positions in [
+                Positions::Sinusoidal,
+                Positions::Learned,
+                Positions::Relative,
+                Positions::Bucketed,
+                Positions::None,
+            ] {
                 for combine in [Combine::Add, Combine::Concatenate] {
                     for window in [None, Some(2)] {
                         let encoder = EncoderKind::Attention { window };
@@ -62,9 +68,15 @@ pub(crate) fn variants() -> Vec<(String, ModelConfig)> {
             }
         }
     }
-    for activation in [Activation::Relu, Activation::Gelu, Activation::Silu] {
+    for activation in [Activation::Relu, Activation::Gelu, Activation::GeluTanh, Activation::Silu] {
         let config = ModelConfig { activation, d_k: Some(3), d_v: Some(5), heads: 3, ..small() };
         all.push((format!("{activation:?} with heads of their own width"), config));
+    }
+    all.push(("t5".into(), t5()));
+    for (name, change) in settings_of_t5() {
+        let mut config = small();
+        change(&mut config);
+        all.push((name.into(), config));
     }
     for (name, encoder) in encoders() {
         for norm in [NormPlace::Post, NormPlace::Pre] {
@@ -98,6 +110,28 @@ pub(crate) fn variants() -> Vec<(String, ModelConfig)> {
     let config = ModelConfig { decoder_heads: Some(3), d_k: Some(3), d_v: Some(5), ..small() };
     all.push(("a decoder of other sizes, heads of their own width".into(), config));
     all
+}
+
+/// The architecture of T5 and MADLAD-400.
+pub(crate) fn t5() -> ModelConfig {
+    let mut config = ModelConfig { norm: NormPlace::Pre, ..small() };
+    settings_of_t5().into_iter().for_each(|(_, change)| change(&mut config));
+    config
+}
+
+type Change = fn(&mut ModelConfig);
+
+/// In what T5 differs, setting by setting.
+fn settings_of_t5() -> [(&'static str, Change); 7] {
+    [
+        ("RMS norm", |c| c.norm_kind = NormKind::Rms),
+        ("a gate", |c| (c.gated, c.activation) = (true, Activation::GeluTanh)),
+        ("no bias", |c| c.linear_bias = false),
+        ("bucketed positions", |c| c.positions = Positions::Bucketed),
+        ("scores without scale", |c| c.scale_scores = false),
+        ("heads of their own width", |c| (c.d_k, c.d_v) = (Some(6), Some(6))),
+        ("scaled output", |c| (c.scale_output, c.scale_embeddings, c.start_token) = (true, false, Some(0))),
+    ]
 }
 
 /// Every kind of encoder but the paper's.
@@ -479,6 +513,56 @@ fn memory_stops_growing_after_the_first_steps() {
         }
         trainer.step(&[longest], 1e-3).unwrap();
         assert_eq!(trainer.tape_capacity(), before, "{name}");
+    }
+}
+
+/// Pairs of sentences of these lengths.
+fn batch_of_lengths(pairs: usize, source: usize, target: usize, seed: u64) -> Batch {
+    let key = Key::new(seed);
+    let sentence = |i: usize, length: usize| -> Vec<u32> {
+        (0..length).map(|j| key.child(i as u64).bits(j as u32) % (WORDS as u32 - 1)).collect()
+    };
+    let pairs: Vec<_> = (0..pairs).map(|i| (sentence(2 * i, source), sentence(2 * i + 1, target))).collect();
+    Batch::new(pairs.iter().map(|(s, t)| (&s[..], &t[..])), WORDS as u32 - 1).unwrap()
+}
+
+/// Batches of long sources and of long targets need about the memory of one of them, and after an
+/// epoch no more is allocated in whatever order they come.
+#[test]
+fn memory_is_that_of_the_largest_batch_whatever_the_shapes() {
+    let shapes =
+        [(40, 30, 4), (40, 4, 30), (70, 17, 17), (200, 4, 6), (20, 31, 29), (90, 12, 13), (65, 18, 16)];
+    let batches: Vec<Batch> =
+        shapes.iter().zip(1..).map(|(&(pairs, s, t), seed)| batch_of_lengths(pairs, s, t, seed)).collect();
+    for (name, config) in [("attention", small()), ("student", student())] {
+        let alone = |batch: &Batch| {
+            let mut trainer = trainer(config.clone(), 2);
+            for _ in 0..2 {
+                trainer.step(std::slice::from_ref(batch), 1e-3).unwrap();
+            }
+            trainer.step(&[batch.part(0..2)], 1e-3).unwrap();
+            trainer.tape_capacity()
+        };
+        let largest = batches.iter().map(alone).max().unwrap();
+        let mut trainer = trainer(config.clone(), 2);
+        let mut epoch = |first: usize| {
+            for i in 0..batches.len() {
+                trainer.step(std::slice::from_ref(&batches[(first + 3 * i) % batches.len()]), 1e-3).unwrap();
+            }
+            // What the last batch has added is merged when the next one begins.
+            trainer.step(&[batches[0].part(0..2)], 1e-3).unwrap();
+            trainer.tape_capacity()
+        };
+        let first = epoch(0);
+        // A buffer for each value and each batch shape would hold nearly twice as much.
+        assert!(
+            first as f64 <= 1.2 * largest as f64,
+            "{name}: {first} numbers, {largest} for the largest batch"
+        );
+        for n in 1..batches.len() {
+            let now = epoch(n);
+            assert!(now as f64 <= 1.03 * first as f64, "{name}: {first} numbers, then {now}");
+        }
     }
 }
 

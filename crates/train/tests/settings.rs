@@ -15,7 +15,10 @@ const FILES: [(&str, EncoderKind); 4] = [
 ];
 
 /// Settings that came later, as those files mean them.
-const NEW: [&str; 7] = [
+const NEW: [&str; 18] = [
+    "# license is not set",
+    "pairs = []",
+    "# valid_pairs is not set",
     "init_share = 0.0",
     "decoder = \"attention\"",
     "frequencies = \"paper\"",
@@ -23,6 +26,14 @@ const NEW: [&str; 7] = [
     "drop_unknown = false",
     "position_offset = 0",
     "# start_token is not set",
+    "target_langs = []",
+    "temperature = 1.0",
+    "gated = false",
+    "linear_bias = true",
+    "norm_kind = \"layer\"",
+    "scale_scores = true",
+    "scale_output = false",
+    "relative_buckets = 32",
 ];
 
 fn file(name: &str) -> PathBuf {

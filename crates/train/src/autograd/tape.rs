@@ -1,6 +1,7 @@
 //! The record of a forward pass and the walk back over it.
 
 use super::Weights;
+use super::memory::{Arena, GradientPool, Values};
 use super::ops::RecurrentScratch;
 use regard_core::model::Param;
 use regard_kernels::{Accumulate, Gemm, Isa, Mat, Scratch};
@@ -30,28 +31,6 @@ pub trait Op: Send {
     fn backward(&self, cx: &mut Backward<'_>, y: &[f32], saved: &[f32], dy: &mut [f32]);
 }
 
-/// A buffer that is kept and reused: it only ever grows.
-#[derive(Debug, Default)]
-struct Slot {
-    rows: usize,
-    cols: usize,
-    data: Vec<f32>,
-}
-
-impl Slot {
-    fn shape(&mut self, rows: usize, cols: usize) -> &mut [f32] {
-        (self.rows, self.cols) = (rows, cols);
-        if self.data.len() < rows * cols {
-            self.data.resize(rows * cols, 0.0);
-        }
-        &mut self.data[..rows * cols]
-    }
-
-    fn get(&self) -> &[f32] {
-        &self.data[..self.rows * self.cols]
-    }
-}
-
 /// What an operation sees on the way forward.
 #[derive(Debug)]
 pub struct Forward<'a> {
@@ -67,14 +46,13 @@ pub struct Forward<'a> {
     pub gradients: Option<&'a mut [f32]>,
     /// Reused memory.
     pub scratch: &'a mut Workspace,
-    values: &'a [Slot],
+    values: Values<'a>,
 }
 
 impl<'a> Forward<'a> {
     /// The value of an input.
     pub fn value(&self, var: Var) -> Mat<'a> {
-        let slot = &self.values[var.0];
-        Mat::new(slot.get(), slot.rows, slot.cols)
+        self.values.mat(var.0)
     }
 
     /// A parameter.
@@ -111,16 +89,15 @@ pub struct Backward<'a> {
     pub gradients: &'a mut [f32],
     /// Reused memory.
     pub scratch: &'a mut Workspace,
-    values: &'a [Slot],
+    values: Values<'a>,
     grads: &'a mut [Option<Vec<f32>>],
-    pool: &'a mut Pool,
+    pool: &'a mut GradientPool,
 }
 
 impl<'a> Backward<'a> {
     /// The value of an input.
     pub fn value(&self, var: Var) -> Mat<'a> {
-        let slot = &self.values[var.0];
-        Mat::new(slot.get(), slot.rows, slot.cols)
+        self.values.mat(var.0)
     }
 
     /// A parameter.
@@ -138,7 +115,7 @@ impl<'a> Backward<'a> {
     pub fn take(&mut self, var: Var) -> (Vec<f32>, Accumulate) {
         match self.grads[var.0].take() {
             Some(grad) => (grad, Accumulate::Add),
-            None => (self.pool.take(self.values[var.0].get().len()), Accumulate::Overwrite),
+            None => (self.pool.take(self.values.get(var.0).len()), Accumulate::Overwrite),
         }
     }
 
@@ -157,27 +134,6 @@ impl<'a> Backward<'a> {
     }
 }
 
-/// Free gradient buffers.
-#[derive(Debug, Default)]
-struct Pool(Vec<Vec<f32>>);
-
-impl Pool {
-    /// A buffer of `n` numbers with arbitrary contents: the smallest free one that suffices, else
-    /// the largest, grown.
-    fn take(&mut self, n: usize) -> Vec<f32> {
-        let fit =
-            (0..self.0.len()).filter(|&i| self.0[i].capacity() >= n).min_by_key(|&i| self.0[i].capacity());
-        let largest = || (0..self.0.len()).max_by_key(|&i| self.0[i].capacity());
-        let mut buffer = fit.or_else(largest).map(|i| self.0.swap_remove(i)).unwrap_or_default();
-        buffer.resize(n, 0.0);
-        buffer
-    }
-
-    fn give(&mut self, buffer: Vec<f32>) {
-        self.0.push(buffer);
-    }
-}
-
 /// Called when a backward pass has passed a [mark](Tape::mark), with its number and the gradients
 /// of all weights at that time.
 pub type BackwardHook = Box<dyn FnMut(usize, &[f32]) + Send>;
@@ -192,14 +148,13 @@ struct Node {
 pub struct Tape {
     gemm: Gemm,
     threads: usize,
-    values: Vec<Slot>,
-    used: usize,
+    values: Arena,
     nodes: Vec<Node>,
     /// How many nodes there were at each mark.
     marks: Vec<usize>,
     hook: Option<BackwardHook>,
     grads: Vec<Option<Vec<f32>>>,
-    pool: Pool,
+    pool: GradientPool,
     workspace: Workspace,
 }
 
@@ -220,13 +175,12 @@ impl Tape {
         Tape {
             gemm,
             threads,
-            values: Vec::new(),
-            used: 0,
+            values: Arena::default(),
             nodes: Vec::new(),
             marks: Vec::new(),
             hook: None,
             grads: Vec::new(),
-            pool: Pool::default(),
+            pool: GradientPool::default(),
             workspace: Workspace::default(),
         }
     }
@@ -243,9 +197,16 @@ impl Tape {
 
     /// Forgets everything recorded, and keeps the memory.
     pub fn clear(&mut self) {
-        self.used = 0;
+        self.values.clear();
         self.nodes.clear();
         self.marks.clear();
+    }
+
+    /// Forgets everything recorded, and gives the memory back.
+    pub fn release(&mut self) {
+        self.clear();
+        self.values.release();
+        (self.pool, self.workspace) = (GradientPool::default(), Workspace::default());
     }
 
     /// Marks this place of the record; marks are counted from 0.
@@ -264,16 +225,9 @@ impl Tape {
     /// If `data` is not `rows · cols` long.
     pub fn input(&mut self, data: &[f32], rows: usize, cols: usize) -> Var {
         assert_eq!(data.len(), rows * cols);
-        self.reserve(1);
-        self.values[self.used].shape(rows, cols).copy_from_slice(data);
-        self.used += 1;
-        Var(self.used - 1)
-    }
-
-    fn reserve(&mut self, slots: usize) {
-        if self.values.len() < self.used + slots {
-            self.values.resize_with(self.used + slots, Slot::default);
-        }
+        let (var, [to]) = self.values.add([(rows, cols)]);
+        to.copy_from_slice(data);
+        Var(var)
     }
 
     /// Runs an operation forward and records it. `gradients` are those of the weights, while training.
@@ -283,31 +237,24 @@ impl Tape {
         gradients: Option<&mut [f32]>,
         mut op: impl Op + 'static,
     ) -> Var {
-        self.reserve(2);
-        let (before, after) = self.values.split_at_mut(self.used);
-        let mut cx = Forward {
-            isa: self.gemm.isa(),
-            gemm: self.gemm,
-            threads: self.threads,
-            weights: weights.into(),
-            gradients,
-            scratch: &mut self.workspace,
-            values: before,
-        };
-        let (rows, cols) = op.shape(&cx);
-        let saves = op.saves(&cx);
-        let (output, saved) = after.split_at_mut(1);
-        op.forward(&mut cx, output[0].shape(rows, cols), saved[0].shape(saves, 1));
-        let output = Var(self.used);
-        self.nodes.push(Node { op: Box::new(op), output, saved: self.used + 1 });
-        self.used += 2;
-        output
+        let weights = weights.into();
+        let mut gradients = gradients;
+        let (isa, gemm, threads) = (self.gemm.isa(), self.gemm, self.threads);
+        let (scratch, values) = (&mut self.workspace, self.values.values());
+        let cx =
+            Forward { isa, gemm, threads, weights, gradients: gradients.as_deref_mut(), scratch, values };
+        let (output, saved) = (op.shape(&cx), (op.saves(&cx), 1));
+        let (before, first, [y, saved]) = self.values.add_after([output, saved]);
+        let scratch = &mut self.workspace;
+        let mut cx = Forward { isa, gemm, threads, weights, gradients, scratch, values: before };
+        op.forward(&mut cx, y, saved);
+        self.nodes.push(Node { op: Box::new(op), output: Var(first), saved: first + 1 });
+        Var(first)
     }
 
     /// A value.
     pub fn value(&self, var: Var) -> Mat<'_> {
-        let slot = &self.values[var.0];
-        Mat::new(slot.get(), slot.rows, slot.cols)
+        self.values.values().mat(var.0)
     }
 
     /// Walks back from `last`, whose gradient is `dy` (an empty one for a loss, which knows its
@@ -323,8 +270,9 @@ impl Tape {
         dy: &[f32],
     ) {
         let weights = weights.into();
-        self.grads.resize_with(self.values.len(), || None);
-        let mut first = self.pool.take(self.values[last.0].get().len());
+        let values = self.values.values();
+        self.grads.resize_with(values.len(), || None);
+        let mut first = self.pool.take(values.get(last.0).len());
         if dy.is_empty() {
             first.fill(1.0);
         } else {
@@ -349,11 +297,11 @@ impl Tape {
                 weights,
                 gradients,
                 scratch: &mut self.workspace,
-                values: &self.values,
+                values,
                 grads: &mut self.grads,
                 pool: &mut self.pool,
             };
-            let (y, saved) = (self.values[node.output.0].get(), self.values[node.saved].get());
+            let (y, saved) = (values.get(node.output.0), values.get(node.saved));
             node.op.backward(&mut cx, y, saved, &mut dy);
             self.pool.give(dy);
         }
@@ -381,9 +329,7 @@ impl Tape {
 
     /// How many numbers of memory it holds: what must stop growing after the first steps.
     pub fn capacity(&self) -> usize {
-        let values: usize = self.values.iter().map(|s| s.data.capacity()).sum();
         let Workspace { logits, recurrent, .. } = &self.workspace;
-        let pool: usize = self.pool.0.iter().map(Vec::capacity).sum();
-        values + pool + logits.capacity() + recurrent.capacity()
+        self.values.capacity() + self.pool.capacity() + logits.capacity() + recurrent.capacity()
     }
 }

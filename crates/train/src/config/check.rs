@@ -87,6 +87,7 @@ impl TrainConfig {
             ("model.kernel_width", kernel_width.map(|n| n as u64), 1 << 10),
             ("model.max_positions", Some(model.max_positions as u64), 1 << 20),
             ("model.relative_reach", Some(model.relative_reach as u64), 1 << 16),
+            ("model.relative_buckets", Some(model.relative_buckets as u64), 1 << 12),
             ("model.position_offset", Some(model.position_offset as u64), 1 << 16),
         ];
         for (field, value, most) in most {
@@ -106,6 +107,7 @@ impl TrainConfig {
     fn check_positive(&self) -> Result<()> {
         let positive = [
             ("minutes", self.minutes),
+            ("data.temperature", Some(f64::from(self.data.temperature))),
             ("optimizer.epsilon", Some(f64::from(self.optimizer.step.adam.epsilon))),
             ("optimizer.clip", self.optimizer.step.adam.clip.map(f64::from)),
             ("optimizer.r_drop", self.optimizer.step.r_drop.map(f64::from)),

@@ -58,7 +58,7 @@ pub struct TrainConfig {
 }
 
 /// Where the text is.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataConfig {
     /// Files of the source language, one sentence per line; plain, gzip or zstd.
@@ -67,16 +67,51 @@ pub struct DataConfig {
     pub tgt: Vec<PathBuf>,
     /// In their place, one file of source, tab, target.
     pub tsv: Option<PathBuf>,
+    /// In their place, files that hold both sides: .tsv, .jsonl or .po.
+    #[serde(default)]
+    pub pairs: Vec<PathBuf>,
     /// The source side to validate on; without it, pairs of the corpus are held out.
     pub valid_src: Option<PathBuf>,
     /// The target side to validate on.
     pub valid_tgt: Option<PathBuf>,
+    /// In their place, a file that holds both sides.
+    #[serde(default)]
+    pub valid_pairs: Option<PathBuf>,
     /// The source language; the files' extension if not given.
     pub source_lang: Option<String>,
     /// The target language; the files' extension if not given.
     pub target_lang: Option<String>,
+    /// Of a model of several target languages: that of each pair of files, in their order. The model
+    /// is told which to write by a token before the source.
+    pub target_langs: Vec<String>,
+    /// How evenly languages are sampled: a corpus with a share p of the pairs has one in proportion
+    /// to p^(1/temperature). 1 takes every pair once; high ones make all languages alike.
+    pub temperature: f32,
     /// A model folder to start from: its weights, shape and tokenizers.
     pub init: Option<PathBuf>,
+    /// The licence of the model, for its card.
+    #[serde(default)]
+    pub license: Option<String>,
+}
+
+impl Default for DataConfig {
+    fn default() -> Self {
+        DataConfig {
+            src: Vec::new(),
+            tgt: Vec::new(),
+            tsv: None,
+            pairs: Vec::new(),
+            valid_src: None,
+            valid_tgt: None,
+            valid_pairs: None,
+            source_lang: None,
+            target_lang: None,
+            target_langs: Vec::new(),
+            temperature: 1.0,
+            init: None,
+            license: None,
+        }
+    }
 }
 
 /// The vocabulary.
@@ -353,10 +388,11 @@ impl TrainConfig {
             &mut data.tsv,
             &mut data.valid_src,
             &mut data.valid_tgt,
+            &mut data.valid_pairs,
             &mut data.init,
             &mut self.tokenizer.file,
         ];
-        let lists = data.src.iter_mut().chain(&mut data.tgt);
+        let lists = data.src.iter_mut().chain(&mut data.tgt).chain(&mut data.pairs);
         for path in optional.into_iter().flatten().chain(lists) {
             *path = std::path::absolute(&*path).map_err(|e| Error::io(&*path, e))?;
         }

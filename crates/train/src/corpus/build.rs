@@ -16,11 +16,12 @@ use regard_core::{Error, Result};
 /// Pairs that are encoded together.
 const BLOCK: usize = 16_384;
 
-/// Reads, filters and encodes the inputs into the cache at `path`.
+/// Reads, filters and encodes the inputs into the cache at `path`, each pair of files with its own
+/// tokenizers, or all with the last.
 pub(super) fn build(
     inputs: &Inputs,
     filters: &Filters,
-    tokenizers: &TokenizerPair,
+    tokenizers: &[TokenizerPair],
     path: &Path,
     fingerprint: u128,
     threads: usize,
@@ -43,16 +44,16 @@ pub(super) fn build(
                     sources.push(source);
                     targets.push(target);
                 }
-                Err((reason, of_target)) => summary.drop_pair(reason, || place(inputs, pair, of_target)),
+                Err((reason, of_target)) => summary.drop_pair(reason, || inputs.place(pair, of_target)),
             }
         }
-        let sources = tokenizers.source().encode_batch(&sources, threads)?;
-        let targets = tokenizers.target().encode_batch(&targets, threads)?;
-        for ((pair, source), target) in places.into_iter().zip(&sources).zip(&targets) {
+        let encoded = encode(&places, &sources, &targets, tokenizers, threads)?;
+        for (pair, (source, target)) in places.into_iter().zip(&encoded) {
+            let tokenizers = of_file(tokenizers, pair.file)?;
             if let Some(reason) = filters.by_tokens(source, target, tokenizers.target().unk()) {
                 summary.drop_pair(reason, || {
                     let of_target = reason == Reason::UnknownTarget || target.len() > source.len();
-                    place(inputs, pair, of_target)
+                    inputs.place(pair, of_target)
                 });
                 continue;
             }
@@ -80,12 +81,29 @@ pub(super) fn build(
     writer.finish(fingerprint, &summary)
 }
 
-pub(super) fn place(inputs: &Inputs, pair: &Pair, of_target: bool) -> String {
-    let path = match inputs {
-        Inputs::Files { source, target } => &(if of_target { target } else { source })[pair.file],
-        Inputs::Tsv(path) => path,
-    };
-    format!("{}:{}", path.display(), pair.line)
+/// The tokenizers of a pair of files.
+fn of_file(tokenizers: &[TokenizerPair], file: usize) -> Result<&TokenizerPair> {
+    let missing = || Error::Input { operation: "encoding a corpus", message: "no tokenizers".into() };
+    tokenizers.get(file).or(tokenizers.last()).ok_or_else(missing)
+}
+
+/// The ids of pairs, those of one file together.
+fn encode(
+    places: &[&Pair],
+    sources: &[&str],
+    targets: &[&str],
+    tokenizers: &[TokenizerPair],
+    threads: usize,
+) -> Result<Vec<(Vec<u32>, Vec<u32>)>> {
+    let mut encoded = Vec::with_capacity(places.len());
+    for run in places.chunk_by(|a, b| a.file == b.file) {
+        let range = encoded.len()..encoded.len() + run.len();
+        let pair = of_file(tokenizers, run[0].file)?;
+        let sources = pair.source().encode_batch(&sources[range.clone()], threads)?;
+        let targets = pair.target().encode_batch(&targets[range], threads)?;
+        encoded.extend(sources.into_iter().zip(targets));
+    }
+    Ok(encoded)
 }
 
 /// A cache file in the making; nothing is left of it if it is not finished.

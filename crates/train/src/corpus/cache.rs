@@ -19,6 +19,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64, xxh3_128};
 
 use super::build::build;
 use super::{Filters, Inputs, Summary};
+use regard_core::formats::Languages;
 use regard_core::text::TokenizerPair;
 use regard_core::{Error, Result, bounded};
 
@@ -83,6 +84,18 @@ impl Corpus {
         name: &str,
         threads: usize,
     ) -> Result<Self> {
+        Self::prepare_each(inputs, filters, std::slice::from_ref(tokenizers), folder, name, threads)
+    }
+
+    /// The same with tokenizers for each pair of files, of which the last are those of all further ones.
+    pub fn prepare_each(
+        inputs: &Inputs,
+        filters: &Filters,
+        tokenizers: &[TokenizerPair],
+        folder: &Path,
+        name: &str,
+        threads: usize,
+    ) -> Result<Self> {
         filters.check()?;
         let path = folder.join(format!("{name}.ids"));
         let fingerprint = fingerprint(inputs, filters, tokenizers)?;
@@ -104,7 +117,7 @@ impl Corpus {
     pub fn reuse(
         inputs: &Inputs,
         filters: &Filters,
-        tokenizers: &TokenizerPair,
+        tokenizers: &[TokenizerPair],
         folder: &Path,
         name: &str,
     ) -> Result<Option<Self>> {
@@ -317,13 +330,21 @@ impl Layout {
 }
 
 /// A hash of everything that decides what is in the cache.
-fn fingerprint(inputs: &Inputs, filters: &Filters, tokenizers: &TokenizerPair) -> Result<u128> {
+fn fingerprint(inputs: &Inputs, filters: &Filters, tokenizers: &[TokenizerPair]) -> Result<u128> {
     let mut text = format!("{VERSION}\n{filters:?}\n");
     text += match inputs {
         Inputs::Files { .. } => "files\n",
-        Inputs::Tsv(_) => "tsv\n",
+        Inputs::Pairs { .. } => "tsv\n",
     };
-    text += &format!("{:x} {:x}\n", tokenizers.source().hash(), tokenizers.target().hash());
+    // They choose the fields of files that name their languages.
+    if let Inputs::Pairs { languages, .. } = inputs
+        && *languages != Languages::default()
+    {
+        text += &format!("{languages:?}\n");
+    }
+    for pair in tokenizers {
+        text += &format!("{:x} {:x}\n", pair.source().hash(), pair.target().hash());
+    }
     for path in inputs.paths() {
         let facts = || -> io::Result<String> {
             let facts = fs::metadata(path)?;

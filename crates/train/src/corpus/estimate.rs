@@ -5,7 +5,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Seek};
 use std::path::Path;
 
-use super::Inputs;
+use super::readers::PairFormat;
+use super::{Inputs, Pairs, Side};
 use regard_core::formats::compressed::decompress;
 use regard_plot::grouped;
 
@@ -40,15 +41,29 @@ pub fn count_pairs(inputs: &Inputs) -> Option<PairCount> {
 fn count(inputs: &Inputs, looked_at: u64) -> Option<PairCount> {
     let files: Vec<&Path> = match inputs {
         Inputs::Files { source, .. } => source.iter().map(|path| path.as_path()).collect(),
-        Inputs::Tsv(path) => vec![path],
+        Inputs::Pairs { files, .. } => files.iter().map(|path| path.as_path()).collect(),
     };
     let mut all = PairCount { pairs: 0, exact: true };
     for path in files {
-        let PairCount { pairs, exact } = lines(path, looked_at).ok()?;
+        let PairCount { pairs, exact } = match PairFormat::of(path) {
+            // Catalogues are small, and their lines are no pairs.
+            PairFormat::Po if matches!(inputs, Inputs::Pairs { .. }) => messages(path)?,
+            _ => lines(path, looked_at).ok()?,
+        };
         all.pairs = all.pairs.saturating_add(pairs);
         all.exact &= exact;
     }
     (all.pairs > 0).then_some(all)
+}
+
+/// Bytes of a message at most.
+const LONGEST: usize = 1 << 20;
+
+/// Counts the messages of a catalogue.
+fn messages(path: &Path) -> Option<PairCount> {
+    let pairs = Pairs::open(&Inputs::pairs(path), LONGEST).ok()?;
+    let translated = pairs.flatten().filter(|pair| pair.source != Side::Untranslated);
+    Some(PairCount { pairs: translated.count() as u64, exact: true })
 }
 
 fn lines(path: &Path, looked_at: u64) -> io::Result<PairCount> {
@@ -86,7 +101,7 @@ mod tests {
     use std::path::PathBuf;
 
     fn tsv(path: &Path) -> Inputs {
-        Inputs::Tsv(path.to_owned())
+        Inputs::pairs(path)
     }
 
     #[test]

@@ -131,11 +131,13 @@ fn usable(side: &Side) -> std::result::Result<&str, Reason> {
         Side::InvalidUtf8 => Err(Reason::InvalidUtf8),
         Side::TooLong => Err(Reason::LineTooLong),
         Side::NoTab => Err(Reason::NoTab),
+        Side::NoObject => Err(Reason::NoObject),
+        Side::Untranslated => Err(Reason::Untranslated),
     }
 }
 
 /// Equal for pairs of the same words, whatever space is between them.
-fn hash(source: &str, target: &str) -> u64 {
+pub(super) fn hash(source: &str, target: &str) -> u64 {
     let mut hash = Xxh3::new();
     for text in [source, target] {
         for word in text.split_whitespace() {

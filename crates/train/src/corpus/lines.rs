@@ -29,6 +29,13 @@ impl Lines {
         Ok(Lines { path: path.to_path_buf(), reader, count: 0, max_bytes })
     }
 
+    /// The lines of text that is in memory.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(super) fn of(text: &[u8], max_bytes: usize) -> Self {
+        let reader = Box::new(io::Cursor::new(text.to_vec()));
+        Lines { path: "text".into(), reader, count: 0, max_bytes }
+    }
+
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

@@ -8,22 +8,28 @@
 //! line needs no LF. The two sides must have the same number of lines, or nothing is built.
 //!
 //! **What is always dropped, and counted**: pairs of which a side is not UTF-8, has no text, or is
-//! longer than [`Filters::max_line_bytes`]; lines of a TSV without a tab. Everything else is up to
-//! the [`Filters`].
+//! longer than [`Filters::max_line_bytes`]; lines of a TSV without a tab, of a JSONL file without
+//! source and target, messages without a translation. Everything else is up to the [`Filters`].
 
 mod build;
 mod cache;
+mod check;
 mod estimate;
 mod filter;
 mod lines;
 mod pairs;
+mod po;
+mod readers;
 mod summary;
 
 pub use cache::{CacheState, Corpus, PairIds};
+pub use check::{CheckReport, CheckSettings, Example, Finding, OtherLanguage, Problem, Severity, check};
 pub use estimate::{PairCount, count_pairs};
 pub use filter::Filters;
 pub use lines::open_text;
 pub use pairs::{Inputs, Pair, Pairs, Side};
+#[cfg(any(test, feature = "fuzzing"))]
+pub use readers::read_any_pairs;
 pub use summary::{Dropped, Reason, Summary};
 
 use filter::TextFilter;
@@ -35,6 +41,16 @@ pub fn train_tokenizers(
     inputs: &Inputs,
     filters: &Filters,
     settings: &TokenizerSettings,
+) -> Result<TokenizerPair> {
+    train_tokenizers_for(inputs, filters, settings, &[])
+}
+
+/// The same with a token for each of these target languages; without any, the model is not told.
+pub fn train_tokenizers_for(
+    inputs: &Inputs,
+    filters: &Filters,
+    settings: &TokenizerSettings,
+    languages: &[String],
 ) -> Result<TokenizerPair> {
     let (mut source, mut target) = (TextSample::default(), TextSample::default());
     let (mut summary, mut usable) = (Summary::default(), TextFilter::new(filters));
@@ -49,13 +65,16 @@ pub fn train_tokenizers(
         if source.bytes().min(target.bytes()) == 0
             && let Err((reason, of_target)) = usable.pass(&pair)
         {
-            summary.drop_pair(reason, || build::place(inputs, &pair, of_target));
+            summary.drop_pair(reason, || inputs.place(&pair, of_target));
         }
     }
     if summary.dropped.values().map(|dropped| dropped.count).sum::<u64>() == summary.read {
         return Err(nothing_usable(inputs, &summary));
     }
-    TokenizerPair::train(&source, &target, settings)
+    match languages {
+        [] => TokenizerPair::train(&source, &target, settings),
+        codes => TokenizerPair::train_for_languages(&source, &target, settings, codes),
+    }
 }
 
 /// The error of a corpus without a pair that can be used.
@@ -66,6 +85,11 @@ fn nothing_usable(inputs: &Inputs, summary: &Summary) -> Error {
     }
     if summary.dropped(Reason::NoTab) == summary.read {
         let message = "no line has a tab; source and target of each line must be separated by one";
+        return Error::file(path, message);
+    }
+    if summary.dropped(Reason::NoObject) == summary.read {
+        let message = "no line is an object with source and target; the fields may be source and target, src and tgt, \
+                       or the codes of the two languages";
         return Error::file(path, message);
     }
     Error::file(path, format!("no pair of this corpus can be used\n{summary}"))

@@ -1,8 +1,9 @@
-//! The pairs of parallel files or of a TSV, streamed.
+//! The pairs of parallel files, streamed.
 
 use std::path::{Path, PathBuf};
 
-use super::lines::{Line, Lines};
+use super::readers::{self, PairReader};
+use regard_core::formats::Languages;
 use regard_core::{Error, Result};
 
 /// Where the parallel text is.
@@ -15,24 +16,48 @@ pub enum Inputs {
         /// As many files of the target language.
         target: Vec<PathBuf>,
     },
-    /// Source, tab, target; further columns are left alone.
-    Tsv(PathBuf),
+    /// Files that hold both sides. The ending of a file's name, without `.gz` or `.zst`, says how:
+    ///
+    /// - `.jsonl`: an object per line, with the fields `source` and `target`, `src` and `tgt`, or the
+    ///   two languages, which may stand under `translation`;
+    /// - `.po`: messages and their translations; fuzzy and obsolete ones are left out;
+    /// - any other: source, tab, target on each line; further columns are left alone.
+    Pairs {
+        /// The files.
+        files: Vec<PathBuf>,
+        /// What the sides are called in files that name their languages.
+        languages: Languages,
+    },
 }
 
 impl Inputs {
+    /// One file that holds both sides, without names of languages.
+    pub fn pairs(file: impl Into<PathBuf>) -> Self {
+        Inputs::Pairs { files: vec![file.into()], languages: Languages::default() }
+    }
+
     /// All files, in the order in which they are read.
     pub fn paths(&self) -> Vec<&Path> {
         match self {
             Inputs::Files { source, target } => source.iter().chain(target).map(PathBuf::as_path).collect(),
-            Inputs::Tsv(path) => vec![path.as_path()],
+            Inputs::Pairs { files, .. } => files.iter().map(PathBuf::as_path).collect(),
         }
+    }
+
+    /// Where a side of a pair stands, as `file:line`.
+    pub(super) fn place(&self, pair: &Pair, of_target: bool) -> String {
+        let path = match self {
+            Inputs::Files { source, target } => &(if of_target { target } else { source })[pair.file],
+            Inputs::Pairs { files, .. } => &files[pair.file],
+        };
+        format!("{}:{}", path.display(), pair.line)
     }
 }
 
 /// One side of a pair, or why it cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The line as it stands in the file.
+    /// The text as it stands in the file.
     Text(String),
     /// The line is not UTF-8.
     InvalidUtf8,
@@ -40,6 +65,10 @@ pub enum Side {
     TooLong,
     /// The line of a TSV has no tab.
     NoTab,
+    /// The line of a JSONL file is no object with source and target.
+    NoObject,
+    /// The message has no translation, or a fuzzy one.
+    Untranslated,
 }
 
 /// Two lines that belong together.
@@ -60,22 +89,26 @@ pub struct Pairs {
     inputs: Inputs,
     max_line_bytes: usize,
     file: usize,
-    open: Option<(Lines, Option<Lines>)>,
+    open: Option<Box<dyn PairReader>>,
     failed: bool,
 }
 
 impl Pairs {
     /// Checks that the files pair up and opens the first; lines of more than `max_line_bytes` are not kept.
     pub fn open(inputs: &Inputs, max_line_bytes: usize) -> Result<Self> {
-        if let Inputs::Files { source, target } = inputs
-            && (source.is_empty() || source.len() != target.len())
-        {
-            let message = format!(
-                "{} source and {} target files; give one target file for each source file",
-                source.len(),
-                target.len()
-            );
-            return Err(Error::config("src/tgt", message));
+        match inputs {
+            Inputs::Files { source, target } if source.is_empty() || source.len() != target.len() => {
+                let message = format!(
+                    "{} source and {} target files; give one target file for each source file",
+                    source.len(),
+                    target.len()
+                );
+                return Err(Error::config("src/tgt", message));
+            }
+            Inputs::Pairs { files, .. } if files.is_empty() => {
+                return Err(Error::config("pairs", "no file is given"));
+            }
+            _ => {}
         }
         let mut pairs = Pairs { inputs: inputs.clone(), max_line_bytes, file: 0, open: None, failed: false };
         pairs.open_files()?;
@@ -84,35 +117,24 @@ impl Pairs {
 
     /// Opens the files at place `self.file`; leaves `self.open` empty after the last.
     fn open_files(&mut self) -> Result<()> {
-        let lines = |path: &PathBuf| Lines::open(path, self.max_line_bytes);
         self.open = match &self.inputs {
             Inputs::Files { source, target } => match (source.get(self.file), target.get(self.file)) {
-                (Some(source), Some(target)) => Some((lines(source)?, Some(lines(target)?))),
+                (Some(source), Some(target)) => Some(readers::open_two(source, target, self.max_line_bytes)?),
                 _ => None,
             },
-            // Both columns and the tab.
-            Inputs::Tsv(path) if self.file == 0 => {
-                let bytes = self.max_line_bytes.saturating_mul(2).saturating_add(1);
-                Some((Lines::open(path, bytes)?, None))
-            }
-            Inputs::Tsv(_) => None,
+            Inputs::Pairs { files, languages } => match files.get(self.file) {
+                Some(file) => Some(readers::open(file, languages, self.max_line_bytes)?),
+                None => None,
+            },
         };
         Ok(())
     }
 
     fn next_pair(&mut self) -> Result<Option<Pair>> {
         loop {
-            let Some((source, target)) = &mut self.open else { return Ok(None) };
-            let sides = match target {
-                None => source.next()?.map(|line| split_columns(line, self.max_line_bytes)),
-                Some(target) => match (source.next()?, target.next()?) {
-                    (None, None) => None,
-                    (Some(from), Some(to)) => Some((from.into(), to.into())),
-                    _ => return Err(uneven(source, target)?),
-                },
-            };
-            if let Some((from, to)) = sides {
-                return Ok(Some(Pair { source: from, target: to, line: source.count(), file: self.file }));
+            let Some(reader) = &mut self.open else { return Ok(None) };
+            if let Some((source, target, line)) = reader.next()? {
+                return Ok(Some(Pair { source, target, line, file: self.file }));
             }
             self.file += 1;
             self.open_files()?;
@@ -130,44 +152,5 @@ impl Iterator for Pairs {
         let next = self.next_pair();
         self.failed = next.is_err();
         next.transpose()
-    }
-}
-
-/// One of the files has ended: reads the other one out, to name both numbers.
-fn uneven(source: &mut Lines, target: &mut Lines) -> Result<Error> {
-    while source.next()?.is_some() {}
-    while target.next()?.is_some() {}
-    let message = format!(
-        "{} lines, but {} has {}; line i of one must be the translation of line i of the other",
-        source.count(),
-        target.path().display(),
-        target.count()
-    );
-    Ok(Error::file(source.path(), message))
-}
-
-impl From<Line> for Side {
-    fn from(line: Line) -> Self {
-        match line {
-            Line::Text(text) => Side::Text(text),
-            Line::InvalidUtf8 => Side::InvalidUtf8,
-            Line::TooLong => Side::TooLong,
-        }
-    }
-}
-
-fn split_columns(line: Line, max_bytes: usize) -> (Side, Side) {
-    let text = match line {
-        Line::Text(text) => text,
-        other => return (other.clone().into(), other.into()),
-    };
-    let mut columns = text.split('\t');
-    let side = |column: &str| match column.len() {
-        n if n > max_bytes => Side::TooLong,
-        _ => Side::Text(column.to_owned()),
-    };
-    match (columns.next(), columns.next()) {
-        (Some(source), Some(target)) => (side(source), side(target)),
-        _ => (Side::NoTab, Side::NoTab),
     }
 }

@@ -16,6 +16,10 @@ pub enum Reason {
     LineTooLong,
     /// A line of a TSV without a tab.
     NoTab,
+    /// A line of a JSONL file without source and target.
+    NoObject,
+    /// A message without a translation, or with a fuzzy one.
+    Untranslated,
     /// A side has no text.
     Empty,
     /// Both sides are the same text.
@@ -41,6 +45,8 @@ impl Reason {
             Reason::InvalidUtf8 => "not UTF-8",
             Reason::LineTooLong => "overlong line",
             Reason::NoTab => "no tab in the line",
+            Reason::NoObject => "no source and target in the line",
+            Reason::Untranslated => "message without a translation, or with a fuzzy one",
             Reason::Empty => "empty line",
             Reason::Identical => "source and target identical",
             Reason::Duplicate => "duplicate",

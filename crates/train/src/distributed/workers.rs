@@ -9,6 +9,7 @@ use crate::config::TrainConfig;
 use crate::run::{Data, Folder};
 use crate::step::{StepReport, Trainer};
 use regard_core::batch::Batch;
+use regard_core::formats::{load_tokenizers, save_tokenizers};
 use regard_core::text::TokenizerPair;
 use regard_core::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -127,7 +128,7 @@ impl Workers {
 fn files_of(tokenizers: &TokenizerPair, folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     let error = |e| Error::io(folder, e);
     std::fs::create_dir_all(folder).map_err(error)?;
-    tokenizers.save(folder)?;
+    save_tokenizers(tokenizers, folder)?;
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(error)? {
         let entry = entry.map_err(error)?;
@@ -145,7 +146,31 @@ pub(super) fn tokenizers_of(files: &[(String, Vec<u8>)], folder: &Path) -> Resul
         let path = folder.join(name);
         std::fs::write(&path, bytes).map_err(|e| Error::io(&path, e))?;
     }
-    let tokenizers = TokenizerPair::load(folder)?;
+    let tokenizers = load_tokenizers(folder)?;
     std::fs::remove_dir_all(folder).map_err(|e| Error::io(folder, e))?;
     Ok(tokenizers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_ranks_get_the_tokens_of_languages() {
+        let families = Path::new(env!("CARGO_MANIFEST_DIR")).join("../regard-core/tests/goldens/families");
+        for (family, source) in [("m2m100", Some("zh")), ("nllb", Some("zho_Hant")), ("madlad", None)] {
+            let tokenizers = load_tokenizers(&families.join(family)).unwrap();
+            let target = if family == "nllb" { "ace_Arab" } else { "de" };
+            let (told, _) = tokenizers.for_languages(source, Some(target)).unwrap();
+            let folder = tempfile::tempdir().unwrap();
+            let place = folder.path().join("sent");
+            let received = tokenizers_of(&files_of(&told, &place).unwrap(), &place).unwrap();
+            assert_eq!(received.languages(), told.languages(), "{family}");
+            let ids = |pair: &TokenizerPair| {
+                [pair.source(), pair.target()].map(|side| side.encode("kano tinser").unwrap())
+            };
+            assert_eq!(ids(&received), ids(&told), "{family}");
+            assert_ne!(ids(&received), ids(&tokenizers), "{family}");
+        }
+    }
 }

@@ -1,7 +1,8 @@
-//! The page that shows how a run went.
+//! The page that shows how a run goes.
 
 use std::path::Path;
 
+use super::verdict::{Verdict, verdict};
 use crate::config::TrainConfig;
 use crate::run::write_text;
 use regard_core::Result;
@@ -9,10 +10,27 @@ use regard_core::formats::{Record, StepRecord, ValidationRecord, read_log};
 use regard_plot::html::{Page, Table};
 use regard_plot::{LineChart, Series, smooth};
 
-/// Writes `report.html` beside the log in `folder`.
-pub(crate) fn write(folder: &Path, config: &TrainConfig, summary: &str) -> Result<()> {
+/// What a report says besides what is in the log.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RunStatus {
+    /// The run in a sentence or two.
+    pub summary: String,
+    /// Whether it goes on: the page then loads itself again from time to time.
+    pub running: bool,
+    /// Seconds until its end, if that is known.
+    pub remaining: Option<f64>,
+    /// Bytes that the process holds, and the most that it held.
+    pub memory: Option<(u64, u64)>,
+}
+
+/// Seconds after which the page of a running training loads itself again.
+const REFRESH: u32 = 20;
+
+/// Writes `report.html` beside the log in `folder`; says how the run is going.
+pub(crate) fn write(folder: &Path, config: &TrainConfig, status: &RunStatus) -> Result<Verdict> {
     let records = read_log(&folder.join("log.jsonl"))?;
-    write_text(&folder.join("report.html"), &render(&records, config, summary))
+    write_text(&folder.join("report.html"), &render(&records, config, status))?;
+    Ok(verdict(&records))
 }
 
 /// With more points than this, the loss is drawn faintly and its running mean over it.
@@ -31,7 +49,7 @@ fn training_curves(chart: LineChart, loss: &[(f64, f64)], log_every: u64) -> Lin
 }
 
 /// The page of the lines of a log.
-pub fn render(records: &[Record], config: &TrainConfig, summary: &str) -> String {
+pub fn render(records: &[Record], config: &TrainConfig, status: &RunStatus) -> String {
     let (mut steps, mut validations): (Vec<&StepRecord>, Vec<&ValidationRecord>) = (Vec::new(), Vec::new());
     for record in records {
         match record {
@@ -39,6 +57,55 @@ pub fn render(records: &[Record], config: &TrainConfig, summary: &str) -> String
             Record::Validation(r) => validations.push(r),
         }
     }
+    let mut page = Page::new("Training report").paragraph(&status.summary);
+    if status.running {
+        page = page.refresh(REFRESH);
+    }
+    let judgement = verdict(records);
+    page = page.lead(format!("{} {}", judgement.text, judgement.advice).trim_end());
+    let facts = facts(status);
+    if !facts.is_empty() {
+        page = page.paragraph(facts);
+    }
+    page = add_charts(page, config, &steps, &validations);
+    page = page.heading("Validations").table(validation_table(&validations));
+    if let Some(samples) = sample_table(&validations) {
+        page = page.heading("Sample translations").table(samples);
+    }
+    page.heading("Settings").preformatted(config.to_toml()).render()
+}
+
+/// Remaining time and memory.
+fn facts(status: &RunStatus) -> String {
+    let mut facts = Vec::new();
+    if let Some(seconds) = status.remaining.filter(|_| status.running) {
+        facts.push(format!("About {} are left.", duration(seconds)));
+    }
+    if let Some((now, most)) = status.memory {
+        let megabytes = |bytes: u64| bytes as f64 / 1e6;
+        facts.push(format!("Memory: {:.0} MB, at most {:.0} MB.", megabytes(now), megabytes(most)));
+    }
+    if status.running {
+        facts.push(format!("This page loads itself again every {REFRESH} seconds."));
+    }
+    facts.join(" ")
+}
+
+/// A time as people say it.
+fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 90.0 => format!("{s:.0} seconds"),
+        s if s < 5400.0 => format!("{:.0} minutes", s / 60.0),
+        s => format!("{:.1} hours", s / 3600.0),
+    }
+}
+
+fn add_charts(
+    page: Page,
+    config: &TrainConfig,
+    steps: &[&StepRecord],
+    validations: &[&ValidationRecord],
+) -> Page {
     let of_steps = |f: fn(&StepRecord) -> f64| -> Vec<(f64, f64)> {
         steps.iter().map(|r| (r.step as f64, f(r))).collect()
     };
@@ -50,53 +117,89 @@ pub fn render(records: &[Record], config: &TrainConfig, summary: &str) -> String
     let plain = steps.iter().all(|r| r.nll.is_some());
     let loss = of_steps(|r| r.nll.unwrap_or(r.loss));
     let chart = |title: &str, y: &str| LineChart::new(title, "step", y);
-    let mut page = Page::new("Training report")
-        .paragraph(summary)
-        .figure(
-            training_curves(chart("Loss", "cross-entropy, nats per target token"), &loss, config.log_every)
-                .series(Series::new("validation", of_validations(|r| r.loss)).markers().colour(1))
-                .to_svg(),
-            if plain {
-                "The negative log-likelihood of a target token, without label smoothing. Training is measured \
-                 with dropout and validation without, so that validation may be lower."
-            } else {
-                "Training with label smoothing and dropout, validation without either: \
-                 the two curves cannot be compared."
-            },
-        )
-        .figure(
-            chart("Quality of the validation translations", "score")
-                .series(Series::new("BLEU", of_validations(|r| r.bleu)).markers())
-                .series(Series::new("chrF", of_validations(|r| r.chrf)).markers())
-                .to_svg(),
-            "",
-        )
-        .figure(chart("Learning rate", "rate").series(Series::new("rate", of_steps(|r| r.rate))).to_svg(), "")
-        .figure(
-            chart("Speed", "target tokens per second")
-                .series(Series::new("tokens/s", of_steps(|r| r.tokens_per_second)))
-                .to_svg(),
-            "",
-        );
-    let mut table = Table::new(&["step", "weights", "minutes", "loss", "perplexity", "BLEU", "chrF"]);
-    for r in &validations {
+    page.figure(
+        training_curves(chart("Loss", "cross-entropy, nats per target token"), &loss, config.log_every)
+            .series(Series::new("validation", of_validations(|r| r.loss)).markers().colour(1))
+            .to_svg(),
+        if plain {
+            "The negative log-likelihood of a target token, without label smoothing. Training is measured \
+             with dropout and validation without, so that validation may be lower."
+        } else {
+            "Training with label smoothing and dropout, validation without either: \
+             the two curves cannot be compared."
+        },
+    )
+    .figure(
+        chart("Quality of the validation translations", "score")
+            .series(Series::new("BLEU", of_validations(|r| r.bleu)).markers())
+            .series(Series::new("chrF", of_validations(|r| r.chrf)).markers())
+            .to_svg(),
+        "",
+    )
+    .figure(chart("Learning rate", "rate").series(Series::new("rate", of_steps(|r| r.rate))).to_svg(), "")
+    .figure(
+        chart("Speed", "target tokens per second")
+            .series(Series::new("tokens/s", of_steps(|r| r.tokens_per_second)))
+            .to_svg(),
+        "",
+    )
+}
+
+/// All validations, each with its difference from the one before.
+fn validation_table(validations: &[&ValidationRecord]) -> Table {
+    let head =
+        ["step", "weights", "minutes", "loss", "Δ loss", "perplexity", "BLEU", "Δ BLEU", "chrF", "Δ chrF"];
+    let mut table = Table::new(&head);
+    let mut before: Option<&ValidationRecord> = None;
+    for r in validations {
+        let delta = |f: fn(&ValidationRecord) -> f64, digits: usize| {
+            before.map_or(String::new(), |b| signed(f(r) - f(b), digits))
+        };
         table = table.row(&[
             r.step.to_string(),
             r.weights.clone(),
             format!("{:.1}", r.seconds / 60.0),
             format!("{:.4}", r.loss),
+            delta(|r| r.loss, 4),
             format!("{:.2}", r.perplexity),
             format!("{:.2}", r.bleu),
+            delta(|r| r.bleu, 2),
             format!("{:.2}", r.chrf),
+            delta(|r| r.chrf, 2),
         ]);
+        before = Some(r);
     }
-    page = page.heading("Validations").table(table);
-    if let Some(last) = validations.iter().rev().find(|r| !r.samples.is_empty()) {
-        let mut table = Table::new(&["source", "translation", "reference"]);
-        for (source, translation, reference) in &last.samples {
-            table = table.row(&[source, translation, reference]);
-        }
-        page = page.heading("Sample translations").table(table);
+    table
+}
+
+/// A difference with its sign.
+fn signed(difference: f64, digits: usize) -> String {
+    format!("{difference:+.digits$}").replace('-', "−")
+}
+
+/// Validations whose translations stand beside each other.
+const COMPARED: usize = 3;
+
+/// The same sentences after the last validations; `None` if no validation has any.
+fn sample_table(validations: &[&ValidationRecord]) -> Option<Table> {
+    let with: Vec<_> = validations.iter().filter(|r| !r.samples.is_empty()).collect();
+    let last = with.last()?;
+    let shown = &with[with.len().saturating_sub(COMPARED)..];
+    let mut head = vec!["source".to_owned()];
+    head.extend(shown.iter().map(|r| match r.weights.as_str() {
+        "step" => format!("step {}", r.step),
+        name => name.to_owned(),
+    }));
+    head.push("reference".into());
+    let mut table = Table::new(&head);
+    for (source, _, reference) in &last.samples {
+        let mut row = vec![source.clone()];
+        row.extend(shown.iter().map(|r| {
+            let same = r.samples.iter().find(|(s, _, _)| s == source);
+            same.map_or(String::new(), |(_, translation, _)| translation.clone())
+        }));
+        row.push(reference.clone());
+        table = table.row(&row);
     }
-    page.heading("Settings").preformatted(config.to_toml()).render()
+    Some(table)
 }

@@ -2,12 +2,13 @@
 
 use super::folder::Folder;
 use super::progress::Progress;
-use super::texts::{inputs, validation_files};
-use crate::config::TrainConfig;
-use crate::corpus::{CacheState, Corpus, Inputs, Pairs, Side, train_tokenizers};
+use super::sampling::by_temperature;
+use super::texts::{inputs, target_languages, validation_files};
+use crate::config::{DataConfig, TrainConfig};
+use crate::corpus::{CacheState, Corpus, Inputs, Pairs, Side, train_tokenizers_for};
 use regard_core::batch::Batch;
 use regard_core::random::{Rng, mix};
-use regard_core::text::{Tokenizer, TokenizerPair};
+use regard_core::text::{LanguagePlacement, Tokenizer, TokenizerPair};
 use regard_core::{Error, Result};
 use std::path::Path;
 use xxhash_rust::xxh3::Xxh3;
@@ -45,9 +46,14 @@ impl Data {
             (None, Some(file)) => TokenizerPair::joint(Tokenizer::load(file)?),
             (None, None) => {
                 progress.message("training the tokenizer");
-                train_tokenizers(&inputs, &config.filters, &config.tokenizer.vocabulary)?
+                let mut codes = target_languages(&config.data)?.to_vec();
+                codes.sort();
+                codes.dedup();
+                train_tokenizers_for(&inputs, &config.filters, &config.tokenizer.vocabulary, &codes)?
             }
         };
+        let each = for_each_file(config, &tokenizers)?;
+        let tokenizers = usual(config, tokenizers)?;
         if tokenizers.is_joint() {
             progress.message(&format!("a joint vocabulary of {} pieces", tokenizers.source().size()));
         } else {
@@ -68,15 +74,23 @@ impl Data {
                 tokenizer.resample(&[], config.tokenizer.bpe_dropout, 0)?;
             }
         }
-        let corpus = Corpus::prepare(&inputs, &config.filters, &tokenizers, &folder.cache, CACHE, threads)?;
+        let corpus = Corpus::prepare_each(&inputs, &config.filters, &each, &folder.cache, CACHE, threads)?;
         progress.message(&corpus.summary().to_string());
         if let CacheState::Rebuilt(why) = corpus.state() {
             progress.message(&format!("the cache was built again: {why}"));
         }
-        Self::new(tokenizers, corpus, |corpus, tokenizers, pairs| match validation_files(&config.data)? {
-            Some(files) => read_valid(&files, config, tokenizers, progress),
-            None => hold_out(config, corpus, tokenizers, pairs, progress),
-        })
+        let data =
+            Self::new(config, tokenizers, corpus, |corpus, tokenizers, pairs| {
+                match validation_files(&config.data)? {
+                    Some(files) => read_valid(&files, config, tokenizers, progress),
+                    None => hold_out(config, corpus, tokenizers, pairs, progress),
+                }
+            })?;
+        if data.pairs.len() > data.corpus.len() {
+            let (pairs, temperature) = (data.pairs.len(), config.data.temperature);
+            progress.message(&format!("an epoch has {pairs} pairs at temperature {temperature}"));
+        }
+        Ok(data)
     }
 
     /// The same for a process that is given the tokenizers and validates nothing. Its corpus is the
@@ -89,21 +103,25 @@ impl Data {
         threads: usize,
     ) -> Result<Self> {
         let inputs = inputs(&config.data)?;
-        let corpus = match Corpus::reuse(&inputs, &config.filters, &tokenizers, cache, CACHE)? {
+        let each = for_each_file(config, &tokenizers)?;
+        let corpus = match Corpus::reuse(&inputs, &config.filters, &each, cache, CACHE)? {
             Some(corpus) => corpus,
             None => {
                 let name = format!("{CACHE}-{own}");
-                Corpus::prepare(&inputs, &config.filters, &tokenizers, cache, &name, threads)?
+                Corpus::prepare_each(&inputs, &config.filters, &each, cache, &name, threads)?
             }
         };
-        Self::new(tokenizers, corpus, |corpus, tokenizers, pairs| match validation_files(&config.data)? {
-            Some(_) => Ok(Vec::new()),
-            None => hold_out(config, corpus, tokenizers, pairs, &mut ()),
+        Self::new(config, tokenizers, corpus, |corpus, tokenizers, pairs| {
+            match validation_files(&config.data)? {
+                Some(_) => Ok(Vec::new()),
+                None => hold_out(config, corpus, tokenizers, pairs, &mut ()),
+            }
         })
     }
 
     /// `valid` finds the pairs to validate on, and may take them out of those to train on.
     fn new(
+        config: &TrainConfig,
         tokenizers: TokenizerPair,
         corpus: Corpus,
         valid: impl FnOnce(&Corpus, &TokenizerPair, &mut Vec<u32>) -> Result<Vec<ValidationPair>>,
@@ -117,6 +135,14 @@ impl Data {
         hash.update(&tokenizers.source().hash().to_le_bytes());
         let mut pairs: Vec<u32> = (0..all.len() as u32).collect();
         let valid = valid(&corpus, &tokenizers, &mut pairs)?;
+        if !config.data.target_langs.is_empty() && config.data.temperature != 1.0 {
+            // Which language a pair is in, its first tokens say.
+            let tokens = tokenizers.source().before().len();
+            let first =
+                |i: &u32| Ok(corpus.pair(*i as usize)?.source().iter().copied().take(tokens).collect());
+            let languages = pairs.iter().map(first).collect::<Result<Vec<Vec<u32>>>>()?;
+            pairs = by_temperature(&pairs, &languages, config.data.temperature, config.seed);
+        }
         let lengths = pairs.iter().map(|&i| all[i as usize]).collect();
         Ok(Data { tokenizers, corpus, pairs, lengths, valid, hash: hash.digest() })
     }
@@ -137,13 +163,49 @@ impl Data {
             // Another segmentation each epoch, the same in a resumed one.
             let seed = mix(mix(config.seed ^ epoch) ^ i as u64);
             let again = |tokenizer: &Tokenizer, ids: &[u32], seed| {
-                let drawn = tokenizer.resample(ids, dropout, seed)?;
+                // The token of a language is no text.
+                let (language, text) = ids.split_at(tokenizer.before().len().min(ids.len()));
+                let drawn = [language, &tokenizer.resample(text, dropout, seed)?].concat();
                 Ok::<_, Error>(if drawn.len() > most { ids.to_vec() } else { drawn })
             };
             let pair = self.corpus.pair(i)?;
             both.push((again(source, pair.source(), seed)?, again(target, pair.target(), !seed)?));
         }
         Batch::new(both.iter().map(|(s, t)| (&s[..], &t[..])), start)
+    }
+}
+
+/// The tokenizers of each pair of files: all the same, unless the files are of several target languages.
+fn for_each_file(config: &TrainConfig, tokenizers: &TokenizerPair) -> Result<Vec<TokenizerPair>> {
+    let languages = target_languages(&config.data)?;
+    if languages.is_empty() {
+        return Ok(vec![tokenizers.clone()]);
+    }
+    match tokenizers.languages().map(|tokens| tokens.placement) {
+        Some(LanguagePlacement::Target) => {}
+        found => {
+            let reason = match found {
+                None => "the model to start from has no tokens of languages",
+                Some(_) => "the model to start from is told the target language behind the source",
+            };
+            let message =
+                format!("{reason}; several target languages need a new model, or one that is told before");
+            return Err(Error::config("data.target_langs", message));
+        }
+    }
+    let pair = |code: &String| Ok(tokenizers.for_languages(None, Some(code))?.0);
+    languages.iter().map(pair).collect()
+}
+
+/// The tokenizers of the language that is written unless another is asked for.
+fn usual(config: &TrainConfig, tokenizers: TokenizerPair) -> Result<TokenizerPair> {
+    let DataConfig { target_lang, target_langs, .. } = &config.data;
+    match target_langs.first() {
+        None => Ok(tokenizers),
+        Some(first) => {
+            let code = target_lang.as_ref().unwrap_or(first);
+            Ok(tokenizers.for_languages(None, Some(code))?.0)
+        }
     }
 }
 

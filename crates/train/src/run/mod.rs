@@ -5,6 +5,7 @@ mod data;
 mod folder;
 mod init;
 mod resume;
+mod sampling;
 mod start;
 mod texts;
 // The loop.
@@ -29,3 +30,4 @@ pub(crate) use start::dropout_seed;
 pub use start::{Start, train};
 #[cfg(any(test, feature = "fuzzing"))]
 pub use state::read_anything as read_any_checkpoint;
+pub use texts::{inputs, languages, validation_files};

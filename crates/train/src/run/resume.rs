@@ -7,12 +7,13 @@ use std::path::Path;
 
 /// Settings that may change when a run is resumed: nothing that decides the model's shape or which
 /// batch comes next.
-const CHANGEABLE: [&str; 12] = [
+const CHANGEABLE: [&str; 13] = [
     "threads",
     "precision",
     "steps",
     "epochs",
     "log_every",
+    "data.license",
     "model.dropout",
     "model.attention_dropout",
     "model.activation_dropout",

@@ -12,7 +12,7 @@ use super::validate::Validator;
 use crate::config::{Choice, TrainConfig, choose_dtype};
 use crate::distributed::{Communicator, Workers};
 use crate::optimizer::MovingAverage;
-use crate::report::Log;
+use crate::report::{CardCommands, Log, Trend};
 use crate::step::Trainer;
 use regard_core::decode::Shortlist;
 use regard_core::formats::{GenerationConfig, Languages, Model, load_tokenizers, resolve};
@@ -58,6 +58,7 @@ pub struct Start<'a> {
     pub(crate) isa: Isa,
     pub(crate) stop: &'a AtomicBool,
     pub(crate) progress: &'a mut dyn Progress,
+    pub(crate) commands: CardCommands,
 }
 
 /// What a run starts from.
@@ -144,7 +145,13 @@ impl<'a> Start<'a> {
     ) -> Self {
         let started = Instant::now();
         let clock = Box::new(move || started.elapsed().as_secs_f64());
-        Start { clock, workers: Workers::none(), out, resume, isa, stop, progress }
+        let commands = CardCommands::default();
+        Start { clock, workers: Workers::none(), out, resume, isa, stop, progress, commands }
+    }
+
+    /// With commands to show on the card of the model.
+    pub fn with_commands(self, commands: CardCommands) -> Self {
+        Start { commands, ..self }
     }
 
     /// On rank 0 of a group, while all other ranks [`run_worker`](crate::run_worker). Rank 0 alone
@@ -184,14 +191,14 @@ impl<'a> Start<'a> {
         if let Some(message) = self.workers.join(&mut trainer, &config)? {
             self.progress.message(&message);
         }
-        let validator = self.make_validator(&config, &data, extras.languages.target, threads)?;
+        let validator = self.make_validator(&config, &data, extras.languages.target.clone(), threads)?;
         let mut log = Log::open(&folder.logs, state.log_length, state.step)?;
         if state.step == 0 {
             log.text("settings", 0, &format!("```\n{}```", config.to_toml()))?;
             let ema = ema.as_ref().map(MovingAverage::weights);
             save_state(&mut store, &mut log, &mut state, &trainer, ema)?;
         }
-        let Start { clock, workers, stop, progress, .. } = self;
+        let Start { clock, workers, stop, progress, commands, .. } = self;
         let mut run = Run {
             before: state.all_seconds,
             told_steps: state.plan.as_ref().map_or(0, |plan| plan.steps),
@@ -210,6 +217,9 @@ impl<'a> Start<'a> {
             progress,
             clock,
             asked_to_stop: false,
+            languages: extras.languages,
+            commands,
+            told_trend: Trend::Unknown,
         };
         let outcome = run.go()?;
         run.workers.end();

@@ -3,34 +3,41 @@
 use crate::config::DataConfig;
 use crate::corpus::Inputs;
 use regard_core::formats::Languages;
+use regard_core::languages::is_code;
 use regard_core::{Error, Result};
 use std::path::{Path, PathBuf};
 
 /// Where the text of a configuration is.
-pub(crate) fn inputs(data: &DataConfig) -> Result<Inputs> {
-    match &data.tsv {
-        Some(tsv) if data.src.is_empty() && data.tgt.is_empty() => Ok(Inputs::Tsv(tsv.clone())),
-        Some(_) => Err(Error::config("data.tsv", "give either this or source and target files")),
-        None if data.src.is_empty() && data.tgt.is_empty() => {
-            let message = "there is no text to train on; set data.src and data.tgt, or data.tsv";
+pub fn inputs(data: &DataConfig) -> Result<Inputs> {
+    let of_both = data.tsv.iter().chain(&data.pairs);
+    let files: Vec<PathBuf> = of_both.cloned().collect();
+    match (files.is_empty(), data.src.is_empty(), data.tgt.is_empty()) {
+        (false, true, true) => Ok(Inputs::Pairs { files, languages: languages(data) }),
+        (false, _, _) => {
+            let field = if data.tsv.is_some() { "data.tsv" } else { "data.pairs" };
+            Err(Error::config(field, "give either this or source and target files"))
+        }
+        (true, true, true) => {
+            let message = "there is no text to train on; set data.src and data.tgt, or data.pairs";
             Err(Error::config("data.src", message))
         }
-        None if data.tgt.is_empty() => {
+        (true, false, true) => {
             let message = "is not set: every file of data.src needs a file with its translation";
             Err(Error::config("data.tgt", message))
         }
-        None if data.src.is_empty() => {
+        (true, true, false) => {
             let message = "is not set: every file of data.tgt needs a file with the text that it translates";
             Err(Error::config("data.src", message))
         }
-        None => Ok(Inputs::Files { source: data.src.clone(), target: data.tgt.clone() }),
+        (true, false, false) => Ok(Inputs::Files { source: data.src.clone(), target: data.tgt.clone() }),
     }
 }
 
-/// The languages: as given, else the files' extensions, those of compression left out; or of a TSV,
-/// a part of its name such as `en-de`.
-pub(crate) fn languages(data: &DataConfig) -> Languages {
-    let (source, target) = data.tsv.as_deref().and_then(pair_in_name).unzip();
+/// The languages: as given, else the files' extensions, those of compression left out; or of a file
+/// with both sides, a part of its name such as `en-de`.
+pub fn languages(data: &DataConfig) -> Languages {
+    let mut of_both = data.tsv.iter().chain(&data.pairs);
+    let (source, target) = of_both.find_map(|path| pair_in_name(path)).unzip();
     let of = |given: &Option<String>, files: &[PathBuf]| {
         given.clone().or_else(|| {
             let name = files.first()?.file_name()?.to_str()?;
@@ -42,10 +49,8 @@ pub(crate) fn languages(data: &DataConfig) -> Languages {
             is_tag.then(|| extension.to_owned())
         })
     };
-    Languages {
-        source: of(&data.source_lang, &data.src).or(source),
-        target: of(&data.target_lang, &data.tgt).or(target),
-    }
+    let told = data.target_lang.clone().or_else(|| data.target_langs.first().cloned());
+    Languages { source: of(&data.source_lang, &data.src).or(source), target: of(&told, &data.tgt).or(target) }
 }
 
 /// The two languages that a file such as `train.en-de.tsv.gz` is named after.
@@ -57,8 +62,38 @@ fn pair_in_name(path: &Path) -> Option<(String, String)> {
     Some((source.to_owned(), target.to_owned()))
 }
 
+/// The target language of each pair of files, if the model has several.
+pub(super) fn target_languages(data: &DataConfig) -> Result<&[String]> {
+    const FIELD: &str = "data.target_langs";
+    let (languages, files) = (&data.target_langs, data.src.len());
+    if languages.is_empty() {
+        return Ok(&[]);
+    }
+    if data.tsv.is_some() || languages.len() != files {
+        let found =
+            if data.tsv.is_some() { "one file of pairs".into() } else { format!("{files} pairs of files") };
+        let message = format!(
+            "{} languages for {found}; give one for each pair of data.src and data.tgt",
+            languages.len()
+        );
+        return Err(Error::config(FIELD, message));
+    }
+    match languages.iter().find(|code| !is_code(code)) {
+        Some(code) => {
+            Err(Error::config(FIELD, format!("{code:?} is not a language code such as de or pt_BR")))
+        }
+        None => Ok(languages),
+    }
+}
+
 /// The files to validate on, if there are any.
-pub(super) fn validation_files(data: &DataConfig) -> Result<Option<Inputs>> {
+pub fn validation_files(data: &DataConfig) -> Result<Option<Inputs>> {
+    if let Some(file) = &data.valid_pairs {
+        if data.valid_src.is_some() || data.valid_tgt.is_some() {
+            return Err(Error::config("data.valid_pairs", "give either this or source and target files"));
+        }
+        return Ok(Some(Inputs::Pairs { files: vec![file.clone()], languages: languages(data) }));
+    }
     match (&data.valid_src, &data.valid_tgt) {
         (Some(source), Some(target)) => {
             Ok(Some(Inputs::Files { source: vec![source.clone()], target: vec![target.clone()] }))
@@ -113,6 +148,31 @@ mod tests {
         assert_eq!(of("train.en-de.tsv", Some("gsw")), pair("en", "gsw"));
         assert_eq!(of("pairs.tsv", None), pair("", ""));
         assert_eq!(of("my-data.tsv", Some("de")), pair("", "de"));
+    }
+
+    #[test]
+    fn several_target_languages_have_files_each() {
+        let data = |languages: &[&str], files: usize| DataConfig {
+            src: vec!["a.en".into(); files],
+            tgt: vec!["a.txt".into(); files],
+            target_langs: languages.iter().map(|&code| code.to_owned()).collect(),
+            ..DataConfig::default()
+        };
+        assert!(target_languages(&data(&[], 3)).unwrap().is_empty());
+        assert_eq!(target_languages(&data(&["de", "pt_BR"], 2)).unwrap(), ["de", "pt_BR"]);
+        assert_eq!(languages(&data(&["de", "pt_BR"], 2)).target.as_deref(), Some("de"));
+        let refusal = |data: DataConfig| target_languages(&data).unwrap_err().to_string();
+        assert_eq!(
+            refusal(data(&["de"], 2)),
+            "data.target_langs: 1 languages for 2 pairs of files; give one for each pair of data.src and data.tgt"
+        );
+        assert_eq!(
+            refusal(data(&["german", "pt"], 2)),
+            "data.target_langs: \"german\" is not a language code such as de or pt_BR"
+        );
+        assert!(
+            refusal(DataConfig { tsv: Some("a".into()), ..data(&["de"], 1) }).contains("one file of pairs")
+        );
     }
 
     #[test]

@@ -10,12 +10,12 @@ use super::progress::{End, Outcome, Progress};
 use super::state::{self, Best, Snapshot, State, Store};
 use super::validate::Validator;
 use crate::batches::plan_epoch;
-use crate::config::{TrainConfig, ValidationMetric};
+use crate::config::{Every, TrainConfig, ValidationMetric};
 use crate::distributed::{BatchPlace, Workers};
 use crate::optimizer::{MovingAverage, Schedule, ScheduleKind};
-use crate::report::{self, Log};
+use crate::report::{self, Card, CardCommands, Log, RunStatus, Trend};
 use crate::step::{StepReport, Trainer};
-use regard_core::formats::Model;
+use regard_core::formats::{Languages, Model};
 use regard_core::formats::{Record, StepRecord, ValidationRecord};
 use regard_core::{Error, Result};
 
@@ -54,6 +54,10 @@ pub(super) struct Run<'a> {
     pub(super) asked_to_stop: bool,
     /// The steps of the plan that the user was told of.
     pub(super) told_steps: u64,
+    pub(super) languages: Languages,
+    pub(super) commands: CardCommands,
+    /// How the run was going when the user was last told.
+    pub(super) told_trend: Trend,
 }
 
 /// Everything that the run needs to go on, to the last bit.
@@ -228,6 +232,9 @@ impl Run<'_> {
         };
         let (validate, save) = (validate || self.is_over(), save || self.is_over());
         let score = if validate { Some(self.validate()?) } else { None };
+        if validate {
+            self.write_records(true, "Running")?;
+        }
         let n = self.config.checkpoints.average;
         if (save || validate) && n > 0 {
             self.store.save_weights(step, self.weights())?;
@@ -338,7 +345,9 @@ impl Run<'_> {
     /// more than `margin`.
     fn try_weights(&mut self, weights: &[f32], name: &str, margin: f64) -> Result<(Best, bool)> {
         let (step, start) = (self.state.step, (self.clock)());
-        let found = self.validator.run(self.trainer.model(), weights, step)?;
+        // A validation needs memory of its own: there is never that of both.
+        self.trainer.release_memory();
+        let found = self.validator.run(self.trainer.model(), weights)?;
         let score = match self.config.validation.metric {
             ValidationMetric::Bleu => found.bleu,
             ValidationMetric::Chrf => found.chrf,
@@ -369,7 +378,7 @@ impl Run<'_> {
 
     fn interrupted(&mut self) -> Result<Outcome> {
         self.save()?;
-        self.write_report("Interrupted")?;
+        self.write_records(false, "Interrupted")?;
         self.progress.message(&format!("stopped after step {}, everything is saved", self.state.step));
         Ok(self.outcome(End::Interrupted))
     }
@@ -406,11 +415,12 @@ impl Run<'_> {
         }
         self.state.finished = true;
         self.save()?;
-        self.write_report("Finished")?;
+        self.write_records(false, "Finished")?;
         Ok(self.outcome(End::Finished))
     }
 
-    fn write_report(&self, what: &str) -> Result<()> {
+    /// Writes the report and the model's card, and says how the run is going when that has changed.
+    fn write_records(&mut self, running: bool, what: &str) -> Result<()> {
         let best = self.state.best.as_ref().map_or(String::new(), |b| {
             format!(
                 " The model in the folder has BLEU {:.2} and chrF {:.2} on the validation sentences.",
@@ -426,7 +436,45 @@ impl Run<'_> {
             self.state.seconds / 60.0,
             self.state.tokens as f64 / self.state.seconds.max(1e-9)
         );
-        report::write(&self.folder.logs, &self.config, &summary)
+        let status = RunStatus { summary, running, remaining: self.remaining(), memory: report::resident() };
+        let verdict = report::write(&self.folder.logs, &self.config, &status)?;
+        let bad = matches!(verdict.trend, Trend::Overfitting | Trend::RateTooHigh | Trend::Stalled);
+        if bad && verdict.trend != self.told_trend {
+            self.progress.message(&format!("{} {}", verdict.text, verdict.advice));
+        }
+        self.told_trend = verdict.trend;
+        self.card().write(&self.folder.out)
+    }
+
+    /// What the model's card says by now.
+    fn card(&self) -> Card<'_> {
+        let model = self.trainer.model();
+        Card {
+            config: &self.config,
+            languages: &self.languages,
+            commands: &self.commands,
+            corpus: self.data.corpus.summary(),
+            weights: model.parameters().len(),
+            vocabulary: (model.config().source_vocabulary, model.config().target_vocabulary),
+            steps: self.state.step,
+            minutes: self.elapsed() / 60.0,
+            scores: self.state.best.as_ref().map(|best| (best.bleu, best.chrf, best.loss)),
+            validation_pairs: self.validator.len(),
+        }
+    }
+
+    /// Seconds until the end, as far as they are known: steps, and the validations among them.
+    fn remaining(&self) -> Option<f64> {
+        if let Some(minutes) = self.config.minutes {
+            return Some((60.0 * minutes - self.elapsed()).max(0.0));
+        }
+        let left = self.last_step()?.saturating_sub(self.state.step) as f64;
+        let per_step = self.state.seconds / self.state.step.max(1) as f64;
+        let validations = match self.config.validation.every {
+            Every::Steps(every) => left / every as f64,
+            Every::Epochs(_) => 0.0,
+        };
+        Some(left * per_step + validations * self.state.pace.validation)
     }
 
     /// Passes over the corpus, the part of the last one by its batches.

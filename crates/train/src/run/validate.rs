@@ -6,7 +6,6 @@ use crate::taped::{LossSettings, loss};
 use regard_core::batch::Batch;
 use regard_core::decode::{SearchOptions, search};
 use regard_core::model::Transformer;
-use regard_core::random::mix;
 use regard_core::text::TokenizerPair;
 use regard_core::{Error, Isa, Result};
 use regard_metrics::{Bleu, Chrf, Metric, Tokenizer};
@@ -23,8 +22,8 @@ pub(super) struct Validator {
     search: SearchOptions,
     bleu: Bleu,
     samples: usize,
-    tapes: Vec<Tape>,
     isa: Isa,
+    threads: usize,
 }
 
 /// What a validation found.
@@ -37,8 +36,9 @@ pub(super) struct Found {
     pub(super) samples: Vec<(String, String, String)>,
 }
 
-/// Target tokens of a batch at most; larger ones only need more memory.
-const BATCH: usize = 4096;
+/// Tokens of a batch at most, on either side: each thread has one on its tape, which keeps all
+/// values of a pass. Larger ones would be no faster.
+const BATCH: usize = 512;
 
 impl Validator {
     /// Makes batches of the pairs, leaving out those with more than `max_tokens` tokens; says how
@@ -93,8 +93,8 @@ impl Validator {
             },
             bleu: Bleu { tokenizer, ..Bleu::default() },
             samples,
-            tapes: (0..threads.max(1)).map(|_| Tape::new(isa, 1)).collect(),
             isa,
+            threads: threads.max(1),
         };
         Ok((validator, dropped))
     }
@@ -104,10 +104,10 @@ impl Validator {
         self.sources.len()
     }
 
-    /// Validates; the same weights give the same numbers. `tag` decides which samples are shown.
-    pub(super) fn run(&mut self, model: &Transformer, weights: &[f32], tag: u64) -> Result<Found> {
+    /// Validates; the same weights give the same numbers.
+    pub(super) fn run(&self, model: &Transformer, weights: &[f32]) -> Result<Found> {
         let loss = self.loss(model, weights)?;
-        let found = search(model, weights, &self.sources, &self.search, self.isa, self.tapes.len())?;
+        let found = search(model, weights, &self.sources, &self.search, self.isa, self.threads)?;
         let target = self.tokenizers.target();
         let translations: Vec<String> = found
             .iter()
@@ -117,25 +117,23 @@ impl Validator {
         let chrf = Chrf::default().corpus(&translations, &self.references).map_err(Error::other)?.score;
         let (count, n) = (self.samples.min(self.len()), self.len());
         let samples = (0..count)
-            // Others each time, spread over the files.
-            .map(|k| (mix(tag) as usize % n + k * n / count) % n)
+            // The same each time, spread over the files: so their progress can be seen.
+            .map(|k| k * n / count)
             .map(|i| (self.source_texts[i].clone(), translations[i].clone(), self.references[0][i].clone()))
             .collect();
         Ok(Found { loss, bleu, chrf, samples })
     }
 
-    fn loss(&mut self, model: &Transformer, weights: &[f32]) -> Result<f64> {
-        let threads = self.tapes.len();
-        let batches = &self.batches;
+    /// The tapes live as long as this: training has the memory for itself.
+    fn loss(&self, model: &Transformer, weights: &[f32]) -> Result<f64> {
+        let (isa, threads, batches) = (self.isa, self.threads, &self.batches);
         let shares: Vec<Result<Vec<f64>>> = std::thread::scope(|scope| {
-            let handles: Vec<_> = self
-                .tapes
-                .iter_mut()
-                .enumerate()
-                .map(|(t, tape)| {
+            let handles: Vec<_> = (0..threads)
+                .map(|t| {
                     scope.spawn(move || {
-                        let mine = batches.iter().skip(t).step_by(threads);
-                        mine.map(|b| loss(tape, model, weights, None, b, LossSettings::PLAIN, None)).collect()
+                        let (mut tape, mine) = (Tape::new(isa, 1), batches.iter().skip(t).step_by(threads));
+                        let plain = LossSettings::PLAIN;
+                        mine.map(|b| loss(&mut tape, model, weights, None, b, plain, None)).collect()
                     })
                 })
                 .collect();

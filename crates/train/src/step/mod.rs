@@ -266,6 +266,12 @@ impl Trainer {
         self.replicas.gradient()
     }
 
+    /// Gives the memory of the replicas' tapes back, for work between two steps. The next step makes
+    /// it anew.
+    pub fn release_memory(&mut self) {
+        self.replicas.release();
+    }
+
     /// How many numbers the replicas' tapes hold: what must stop growing after the first steps.
     pub fn tape_capacity(&self) -> usize {
         self.replicas.tape_capacity()

@@ -52,6 +52,11 @@ impl Replicas {
         self.list.iter_mut().for_each(|replica| replica.tape.set_gemm(gemm));
     }
 
+    /// Gives the memory of the tapes back; the gradients stay.
+    pub(crate) fn release(&mut self) {
+        self.list.iter_mut().for_each(|replica| replica.tape.release());
+    }
+
     /// How many numbers the tapes hold.
     pub(crate) fn tape_capacity(&self) -> usize {
         self.list.iter().map(|replica| replica.tape.capacity()).sum()

@@ -5,11 +5,12 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use regard_core::formats::Languages;
 use regard_core::model::Preset;
 use regard_core::text::{PieceList, Segmentation, Tokenizer, TokenizerPair, TokenizerSettings};
 use regard_train::TrainConfig;
 use regard_train::corpus::{
-    CacheState, Corpus, Filters, Inputs, Pair, Pairs, Reason, Side, train_tokenizers,
+    CacheState, Corpus, Filters, Inputs, Pair, Pairs, Reason, Side, count_pairs, train_tokenizers,
 };
 use tempfile::TempDir;
 
@@ -125,11 +126,128 @@ fn files_of_different_length_are_named() {
 }
 
 #[test]
+fn objects_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = "x".repeat(1001);
+    let text = format!(
+        "{{\"source\": \"A dog.\", \"target\": \"Ein Hund.\"}}\r\n\
+         {{\"id\": 3, \"translation\": {{\"en\": \"two\\nlines\", \"de\": \"zwei\\tZeilen\"}}}}\n\
+         not an object\n{{\"src\": \"{long}\", \"tgt\": \"b\"}}\n\n"
+    );
+    let file = write(&folder, "a.jsonl.gz", gzip(text.as_bytes()));
+    let languages = Languages { source: Some("en".into()), target: Some("de".into()) };
+    let inputs = Inputs::Pairs { files: vec![file.clone()], languages };
+    let found: Vec<_> = read(&inputs).unwrap().into_iter().map(|p| (p.source, p.target, p.line)).collect();
+    let text = |text: &str| Side::Text(text.into());
+    let expected = [
+        (text("A dog."), text("Ein Hund."), 1),
+        (text("two lines"), text("zwei Zeilen"), 2),
+        (Side::NoObject, Side::NoObject, 3),
+        (Side::TooLong, text("b"), 4),
+        (text(""), text(""), 5),
+    ];
+    assert_eq!(found, expected);
+    // Without the languages, the second has no known fields.
+    assert_eq!(read(&Inputs::pairs(file)).unwrap()[1].source, Side::NoObject);
+}
+
+const CATALOGUE: &str = r#"# A comment
+msgid ""
+msgstr ""
+"Content-Type: text/plain; charset=UTF-8\n"
+
+#: src/main.c:12
+msgctxt "menu"
+msgid "_Open \"file\""
+msgstr "\"Datei\" öffnen"
+
+msgid ""
+"Two\n"
+"lines"
+msgstr ""
+"Zwei\n"
+"Zeilen"
+
+#, fuzzy, c-format
+#| msgid "old"
+msgid "New"
+msgstr "Alt"
+
+msgid "Nothing"
+msgstr ""
+
+msgid "%d dog"
+msgid_plural "%d dogs"
+msgstr[0] "%d Hund"
+msgstr[1] "%d Hunde"
+msgid "last"
+msgstr "letzter"
+
+#~ msgid "gone"
+#~ msgstr "fort"
+"#;
+
+#[test]
+fn catalogues_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write(&folder, "de.po", CATALOGUE);
+    let found: Vec<_> =
+        read(&Inputs::pairs(&path)).unwrap().into_iter().map(|p| (p.source, p.target, p.line)).collect();
+    let text = |text: &str| Side::Text(text.into());
+    let none = |line| (Side::Untranslated, Side::Untranslated, line);
+    let expected = [
+        (text("_Open \"file\""), text("\"Datei\" öffnen"), 8),
+        (text("Two lines"), text("Zwei Zeilen"), 11),
+        none(20),
+        none(23),
+        (text("%d dog"), text("%d Hund"), 26),
+        (text("%d dogs"), text("%d Hunde"), 26),
+        (text("last"), text("letzter"), 30),
+    ];
+    assert_eq!(found, expected);
+    assert_eq!(count_pairs(&Inputs::pairs(path)).unwrap().to_string(), "5 pairs");
+    for (broken, says) in [
+        ("msgid \"a\nmsgstr \"b\"\n", ":1: a string has no end on its line"),
+        ("msgstr \"b\"\n", ":1: msgstr without msgid before it"),
+        ("msgid \"a\"\nmsgid \"b\"\n", ":2: a second msgid before msgstr"),
+        ("hello\n", ":1: \"hello\" is neither a comment nor a string"),
+        ("\"text\"\n", ":1: a string without msgid or msgstr before it"),
+        ("msgid \"a\"\nmsgstr[1] \"b\"\n", ":2: msgstr[1] cannot stand here"),
+    ] {
+        let path = write(&folder, "broken.po", broken);
+        let error = read(&Inputs::pairs(path)).unwrap_err();
+        assert!(error.ends_with(says), "{error}");
+    }
+}
+
+/// Files of several kinds are one corpus.
+#[test]
+fn a_corpus_of_several_formats() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = vec![
+        write(&folder, "a.tsv", "one dog\tein Hund\nno tab\n"),
+        write(&folder, "b.jsonl", "{\"src\": \"two dogs\", \"tgt\": \"zwei Hunde\"}\n{}\n"),
+        write(&folder, "c.po", CATALOGUE),
+    ];
+    let inputs = Inputs::Pairs { files, languages: Languages::default() };
+    let tokenizers = train_tokenizers(&inputs, &Filters::default(), &TokenizerSettings::default()).unwrap();
+    let corpus = Corpus::prepare(&inputs, &Filters::default(), &tokenizers, folder.path(), "x", 1).unwrap();
+    let summary = corpus.summary();
+    assert_eq!((summary.read, summary.kept), (11, 7), "{summary}");
+    assert_eq!(
+        [Reason::NoTab, Reason::NoObject, Reason::Untranslated].map(|reason| summary.dropped(reason)),
+        [1, 1, 2]
+    );
+    assert!(summary.to_string().contains("message without a translation"), "{summary}");
+}
+
+#[test]
 fn a_tsv_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let long = "x".repeat(1001);
     let path = write(&folder, "a.tsv", format!("a\tb\nc d\te f\textra\r\nnone\n{long}\tb\n\t\n").as_bytes());
-    let sides: Vec<_> = read(&Inputs::Tsv(path)).unwrap().into_iter().map(|p| (p.source, p.target)).collect();
+    let sides: Vec<_> =
+        read(&Inputs::pairs(path)).unwrap().into_iter().map(|p| (p.source, p.target)).collect();
     let text = |text: &str| Side::Text(text.into());
     let expected = [
         (text("a"), text("b")),
@@ -380,7 +498,7 @@ fn senseless_filters_are_refused() {
 fn tokenizers_are_trained_from_files() {
     let folder = tempfile::tempdir().unwrap();
     let rows: String = sentences().iter().map(|(from, to)| format!("{from}\t{to}\n")).collect();
-    let inputs = Inputs::Tsv(write(&folder, "c.tsv", gzip(rows.as_bytes())));
+    let inputs = Inputs::pairs(write(&folder, "c.tsv", gzip(rows.as_bytes())));
     let settings = TokenizerSettings { size: Some(400), ..TokenizerSettings::default() };
     let tokenizers = train_tokenizers(&inputs, &Filters::default(), &settings).unwrap();
     assert_eq!(tokenizers.source().hash(), trained(Segmentation::Bpe, false).source().hash());

@@ -1,4 +1,4 @@
-//! Multi-head scaled dot-product attention, without its projections.
+//! Multi-head dot-product attention, without its projections.
 
 use crate::autograd::{Backward, Forward, Op, Var};
 use regard_core::model::{HeadShape, RelativePositions};
@@ -15,6 +15,8 @@ pub struct SelfAttention {
     pub qkv: Var,
     /// The heads.
     pub shape: HeadShape,
+    /// What scores are multiplied by.
+    pub scale: f32,
     /// Which keys a query sees.
     pub mask: Mask,
     /// Where the sentences begin and end.
@@ -35,6 +37,8 @@ pub struct CrossAttention {
     pub kv: Var,
     /// The heads.
     pub shape: HeadShape,
+    /// What scores are multiplied by.
+    pub scale: f32,
     /// Where the sentences of the queries begin and end.
     pub queries: Arc<[usize]>,
     /// Where the sentences of the keys begin and end.
@@ -44,17 +48,35 @@ pub struct CrossAttention {
 }
 
 impl SelfAttention {
-    fn kernel<'a>(&'a self, weights: &'a [f32]) -> Attention<'a> {
+    /// The table of what distances add to the scores, with a column for each of them.
+    fn bias(&self, weights: &[f32]) -> Vec<f32> {
+        match self.relative {
+            Some(RelativePositions::Bias { table, buckets }) => {
+                buckets.expand(&weights[table.range()], self.shape.heads)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// The kernel's settings; `bias` is what [`bias`](Self::bias) made.
+    fn kernel<'a>(&'a self, weights: &'a [f32], bias: &'a [f32]) -> Attention<'a> {
         Attention {
             heads: self.shape.heads,
             d_k: self.shape.d_k,
             d_v: self.shape.d_v,
-            scale: (self.shape.d_k as f32).sqrt().recip(),
+            scale: self.scale,
             mask: self.mask,
             queries: &self.offsets,
             keys: &self.offsets,
             dropout: self.dropout,
-            relative: self.relative.map(|r| Relative { table: &weights[r.table.range()], reach: r.reach }),
+            relative: self.relative.map(|relative| match relative {
+                RelativePositions::Vectors { table, reach } => {
+                    Relative::Vectors { table: &weights[table.range()], reach }
+                }
+                RelativePositions::Bias { buckets, .. } => {
+                    Relative::Bias { table: bias, reach: buckets.reach }
+                }
+            }),
         }
     }
 
@@ -81,7 +103,8 @@ impl Op for SelfAttention {
     fn forward(&mut self, cx: &mut Forward<'_>, y: &mut [f32], saved: &mut [f32]) {
         let qkv = cx.value(self.qkv);
         let to = MatMut::new(y, qkv.rows(), self.shape.values());
-        let shape = self.kernel(cx.weights.flat);
+        let bias = self.bias(cx.weights.flat);
+        let shape = self.kernel(cx.weights.flat, &bias);
         attention_forward(cx.isa, &shape, self.split(qkv), to, saved, None, &mut cx.scratch.attention);
     }
 
@@ -92,10 +115,19 @@ impl Op for SelfAttention {
         let (dk, dv) = rest.split_columns(self.shape.keys());
         let (rows, cols) = (qkv.rows(), self.shape.values());
         let outputs = (Mat::new(y, rows, cols), Mat::new(dy, rows, cols), saved);
-        let shape = self.kernel(cx.weights.flat);
-        let d_table = self.relative.map(|r| &mut cx.gradients[r.table.range()]);
+        let bias = self.bias(cx.weights.flat);
+        let shape = self.kernel(cx.weights.flat, &bias);
+        let mut d_bias = vec![0.0; bias.len()];
+        let d_table = match self.relative {
+            Some(RelativePositions::Vectors { table, .. }) => Some(&mut cx.gradients[table.range()]),
+            Some(RelativePositions::Bias { .. }) => Some(&mut d_bias[..]),
+            None => None,
+        };
         let scratch = &mut cx.scratch.attention;
         attention_backward(cx.isa, &shape, self.split(qkv), outputs, (dq, dk, dv), d_table, scratch);
+        if let Some(RelativePositions::Bias { table, buckets }) = self.relative {
+            buckets.add_gradients(&d_bias, self.shape.heads, cx.gradient(table));
+        }
         cx.put(self.qkv, grad);
     }
 }
@@ -106,7 +138,7 @@ impl CrossAttention {
             heads: self.shape.heads,
             d_k: self.shape.d_k,
             d_v: self.shape.d_v,
-            scale: (self.shape.d_k as f32).sqrt().recip(),
+            scale: self.scale,
             mask: Mask::NONE,
             queries: &self.queries,
             keys: &self.keys,

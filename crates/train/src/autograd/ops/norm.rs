@@ -1,4 +1,4 @@
-//! `y = LayerNorm(x + dropout(f))`, or `y = LayerNorm(x)`
+//! `y = LayerNorm(x + dropout(f))`, or `y = LayerNorm(x)`, or the same with an RMS norm.
 
 use crate::autograd::{Backward, Forward, Op, Param, Var};
 use regard_kernels::{Dropout, Norm, NormSaved, add_norm, add_norm_backward};
@@ -15,8 +15,8 @@ pub struct AddNorm {
     pub dropout: Option<Dropout>,
     /// γ `[d]`
     pub gamma: Param,
-    /// β `[d]`
-    pub beta: Param,
+    /// β `[d]`; without it, it is an RMS norm.
+    pub beta: Option<Param>,
     /// ε
     pub epsilon: f32,
 }
@@ -39,7 +39,8 @@ impl Op for AddNorm {
 
     fn forward(&mut self, cx: &mut Forward<'_>, y: &mut [f32], saved: &mut [f32]) {
         let (normalised, scale) = saved.split_at_mut(y.len());
-        let norm = Norm { gamma: cx.weight(self.gamma), beta: cx.weight(self.beta), epsilon: self.epsilon };
+        let beta = self.beta.map(|beta| cx.weight(beta));
+        let norm = Norm { gamma: cx.weight(self.gamma), beta, epsilon: self.epsilon };
         let branch = self.branch.map(|f| cx.value(f).data());
         let saved = NormSaved { normalised, scale };
         add_norm(cx.isa, cx.value(self.x).data(), branch, self.dropout, norm, y, saved);
@@ -49,10 +50,14 @@ impl Op for AddNorm {
         let (mut dx, into_x) = cx.take(self.x);
         let mut branch = self.branch.map(|f| (f, cx.take(f)));
         let gamma = cx.weight(self.gamma);
-        let [d_gamma, d_beta] = cx
-            .gradients
-            .get_disjoint_mut([self.gamma.range(), self.beta.range()])
-            .expect("γ and β are two parameters");
+        let (d_gamma, d_beta) = match self.beta {
+            Some(beta) => {
+                let both = cx.gradients.get_disjoint_mut([self.gamma.range(), beta.range()]);
+                let [d_gamma, d_beta] = both.expect("γ and β are two parameters");
+                (d_gamma, Some(d_beta))
+            }
+            None => (&mut cx.gradients[self.gamma.range()], None),
+        };
         add_norm_backward(
             cx.isa,
             dy,

@@ -1,0 +1,70 @@
+//! Which pairs were there before, in bounded memory.
+
+use std::collections::HashSet;
+
+/// Hashes that are kept at most: some 60 MB.
+const MOST: usize = 4_000_000;
+
+/// The hashes of pairs. If there are too many, those of a half, a quarter, … of all pairs are kept,
+/// chosen by their last bits, and duplicates are estimated from these.
+#[derive(Debug)]
+pub(super) struct Seen {
+    hashes: HashSet<u64>,
+    most: usize,
+    /// Hashes whose last bits, this many, are zero are kept.
+    bits: u32,
+    duplicates: u64,
+}
+
+impl Default for Seen {
+    fn default() -> Self {
+        Seen { hashes: HashSet::new(), most: MOST, bits: 0, duplicates: 0 }
+    }
+}
+
+impl Seen {
+    /// Whether the pair was surely there before.
+    pub(super) fn insert(&mut self, hash: u64) -> bool {
+        if hash.trailing_zeros() < self.bits {
+            return false;
+        }
+        let known = !self.hashes.insert(hash);
+        self.duplicates += u64::from(known);
+        if self.hashes.len() > self.most {
+            self.bits += 1;
+            self.duplicates /= 2;
+            self.hashes.retain(|hash| hash.trailing_zeros() >= self.bits);
+        }
+        known
+    }
+
+    /// How many of all pairs were there before; an estimate where not all hashes were kept.
+    pub(super) fn duplicates(&self) -> u64 {
+        self.duplicates << self.bits
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use regard_core::random::mix;
+
+    #[test]
+    fn few_pairs_are_counted_and_many_are_estimated() {
+        let count = |most: usize| {
+            let mut seen = Seen { most, ..Seen::default() };
+            // Every fourth is there twice.
+            for i in 0..40_000u64 {
+                seen.insert(mix(i));
+                if i % 4 == 0 {
+                    seen.insert(mix(i));
+                }
+                assert!(seen.hashes.len() <= most);
+            }
+            seen.duplicates()
+        };
+        assert_eq!(count(100_000), 10_000);
+        let estimate = count(1_000);
+        assert!((8_000..12_000).contains(&estimate), "{estimate}");
+    }
+}
