@@ -60,8 +60,13 @@ impl Sentence {
 
     /// Puts back the protected spans that its translation lacks.
     pub fn restore(&self, translation: &mut Translation) {
-        if !self.protected.is_empty() {
-            restore(&self.text, &self.protected, translation);
+        self.restore_spans(&self.protected, translation);
+    }
+
+    /// Puts back the spans of the sentence that its translation lacks.
+    pub(crate) fn restore_spans(&self, spans: &[Range<usize>], translation: &mut Translation) {
+        if !spans.is_empty() {
+            restore(&self.text, spans, translation);
         }
     }
 

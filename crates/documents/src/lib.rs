@@ -7,9 +7,10 @@
 //!
 //! [`Pipeline`] does all of this for lines, texts, HTML and [`files`], with one model or several in a
 //! row: [`pipeline`] says what each model is asked, [`guard`] notices degenerate translations, a
-//! [`Memory`] has known ones, and [`fn@confidence`] says how good a translation is likely to be.
+//! [`Memory`] has known ones, a [`Glossary`] has terms, and [`fn@confidence`] says how good a translation is likely to be.
 
 pub mod files;
+pub mod glossary;
 pub mod guard;
 pub mod html;
 pub mod language;
@@ -38,6 +39,7 @@ mod testing;
 
 pub use confidence::confidence;
 pub use document::{Document, Rendered, Sentence};
+pub use glossary::{Glossary, GlossaryError, TermReport};
 pub use guard::{Fault, Guarded};
 pub use lines::{TranslatedLine, translate_lines};
 pub use memory::{Match, Memory};

@@ -1,7 +1,7 @@
 //! Lines of plain text, each translated sentence by sentence: one line in, one line out.
 
 use crate::pipeline::{Job, JobOptions, Outcome, Stage, run_job};
-use crate::{Document, Guarded, Match, Translation};
+use crate::{Document, Guarded, Match, TermReport, Translation};
 use regard_core::Result;
 use regard_core::decode::SearchOptions;
 use regard_core::translator::{Candidate, Line, Translator, single_line};
@@ -19,6 +19,8 @@ pub struct TranslatedLine {
     /// How good it is likely to be: the mean of its sentences, by their length; nothing where no model was
     /// asked.
     pub confidence: Option<f32>,
+    /// What became of the terms of the glossary.
+    pub terms: TermReport,
 }
 
 /// Translates each line sentence by sentence with one model. What lies between sentences is kept, and so
@@ -127,13 +129,16 @@ impl<'a> PlainLine<'a> {
         let remembered = found.iter().any(|outcome| outcome.from_memory);
         // A sentence without a single token has no candidate, and its place stays empty.
         let counts = found.iter().map(|outcome| outcome.line.candidates.len()).filter(|&count| count > 0);
-        let count = counts.min().unwrap_or(if kept || remembered { nbest } else { 0 });
+        let known = found.iter().any(Outcome::is_known);
+        let count = counts.min().unwrap_or(if kept || known { nbest } else { 0 });
         let candidates = (0..count).map(|n| self.candidate(&found, n, wanted.alignment)).collect();
         let weights = found.iter().zip(&self.document.sentences);
         let weights =
             weights.filter_map(|(outcome, s)| Some((outcome.confidence?, s.text.chars().count() as f32)));
         let (sum, weight) =
             weights.fold((0.0, 0.0), |(sum, all), (c, weight)| (sum + c * weight, all + weight));
+        let mut terms = TermReport::default();
+        found.iter().for_each(|outcome| terms.add(&outcome.terms));
         TranslatedLine {
             line: Line {
                 candidates,
@@ -144,6 +149,7 @@ impl<'a> PlainLine<'a> {
             guarded: found.iter().filter_map(|outcome| outcome.guarded).collect(),
             memory: remembered.then_some(Match::Sentences),
             confidence: (weight > 0.0).then(|| sum / weight),
+            terms,
         }
     }
 
@@ -243,7 +249,7 @@ mod tests {
             lines.iter().map(|line| PlainLine::new(line, language(line), Some("en"))).collect();
         let mut job = line_job(&lines, 1, wanted);
         job.run(|round| {
-            search_round(round, options, |sentences, options| {
+            search_round(round, options, |sentences, _, options| {
                 let texts: Vec<String> = sentences.iter().map(|text| (*text).to_owned()).collect();
                 searches.push((texts, options.clone()));
                 Ok(sentences.iter().map(|sentence| capitals(sentence, options)).collect())

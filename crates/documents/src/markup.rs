@@ -106,6 +106,8 @@ struct Element {
     /// It ends in a later sentence.
     goes_on: bool,
     parent: Option<usize>,
+    /// The white space before something that stands behind the last sentence.
+    space: String,
 }
 
 /// The tags of a sentence.
@@ -133,20 +135,27 @@ impl Markup {
         self.elements.is_empty() && self.opaque.is_empty()
     }
 
-    /// The tags of sentence `number`, which lies at `range` in its segment.
+    /// The tags of sentence `number`, which lies at `range` in its segment. `behind` is the white space
+    /// between the sentence and what stands behind it at the end of the segment; it is written with that.
     pub(crate) fn new(
         nodes: &mut Nodes<'_>,
         (number, range): (usize, &Range<usize>),
         opaque: Vec<Opaque>,
         spelling: Arc<Spelling>,
+        behind: &str,
     ) -> Self {
+        let mut written = 0;
         let clip = |at: usize| at.clamp(range.start, range.end) - range.start;
         let mut elements = Vec::new();
         for i in std::mem::take(&mut nodes.of[number]) {
             let (node, (begins, ends)) = (&nodes.nodes[i], nodes.homes[i]);
             let parent = nodes.parent(i, number);
             nodes.places[i] = Some((number, elements.len()));
+            let at = node.range.start.saturating_sub(range.end).min(behind.len());
+            let space = behind.get(written..at).unwrap_or_default();
+            written = written.max(at);
             elements.push(Element {
+                space: spelling.write(space),
                 range: clip(node.range.start)..clip(node.range.end),
                 open: if number == begins { node.open.clone() } else { Vec::new() },
                 close: if number == ends { node.close.clone() } else { String::new() },
@@ -433,8 +442,8 @@ impl Layout<'_> {
             false => inner.trim_end_matches(marks).len(),
         };
         let kept = if kept == 0 { inner.len() } else { kept };
-        let open = (self.text_of)(&element.open);
-        format!("{open}{}{}{}", &inner[..kept], element.close, &inner[kept..])
+        let (space, open) = (&element.space, (self.text_of)(&element.open));
+        format!("{space}{open}{}{}{}", &inner[..kept], element.close, &inner[kept..])
     }
 
     /// The pieces of the source that an element is around.

@@ -1,7 +1,13 @@
 //! A translation memory: segments and sentences whose translation is known.
 
+use crate::files::tmx;
+use regard_core::formats::compressed::decompress;
+use regard_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
 
 /// Known translations, looked up by the exact source but for white space.
 #[derive(Clone, Debug, Default)]
@@ -41,6 +47,22 @@ impl Memory {
             }
         }
         Memory { targets }
+    }
+
+    /// The pairs of a TMX file, plain or compressed, from one language to another; codes may name another
+    /// region. A file without a single pair is refused.
+    pub fn load(path: &Path, source: &str, target: &str) -> Result<Self> {
+        let file = File::open(path).map_err(|e| Error::io(path, e))?;
+        let reader = decompress(BufReader::new(file)).map_err(|e| Error::io(path, e))?;
+        let mut pairs = Vec::new();
+        for pair in tmx::pairs(reader, source, target) {
+            pairs.push(pair.map_err(|e| Error::file(path, e.to_string()))?);
+        }
+        let memory = Memory::new(pairs);
+        match memory.is_empty() {
+            true => Err(Error::file(path, format!("no unit of a TMX file with both {source} and {target}"))),
+            false => Ok(memory),
+        }
     }
 
     /// How many translations it has.
@@ -97,5 +119,23 @@ mod tests {
             (1, Some("2"), None, None)
         );
         assert!(Memory::default().is_empty());
+    }
+
+    #[test]
+    fn a_file_is_read_for_two_languages() {
+        let folder = std::env::temp_dir().join(format!("regard-memory-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("memory.tmx");
+        let unit = "<tu><tuv xml:lang=\"en-US\"><seg>A dog</seg></tuv><tuv xml:lang=\"de\"><seg>Ein Hund</seg></tuv></tu>";
+        std::fs::write(&path, format!("<tmx><body>{unit}</body></tmx>")).unwrap();
+        assert_eq!(Memory::load(&path, "en", "de").unwrap().find("A dog"), Some("Ein Hund"));
+        assert_eq!(Memory::load(&path, "de", "en").unwrap().find("Ein Hund"), Some("A dog"));
+        let says = |error: Error| error.to_string();
+        let error = says(Memory::load(&path, "en", "fr").unwrap_err());
+        assert!(error.ends_with("memory.tmx: no unit of a TMX file with both en and fr"), "{error}");
+        std::fs::write(&path, "<tmx><body><tu></body></tmx>").unwrap();
+        assert!(says(Memory::load(&path, "en", "de").unwrap_err()).contains("the XML is damaged"));
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(says(Memory::load(&path, "en", "de").unwrap_err()).contains("memory.tmx"));
     }
 }

@@ -1,16 +1,19 @@
 //! Sentences on their way along a route of models: what is asked of which model, the guard, what the
-//! memory knows, and the translations at the end.
+//! memory knows, the terms of the glossary, and the translations at the end.
 //!
 //! A [`Job`] does no translating itself. It says what it wants translated ([`Job::next_round`]) and is told
 //! the answers ([`Job::answer`]), so that a program that waits and a server that does other things
 //! meanwhile go the same way.
 
+use crate::glossary::terms::{self, Term};
 use crate::guard::{self, Fault, Guarded};
-use crate::{Memory, Sentence, Translation, Word, confidence};
+use crate::protect::is_translatable;
+use crate::{Glossary, Memory, Sentence, TermReport, Translation, Word, confidence};
 use regard_core::Result;
 use regard_core::decode::SearchOptions;
-use regard_core::translator::{Candidate, Line, Translator};
+use regard_core::translator::{Candidate, Line, Phrase, Translator};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// What is wanted of the translations.
@@ -26,6 +29,8 @@ pub struct JobOptions {
     pub guard: bool,
     /// Known translations.
     pub memory: Option<Arc<Memory>>,
+    /// Terms and their translations.
+    pub glossary: Option<Arc<Glossary>>,
 }
 
 /// A sentence for a model.
@@ -41,6 +46,43 @@ pub struct Query {
     pub prefix: bool,
     /// Whether it is a second attempt, which is searched with [`guard::safer`] settings.
     pub retry: bool,
+    /// Terms that the translation must have: it lacked some of them before. Then it is
+    /// searched over the whole vocabulary.
+    pub phrases: Vec<Phrase>,
+}
+
+impl Query {
+    /// How it is searched; queries that are searched alike can go together.
+    pub fn attempt(&self) -> Attempt {
+        match (self.phrases.is_empty(), self.retry) {
+            (false, _) => Attempt::Constrained,
+            (true, true) => Attempt::Safer,
+            (true, false) => Attempt::Plain,
+        }
+    }
+}
+
+/// How a sentence is searched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Attempt {
+    /// As the options say.
+    #[default]
+    Plain,
+    /// With [`guard::safer`] options.
+    Safer,
+    /// For translations with given phrases.
+    Constrained,
+}
+
+impl Attempt {
+    /// The options of the search, made of those of a first attempt.
+    pub fn options(self, options: &SearchOptions) -> SearchOptions {
+        match self {
+            Attempt::Plain => options.clone(),
+            Attempt::Safer => guard::safer(options),
+            Attempt::Constrained => terms::forced(options),
+        }
+    }
 }
 
 /// Sentences that a model of the route is asked to translate.
@@ -65,8 +107,19 @@ pub struct Outcome {
     pub guarded: Option<Guarded>,
     /// Whether it comes from the memory.
     pub from_memory: bool,
+    /// Whether it is not translated, because it has nothing but terms that stay as they are.
+    pub kept: bool,
     /// How good it is likely to be: that of the model that was least sure.
     pub confidence: Option<f32>,
+    /// What became of the terms of the glossary.
+    pub terms: TermReport,
+}
+
+impl Outcome {
+    /// Whether no model is asked.
+    pub(crate) fn is_known(&self) -> bool {
+        self.from_memory || self.kept
+    }
 }
 
 /// A sentence on its way.
@@ -77,6 +130,9 @@ struct State {
     language: String,
     aligned: bool,
     first: bool,
+    terms: Vec<Term>,
+    /// Where terms stand that are not translated, in bytes.
+    kept_terms: Vec<Range<usize>>,
     /// What the model before said.
     before: Option<Translation>,
     outcome: Outcome,
@@ -126,6 +182,8 @@ enum Phase {
     /// These translations of it were at fault and are asked for again.
     Retry(usize, Vec<(usize, Fault)>),
     Retried(usize, Vec<(usize, Fault)>),
+    /// These sentences lack terms and have been asked for once more.
+    AskedForTerms(usize, Vec<usize>),
     Done,
 }
 
@@ -152,15 +210,27 @@ impl Job {
         // A translation of the memory does not say where its tags would be.
         let plain = sentence.markup.as_ref().is_none_or(|markup| markup.is_empty());
         let memory = self.options.memory.as_ref().filter(|_| plain);
+        let (mut terms, mut kept_terms) = (Vec::new(), Vec::new());
         if let Some(target) = memory.and_then(|memory| memory.find(&sentence.text)) {
             outcome.translations = vec![from_memory(target)];
             outcome.from_memory = true;
+        } else if let Some(glossary) = &self.options.glossary {
+            let matches = glossary.find(&sentence.text, &sentence.protected);
+            terms = terms::terms(glossary, &sentence.text, &matches);
+            let same = matches.into_iter().filter(|found| glossary.entry(found.entry).target.is_none());
+            kept_terms = same.map(|found| found.range).collect();
+        }
+        if !kept_terms.is_empty() && !is_translatable(&sentence.text, &in_order(sentence, &kept_terms)) {
+            outcome.translations = vec![Translation::same(&sentence.text)];
+            outcome.kept = true;
         }
         self.states.push(State {
             text: sentence.text.clone(),
             language: language.to_owned(),
-            aligned: self.options.alignment || sentence.needs_alignment(),
+            aligned: self.options.alignment || sentence.needs_alignment() || !kept_terms.is_empty(),
             first,
+            terms,
+            kept_terms,
             before: None,
             outcome,
         });
@@ -171,23 +241,32 @@ impl Job {
         loop {
             match std::mem::replace(&mut self.phase, Phase::Done) {
                 Phase::Ask(stage) if stage < self.stages => {
-                    let wanted = |i: &usize| !self.states[*i].outcome.from_memory;
+                    let wanted = |i: &usize| !self.states[*i].outcome.is_known();
                     let numbers: Vec<usize> = (0..self.states.len()).filter(wanted).collect();
-                    let queries: Vec<Query> = numbers.iter().map(|&i| self.query(i, stage, false)).collect();
+                    let queries: Vec<Query> = numbers.iter().map(|&i| self.query(i, stage)).collect();
                     if queries.is_empty() {
                         return None;
                     }
                     self.phase = Phase::Asked(stage, numbers.clone());
                     return Some(Round { stage, numbers, queries });
                 }
-                Phase::Retry(stage, faults) if faults.is_empty() => self.pass_on(stage),
+                Phase::Retry(stage, faults) if faults.is_empty() => {
+                    let numbers: Vec<usize> =
+                        (0..self.states.len()).filter(|&i| self.lacks_terms(i, stage)).collect();
+                    if !numbers.is_empty() {
+                        let queries = numbers.iter().map(|&i| self.query_for_terms(i, stage)).collect();
+                        self.phase = Phase::AskedForTerms(stage, numbers.clone());
+                        return Some(Round { stage, numbers, queries });
+                    }
+                    self.pass_on(stage);
+                }
                 Phase::Retry(stage, faults) => {
                     let numbers: Vec<usize> = faults.iter().map(|&(i, _)| i).collect();
-                    let queries = numbers.iter().map(|&i| self.query(i, stage, true)).collect();
+                    let queries = numbers.iter().map(|&i| self.retry(i, stage)).collect();
                     self.phase = Phase::Retried(stage, faults);
                     return Some(Round { stage, numbers, queries });
                 }
-                asked @ (Phase::Asked(..) | Phase::Retried(..)) => {
+                asked @ (Phase::Asked(..) | Phase::Retried(..) | Phase::AskedForTerms(..)) => {
                     // Still waiting for the answer.
                     self.phase = asked;
                     return None;
@@ -203,17 +282,49 @@ impl Job {
         outcome.from_memory.then(|| outcome.translations.first().map(Translation::text)).flatten()
     }
 
-    fn query(&self, i: usize, stage: usize, retry: bool) -> Query {
+    fn query(&self, i: usize, stage: usize) -> Query {
         let state = &self.states[i];
         let last = stage + 1 == self.stages;
-        let text = state.input();
         Query {
-            text: if retry { guard::second_attempt(&text) } else { text },
-            nbest: if last { self.options.nbest } else { 1 },
+            text: state.input(),
+            nbest: self.nbest(stage),
             attention: state.aligned,
             prefix: last && (state.first || !self.options.prefix_first),
-            retry,
+            retry: false,
+            phrases: Vec::new(),
         }
+    }
+
+    /// How many translations are wanted of a model.
+    fn nbest(&self, stage: usize) -> usize {
+        if stage + 1 == self.stages { self.options.nbest } else { 1 }
+    }
+
+    fn retry(&self, i: usize, stage: usize) -> Query {
+        let query = self.query(i, stage);
+        Query { text: guard::second_attempt(&query.text), retry: true, ..query }
+    }
+
+    /// The terms that the model of a number should write: all in the last language, and before that
+    /// those that stay as they are.
+    fn terms(&self, i: usize, stage: usize) -> Vec<Term> {
+        let last = stage + 1 == self.stages;
+        self.states[i].terms.iter().filter(|term| last || term.same).cloned().collect()
+    }
+
+    fn lacks_terms(&self, i: usize, stage: usize) -> bool {
+        let outcome = &self.states[i].outcome;
+        if self.states[i].terms.is_empty() || outcome.is_known() {
+            return false;
+        }
+        let (terms, text) = (self.terms(i, stage), outcome.line.best().text);
+        terms::missing(&terms, &text).next().is_some()
+    }
+
+    fn query_for_terms(&self, i: usize, stage: usize) -> Query {
+        let query = self.query(i, stage);
+        let phrases = self.terms(i, stage).iter().map(Term::phrase).collect();
+        Query { nbest: query.nbest.max(terms::CANDIDATES), phrases, ..query }
     }
 
     /// Takes the translations of the last round, in its order.
@@ -241,13 +352,22 @@ impl Job {
                 }
                 self.phase = Phase::Retry(stage, Vec::new());
             }
+            Phase::AskedForTerms(stage, numbers) => {
+                for (i, second) in numbers.into_iter().zip(lines) {
+                    let (terms, nbest) = (self.terms(i, stage), self.nbest(stage));
+                    let state = &mut self.states[i];
+                    let first = std::mem::take(&mut state.outcome.line);
+                    state.outcome.line = terms::merge(&state.source(), &terms, first, second, nbest);
+                }
+                self.pass_on(stage);
+            }
             other => self.phase = other,
         }
     }
 
     /// What a model said becomes what the next one reads.
     fn pass_on(&mut self, stage: usize) {
-        for state in self.states.iter_mut().filter(|state| !state.outcome.from_memory) {
+        for state in self.states.iter_mut().filter(|state| !state.outcome.is_known()) {
             let sure = confidence(&state.outcome.line.best().token_scores);
             let sure = [state.outcome.confidence, sure].into_iter().flatten().reduce(f32::min);
             state.outcome.confidence = sure;
@@ -265,9 +385,14 @@ impl Job {
     pub fn finish<'s>(self, sentences: impl IntoIterator<Item = &'s Sentence>) -> Vec<Outcome> {
         let outcomes = self.states.into_iter().zip(sentences).map(|(state, sentence)| {
             let mut outcome = state.outcome;
-            if !outcome.from_memory {
-                outcome.translations.iter_mut().for_each(|translation| sentence.restore(translation));
+            if !outcome.is_known() {
+                let protected = in_order(sentence, &state.kept_terms);
+                for translation in &mut outcome.translations {
+                    sentence.restore_spans(&protected, translation);
+                }
             }
+            let best = outcome.translations.first().map(Translation::text).unwrap_or_default();
+            outcome.terms = terms::report(&state.terms, &best);
             outcome
         });
         outcomes.collect()
@@ -286,32 +411,41 @@ impl Job {
     }
 }
 
+/// The protected spans of a sentence and the terms that are not translated, none of which overlap.
+fn in_order(sentence: &Sentence, kept_terms: &[Range<usize>]) -> Vec<Range<usize>> {
+    let mut spans = [sentence.protected.as_slice(), kept_terms].concat();
+    spans.sort_by_key(|span| span.start);
+    spans
+}
+
 fn from_memory(text: &str) -> Translation {
     Translation(text.split(' ').map(|word| Word::new(word, None)).collect())
 }
 
-/// Answers a round: the sentences go to `translate`, those together that are searched alike.
+/// Answers a round: the sentences go to `translate` with the phrases of each, those together that are
+/// searched alike.
 pub fn search_round(
     round: &Round,
     options: &SearchOptions,
-    mut translate: impl FnMut(&[&str], &SearchOptions) -> Result<Vec<Line>>,
+    mut translate: impl FnMut(&[&str], &[Vec<Phrase>], &SearchOptions) -> Result<Vec<Line>>,
 ) -> Result<Vec<Line>> {
     // Attention costs time, so only sentences that need it have it.
-    let mut alike: BTreeMap<(bool, bool, bool, usize), Vec<usize>> = BTreeMap::new();
+    let mut alike: BTreeMap<(Attempt, bool, bool, usize), Vec<usize>> = BTreeMap::new();
     for (i, query) in round.queries.iter().enumerate() {
         let prefix = query.prefix || options.prefix.is_empty();
-        alike.entry((query.retry, query.attention, prefix, query.nbest)).or_default().push(i);
+        alike.entry((query.attempt(), query.attention, prefix, query.nbest)).or_default().push(i);
     }
     let mut found = vec![Line::default(); round.queries.len()];
-    for ((retry, attention, prefix, nbest), numbers) in alike {
-        let mut options = if retry { guard::safer(options) } else { options.clone() };
+    for ((attempt, attention, prefix, nbest), numbers) in alike {
+        let mut options = attempt.options(options);
         (options.attention, options.nbest) = (attention, nbest);
         options.beam = options.beam.max(nbest);
         if !prefix {
             options.prefix.clear();
         }
         let texts: Vec<&str> = numbers.iter().map(|&i| round.queries[i].text.as_str()).collect();
-        for (i, line) in numbers.into_iter().zip(translate(&texts, &options)?) {
+        let phrases: Vec<Vec<Phrase>> = numbers.iter().map(|&i| round.queries[i].phrases.clone()).collect();
+        for (i, line) in numbers.into_iter().zip(translate(&texts, &phrases, &options)?) {
             found[i] = line;
         }
     }
@@ -331,7 +465,10 @@ pub struct Stage<'a> {
 pub fn run_job(job: &mut Job, route: &[Stage<'_>]) -> Result<()> {
     job.run(|round| {
         let stage = &route[round.stage];
-        search_round(round, stage.options, |texts, options| stage.translator.translate(texts, options))
+        search_round(round, stage.options, |texts, phrases, options| {
+            let threads = stage.translator.threads();
+            stage.translator.translate_with_phrases(texts, phrases, options, threads, &())
+        })
     })
 }
 

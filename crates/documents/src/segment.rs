@@ -161,18 +161,30 @@ impl Segment {
         }
         let spelling = Arc::new(std::mem::take(&mut self.spelling));
         let mut nodes = Nodes::new(&self.nodes, &sentences);
+        let behind_last = self.behind_last(&sentences);
         let first = document.sentences.len();
         let (mut translated, mut at) = (Vec::new(), 0);
         for (i, range) in sentences.iter().enumerate() {
             self.kept(at..range.start, &spelling, &mut translated);
             let opaque = self.opaque_within(range).map(|opaque| opaque.from(range.start)).collect();
-            let markup = Markup::new(&mut nodes, (i, range), opaque, Arc::clone(&spelling));
+            let behind = if i + 1 == sentences.len() { range.end..behind_last } else { 0..0 };
+            let behind = &self.text[behind];
+            let markup = Markup::new(&mut nodes, (i, range), opaque, Arc::clone(&spelling), behind);
             let text = self.text[range.clone()].to_owned();
             translated.push(document.sentence(text, 0, within(&all, range), Some(Arc::new(markup))));
             at = range.end;
         }
-        self.kept(at..self.text.len(), &spelling, &mut translated);
+        self.kept(at.max(behind_last)..self.text.len(), &spelling, &mut translated);
         vec![Piece::Either { raw: self.raw, translated, sentences: first..document.sentences.len() }]
+    }
+
+    /// The end of the white space between the last sentence and what stands behind it without text, such as
+    /// the tag of `of <name/>`; the end of that sentence, if nothing does.
+    fn behind_last(&self, sentences: &[Range<usize>]) -> usize {
+        let end = sentences.last().map_or(self.text.len(), |last| last.end);
+        let empty = self.nodes.iter().filter(|node| node.range.is_empty()).map(|node| node.range.start);
+        let behind = empty.filter(|&at| at > end && self.text[end..at].trim().is_empty());
+        behind.max().unwrap_or(end)
     }
 
     /// Where the sentences lie that are translated. One that has nothing to translate stays as it is, unless

@@ -38,6 +38,11 @@ impl<'a> Texts<'a> {
         &self.lines
     }
 
+    /// How many lines each text has.
+    pub fn line_counts(&self) -> impl Iterator<Item = usize> {
+        self.ends.iter().map(Vec::len)
+    }
+
     /// The translations of each text, best first, from those of all lines. Translation `n` of a text
     /// has translation `n` of each of its lines, and its score is their mean; words of the alignment are
     /// counted in the whole text.

@@ -3,7 +3,9 @@
 use crate::files::{FileDocument, FileError};
 use crate::lines::translate_lines_along;
 use crate::pipeline::{Job, JobOptions, Outcome, Stage, run_job};
-use crate::{Document, Guarded, Memory, Rendered, Sentence, TranslatedLine, Translation, html};
+use crate::{
+    Document, Glossary, Guarded, Memory, Rendered, Sentence, TermReport, TranslatedLine, Translation, html,
+};
 use regard_core::decode::SearchOptions;
 use std::sync::Arc;
 
@@ -52,6 +54,8 @@ pub struct Report {
     /// How good the translation is likely to be: the mean over sentences; nothing where no model was
     /// asked.
     pub confidence: Option<f32>,
+    /// What became of the terms of the glossary.
+    pub terms: TermReport,
     /// What somebody should look at in the translated file: messages that lost a placeholder, for
     /// example.
     pub warnings: Vec<String>,
@@ -67,6 +71,7 @@ impl Report {
         self.from_memory += outcomes.iter().filter(|outcome| outcome.from_memory).count();
         let guarded = outcomes.iter().enumerate().filter_map(|(i, o)| Some((start + i, o.guarded?)));
         self.guarded.extend(guarded);
+        outcomes.iter().for_each(|outcome| self.terms.add(&outcome.terms));
         let asked = self.sentences - self.from_memory;
         if asked > 0 {
             self.confidence = Some((before + sure.iter().sum::<f32>()) / asked as f32);
@@ -95,6 +100,12 @@ impl<'a> Pipeline<'a> {
     /// The same with known translations, which are not asked of the models.
     pub fn with_memory(mut self, memory: Option<Arc<Memory>>) -> Self {
         self.options.memory = memory;
+        self
+    }
+
+    /// The same with terms and their translations.
+    pub fn with_glossary(mut self, glossary: Option<Arc<Glossary>>) -> Self {
+        self.options.glossary = glossary;
         self
     }
 

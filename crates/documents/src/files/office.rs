@@ -26,7 +26,8 @@ use xml::{Xml, is_allowed};
 
 /// Takes a package apart.
 pub(super) fn open(format: Format, bytes: &[u8], options: &FileOptions) -> Result<FileDocument, FileError> {
-    let mut file = OfficeFile { package: Package::open(format, bytes)?, parts: Vec::new() };
+    let language = options.source_language.clone();
+    let mut file = OfficeFile { package: Package::open(format, bytes)?, parts: Vec::new(), language };
     let mut units = Vec::new();
     match format {
         Format::Odt | Format::Odp | Format::Ods => odf::read(&mut file, &mut units)?,
@@ -45,6 +46,8 @@ pub(super) fn open(format: Format, bytes: &[u8], options: &FileOptions) -> Resul
 struct OfficeFile {
     package: Package,
     parts: Vec<Part>,
+    /// The code of the language of its text, if that is known.
+    language: Option<String>,
 }
 
 /// A part that changes.
@@ -54,6 +57,8 @@ struct Part {
     xml: Xml,
     /// What is replaced; one may lie in another.
     edits: Vec<Edit>,
+    /// The language of its text, which says where sentences end.
+    language: Option<String>,
 }
 
 #[derive(Debug)]
@@ -74,6 +79,11 @@ enum Content {
 }
 
 impl OfficeFile {
+    /// A part without edits.
+    fn part(&self, name: &str, xml: Xml) -> Part {
+        Part { name: name.to_owned(), xml, edits: Vec::new(), language: self.language.clone() }
+    }
+
     /// Reads a part as XML.
     fn xml(&mut self, name: &str, doctype: bool) -> Result<Xml, FileError> {
         let bytes = self.package.read(name)?;
@@ -86,10 +96,6 @@ impl OfficeFile {
 }
 
 impl Part {
-    fn new(name: &str, xml: Xml) -> Self {
-        Part { name: name.to_owned(), xml, edits: Vec::new() }
-    }
-
     /// Characters for entities that are not known; see there.
     fn stand_ins(&self) -> StandIns {
         StandIns::new(&self.xml.text)
@@ -114,7 +120,7 @@ impl Part {
 
     /// Adds text without tags that lies at a range, if there is anything to translate in it.
     fn add_plain(&mut self, units: &mut Vec<Unit>, range: Range<usize>) {
-        let unit = Unit::html(&self.xml.text[range.clone()]);
+        let unit = Unit::html_in(&self.xml.text[range.clone()], self.language.as_deref());
         if !unit.document().sentences.is_empty() {
             self.edits.push(Edit { range, content: Content::Plain { unit: units.len() } });
             units.push(unit);

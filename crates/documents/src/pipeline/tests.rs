@@ -100,6 +100,7 @@ fn sentences_that_are_searched_alike_go_together() {
         attention,
         prefix,
         retry,
+        phrases: Vec::new(),
     };
     let queries = vec![
         query("a", false, true, false),
@@ -109,14 +110,61 @@ fn sentences_that_are_searched_alike_go_together() {
     ];
     let options = SearchOptions { beam: 1, prefix: vec![7], ..SearchOptions::default() };
     let mut searches = Vec::new();
-    let found =
-        search_round(&Round { stage: 0, numbers: vec![0, 1, 2, 3], queries }, &options, |texts, options| {
+    let found = search_round(
+        &Round { stage: 0, numbers: vec![0, 1, 2, 3], queries },
+        &options,
+        |texts, _, options| {
             searches.push((texts.join(""), options.clone()));
             Ok(texts.iter().map(|text| line(text, str::to_uppercase)).collect())
-        });
+        },
+    );
     let texts: Vec<String> = found.unwrap().iter().map(|line| line.best().text).collect();
     assert_eq!(texts, ["A", "B", "C", "D"]);
     assert_eq!(searches.iter().map(|(texts, _)| texts.as_str()).collect::<Vec<_>>(), ["ac", "b", "d"]);
     assert!(searches[1].1.prefix.is_empty() && searches[1].1.attention && searches[0].1.beam == 2);
     assert_eq!((searches[2].1.no_repeat_ngram, searches[2].1.beam), (3, 4));
+}
+
+fn with_glossary(pairs: &[(&str, &str)]) -> JobOptions {
+    let glossary = Glossary::new(pairs.iter().copied()).unwrap();
+    JobOptions { glossary: Some(Arc::new(glossary)), guard: true, ..JobOptions::default() }
+}
+
+#[test]
+fn a_sentence_that_lacks_a_term_is_searched_for_it() {
+    let says = |query: &Query, _: usize| match query.phrases.is_empty() {
+        true => query.text.to_uppercase(),
+        false => format!("{} {}", query.text.to_uppercase(), query.phrases[0].spellings[0]),
+    };
+    let options = with_glossary(&[("dog", "Hund"), ("two", "TWO")]);
+    let (text, outcomes, rounds) = run("One dog {n}. Two cats. Three.", 1, options.clone(), says);
+    assert_eq!(text, "ONE DOG {n}. Hund TWO CATS. THREE.");
+    assert_eq!(rounds.len(), 2);
+    assert_eq!(rounds[1].numbers, [0]);
+    assert!(rounds[1].queries[0].attempt() == Attempt::Constrained && rounds[1].queries[0].nbest == 4);
+    let wanted: Vec<usize> = outcomes.iter().map(|outcome| outcome.terms.wanted).collect();
+    assert_eq!(wanted, [1, 1, 0]);
+    assert!(outcomes.iter().all(|outcome| outcome.terms.missing.is_empty()));
+    // What the second search does not find either is said.
+    let (text, outcomes, _) = run("One dog.", 1, options, |query, _| query.text.to_uppercase());
+    assert_eq!(text, "ONE DOG.");
+    assert_eq!(outcomes[0].terms.missing, [("dog".to_owned(), "Hund".to_owned())]);
+}
+
+#[test]
+fn terms_that_are_not_translated_come_through_every_model() {
+    let loses = |query: &Query, _: usize| match query.phrases.is_empty() {
+        true => query.text.replace("Fire fox", "X"),
+        false => query.text.clone(),
+    };
+    let options = with_glossary(&[("Fire fox", "="), ("dog", "Hund")]);
+    let (text, outcomes, rounds) = run("Fire fox! See Fire fox.", 2, options, loses);
+    assert_eq!(text, "Fire fox! See Fire fox.");
+    // The first sentence has nothing else and is asked of no model.
+    assert!(outcomes[0].kept && rounds.iter().all(|round| round.numbers == [1]));
+    assert_eq!(rounds.iter().map(|round| round.stage).collect::<Vec<_>>(), [0, 0, 1, 1]);
+    // Even where no search finds it.
+    let options = with_glossary(&[("fox", "=")]);
+    let (text, _, _) = run("The fox runs.", 1, options, |_, _| "Der Fuchs rennt.".to_owned());
+    assert_eq!(text, "Der fox rennt.");
 }

@@ -35,7 +35,7 @@ pub(super) fn read(
     let manifest = manifest(file, &root, &package)?;
     refuse_encrypted(file, &manifest)?;
     let language = options.target_language.as_deref();
-    let mut opf = Part::new(&root, package);
+    let mut opf = file.part(&root, package);
     add_package(&mut opf, units, language);
     file.parts.push(opf);
     for (name, kind) in manifest {
@@ -43,7 +43,8 @@ pub(super) fn read(
         if !file.package.has(&name) {
             continue;
         }
-        let mut part = Part::new(&name, file.xml(&name, true)?);
+        let xml = file.xml(&name, true)?;
+        let mut part = file.part(&name, xml);
         match kind {
             PAGE => add_page(&mut part, units, language),
             _ => add_contents(&mut part, units),
@@ -303,7 +304,7 @@ fn add_line(
     fixed: &[bool],
     stand_ins: &mut crate::html::StandIns,
 ) -> usize {
-    let mut builder = Builder::new(stand_ins);
+    let mut builder = Builder::new(stand_ins, part.language.as_deref());
     let mut shown = Vec::new();
     let mut depth = 0;
     let mut item = first;

@@ -62,9 +62,10 @@ pub(super) struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    pub(super) fn new(stand_ins: &'a mut StandIns) -> Self {
+    /// For text in the language of this code.
+    pub(super) fn new(stand_ins: &'a mut StandIns, language: Option<&str>) -> Self {
         Builder {
-            document: Document::default(),
+            document: Document::in_language(language),
             segment: Segment::new(Spelling::xml()),
             stand_ins,
             tags: Vec::new(),

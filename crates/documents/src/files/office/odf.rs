@@ -15,7 +15,8 @@ pub(super) fn read(file: &mut OfficeFile, units: &mut Vec<Unit>) -> Result<(), F
         if name == STYLES && !file.package.has(name) {
             continue;
         }
-        let mut part = Part::new(name, file.xml(name, false)?);
+        let xml = file.xml(name, false)?;
+        let mut part = file.part(name, xml);
         add_paragraphs(&mut part, units, name == STYLES);
         if !part.edits.is_empty() {
             file.parts.push(part);
@@ -95,7 +96,7 @@ fn add_paragraphs(part: &mut Part, units: &mut Vec<Unit>, styles: bool) {
             (Namespace::Text, "p" | "h") | (Namespace::Presentation, "footer-decl" | "header-decl")
         );
         if here && is_paragraph {
-            let mut builder = Builder::new(&mut stand_ins);
+            let mut builder = Builder::new(&mut stand_ins, part.language.as_deref());
             add_content(&part.xml, item, &mut builder);
             part.add_inline(units, part.xml.inside(item), builder, None);
         }

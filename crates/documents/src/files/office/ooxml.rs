@@ -37,7 +37,7 @@ pub(super) fn read(file: &mut OfficeFile, units: &mut Vec<Unit>) -> Result<(), F
             continue;
         }
         let xml = Xml::parse(bytes, false).map_err(|problem| file.problem(name, problem))?;
-        let mut part = Part::new(name, xml);
+        let mut part = file.part(name, xml);
         for &dialect in dialects {
             add_paragraphs(&mut part, units, dialect, &columns);
         }
@@ -123,7 +123,7 @@ fn add_paragraphs(part: &mut Part, units: &mut Vec<Unit>, dialect: Dialect, colu
         if dialect == Dialect::Sheet && columns.contains(&cell_text(&part.xml, item)) {
             continue;
         }
-        let mut builder = Builder::new(&mut stand_ins);
+        let mut builder = Builder::new(&mut stand_ins, part.language.as_deref());
         if let Some((range, runs)) = paragraph(&part.xml, item, dialect, &mut builder) {
             part.add_inline(units, range, builder, Some(runs));
         }

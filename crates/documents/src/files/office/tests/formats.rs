@@ -220,3 +220,22 @@ fn more_tags_than_a_sentence_may_have() {
         }
     }
 }
+
+#[test]
+fn where_a_sentence_ends_depends_on_the_language() {
+    let text = "Das war am 3. Oktober in Bonn. Siehe Art. 5 Abs. 3 der Ordnung. I see no. 5 there.";
+    for language in [None, Some("de"), Some("en")] {
+        let wanted: Vec<&str> = regard_core::text::sentence_ranges(text, language)
+            .into_iter()
+            .map(|range| &text[range])
+            .collect();
+        let options = FileOptions { source_language: language.map(str::to_owned), ..FileOptions::default() };
+        let body = format!("<w:p><w:r><w:t>{text}</w:t></w:r></w:p>");
+        let document = FileDocument::open(Format::Docx, &docx(&body), &options).unwrap();
+        let found: Vec<&str> = document.sentences().map(|sentence| sentence.text.as_str()).collect();
+        // Behind them comes the header.
+        assert_eq!(found[..found.len() - 1], wanted, "{language:?}");
+    }
+    let count = |language| regard_core::text::sentence_ranges(text, language).len();
+    assert_ne!(count(Some("de")), count(Some("en")), "the languages differ in this text");
+}

@@ -1,0 +1,216 @@
+//! The terms of a sentence: whether a translation has them, and what is asked of a second search.
+
+use super::{Glossary, TermMatch, TermReport};
+use crate::guard;
+use regard_core::decode::SearchOptions;
+use regard_core::text::{fold, is_spaced, share_stem};
+use regard_core::translator::{Candidate, Line, Phrase};
+use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
+
+/// A term that the translation of a sentence should have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Term {
+    pub(crate) source: String,
+    pub(crate) target: String,
+    /// Whether it is not translated, and so not inflected either.
+    pub(crate) same: bool,
+    /// How often the source has it.
+    times: usize,
+    /// Whether the source has it in capitals only.
+    capitals: bool,
+}
+
+/// The terms of a sentence, each once.
+pub(crate) fn terms(glossary: &Glossary, text: &str, matches: &[TermMatch]) -> Vec<Term> {
+    let mut terms: Vec<(usize, Term)> = Vec::new();
+    for TermMatch { range, entry } in matches {
+        let written = &text[range.clone()];
+        let found = glossary.entry(*entry);
+        let capitals = guard::is_all_caps(written) && !found.source.contains(char::is_uppercase);
+        if let Some((_, term)) = terms.iter_mut().find(|(number, _)| number == entry) {
+            term.times += 1;
+            term.capitals &= capitals;
+            continue;
+        }
+        let target = found.target.clone().unwrap_or_else(|| written.to_owned());
+        let (source, same) = (found.source.clone(), found.target.is_none());
+        terms.push((*entry, Term { source, target, same, times: 1, capitals }));
+    }
+    terms.into_iter().map(|(_, term)| term).collect()
+}
+
+impl Term {
+    /// How often a text has it, in any form.
+    pub(crate) fn count(&self, text: &str) -> usize {
+        occurrences(text, &self.target, self.same)
+    }
+
+    /// What a search is told.
+    pub(crate) fn phrase(&self) -> Phrase {
+        let mut spellings = vec![self.target.clone()];
+        if !self.same && !self.target.contains(char::is_uppercase) {
+            // At the beginning of a sentence.
+            let mut rest = self.target.chars();
+            let first = rest.next().into_iter().flat_map(char::to_uppercase);
+            spellings.push(first.chain(rest).collect());
+        }
+        if self.capitals {
+            spellings.push(self.target.to_uppercase());
+        }
+        Phrase { spellings, inflected: !self.same }
+    }
+}
+
+/// The words of a text, as forms of words are compared.
+fn folded_words(text: &str) -> Vec<String> {
+    let of_word = |c: char| c.is_alphanumeric() || c.general_category_group() == GeneralCategoryGroup::Mark;
+    text.split(|c| !of_word(c)).filter(|word| !word.is_empty()).map(fold).collect()
+}
+
+/// How often a text has a term: its words in a row, each in any form unless it must be the `same`; in
+/// scripts without spaces its characters.
+fn occurrences(text: &str, term: &str, same: bool) -> usize {
+    let term_words = folded_words(term);
+    if term_words.is_empty() || !term.chars().all(is_spaced) {
+        return text.to_lowercase().matches(&term.to_lowercase()).count();
+    }
+    let is_form = |(a, b): (&String, &String)| {
+        a == b || (!same && a.chars().chain(b.chars()).all(char::is_alphabetic) && share_stem(a, b))
+    };
+    let words = folded_words(text);
+    let (mut found, mut at) = (0, 0);
+    while let Some(window) = words.get(at..at + term_words.len()) {
+        let here = window.iter().zip(&term_words).all(is_form);
+        found += usize::from(here);
+        at += if here { term_words.len() } else { 1 };
+    }
+    found
+}
+
+/// Those of the terms that a text lacks.
+pub(crate) fn missing<'t>(terms: &'t [Term], text: &str) -> impl Iterator<Item = &'t Term> {
+    terms.iter().filter(move |term| term.count(text) == 0)
+}
+
+/// What became of the terms in a text.
+pub(crate) fn report(terms: &[Term], text: &str) -> TermReport {
+    let missing = missing(terms, text).map(|term| (term.source.clone(), term.target.clone()));
+    TermReport { wanted: terms.len(), missing: missing.collect() }
+}
+
+/// Translations of the second search that are looked at.
+pub(crate) const CANDIDATES: usize = 4;
+
+/// How the second search is done: over the whole vocabulary, and not by chance.
+pub(crate) fn forced(options: &SearchOptions) -> SearchOptions {
+    SearchOptions { shortlist: None, sampling: None, beam: options.beam.max(CANDIDATES), ..options.clone() }
+}
+
+/// How much less likely the tokens of a translation with the terms may be, on average, in log-probability:
+/// beyond that the model has lost the thread.
+const LEAST_LIKELY: f32 = 1.5;
+
+fn mean_score(candidate: &Candidate) -> f32 {
+    candidate.token_scores.iter().sum::<f32>() / candidate.token_scores.len().max(1) as f32
+}
+
+/// The translations of both searches of a sentence, best first. Those of the second that have all terms,
+/// none of them too often, and are neither more degenerate nor far less likely come before those of the first; if there are none,
+/// those with more of the terms than the first has.
+pub(crate) fn merge(source: &str, terms: &[Term], plain: Line, forced: Line, nbest: usize) -> Line {
+    let best = plain.best().text;
+    let (fault, mean) = (guard::fault(source, &best), mean_score(&plain.best()));
+    let sound = |candidate: &Candidate| {
+        let repeats = |term: &Term| term.count(&candidate.text) > term.times.max(term.count(&best));
+        let likely = mean_score(candidate) >= mean - LEAST_LIKELY;
+        likely && !terms.iter().any(repeats) && guard::fault(source, &candidate.text) <= fault
+    };
+    let lacks = |candidate: &Candidate| missing(terms, &candidate.text).count();
+    let before = missing(terms, &best).count();
+    let mut better: Vec<(usize, Candidate)> = forced
+        .candidates
+        .into_iter()
+        .map(|candidate| (lacks(&candidate), candidate))
+        .filter(|(lacks, candidate)| *lacks < before && sound(candidate))
+        .collect();
+    // Stable: equal ones stay in the order of their scores.
+    better.sort_by_key(|(lacks, _)| *lacks);
+    if let Some(&(fewest, _)) = better.first() {
+        better.retain(|(lacks, _)| *lacks == fewest);
+    }
+    let mut line = plain;
+    let candidates = better.into_iter().map(|(_, candidate)| candidate).chain(line.candidates);
+    let mut found: Vec<Candidate> = Vec::with_capacity(nbest);
+    for candidate in candidates {
+        if found.len() < nbest && found.iter().all(|other| other.text != candidate.text) {
+            found.push(candidate);
+        }
+    }
+    line.candidates = found;
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(glossary: &[(&str, &str)], text: &str) -> Vec<Term> {
+        let glossary = Glossary::new(glossary.iter().copied()).unwrap();
+        terms(&glossary, text, &glossary.find(text, &[]))
+    }
+
+    fn line(texts: &[&str]) -> Line {
+        let candidate = |text: &&str| Candidate { text: (*text).to_owned(), ..Line::default().best() };
+        Line { candidates: texts.iter().map(candidate).collect(), parts: 1, ..Line::default() }
+    }
+
+    #[test]
+    fn every_form_of_a_term_counts() {
+        for (text, term, same, count) in [
+            ("Os ficheiros e o Ficheiro", "ficheiro", false, 2),
+            ("As configurações de rede", "configuração de rede", false, 1),
+            ("A configuração da rede", "configuração de rede", false, 0),
+            ("perfis", "perfil", false, 1),
+            ("Firefoxes, firefox", "Firefox", true, 1),
+            ("打开文件和文件", "文件", false, 2),
+            ("o R$ e o r$", "R$", true, 2),
+            ("v12 v123", "v12", false, 1),
+            ("", "a", false, 0),
+        ] {
+            assert_eq!(occurrences(text, term, same), count, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_search_is_told_how_a_term_may_be_spelt() {
+        let found = of(&[("file", "ficheiro"), ("Firefox", "=")], "FILE FILES in Firefox, FILE");
+        assert_eq!(found.iter().map(|term| term.times).collect::<Vec<_>>(), [3, 1]);
+        let file = found[0].phrase();
+        assert_eq!(
+            (&file.spellings[..], file.inflected),
+            (&["ficheiro".into(), "Ficheiro".into(), "FICHEIRO".into()][..], true)
+        );
+        assert_eq!(found[1].phrase(), Phrase { spellings: vec!["Firefox".into()], inflected: false });
+    }
+
+    #[test]
+    fn the_second_search_counts_where_it_has_the_terms_once() {
+        let terms = of(&[("file", "ficheiro"), ("folder", "pasta")], "The file in the folder");
+        let plain = || line(&["O arquivo na pasta", "O arquivo na diretoria"]);
+        let source = "The file in the folder";
+        let merged = |forced: &[&str], nbest| {
+            let line = merge(source, &terms, plain(), line(forced), nbest);
+            line.candidates.into_iter().map(|c| c.text).collect::<Vec<_>>()
+        };
+        let good = "O ficheiro na pasta";
+        assert_eq!(merged(&["ficheiro ficheiro pasta", good], 1), [good]);
+        assert_eq!(
+            merged(&[good, "Um ficheiro na pasta"], 3),
+            [good, "Um ficheiro na pasta", "O arquivo na pasta"]
+        );
+        // No better than the first.
+        assert_eq!(merged(&["O arquivo na pasta", "O ficheiro"], 1), ["O arquivo na pasta"]);
+        assert_eq!(merged(&[], 1), ["O arquivo na pasta"]);
+        assert_eq!(report(&terms, "O arquivo na pasta").missing, [("file".into(), "ficheiro".into())]);
+    }
+}
