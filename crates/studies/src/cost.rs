@@ -2,9 +2,9 @@
 
 mod layer;
 
-use crate::mixer_kind::WIDTH;
+use crate::mixer_kind::{MixerKind, WIDTH};
 use crate::{Column, Report, Setup, Study, Table};
-use layer::{KINDS, Kind, Part, REACH, Times};
+use layer::{KINDS, Part, REACH, Times};
 use regard_core::Result;
 use regard_plot::{LineChart, Series};
 
@@ -12,6 +12,7 @@ use regard_plot::{LineChart, Series};
 pub(crate) const STUDY: Study = Study {
     name: "cost",
     title: "What a layer costs",
+    question: "What does a layer cost when sentences get longer, and when the model gets wider?",
     about: "time of an encoder layer against n and d, forward and backward; fitted exponents beside the theory's",
     body: run,
 };
@@ -46,7 +47,7 @@ impl Grid {
 
 /// Both curves of one kind: against n, and against d.
 struct Curves {
-    kind: Kind,
+    kind: MixerKind,
     by_length: Vec<(usize, Times)>,
     by_width: Vec<(usize, Times)>,
 }
@@ -126,25 +127,39 @@ fn explain(report: &mut Report, grid: &Grid, mixing: &[Curves], layers: &[Curves
         .iter()
         .map(|curves| {
             let (n, d) = curves.exponents(PASSES[0]);
-            format!("{} n^{n:.2}·d^{d:.2} (theory {})", curves.kind.name(), curves.kind.theory())
+            let theory = layer::theory(curves.kind).0;
+            format!("{} $n^{{{n:.2}}}·d^{{{d:.2}}}$ (theory ${theory}$)", curves.kind.name())
         })
         .collect();
-    let meet = |all: &[Curves], kind: Kind| {
-        let of =
-            |kind: Kind| all.iter().find(|c| c.kind == kind).map(|c| &c.by_length[..]).unwrap_or_default();
-        match crossing(of(Kind::Attention), of(kind)) {
+    let meet = |all: &[Curves], kind: MixerKind| {
+        let of = |kind: MixerKind| {
+            all.iter().find(|c| c.kind == kind).map(|c| &c.by_length[..]).unwrap_or_default()
+        };
+        match crossing(of(MixerKind::Attention), of(kind)) {
             Some(n) => format!("from about {n:.0} tokens on"),
             None => "nowhere in this range".into(),
         }
     };
+    let growth = |kind: MixerKind| {
+        let found = mixing.iter().find(|curves| curves.kind == kind);
+        found.map_or(f64::NAN, |curves| curves.exponents(PASSES[0]).0)
+    };
+    let others = [MixerKind::Window, MixerKind::Convolution, MixerKind::Recurrent].map(growth);
+    report.answer(if growth(MixerKind::Attention) > 1.3 && others.iter().all(|&n| n < 1.3) {
+        "Each token of a longer sentence costs attention more, because it looks at every other token. A window, a convolution and a \
+         recurrent unit cost about the same for each token, however long the sentence is. Wider models cost all of them more. In a whole \
+         layer this shows only in long sentences, because projections and feed-forward layers take most of the time in short ones."
+    } else {
+        "In the range measured here, longer sentences do not yet cost attention clearly more for each token than they cost the others."
+    });
     report.summary(format!(
         "Forward, token mixing takes time as {}. As whole layers of width {}, attention is slower than attention in a window {}, \
          than the convolution {}, than the recurrent unit {}.",
         said.join(", "),
         grid.width,
-        meet(layers, Kind::Window),
-        meet(layers, Kind::Convolution),
-        meet(layers, Kind::Recurrent),
+        meet(layers, MixerKind::Window),
+        meet(layers, MixerKind::Convolution),
+        meet(layers, MixerKind::Recurrent),
     ));
     report.text(format!(
         "One sequence, one core. Against n the width is {}, against d the length is {}. The window reaches {REACH} tokens to each side, \
@@ -156,14 +171,14 @@ fn explain(report: &mut Report, grid: &Grid, mixing: &[Curves], layers: &[Curves
         layer::HEAD,
     ));
     report.text(
-        "Theory counts multiplications: n²·d for attention, n·d² for the recurrent unit, k·n·d² for the convolution, r·n·d for attention in a \
-         window (table 1 of the paper, which leaves the projections of queries, keys and values out). Time also has parts that theory \
-         leaves out: exponentials and sums that grow with n² or n alone, memory, and products that a processor does better the larger they \
+        "Theory counts multiplications: $n^2·d$ for attention, $n·d^2$ for the recurrent unit, $k·n·d^2$ for the convolution, $r·n·d$ for \
+         attention in a window (table 1 of the paper, which leaves the projections of queries, keys and values out). Time also has parts that theory \
+         leaves out: exponentials and sums that grow with $n^2$ or $n$ alone, memory, and products that a processor does better the larger they \
          are. So small widths cost more than their share, and exponents of d stay below the theory's. The recurrent unit takes n steps, \
          one after the other, each a product with a single vector; that costs a factor, not an exponent.",
     );
     report.text(
-        "The second half measures a whole layer with projections, norms and a feed-forward layer four times as wide. These cost n·d², so that \
+        "The second half measures a whole layer with projections, norms and a feed-forward layer four times as wide. These cost $n·d^2$, so that \
          attention looks linear in n until n is a few times d.",
     );
 }
@@ -181,10 +196,10 @@ fn exponents(name: &str, caption: &str, all: &[Curves], theory: bool) -> Table {
     let mut table = Table::new(name, caption, columns);
     for curves in all {
         let [forward, backward] = PASSES.map(|pass| curves.exponents(pass));
-        let (n, d) = curves.kind.exponents();
+        let (n, d) = layer::theory(curves.kind).1;
         let mut row = vec![curves.kind.name().into()];
         if theory {
-            row.extend([curves.kind.theory().into(), n.into()]);
+            row.extend([layer::theory(curves.kind).0.into(), n.into()]);
         }
         row.extend([forward.0.into(), backward.0.into()]);
         if theory {
@@ -230,7 +245,7 @@ fn pictures(report: &mut Report, part: &str, grid: &Grid, all: &[Curves]) {
             };
             let (lengths, widths) = (line(&curves.by_length), line(&curves.by_width));
             let name = curves.kind.name();
-            let (n, d) = curves.kind.exponents();
+            let (n, d) = layer::theory(curves.kind).1;
             let ideal = |points: &[(f64, f64)], exponent: f64, letter: &str| {
                 let last = points.last().copied().unwrap_or((1.0, 1.0));
                 let at = |x: f64| (x, last.1 * (x / last.0).powf(exponent));

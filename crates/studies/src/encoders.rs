@@ -10,6 +10,7 @@ use regard_plot::{LineChart, Series};
 pub(crate) const STUDY: Study = Study {
     name: "encoders",
     title: "Three ways to encode a sequence",
+    question: "Does it matter whether an encoder is recurrent, convolutional or made of self-attention?",
     about: "recurrent, convolutional and self-attention encoders with the same decoder: BLEU, speed and parameters",
     body: run,
 };
@@ -63,6 +64,22 @@ fn explain(report: &mut Report, outcomes: &[Outcome], steps: u64, sentences: usi
     ) else {
         return;
     };
+    let close = best.bleu - worst.bleu < 2.0;
+    report.answer(match close {
+        true => format!(
+            "Hardly for the quality of these short sentences, because the decoder's attention reaches every word whatever encoded it. It \
+             matters for speed: {} trains fastest and {} slowest.",
+            fastest.kind.name(),
+            slowest.kind.name()
+        ),
+        false => format!(
+            "Yes: after equal training, {} translates best and {} worst. {} trains fastest and {} slowest.",
+            best.kind.name(),
+            worst.kind.name(),
+            capitalised(fastest.kind.name()),
+            slowest.kind.name()
+        ),
+    });
     report.summary(format!(
         "After {steps} steps each, {} has the highest BLEU ({:.1}) and {} the lowest ({:.1}) on {sentences} held-out sentences. Training is \
          fastest with {} ({:.0} target tokens per second) and slowest with {} ({:.0}).",
@@ -76,9 +93,9 @@ fn explain(report: &mut Report, outcomes: &[Outcome], steps: u64, sentences: usi
         slowest.trained.tokens_per_second(),
     ));
     report.text(
-        "An encoder turns the tokens x_1 … x_n into vectors y_1 … y_n that know of each other. A recurrent one does it step by step, \
-         y_t = f(y_{t−1}, x_t), in one direction or in both with half the width each; a convolutional one from neighbours, y_t = f(x_{t−1}, \
-         x_t, x_{t+1}); attention from all at once, y_t = f(x_t, X, X), or from those within a window.",
+        "An encoder turns the tokens $x_1 … x_n$ into vectors $y_1 … y_n$ that know of each other. A recurrent one does it step by step, \
+         $y_t = f(y_{t−1}, x_t)$, in one direction or in both with half the width each; a convolutional one from neighbours, \
+         $y_t = f(x_{t−1}, x_t, x_{t+1})$; attention from all at once, $y_t = f(x_t, X, X)$, or from those within a window.",
     );
     let layers = outcomes.first().map_or(0, |o| o.trained.model.config().encoder_layers);
     report.text(format!(
@@ -88,6 +105,11 @@ fn explain(report: &mut Report, outcomes: &[Outcome], steps: u64, sentences: usi
          whatever made it, and so carries much of the way between distant words itself: for what the encoder alone can reach, see the \
          study `path`. Sentences of the built-in corpus are short, so that speed says little about long texts: see the study `cost`."
     ));
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 fn table(outcomes: &[Outcome]) -> Table {

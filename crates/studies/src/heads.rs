@@ -17,6 +17,7 @@ use regard_train::token_losses;
 pub(crate) const STUDY: Study = Study {
     name: "heads",
     title: "Attention heads: how many, what they do, what they are worth",
+    question: "What are several heads good for?",
     about: "1 to 16 heads at equal width, what each head of a trained model attends to, and BLEU without it",
     body: run,
 };
@@ -110,7 +111,7 @@ fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
 fn numbers(setup: &Setup<'_>, judge: &Judge<'_>, counts: &[usize], models: &[Trained]) -> Result<Table> {
     let columns = [
         Column::new("heads"),
-        Column::new("d_k = d_v"),
+        Column::new("dₖ = dᵥ"),
         Column::new("parameters"),
         Column::new("validation loss").unit("nats a token").decimals(3),
         Column::new("BLEU").decimals(1),
@@ -161,6 +162,19 @@ fn summary(report: &mut Report, counts: &[usize], table: &Table, heads: usize, r
     let order = |a: &usize, b: &usize| bleu(a).total_cmp(&bleu(b));
     let all = 0..counts.len();
     let (Some(best), Some(worst)) = (all.clone().max_by(order), all.min_by(order)) else { return };
+    let several = match counts[best] {
+        1 => "At equal width, several heads did not translate better than one here.",
+        _ => {
+            "At equal width, several heads translate better than one, because each can look at something else."
+        }
+    };
+    let spare = match 2 * removed.cheap() > removed.costs.len() {
+        true => {
+            "Most single heads can be taken out of the trained model at little cost: what they do, others do too."
+        }
+        false => "Most heads of the trained model are missed when they are taken out.",
+    };
+    report.answer(format!("{several} {spare}"));
     report.summary(format!(
         "At equal width and equal training, {} did best (BLEU {:.1}) and {} did worst ({:.1}). In the model of {heads} heads a single \
          head costs {:.1} BLEU when it is taken out, at most ({}), and {} of its {} heads cost less than {} BLEU each.",

@@ -8,7 +8,7 @@
 //! use regard_studies::{Scale, Setup, find};
 //! let study = find("scale").expect("a study of that name");
 //! let report = study.run(&Setup::new(Scale::Smoke))?;
-//! assert!(report.tables_as_text().contains("d_k"));
+//! assert!(report.tables_as_text().contains("dₖ"));
 //! # Ok::<(), regard_core::Error>(())
 //! ```
 

@@ -14,6 +14,7 @@ use regard_plot::{Grid, HeatMap, LineChart, Matrix, Series};
 pub(crate) const STUDY: Study = Study {
     name: "patches",
     title: "Images as sequences of patches",
+    question: "Can a Transformer read a picture, and must it know where each piece of it belongs?",
     about: "where is the square? learned positions, two-dimensional sinusoids and none, on drawn pictures",
     body: run,
 };
@@ -174,6 +175,15 @@ fn results(report: &mut Report, sizes: &Sizes, unseen: &[Picture], all: &[Traine
         let p = chance[2] / 100.0;
         let spread = 300.0 * (p * (1.0 - p) / unseen.len() as f64).sqrt();
         let verdict = if (none - chance[2]).abs() <= spread { "which is no more than" } else { "against" };
+        let knows = |right: f64| right > 3.0 * chance[2];
+        report.answer(match (knows(learned) || knows(sinusoids), knows(none)) {
+            (true, false) => {
+                "Yes to both. Cut into patches, a picture is a sequence that an encoder reads like a sentence; without positions it sees \
+                 the patches as a bag and can only guess where they belong."
+            }
+            (true, true) => "It can read it, and in this run it finds the place even without positions.",
+            (false, _) => "After this little training, no model finds the place yet.",
+        });
         report.summary(format!(
             "Asked where the square is in pictures it had not seen, a Transformer over patches was right in {learned:.1} % with one learned \
              vector a patch, in {sinusoids:.1} % with two-dimensional sinusoids, and in {none:.1} % without positions, {verdict} the \

@@ -12,6 +12,7 @@ use regard_plot::{LineChart, Series};
 pub(crate) const STUDY: Study = Study {
     name: "path",
     title: "How far a signal must travel",
+    question: "How far apart may two words be for an encoder to connect them?",
     about: "a token is copied over a distance: accuracy after equal training, for every kind of encoder",
     body: run,
 };
@@ -68,7 +69,7 @@ fn theory(kind: MixerKind) -> &'static str {
         MixerKind::Window => "n/r",
         MixerKind::Recurrent | MixerKind::BothDirections => "n",
         MixerKind::Convolution => "n/k",
-        MixerKind::Dilated => "log_k n",
+        MixerKind::Dilated => "$log_k n$",
     }
 }
 
@@ -107,6 +108,19 @@ fn explain(report: &mut Report, curves: &[Curve], sizes: &Sizes) {
             solved => format!("{} up to {solved}", curve.kind.name()),
         })
         .collect();
+    let (all, some): (Vec<&Curve>, Vec<&Curve>) =
+        curves.iter().partition(|curve| curve.solved() == sizes.longest());
+    let names = |curves: &[&Curve]| curves.iter().map(|c| c.kind.name()).collect::<Vec<_>>().join("; ");
+    report.answer(match (all.is_empty(), some.is_empty()) {
+        (true, _) => "After this much training, none of the encoders connects words at every distance that was tried.".to_owned(),
+        (_, true) => "All encoders that were tried connect words at every distance.".to_owned(),
+        _ => format!(
+            "As far as one likes with: {}. These lose the connection on the way, because each of their layers reaches only so far, or \
+             because the signal has to be carried through every word in between: {}.",
+            names(&all),
+            names(&some)
+        ),
+    });
     report.summary(format!(
         "Distances at which the token is copied with an accuracy of at least {:.0} %, after {} steps each: {}.",
         100.0 * SOLVED,
@@ -125,8 +139,8 @@ fn explain(report: &mut Report, curves: &[Curve], sizes: &Sizes) {
         sizes.batch,
     ));
     report.text(format!(
-        "The longest path is the number of steps that a signal takes between two tokens n apart: 1 with attention, n/r with attention to {REACH} \
-         tokens on each side, n with a recurrent unit, n/k with a convolution of {WIDTH} tokens, log_k n when its tokens lie 1, {WIDTH}, {}, … \
+        "The longest path is the number of steps that a signal takes between two tokens n apart: 1 with attention, $n/r$ with attention to {REACH} \
+         tokens on each side, $n$ with a recurrent unit, $n/k$ with a convolution of {WIDTH} tokens, $log_k n$ when its tokens lie 1, {WIDTH}, {}, … \
          apart in one layer after the other. A stack whose layers are fewer than that cannot know the symbol at all and guesses: {:.1} % \
          are right by chance.",
         WIDTH * WIDTH,

@@ -13,6 +13,7 @@ use regard_core::Result;
 pub(crate) const STUDY: Study = Study {
     name: "positions",
     title: "How a model knows where a token is",
+    question: "How does a model know where a word stands, and does it matter which kind of positions it has?",
     about: "sinusoids and their linear map; five kinds of positions trained and tested beyond their lengths; a probe",
     body: run,
 };
@@ -23,8 +24,9 @@ fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let models = quality::study(setup, report, &task)?;
     let order = columns::study(setup, report, &task, models.sinusoidal())?;
     let probe = probe::study(setup, report, &task, &models)?;
+    report.answer(models.answer());
     report.summary(format!(
-        "One matrix M(δ) moves every position by δ, within {map}. {} {order} {probe}",
+        "One matrix $M(δ)$ moves every position by $δ$, within {map}. {} {order} {probe}",
         models.summary()
     ));
     Ok(())

@@ -1,5 +1,6 @@
 //! What a study has found: sentences, tables and pictures in the order in which they are read.
 
+mod json;
 mod table;
 mod write;
 
@@ -8,7 +9,7 @@ pub use table::{Cell, Column, Table};
 pub use write::write_index;
 
 use regard_core::{Error, Result};
-use regard_plot::{Grid, HeatMap, LineChart};
+use regard_plot::{Grid, HeatMap, LineChart, math};
 
 /// Something that can be drawn.
 #[derive(Clone, Debug)]
@@ -88,6 +89,8 @@ pub enum Part {
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     title: String,
+    question: String,
+    answer: String,
     summary: String,
     parts: Vec<Part>,
 }
@@ -98,7 +101,18 @@ impl Report {
         Report { title: title.into(), ..Report::default() }
     }
 
-    /// Sets the paragraph that says what was found; it also stands in the index of all studies.
+    /// With the question that it answers.
+    pub fn asking(mut self, question: impl Into<String>) -> Self {
+        self.question = question.into();
+        self
+    }
+
+    /// Sets the answer to the question, in plain words: the numbers are for the summary.
+    pub fn answer(&mut self, text: impl Into<String>) {
+        self.answer = text.into();
+    }
+
+    /// Sets the paragraph that says what was found, with its numbers.
     pub fn summary(&mut self, text: impl Into<String>) {
         self.summary = text.into();
     }
@@ -134,6 +148,16 @@ impl Report {
         &self.title
     }
 
+    /// What was asked.
+    pub fn question(&self) -> &str {
+        &self.question
+    }
+
+    /// The answer in plain words.
+    pub fn answered(&self) -> &str {
+        &self.answer
+    }
+
     /// What was found, in a paragraph.
     pub fn found(&self) -> &str {
         &self.summary
@@ -160,15 +184,22 @@ impl Report {
         self.tables().find(|table| table.name == name)
     }
 
-    /// The title, the tables as aligned text, and what was found.
+    /// The title, question and answer, the tables as aligned text, and what was found. Formulas are plain Unicode.
     pub fn tables_as_text(&self) -> String {
-        let mut text = format!("{}\n", self.title);
+        let mut text = format!("{}\n", math::plain(&self.title));
+        let paragraph = |said: &str| format!("{}\n", write::wrapped(&math::plain(said), 110));
+        for said in [&self.question, &self.answer] {
+            if !said.is_empty() {
+                text.push_str(&paragraph(said));
+            }
+        }
         for table in self.tables() {
             text.push('\n');
             text.push_str(&table.to_text());
         }
         if !self.summary.is_empty() {
-            text.push_str(&format!("\n{}\n", write::wrapped(&self.summary, 110)));
+            text.push('\n');
+            text.push_str(&paragraph(&self.summary));
         }
         text
     }

@@ -8,8 +8,9 @@ use regard_plot::{LineChart, Series};
 /// See [`crate::studies`].
 pub(crate) const STUDY: Study = Study {
     name: "scale",
-    title: "Why attention divides by √d_k",
-    about: "variance of q·k, entropy of the weights and size of the gradient against d_k, with and without 1/√d_k",
+    title: "Why attention divides by $√{d_k}$",
+    question: "Why does attention divide its scores by the square root of a head's width?",
+    about: "variance of q·k, entropy of the weights and size of the gradient against dₖ, with and without 1/√dₖ",
     body: run,
 };
 
@@ -113,9 +114,15 @@ fn theory(variance: f64) -> f64 {
 fn explain(report: &mut Report, points: &[Point], queries: usize) {
     let Some(last) = points.last() else { return };
     let d_k = last.d_k;
+    report.answer(if last.plain.saturated > last.scaled.saturated + 0.2 {
+        "Because without it, the scores of a wide head lie so far apart that softmax gives nearly everything to one word, and hardly any \
+         gradient is left to learn from. Divided by the root, scores have the same spread at every width, and the weights stay soft."
+    } else {
+        "At the widths of this run the division does not make a clear difference yet."
+    });
     report.summary(format!(
-        "At d_k = {d_k} the variance of q·k is {}, and softmax gives one of {KEYS} keys more than 0.99 in {:.0} % of the queries: the \
-         Jacobian of softmax at the median query has norm {}. Divided by √d_k the variance is {}, the entropy of the weights stays at {:.2} of at most \
+        "At $d_k = {d_k}$ the variance of $q·k$ is {}, and softmax gives one of {KEYS} keys more than 0.99 in {:.0} % of the queries: the \
+         Jacobian of softmax at the median query has norm {}. Divided by $√{{d_k}}$ the variance is {}, the entropy of the weights stays at {:.2} of at most \
          {:.2} nats, and that norm is {}.",
         significant(last.plain.variance),
         100.0 * last.plain.saturated,
@@ -126,21 +133,21 @@ fn explain(report: &mut Report, points: &[Point], queries: usize) {
         significant(last.scaled.jacobian),
     ));
     report.text(format!(
-        "The numbers of q and k are independent, with mean 0 and variance 1. Then q·k, a sum of d_k products, has mean 0 and variance \
-         d_k (section 3.2.1 of the paper). Here {queries} random queries look at {KEYS} random keys each, for every d_k."
+        "The numbers of $q$ and $k$ are independent, with mean 0 and variance 1. Then $q·k$, a sum of $d_k$ products, has mean 0 and variance \
+         $d_k$ (section 3.2.1 of the paper). Here {queries} random queries look at {KEYS} random keys each, for every $d_k$."
     ));
     report.text(
-        "Softmax of scores that lie far apart gives nearly everything to the largest. Its Jacobian, the matrix diag(p) − p·pᵀ, is then \
-         nearly zero, and so is the gradient that reaches queries and keys. Dividing the scores by √d_k brings their variance back to 1, \
-         whatever d_k is.",
+        "Softmax of scores that lie far apart gives nearly everything to the largest. Its Jacobian, the matrix $diag(p) − p·p^T$, is then \
+         nearly zero, and so is the gradient that reaches queries and keys. Dividing the scores by $√{d_k}$ brings their variance back to 1, \
+         whatever $d_k$ is.",
     );
     let freezing = 2.0 * (KEYS as f64).ln();
     report.text(format!(
-        "For very many keys with normal scores of variance σ² theory expects the entropy ln n − σ²/2, up to σ² = 2 ln n = {freezing:.1}; \
-         beyond that a handful of keys takes everything. Without the scale σ² = d_k, so that heads wider than that begin saturated. The dashed \
+        "For very many keys with normal scores of variance $σ^2$ theory expects the entropy $ln n − σ^2/2$, up to $σ^2 = 2 ln n = {freezing:.1}$; \
+         beyond that a handful of keys takes everything. Without the scale $σ^2 = d_k$, so that heads wider than that begin saturated. The dashed \
          line shows this; with {KEYS} keys the fall is less steep. The norm of the Jacobian is that of the median query, because a few \
          queries whose two best keys happen to be close keep a large one. \"Saturated\" is the part of the queries that give one key more than \
-         0.99; divided by √d_k it is {:.1} % at the largest d_k.",
+         0.99; divided by $√{{d_k}}$ it is {:.1} % at the largest $d_k$.",
         100.0 * last.scaled.saturated
     ));
 }
@@ -148,9 +155,9 @@ fn explain(report: &mut Report, points: &[Point], queries: usize) {
 fn table(points: &[Point]) -> Table {
     let mut table = Table::new(
         "scale",
-        format!("Scores of {KEYS} keys with and without 1/√d_k"),
+        format!("Scores of {KEYS} keys with and without $1/√{{d_k}}$"),
         [
-            Column::new("d_k"),
+            Column::new("dₖ"),
             Column::new("variance"),
             Column::new("variance, scaled"),
             Column::new("entropy").unit("nats").decimals(3),
@@ -179,28 +186,28 @@ fn pictures(report: &mut Report, points: &[Point]) {
     let series = |name: &str, of: &dyn Fn(&Point) -> f64| {
         Series::new(name, points.iter().map(|p| (p.d_k as f64, of(p))).collect())
     };
-    let variance = LineChart::new("Variance of the scores", "d_k", "variance")
+    let variance = LineChart::new("Variance of the scores", "dₖ", "variance")
         .series(series("q·k", &|p| p.plain.variance).markers())
-        .series(series("q·k / √d_k", &|p| p.scaled.variance).markers())
-        .series(series("theory: d_k", &|p| p.d_k as f64).dashed().colour(0))
+        .series(series("q·k / √dₖ", &|p| p.scaled.variance).markers())
+        .series(series("theory: dₖ", &|p| p.d_k as f64).dashed().colour(0))
         .series(series("theory: 1", &|_| 1.0).dashed().colour(1))
         .log_x()
         .log_y();
     report.picture(
         "variance",
-        "The variance of q·k grows with d_k; divided by √d_k it stays at 1.",
+        "The variance of $q·k$ grows with $d_k$; divided by $√{d_k}$ it stays at 1.",
         variance,
     );
-    let entropy = LineChart::new("Entropy of the attention weights", "d_k", "entropy (nats)")
+    let entropy = LineChart::new("Entropy of the attention weights", "dₖ", "entropy (nats)")
         .series(series("softmax(q·k)", &|p| p.plain.entropy).markers())
-        .series(series("softmax(q·k / √d_k)", &|p| p.scaled.entropy).markers())
+        .series(series("softmax(q·k / √dₖ)", &|p| p.scaled.entropy).markers())
         .series(series("theory for many keys", &|p| theory(p.d_k as f64)).dashed().colour(0))
         .series(series("uniform weights", &|_| (KEYS as f64).ln()).dashed().colour(2))
         .log_x();
     report.picture("entropy", "Without the scale the weights of wide heads fall on one key.", entropy);
-    let jacobian = LineChart::new("Jacobian of softmax, median query", "d_k", "‖∂p/∂s‖")
-        .series(series("without 1/√d_k", &|p| p.plain.jacobian).markers())
-        .series(series("with 1/√d_k", &|p| p.scaled.jacobian).markers())
+    let jacobian = LineChart::new("Jacobian of softmax, median query", "dₖ", "‖∂p/∂s‖")
+        .series(series("without 1/√dₖ", &|p| p.plain.jacobian).markers())
+        .series(series("with 1/√dₖ", &|p| p.scaled.jacobian).markers())
         .log_x()
         .log_y();
     report.picture("jacobian", "How much of a gradient softmax lets through to its scores.", jacobian);
@@ -218,7 +225,7 @@ mod tests {
         let last = table.rows.len() - 1;
         let get = |row, column: &str| table.number(row, column).unwrap();
         for row in 0..=last {
-            let d_k = get(row, "d_k");
+            let d_k = get(row, "dₖ");
             let off = (get(row, "variance") / d_k - 1.0).abs();
             assert!(off < 0.1 + 0.4 / d_k.sqrt(), "{d_k}: {off}");
         }

@@ -72,6 +72,8 @@ pub struct Study {
     pub name: &'static str,
     /// What stands above its report.
     pub title: &'static str,
+    /// What it asks, in plain words.
+    pub question: &'static str,
     /// What it compares, in one line.
     pub about: &'static str,
     /// Makes the sentences, tables and pictures.
@@ -81,7 +83,7 @@ pub struct Study {
 impl Study {
     /// Runs it.
     pub fn run(&self, setup: &Setup<'_>) -> Result<Report> {
-        let mut report = Report::new(self.title);
+        let mut report = Report::new(self.title).asking(self.question);
         (self.body)(setup, &mut report)?;
         Ok(report)
     }

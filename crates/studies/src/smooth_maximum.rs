@@ -12,7 +12,8 @@ use regard_plot::{LineChart, Series};
 pub(crate) const STUDY: Study = Study {
     name: "smooth-maximum",
     title: "A smooth maximum, and softmax as its gradient",
-    about: "from |x| and the step to ln(Σ e^{kx})/k: error against k, other generators, overflow, softmax as the gradient",
+    question: "Where does softmax come from, and why the exponential?",
+    about: "from |x| and the step to ln(Σ eᵏˣ)/k: error against k, other generators, overflow, softmax as the gradient",
     body: run,
 };
 
@@ -29,10 +30,17 @@ fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let family = generators(report, Key::new(setup.seed).child(1), draws);
     let off = gradient(report, Key::new(setup.seed).child(2), draws.min(1000));
     let limit = overflow(report);
+    report.answer(if off < 1e-3 && family.errors[0] > family.errors[1] {
+        "Softmax is the slope of a smooth version of the maximum: it says how much each of several numbers is the largest. The \
+         exponential comes closer to the maximum than a power does, and it alone treats all numbers alike, so that the weights add up \
+         to one."
+    } else {
+        "In this run the numbers do not confirm that softmax is the slope of the smooth maximum."
+    });
     report.summary(format!(
-        "ln(Σ e^{{kx}})/k is never below the maximum and at most ln(n)/k above it: {} equal numbers at k = {} reach that, {}, and random \
-         ones are {} above on average. At k = {} a power is off by {}, the exponential by {} and a double exponential by {}. Softmax is \
-         the gradient to within {}. As written, the formula is infinite from kx = {limit} on; with the largest number taken out it \
+        "$ln(Σ e^{{kx}})/k$ is never below the maximum and at most $ln(n)/k$ above it: {} equal numbers at $k = {}$ reach that, {}, and random \
+         ones are {} above on average. At $k = {}$ a power is off by {}, the exponential by {} and a double exponential by {}. Softmax is \
+         the gradient to within {}. As written, the formula is infinite from $kx = {limit}$ on; with the largest number taken out it \
          never is.",
         exact.n,
         exact.k,
@@ -55,21 +63,21 @@ fn curve(name: String, f: impl Fn(f64) -> f64) -> Series {
 
 /// The steps of the derivation, drawn.
 fn curves(report: &mut Report) {
-    report.heading("From |x| to a smooth maximum");
+    report.heading("From $|x|$ to a smooth maximum");
     report.text(
-        "The maximum of two numbers is (x + y + |x − y|)/2, so that a smooth |x| gives a smooth maximum. The derivative of |x| is a step, \
-         −1 before 0 and 1 behind it. In place of the step stands the logistic curve 1/(1 + e^{−kx}); integrated, it gives \
-         ln(e^{kx} + e^{−kx})/k in place of |x|, and with x and y in place of x and −x the smooth maximum ln(e^{kx} + e^{ky})/k. \
-         The larger k, the sharper the corner.",
+        "The maximum of two numbers is $(x + y + |x − y|)/2$, so that a smooth $|x|$ gives a smooth maximum. The derivative of $|x|$ is a step, \
+         −1 before 0 and 1 behind it. In place of the step stands the logistic curve $\\frac{1}{1 + e^{−kx}}$; integrated, it gives \
+         $ln(e^{kx} + e^{−kx})/k$ in place of $|x|$, and with $x$ and $y$ in place of $x$ and $−x$ the smooth maximum $ln(e^{kx} + e^{ky})/k$. \
+         The larger $k$, the sharper the corner.",
     );
     let mut steps = LineChart::new("The step and the logistic curve", "x", "derivative of max(x, 0)");
     let mut corners = LineChart::new("|x| and its smooth form", "x", "y");
     let mut maxima = LineChart::new("The maximum of x and 0", "x", "y");
     for k in SHARPNESS {
-        steps = steps.series(curve(format!("1/(1+e^(−kx)), k = {k}"), |x| smooth_step(x, k)));
+        steps = steps.series(curve(format!("1/(1 + e⁻ᵏˣ), k = {k}"), |x| smooth_step(x, k)));
         corners =
-            corners.series(curve(format!("ln(e^(kx)+e^(−kx))/k, k = {k}"), |x| smooth_absolute(x, k)));
-        maxima = maxima.series(curve(format!("ln(e^(kx)+1)/k, k = {k}"), |x| log_sum_exp(&[x, 0.0], k)));
+            corners.series(curve(format!("ln(eᵏˣ + e⁻ᵏˣ)/k, k = {k}"), |x| smooth_absolute(x, k)));
+        maxima = maxima.series(curve(format!("ln(eᵏˣ + 1)/k, k = {k}"), |x| log_sum_exp(&[x, 0.0], k)));
     }
     // A step has no value to draw at 0: two lines, one name.
     let flat = |from: f64, to: f64| vec![(from, step(from)), (to, step(from))];
@@ -78,8 +86,8 @@ fn curves(report: &mut Report) {
     steps = steps.series(Series::new("step", points).dashed());
     corners = corners.series(curve("|x|".into(), f64::abs).dashed());
     maxima = maxima.series(curve("max(x, 0)".into(), |x| maximum(x, 0.0)).dashed());
-    report.picture("step", "The derivative of max(x, 0), and what stands in its place.", steps);
-    report.picture("absolute", "Its integral: a smooth absolute value, ln(2)/k too high at 0.", corners);
+    report.picture("step", "The derivative of $max(x, 0)$, and what stands in its place.", steps);
+    report.picture("absolute", "Its integral: a smooth absolute value, $ln(2)/k$ too high at 0.", corners);
     report.picture("two", "The smooth maximum of two numbers, of which one is 0.", maxima);
 }
 
@@ -109,14 +117,14 @@ fn error(key: Key, draws: usize, n: usize, f: impl Fn(&[f64]) -> f64) -> (f64, f
 }
 
 fn errors(report: &mut Report, key: Key, draws: usize) -> Exact {
-    report.heading("n numbers: the error against k");
+    report.heading("$n$ numbers: the error against $k$");
     report.text(format!(
-        "The same with n numbers is ln(Σ e^{{kx}})/k. It is farthest from the maximum where all numbers are equal: then the sum is \
-         n·e^{{kx}}, and the error is ln(n)/k. Below, {draws} draws of n numbers between 1 and 2 for each k; the dashed lines are ln(n)/k."
+        "The same with $n$ numbers is $ln(Σ e^{{kx}})/k$. It is farthest from the maximum where all numbers are equal: then the sum is \
+         $n·e^{{kx}}$, and the error is $ln(n)/k$. Below, {draws} draws of $n$ numbers between 1 and 2 for each $k$; the dashed lines are $ln(n)/k$."
     ));
     let mut table = Table::new(
         "error",
-        "ln(Σ e^{kx})/k minus the maximum of n numbers between 1 and 2",
+        "$ln(Σ e^{kx})/k$ minus the maximum of $n$ numbers between 1 and 2",
         [
             Column::new("n"),
             Column::new("k").decimals(2),
@@ -158,12 +166,12 @@ struct Family {
 }
 
 fn generators(report: &mut Report, key: Key, draws: usize) -> Family {
-    report.heading("Other generators: g⁻¹(Σ g(x))");
+    report.heading("Other generators: $g^{−1}(Σ g(x))$");
     report.text(
-        "Any g that grows fast enough makes a smooth maximum g⁻¹(Σ g(x)). A power x^k is simple (it is the k-norm), but grows slowly and \
-         takes no negative numbers: with equal numbers it is wrong by the factor n^{1/k}. The double exponential e^{e^{kx}} grows \
-         faster and is closer, but where kx is far below 0 it cannot tell numbers apart. Only the exponential treats all numbers alike: \
-         adding c to all of them adds c to the result, and its gradient sums to one.",
+        "Any $g$ that grows fast enough makes a smooth maximum $g^{−1}(Σ g(x))$. A power $x^k$ is simple (it is the $k$-norm), but grows slowly and \
+         takes no negative numbers: with equal numbers it is wrong by the factor $n^{1/k}$. The double exponential $e^{e^{kx}}$ grows \
+         faster and is closer, but where $kx$ is far below 0 it cannot tell numbers apart. Only the exponential treats all numbers alike: \
+         adding $c$ to all of them adds $c$ to the result, and its gradient sums to one.",
     );
     let mut table = Table::new(
         "generators",
@@ -178,7 +186,7 @@ fn generators(report: &mut Report, key: Key, draws: usize) -> Family {
             Column::new("Σ gradient, double").decimals(4),
         ],
     );
-    let names = ["x^k", "e^(kx)", "e^(e^(kx))"];
+    let names = ["xᵏ", "eᵏˣ", "exp(eᵏˣ)"];
     let mut curves = names.map(|_| Vec::new());
     let sample = numbers(key, 0, 10);
     let mut found = Family { k: 0.0, errors: [0.0; 3] };
@@ -203,7 +211,11 @@ fn generators(report: &mut Report, key: Key, draws: usize) -> Family {
         chart = chart.series(Series::new(format!("g = {name}"), points).markers());
     }
     report.table(table);
-    report.picture("generators", "The faster g grows, the closer g⁻¹(Σ g(x)) is to the maximum.", chart);
+    report.picture(
+        "generators",
+        "The faster $g$ grows, the closer $g^{−1}(Σ g(x))$ is to the maximum.",
+        chart,
+    );
     found
 }
 
@@ -226,7 +238,7 @@ fn gradient(report: &mut Report, key: Key, draws: usize) -> f64 {
         }
     }
     report.text(format!(
-        "The derivative of ln(Σ e^{{kx}})/k with respect to one of its numbers is e^{{kx}}/Σ e^{{kx}}: softmax. It says how much each number is the largest, \
+        "The derivative of $ln(Σ e^{{kx}})/k$ with respect to one of its numbers is $\\frac{{e^{{kx}}}}{{Σ e^{{kx}}}}$: softmax. It says how much each number is the largest, \
          and is what attention weighs its values with. Against differences of the smooth maximum itself, over {draws} draws of 10 numbers, \
          softmax differs by at most {}; its weights sum to one within {}.",
         significant(most),
@@ -248,13 +260,13 @@ fn gradient(report: &mut Report, key: Key, draws: usize) -> f64 {
 fn overflow(report: &mut Report) -> f64 {
     report.heading("The form that does not overflow");
     report.text(
-        "e^{kx} leaves the range of 64-bit numbers near kx = 709 and vanishes near −745, and a 32-bit one near 88. With the largest number taken out, \
-         max + ln(Σ e^{k(x − max)})/k, every exponent is 0 or less and one of them is 0: nothing overflows, and the logarithm is of at \
+        "$e^{kx}$ leaves the range of 64-bit numbers near $kx = 709$ and vanishes near −745, and a 32-bit one near 88. With the largest number taken out, \
+         $max + ln(Σ e^{k(x − max)})/k$, every exponent is 0 or less and one of them is 0: nothing overflows, and the logarithm is of at \
          least 1.",
     );
     let mut table = Table::new(
         "overflow",
-        "The smooth maximum of x and x − 1 at k = 1, as written and in the safe form",
+        "The smooth maximum of $x$ and $x − 1$ at $k = 1$, as written and in the safe form",
         [Column::new("x"), Column::new("as written").decimals(6), Column::new("safe form").decimals(6)],
     );
     let mut limit = f64::INFINITY;

@@ -1,6 +1,7 @@
 //! What every study must hold to, checked on a run at smoke scale.
 
-use crate::{Report, Scale, Setup, Study};
+use crate::{Part, Report, Scale, Setup, Study};
+use regard_plot::math::{Piece, pieces};
 use std::collections::HashSet;
 
 /// Runs the study at smoke scale and checks what its report is made of; the report, for what the
@@ -9,6 +10,22 @@ pub(crate) fn smoke(study: &Study) -> Report {
     let report = study.run(&Setup::new(Scale::Smoke)).unwrap();
     assert_eq!(report.title(), study.title);
     assert!(!report.found().is_empty(), "a summary is missing");
+    assert!(report.question().ends_with('?'), "{}", report.question());
+    let answer = report.answered();
+    assert!(!answer.is_empty(), "an answer is missing");
+    assert!(!answer.contains(|c: char| c.is_ascii_digit()), "the answer is in words: {answer}");
+    assert!(!report.tables_as_text().contains('$'), "a formula that is not closed");
+    let texts = report.parts().iter().filter_map(|part| match part {
+        Part::Heading(text) | Part::Text(text) => Some(text.as_str()),
+        _ => None,
+    });
+    for text in texts.chain([report.title(), report.found()]) {
+        let words =
+            pieces(text).into_iter().filter_map(|p| if let Piece::Words(w) = p { Some(w) } else { None });
+        for words in words {
+            assert!(!words.contains(['^', '_', '{', '$']), "a formula in plain letters: {words}");
+        }
+    }
     assert!(report.tables().next().is_some() && report.pictures().next().is_some());
     // A table and a picture of one name are two files.
     let tables = report.tables().map(|t| format!("{}.csv", t.name));

@@ -18,48 +18,17 @@ pub(super) const HEAD: usize = 32;
 /// Words of the vocabulary of a whole layer's input.
 const WORDS: usize = 100;
 
-/// What mixes the tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Attention,
-    Window,
-    Recurrent,
-    Convolution,
-}
+/// What is compared: the rows of the paper's Table 1.
+pub(super) const KINDS: [MixerKind; 4] =
+    [MixerKind::Attention, MixerKind::Window, MixerKind::Recurrent, MixerKind::Convolution];
 
-pub(super) const KINDS: [Kind; 4] = [Kind::Attention, Kind::Window, Kind::Recurrent, Kind::Convolution];
-
-impl Kind {
-    fn mixer(self) -> MixerKind {
-        match self {
-            Kind::Attention => MixerKind::Attention,
-            Kind::Window => MixerKind::Window,
-            Kind::Recurrent => MixerKind::Recurrent,
-            Kind::Convolution => MixerKind::Convolution,
-        }
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        self.mixer().name()
-    }
-
-    /// The theory's count of multiplications.
-    pub(super) fn theory(self) -> &'static str {
-        match self {
-            Kind::Attention => "n²·d",
-            Kind::Window => "r·n·d",
-            Kind::Recurrent => "n·d²",
-            Kind::Convolution => "k·n·d²",
-        }
-    }
-
-    /// The theory's exponents of n and d.
-    pub(super) fn exponents(self) -> (f64, f64) {
-        match self {
-            Kind::Attention => (2.0, 1.0),
-            Kind::Window => (1.0, 1.0),
-            Kind::Recurrent | Kind::Convolution => (1.0, 2.0),
-        }
+/// The theory's count of multiplications, and its exponents of n and d.
+pub(super) fn theory(kind: MixerKind) -> (&'static str, (f64, f64)) {
+    match kind {
+        MixerKind::Attention => ("n²·d", (2.0, 1.0)),
+        MixerKind::Window => ("r·n·d", (1.0, 1.0)),
+        MixerKind::Recurrent | MixerKind::BothDirections => ("n·d²", (1.0, 2.0)),
+        MixerKind::Convolution | MixerKind::Dilated => ("k·n·d²", (1.0, 2.0)),
     }
 }
 
@@ -90,7 +59,7 @@ pub(super) struct Times {
 }
 
 /// Times of one sequence of `n` tokens at width `d`, the best of several runs.
-pub(super) fn time(setup: &Setup<'_>, kind: Kind, part: Part, n: usize, d: usize) -> Result<Times> {
+pub(super) fn time(setup: &Setup<'_>, kind: MixerKind, part: Part, n: usize, d: usize) -> Result<Times> {
     let work = Work::new(kind, part, n, d)?;
     let mut tape = Tape::new(setup.isa, 1);
     let mut gradients = vec![0.0; work.weights.len()];
@@ -121,7 +90,7 @@ fn random(n: usize, seed: u64) -> Vec<f32> {
 
 /// A layer with weights and a sequence.
 struct Work {
-    kind: Kind,
+    kind: MixerKind,
     d: usize,
     offsets: [usize; 2],
     weights: Vec<f32>,
@@ -132,13 +101,13 @@ struct Work {
 }
 
 impl Work {
-    fn new(kind: Kind, part: Part, n: usize, d: usize) -> Result<Self> {
+    fn new(kind: MixerKind, part: Part, n: usize, d: usize) -> Result<Self> {
         let offsets = [0, n];
         if part == Part::Layer {
             let mut config = Preset::Tiny.config(WORDS);
             (config.d_model, config.d_ff, config.heads) = (d, 4 * d, d.div_ceil(HEAD));
             (config.encoder_layers, config.decoder_layers) = (1, 1);
-            kind.mixer().apply(&mut config, REACH);
+            kind.apply(&mut config, REACH);
             let model = Transformer::new(config)?;
             let weights = model.parameters().initialise(1);
             let key = Key::new(2);
@@ -147,9 +116,9 @@ impl Work {
             return Ok(Work { kind, d, offsets, weights, input: Vec::new(), layer });
         }
         let (numbers, width) = match kind {
-            Kind::Attention | Kind::Window => (0, 3 * d),
-            Kind::Recurrent => (2 * (3 * d * d + 3 * d), d),
-            Kind::Convolution => (WIDTH * d * d + d, d),
+            MixerKind::Attention | MixerKind::Window => (0, 3 * d),
+            MixerKind::Recurrent | MixerKind::BothDirections => (2 * (3 * d * d + 3 * d), d),
+            MixerKind::Convolution | MixerKind::Dilated => (WIDTH * d * d + d, d),
         };
         let scale = (d as f32).sqrt().recip();
         let weights = random(numbers, 1).into_iter().map(|w| w * scale).collect();
@@ -168,10 +137,12 @@ impl Work {
             return Ok(model.encode(&mut e));
         }
         Ok(match self.kind {
-            Kind::Attention => self.attention(tape, x, None),
-            Kind::Window => self.attention(tape, x, Some(REACH)),
-            Kind::Recurrent => self.recurrent(tape, x),
-            Kind::Convolution => self.convolution(tape, x),
+            MixerKind::Attention => self.attention(tape, x, None),
+            MixerKind::Window => self.attention(tape, x, Some(REACH)),
+            // One unit is all that the theory counts; in both directions there are two of half the width.
+            MixerKind::Recurrent | MixerKind::BothDirections => self.recurrent(tape, x),
+            // Dilation changes which tokens are multiplied, not how many.
+            MixerKind::Convolution | MixerKind::Dilated => self.convolution(tape, x),
         })
     }
 
@@ -179,10 +150,11 @@ impl Work {
         let heads = self.d.div_ceil(HEAD);
         let shape = HeadShape { heads, d_k: self.d / heads, d_v: self.d / heads };
         let (mask, offsets) = (Mask { causal: false, window }, self.offsets.into());
+        let scale = (shape.d_k as f32).sqrt().recip();
         tape.push(
             &self.weights,
             None,
-            SelfAttention { qkv, shape, mask, offsets, dropout: None, relative: None },
+            SelfAttention { qkv, shape, scale, mask, offsets, dropout: None, relative: None },
         )
     }
 

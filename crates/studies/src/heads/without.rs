@@ -83,7 +83,7 @@ pub(super) fn measure(
 pub(super) fn report(report: &mut Report, judge: &Judge<'_>, heads: usize, removed: &Removed) {
     report.heading("Without a head");
     report.text(format!(
-        "One head at a time is taken out: its columns of the output projection W_O are set to zero, nothing else is changed and nothing \
+        "One head at a time is taken out: its columns of the output projection $W^O$ are set to zero, nothing else is changed and nothing \
          is trained again. Then {} held-out sentences are translated greedily. With all heads BLEU is {:.1}; below zero, a head is one \
          without which it is better.",
         judge.pairs.len(),

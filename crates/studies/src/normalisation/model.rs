@@ -92,7 +92,8 @@ impl Normed<'_> {
             None => Source::Batch { zeros },
         };
         self.seen.push(Statistics::of(self.inner.value(x), self.width, zeros));
-        let (gamma, beta, epsilon) = (norm.gamma, norm.beta, self.epsilon);
+        let beta = norm.beta.expect("the models of this study have layer norms");
+        let (gamma, epsilon) = (norm.gamma, self.epsilon);
         self.inner.push(BatchNorm { x, gamma, beta, epsilon, source })
     }
 }
@@ -154,6 +155,14 @@ impl Executor for Normed<'_> {
 
     fn add(&mut self, x: Var, branch: Var) -> Var {
         self.inner.add(x, branch)
+    }
+
+    fn multiply(&mut self, gate: Var, x: Var) -> Var {
+        self.inner.multiply(gate, x)
+    }
+
+    fn scale(&mut self, x: Var, factor: f32) -> Var {
+        self.inner.scale(x, factor)
     }
 }
 

@@ -26,8 +26,8 @@ pub(super) fn study(setup: &Setup<'_>, report: &mut Report) -> Result<String> {
 fn curves(report: &mut Report) {
     report.heading("Sines and cosines");
     report.text(format!(
-        "Every position p gets the vector PE(p, 2i) = sin(p/10000^(2i/d)), PE(p, 2i+1) = cos(p/10000^(2i/d)). A sine and its cosine share \
-         a frequency; from one pair of columns to the next the waves get longer, from {} tokens to {} at d = {WIDTH}.",
+        "Every position $p$ gets the vector $PE(p, 2i) = sin(p/10000^{{2i/d}})$, $PE(p, 2i+1) = cos(p/10000^{{2i/d}})$. A sine and its cosine share \
+         a frequency; from one pair of columns to the next the waves get longer, from {} tokens to {} at $d = {WIDTH}$.",
         significant(period(0)),
         significant(period(WIDTH / 2 - 1))
     ));
@@ -85,7 +85,7 @@ fn counter(report: &mut Report) {
     }
     let least = fits.iter().map(|(_, _, fit)| fit.correlation).fold(1.0, f64::min);
     report.text(format!(
-        "A binary counter writes p with bits that flip at different rates: the last one at every step, the next at every second, and so on. \
+        "A binary counter writes $p$ with bits that flip at different rates: the last one at every step, the next at every second, and so on. \
          The sinusoids do the same with smooth waves, the fastest of which takes {} tokens, so that the last two bits have none. For each of \
          the next bits the table shows the pair of columns whose sine and cosine, mixed as well as possible, follow it best; a wave of \
          the very same period reaches {:.2} where a bit has many steps. The worst here reaches {least:.2}.",
@@ -154,7 +154,7 @@ fn fit(a: &[f64], b: &[f64], y: &[f64]) -> Fit {
 fn distance(report: &mut Report) {
     report.heading("Similarity against distance");
     report.text(
-        "The dot product of two positions is Σ cos(δω) over the frequencies ω: it depends on their distance δ alone, is largest at 0 and \
+        "The dot product of two positions is $Σ cos(δω)$ over the frequencies $ω$: it depends on their distance $δ$ alone, is largest at 0 and \
          falls off to both sides, so that near positions are alike.",
     );
     let mut chart =
@@ -176,7 +176,7 @@ fn map(setup: &Setup<'_>, report: &mut Report) -> Result<String> {
     let table = sinusoidal(positions, WIDTH);
     let mut rows = Table::new(
         "linear-map",
-        format!("Largest difference between M(δ)·PE(p) and PE(p + δ), over {positions} positions"),
+        format!("Largest difference between $M(δ)·PE(p)$ and $PE(p + δ)$, over {positions} positions"),
         [Column::new("δ"), Column::new("error"), Column::new("error of M(δ + 1)")],
     );
     let mut most = 0f64;
@@ -186,8 +186,8 @@ fn map(setup: &Setup<'_>, report: &mut Report) -> Result<String> {
         rows.row([delta.to_string().into(), errors[0].into(), errors[1].into()]);
     }
     report.text(format!(
-        "sin(a + b) = sin a·cos b + cos a·sin b: a sine and its cosine, turned by the angle δω, are those of p + δ. Put together, the turns \
-         are one matrix M(δ) with PE(p + δ) = M(δ)·PE(p) for every p. A model can therefore learn \"the token before\" as one linear \
+        "$sin(a + b) = sin a·cos b + cos a·sin b$: a sine and its cosine, turned by the angle $δω$, are those of $p + δ$. Put together, the turns \
+         are one matrix $M(δ)$ with $PE(p + δ) = M(δ)·PE(p)$ for every $p$. A model can therefore learn \"the token before\" as one linear \
          map for all positions. The error is that of 32-bit numbers, at most {}; the matrix of the next distance, for comparison, misses by far.",
         significant(most)
     ));

@@ -1,6 +1,6 @@
 //! Rows of numbers with named columns: as text, as CSV, and for a page.
 
-use regard_plot::{grouped, html};
+use regard_plot::{grouped, html, math};
 use std::fmt::Write;
 
 /// One cell of a table.
@@ -154,14 +154,16 @@ impl Table {
         }
     }
 
-    fn shown(&self, row: &[Cell]) -> Vec<String> {
+    pub(super) fn shown(&self, row: &[Cell]) -> Vec<String> {
         self.columns.iter().zip(row).map(|(column, cell)| column.show(cell)).collect()
     }
 
     /// Lines of text with aligned columns, numbers to the right.
     pub fn to_text(&self) -> String {
-        let head: Vec<String> = self.columns.iter().map(Column::head).collect();
-        let rows: Vec<Vec<String>> = self.rows.iter().map(|row| self.shown(row)).collect();
+        let plain = |text: &String| math::plain(text);
+        let head: Vec<String> = self.columns.iter().map(|column| math::plain(&column.head())).collect();
+        let rows: Vec<Vec<String>> =
+            self.rows.iter().map(|row| self.shown(row).iter().map(plain).collect()).collect();
         let width = |text: &String| text.chars().count();
         let widths: Vec<usize> = (0..head.len())
             .map(|c| rows.iter().filter_map(|r| r.get(c)).chain([&head[c]]).map(width).max().unwrap_or(0))
@@ -170,7 +172,7 @@ impl Table {
         let left: Vec<bool> = (0..head.len()).map(words).collect();
         let mut text = String::new();
         if !self.caption.is_empty() {
-            let _ = writeln!(text, "{}", self.caption);
+            let _ = writeln!(text, "{}", math::plain(&self.caption));
         }
         for cells in std::iter::once(&head).chain(&rows) {
             let mut line = String::new();
@@ -211,7 +213,7 @@ fn raw(cell: &Cell) -> String {
     match cell {
         Cell::Number(value) => value.to_string(),
         Cell::Count(value) => value.to_string(),
-        Cell::Text(text) => quoted(text),
+        Cell::Text(text) => quoted(&math::plain(text)),
         Cell::Missing => String::new(),
     }
 }

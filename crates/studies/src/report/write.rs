@@ -8,8 +8,11 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
+/// The report for the page of the server.
+const JSON: &str = "report.json";
+
 impl Report {
-    /// Writes `index.html` and the files of all tables and pictures into a folder, which is made if
+    /// Writes `index.html`, `report.json` and the files of all tables and pictures into a folder, which is made if
     /// it is not there.
     ///
     /// `made` says how the report came about; it stands at the end of the page.
@@ -26,11 +29,17 @@ impl Report {
             save(&folder.join(&file), &picture.drawing.to_svg())?;
             links.push((file.clone(), format!("{file}: {}", picture.caption)));
         }
-        save(&folder.join("index.html"), &self.page(&links, made))
+        save(&folder.join("index.html"), &self.page(&links, made))?;
+        save(&folder.join(JSON), &self.to_json(made))
     }
 
     fn page(&self, links: &[(String, String)], made: &str) -> String {
-        let mut page = Page::new(&self.title);
+        let mut page = Page::new(&self.title).formulas();
+        for said in [&self.question, &self.answer] {
+            if !said.is_empty() {
+                page = page.lead(said);
+            }
+        }
         if !self.summary.is_empty() {
             page = page.paragraph(&self.summary);
         }
@@ -49,16 +58,20 @@ impl Report {
 /// Writes the page that links to the reports of several studies, each in the folder of its name
 /// below `folder`.
 pub fn write_index(folder: &Path, reports: &[(&Study, Report)]) -> Result<()> {
-    let mut page = Page::new("Studies of the Transformer").paragraph(
+    let mut page = Page::new("Studies of the Transformer").formulas().paragraph(
         "Each study compares what is said about the Transformer with what a run of this program measures. Every number comes \
          from that run.",
     );
     for (study, report) in reports {
         page = page
             .heading(report.title())
+            .lead(report.question())
+            .paragraph(report.answered())
             .paragraph(report.found())
             .links(&[(format!("{}/index.html", study.name), format!("{}: {}", study.name, study.about))]);
     }
+    let names: Vec<String> = reports.iter().map(|(study, _)| format!("\"{}\"", study.name)).collect();
+    save(&folder.join("index.json"), &format!("[{}]\n", names.join(",")))?;
     save(&folder.join("index.html"), &page.render())
 }
 
@@ -92,6 +105,7 @@ mod tests {
     use regard_plot::{LineChart, Series};
 
     fn sample(_: &Setup<'_>, report: &mut Report) -> Result<()> {
+        report.answer("Yes, $x_1$ is less.");
         report.summary("One is less than two.");
         report.heading("Numbers");
         report.text("A paragraph with <brackets>.");
@@ -103,7 +117,13 @@ mod tests {
         Ok(())
     }
 
-    const STUDY: Study = Study { name: "sample", title: "A sample", about: "nothing", body: sample };
+    const STUDY: Study = Study {
+        name: "sample",
+        title: "A sample",
+        question: "Is one less than two?",
+        about: "nothing",
+        body: sample,
+    };
 
     #[test]
     fn a_report_becomes_a_page_and_files() {
@@ -115,11 +135,24 @@ mod tests {
         let svg = fs::read_to_string(to.join("line.svg")).unwrap();
         roxmltree::Document::parse(&svg).unwrap();
         let page = fs::read_to_string(to.join("index.html")).unwrap();
-        for part in ["A sample", "less than two", "&lt;brackets&gt;", "<td class=\"n\">2.500</td>", "<svg"] {
+        for part in [
+            "A sample",
+            "<p class=\"lead\">Is one less than two?",
+            "<msub>",
+            "One is less than two",
+            "&lt;brackets&gt;",
+            "<td class=\"n\">2.500</td>",
+            "<svg",
+        ] {
             assert!(page.contains(part), "{part}");
         }
         assert!(page.contains("href=\"numbers.csv\"") && page.contains("Made by a test."));
-        assert_eq!(fs::read_dir(&to).unwrap().count(), 3);
+        assert_eq!(fs::read_dir(&to).unwrap().count(), 4);
+        let json = fs::read_to_string(to.join("report.json")).unwrap();
+        assert!(
+            json.contains("\"question\":[\"Is one less than two?\"]") && json.contains("\"line.svg\""),
+            "{json}"
+        );
 
         write_index(folder.path(), &[(&STUDY, report)]).unwrap();
         let index = fs::read_to_string(folder.path().join("index.html")).unwrap();

@@ -1,0 +1,75 @@
+//! A report as JSON, for a page that draws it in its own way: texts are lists of words and formulas, pictures are named by
+//! their files.
+
+use super::{Part, Report, Table};
+use regard_plot::math::{self, Piece};
+use std::fmt::Write;
+
+impl Report {
+    /// The report as a JSON object; `made` says how it came about.
+    pub fn to_json(&self, made: &str) -> String {
+        let parts: Vec<String> = self.parts.iter().map(part).collect();
+        format!(
+            "{{\"title\":{},\"question\":{},\"answer\":{},\"summary\":{},\"parts\":[{}],\"made\":{}}}\n",
+            rich(&self.title),
+            rich(&self.question),
+            rich(&self.answer),
+            rich(&self.summary),
+            parts.join(","),
+            string(made),
+        )
+    }
+}
+
+fn part(part: &Part) -> String {
+    match part {
+        Part::Heading(text) => format!("{{\"heading\":{}}}", rich(text)),
+        Part::Text(text) => format!("{{\"text\":{}}}", rich(text)),
+        Part::Table(found) => format!("{{\"table\":{}}}", table(found)),
+        Part::Picture(picture) => format!(
+            "{{\"picture\":{{\"file\":{},\"caption\":{}}}}}",
+            string(&format!("{}.svg", picture.name)),
+            rich(&picture.caption)
+        ),
+    }
+}
+
+fn table(table: &Table) -> String {
+    let list = |cells: &mut dyn Iterator<Item = String>| format!("[{}]", cells.collect::<Vec<_>>().join(","));
+    let columns = list(&mut table.columns.iter().map(|column| rich(&column.head())));
+    let rows =
+        list(&mut table.rows.iter().map(|row| list(&mut table.shown(row).iter().map(|cell| rich(cell)))));
+    format!(
+        "{{\"caption\":{},\"columns\":{columns},\"rows\":{rows},\"file\":{}}}",
+        rich(&table.caption),
+        string(&format!("{}.csv", table.name))
+    )
+}
+
+/// A text as a list: strings, and objects with a formula as MathML.
+fn rich(text: &str) -> String {
+    let pieces: Vec<String> = math::pieces(text)
+        .iter()
+        .map(|piece| match *piece {
+            Piece::Words(words) => string(words),
+            Piece::Formula(formula) => format!("{{\"math\":{}}}", string(&math::mathml(formula))),
+        })
+        .collect();
+    format!("[{}]", pieces.join(","))
+}
+
+fn string(text: &str) -> String {
+    let mut out = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            c if c < ' ' => {
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
