@@ -20,14 +20,13 @@ export function setKey(value) {
   keep("regard.key", value, "sessionStorage");
 }
 
-async function send(path, { body, form, signal } = {}) {
+async function send(path, { body, signal } = {}) {
   const options = { signal, headers: key ? { Authorization: `Bearer ${key}` } : {} };
   if (body) {
     options.method = "POST";
     options.headers["Content-Type"] = "application/json";
     options.body = JSON.stringify(body);
   }
-  if (form) Object.assign(options, { method: "POST", body: form });
   let response;
   try {
     response = await fetch(new URL(path, document.baseURI), options);
@@ -67,14 +66,47 @@ export const steps = (body, signal) => json("v1/steps", { body, signal });
 export const beam = (body, signal) => json("v1/beam", { body, signal });
 export const attention = (body, signal) => json("v1/attention", { body, signal });
 
-/** Sends a file; the address of its translation. */
-export async function translateFile(file, source, target, signal) {
+/**
+ * Sends a file; its last event, with the address of its translation. `progress(sent, done, total)` is called with the share that has been
+ * sent, then with the number of sentences that are translated and of all of them.
+ */
+export function translateFile(file, { source, target, glossary }, progress, signal) {
   const form = new FormData();
   form.append("file", file);
   form.append("source", source);
   form.append("target", target);
-  const answer = await json("translate_file", { form, signal });
-  return answer.translatedFileUrl;
+  if (glossary) form.append("glossary", JSON.stringify(glossary));
+  const lines = new EventLines();
+  return new Promise((resolve, reject) => {
+    // fetch does not tell how much it has sent.
+    const request = new XMLHttpRequest();
+    let read = 0;
+    const take = () => {
+      const text = request.responseText.slice(read);
+      read = request.responseText.length;
+      for (const data of lines.push(text)) {
+        const event = JSON.parse(data);
+        if (event.error) reject(new ApiError(event.error, request.status));
+        else if (event.translatedFileUrl) resolve(event);
+        else progress(1, event.done, event.total);
+      }
+    };
+    request.upload.onprogress = (event) => progress(event.lengthComputable ? event.loaded / event.total : 0, 0, 0);
+    request.onprogress = () => request.status === 200 && take();
+    request.onload = async () => {
+      if (request.status === 200) take();
+      const headers = { "Retry-After": request.getResponseHeader("Retry-After") ?? "" };
+      const answer = request.status === 200 ? t("error.answer") : await explain(new Response(request.responseText, { status: request.status, headers }));
+      // Nothing happens here if there was an answer.
+      reject(new ApiError(answer, request.status));
+    };
+    request.onerror = () => reject(new ApiError(t("error.reach"), 0));
+    request.onabort = () => reject(new DOMException("", "AbortError"));
+    signal.addEventListener("abort", () => request.abort());
+    request.open("POST", new URL("v1/translate_file/stream", document.baseURI));
+    if (key) request.setRequestHeader("Authorization", `Bearer ${key}`);
+    request.send(form);
+  });
 }
 
 /** Calls `show(text)` each time more of the translation has arrived. */
@@ -108,6 +140,8 @@ function once(path) {
 
 export const languages = () => once("languages");
 export const settings = () => once("frontend/settings");
+export const studies = () => json("studies/index.json");
+export const study = (name) => once(`studies/${encodeURIComponent(name)}/report.json`);
 export const positions = (model) => once(`v1/positions?model=${encodeURIComponent(model)}`);
 
 /**

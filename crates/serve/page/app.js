@@ -9,16 +9,18 @@ import * as attention from "./view-attention.js";
 import * as model from "./view-model.js";
 import * as positions from "./view-positions.js";
 import * as steps from "./view-steps.js";
+import * as studies from "./view-studies.js";
 import * as translate from "./view-translate.js";
 
-const VIEWS = { translate, steps, decoding, attention, positions, model };
+const VIEWS = { translate, steps, decoding, attention, positions, model, studies };
 // Those that look at one sentence, which they share.
 const INNER = new Set(["steps", "decoding", "attention"]);
 const started = new Set();
 let previous = null;
 
 function currentView() {
-  const name = location.hash.slice(1);
+  // What follows a slash is the view's own.
+  const [name] = location.hash.slice(1).split("/");
   return name in VIEWS ? name : "translate";
 }
 

@@ -42,20 +42,37 @@ function bindDrop(languages) {
   });
 }
 
-async function send(file, { source, target }) {
+async function send(file, languages) {
+  const { target } = languages;
   const status = byId("file-status");
-  status.replaceChildren(h("div", { class: "card file-card" }, notice("loading", t("file.busy", { name: file.name })), h("progress", { "aria-label": t("file.busy", { name: file.name }) })));
+  const bar = h("progress", { max: "1", "aria-label": t("file.busy", { name: file.name }) });
+  const said = h("p", { class: "muted num" });
+  status.replaceChildren(
+    h("div", { class: "card file-card" }, notice("loading", t("file.busy", { name: file.name })), bar, said, h("button", { type: "button", class: "plain", id: "file-cancel", onclick: cancel }, t("cancel"))),
+  );
+  const progress = (sent, done, total) => {
+    if (total > 0) bar.value = done / total;
+    else if (sent < 1) bar.value = sent;
+    else bar.removeAttribute("value");
+    said.textContent = total > 0 ? t("file.sentences", { done, total }) : sent < 1 ? t("file.sent", { percent: Math.round(100 * sent) }) : t("file.read");
+  };
   try {
-    const address = await latest.run((signal) => api.translateFile(file, source, target, signal));
-    if (!address) return;
+    const answer = await latest.run((signal) => api.translateFile(file, languages, progress, signal));
+    if (!answer) return;
+    const address = answer.translatedFileUrl;
     // The server may be known by another name outside: only the path counts.
     const path = new URL(address, document.baseURI).pathname.split("/").slice(-2).join("/");
     status.replaceChildren(
-      h("div", { class: "card file-card" }, h("p", {}, t("file.done", { name: file.name })), h("a", { class: "primary", id: "download", href: path, download: renamed(file.name, target) }, t("file.download"))),
+      h("div", { class: "card file-card" }, h("p", {}, t("file.done", { name: file.name })), h("a", { class: "primary", id: "download", href: path, download: renamed(file.name, target) }, t("file.download")), (answer.warnings ?? []).map((text) => h("p", { class: "remark" }, text))),
     );
   } catch (error) {
-    status.replaceChildren(notice("error", wordsOf(error), { name: t("again"), run: () => send(file, { source, target }) }));
+    status.replaceChildren(notice("error", wordsOf(error), { name: t("again"), run: () => send(file, languages) }));
   }
+}
+
+function cancel() {
+  latest.cancel();
+  byId("file-status").replaceChildren();
 }
 
 /** report.txt to German: report.de.txt. */

@@ -206,7 +206,7 @@ function gridCard() {
   for (let head = 0; head < width; head += 1) grid.append(h("span", { class: "top" }, `${head + 1}`));
   layers.forEach((layer, i) => {
     grid.append(h("span", { class: "side" }, `${i + 1}`));
-    layer.heads.forEach((weights, j) => grid.append(headButton(i, j, weights, layer.hints[j], width > 6 ? 42 : 58)));
+    layer.heads.forEach((weights, j) => grid.append(headButton(i, j, weights, layer.hints[j], width > 8 ? 42 : width > 4 ? 48 : 84)));
   });
   roving(grid, "button", () => width);
   return h(

@@ -18,7 +18,8 @@ const KNOWN = [
   "target_vocabulary",
 ];
 
-const state = { models: [], chosen: 0 };
+// `growing` are the models whose runs have gone on while the page is open.
+const state = { models: [], chosen: 0, growing: new Set() };
 
 export async function start() {
   const result = byId("model-result");
@@ -56,8 +57,11 @@ function watch() {
 async function refresh() {
   try {
     const models = await api.models(true);
-    const length = (list) => list.map((m) => m.training?.length ?? 0).join();
-    const grown = length(models) !== length(state.models) || document.activeElement === document.body;
+    const last = (model) => model?.training?.at(-1)?.step ?? 0;
+    models.forEach((model, i) => {
+      if (last(model) > last(state.models[i])) state.growing.add(i);
+    });
+    const grown = models.some((model, i) => last(model) !== last(state.models[i])) || document.activeElement === document.body;
     state.models = models;
     if (grown) render();
   } catch {
@@ -69,8 +73,8 @@ function render() {
   const model = state.models[Math.min(state.chosen, state.models.length - 1)];
   byId("model-result").replaceChildren(
     h("div", { class: "card" }, head(model), figures(model)),
-    h("div", { class: "card model-diagram" }, h("div", {}, h("h3", {}, t("model.diagram")), h("p", { class: "muted" }, t("model.diagram.text")), parts(model)), made(model)),
-    h("div", { class: "card" }, h("h3", {}, t("model.training")), training(model)),
+    h("div", { class: "card model-diagram" }, h("div", {}, h("h3", {}, t("model.diagram")), h("p", { class: "muted" }, t("model.diagram.text")), parts(model), terms()), made(model)),
+    h("div", { class: "card" }, h("h3", {}, t("model.training")), state.growing.has(Number(state.chosen)) ? h("p", { id: "model-live", class: "muted", role: "status" }, t("model.live")) : null, training(model)),
     h("div", { class: "card" }, h("h3", {}, t("model.examples")), examples(model)),
     h("div", { class: "card" }, settings(model)),
   );
@@ -97,6 +101,18 @@ function figures(model) {
     ...speed(model.speed),
   ];
   return h("dl", { class: "figures" }, list.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+}
+
+/** What the words of this view mean. */
+const TERMS = ["parameters", "d_model", "layers", "heads", "d_ff", "vocabulary", "speed", "step"];
+
+function terms() {
+  return h(
+    "details",
+    { class: "numbers", id: "model-terms", open: true },
+    h("summary", {}, t("model.terms")),
+    h("dl", { class: "terms" }, TERMS.map((key) => h("div", {}, h("dt", {}, t(`term.${key}`)), h("dd", {}, t(`term.${key}.text`))))),
+  );
 }
 
 function speed(measured) {

@@ -2,7 +2,8 @@
 import * as api from "./api.js";
 import { byId, h, notice, wordsOf } from "./dom.js";
 import { startFiles } from "./files.js";
-import { language, t } from "./i18n.js";
+import { glossary, showGlossary, startGlossary } from "./glossary.js";
+import { has, language, t } from "./i18n.js";
 import { debounce, Latest } from "./latest.js";
 import { grouped } from "./scale.js";
 import { lookAt } from "./sentence.js";
@@ -39,7 +40,10 @@ export async function start() {
     const asked = new URLSearchParams(location.search);
     chooseLanguages(settings.language, asked);
     byId("source").disabled = false;
-    startFiles(settings, () => ({ source: byId("from").value, target: byId("to").value }));
+    startFiles(settings, () => ({ source: byId("from").value, target: byId("to").value, glossary: glossary() }));
+    startGlossary(() => {
+      if (source().value.trim()) later();
+    });
     if (asked.get("q")) source().value = asked.get("q");
     showSource();
     countCharacters();
@@ -109,6 +113,7 @@ function offerTargets(wanted) {
 
 function describeLanguages() {
   const [from, to] = [sourceLanguage(), byId("to").value];
+  showGlossary(byId("from").value, to);
   for (const element of [source(), byId("mirror")]) element.lang = from ?? "";
   output().lang = to;
   byId("alternatives").lang = to;
@@ -145,10 +150,13 @@ function swap() {
 // A text in another language than the chosen one is the commonest mistake: offer to change.
 const guessLater = debounce(guess, DETECT_DELAY);
 
-async function guess() {
+/** `warning` is what the server says about the language; it is shown where there is no model to offer instead. */
+async function guess(warning = "") {
   const text = source().value.trim();
   const chosen = byId("from").value;
-  byId("guess").replaceChildren();
+  guessLater.cancel();
+  // The server begins with a small letter, as messages of a command do.
+  byId("guess").replaceChildren(warning && `${warning[0].toUpperCase()}${warning.slice(1)}.`);
   if (chosen === "auto" || text.length < 12) return;
   const found = await latestGuess.run((signal) => api.detect(text, signal)).catch(() => undefined);
   const best = found?.[0];
@@ -191,7 +199,8 @@ async function translateNow() {
 }
 
 async function ask(text, signal) {
-  const body = { q: text, source: byId("from").value, target: byId("to").value };
+  const terms = glossary();
+  const body = { q: text, source: byId("from").value, target: byId("to").value, ...(terms ? { glossary: terms } : {}) };
   if (codePoints(text) > STREAM_FROM && body.source !== "auto") {
     // What has arrived is shown; the full answer, with its links, follows. A server that does not stream is no error.
     await api.stream(body, showTarget, signal).catch((error) => {
@@ -211,6 +220,8 @@ function accept(text, answer) {
   remember(text);
   setLinks(text, target, alignment, sourceLanguage(), byId("to").value);
   showAlternatives(answer.alternatives ?? []);
+  showRemarks(answer);
+  if (answer.warning) guess(answer.warning);
   byId("detected").textContent = detected
     ? t("detected", { name: nameOf(detected), confidence: Math.round(answer.detectedLanguage.confidence) })
     : "";
@@ -219,6 +230,23 @@ function accept(text, answer) {
   allowLook();
   if (directModel(sourceLanguage(), byId("to").value)) lookAt({ q: text, source: sourceLanguage(), target: byId("to").value });
 }
+
+/** How the translation came about: how good it is likely to be, and what is special about it. */
+function showRemarks({ confidence, memory, guarded }) {
+  const sure = typeof confidence === "number" ? Math.round(100 * confidence) : null;
+  byId("confidence").textContent = sure === null ? "" : `· ${t("confidence", { sure })}`;
+  byId("confidence").title = sure === null ? "" : t("confidence.text");
+  const faults = (guarded ?? []).map(({ fault, left }) =>
+    left ? t("guarded.left", { fault: faultName(left) }) : t("guarded.repaired", { fault: faultName(fault) }),
+  );
+  const known = memory ? [t(memory === "segment" ? "memory.segment" : "memory.sentences")] : [];
+  byId("remarks").replaceChildren(...[...known, ...new Set(faults)].map((text) => h("li", {}, text)));
+}
+
+const faultName = (name) => {
+  const key = `fault.${name.replaceAll(" ", "-")}`;
+  return has(key) ? t(key) : name;
+};
 
 /** Text and languages go into the address, so that it can be kept and sent; long texts stay out of it. */
 function remember(text) {
@@ -269,6 +297,7 @@ function clearTranslation() {
   showTarget("");
   byId("alternatives").replaceChildren();
   byId("took").textContent = "";
+  showRemarks({});
 }
 
 function setSource(text) {

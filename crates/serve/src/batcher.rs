@@ -9,9 +9,11 @@
 
 use crate::limits::Limits;
 use crate::metrics::ModelMetrics;
+use crate::models::told;
+use crate::resident::Resident;
 use regard_core::decode::SearchOptions;
-use regard_core::translator::{Line, Translator, WatchLines};
-use regard_documents::guard;
+use regard_core::translator::{Line, Phrase, WatchLines};
+use regard_documents::pipeline::Attempt;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -50,8 +52,10 @@ pub(crate) struct Search {
     pub(crate) nbest: usize,
     /// Whether words are aligned.
     pub(crate) attention: bool,
-    /// Whether it is a second attempt, with safer settings.
-    pub(crate) retry: bool,
+    /// With which settings.
+    pub(crate) attempt: Attempt,
+    /// The languages that a model of many is told, by their numbers.
+    pub(crate) pair: Option<(u16, u16)>,
 }
 
 /// Something that translates: a model, or a stand-in of a test.
@@ -59,10 +63,11 @@ pub(crate) trait BatchTranslator: Send + Sync + 'static {
     /// Hypotheses that a search for this many translations keeps: searches of one width can be one batch.
     fn beam(&self, nbest: usize) -> usize;
 
-    /// One translation per line.
+    /// One translation per line, with the phrases of the line.
     fn translate(
         &self,
         lines: &[&str],
+        phrases: &[Vec<Phrase>],
         search: Search,
         threads: usize,
         watch: &dyn WatchLines,
@@ -73,7 +78,7 @@ pub(crate) trait BatchTranslator: Send + Sync + 'static {
 #[derive(Debug)]
 pub(crate) struct ModelTranslator {
     /// The model.
-    pub(crate) translator: Arc<Translator>,
+    pub(crate) resident: Arc<Resident>,
     /// Its search, before the options of a request.
     pub(crate) options: SearchOptions,
 }
@@ -86,14 +91,21 @@ impl BatchTranslator for ModelTranslator {
     fn translate(
         &self,
         lines: &[&str],
+        phrases: &[Vec<Phrase>],
         search: Search,
         threads: usize,
         watch: &dyn WatchLines,
     ) -> regard_core::Result<Vec<Line>> {
-        let mut options = if search.retry { guard::safer(&self.options) } else { self.options.clone() };
+        let mut options = search.attempt.options(&self.options);
         (options.beam, options.nbest) = (options.beam.max(search.nbest), search.nbest);
         options.attention = search.attention;
-        self.translator.translate_watched(lines, &options, threads, watch)
+        // Held as long as it is used, so that it is not taken for idle.
+        let model = self.resident.get()?;
+        let translator = told(Arc::clone(&model), search.pair)?;
+        if search.pair.is_some() {
+            options.forced_first = translator.options().forced_first;
+        }
+        translator.translate_with_phrases(lines, phrases, &options, threads, watch)
     }
 }
 
@@ -115,6 +127,8 @@ pub(crate) enum Failure {
 pub(crate) struct QueuedSentence {
     pub(crate) text: String,
     pub(crate) search: Search,
+    /// What the translation must contain.
+    pub(crate) phrases: Vec<Phrase>,
     /// Where its progress is sent, if a client follows it: its number, and the translation so far.
     pub(crate) progress: Option<(usize, mpsc::Sender<Growth>)>,
 }
@@ -122,7 +136,7 @@ pub(crate) struct QueuedSentence {
 impl QueuedSentence {
     /// A sentence that nobody follows.
     pub(crate) fn new(text: String, search: Search) -> Self {
-        QueuedSentence { text, search, progress: None }
+        QueuedSentence { text, search, phrases: Vec::new(), progress: None }
     }
 }
 
@@ -195,10 +209,9 @@ impl Queue {
     /// Up to `most` sentences that can be searched together, one of each request in turn.
     fn gather(&mut self, most: usize) -> Vec<Job> {
         let first = self.requests.front().and_then(|request| request.jobs.front());
-        let Some((beam, retry)) = first.map(|job| (job.beam, job.sentence.search.retry)) else {
-            return Vec::new();
-        };
-        let fits = |job: &Job| job.beam == beam && job.sentence.search.retry == retry;
+        let kind = |job: &Job| (job.beam, job.sentence.search.attempt, job.sentence.search.pair);
+        let Some(wanted) = first.map(kind) else { return Vec::new() };
+        let fits = |job: &Job| kind(job) == wanted;
         let mut batch = Vec::new();
         // Requests whose next sentence needs another search; they come first in the next batch.
         let mut others = Vec::new();
@@ -245,10 +258,16 @@ pub(crate) struct Ticket {
 
 impl Ticket {
     /// All translations, in the order of the sentences.
-    pub(crate) async fn wait(mut self) -> Result<Vec<Line>, Failure> {
+    pub(crate) async fn wait(self) -> Result<Vec<Line>, Failure> {
+        self.wait_told(|_| {}).await
+    }
+
+    /// The same; `told` hears how many have been answered so far.
+    pub(crate) async fn wait_told(mut self, mut told: impl FnMut(usize)) -> Result<Vec<Line>, Failure> {
         let mut lines = Vec::with_capacity(self.replies.len());
         for reply in std::mem::take(&mut self.replies) {
             lines.push(reply.await.unwrap_or(Err(Failure::Closing))?);
+            told(lines.len());
         }
         Ok(lines)
     }
@@ -384,12 +403,16 @@ impl Shared {
         let search = Search {
             nbest: batch.iter().map(|job| job.sentence.search.nbest).max().unwrap_or(1),
             attention: batch.iter().any(|job| job.sentence.search.attention),
-            retry: batch.iter().all(|job| job.sentence.search.retry),
+            // A batch has sentences of one kind.
+            attempt: batch.first().map(|job| job.sentence.search.attempt).unwrap_or_default(),
+            pair: batch.first().and_then(|job| job.sentence.search.pair),
         };
+        let phrases: Vec<Vec<Phrase>> = batch.iter().map(|job| job.sentence.phrases.clone()).collect();
         let start = Instant::now();
         let watch = WatchJobs(batch);
-        let outcome =
-            catch_unwind(AssertUnwindSafe(|| self.translator.translate(&texts, search, threads, &watch)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            self.translator.translate(&texts, &phrases, search, threads, &watch)
+        }));
         match outcome {
             Ok(Ok(lines)) if lines.len() == batch.len() => {
                 let tokens = lines.iter().filter_map(|l| l.candidates.first()).map(|c| c.tokens.len()).sum();

@@ -1,13 +1,60 @@
 //! Which way there is from one language to another, and which of them a text is in.
 
 use crate::error::{ApiError, ApiResult};
+use regard_core::languages::find;
 use regard_documents::language::recognised;
 pub(crate) use regard_documents::language::{canonical, name};
 use std::collections::BTreeMap;
 use whatlang::{Detector, Lang};
 
-/// The models that a translation goes through, by their number; none if source and target are the same.
-pub(crate) type Route = Vec<usize>;
+/// One of the models that a translation goes through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Stage {
+    /// Its number.
+    pub(crate) model: usize,
+    /// Of a model of many languages: the numbers of the two that it is told.
+    pub(crate) pair: Option<(u16, u16)>,
+}
+
+/// The models that a translation goes through; none if source and target are the same.
+pub(crate) type Route = Vec<Stage>;
+
+/// From what to what a model translates, in canonical codes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Pairs {
+    /// From one language to another.
+    One(String, String),
+    /// From each of these languages to every other.
+    All(Vec<String>),
+}
+
+/// The numbers of a source and a target language in a model of many.
+type LanguageNumbers = (u16, u16);
+
+impl Pairs {
+    /// For example `en-de`; a model of many languages has the name of its folder.
+    pub(crate) fn name(&self, folder: &str) -> String {
+        match self {
+            Pairs::One(source, target) => format!("{source}-{target}"),
+            Pairs::All(_) => folder.to_owned(),
+        }
+    }
+
+    /// Every pair, with the numbers of its languages if the model must be told.
+    fn each(&self) -> Vec<(&String, &String, Option<LanguageNumbers>)> {
+        match self {
+            Pairs::One(source, target) => vec![(source, target, None)],
+            Pairs::All(codes) => {
+                let mut all = Vec::with_capacity(codes.len() * codes.len());
+                for (i, source) in (0u16..).zip(codes) {
+                    let others = (0u16..).zip(codes).filter(|(j, _)| i != *j);
+                    all.extend(others.map(|(j, target)| (source, target, Some((i, j)))));
+                }
+                all
+            }
+        }
+    }
+}
 
 /// The languages of all models, and the ways between them.
 #[derive(Debug)]
@@ -19,29 +66,40 @@ pub(crate) struct Languages {
 }
 
 impl Languages {
-    /// From the pairs of the models, in canonical codes.
-    pub(crate) fn new(pairs: &[(String, String)]) -> Self {
+    /// From what the models translate.
+    pub(crate) fn new(models: &[Pairs]) -> Self {
         let mut routes: BTreeMap<String, BTreeMap<String, Route>> = BTreeMap::new();
-        for code in pairs.iter().flat_map(|(s, t)| [s, t]) {
-            routes.entry(code.clone()).or_default().insert(code.clone(), Vec::new());
-        }
-        for (i, (source, target)) in pairs.iter().enumerate() {
-            routes.entry(source.clone()).or_default().insert(target.clone(), vec![i]);
-        }
-        // Two models in a row, where one alone does not lead there.
-        for (i, (source, middle)) in pairs.iter().enumerate() {
-            for (j, (from, target)) in pairs.iter().enumerate() {
-                if from == middle {
-                    let ways = routes.entry(source.clone()).or_default();
-                    ways.entry(target.clone()).or_insert_with(|| vec![i, j]);
+        // A model of two languages comes before one of many.
+        let order = |pairs: &Pairs| matches!(pairs, Pairs::All(_));
+        let mut numbered: Vec<(usize, &Pairs)> = models.iter().enumerate().collect();
+        numbered.sort_by_key(|(_, pairs)| order(pairs));
+        for (model, pairs) in &numbered {
+            for (source, target, pair) in pairs.each() {
+                for code in [source, target] {
+                    let ways = routes.entry(code.clone()).or_default();
+                    ways.entry(code.clone()).or_default();
                 }
+                let ways = routes.entry(source.clone()).or_default();
+                ways.entry(target.clone()).or_insert_with(|| vec![Stage { model: *model, pair }]);
             }
         }
+        add_indirect(&mut routes);
         let mut codes: Vec<(Lang, String)> = Vec::new();
-        // Two spellings of a language are told apart by what is read.
-        for code in pairs.iter().map(|(source, _)| source).chain(pairs.iter().map(|(_, target)| target)) {
+        let mut add = |code: &String| {
             if let Some(lang) = recognised(code).filter(|lang| codes.iter().all(|(l, _)| l != lang)) {
                 codes.push((lang, code.clone()));
+            }
+        };
+        // Two spellings of a language are told apart by what is read.
+        for pairs in models {
+            match pairs {
+                Pairs::One(source, _) => add(source),
+                Pairs::All(all) => all.iter().for_each(&mut add),
+            }
+        }
+        for pairs in models {
+            if let Pairs::One(_, target) = pairs {
+                add(target);
             }
         }
         Languages { routes, codes }
@@ -58,6 +116,10 @@ impl Languages {
         let canonical = canonical(code);
         if self.routes.contains_key(&canonical) {
             return Ok(canonical);
+        }
+        let known: Vec<&str> = self.routes.keys().map(String::as_str).collect();
+        if let Ok(found) = find(code, &known) {
+            return Ok(known[found].to_owned());
         }
         Err(ApiError::bad(format!("{code} is not supported")))
     }
@@ -110,6 +172,25 @@ impl Languages {
     }
 }
 
+/// Adds two models in a row, where one alone does not lead there.
+fn add_indirect(routes: &mut BTreeMap<String, BTreeMap<String, Route>>) {
+    let direct = routes.clone();
+    for (source, ways) in routes.iter_mut() {
+        for (middle, first) in direct.get(source).into_iter().flatten() {
+            let ([first], Some(further)) = (first.as_slice(), direct.get(middle)) else { continue };
+            // A model of all languages leaves nothing to add.
+            if ways.len() == direct.len() {
+                break;
+            }
+            for (target, second) in further {
+                if let [second] = second.as_slice() {
+                    ways.entry(target.clone()).or_insert_with(|| vec![*first, *second]);
+                }
+            }
+        }
+    }
+}
+
 /// From here on the detector is believed, whatever the text is to become.
 const SURE: f64 = 90.0;
 
@@ -118,16 +199,38 @@ mod tests {
     use super::*;
 
     fn languages(pairs: &[(&str, &str)]) -> Languages {
-        let pairs: Vec<_> = pairs.iter().map(|(s, t)| (canonical(s), canonical(t))).collect();
+        let pairs: Vec<_> = pairs.iter().map(|(s, t)| Pairs::One(canonical(s), canonical(t))).collect();
         Languages::new(&pairs)
+    }
+
+    fn stage(model: usize) -> Stage {
+        Stage { model, pair: None }
+    }
+
+    #[test]
+    fn a_model_of_many_languages_leads_everywhere() {
+        let all = ["de", "en", "fr", "zh-Hans"].map(str::to_owned).to_vec();
+        let one = Pairs::One("en".into(), "de".into());
+        let languages = Languages::new(&[Pairs::All(all), one]);
+        // What has a model of its own goes through that.
+        assert_eq!(languages.route("en", "de").unwrap(), &[stage(1)]);
+        assert_eq!(languages.route("de", "zh-Hans").unwrap(), &[Stage { model: 0, pair: Some((0, 3)) }]);
+        let sources: Vec<_> = languages.sources().collect();
+        assert_eq!(sources.len(), 4);
+        assert!(sources.iter().all(|(_, targets)| targets.len() == 4), "{sources:?}");
+        for (asked, known) in [("zho_Hans", "zh-Hans"), ("deu_Latn", "de"), ("de-AT", "de")] {
+            assert_eq!(languages.known(asked).unwrap(), known);
+        }
+        assert_eq!(languages.detect("Это обычное русское предложение.").1, 0.0);
+        assert_eq!(languages.detect("Il fait beau aujourd'hui et les enfants jouent dehors.").0, "fr");
     }
 
     #[test]
     fn what_has_no_model_of_its_own_goes_through_two() {
         let languages = languages(&[("de", "en"), ("en", "fr"), ("en", "de")]);
-        assert_eq!(languages.route("de", "en").unwrap(), &[0]);
-        assert_eq!(languages.route("de", "fr").unwrap(), &[0, 1]);
-        assert_eq!(languages.route("de", "de").unwrap(), &[0usize; 0]);
+        assert_eq!(languages.route("de", "en").unwrap(), &[stage(0)]);
+        assert_eq!(languages.route("de", "fr").unwrap(), &[stage(0), stage(1)]);
+        assert!(languages.route("de", "de").unwrap().is_empty());
         let error = languages.route("fr", "de").unwrap_err().message;
         assert_eq!(error, "German (de) is not available as a target language from French (fr)");
         assert_eq!(languages.known("zz").unwrap_err().message, "zz is not supported");

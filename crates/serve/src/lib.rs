@@ -1,6 +1,6 @@
 //! Translators over HTTP: LibreTranslate's API, more about what happens inside, and the page.
 //!
-//! [`router`] makes the whole application as one value that can be called without a socket; [`run`]
+//! [`router`] makes the whole application as one value that can be called without a socket; [`serve`]
 //! puts it behind a listener until a signal comes. A request's text becomes sentences
 //! (`regard_documents`), the sentences wait in their model's queue (`batcher`), and their
 //! translations become the text again.
@@ -19,15 +19,19 @@ mod metrics;
 mod models;
 mod page;
 mod params;
+mod process;
+mod resident;
 mod service;
 mod spec;
+mod studies;
 
 pub use batcher::Batching;
 pub use clients::{AddressRange, InvalidAddressRange};
 pub use gate::Keys;
 pub use limits::Limits;
-pub use listen::run;
 pub use models::ModelSource;
+pub use process::{Log, ServeError, Shutdown, serve, start_log};
+pub use resident::Loader;
 
 use api::files::Files;
 use axum::Router;
@@ -42,14 +46,15 @@ use gate::Gate;
 use languages::Languages;
 use metrics::Metrics;
 use models::Served;
-use regard_documents::Memory;
+use regard_documents::{Glossary, Memory};
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::Poll;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
 /// How the server behaves.
@@ -65,8 +70,14 @@ pub struct Settings {
     pub cors: Option<String>,
     /// Known translations, which are not asked of the models, by the codes of source and target.
     pub memories: BTreeMap<(String, String), Arc<Memory>>,
+    /// Glossaries that requests can name.
+    pub glossaries: BTreeMap<String, Arc<Glossary>>,
     /// Whether degenerate translations are tried again with safer settings.
     pub guard: bool,
+    /// How long a model may go unused before it leaves memory; it is loaded again when it is needed.
+    pub unload_after: Option<Duration>,
+    /// The folder of studies that the page shows, if there is one.
+    pub studies: Option<PathBuf>,
 }
 
 impl Default for Settings {
@@ -77,7 +88,10 @@ impl Default for Settings {
             keys: None,
             cors: Some("*".to_owned()),
             memories: BTreeMap::new(),
+            glossaries: BTreeMap::new(),
             guard: true,
+            unload_after: None,
+            studies: None,
         }
     }
 }
@@ -115,8 +129,8 @@ impl App {
             )
         })?;
         let models = Served::start(models, &settings.batching)?;
-        let pairs: Vec<_> = models.iter().map(|m| (m.source.clone(), m.target.clone())).collect();
-        Ok(Arc::new(App {
+        let pairs: Vec<_> = models.iter().map(|m| m.pairs.clone()).collect();
+        let app = Arc::new(App {
             languages: Languages::new(&pairs),
             gate: Gate::new(settings.keys.clone(), &settings.limits),
             metrics: Metrics::default(),
@@ -128,13 +142,33 @@ impl App {
             cors,
             settings,
             models,
-        }))
+        });
+        if let Some(after) = app.settings.unload_after {
+            let weak = Arc::downgrade(&app);
+            let thread = std::thread::Builder::new().name("unload".into());
+            let started = thread.spawn(move || unload_idle_models(&weak, after));
+            started
+                .map_err(|e| regard_core::Error::config("unload_after", format!("no thread starts: {e}")))?;
+        }
+        Ok(app)
     }
 
     /// Finishes what waits in the queues and ends their workers.
     pub fn close(&self) {
         for model in &self.models {
             model.batcher.close();
+        }
+    }
+}
+
+/// Looks for models that nobody uses, as long as there is an application.
+fn unload_idle_models(app: &Weak<App>, after: Duration) {
+    let pause = (after / 4).clamp(Duration::from_millis(10), Duration::from_secs(1));
+    loop {
+        std::thread::sleep(pause);
+        let Some(app) = app.upgrade() else { return };
+        for model in &app.models {
+            model.resident.unload_if_idle(after);
         }
     }
 }

@@ -42,17 +42,16 @@ const REFUSED: usize = 64;
 const REFUSED_FOR: Duration = Duration::from_secs(1);
 
 /// Answers requests until `stop` comes, then finishes those that are under way.
-pub async fn run(
+pub(crate) async fn run(
     listener: TcpListener,
     app: Arc<App>,
-    stop: impl Future<Output = ()> + Send + 'static,
+    mut stop: Pin<Box<dyn Future<Output = ()> + Send>>,
 ) -> io::Result<()> {
     let limits = app.settings.limits.clone();
     let router = router(Arc::clone(&app));
     let connections = Connections::new(&limits);
     let refused = Arc::new(Semaphore::new(REFUSED));
     let graceful = GracefulShutdown::new();
-    tokio::pin!(stop);
     loop {
         let (stream, address) = tokio::select! {
             connection = accept(&listener) => connection,

@@ -82,6 +82,9 @@ pub(crate) struct ModelMetrics {
     pub(crate) panics: Counter,
     /// Sentences whose clients went away before their turn.
     pub(crate) given_up: Counter,
+    /// How often it was loaded and unloaded.
+    pub(crate) loads: Counter,
+    pub(crate) unloads: Counter,
     /// Requests that used the model.
     pub(crate) requests: Counter,
     tokens: Counter,
@@ -94,6 +97,8 @@ impl Default for ModelMetrics {
         ModelMetrics {
             panics: Counter::default(),
             given_up: Counter::default(),
+            loads: Counter::default(),
+            unloads: Counter::default(),
             requests: Counter::default(),
             tokens: Counter::default(),
             busy_us: Counter::default(),
@@ -189,6 +194,12 @@ impl Metrics {
         });
         each("regard_busy_seconds_total", "counter", "Time that workers spent on batches.", &|m, _| {
             m.busy_us.get() as f64 / 1e6
+        });
+        each("regard_model_loaded", "gauge", "1 if the model is in memory, else 0.", &|m, _| {
+            m.loads.get().saturating_sub(m.unloads.get()) as f64
+        });
+        each("regard_model_loads_total", "counter", "How often the model was loaded.", &|m, _| {
+            m.loads.get() as f64
         });
         each("regard_panics_total", "counter", "Panics of workers.", &|m, _| m.panics.get() as f64);
         each("regard_given_up_total", "counter", "Sentences whose clients went away.", &|m, _| {

@@ -1,10 +1,13 @@
 //! The models that are served: where they come from, from what to what they translate, and their queues.
 
 use crate::batcher::{BatchTranslator, Batcher, Batching, ModelTranslator};
-use crate::languages::canonical;
+use crate::languages::{Pairs, Stage, canonical};
 use crate::metrics::ModelMetrics;
+use crate::resident::{Loader, Resident};
 use regard_core::decode::SearchOptions;
 use regard_core::formats::{Record, StepRecord, ValidationRecord, read_log};
+use regard_core::languages::shortest;
+use regard_core::model::{ModelConfig, Parts};
 use regard_core::translator::Translator;
 use regard_core::{Error, Result};
 use schemars::JsonSchema;
@@ -24,14 +27,26 @@ pub struct ModelSource {
     pub options: SearchOptions,
     /// From what to what it translates, where that is not to be taken from its folder.
     pub languages: Option<(String, String)>,
+    /// Loads it again after it has been unloaded; without one it stays in memory.
+    pub loader: Option<Loader>,
 }
+
+/// Languages of a model of which every pair is served.
+const MOST_LANGUAGES: usize = 1_000;
 
 /// A model that is being served.
 pub(crate) struct Served {
+    /// What it reads, or of a model of many languages, what it reads unless it is told.
     pub(crate) source: String,
+    /// The same of what it writes.
     pub(crate) target: String,
+    /// From what to what it translates.
+    pub(crate) pairs: Pairs,
     pub(crate) name: String,
-    pub(crate) translator: Arc<Translator>,
+    pub(crate) resident: Arc<Resident>,
+    /// Its settings and numbers of weights, which are known while it is not in memory, too.
+    pub(crate) config: ModelConfig,
+    pub(crate) parts: Parts,
     pub(crate) batcher: Batcher,
     pub(crate) metrics: Arc<ModelMetrics>,
     pub(crate) history: LiveHistory,
@@ -45,7 +60,7 @@ impl Served {
         for source in sources {
             let folder = source.folder.clone();
             let model = Served::one(source, batching)?;
-            let twin = served.iter().position(|m| m.source == model.source && m.target == model.target);
+            let twin = served.iter().position(|m| m.pairs == model.pairs);
             if let Some(twin) = twin {
                 let (from, to, other) = (&model.source, &model.target, folders[twin].display());
                 let message = format!("translates from {from} to {to}, and so does {other}; one is needed");
@@ -58,44 +73,106 @@ impl Served {
     }
 
     fn one(model: ModelSource, batching: &Batching) -> Result<Served> {
-        let ModelSource { folder, translator, options, languages } = model;
-        let (source, target) = match languages {
-            Some((source, target)) => (source, target),
-            None => pair(&folder, &translator)?,
+        let ModelSource { folder, translator, options, languages, loader } = model;
+        let all = languages.is_none().then(|| all_languages(&translator)).flatten();
+        if let Some(codes) = all.as_ref().filter(|codes| codes.len() > MOST_LANGUAGES) {
+            let message = format!(
+                "the model has {} languages; every pair of at most {MOST_LANGUAGES} can be served, or one that is named",
+                codes.len()
+            );
+            return Err(Error::file(folder, message));
+        }
+        let (source, target) = match (languages, &all) {
+            (Some((source, target)), _) => (source, target),
+            (None, Some(codes)) => usual_pair(&translator, codes),
+            (None, None) => pair(&folder, &translator)?,
         };
-        let (translator, options) = for_pair(translator, options, &source, &target)?;
+        let loader = loader.map(|loader| {
+            let (source, target) = (source.clone(), target.clone());
+            Loader::new(move || translator_for(loader.load()?, &source, &target))
+        });
+        let translator = translator_for(translator, &source, &target)?;
+        let options = options_for(&translator, options);
         let history = LiveHistory::new(&folder);
         let metrics = Arc::new(ModelMetrics::default());
-        let translator = Arc::new(translator);
-        let searched: Arc<dyn BatchTranslator> =
-            Arc::new(ModelTranslator { translator: Arc::clone(&translator), options });
-        let batcher = Batcher::new(searched, batching.clone(), Arc::clone(&metrics))
-            .map_err(|e| Error::config("workers", format!("a thread could not be started: {e}")))?;
+        let transformer = &translator.model().transformer;
+        let (config, parts) = (transformer.config().clone(), transformer.parameters().parts());
         let name = folder.canonicalize().unwrap_or_else(|_| folder.clone());
         let name = name.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         let (source, target) = (canonical(&source), canonical(&target));
-        Ok(Served { source, target, name, translator, batcher, metrics, history })
+        let pairs = match all {
+            Some(codes) => Pairs::All(codes.iter().map(|code| canonical(code)).collect()),
+            None => Pairs::One(source.clone(), target.clone()),
+        };
+        let known_as = pairs.name(&name);
+        let resident = Arc::new(Resident::new(known_as, translator, loader, Arc::clone(&metrics)));
+        let searched: Arc<dyn BatchTranslator> =
+            Arc::new(ModelTranslator { resident: Arc::clone(&resident), options });
+        let batcher = Batcher::new(searched, batching.clone(), Arc::clone(&metrics))
+            .map_err(|e| Error::config("workers", format!("a thread could not be started: {e}")))?;
+        Ok(Served { source, target, pairs, name, resident, config, parts, batcher, metrics, history })
     }
 
-    /// For example `en-de`.
+    /// The codes that a stage of a route leads from and to.
+    pub(crate) fn languages(&self, stage: Stage) -> (&str, &str) {
+        match (&self.pairs, stage.pair) {
+            (Pairs::All(codes), Some((source, target))) => {
+                (&codes[usize::from(source)], &codes[usize::from(target)])
+            }
+            _ => (&self.source, &self.target),
+        }
+    }
+
+    /// The model told the languages of a stage; it may have to be loaded.
+    pub(crate) fn translator(&self, stage: Stage) -> Result<Arc<Translator>> {
+        told(self.resident.get()?, stage.pair)
+    }
+
+    /// For example `en-de`; a model of many languages has its name.
     pub(crate) fn pair(&self) -> String {
-        format!("{}-{}", self.source, self.target)
+        self.pairs.name(&self.name)
     }
 }
 
+/// The codes of a model of many languages, as short as they can be; none if it has one pair.
+fn all_languages(translator: &Translator) -> Option<Vec<String>> {
+    let tokens = translator.model().tokenizers.languages()?;
+    let codes: Vec<&str> = tokens.list.iter().map(|language| language.code.as_str()).collect();
+    Some(shortest(&codes))
+}
+
+/// What a model of many languages reads and writes unless it is told: what its folder says, or the first.
+fn usual_pair(translator: &Translator, codes: &[String]) -> (String, String) {
+    let languages = &translator.model().languages;
+    let or = |code: &Option<String>, other: usize| {
+        let named = code.clone().filter(|code| !code.trim().is_empty());
+        named.or_else(|| codes.get(other).or(codes.first()).cloned()).unwrap_or_default()
+    };
+    (or(&languages.source, 0), or(&languages.target, 1))
+}
+
+/// A model of many languages told two of them by their numbers.
+pub(crate) fn told(translator: Arc<Translator>, pair: Option<(u16, u16)>) -> Result<Arc<Translator>> {
+    let Some((source, target)) = pair else { return Ok(translator) };
+    let list = translator.model().tokenizers.languages().map(|tokens| &tokens.list);
+    let code = |i: u16| list.and_then(|list| list.get(usize::from(i))).map(|language| language.code.as_str());
+    Ok(Arc::new(translator.for_languages(code(source), code(target))?))
+}
+
 /// A model of many languages is told the pair that it serves.
-fn for_pair(
-    translator: Translator,
-    options: SearchOptions,
-    source: &str,
-    target: &str,
-) -> Result<(Translator, SearchOptions)> {
-    if translator.model().tokenizers.languages().is_none() {
-        return Ok((translator, options));
+fn translator_for(translator: Translator, source: &str, target: &str) -> Result<Translator> {
+    match translator.model().tokenizers.languages().is_none() {
+        true => Ok(translator),
+        false => translator.for_languages(Some(source), Some(target)),
     }
-    let translator = translator.for_languages(Some(source), Some(target))?;
-    let forced_first = translator.options().forced_first;
-    Ok((translator, SearchOptions { forced_first, ..options }))
+}
+
+/// The search of a model that has been told its pair.
+fn options_for(translator: &Translator, options: SearchOptions) -> SearchOptions {
+    match translator.model().tokenizers.languages().is_none() {
+        true => options,
+        false => SearchOptions { forced_first: translator.options().forced_first, ..options },
+    }
 }
 
 fn pair(folder: &Path, translator: &Translator) -> Result<(String, String)> {

@@ -49,6 +49,8 @@ const FILES: &[File] = files! {
     "decoding.js": SCRIPT,
     "dom.js": SCRIPT,
     "files.js": SCRIPT,
+    "glossary-table.js": SCRIPT,
+    "glossary.js": SCRIPT,
     "heads.js": SCRIPT,
     "heatmap.js": SCRIPT,
     "i18n.js": SCRIPT,
@@ -73,6 +75,7 @@ const FILES: &[File] = files! {
     "view-model.js": SCRIPT,
     "view-positions.js": SCRIPT,
     "view-steps.js": SCRIPT,
+    "view-studies.js": SCRIPT,
     "view-translate.js": SCRIPT,
     "word-links.js": SCRIPT,
 };

@@ -7,8 +7,8 @@
 
 mod values;
 
-pub(crate) use values::Texts;
-use values::{Parameters, Schema};
+use values::{GlossaryValue, Parameters, Schema};
+pub(crate) use values::{MOST_TERMS, Texts};
 
 use crate::App;
 use crate::bodies::{BodyBytes, Owner};
@@ -21,6 +21,7 @@ use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequest, MatchedPath, Mul
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use http_body_util::BodyExt;
+use regard_documents::Glossary;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::time::{Instant, timeout, timeout_at};
@@ -184,6 +185,39 @@ impl Call {
     /// A value that is true.
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.values.flag(name)
+    }
+
+    /// `memory`: whether known translations are not to be used.
+    pub(crate) fn refuses_memory(&self) -> bool {
+        self.values.refuses_memory()
+    }
+
+    /// `glossary`: one of the server's by its name, or terms and their translations.
+    pub(crate) fn glossary(&self, app: &App) -> ApiResult<Option<Arc<Glossary>>> {
+        let bad = |message: String| ApiError::bad(format!("Invalid request: {message}"));
+        match self.values.glossary() {
+            None => Ok(None),
+            Some(GlossaryValue::Pairs(pairs)) => {
+                let pairs = pairs.iter().map(|(source, target)| (source, target));
+                let glossary = Glossary::new(pairs).map_err(|error| bad(format!("glossary: {error}")))?;
+                Ok(Some(Arc::new(glossary)))
+            }
+            Some(GlossaryValue::Name(name)) => {
+                let stored = &app.settings.glossaries;
+                let found = stored.get(name).cloned();
+                found.map(Some).ok_or_else(|| {
+                    let shown: String = name.chars().take(60).collect();
+                    let known: Vec<&str> = stored.keys().map(String::as_str).collect();
+                    match known.is_empty() {
+                        true => bad(format!("there is no glossary {shown:?}: the server has none")),
+                        false => {
+                            let known = known.join(", ");
+                            bad(format!("there is no glossary {shown:?}; the server has {known}"))
+                        }
+                    }
+                })
+            }
+        }
     }
 
     /// `q`: a text, or in JSON a list of texts.

@@ -7,18 +7,25 @@
 use crate::App;
 use crate::batcher::{Failure, QueuedSentence, Search, Ticket};
 use crate::error::{ApiError, ApiResult};
+use crate::languages::Stage;
 use axum::http::StatusCode;
 use regard_documents::pipeline::{Job, JobOptions, Outcome as SentenceOutcome, Query, Round};
-use regard_documents::{Document, Guarded, Match, Memory, Rendered, Sentence, Translation};
+use regard_documents::{
+    Document, Glossary, Guarded, Match, Memory, Rendered, Sentence, TermReport, Translation,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::time::Instant;
 
 /// What is wanted beside the best translation.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct TranslateOptions {
     pub(crate) alternatives: usize,
     pub(crate) alignment: bool,
+    /// Terms and their translations.
+    pub(crate) glossary: Option<Arc<Glossary>>,
+    /// Whether known translations are not used.
+    pub(crate) without_memory: bool,
 }
 
 /// A text and its sentences.
@@ -45,16 +52,24 @@ pub(crate) struct TextReport {
     pub(crate) guarded: Vec<Guarded>,
     /// What of it came from the memory.
     pub(crate) memory: Option<Match>,
+    /// How good the translation of each sentence is likely to be.
+    pub(crate) sentences: Vec<Option<f32>>,
+    /// What became of the terms of the glossary.
+    pub(crate) terms: TermReport,
 }
 
 impl TextReport {
     /// Of the sentences of a text.
     pub(crate) fn new(outcomes: &[SentenceOutcome]) -> Self {
         let sure: Vec<f32> = outcomes.iter().filter_map(|outcome| outcome.confidence).collect();
+        let mut terms = TermReport::default();
+        outcomes.iter().for_each(|outcome| terms.add(&outcome.terms));
         TextReport {
             confidence: (!sure.is_empty()).then(|| sure.iter().sum::<f32>() / sure.len() as f32),
             guarded: outcomes.iter().filter_map(|outcome| outcome.guarded).collect(),
             memory: outcomes.iter().any(|outcome| outcome.from_memory).then_some(Match::Sentences),
+            sentences: outcomes.iter().map(|outcome| outcome.confidence).collect(),
+            terms,
         }
     }
 }
@@ -139,7 +154,7 @@ impl App {
     /// Translates texts; all their sentences go into the queue together.
     pub(crate) async fn translate(
         &self,
-        route: &[usize],
+        route: &[Stage],
         texts: Vec<Parsed>,
         options: TranslateOptions,
     ) -> ApiResult<Vec<Outcome>> {
@@ -152,7 +167,7 @@ impl App {
                 .collect());
         }
         let known: Vec<Option<String>> =
-            texts.iter().map(|text| self.remembered(route, &text.source)).collect();
+            texts.iter().map(|text| self.remembered(route, &text.source, &options)).collect();
         let asked = texts.iter().zip(&known).filter(|(_, known)| known.is_none()).map(|(text, _)| text);
         let sentences = asked.flat_map(|text| &text.document.sentences);
         let job = self.job(route, sentences, &options);
@@ -176,21 +191,40 @@ impl App {
     }
 
     /// The translation of a whole text, if the memory has it, with the white space around it.
-    fn remembered(&self, route: &[usize], text: &str) -> Option<String> {
-        self.memory(route)?.find_segment(text)
+    fn remembered(&self, route: &[Stage], text: &str, options: &TranslateOptions) -> Option<String> {
+        self.memory(route).filter(|_| !options.without_memory)?.find_segment(text)
     }
 
     /// The memory of the languages that a route leads from and to.
-    pub(crate) fn memory(&self, route: &[usize]) -> Option<Arc<Memory>> {
-        let (first, last) = (self.models.get(*route.first()?)?, self.models.get(*route.last()?)?);
-        self.settings.memories.get(&(first.source.clone(), last.target.clone())).cloned()
+    pub(crate) fn memory(&self, route: &[Stage]) -> Option<Arc<Memory>> {
+        let languages = |stage: &Stage| Some(self.models.get(stage.model)?.languages(*stage));
+        let ((source, _), (_, target)) = (languages(route.first()?)?, languages(route.last()?)?);
+        self.settings.memories.get(&(source.to_owned(), target.to_owned())).cloned()
     }
 
     /// Sends the sentences of a job along a route of models.
-    pub(crate) async fn run_job(&self, route: &[usize], mut job: Job) -> ApiResult<Job> {
+    pub(crate) async fn run_job(&self, route: &[Stage], job: Job) -> ApiResult<Job> {
+        self.run_job_told(route, job, |_, _| {}).await
+    }
+
+    /// The same; `told` gets the number of sentences that are done, and that of all, retries included.
+    pub(crate) async fn run_job_told(
+        &self,
+        route: &[Stage],
+        mut job: Job,
+        mut told: impl FnMut(usize, usize),
+    ) -> ApiResult<Job> {
+        let (mut done, mut total) = (0, 0);
         while let Some(round) = job.next_round() {
-            let queued = round.queries.iter().map(queued).collect();
-            let lines = self.submit_round(route, &round, queued)?.wait().await?;
+            let queued: Vec<QueuedSentence> = round.queries.iter().map(queued).collect();
+            let count = queued.len();
+            // The models behind this one will be asked as often.
+            let later = route.len().saturating_sub(round.stage + 1);
+            total = total.max(done + count * (1 + later));
+            told(done, total);
+            let ticket = self.submit_round(route, &round, queued)?;
+            let lines = ticket.wait_told(|answered| told(done + answered, total)).await?;
+            done += count;
             job.answer(lines);
         }
         Ok(job)
@@ -199,7 +233,7 @@ impl App {
     /// The job of these sentences, of which none has been sent yet.
     pub(crate) fn job<'s>(
         &self,
-        route: &[usize],
+        route: &[Stage],
         sentences: impl Iterator<Item = &'s Sentence>,
         options: &TranslateOptions,
     ) -> Job {
@@ -208,7 +242,8 @@ impl App {
             alignment: options.alignment,
             prefix_first: false,
             guard: self.settings.guard,
-            memory: self.memory(route),
+            memory: self.memory(route).filter(|_| !options.without_memory),
+            glossary: options.glossary.clone(),
         };
         let mut job = Job::new(route.len(), wanted);
         sentences.for_each(|sentence| job.add(sentence, true, ""));
@@ -218,17 +253,19 @@ impl App {
     /// Puts a round into the queue of its model.
     pub(crate) fn submit_round(
         &self,
-        route: &[usize],
+        route: &[Stage],
         round: &Round,
         sentences: Vec<QueuedSentence>,
     ) -> ApiResult<Ticket> {
-        self.submit(route.get(round.stage).copied().unwrap_or(usize::MAX), sentences)
+        let missing = || ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "there is no such model");
+        self.submit(*route.get(round.stage).ok_or_else(missing)?, sentences)
     }
 
     /// Puts sentences into a model's queue.
-    pub(crate) fn submit(&self, model: usize, sentences: Vec<QueuedSentence>) -> ApiResult<Ticket> {
+    pub(crate) fn submit(&self, stage: Stage, mut sentences: Vec<QueuedSentence>) -> ApiResult<Ticket> {
         let missing = || ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "there is no such model");
-        let model = self.models.get(model).ok_or_else(missing)?;
+        let model = self.models.get(stage.model).ok_or_else(missing)?;
+        sentences.iter_mut().for_each(|sentence| sentence.search.pair = stage.pair);
         model.metrics.requests.add(1);
         Ok(model.batcher.submit(sentences)?)
     }
@@ -236,8 +273,10 @@ impl App {
 
 /// A sentence of a job as the queue takes it.
 pub(crate) fn queued(query: &Query) -> QueuedSentence {
-    let search = Search { nbest: query.nbest, attention: query.attention, retry: query.retry };
-    QueuedSentence::new(query.text.clone(), search)
+    let (nbest, attention, attempt) = (query.nbest, query.attention, query.attempt());
+    let search = Search { nbest, attention, attempt, pair: None };
+    let phrases = query.phrases.clone();
+    QueuedSentence { phrases, ..QueuedSentence::new(query.text.clone(), search) }
 }
 
 /// A text and its alternatives: the n-th best of each sentence together, those that differ.

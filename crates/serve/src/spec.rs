@@ -4,13 +4,16 @@ mod schema;
 
 use crate::App;
 use crate::api::beam::BeamTree;
+use crate::api::file_stream::FileEvent;
 use crate::api::files::FileAnswer;
 use crate::api::inside::{Attention, ModelReport, PositionTables};
 use crate::api::languages::{FrontendSettings, Health, Language};
 use crate::api::steps::Steps;
+use crate::api::stream::Event;
 use crate::api::translate::{Detected, TranslateAnswer};
 use crate::error::{ApiResult, ErrorAnswer, ok};
 use crate::page;
+use crate::params::MOST_TERMS;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
@@ -43,6 +46,8 @@ enum Kind {
     /// encoder or decoder.
     Stack,
     Flag,
+    /// The name of a glossary, or terms and their translations.
+    Glossary,
     File,
     /// Part of the address.
     Path,
@@ -94,6 +99,16 @@ const TARGET: Parameter = parameter("target", Kind::Language, true, "The languag
 const FORMAT: Parameter =
     parameter("format", Kind::Format, false, "text (the default) or html, whose markup is kept");
 
+const GLOSSARY: Parameter = parameter(
+    "glossary",
+    Kind::Glossary,
+    false,
+    "Terms and their translations, = for a term that is not translated: an object, a list of pairs (in a form, JSON in a \
+     text), or the name of a glossary of the server, which /frontend/settings lists",
+);
+const MEMORY: Parameter =
+    parameter("memory", Kind::Flag, false, "false: do not use the server's translation memory");
+
 const MODEL_SOURCE: Parameter =
     parameter("source", Kind::LanguageOrAuto, false, "Its language; without one, that of the first model");
 const MODEL_TARGET: Parameter = parameter("target", Kind::Language, false, "The language of the translation");
@@ -132,7 +147,7 @@ const PLAIN: &str = "text/plain";
 const EVENTS: &str = "text/event-stream";
 
 /// Every endpoint of the API.
-const ENDPOINTS: [Endpoint; 16] = [
+const ENDPOINTS: [Endpoint; 17] = [
     Endpoint {
         method: "post",
         path: "/translate",
@@ -156,6 +171,14 @@ const ENDPOINTS: [Endpoint; 16] = [
                 "Whether to say which characters belong together: for each text, [source start, source end, target start, \
                  target end] in code points; empty for HTML",
             ),
+            parameter(
+                "confidence",
+                Kind::Flag,
+                false,
+                "Whether to say how good the translations of texts and sentences are likely to be, from 0 to 1",
+            ),
+            GLOSSARY,
+            MEMORY,
             KEY,
         ],
         kind: JSON,
@@ -207,7 +230,7 @@ const ENDPOINTS: [Endpoint; 16] = [
         parameters: &[],
         kind: JSON,
         schema: schema::of::<FrontendSettings>,
-        answer: r#"{"charLimit": 100000, "frontendTimeout": 500, "apiKeys": false, "keyRequired": false, "suggestions": false, "filesTranslation": true, "supportedFilesFormat": [".txt"], "language": {"source": {"code": "auto", "name": "Auto Detect"}, "target": {"code": "de", "name": "German"}}}"#,
+        answer: r#"{"charLimit": 100000, "frontendTimeout": 500, "apiKeys": false, "keyRequired": false, "suggestions": false, "filesTranslation": true, "supportedFilesFormat": [".txt"], "glossaries": ["it"], "memory": false, "language": {"source": {"code": "auto", "name": "Auto Detect"}, "target": {"code": "de", "name": "German"}}}"#,
         errors: &[],
     },
     Endpoint {
@@ -224,6 +247,8 @@ const ENDPOINTS: [Endpoint; 16] = [
             ),
             SOURCE,
             TARGET,
+            GLOSSARY,
+            MEMORY,
             KEY,
         ],
         kind: JSON,
@@ -247,10 +272,33 @@ const ENDPOINTS: [Endpoint; 16] = [
         path: "/v1/translate/stream",
         about: "Translate a text and see it grow: server-sent events, the last with done true",
         input: Input::Body,
-        parameters: &[ONE_TEXT, SOURCE, TARGET, FORMAT, KEY],
+        parameters: &[ONE_TEXT, SOURCE, TARGET, FORMAT, GLOSSARY, MEMORY, KEY],
         kind: EVENTS,
-        schema: schema::event,
+        schema: schema::event::<Event>,
         answer: "data: {\"text\":\"Hallo\",\"done\":false}\n\ndata: {\"text\":\"Hallo Welt!\",\"done\":true}\n",
+        errors: USUAL,
+    },
+    Endpoint {
+        method: "post",
+        path: "/v1/translate_file/stream",
+        about: "Translate a file as /translate_file does and see how far it has come: server-sent events, the last with translatedFileUrl or error",
+        input: Input::Multipart,
+        parameters: &[
+            parameter(
+                "file",
+                Kind::File,
+                true,
+                "The file; /frontend/settings lists the endings of its name that are known",
+            ),
+            SOURCE,
+            TARGET,
+            GLOSSARY,
+            MEMORY,
+            KEY,
+        ],
+        kind: EVENTS,
+        schema: schema::event::<FileEvent>,
+        answer: "data: {\"done\":0,\"total\":2}\n\ndata: {\"translatedFileUrl\":\"http://127.0.0.1:5000/download_file/0123.txt\"}\n",
         errors: USUAL,
     },
     Endpoint {
@@ -430,6 +478,15 @@ impl Parameter {
                 json!({"anyOf": [{"type": "boolean"}, {"type": "string", "enum": ["true", "false", "1", "0"]}]})
             }
             Kind::Flag => json!({"type": "string", "enum": ["true", "false", "1", "0"]}),
+            Kind::Glossary if in_json => {
+                let term = json!({"type": "string", "minLength": 1, "maxLength": 100});
+                let pair = json!({"type": "array", "items": term, "minItems": 2, "maxItems": 2});
+                let object =
+                    json!({"type": "object", "additionalProperties": term, "maxProperties": MOST_TERMS});
+                let list = json!({"type": "array", "items": pair, "maxItems": MOST_TERMS});
+                json!({"anyOf": [text(), object, list]})
+            }
+            Kind::Glossary => text(),
             Kind::File => json!({"type": "string", "format": "binary"}),
         };
         if in_json && !self.required {

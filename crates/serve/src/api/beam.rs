@@ -1,6 +1,6 @@
 //! A beam search as a tree: `/v1/beam`.
 
-use super::inside::{Rounded, direct, encoded, served};
+use super::inside::{Rounded, direct, encoded, translator};
 use super::steps::{Token, prefix, sentence};
 use crate::App;
 use crate::error::{ApiError, ApiResult, ok};
@@ -68,15 +68,16 @@ pub(super) async fn beam(State(app): State<Arc<App>>, call: Call) -> ApiResult {
         let asked = |name| call.text(name).map(str::to_owned);
         let (from, to, shared) = (asked("source"), asked("target"), Arc::clone(&app));
         let q = text.clone();
-        let number = app.compute(move |_| direct(&shared, from.as_deref(), to.as_deref(), &q)).await?;
-        let prefix = prefix(&app, &call, &served(&app, number)?.translator)?;
+        let stage = app.compute(move |_| direct(&shared, from.as_deref(), to.as_deref(), &q)).await?;
+        let shared = Arc::clone(&app);
+        let model = app.compute(move |_| translator(&shared, stage)).await?;
+        let prefix = prefix(&app, &call, &model)?;
         let slot = Arc::clone(&app.inside).acquire_owned();
         let slot = slot.await.map_err(|_| ApiError::busy("the server is shutting down"))?;
         let shared = Arc::clone(&app);
         app.compute(move |cancellation| {
             let _slot = slot;
-            let translator = &served(&shared, number)?.translator;
-            ok(&tree(&shared, translator, &text, (width, prefix), cancellation)?)
+            ok(&tree(&shared, &model, &text, (width, prefix), cancellation)?)
         })
         .await
     })

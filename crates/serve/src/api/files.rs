@@ -1,6 +1,6 @@
 //! `POST /translate_file` and `GET /download_file/{name}`: translated files, kept in memory for a while.
 
-use super::translate::route;
+use super::translate::{Terms, route};
 use crate::App;
 use crate::error::{ApiError, ApiResult, ok, typed};
 use crate::params::Call;
@@ -9,8 +9,8 @@ use axum::body::Bytes;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use regard_documents::Translation;
 use regard_documents::files::{FileDocument, FileError, FileOptions, Format};
+use regard_documents::{TermReport, Translation};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -69,24 +69,95 @@ impl Files {
 pub(crate) struct FileAnswer {
     /// Where the translated file can be fetched for half an hour.
     translated_file_url: String,
+    /// What somebody should look at: messages that lost a placeholder, text in another language.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    warnings: Vec<String>,
+    /// How many of the sentences came from the translation memory, if any did.
+    #[serde(skip_serializing_if = "is_zero")]
+    from_memory: usize,
+    /// The terms of the glossary, if the file has any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Terms")]
+    terms: Option<Terms>,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+/// A translated file, and how it came about.
+struct Translated {
+    bytes: Vec<u8>,
+    warnings: Vec<String>,
+    from_memory: usize,
+    terms: TermReport,
+}
+
+/// A file and what is to become of it.
+pub(super) struct FileRequest {
+    format: Format,
+    /// What the name of the translated file ends in.
+    extension: String,
+    bytes: Vec<u8>,
+    source: String,
+    target: String,
+    options: TranslateOptions,
+    /// The address that the client knows the server by.
+    origin: String,
+}
+
+impl FileRequest {
+    /// Reads a request.
+    pub(super) fn read(app: &App, call: &Call) -> ApiResult<Self> {
+        let file = call.file.as_ref().ok_or_else(|| ApiError::missing("file"))?;
+        let (source, target) = (call.required("source")?, call.required("target")?);
+        if file.name.is_empty() {
+            return Err(ApiError::bad("Invalid request: empty file"));
+        }
+        let unknown = || {
+            ApiError::bad(format!("Invalid request: file format not supported, use {}", endings().join(", ")))
+        };
+        let path = std::path::Path::new(&file.name);
+        let format = Format::of_name(path, &file.bytes).ok_or_else(unknown)?;
+        let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or(format.name());
+        let options = TranslateOptions {
+            glossary: call.glossary(app)?,
+            without_memory: call.refuses_memory(),
+            ..TranslateOptions::default()
+        };
+        Ok(FileRequest {
+            format,
+            extension: extension.to_ascii_lowercase(),
+            bytes: file.bytes.to_vec(),
+            source: source.to_owned(),
+            target: target.to_owned(),
+            options,
+            origin: origin(&call.headers),
+        })
+    }
+
+    /// Translates the file and keeps it; `told` hears of sentences that are done and of all of them.
+    pub(super) async fn answer(
+        self,
+        app: &Arc<App>,
+        told: impl FnMut(usize, usize),
+    ) -> ApiResult<FileAnswer> {
+        let (extension, format, origin) = (self.extension.clone(), self.format, self.origin.clone());
+        let Translated { bytes, warnings, from_memory, terms } =
+            app.in_time(translated(app, self, told)).await?;
+        let name = app.files.keep(&extension, media_type(format), bytes, Instant::now());
+        Ok(FileAnswer {
+            translated_file_url: format!("{origin}/download_file/{name}"),
+            warnings,
+            from_memory,
+            terms: (terms.wanted > 0).then(|| terms.into()),
+        })
+    }
 }
 
 pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiResult {
-    let file = call.file.as_ref().ok_or_else(|| ApiError::missing("file"))?;
-    let (source, target) = (call.required("source")?, call.required("target")?);
-    if file.name.is_empty() {
-        return Err(ApiError::bad("Invalid request: empty file"));
-    }
-    let unknown =
-        || ApiError::bad(format!("Invalid request: file format not supported, use {}", endings().join(", ")));
-    let path = std::path::Path::new(&file.name);
-    let format = Format::of_name(path, &file.bytes).ok_or_else(unknown)?;
-    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or(format.name());
-    let extension = extension.to_ascii_lowercase();
-    let work = translated(&app, format, file.bytes.to_vec(), source.to_owned(), target.to_owned());
-    let bytes = app.in_time(work).await?;
-    let name = app.files.keep(&extension, media_type(format), bytes, Instant::now());
-    ok(&FileAnswer { translated_file_url: format!("{}/download_file/{name}", origin(&call.headers)) })
+    ok(&FileRequest::read(&app, &call)?.answer(&app, |_, _| {}).await?)
 }
 
 /// The media type of a translated file, which is UTF-8 where it is text.
@@ -102,22 +173,22 @@ fn media_type(format: Format) -> &'static str {
 /// Takes a file apart, translates its sentences and puts it together again.
 async fn translated(
     app: &Arc<App>,
-    format: Format,
-    bytes: Vec<u8>,
-    source: String,
-    target: String,
-) -> ApiResult<Vec<u8>> {
+    request: FileRequest,
+    told: impl FnMut(usize, usize),
+) -> ApiResult<Translated> {
+    let FileRequest { format, bytes, source, target, options, .. } = request;
     let refused = |error: FileError| ApiError::bad(format!("Invalid request: {error}"));
     let shared = Arc::clone(app);
-    let (document, routed) = app
+    let without_memory = options.without_memory;
+    let (document, routed, known) = app
         .compute(move |cancellation| {
             let known = |code: &str| shared.languages.known(code).ok();
-            let options = FileOptions {
+            let file_options = FileOptions {
                 source_language: known(&source),
                 target_language: known(&target),
                 ..FileOptions::default()
             };
-            let mut document = FileDocument::open(format, &bytes, &options).map_err(refused)?;
+            let mut document = FileDocument::open(format, &bytes, &file_options).map_err(refused)?;
             cancellation.check()?;
             let words = document.words();
             let (characters, limit) = (words.chars().count(), shared.settings.limits.characters);
@@ -126,21 +197,28 @@ async fn translated(
             }
             shared.metrics.characters.add(characters);
             let routed = route(&shared, &words, &source, &target)?;
-            if let Some(memory) = shared.memory(&routed.route) {
-                document.recall(&memory);
-            }
-            Ok((document, routed))
+            let memory = shared.memory(&routed.route).filter(|_| !without_memory);
+            let known = memory.map_or(0, |memory| document.recall(&memory));
+            Ok((document, routed, known))
         })
         .await?;
-    let job = app.job(&routed.route, document.sentences(), &TranslateOptions::default());
-    let job = app.run_job(&routed.route, job).await?;
+    let job = app.job(&routed.route, document.sentences(), &options);
+    let job = app.run_job_told(&routed.route, job, told).await?;
     app.compute(move |_| {
+        let (mut from_memory, mut terms) = (known, TermReport::default());
         let best = match routed.route.is_empty() {
             // From a language to itself.
             true => document.sentences().map(|sentence| Translation::same(&sentence.text)).collect(),
-            false => nth_best(&job.finish(document.sentences()), 0),
+            false => {
+                let outcomes = job.finish(document.sentences());
+                from_memory += outcomes.iter().filter(|outcome| outcome.from_memory).count();
+                outcomes.iter().for_each(|outcome| terms.add(&outcome.terms));
+                nth_best(&outcomes, 0)
+            }
         };
-        document.render(&best).map_err(refused)
+        let (bytes, lost) = document.render_with_warnings(&best).map_err(refused)?;
+        let warnings = routed.warning.into_iter().chain(lost).collect();
+        Ok(Translated { bytes, warnings, from_memory, terms })
     })
     .await
 }

@@ -4,7 +4,7 @@ use super::translate::route;
 use crate::App;
 use crate::batcher::{QueuedSentence, Search};
 use crate::error::{ApiError, ApiResult, ok};
-use crate::languages::canonical;
+use crate::languages::{Stage, canonical};
 use crate::models::{Example, History, Point, Served};
 use crate::params::{Call, Texts};
 use axum::extract::State;
@@ -14,6 +14,7 @@ use regard_core::model::{
 };
 use regard_core::text::Tokenizer;
 use regard_core::translator::Translator;
+use regard_documents::pipeline::Attempt;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
@@ -120,17 +121,17 @@ pub(super) async fn attention(State(app): State<Arc<App>>, call: Call) -> ApiRes
 async fn attention_of(app: &Arc<App>, call: &Call, text: String) -> ApiResult {
     let asked = |name| call.text(name).map(str::to_owned);
     let (from, to, shared, q) = (asked("source"), asked("target"), Arc::clone(app), text.clone());
-    let (number, source) = app
+    let (stage, source) = app
         .compute(move |_| {
-            let number = direct(&shared, from.as_deref(), to.as_deref(), &q)?;
-            Ok((number, encoded(&shared, served(&shared, number)?.translator.source(), &q)?))
+            let stage = direct(&shared, from.as_deref(), to.as_deref(), &q)?;
+            Ok((stage, encoded(&shared, translator(&shared, stage)?.source(), &q)?))
         })
         .await?;
     let translation = match call.text("translation") {
         Some(translation) => translation.to_owned(),
         None => {
-            let search = Search { nbest: 1, attention: false, retry: false };
-            let mut lines = app.submit(number, vec![QueuedSentence::new(text, search)])?.wait().await?;
+            let search = Search { nbest: 1, attention: false, attempt: Attempt::Plain, pair: None };
+            let mut lines = app.submit(stage, vec![QueuedSentence::new(text, search)])?.wait().await?;
             lines.pop().map(|line| line.best().text).unwrap_or_default()
         }
     };
@@ -139,15 +140,15 @@ async fn attention_of(app: &Arc<App>, call: &Call, text: String) -> ApiResult {
     let shared = Arc::clone(app);
     app.compute(move |_| {
         let _slot = slot;
-        let translator = &served(&shared, number)?.translator;
+        let translator = translator(&shared, stage)?;
         let target = encoded(&shared, translator.target(), &translation)?;
-        look(translator, &source, &target, translation)
+        look(&translator, &source, &target, translation)
     })
     .await
 }
 
-/// The number of the model that a request is about: that of its languages, or the first.
-pub(super) fn direct(app: &App, source: Option<&str>, target: Option<&str>, text: &str) -> ApiResult<usize> {
+/// The model that a request is about: that of its languages, or the first.
+pub(super) fn direct(app: &App, source: Option<&str>, target: Option<&str>, text: &str) -> ApiResult<Stage> {
     let first = app.models.first().ok_or_else(|| ApiError::internal("there is no model"))?;
     let source = source.unwrap_or(if target.is_some() { "auto" } else { &first.source });
     let target = match target {
@@ -159,13 +160,18 @@ pub(super) fn direct(app: &App, source: Option<&str>, target: Option<&str>, text
         }
     };
     match route(app, text, source, target)?.route.as_slice() {
-        [model] => Ok(*model),
+        [stage] => Ok(*stage),
         _ => Err(ApiError::bad(format!("there is no single model from {source} to {target} to look into"))),
     }
 }
 
 pub(super) fn served(app: &App, number: usize) -> ApiResult<&Served> {
     app.models.get(number).ok_or_else(|| ApiError::internal("there is no such model"))
+}
+
+/// The model of a stage, told its languages; it may have to be loaded: work for [`App::compute`].
+pub(super) fn translator(app: &App, stage: Stage) -> ApiResult<Arc<Translator>> {
+    served(app, stage.model)?.translator(stage).map_err(|error| ApiError::internal(error.to_string()))
 }
 
 /// The ids of a text, if there are any and not too many.
@@ -255,19 +261,21 @@ fn tables(app: &App, pair: Option<&str>) -> ApiResult {
             })?
         }
     };
-    let inner = model.translator.model();
-    let config = inner.transformer.config();
+    let config = &model.config;
     let d = config.d_model;
     let n = POSITIONS.min(config.max_positions);
     let interleaved = table::interleaved(n, d);
-    let own =
-        match config.positions {
-            Positions::Sinusoidal => Some(config.sinusoids(n)),
-            Positions::Learned => inner.transformer.parameters().get("encoder.positions").and_then(|p| {
-                model.translator.weights().get(p.param.range())?.get(..n * d).map(<[f32]>::to_vec)
-            }),
-            Positions::Relative | Positions::None => None,
-        };
+    let own = match config.positions {
+        Positions::Sinusoidal => Some(config.sinusoids(n)),
+        Positions::Learned => {
+            let translator = model.resident.get().map_err(|e| ApiError::internal(e.to_string()))?;
+            let parameters = translator.model().transformer.parameters();
+            parameters
+                .get("encoder.positions")
+                .and_then(|p| translator.weights().get(p.param.range())?.get(..n * d).map(<[f32]>::to_vec))
+        }
+        Positions::Relative | Positions::Bucketed | Positions::None => None,
+    };
     ok(&PositionTables {
         kind: config.positions,
         interleaved: Rows { data: &interleaved, columns: d },
@@ -314,15 +322,14 @@ pub(super) async fn models(State(app): State<Arc<App>>, _: Call) -> ApiResult {
 }
 
 fn report<'a>(model: &'a Served, history: &'a History) -> ModelReport<'a> {
-    let inner = model.translator.model();
-    let Parts { total, embeddings, encoder, decoder } = inner.transformer.parameters().parts();
+    let Parts { total, embeddings, encoder, decoder } = model.parts;
     ModelReport {
         source: &model.source,
         target: &model.target,
         name: &model.name,
         parameters: total,
         parts: PartsReport { embeddings, encoder, decoder },
-        config: inner.transformer.config(),
+        config: &model.config,
         training: &history.training,
         examples: &history.examples,
         speed: Speed {

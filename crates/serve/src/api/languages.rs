@@ -67,6 +67,10 @@ pub(crate) struct FrontendSettings<'a> {
     suggestions: bool,
     files_translation: bool,
     supported_files_format: Vec<String>,
+    /// The names of the glossaries that requests can ask for.
+    glossaries: Vec<String>,
+    /// Whether there is a translation memory.
+    memory: bool,
     language: Sides<'a>,
 }
 
@@ -94,6 +98,8 @@ pub(super) async fn settings(State(app): State<Arc<App>>) -> ApiResult {
         suggestions: false,
         files_translation: true,
         supported_files_format: super::files::endings(),
+        glossaries: app.settings.glossaries.keys().cloned().collect(),
+        memory: !app.settings.memories.is_empty(),
         language: Sides { source: side("auto").named("Auto Detect"), target: side(&first.target) },
     })
 }

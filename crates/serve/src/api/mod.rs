@@ -1,6 +1,7 @@
 //! The endpoints, a family a file.
 
 pub(crate) mod beam;
+pub(crate) mod file_stream;
 pub(crate) mod files;
 pub(crate) mod inside;
 pub(crate) mod languages;
@@ -9,7 +10,7 @@ pub(crate) mod stream;
 pub(crate) mod translate;
 
 use crate::App;
-use crate::{page, spec};
+use crate::{page, spec, studies};
 use axum::Router;
 use axum::routing::{get, post};
 use std::sync::Arc;
@@ -24,6 +25,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/frontend/settings", get(languages::settings))
         .route("/translate_file", post(files::translate))
         .route("/download_file/{name}", get(files::download))
+        .route("/v1/translate_file/stream", post(file_stream::translate))
         .route("/v1/translate/stream", post(stream::translate))
         .route("/v1/attention", post(inside::attention))
         .route("/v1/steps", post(steps::steps))
@@ -33,5 +35,5 @@ pub(crate) fn routes() -> Router<Arc<App>> {
         .route("/metrics", get(languages::metrics))
         .route("/spec", get(spec::document))
         .route("/docs", get(spec::viewer));
-    page::add_to(router)
+    studies::add_to(page::add_to(router))
 }

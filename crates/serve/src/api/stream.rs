@@ -4,6 +4,7 @@ use super::translate::Wanted;
 use crate::App;
 use crate::batcher::{Growth, QueuedSentence};
 use crate::error::{ApiError, ApiResult, typed};
+use crate::languages::Stage;
 use crate::params::{Call, Texts};
 use crate::service::{Parsed, TranslateOptions, nth_best, queued};
 use axum::body::{Body, Bytes, HttpBody};
@@ -11,7 +12,7 @@ use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use http_body::Frame;
 use regard_documents::Document;
-use regard_documents::pipeline::Job;
+use regard_documents::pipeline::{Attempt, Job};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::convert::Infallible;
@@ -29,10 +30,10 @@ pub(crate) enum Event<'a> {
 }
 
 /// Where the events of a stream are put in.
-struct Events(mpsc::Sender<Bytes>);
+pub(super) struct Events(pub(super) mpsc::Sender<Bytes>);
 
 /// Where they come out: the body of the answer.
-struct EventBody(mpsc::Receiver<Bytes>);
+pub(super) struct EventBody(pub(super) mpsc::Receiver<Bytes>);
 
 impl HttpBody for EventBody {
     type Data = Bytes;
@@ -47,10 +48,10 @@ impl HttpBody for EventBody {
 }
 
 /// The client has gone.
-struct Gone;
+pub(super) struct Gone;
 
 impl Events {
-    async fn send(&mut self, event: &Event<'_>) -> Result<(), Gone> {
+    pub(super) async fn send(&mut self, event: &impl Serialize) -> Result<(), Gone> {
         let line = serde_json::to_string(event).map_err(|_| Gone)?;
         self.0.send(Bytes::from(format!("data: {line}\n\n"))).await.map_err(|_| Gone)
     }
@@ -58,6 +59,11 @@ impl Events {
 
 pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiResult {
     let wanted = Wanted::read(&app, &call)?;
+    let options = TranslateOptions {
+        glossary: call.glossary(&app)?,
+        without_memory: call.refuses_memory(),
+        ..TranslateOptions::default()
+    };
     if let Texts::Many(_) = wanted.texts {
         return Err(ApiError::bad("Invalid request: q must be a string; a stream has one text"));
     }
@@ -67,7 +73,7 @@ pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiRes
     let (to, body) = mpsc::channel(16);
     tokio::spawn(async move {
         let mut events = Events(to);
-        let work = async { Ok(follow(&app, &ready.routed.route, ready.parsed, &mut events).await) };
+        let work = async { Ok(follow(&app, &ready.routed.route, ready.parsed, &options, &mut events).await) };
         let outcome = app.until(deadline, work);
         // A client that has gone is told nothing; dropping the future gave up its sentences.
         let last = match outcome.await {
@@ -109,15 +115,22 @@ impl From<ApiError> for Stop {
 const GROWTH: usize = 64;
 
 /// Sends what the last model of the route says so far, and returns the whole text.
-async fn follow(app: &App, route: &[usize], text: Parsed, events: &mut Events) -> Result<String, Stop> {
+async fn follow(
+    app: &App,
+    route: &[Stage],
+    text: Parsed,
+    options: &TranslateOptions,
+    events: &mut Events,
+) -> Result<String, Stop> {
     if route.is_empty() {
         return Ok(text.source);
     }
-    let mut job = app.job(route, text.document.sentences.iter(), &TranslateOptions::default());
+    let mut job = app.job(route, text.document.sentences.iter(), options);
     let mut told = String::new();
     while let Some(round) = job.next_round() {
         let mut sentences: Vec<QueuedSentence> = round.queries.iter().map(queued).collect();
-        let followed = round.stage + 1 == route.len() && round.queries.iter().all(|query| !query.retry);
+        let followed = round.stage + 1 == route.len()
+            && round.queries.iter().all(|query| query.attempt() == Attempt::Plain);
         let (to, from) = mpsc::channel(64);
         if followed {
             for (sentence, &number) in sentences.iter_mut().zip(&round.numbers) {

@@ -6,7 +6,7 @@ use crate::languages::Route;
 use crate::params::{Call, Texts};
 use crate::service::{Outcome, Parsed, TranslateOptions};
 use axum::extract::State;
-use regard_documents::{Document, Fault, Guarded, Match, html, language};
+use regard_documents::{Document, Fault, Guarded, Match, TermReport, html, language};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -44,11 +44,14 @@ pub(crate) struct TranslateAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<Vec<[usize; 4]>>")]
     alignment: Option<Vec<Vec<[usize; 4]>>>,
-    /// With the alignment: for each text how good its translation is likely to be, as a chrF from 0 to 1; null where
-    /// no model was asked.
+    /// For each text how good its translation is likely to be, as a chrF from 0 to 1; null where no model was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "OneOrMany<Option<f32>>")]
     confidence: Option<OneOrMany<Option<f32>>>,
+    /// The same for each sentence of each text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "OneOrMany<Vec<Option<f32>>>")]
+    sentence_confidence: Option<OneOrMany<Vec<Option<f32>>>>,
     /// Says that a text looks like another language than the one it is translated from.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
@@ -62,6 +65,26 @@ pub(crate) struct TranslateAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "OneOrMany<Vec<Faulty>>")]
     guarded: Option<OneOrMany<Vec<Faulty>>>,
+    /// For each text, its terms of the glossary; missing if no text has any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "OneOrMany<Terms>")]
+    terms: Option<OneOrMany<Terms>>,
+}
+
+/// The terms of the glossary that a text has.
+#[derive(Clone, Debug, JsonSchema, PartialEq, Serialize)]
+pub(crate) struct Terms {
+    /// How many there are, each counted once a sentence.
+    wanted: usize,
+    /// Those that the translation lacks: the term and its translation.
+    missing: Vec<[String; 2]>,
+}
+
+impl From<TermReport> for Terms {
+    fn from(report: TermReport) -> Self {
+        let missing = report.missing.into_iter().map(|(source, target)| [source, target]).collect();
+        Terms { wanted: report.wanted, missing }
+    }
 }
 
 /// A sentence whose first translation was degenerate and that was translated once more.
@@ -181,7 +204,13 @@ pub(super) fn route(app: &App, text: &str, source: &str, target: &str) -> ApiRes
 pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiResult {
     let alternatives = call.alternatives(app.settings.limits.alternatives)?;
     let wanted = Wanted::read(&app, &call)?;
-    let options = TranslateOptions { alternatives, alignment: call.flag("alignment") };
+    let options = TranslateOptions {
+        alternatives,
+        alignment: call.flag("alignment"),
+        glossary: call.glossary(&app)?,
+        without_memory: call.refuses_memory(),
+    };
+    let (alignment, confidence) = (options.alignment, options.alignment || call.flag("confidence"));
     let one = matches!(wanted.texts, Texts::One(_));
     let work = async {
         let (parsed, routed): (Vec<Parsed>, Vec<Routed>) =
@@ -192,8 +221,10 @@ pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiRes
     let (outcomes, routed) = app.in_time(work).await?;
     let warning = routed.iter().find_map(|routed| routed.warning.clone());
     let found: Option<Vec<Detected>> = routed.into_iter().map(|routed| routed.detected).collect();
-    let alignment = outcomes.iter().map(|o| o.best.alignment.clone()).collect();
-    let confidence: Vec<Option<f32>> = outcomes.iter().map(|o| o.report.confidence).collect();
+    let places = outcomes.iter().map(|o| o.best.alignment.clone()).collect();
+    let sure: Vec<Option<f32>> = outcomes.iter().map(|o| o.report.confidence).collect();
+    let sentences: Vec<Vec<Option<f32>>> = outcomes.iter().map(|o| o.report.sentences.clone()).collect();
+    let terms: Vec<Terms> = outcomes.iter().map(|o| o.report.terms.clone().into()).collect();
     let memory: Vec<Option<&str>> = outcomes.iter().map(|o| o.report.memory.map(Match::name)).collect();
     let faulty = |outcome: &Outcome| outcome.report.guarded.iter().map(|&g| Faulty::from(g)).collect();
     let guarded: Vec<Vec<Faulty>> = outcomes.iter().map(faulty).collect();
@@ -203,11 +234,13 @@ pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiRes
         translated_text: shaped(one, texts),
         detected_language: found.map(|found| shaped(one, found)),
         alternatives: (alternatives > 0).then(|| shaped(one, others)),
-        alignment: options.alignment.then_some(alignment),
-        confidence: options.alignment.then(|| shaped(one, confidence)),
+        alignment: alignment.then_some(places),
+        confidence: confidence.then(|| shaped(one, sure)),
+        sentence_confidence: confidence.then(|| shaped(one, sentences)),
         warning,
         memory: memory.iter().any(Option::is_some).then(|| shaped(one, memory)),
         guarded: guarded.iter().any(|list| !list.is_empty()).then(|| shaped(one, guarded)),
+        terms: terms.iter().any(|terms| terms.wanted > 0).then(|| shaped(one, terms)),
     })
 }
 
@@ -235,7 +268,7 @@ async fn translate_all(
     let mut outcomes = vec![Outcome::default(); parsed.len()];
     for (route, numbers) in routes {
         let texts = numbers.iter().map(|&i| std::mem::take(&mut parsed[i])).collect();
-        for (i, outcome) in numbers.into_iter().zip(app.translate(route, texts, options).await?) {
+        for (i, outcome) in numbers.into_iter().zip(app.translate(route, texts, options.clone()).await?) {
             outcomes[i] = outcome;
         }
     }

@@ -17,6 +17,7 @@ impl BatchTranslator for Reverse {
     fn translate(
         &self,
         lines: &[&str],
+        _: &[Vec<Phrase>],
         search: Search,
         _: usize,
         watch: &dyn WatchLines,
@@ -66,7 +67,7 @@ fn one_worker(queue: usize) -> Batching {
 }
 
 fn sentences(texts: &[&str]) -> Vec<QueuedSentence> {
-    let search = Search { nbest: 1, attention: false, retry: false };
+    let search = Search { nbest: 1, attention: false, attempt: Attempt::Plain, pair: None };
     let sentence = |text: &&str| QueuedSentence::new(text.to_string(), search);
     texts.iter().map(sentence).collect()
 }

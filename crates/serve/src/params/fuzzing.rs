@@ -1,7 +1,7 @@
 //! Request bodies of any bytes, as JSON, as a form and as a multipart form.
 
 use super::Call;
-use super::values::{Parameters, Schema, Texts};
+use super::values::{GlossaryValue, MOST_TERMS, Parameters, Schema, Texts};
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderValue, header};
 use std::pin::pin;
@@ -42,7 +42,16 @@ fn check(values: &Parameters, most: usize) {
     let names =
         ["source", "target", "format", "translation", "model", "prefix", "stack", "without"].into_iter();
     let others = names.filter_map(|name| values.text(name)).chain(values.key());
-    assert!(list.iter().map(String::len).chain(others.map(str::len)).sum::<usize>() <= most);
+    let terms = match values.glossary() {
+        Some(GlossaryValue::Name(name)) => name.len(),
+        Some(GlossaryValue::Pairs(pairs)) => {
+            assert!(pairs.len() <= MOST_TERMS);
+            pairs.iter().map(|(source, target)| source.len() + target.len()).sum()
+        }
+        None => 0,
+    };
+    let texts = list.iter().map(String::len).chain(others.map(str::len)).sum::<usize>();
+    assert!(texts + terms <= most);
     assert!(values.alternatives(TEXTS).is_ok_and(|n| n <= TEXTS) || values.alternatives(TEXTS).is_err());
 }
 

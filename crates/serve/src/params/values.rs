@@ -36,6 +36,11 @@ pub(super) enum Field {
     Secret,
     File,
     Alignment,
+    Confidence,
+    /// Terms and their translations, or the name of a glossary of the server.
+    Glossary,
+    /// Whether known translations are used.
+    Memory,
     Translation,
     Model,
     /// Of `/v1/steps`: what is looked at, and what is switched off.
@@ -70,6 +75,9 @@ impl Field {
             Field::Secret => "secret",
             Field::File => "file",
             Field::Alignment => "alignment",
+            Field::Confidence => "confidence",
+            Field::Glossary => "glossary",
+            Field::Memory => "memory",
             Field::Translation => "translation",
             Field::Model => "model",
             Field::Prefix => "prefix",
@@ -92,7 +100,10 @@ impl Field {
             Field::Alternatives => {
                 return ApiError::bad("Invalid request: alternatives parameter is not a number");
             }
-            Field::Alignment => "true or false",
+            Field::Alignment | Field::Confidence | Field::Memory => "true or false",
+            Field::Glossary => {
+                "the name of a glossary, an object of terms and their translations, or a list of pairs of both"
+            }
             Field::Layer | Field::Head | Field::Beam => "a number",
             Field::File => "a file of a multipart form",
             _ => "a string",
@@ -113,8 +124,9 @@ pub(super) struct Schema {
 impl Schema {
     pub(super) fn of(route: &str, texts: usize) -> Self {
         let own: &[Field] = match route {
-            "/translate" => &[Field::Alignment],
-            "/translate_file" => &[Field::File],
+            "/translate" => &[Field::Alignment, Field::Confidence, Field::Glossary, Field::Memory],
+            "/v1/translate/stream" => &[Field::Glossary, Field::Memory],
+            "/translate_file" | "/v1/translate_file/stream" => &[Field::File, Field::Glossary, Field::Memory],
             "/v1/attention" => &[Field::Translation],
             "/v1/steps" => {
                 &[Field::Translation, Field::Prefix, Field::Stack, Field::Layer, Field::Head, Field::Without]
@@ -150,6 +162,16 @@ enum Scalar {
     Integer(i64),
     Text(String),
     List(Vec<String>),
+    Pairs(Vec<(String, String)>),
+}
+
+/// The value of `glossary`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum GlossaryValue {
+    /// One of the server's.
+    Name(String),
+    /// Terms and their translations.
+    Pairs(Vec<(String, String)>),
 }
 
 /// The parameters of a request.
@@ -170,6 +192,9 @@ pub(super) struct Parameters {
     head: Option<i64>,
     beam: Option<i64>,
     alignment: Option<bool>,
+    confidence: Option<bool>,
+    memory: Option<bool>,
+    glossary: Option<GlossaryValue>,
 }
 
 impl Parameters {
@@ -217,7 +242,15 @@ impl Parameters {
                     _ => self.alternatives = Some(number),
                 }
             }
-            Field::Alignment => self.alignment = Some(boolean(value).ok_or_else(|| field.wrong_type())?),
+            Field::Alignment | Field::Confidence | Field::Memory => {
+                let flag = boolean(value).ok_or_else(|| field.wrong_type())?;
+                match field {
+                    Field::Alignment => self.alignment = Some(flag),
+                    Field::Confidence => self.confidence = Some(flag),
+                    _ => self.memory = Some(flag),
+                }
+            }
+            Field::Glossary => self.glossary = glossary(value)?,
             Field::File => return Err(field.wrong_type()),
             _ => {
                 let Scalar::Text(text) = value else { return Err(field.wrong_type()) };
@@ -242,6 +275,7 @@ impl Parameters {
             Field::Stack => Some(&mut self.stack),
             Field::Without => Some(&mut self.without),
             Field::Q | Field::Secret | Field::File | Field::Alignment => None,
+            Field::Confidence | Field::Glossary | Field::Memory => None,
             Field::Alternatives | Field::Layer | Field::Head | Field::Beam => None,
         }
     }
@@ -267,7 +301,22 @@ impl Parameters {
     }
 
     pub(super) fn flag(&self, name: &str) -> bool {
-        name == "alignment" && self.alignment == Some(true)
+        let value = match name {
+            "alignment" => self.alignment,
+            "confidence" => self.confidence,
+            _ => None,
+        };
+        value == Some(true)
+    }
+
+    /// Whether known translations are not to be used.
+    pub(super) fn refuses_memory(&self) -> bool {
+        self.memory == Some(false)
+    }
+
+    /// The glossary, by its name or term by term.
+    pub(super) fn glossary(&self) -> Option<&GlossaryValue> {
+        self.glossary.as_ref()
     }
 
     /// A number that counts from 0 and is below `count`; 0 without one.
@@ -313,6 +362,36 @@ fn texts(value: Scalar) -> Option<Texts> {
         Scalar::List(list) => Some(Texts::Many(list)),
         _ => None,
     }
+}
+
+/// A name, or terms; in a form, terms are JSON in a text. An empty name is no value.
+fn glossary(value: Scalar) -> ApiResult<Option<GlossaryValue>> {
+    let value = match value {
+        Scalar::Text(text) if text.trim_start().starts_with(['{', '[']) => {
+            let mut json = serde_json::Deserializer::from_str(&text);
+            let read = ReadValue { list: false, pairs: true, most: MOST_TERMS }.deserialize(&mut json);
+            let (value, count) = read.map_err(|_| Field::Glossary.wrong_type())?;
+            json.end().map_err(|_| Field::Glossary.wrong_type())?;
+            if count > MOST_TERMS {
+                return Err(too_many_terms(count));
+            }
+            value
+        }
+        value => value,
+    };
+    match value {
+        Scalar::Text(name) if name.is_empty() => Ok(None),
+        Scalar::Text(name) => Ok(Some(GlossaryValue::Name(name))),
+        Scalar::Pairs(pairs) => Ok(Some(GlossaryValue::Pairs(pairs))),
+        _ => Err(Field::Glossary.wrong_type()),
+    }
+}
+
+/// Terms of a request's glossary at most.
+pub(crate) const MOST_TERMS: usize = 1_000;
+
+fn too_many_terms(count: usize) -> ApiError {
+    ApiError::bad(format!("Invalid request: the glossary has {count} terms; the limit is {MOST_TERMS}"))
 }
 
 fn integer(value: Scalar) -> Option<i64> {
@@ -373,10 +452,12 @@ impl<'de> Visitor<'de> for &mut Reading<'_> {
             let field = self.schema.field(&name).map_err(|error| self.refused(error))?;
             drop(name);
             self.field = Some(field);
-            let most = self.schema.texts;
-            let (value, count) = map.next_value_seed(ReadValue { list: field == Field::Q, most })?;
+            let pairs = field == Field::Glossary;
+            let most = if pairs { MOST_TERMS } else { self.schema.texts };
+            let (value, count) = map.next_value_seed(ReadValue { list: field == Field::Q, pairs, most })?;
             if count > most {
-                return Err(self.refused(ApiError::too_long(count, most)));
+                let too_many = if pairs { too_many_terms(count) } else { ApiError::too_long(count, most) };
+                return Err(self.refused(too_many));
             }
             self.parameters.set(field, value).map_err(|error| self.refused(error))?;
             self.field = None;
@@ -389,6 +470,8 @@ impl<'de> Visitor<'de> for &mut Reading<'_> {
 struct ReadValue {
     /// Whether it may be a list.
     list: bool,
+    /// Whether it may be an object of strings, or a list of pairs of strings.
+    pairs: bool,
     most: usize,
 }
 
@@ -427,7 +510,31 @@ impl<'de> Visitor<'de> for ReadValue {
         Ok((Scalar::Text(text.to_owned()), 0))
     }
 
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        if !self.pairs {
+            return Err(A::Error::custom("an object"));
+        }
+        let (mut pairs, mut count) = (Vec::new(), 0);
+        while let Some(pair) = map.next_entry::<String, String>()? {
+            count += 1;
+            if count <= self.most {
+                pairs.push(pair);
+            }
+        }
+        Ok((Scalar::Pairs(pairs), count))
+    }
+
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        if self.pairs {
+            let (mut pairs, mut count) = (Vec::new(), 0);
+            while let Some(pair) = list.next_element::<(String, String)>()? {
+                count += 1;
+                if count <= self.most {
+                    pairs.push(pair);
+                }
+            }
+            return Ok((Scalar::Pairs(pairs), count));
+        }
         if !self.list {
             return Err(A::Error::custom("a list"));
         }

@@ -1,6 +1,5 @@
 //! The schemas of the answers, from their types.
 
-use crate::api::stream::Event;
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
@@ -23,8 +22,8 @@ fn close(schema: &mut Schema) {
 }
 
 /// A server-sent event, whose data is JSON in a text.
-pub(super) fn event() -> Value {
-    let data = json!({"type": "string", "description": "JSON", "x-content-schema": of::<Event>()});
+pub(super) fn event<T: JsonSchema>() -> Value {
+    let data = json!({"type": "string", "description": "JSON", "x-content-schema": of::<T>()});
     let properties = json!({"data": data, "event": {"type": "string"}});
     json!({"type": "object", "required": ["data"], "properties": properties, "additionalProperties": false})
 }

@@ -136,7 +136,11 @@ fn the_document_names_what_is_required_and_refuses_the_rest() {
         Vec::<String>::new()
     );
     assert_eq!(request(json!({"q": 0, "source": "en", "target": "fr"})).len(), 1);
-    assert_eq!(request(json!({"q": "a", "source": "en", "target": "fr", "glossary": {}})).len(), 1);
+    assert_eq!(request(json!({"q": "a", "source": "en", "target": "fr", "glossaries": {}})).len(), 1);
+    for glossary in [json!("it"), json!({"file": "fichier"}), json!([["file", "fichier"]])] {
+        let value = json!({"q": "a", "source": "en", "target": "fr", "glossary": glossary});
+        assert_eq!(request(value), Vec::<String>::new());
+    }
     assert_eq!(spec["paths"]["/download_file/{name}"]["get"]["parameters"][0]["in"], "path");
 }
 
@@ -151,6 +155,9 @@ async fn what_is_answered_is_what_is_described() {
         send(&app, request("POST", "/translate_file", "multipart/form-data; boundary=x", upload)).await;
     let name = file.good()["translatedFileUrl"].as_str().unwrap().to_owned();
     let download = get(&app, &name).await;
+    let stream = "/v1/translate_file/stream";
+    let followed = send(&app, request("POST", stream, "multipart/form-data; boundary=x", upload)).await;
+    assert!(followed.body.contains("translatedFileUrl"), "{}", followed.body);
     let text = json!({"q": "A dog.", "source": "en", "target": "fr"});
     let list =
         json!({"q": ["A dog.", "Le chien dort."], "source": "auto", "target": "fr", "alternatives": 2});
@@ -167,6 +174,8 @@ async fn what_is_answered_is_what_is_described() {
         ("/health", get(&app, "/health").await),
         ("/frontend/settings", get(&app, "/frontend/settings").await),
         ("/translate_file", file),
+        (stream, followed),
+        (stream, send(&app, request("POST", stream, "multipart/form-data; boundary=x", "--x--")).await),
         ("/download_file/{name}", download),
         ("/download_file/{name}", get(&app, "/download_file/other.txt").await),
         ("/download_file/{name}", get(&app, "/download_file/%ff").await),

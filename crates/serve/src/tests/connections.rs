@@ -25,9 +25,10 @@ impl Listening {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
-        let server = tokio::spawn(run(listener, app, async {
+        let stopped = Box::pin(async {
             let _ = stopped.await;
-        }));
+        });
+        let server = tokio::spawn(crate::listen::run(listener, app, stopped));
         Listening { address, stand_in, stop, server }
     }
 
@@ -296,7 +297,7 @@ async fn keys_are_checked_before_the_body() {
     for (head, status) in [
         ("?api_key=wrong HTTP/1.1\r\nConnection: close", "HTTP/1.1 403 "),
         (" HTTP/1.1\r\nConnection: close\r\nAuthorization: Bearer wrong", "HTTP/1.1 403 "),
-        ("?glossary=x HTTP/1.1\r\nConnection: close", "HTTP/1.1 400 "),
+        ("?dictionary=x HTTP/1.1\r\nConnection: close", "HTTP/1.1 400 "),
     ] {
         let answer = listening.client(move |mut stream| {
             let head = format!("POST /translate{head}\r\nHost: x\r\nContent-Length: 1000\r\n\r\n");

@@ -31,9 +31,9 @@ async fn parameters_are_checked() {
             "Invalid request: q must be a string or a list of strings",
         ),
         (
-            json!({"q": "a", "source": "en", "target": "fr", "glossary": {}}),
-            "Invalid request: unknown parameter \"glossary\"; accepted: q, source, target, format, alternatives, \
-             api_key, secret, alignment",
+            json!({"q": "a", "source": "en", "target": "fr", "dictionary": {}}),
+            "Invalid request: unknown parameter \"dictionary\"; accepted: q, source, target, format, alternatives, \
+             api_key, secret, alignment, confidence, glossary, memory",
         ),
         (json!({"q": "a", "source": "zz", "target": "fr"}), "zz is not supported"),
         (json!({"q": "a", "source": "en", "target": "zz"}), "zz is not supported"),
@@ -63,12 +63,12 @@ async fn parameters_are_checked() {
     assert_eq!(answer.error().0, 400);
     let answer = form(&app, "/translate_file", "source=en&target=fr").await;
     assert_eq!(answer.error(), bad("Invalid request: missing file parameter"));
-    let part = "--x\r\nContent-Disposition: form-data; name=\"glossary\"\r\n\r\na\r\n--x--\r\n";
+    let part = "--x\r\nContent-Disposition: form-data; name=\"dictionary\"\r\n\r\na\r\n--x--\r\n";
     let answer =
         send(&app, request("POST", "/translate_file", "multipart/form-data; boundary=x", part)).await;
-    assert!(answer.error().1.starts_with("Invalid request: unknown parameter \"glossary\"; accepted: q,"));
-    let answer = form(&app, "/translate", "q=a&source=en&target=fr&glossary=x").await;
-    assert!(answer.error().1.starts_with("Invalid request: unknown parameter \"glossary\"; accepted: q,"));
+    assert!(answer.error().1.starts_with("Invalid request: unknown parameter \"dictionary\"; accepted: q,"));
+    let answer = form(&app, "/translate", "q=a&source=en&target=fr&dictionary=x").await;
+    assert!(answer.error().1.starts_with("Invalid request: unknown parameter \"dictionary\"; accepted: q,"));
     let answer = get(&app, "/v1/model?verbose=1").await;
     assert!(answer.error().1.starts_with("Invalid request: unknown parameter \"verbose\"; accepted: q,"));
     assert_eq!(form(&app, "/detect", "").await.error(), bad("Invalid request: missing q parameter"));

@@ -4,6 +4,7 @@ mod compute;
 mod connections;
 mod errors;
 mod inside;
+mod many_languages;
 mod pages;
 mod steps;
 mod translate;
@@ -16,7 +17,7 @@ use regard_core::decode::SearchOptions;
 use regard_core::formats::{Languages as ModelLanguages, Model};
 use regard_core::model::{ModelConfig, Positions, Transformer};
 use regard_core::text::{TextSample, TokenizerPair, TokenizerSettings};
-use regard_core::translator::{Candidate, Line, Translator, WatchLines};
+use regard_core::translator::{Candidate, Line, Phrase, Translator, WatchLines};
 use regard_core::{Isa, Key};
 use regard_sample_corpus as builtin;
 use serde_json::{Value, json};
@@ -66,11 +67,11 @@ fn model(source: &str, target: &str, positions: Positions) -> ModelSource {
     let banned = (2..258).collect();
     let options = SearchOptions { max_length: Some(9), banned, ..translator.options() };
     let folder = PathBuf::from(format!("{source}-to-{target}"));
-    ModelSource { folder, translator, options, languages: None }
+    ModelSource { folder, translator, options, languages: None, loader: None }
 }
 
 /// English to French and back, and French to Chinese.
-fn app(settings: Settings) -> Arc<App> {
+pub(crate) fn app(settings: Settings) -> Arc<App> {
     let models = vec![
         model("en", "fr", Positions::Sinusoidal),
         model("fr", "en", Positions::Learned),
@@ -148,7 +149,8 @@ pub(crate) async fn form(app: &Arc<App>, path: &str, body: &str) -> Answer {
 }
 
 /// Stands in for a model: `panic` panics, `slow` waits until nobody wants it or the gate opens, `silence`
-/// becomes nothing, other text becomes capitals.
+/// becomes nothing, other text becomes capitals, with the phrases that it must contain in the place of
+/// its last words.
 struct StandIn {
     /// Batches that were begun.
     begun: AtomicUsize,
@@ -165,6 +167,7 @@ impl BatchTranslator for StandIn {
     fn translate(
         &self,
         lines: &[&str],
+        phrases: &[Vec<Phrase>],
         search: Search,
         _: usize,
         watch: &dyn WatchLines,
@@ -180,8 +183,13 @@ impl BatchTranslator for StandIn {
                 std::thread::sleep(Duration::from_millis(1));
             }
             let words = text.split(' ').count();
+            let wanted = phrases.get(i).map_or(&[][..], Vec::as_slice);
+            let said = text.to_uppercase();
+            let kept = said.split(' ').take(words - wanted.len().min(words));
+            let said = kept.chain(wanted.iter().map(|phrase| phrase.spellings[0].as_str()));
+            let said: Vec<&str> = said.collect();
             let candidate = Candidate {
-                text: if text.contains("silence") { String::new() } else { text.to_uppercase() },
+                text: if text.contains("silence") { String::new() } else { said.join(" ") },
                 score: 0.0,
                 tokens: vec![String::new(); words],
                 token_scores: Vec::new(),

@@ -289,3 +289,111 @@ async fn degenerate_translations_and_other_languages_are_reported() {
         post(&app, "/translate", of("The committee met yesterday to talk about it.", "en")).await.good();
     assert_eq!(answer.get("warning"), None);
 }
+
+#[tokio::test]
+async fn terms_of_a_glossary_are_asked_for() {
+    let it = Glossary::new([("dog", "Hund"), ("Fire fox", "=")]).unwrap();
+    let glossaries = BTreeMap::from([("it".to_owned(), Arc::new(it))]);
+    let (app, _) = with_stand_in(Settings { glossaries, ..settings() });
+    let of =
+        |q: Value, glossary: Value| json!({"q": q, "source": "en", "target": "fr", "glossary": glossary});
+    let inline = json!({"dog": "Hund", "Fire fox": "="});
+    for glossary in
+        [json!("it"), inline.clone(), json!([["dog", "Hund"], ["Fire fox", "="]]), json!(inline.to_string())]
+    {
+        let answer = post(&app, "/translate", of(json!(["The big dog", "A cat"]), glossary)).await.good();
+        assert_eq!(answer["translatedText"], json!(["THE BIG Hund", "A CAT"]));
+        assert_eq!(answer["terms"], json!([{"wanted": 1, "missing": []}, {"wanted": 0, "missing": []}]));
+    }
+    let form = form(&app, "/translate", "q=The+dog&source=en&target=fr&glossary=it").await.good();
+    assert_eq!((&form["translatedText"], &form["terms"]["wanted"]), (&json!("THE Hund"), &json!(1)));
+    let answer = post(&app, "/translate", of(json!("Fire fox"), json!("it"))).await.good();
+    assert_eq!(answer["translatedText"], "Fire fox");
+    let answer = post(&app, "/translate", of(json!("A cat"), json!("it"))).await.good();
+    assert_eq!(answer.get("terms"), None);
+    let stream = post(&app, "/v1/translate/stream", of(json!("The dog"), json!("it"))).await;
+    assert!(stream.body.ends_with("data: {\"text\":\"THE Hund\",\"done\":true}\n\n"), "{}", stream.body);
+    // A term that the model cannot say is reported.
+    let answer = post(&app, "/translate", of(json!("The silence dog"), json!("it"))).await.good();
+    assert_eq!(answer["terms"], json!({"wanted": 1, "missing": [["dog", "Hund"]]}));
+    for (glossary, says) in [
+        (json!("other"), "there is no glossary \"other\"; the server has it"),
+        (
+            json!({"dog": ""}),
+            "glossary: \"dog\" has no translation; \"=\" in its place leaves it untranslated",
+        ),
+        (
+            json!({"dog": 3}),
+            "glossary must be the name of a glossary, an object of terms and their translations, or a list of pairs of both",
+        ),
+        (
+            json!([["dog"]]),
+            "glossary must be the name of a glossary, an object of terms and their translations, or a list of pairs of both",
+        ),
+    ] {
+        let error = post(&app, "/translate", of(json!("The dog"), glossary)).await.error();
+        assert_eq!(error, (400, format!("Invalid request: {says}")));
+    }
+    let many: Vec<[String; 2]> = (0..1_001).map(|i| [format!("t{i}"), "x".to_owned()]).collect();
+    let error = post(&app, "/translate", of(json!("a"), json!(many))).await.error();
+    assert_eq!(error.1, "Invalid request: the glossary has 1001 terms; the limit is 1000");
+    let shown = get(&app, "/frontend/settings").await.good();
+    assert_eq!((&shown["glossaries"], &shown["memory"]), (&json!(["it"]), &json!(false)));
+}
+
+#[tokio::test]
+async fn confidence_is_given_for_texts_and_sentences_if_asked_for() {
+    let q =
+        json!({"q": ["The dog sleeps. A cat.", "12"], "source": "en", "target": "fr", "confidence": true});
+    let value = translated(q).await;
+    assert_eq!(value.get("alignment"), None);
+    let sentences = value["sentenceConfidence"][0].as_array().unwrap();
+    assert_eq!(sentences.len(), 2);
+    let share = |value: &Value| value.as_f64().is_some_and(|share| (0.0..=1.0).contains(&share));
+    assert!(sentences.iter().all(share) && share(&value["confidence"][0]), "{value}");
+    assert_eq!((&value["confidence"][1], &value["sentenceConfidence"][1]), (&json!(null), &json!([])));
+}
+
+/// A file with the parameters of a request.
+fn upload(name: &str, content: &str, fields: &[(&str, &str)]) -> Request {
+    let mut body = format!(
+        "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\r\n{content}\r\n"
+    );
+    for (name, value) in [("source", "en"), ("target", "fr")].iter().chain(fields) {
+        body += &format!("--x\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n");
+    }
+    request("POST", "/translate_file", "multipart/form-data; boundary=x", body + "--x--\r\n")
+}
+
+#[tokio::test]
+async fn what_happened_to_a_file_is_said() {
+    let memory = Memory::new([("A cat.".to_owned(), "Un chat.".to_owned())]);
+    let memories = BTreeMap::from([(("en".to_owned(), "fr".to_owned()), Arc::new(memory))]);
+    let (app, _) = with_stand_in(Settings { memories, ..settings() });
+    let terms = json!({"dog": "Hund"}).to_string();
+    let answer = send(&app, upload("a.txt", "The dog.\nA cat.\n", &[("glossary", &terms)])).await.good();
+    assert_eq!(answer["fromMemory"], 1);
+    assert_eq!(answer["terms"], json!({"wanted": 1, "missing": []}));
+    let file = get(&app, answer["translatedFileUrl"].as_str().unwrap()).await;
+    assert!(file.body.contains("Hund") && file.body.contains("Un chat."), "{}", file.body);
+    let fields = [("memory", "false")];
+    let answer = send(&app, upload("a.txt", "A cat.\n", &fields)).await.good();
+    assert_eq!(answer.as_object().unwrap().len(), 1, "{answer}");
+    assert_eq!(get(&app, answer["translatedFileUrl"].as_str().unwrap()).await.body, "A CAT.\n");
+}
+
+#[tokio::test]
+async fn a_message_that_has_other_placeholders_is_reported() {
+    let (app, _) = with_stand_in(settings());
+    let po =
+        "msgid \"\"\nmsgstr \"Content-Type: text/plain; charset=UTF-8\\n\"\n\nmsgid \"we go\"\nmsgstr \"\"\n";
+    let answer = send(&app, upload("a.po", po, &[])).await.good();
+    assert_eq!(answer.get("warnings"), None);
+    let terms = json!({"go": "geh %d"}).to_string();
+    let answer = send(&app, upload("a.po", po, &[("glossary", &terms)])).await.good();
+    let warning =
+        "line 4: the translation of \"we go\" has other placeholders than its source and is marked fuzzy";
+    assert_eq!(answer["warnings"], json!([warning]));
+    let file = get(&app, answer["translatedFileUrl"].as_str().unwrap()).await;
+    assert!(file.body.contains("#, fuzzy\nmsgid \"we go\"\nmsgstr \"WE geh %d\""), "{}", file.body);
+}

@@ -71,8 +71,8 @@ fn every_parameter_has_its_type() {
 fn unknown_parameters_are_refused_by_their_name() {
     let common = "q, source, target, format, alternatives, api_key, secret";
     for (route, name, own) in [
-        ("/translate", "glossary", ", alignment"),
-        ("/translate", "translation", ", alignment"),
+        ("/translate", "dictionary", ", alignment, confidence, glossary, memory"),
+        ("/translate", "translation", ", alignment, confidence, glossary, memory"),
         ("/detect", "alignment", ""),
         ("/v1/positions", "Model", ", model"),
         ("/v1/attention", "", ", translation"),
@@ -111,6 +111,6 @@ fn parsing_keeps_no_more_than_the_limit_allows() {
     let deep = format!("{{\"q\":{}", "[".repeat(1_000_000));
     assert_eq!(refusal("/translate", &deep), "Invalid request: q must be a string or a list of strings");
     let mut json = serde_json::Deserializer::from_str("[\"a\", \"b\", \"c\"]");
-    let read = ReadValue { list: true, most: 2 }.deserialize(&mut json).unwrap();
+    let read = ReadValue { list: true, pairs: false, most: 2 }.deserialize(&mut json).unwrap();
     assert!(matches!(read, (Scalar::List(texts), 3) if texts == ["a", "b"]));
 }

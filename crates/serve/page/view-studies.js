@@ -1,0 +1,110 @@
+// Studies: what `regard study` measured, question and answer first.
+import * as api from "./api.js";
+import { byId, h, notice, table, wordsOf } from "./dom.js";
+import { t } from "./i18n.js";
+
+let studies = null;
+
+/** The name of a study in the address, as in `#studies/scale`. */
+const wanted = () => decodeURIComponent(location.hash.split("/")[1] ?? "");
+
+export async function start() {
+  const result = byId("studies-result");
+  result.replaceChildren(notice("loading", t("studies.loading")));
+  try {
+    studies = await api.studies();
+    await show();
+  } catch (error) {
+    result.replaceChildren(notice("error", wordsOf(error), { name: t("again"), run: start }));
+  }
+}
+
+export const shown = () => (studies?.length ? show() : start());
+
+async function show() {
+  const name = wanted();
+  const study = studies.find((one) => one.name === name);
+  byId("studies-result").replaceChildren(...(study ? [await report(study)] : list()));
+  if (study) byId("studies-back").focus({ preventScroll: true });
+  scrollTo(0, 0);
+}
+
+/** A text with its formulas: a list of words and of `{math}`. */
+function rich(pieces) {
+  return (pieces ?? []).map((piece) => (typeof piece === "string" ? piece : formula(piece.math)));
+}
+
+function formula(text) {
+  const { documentElement } = new DOMParser().parseFromString(text, "text/xml");
+  return documentElement.localName === "math" ? document.importNode(documentElement, true) : text;
+}
+
+function list() {
+  if (studies.length === 0) {
+    return [
+      h(
+        "div",
+        { class: "card prose" },
+        h("p", {}, t("studies.none")),
+        h("pre", {}, "regard study all --out studies\nregard serve --model model --studies studies"),
+      ),
+    ];
+  }
+  return [
+    h(
+      "ul",
+      { class: "studies" },
+      studies.map((study) =>
+        h(
+          "li",
+          { class: "card" },
+          h("h3", { lang: "en" }, h("a", { href: `#studies/${study.name}` }, rich(study.title))),
+          h("p", { class: "question", lang: "en" }, rich(study.question)),
+          h("p", { lang: "en" }, rich(study.answer)),
+        ),
+      ),
+    ),
+  ];
+}
+
+async function report({ name }) {
+  const found = await api.study(name);
+  return h(
+    "article",
+    { class: "card prose" },
+    h("a", { id: "studies-back", class: "plain", href: "#studies" }, t("studies.back")),
+    h(
+      "div",
+      { lang: "en" },
+      h("h3", {}, rich(found.title)),
+      h("p", { class: "question" }, rich(found.question)),
+      h("p", { class: "answer" }, rich(found.answer)),
+      h("p", {}, rich(found.summary)),
+      found.parts.map((part) => partOf(name, part)),
+      h("p", { class: "muted" }, found.made),
+    ),
+  );
+}
+
+function partOf(name, { heading, text, table: rows, picture }) {
+  if (heading) return h("h4", {}, rich(heading));
+  if (text) return h("p", {}, rich(text));
+  if (rows) {
+    const caption = rows.caption.map((piece) => (typeof piece === "string" ? piece : "")).join("");
+    const cells = rows.rows.map((row) => row.map(rich));
+    const made = table(caption, rows.columns.map(rich), cells);
+    made.querySelector("caption").replaceChildren(...rich(rows.caption));
+    made.append(h("a", { class: "file", href: `studies/${name}/${rows.file}`, download: rows.file }, rows.file));
+    return made;
+  }
+  if (picture) {
+    const description = picture.caption.filter((piece) => typeof piece === "string").join("");
+    return h(
+      "figure",
+      { class: "chart" },
+      h("div", { class: "picture", tabindex: "0", role: "region", "aria-label": description }, h("img", { src: `studies/${name}/${picture.file}`, alt: description, loading: "lazy" })),
+      h("figcaption", {}, rich(picture.caption)),
+    );
+  }
+  return null;
+}

@@ -1,0 +1,70 @@
+//! `POST /v1/translate_file/stream`: a file is translated, and its client hears how far it has come, as server-sent events.
+
+use super::files::{FileAnswer, FileRequest};
+use super::stream::{EventBody, Events};
+use crate::App;
+use crate::error::{ApiResult, typed};
+use crate::params::Call;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use schemars::JsonSchema;
+use serde::Serialize;
+use std::sync::Arc;
+use tokio::sync::{mpsc, watch};
+
+/// The data of a server-sent event: how far it has come, in the end where the file is, or why there is none.
+#[derive(JsonSchema, Serialize)]
+#[serde(untagged)]
+pub(crate) enum FileEvent {
+    Progress(Progress),
+    File(FileAnswer),
+    Error { error: String },
+}
+
+/// Sentences that have been translated, and all of them; a model in between counts each of them once more.
+#[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
+pub(crate) struct Progress {
+    done: usize,
+    total: usize,
+}
+
+pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiResult {
+    // What is wrong with the request itself has a status of its own.
+    let request = FileRequest::read(&app, &call)?;
+    let (to, body) = mpsc::channel(16);
+    tokio::spawn(async move {
+        let mut events = Events(to);
+        let (told, mut news) = watch::channel(Progress::default());
+        // One count for each change: nobody has to read them all.
+        let work = request.answer(&app, |done, total| {
+            told.send_replace(Progress { done, total });
+        });
+        let mut work = std::pin::pin!(work);
+        let last = loop {
+            tokio::select! {
+                biased;
+                answer = &mut work => break answer,
+                // The sender lives as long as the work.
+                Ok(()) = news.changed() => {
+                    let progress = *news.borrow_and_update();
+                    if events.send(&FileEvent::Progress(progress)).await.is_err() {
+                        // Dropping the work gives up its sentences.
+                        tracing::debug!("a client left its file");
+                        return;
+                    }
+                }
+            }
+        };
+        let event = match last {
+            Ok(answer) => FileEvent::File(answer),
+            Err(error) => FileEvent::Error { error: error.message },
+        };
+        if events.send(&event).await.is_err() {
+            tracing::debug!("a client left its file");
+        }
+    });
+    let mut response = typed(StatusCode::OK, "text/event-stream; charset=utf-8", Body::new(EventBody(body)));
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    Ok(response)
+}
