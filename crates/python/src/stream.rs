@@ -94,7 +94,7 @@ fn translate(
     events: &SyncSender<Event>,
     cancelled: &AtomicBool,
 ) -> regard::Result<String> {
-    let document = Document::plain(text);
+    let document = Document::plain_in(text, translator.model().languages.source.as_deref());
     let (sent, mut said, mut translations) = (Mutex::default(), Vec::new(), Vec::new());
     for (k, sentence) in document.sentences.iter().enumerate() {
         let mut options = SearchOptions { attention: sentence.needs_alignment(), ..options.clone() };

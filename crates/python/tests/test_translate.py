@@ -65,7 +65,7 @@ def test_results_are_those_of_the_command(translator, model, command, keywords):
         assert len(translation.alternatives) == len(candidates) - 1
 
 
-# The package takes models of one pair of languages only.
+# Keywords of their own.
 LANGUAGES = {"source-lang", "target-lang"}
 
 
@@ -105,6 +105,16 @@ def test_a_translation_survives_pickle(translator):
     again = pickle.loads(pickle.dumps(found))
     assert again == found and again.alternatives == found.alternatives and again.alignment == found.alignment
     assert json.loads(json.dumps({"text": found})) == {"text": "Le chat dort."}
+
+
+def test_keywords_that_are_equal_are_not_the_same(translator):
+    assert translator.translate("The cat sleeps.", beam=1) == "Le chat dort."
+    with pytest.raises(regard.ConfigError, match="beam"):
+        translator.translate("The cat sleeps.", beam=True)
+    flags = regard._flags.flags
+    assert flags("f", dict(a=1, b=[1, 2]), ("a", "b")) == ["--a=1", "--b=1", "--b=2"]
+    for number in range(200):
+        assert flags("f", dict(a=number), ("a",)) == [f"--a={number}"]
 
 
 def test_numbers_of_numpy_are_numbers(translator):

@@ -22,11 +22,12 @@ from ._errors import (
     TrainingError,
 )
 from ._regard import __version__
-from ._translator import Attention, SearchOptions, Stream, Translation, Translator
+from ._translator import Attention, DocumentReport, SearchOptions, Stream, Translation, Translator
 
 __all__ = [
     "Attention",
     "ConfigError",
+    "DocumentReport",
     "Evaluation",
     "FileError",
     "FileMissingError",

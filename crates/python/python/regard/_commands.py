@@ -119,6 +119,7 @@ def evaluate(
     ref: Union[Path, Sequence[str], Sequence[Path], Sequence[Sequence[str]]],
     *,
     metric: Union[str, Sequence[str]] = ("bleu", "chrf", "ter"),
+    source_lang: Optional[str] = None,
     target_lang: Optional[str] = None,
     tokenize: Optional[str] = None,
     lowercase: bool = False,
@@ -137,7 +138,8 @@ def evaluate(
     :param src: The name of a file with one sentence per line, or a list of sentences.
     :param ref: Reference translations: the same, or a list of several such.
     :param metric: ``bleu``, ``chrf``, ``chrf++``, ``ter``; a list, or separated by commas.
-    :param target_lang: Chooses BLEU's tokenizer [default: the model's target language].
+    :param source_lang: Language to translate from, for models of many languages.
+    :param target_lang: Language to translate into; chooses BLEU's tokenizer, too [default: the model's].
     :param tokenize: BLEU's tokenizer [default: chosen by the target language].
     :param search: See :class:`SearchOptions`.
     """
@@ -159,7 +161,10 @@ def evaluate(
     if not isinstance(model, Translator):
         model = Translator(model, threads=threads, precision=precision)
     start = time.perf_counter()
-    translations = model.translate(sources, no_split=True, **search)
+    # A model of one pair keeps it: there, the target language only chooses the tokenizer, as in the command.
+    many = bool(model.info()["language_codes"])
+    languages: Dict[str, Any] = dict(source_lang=source_lang, target_lang=target_lang) if many else {}
+    translations = model.translate(sources, no_split=True, **languages, **search)
     found = Evaluation()
     found.translations, found.seconds = translations, time.perf_counter() - start
     found.target_tokens_per_s = sum(len(each.token_scores) for each in translations) / found.seconds

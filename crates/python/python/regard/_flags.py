@@ -10,8 +10,29 @@ from typing import Any, Dict, Iterable, List
 _BOOLEAN_VALUES = {"early_stopping"}
 
 
+# What recent calls became: most have the keywords of the call before, and a small model takes well below a
+# millisecond for a sentence.
+_recent: Dict[Any, List[str]] = {}
+_RECENT = 64
+
+
 def flags(function: str, keywords: Dict[str, Any], known: Iterable[str]) -> List[str]:
     """The flags for ``keywords``; ``None`` and ``False`` leave a flag out, ``True`` gives it without a value."""
+    # With the types, because True equals 1 and means something else.
+    key = (function, tuple([(name, type(value), value) for name, value in keywords.items()]))
+    try:
+        found = _recent.get(key)
+    except TypeError:  # a list or a dictionary
+        return _flags(function, keywords, known)
+    if found is None:
+        found = _flags(function, keywords, known)
+        if len(_recent) >= _RECENT:
+            _recent.clear()
+        _recent[key] = found
+    return found
+
+
+def _flags(function: str, keywords: Dict[str, Any], known: Iterable[str]) -> List[str]:
     known = list(known)
     found: List[str] = []
     for name, value in keywords.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional, Sequence, Tuple, TypedDict, Union, overload
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, TypedDict, Union, overload
 
 from . import _regard
 from ._flags import flags
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Path = Union[str, "os.PathLike[str]"]
+#: Terms and their translations, ``"="`` for a term that stays as it is; or a file with a term, a tab and its
+#: translation on each line.
+Glossary = Union[Path, Mapping[str, str]]
 
 
 class SearchOptions(TypedDict, total=False):
@@ -58,8 +61,12 @@ class SearchOptions(TypedDict, total=False):
 
 #: The keywords of a search.
 _SEARCH = tuple(SearchOptions.__annotations__)
+#: Those of every method that uses the model.
+_MODEL = _SEARCH + ("source_lang", "target_lang")
 #: Those of :meth:`Translator.translate`.
-_TRANSLATE = _SEARCH + ("nbest", "alignment", "no_split")
+_TRANSLATE = _MODEL + ("nbest", "alignment", "no_split", "glossary")
+#: Those of :meth:`Translator.translate_document`.
+_DOCUMENT = _MODEL + ("format", "only_empty", "glossary")
 
 _Found = Tuple[str, float, List[str], List[float], List[Tuple[int, int]]]
 
@@ -84,10 +91,13 @@ class Translation(str):
     token_scores: List[float]
     #: Pairs of words (source, target), counted from 0; ``None`` unless ``alignment=True``.
     alignment: Optional[List[Tuple[int, int]]]
+    #: How good it is likely to be, from 0 to 1: the chrF that is expected of it, made of the probabilities of its tokens;
+    #: ``None`` where no model was asked, with ``no_split=True`` and for ``alternatives``.
+    confidence: Optional[float]
     #: The other translations of the n-best list, best first; empty unless ``nbest`` is above 1.
     alternatives: List["Translation"]
 
-    __slots__ = ("score", "tokens", "token_scores", "alignment", "alternatives")
+    __slots__ = ("score", "tokens", "token_scores", "alignment", "confidence", "alternatives")
 
     @classmethod
     def _of(cls, found: _Found, alignment: bool) -> "Translation":
@@ -95,25 +105,28 @@ class Translation(str):
         self = cls(text)
         self.score, self.tokens, self.token_scores = score, tokens, token_scores
         self.alignment = pairs if alignment else None
+        self.confidence = None
         self.alternatives = []
         return self
 
     @classmethod
-    def _of_all(cls, found: List[_Found], alignment: bool) -> "Translation":
+    def _of_all(cls, found: List[_Found], confidence: Optional[float], alignment: bool) -> "Translation":
         if not found:
             return cls._of(("", 0.0, [], [], []), alignment)
-        best, *others = (cls._of(each, alignment) for each in found)
-        best.alternatives = others
+        best = cls._of(found[0], alignment)
+        best.confidence = confidence
+        if len(found) > 1:
+            best.alternatives = [cls._of(each, alignment) for each in found[1:]]
         return best
 
     def __reduce__(self) -> Any:
-        state = (self.score, self.tokens, self.token_scores, self.alignment, self.alternatives)
+        state = (self.score, self.tokens, self.token_scores, self.alignment, self.confidence, self.alternatives)
         return _restore, (str(self), *state)
 
 
 def _restore(text: str, *state: Any) -> Translation:
     self = Translation(text)
-    self.score, self.tokens, self.token_scores, self.alignment, self.alternatives = state
+    self.score, self.tokens, self.token_scores, self.alignment, self.confidence, self.alternatives = state
     return self
 
 
@@ -148,6 +161,28 @@ class Attention:
     def __repr__(self) -> str:
         layers, heads, m, n = self.cross.shape
         return f"<Attention: {layers} layers, {heads} heads, {m} target and {n} source tokens>"
+
+
+class DocumentReport:
+    """What happened while a document was translated."""
+
+    #: How many sentences it has.
+    sentences: int
+    #: How good the translation is likely to be, from 0 to 1; ``None`` where no model was asked.
+    confidence: Optional[float]
+    #: Sentences that were translated again because the first result was degenerate.
+    retried: int
+    #: Sentences that are still degenerate.
+    degenerate: int
+    #: What somebody should look at: messages that lost a placeholder, for example.
+    warnings: List[str]
+
+    def __init__(self, found: Dict[str, Any]):
+        self.sentences, self.confidence, self.warnings = found["sentences"], found["confidence"], found["warnings"]
+        self.retried, self.degenerate = found["retried"], found["degenerate"]
+
+    def __repr__(self) -> str:
+        return f"<DocumentReport: {self.sentences} sentences, confidence {self.confidence}>"
 
 
 class Stream(Iterator[str]):
@@ -193,16 +228,31 @@ class Translator:
         *,
         threads: Optional[int] = None,
         precision: Optional[str] = None,
+        source_lang: Optional[str] = None,
+        target_lang: Optional[str] = None,
     ):
         """Loads a model.
 
-        :param model: A model folder or a name on the Hugging Face hub; a list of them is an ensemble.
+        :param model: A model folder, or a name: of a model of ``regard models``, or on the Hugging Face hub. A list of
+            models of one pair of languages is an ensemble; two models of which the second reads what the first writes
+            are used in a row.
         :param threads: Number of cores to use [default: all].
         :param precision: Number format of matrix multiplications, ``"f32"`` or ``"int8"`` [default: ``"int8"`` for a
             quantized model, else ``"f32"``].
+        :param source_lang: Language to translate from, for models of many languages: ``de``, ``deu_Latn``, ``de_DE``
+            and ``__de__`` all work. A call may name another.
+        :param target_lang: Language to translate into.
         """
         models = [model] if isinstance(model, (str, os.PathLike)) else list(model)
         self._native = _regard.Translator([os.fspath(each) for each in models], threads, precision)
+        self._languages = {"source_lang": source_lang, "target_lang": target_lang}
+
+    def _flags(self, function: str, keywords: Dict[str, Any], known: Sequence[str]) -> List[str]:
+        """The flags of a call; the languages are those of the model unless the call names others."""
+        for name, language in self._languages.items():
+            if keywords.get(name) is None:
+                keywords[name] = language
+        return flags(function, keywords, known)
 
     # A string is a sequence of strings to type checkers; the first overload that fits counts.
     @overload
@@ -213,6 +263,9 @@ class Translator:
         nbest: int = 1,
         alignment: bool = False,
         no_split: bool = False,
+        glossary: Optional[Glossary] = None,
+        source_lang: Optional[str] = None,
+        target_lang: Optional[str] = None,
         **search: "Unpack[SearchOptions]",
     ) -> Translation: ...
 
@@ -224,6 +277,9 @@ class Translator:
         nbest: int = 1,
         alignment: bool = False,
         no_split: bool = False,
+        glossary: Optional[Glossary] = None,
+        source_lang: Optional[str] = None,
+        target_lang: Optional[str] = None,
         **search: "Unpack[SearchOptions]",
     ) -> List[Translation]: ...
 
@@ -234,6 +290,9 @@ class Translator:
         nbest: int = 1,
         alignment: bool = False,
         no_split: bool = False,
+        glossary: Optional[Glossary] = None,
+        source_lang: Optional[str] = None,
+        target_lang: Optional[str] = None,
         **search: "Unpack[SearchOptions]",
     ) -> Union[Translation, List[Translation]]:
         """Translates a text or a list of texts, as ``regard translate`` does with lines.
@@ -248,17 +307,72 @@ class Translator:
         :param nbest: Number of translations; the best has the others as ``alternatives``.
         :param alignment: Whether translations have their word ``alignment``.
         :param no_split: Translate each line as a whole and leave the model's output unchanged.
+        :param glossary: Terms and their translations, as a dictionary or a file; ``"="`` keeps a term as it is. A sentence
+            whose translation lacks one is searched again for translations that have it.
+        :param source_lang: Language to translate from, for models of many languages.
+        :param target_lang: Language to translate into.
         :param search: See :class:`SearchOptions`.
         """
-        keywords = dict(search, alignment=alignment, no_split=no_split)
+        keywords = dict(
+            search, alignment=alignment, no_split=no_split, source_lang=source_lang, target_lang=target_lang
+        )
         if nbest != 1:
             keywords["nbest"] = nbest
         texts = [text] if isinstance(text, str) else list(text)
-        found = self._native.translate(texts, flags("translate", keywords, _TRANSLATE))
-        translations = [Translation._of_all(each, alignment) for each in found]
+        terms = _terms(glossary, keywords)
+        found = self._native.translate(texts, self._flags("translate", keywords, _TRANSLATE), terms)
+        translations = [Translation._of_all(*each, alignment) for each in found]
         return translations[0] if isinstance(text, str) else translations
 
-    def stream(self, text: str, **search: "Unpack[SearchOptions]") -> Stream:
+    def translate_document(
+        self,
+        file: Path,
+        out: Path,
+        *,
+        format: Optional[str] = None,
+        only_empty: bool = False,
+        glossary: Optional[Glossary] = None,
+        source_lang: Optional[str] = None,
+        target_lang: Optional[str] = None,
+        **search: "Unpack[SearchOptions]",
+    ) -> "DocumentReport":
+        """Translates a file into another, as ``regard translate FILE --out OUT`` does. A document (docx, odt, pptx, xlsx,
+        epub, html, markdown, srt, po, xliff, json, …) keeps its format; any other file is translated line by line.
+
+        >>> _ = (folder / "page.html").write_text('<p class="a">The cat sleeps.</p>', encoding="utf-8")
+        >>> report = translator.translate_document(folder / "page.html", folder / "page.fr.html")
+        >>> print((folder / "page.fr.html").read_text(encoding="utf-8"))
+        <p class="a">Le chat dort.</p>
+        >>> report.sentences, 0 < report.confidence <= 1
+        (1, True)
+
+        Ctrl-C gives the work up, and no file is written.
+
+        :param file: The file to translate.
+        :param out: The translated file, which appears when it is complete.
+        :param format: Format of the document [default: by the ending of its name].
+        :param only_empty: Translate only the messages that have no translation yet (po, xliff).
+        :param glossary: Terms and their translations, as a dictionary or a file; ``"="`` keeps a term as it is. A sentence
+            whose translation lacks one is searched again for translations that have it.
+        :param source_lang: Language to translate from, for models of many languages.
+        :param target_lang: Language to translate into.
+        :param search: See :class:`SearchOptions`.
+        """
+        keywords = dict(
+            search, format=format, only_empty=only_empty, source_lang=source_lang, target_lang=target_lang
+        )
+        terms = _terms(glossary, keywords)
+        given = self._flags("translate_document", keywords, _DOCUMENT)
+        return DocumentReport(self._native.translate_document(os.fspath(file), os.fspath(out), given, terms))
+
+    def stream(
+        self,
+        text: str,
+        *,
+        source_lang: Optional[str] = None,
+        target_lang: Optional[str] = None,
+        **search: "Unpack[SearchOptions]",
+    ) -> Stream:
         """Translates a text and yields its tokens, as text, as they are generated.
 
         The search is greedy, or samples: with a larger beam, tokens may still change.
@@ -270,22 +384,38 @@ class Translator:
         """
         if search.setdefault("beam", 1) != 1:
             raise ValueError(f"beam: {search['beam']} cannot be streamed, because tokens may still change; use 1")
-        return Stream(self._native.stream(text, flags("stream", dict(search), _SEARCH)))
+        keywords = dict(search, source_lang=source_lang, target_lang=target_lang)
+        return Stream(self._native.stream(text, self._flags("stream", keywords, _MODEL)))
 
     @overload
     def score(  # type: ignore[overload-overlap]
-        self, source: str, target: str, **search: "Unpack[SearchOptions]"
+        self,
+        source: str,
+        target: str,
+        *,
+        source_lang: Optional[str] = None,
+        target_lang: Optional[str] = None,
+        **search: "Unpack[SearchOptions]",
     ) -> Translation: ...
 
     @overload
     def score(
-        self, source: Sequence[str], target: Sequence[str], **search: "Unpack[SearchOptions]"
+        self,
+        source: Sequence[str],
+        target: Sequence[str],
+        *,
+        source_lang: Optional[str] = None,
+        target_lang: Optional[str] = None,
+        **search: "Unpack[SearchOptions]",
     ) -> List[Translation]: ...
 
     def score(
         self,
         source: Union[str, Sequence[str]],
         target: Union[str, Sequence[str]],
+        *,
+        source_lang: Optional[str] = None,
+        target_lang: Optional[str] = None,
         **search: "Unpack[SearchOptions]",
     ) -> Union[Translation, List[Translation]]:
         """The log-probabilities of given translations: forced decoding, as ``regard translate --score-target``.
@@ -306,12 +436,19 @@ class Translator:
         if len(sources) != len(targets):
             raise ValueError(f"score: {len(sources)} sources and {len(targets)} targets; each needs one")
         pairs = list(zip(sources, targets))
-        found = self._native.score(pairs, flags("score", dict(search), _SEARCH))
+        keywords = dict(search, source_lang=source_lang, target_lang=target_lang)
+        found = self._native.score(pairs, self._flags("score", keywords, _MODEL))
         scored = [Translation._of(each, False) for each in found]
         return scored[0] if single else scored
 
     def attention(
-        self, source: str, target: Optional[str] = None, **search: "Unpack[SearchOptions]"
+        self,
+        source: str,
+        target: Optional[str] = None,
+        *,
+        source_lang: Optional[str] = None,
+        target_lang: Optional[str] = None,
+        **search: "Unpack[SearchOptions]",
     ) -> Attention:
         """Where each token looks, in every layer and head.
 
@@ -323,7 +460,8 @@ class Translator:
         :param target: Its translation [default: the model's own].
         :param search: How to find the model's own; see :class:`SearchOptions`.
         """
-        return Attention(self._native.attention(source, target, flags("attention", dict(search), _SEARCH)))
+        keywords = dict(search, source_lang=source_lang, target_lang=target_lang)
+        return Attention(self._native.attention(source, target, self._flags("attention", keywords, _MODEL)))
 
     @overload
     def tokenize(self, text: str, *, side: str = "source", ids: bool = False) -> List[Any]: ...
@@ -351,7 +489,7 @@ class Translator:
         return self._native.detokenize(list(ids), _is_target(side))
 
     def info(self) -> Dict[str, Any]:
-        """Sizes, languages, vocabulary and number format of the model.
+        """Sizes, languages, vocabulary, number format and licence of the model.
 
         >>> translator.info()["source_lang"], translator.info()["target_lang"]
         ('en', 'fr')
@@ -361,6 +499,16 @@ class Translator:
     def __repr__(self) -> str:
         info = self.info()
         return f"<Translator: {info['folder']}, {info['precision']}, {info['threads']} threads>"
+
+
+def _terms(glossary: Optional[Glossary], keywords: Dict[str, Any]) -> Optional[List[Tuple[str, str]]]:
+    """The terms of a dictionary; a file becomes one of the ``keywords``."""
+    if glossary is None or isinstance(glossary, (str, os.PathLike)):
+        keywords["glossary"] = glossary
+        return None
+    if keywords.get("no_split"):
+        raise ValueError("glossary: it needs sentences, so that no_split=True cannot be used with it")
+    return list(glossary.items())
 
 
 def _is_target(side: str) -> bool:
