@@ -6,10 +6,14 @@ use crate::commands::{self, ClosedPipe, CommandResult, Interrupted, SaidElsewher
 use crate::decode::SearchOptions;
 use crate::train::distributed::refuse_copies;
 use crate::train::{Outcome, Progress};
-use crate::translator::{Line, Translator};
+use crate::translator::Translator;
+use crate::{DType, Isa};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use regard_documents::{Glossary, Report, TranslatedLine};
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// The Transformer, from raw parallel text to a served translator.
@@ -34,6 +38,8 @@ enum Command {
     Train(Box<commands::train::Arguments>),
     /// Translate text, one output line per input line
     Translate(commands::translate::Arguments),
+    /// List, download and remove models
+    Models(commands::models::Arguments),
     /// Serve translations over HTTP, with LibreTranslate's API and a web page
     #[cfg(feature = "serve")]
     Serve(Box<commands::serve::Arguments>),
@@ -47,6 +53,10 @@ enum Command {
     Quantize(commands::quantize::Arguments),
     /// Write a model for Marian or for Firefox's engine (Bergamot)
     Export(commands::export::Arguments),
+    /// Check parallel text: wrong languages, shifted lines, duplicates, damage
+    Check(commands::check::Arguments),
+    /// Train a small fast model on the translations of larger ones, or by back-translation
+    Distill(Box<commands::distill::Arguments>),
     /// Average the weights of several models of the same shape
     Average(commands::average::Arguments),
     /// Build a lexical shortlist: the likely target tokens of each source token, for faster decoding
@@ -78,9 +88,12 @@ impl Command {
             Command::Average(_) => Some("average"),
             Command::Quantize(_) => Some("quantize"),
             Command::Quickstart(_) => Some("quickstart"),
+            Command::Check(_) => Some("check"),
+            Command::Distill(_) => Some("distill"),
             Command::Evaluate(_) => Some("evaluate"),
             #[cfg(feature = "serve")]
             Command::Serve(_) => Some("serve"),
+            Command::Models(_) => Some("models"),
             Command::Tokenize(_) => Some("tokenize"),
             _ => None,
         }
@@ -169,12 +182,35 @@ pub fn call(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Result<
     Ok(carry_out(command)?)
 }
 
-/// What `regard translate` does with a line, for programs that have loaded the model themselves.
+/// Models that are loaded once and used with different settings: one, several of one pair of languages
+/// as an ensemble, or two in a row.
 #[derive(Debug)]
-pub struct TranslateSettings {
-    arguments: commands::translate::Arguments,
-    options: SearchOptions,
+pub struct LoadedModels(commands::translate::LoadedModels);
+
+impl LoadedModels {
+    /// Loads models from folders or by their names.
+    pub fn load(models: &[PathBuf], precision: Option<DType>, threads: Option<usize>) -> crate::Result<Self> {
+        let isa = Isa::from_env().map_err(crate::Error::other)?;
+        let threads = threads.unwrap_or_else(commands::cores);
+        let load = |model: &PathBuf| {
+            Translator::load_as(&[crate::formats::resolve(model)?], precision, isa, threads)
+        };
+        let models = models.iter().map(load).collect::<crate::Result<Vec<_>>>()?;
+        if models.is_empty() {
+            return Err(crate::Error::config("model", "at least one is needed"));
+        }
+        Ok(LoadedModels(commands::translate::LoadedModels::new(models)?))
+    }
+
+    /// The model that was named first.
+    pub fn first(&self) -> Option<&Arc<Translator>> {
+        self.0.first()
+    }
 }
+
+/// What `regard translate` does with lines and files, for programs that have loaded the models themselves.
+#[derive(Debug)]
+pub struct TranslateSettings(commands::translate::Caller);
 
 /// Flags of one command without the others, which makes reading them cheap.
 #[derive(Parser)]
@@ -188,27 +224,37 @@ impl TranslateSettings {
     /// Reads the flags of `regard translate`, without the one for the model.
     pub fn parse(
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
-        translator: &Translator,
+        models: &LoadedModels,
     ) -> Result<Self, Failure> {
         let all = ["translate", "--model=."].map(OsString::from).into_iter();
         let all = all.chain(arguments.into_iter().map(Into::into));
         let TranslateFlags { arguments } = TranslateFlags::try_parse_from(all).map_err(usage)?;
-        let options = commands::translate::options(&arguments, translator)?;
-        Ok(TranslateSettings { arguments, options })
+        Ok(TranslateSettings(commands::translate::Caller::new(arguments, &models.0)?))
     }
 
-    /// The settings of the search.
-    pub fn options(&self) -> &SearchOptions {
-        &self.options
+    /// The same with terms and their translations, in the place of the glossary of the flags.
+    pub fn with_glossary(self, glossary: Option<Arc<Glossary>>) -> Self {
+        TranslateSettings(self.0.with_glossary(glossary))
+    }
+
+    /// The model and the settings of its search; an error where two are used in a row.
+    pub fn single(&self) -> crate::Result<(&Arc<Translator>, &SearchOptions)> {
+        self.0.single()
     }
 
     /// Translates each line; as many come out as went in.
-    pub fn translate<T: AsRef<str> + Sync>(
+    pub fn translate<T: AsRef<str> + Sync>(&self, lines: &[T]) -> crate::Result<Vec<TranslatedLine>> {
+        self.0.translate(lines)
+    }
+
+    /// The translation of a file, in its format, and how it came about. `progress` is told how many sentences
+    /// or lines are done and may stop the work; then there is none.
+    pub fn file(
         &self,
-        translator: &Translator,
-        lines: &[T],
-    ) -> crate::Result<Vec<Line>> {
-        commands::translate::translate(&self.arguments, translator, lines, &self.options)
+        file: &Path,
+        progress: &mut dyn FnMut(usize) -> bool,
+    ) -> crate::Result<Option<(Vec<u8>, Report)>> {
+        self.0.file(file, progress)
     }
 }
 
@@ -219,7 +265,7 @@ pub fn train(
     stop: &AtomicBool,
 ) -> Result<Outcome, Failure> {
     match parse_command("train", arguments)? {
-        Command::Train(arguments) => Ok(commands::train::run_with(&arguments, progress, stop)?),
+        Command::Train(arguments) => Ok(commands::train::run_with(*arguments, progress, stop)?),
         _ => Err(Failure::Usage("train: another command was given".into())),
     }
 }
@@ -286,11 +332,14 @@ fn carry_out(command: Command) -> CommandResult {
         Command::Info(arguments) => commands::info::run(arguments),
         Command::Quickstart(arguments) => commands::quickstart::run(arguments),
         Command::Train(arguments) => commands::train::run(*arguments),
+        Command::Check(arguments) => commands::check::run(arguments),
+        Command::Distill(arguments) => commands::distill::run(*arguments),
         Command::Bench(arguments) => commands::bench::run(arguments),
         Command::Translate(arguments) => commands::translate::run(arguments),
         Command::Evaluate(arguments) => commands::evaluate::run(arguments),
         #[cfg(feature = "serve")]
         Command::Serve(arguments) => commands::serve::run(*arguments),
+        Command::Models(arguments) => commands::models::run(arguments),
         Command::Look(arguments) => commands::look::run(arguments),
         Command::Score(arguments) => commands::score::run(arguments),
         Command::Tokenize(arguments) => commands::tokenize::run(arguments),

@@ -100,8 +100,8 @@ mod commands;
 
 pub use regard_core::translator::Translator;
 pub use regard_core::{
-    DType, Error, Gemm, Isa, IsaError, Key, Result, batch, decode, formats, languages, model, replace, text,
-    translator,
+    DType, Error, Gemm, Isa, IsaError, Key, Result, batch, decode, formats, languages, model, replace, store,
+    text, translator,
 };
 pub use regard_metrics as metrics;
 #[cfg(feature = "train")]

@@ -86,7 +86,7 @@ fn the_library_alone_is_inference_and_metrics() {
         ours,
         BTreeSet::from(["regard", "regard-core", "regard-kernels", "regard-metrics", "regard-random"])
     );
-    for unwanted in ["axum", "clap", "hf-hub", "indicatif", "resvg", "tokio", "toml"] {
+    for unwanted in ["axum", "clap", "indicatif", "resvg", "tokio", "toml", "ureq"] {
         assert!(!tree.lines().any(|line| line.split_whitespace().next() == Some(unwanted)), "{unwanted}");
     }
 }

@@ -658,3 +658,12 @@ fn the_manual_has_a_page_for_every_command() {
     assert_eq!(refused.code, 1);
     assert!(refused.err.starts_with("regard: file: "), "{}", refused.err);
 }
+
+#[test]
+fn the_help_begins_with_what_is_used_first() {
+    let help = run(Path::new("."), &["--help"]).out;
+    let names = listed_commands(&help);
+    assert_eq!(names[..5], ["quickstart", "train", "translate", "models", "serve"].map(str::to_owned));
+    let examples = help.split("Examples:\n").nth(1).unwrap();
+    assert!(examples.starts_with("  regard translate --model model \"A dog runs.\"\n"), "{examples}");
+}

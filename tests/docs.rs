@@ -151,6 +151,7 @@ fn documents_show_commands_that_exist() {
         "docs/scaling.md",
         "docs/benchmarks.md",
         "docs/studies.md",
+        "docs/training.md",
     ] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
         let document = std::fs::read_to_string(path).unwrap();

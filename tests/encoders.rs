@@ -78,5 +78,5 @@ fn attention_is_shown_where_there_is_some() {
     assert!(err.contains("this model's encoder has no attention"), "{err}");
     assert_eq!(look(&["--out", "all.html"]).0, Some(0));
     let page = std::fs::read_to_string(at.join("all.html")).unwrap();
-    assert!(page.contains("Cross-attention") && !page.contains("Encoder self-attention"));
+    assert!(page.contains("\"kind\":\"cross\"") && !page.contains("\"kind\":\"encoder\""));
 }

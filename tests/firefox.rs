@@ -19,7 +19,7 @@ fn run(folder: &Path, arguments: &str) -> String {
 }
 
 /// A model of the shape that Marian and Firefox can express, and `firefox`, what is exported of it.
-fn exported(folder: &Path) {
+pub(crate) fn exported(folder: &Path) {
     let model = small_model(5, |config| {
         (config.d_model, config.heads, config.d_ff) = (64, 4, 128);
         (config.decoder, config.frequencies) = (DecoderKind::Ssru, Frequencies::Tensor2tensor);

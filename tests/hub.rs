@@ -118,7 +118,7 @@ fn answer(mut stream: TcpStream) -> Option<()> {
             format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n{headers}\r\n");
         stream.write_all(&[head.as_bytes(), body].concat()).ok()
     };
-    if path == format!("/api/models/{NAME}/revision/main") {
+    if path == format!("/api/models/{NAME}/revision/main?blobs=true") {
         let files =
             fs::read_dir(golden()).ok()?.flatten().map(|f| f.file_name().into_string().unwrap_or_default());
         let siblings: Vec<_> = files.map(|name| serde_json::json!({"rfilename": name})).collect();
@@ -129,7 +129,9 @@ fn answer(mut stream: TcpStream) -> Option<()> {
         return respond("404 Not Found", "", b"");
     };
     let body = fs::read(golden().join(name)).ok()?;
-    let (start, end) = from.unwrap_or((0, None));
+    let Some((start, end)) = from else {
+        return respond("200 OK", &format!("ETag: \"{name}-tag\"\r\nX-Repo-Commit: {HASH}\r\n"), &body);
+    };
     let end = end.unwrap_or(body.len() - 1).min(body.len() - 1);
     let headers = format!(
         "Content-Range: bytes {start}-{end}/{}\r\nETag: \"{name}-tag\"\r\nX-Repo-Commit: {HASH}\r\n",

@@ -79,7 +79,7 @@ fn a_model_of_many_languages_learns_on() {
     for file in ["train.en", "train.de", "valid.en", "valid.de"] {
         fs::write(folder.join(file), &lines).unwrap();
     }
-    for family in ["m2m100", "nllb", "mbart50"] {
+    for family in ["m2m100", "nllb", "mbart50", "madlad"] {
         let mut process = crate::command::regard();
         let init = golden("families").join(family);
         let files =

@@ -3,8 +3,10 @@
 
 mod architecture;
 mod bf16;
+mod check;
 mod cli;
 mod command;
+mod distill;
 mod docs;
 mod encoders;
 mod faults;
@@ -15,6 +17,8 @@ mod hub;
 mod languages;
 mod launcher;
 mod marian_tokenizers;
+#[cfg(feature = "hub")]
+mod models;
 mod serve;
 mod study;
 mod train;

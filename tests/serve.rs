@@ -199,3 +199,96 @@ fn settings_come_from_the_environment_and_a_file() {
     assert_eq!(output.status.code(), Some(2));
     assert!(error.starts_with("regard: environment: invalid value 'x' for 'REGARD_PORT"), "{error}");
 }
+
+/// Copies the small model into a folder.
+fn copy_model(to: &std::path::Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(folder()).unwrap() {
+        let from = entry.unwrap().path();
+        std::fs::copy(&from, to.join(from.file_name().unwrap())).unwrap();
+    }
+}
+
+#[test]
+fn idle_models_of_a_folder_are_unloaded_and_come_back() {
+    let place = tempfile::tempdir().unwrap();
+    copy_model(&place.path().join("small"));
+    std::fs::write(place.path().join("notes.txt"), "x").unwrap();
+    std::fs::create_dir(place.path().join(".hidden")).unwrap();
+    let mut command = crate::command::regard();
+    command.args(["serve", "--port", "0", "--max-length", "9", "--unload-after", "0.2", "--models-dir"]);
+    // The line about the note comes before the address.
+    command.arg(place.path()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut log = BufReader::new(child.stderr.take().unwrap());
+    let mut line = String::new();
+    log.read_line(&mut line).unwrap();
+    assert!(line.contains("notes.txt: neither a folder nor a package"), "{line}");
+    line.clear();
+    log.read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("regard: serving on http://").unwrap_or_else(|| panic!("{line}"));
+    let server = Server { address: address.to_owned(), child, log };
+    let body = "q=The+dog+sleeps.+A+cat+runs.&source=en&target=fr";
+    let metric = |name: &str| {
+        let answer = server.ask("GET /metrics", "");
+        let line = answer.lines().find(|line| line.starts_with(&format!("{name}{{"))).unwrap().to_owned();
+        line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()
+    };
+    let wait_until_unloaded = || {
+        let start = std::time::Instant::now();
+        while metric("regard_model_loaded") != 0.0 {
+            assert!(start.elapsed().as_secs() < 20, "it stays");
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+    };
+    let first = server.ask("POST /translate", body);
+    assert!(first.starts_with("HTTP/1.1 200"), "{first}");
+    let text = |answer: &str| answer.split("\r\n\r\n").nth(1).unwrap().to_owned();
+    for round in 1..=2 {
+        wait_until_unloaded();
+        // Several at once: one of them loads the model, and all are answered.
+        std::thread::scope(|scope| {
+            let asked: Vec<_> = (0..4).map(|_| scope.spawn(|| server.ask("POST /translate", body))).collect();
+            for answer in asked {
+                assert_eq!(text(&answer.join().unwrap()), text(&first));
+            }
+        });
+        assert_eq!(metric("regard_model_loads_total"), 1.0 + round as f64);
+    }
+    // What looks inside brings it back, too, and what does not need it does not.
+    wait_until_unloaded();
+    assert!(server.ask("GET /v1/model", "").contains("\"parameters\""));
+    assert_eq!(metric("regard_model_loaded"), 0.0);
+    let answer = server.ask("POST /v1/attention", "q=A+dog&source=en&target=fr");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    wait_until_unloaded();
+    assert!(server.ask("POST /v1/steps", "q=A+dog&source=en&target=fr").starts_with("HTTP/1.1 200"));
+    // Without its files it cannot come back, and the server goes on.
+    wait_until_unloaded();
+    std::fs::remove_dir_all(place.path().join("small")).unwrap();
+    let answer = server.ask("POST /translate", body);
+    assert!(answer.starts_with("HTTP/1.1 500") && answer.contains("no such folder"), "{answer}");
+    assert!(server.ask("GET /health", "").starts_with("HTTP/1.1 200"));
+    copy_model(&place.path().join("small"));
+    assert_eq!(text(&server.ask("POST /translate", body)), text(&first));
+    let log = server.stop("-TERM");
+    assert!(log.contains("unloaded") && log.contains("loaded model=\"en-fr\""), "{log}");
+}
+
+#[test]
+fn the_models_of_the_folder_of_models_are_served() {
+    let place = tempfile::tempdir().unwrap();
+    let mut empty = crate::command::regard();
+    empty.args(["serve", "--port", "0"]).env("REGARD_MODELS", place.path());
+    let output = empty.output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && error.contains("there is no model to serve"), "{error}");
+    copy_model(&place.path().join("small"));
+    let mut command = crate::command::regard();
+    command.args(["serve", "--port", "0", "--log", "quiet"]).env("REGARD_MODELS", place.path());
+    let server = Server::of(command);
+    assert!(server.ask("GET /languages", "").contains("\"targets\":[\"en\",\"fr\"]"));
+    server.stop("-TERM");
+    let output = crate::command::regard().args(["serve", "--models-dir", "no-such"]).output().unwrap();
+    assert!(String::from_utf8(output.stderr).unwrap().starts_with("regard: no-such: "));
+}

@@ -35,6 +35,15 @@ fn a_study_prints_its_tables_and_writes_its_report() {
     let report = folder.path().join("report");
     let page = fs::read_to_string(report.join("index.html")).unwrap();
     assert!(page.contains("<svg") && page.contains("regard study smooth-maximum --smoke --seed 1"));
+    // The question and the answer come before any number, and formulas are MathML.
+    let question = "Where does softmax come from, and why the exponential?";
+    assert!(page.find(question).unwrap() < page.find("<math").unwrap(), "{page}");
+    assert!(!page.contains("e^{") && !page.contains('$'));
+    assert!(result.out.lines().nth(1).is_some_and(|line| line == question), "{}", result.out);
+    assert!(result.out.contains("ln(Σ eᵏˣ)/k") && !result.out.contains('$'), "{}", result.out);
+    let json: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(report.join("report.json")).unwrap()).unwrap();
+    assert_eq!(json["question"][0], question);
     let csv = fs::read_to_string(report.join("error.csv")).unwrap();
     assert!(csv.starts_with("n,k,mean error,"), "{csv}");
     assert!(report.join("error.svg").exists());
@@ -55,6 +64,10 @@ fn several_studies_get_a_folder_each_and_an_index() {
         assert!(index.contains(&format!("href=\"{name}/index.html\"")), "{name}");
         assert!(folder.path().join("all").join(name).join("index.html").exists());
     }
+    assert_eq!(
+        fs::read_to_string(folder.path().join("all/index.json")).unwrap(),
+        "[\"scale\",\"smooth-maximum\"]\n"
+    );
     fs::write(folder.path().join("file"), "").unwrap();
     let refused = run(folder.path(), &["study", "scale", "--smoke", "--out", "file"]);
     assert_eq!(refused.code, 1);

@@ -462,10 +462,14 @@ fn look_fits_the_terminal_and_writes_pictures() {
     let base = ["look", "--model", model, "--src", "The dog sleeps.", "--tgt", "Le chien dort."];
     let output = regard(&base, b"");
     let text = String::from_utf8(output.stdout).unwrap();
-    let titles =
-        [1, 2].map(|n| format!("Cross-attention, layer {n} of 2 (the sharpest), average of all heads\n"));
-    assert!(titles.iter().any(|title| text.starts_with(title)), "{text}");
+    let title = text.lines().next().unwrap();
+    assert!(title.starts_with("Cross-attention, layer ") && title.ends_with(" (the sharpest)"), "{text}");
+    assert!(title.contains(" of 2 (the sharpest), head "), "{text}");
+    assert_eq!(text.lines().nth(1), Some("The dog sleeps. → Le chien dort."));
     assert!(text.lines().all(|l| l.chars().count() <= 100) && text.contains("▁ch"), "{text}");
+    assert!(text.contains("━━") || text.contains("──") || text.contains("┄┄"), "{text}");
+    let matrix = String::from_utf8(regard(&[&base[..], &["--draw", "matrix"]].concat(), b"").stdout).unwrap();
+    assert!(matrix.starts_with(title) && !matrix.contains("──"), "{matrix}");
     for (name, start) in [("a.html", &b"<!"[..]), ("a.svg", b"<svg"), ("a.png", b"\x89PNG")] {
         let file = scratch.path().join(name);
         let output = regard(&[&base[..], &["--out", file.to_str().unwrap()]].concat(), b"");
@@ -481,30 +485,60 @@ fn look_fits_the_terminal_and_writes_pictures() {
         let output = regard(&[&base[..], &["--out", file.to_str().unwrap()], flags].concat(), b"");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let page = std::fs::read_to_string(&file).unwrap();
-        let count = |text: &str| page.matches(text).count().min(1);
-        let kinds = ["Cross-attention", "Encoder self", "Decoder self"].map(count);
-        let maps = ["layer 1, head 1", "layer 1, head 2", "layer 2, head 1", "layer 2, head 2"].map(count);
-        (kinds, maps)
+        // Both sentences can be read without the script.
+        assert!(page.contains(">The dog sleeps.</p>") && page.contains(">Le chien dort.</p>"), "{page}");
+        let start = page.find("id=\"data\">").unwrap() + "id=\"data\">".len();
+        let data = &page[start..start + page[start..].find("</script>").unwrap()];
+        let data: serde_json::Value = serde_json::from_str(data).unwrap();
+        let maps = data["sentences"][0]["maps"].as_array().unwrap();
+        let has = |kind: &str| maps.iter().any(|map| map["kind"] == kind);
+        let heads = |layer: u64, head: &str| {
+            maps.iter().any(|map| map["layer"] == layer && map["heads"].get(head).is_some())
+        };
+        (
+            ["cross", "encoder", "decoder"].map(has),
+            [(1, "1"), (1, "2"), (2, "1"), (2, "2")].map(|(l, h)| heads(l, h)),
+        )
     };
-    assert_eq!(titles(&[]), ([1, 1, 1], [1, 1, 1, 1]));
-    assert_eq!(titles(&["--kind", "encoder"]), ([0, 1, 0], [1, 1, 1, 1]));
-    assert_eq!(titles(&["--kind", "cross", "--layer", "2"]), ([1, 0, 0], [0, 0, 1, 1]));
-    assert_eq!(titles(&["--head", "1"]), ([1, 1, 1], [1, 0, 1, 0]));
+    let (yes, no) = (true, false);
+    assert_eq!(titles(&[]), ([yes; 3], [yes; 4]));
+    assert_eq!(titles(&["--kind", "encoder"]), ([no, yes, no], [yes; 4]));
+    assert_eq!(titles(&["--kind", "cross", "--layer", "2"]), ([yes, no, no], [no, no, yes, yes]));
+    assert_eq!(titles(&["--head", "1"]), ([yes; 3], [yes, no, yes, no]));
     for name in ["b.svg", "b.png"] {
         let (one, all) = (scratch.path().join(format!("one-{name}")), scratch.path().join(name));
-        let chosen = ["--kind", "decoder", "--layer", "1", "--head", "2"];
+        let chosen = ["--draw", "matrix", "--kind", "decoder", "--layer", "1", "--head", "2"];
         regard(&[&base[..], &chosen, &["--out", one.to_str().unwrap()]].concat(), b"");
-        regard(&[&base[..], &["--out", all.to_str().unwrap()]].concat(), b"");
+        regard(&[&base[..], &["--draw", "matrix", "--out", all.to_str().unwrap()]].concat(), b"");
         assert!(std::fs::read(&one).unwrap().len() < std::fs::read(&all).unwrap().len(), "{name}");
     }
     for (flags, message) in [
         (["--layer", "3"], "--layer 3: the model has layers 1 to 2"),
         (["--head", "0"], "--head 0: the layer has heads 1 to 2"),
+        (["--sentence", "2"], "--sentence 2: the text has sentences 1 to 1"),
         (["--out", "a.gif"], "--out a.gif: the name must end in .html, .svg or .png"),
     ] {
         let output = regard(&[&base[..], &flags].concat(), b"");
         assert_eq!(String::from_utf8(output.stderr).unwrap(), format!("regard: {message}\n"));
     }
+}
+
+#[test]
+fn look_takes_a_text_sentence_by_sentence() {
+    let model = folder().to_str().unwrap();
+    let base = ["look", "--model", model, "--max-length", "8", "--src", "The dog sleeps. The cat runs."];
+    let second = regard(&[&base[..], &["--sentence", "2"]].concat(), b"");
+    let text = String::from_utf8(second.stdout).unwrap();
+    assert!(text.lines().nth(1).is_some_and(|line| line.starts_with("The cat runs. → ")), "{text}");
+    assert_eq!(
+        String::from_utf8(second.stderr).unwrap(),
+        "regard: sentence 2 of 2; --sentence shows another\n"
+    );
+    let scratch = TempDir::new().unwrap();
+    let file = scratch.path().join("both.html");
+    regard(&[&base[..], &["--out", file.to_str().unwrap()]].concat(), b"");
+    let page = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(page.matches("\"texts\":").count(), 2);
 }
 
 #[test]

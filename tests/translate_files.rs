@@ -44,7 +44,7 @@ fn files_become_files() {
     std::fs::write(&b, "Two cats.\n").unwrap();
     let [a, b, out] = [&a, &b, &out].map(|path| path.to_str().unwrap());
     let printed = |file: &str| String::from_utf8(translate(&[file]).stdout).unwrap();
-    let run = translate(&[a, "--out", out]);
+    let run = translate(&[a, "-o", out]);
     assert!(run.status.success() && run.stdout.is_empty(), "{}", said(&run));
     assert_eq!(text(out.as_ref()), printed(a));
     // Nothing is left beside it.
@@ -178,4 +178,88 @@ fn a_text_in_another_language_is_noticed_once() {
     let line = String::from_utf8(output.stdout).unwrap();
     let value: serde_json::Value = serde_json::from_str(line.lines().next().unwrap()).unwrap();
     assert!((0.0..=1.0).contains(&value["confidence"].as_f64().unwrap()), "{line}");
+}
+
+#[test]
+fn terms_and_known_translations_are_used_and_reported() {
+    let scratch = TempDir::new().unwrap();
+    let write = |name: &str, text: &str| {
+        std::fs::write(scratch.path().join(name), text).unwrap();
+        scratch.path().join(name).to_str().unwrap().to_owned()
+    };
+    let model = model("en", "fr", 3);
+    let of = |flags: &[&str]| {
+        let model = model.path().to_str().unwrap();
+        regard(&[&["translate", "--model", model, "--max-length", "12"], flags].concat())
+    };
+    let terms = write("terms.tsv", "# animals\ndog\tchien\nRegard\t=\n");
+    let unit = |a: &str, b: &str| {
+        format!("<tu><tuv xml:lang=\"en\"><seg>{a}</seg></tuv><tuv xml:lang=\"fr\"><seg>{b}</seg></tuv></tu>")
+    };
+    let units = unit("A cat eats.", "Un chat mange.") + &unit("Two lines. Twice.", "Deux lignes.");
+    let memory = write("known.tmx", &format!("<tmx version=\"1.4\"><body>{units}</body></tmx>"));
+    let lines = "The dog sleeps.\nTwo lines. Twice.\nWe see the sea. A cat eats.\nRegard\n";
+    let input = write("input.en", lines);
+    let run = of(&["--glossary", &terms, "--memory", &memory, &input]);
+    assert!(run.status.success(), "{}", said(&run));
+    let out = String::from_utf8(run.stdout.clone()).unwrap();
+    let out: Vec<&str> = out.lines().collect();
+    // Random weights may not find the term; what is said about it is true in either case.
+    let found = out[0].to_lowercase().contains("chien");
+    assert_eq!((out[1], out[3]), ("Deux lignes.", "Regard"));
+    assert!(out[2].ends_with(" Un chat mange."), "{out:?}");
+    let notes = said(&run);
+    assert!(notes.contains("1 of 4 lines came from the translation memory, 1 more in part"), "{notes}");
+    let count = 1 + usize::from(found);
+    assert!(
+        notes.contains(&format!("{count} of 2 terms of the glossary are in the translations")),
+        "{notes}"
+    );
+    let lacks = "input.en:1: the translation lacks \"chien\", which the glossary has for \"dog\"";
+    assert_eq!(notes.contains(lacks), !found, "{notes}");
+    // As JSON.
+    let run = of(&["--glossary", &terms, "--memory", &memory, "--json", &input]);
+    let values: Vec<serde_json::Value> = run
+        .stdout
+        .split(|&b| b == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect();
+    let missing = if found { serde_json::json!([]) } else { serde_json::json!([["dog", "chien"]]) };
+    assert_eq!(values[0]["terms"], serde_json::json!({"wanted": 1, "missing": missing}));
+    let found: Vec<&serde_json::Value> = values.iter().map(|value| &value["memory"]).collect();
+    assert_eq!(
+        found,
+        [&serde_json::Value::Null, &"segment".into(), &"sentences".into(), &serde_json::Value::Null]
+    );
+    // Objects.
+    let record = write("a.jsonl", "{\"text\": \"A cat eats.\\nThe dog sleeps.\"}\n");
+    let run = of(&["--glossary", &terms, "--memory", &memory, "--jsonl", &record]);
+    let value: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+    assert_eq!((&value["memory"], &value["terms"]["wanted"]), (&"sentences".into(), &1.into()), "{value}");
+    // A document.
+    let out = scratch.path().join("out.txt");
+    let run = of(&[
+        "--glossary",
+        &terms,
+        "--memory",
+        &memory,
+        "--format",
+        "txt",
+        "--out",
+        out.to_str().unwrap(),
+        &input,
+    ]);
+    assert!(run.status.success() && text(&out).contains("Un chat mange."), "{}", said(&run));
+    assert!(said(&run).contains("sentences came from the translation memory"), "{}", said(&run));
+    for (flags, says) in [
+        (["--glossary", &write("bad.tsv", "a\tb\nno tab\n")], "bad.tsv:2: there is no tab"),
+        (["--memory", &write("bad.tmx", "<tmx><tu></tmx>")], "the XML is damaged"),
+        (["--memory", &terms], "no unit of a TMX file with both en and fr"),
+    ] {
+        let error = refusal(&of(&[&flags[..], &[&input]].concat()));
+        assert!(error.contains(says), "{error}");
+    }
+    let error = refusal(&of(&["--glossary", &terms, "--no-split", &input]));
+    assert!(error.contains("--no-split"), "{error}");
 }

@@ -1,7 +1,7 @@
 //! `regard average`: one model whose weights are the mean of several.
 
-use super::CommandResult;
 use super::dtypes::{STORED, one_of};
+use super::{CommandResult, resolve};
 use clap::Args;
 use regard::DType;
 use regard::formats::{self, Model};
@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
-    let paths = arguments.models.iter().map(formats::resolve).collect::<regard::Result<Vec<_>>>()?;
+    let paths = arguments.models.iter().map(resolve).collect::<regard::Result<Vec<_>>>()?;
     let paths = to_average(&paths);
     let model = formats::average_with(&paths, |path| match path.is_file() {
         true => load_checkpoint(path),

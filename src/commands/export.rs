@@ -2,11 +2,11 @@
 
 use super::dtypes::{EXPORTED, one_of};
 use super::input::read_lines;
-use super::{CommandResult, shortlist};
+use super::{CommandResult, resolve, shortlist};
 use clap::{Args, ValueEnum};
 use regard::DType;
+use regard::formats::Model;
 use regard::formats::marian_nmt::{ExportFormat, ExportOptions, export};
-use regard::formats::{Model, resolve};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]

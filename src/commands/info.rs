@@ -1,15 +1,19 @@
 //! `regard info`: what a model folder holds.
 
-use super::{CommandResult, Output};
+use super::{CommandResult, Output, resolve};
 use clap::Args;
-use regard::formats::{Description, GenerationConfig, Languages, Model, resolve};
+use regard::formats::{Description, GenerationConfig, Languages, Licence, Model, licence};
 use regard::model::{Direction, EncoderKind, ModelConfig, Parts};
 use regard::text::TokenizerPair;
 use serde::Serialize;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  regard info --model my-model\n  regard info --model my-model --json")]
+#[command(
+    after_help = "Examples:\n  regard info --model my-model\n  regard info --model my-model --json\n\n\
+    The licence of the weights is what the folder states: in the front matter of its README.md, in metadata.json, or written down\n\
+    by `regard models download`."
+)]
 pub(crate) struct Arguments {
     /// The model folder, or the model's name on the Hugging Face hub
     #[arg(long, short, value_name = "DIR")]
@@ -33,6 +37,8 @@ struct Report<'a> {
     #[serde(flatten)]
     description: Description,
     languages: &'a Languages,
+    /// The licence of the weights, if the folder states it.
+    licence: Option<Licence>,
     /// The codes of a model of many languages.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     language_codes: Vec<&'a str>,
@@ -58,6 +64,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     let report = Report {
         description: Model::describe(&folder)?,
         languages: &model.languages,
+        licence: licence(&folder)?,
         language_codes: model.tokenizers.languages().map_or_else(Vec::new, |languages| {
             languages.list.iter().map(|language| language.code.as_str()).collect()
         }),
@@ -97,13 +104,30 @@ fn encoder(config: &ModelConfig) -> String {
     }
 }
 
+/// The licence of the weights, with what is known of NLLB-200, whose folders are often copied without their
+/// card.
+fn stated_licence(report: &Report<'_>) -> String {
+    if let Some(licence) = &report.licence {
+        return licence.to_string();
+    }
+    let is_nllb = report.description.model_type == "m2m_100"
+        && report.language_codes.iter().any(|code| matches!(code.split_once('_'), Some((_, "Latn"))));
+    match is_nllb {
+        true => {
+            "not stated; the published weights of NLLB-200 are cc-by-nc-4.0, which forbids commercial use"
+                .into()
+        }
+        false => "not stated".into(),
+    }
+}
+
 fn describe(report: &Report<'_>) -> Result<String, serde_json::Error> {
-    let Report { description, languages, language_codes, vocabulary, parameters, config, generation } =
+    let Report { description, languages, language_codes, vocabulary, parameters, config, generation, .. } =
         report;
     let mut lines = Vec::new();
     let mut line = |title: &str, text: String| lines.push(format!("{title:<12}{text}\n"));
     let others = match description.model_type {
-        "m2m_100" | "mbart" => Some("transformers and CTranslate2 can load it too"),
+        "m2m_100" | "mbart" | "t5" => Some("transformers and CTranslate2 can load it too"),
         "ctranslate2" => Some("CTranslate2 can load it too"),
         "argos" => Some("a package of Argos Translate"),
         _ => None,
@@ -134,6 +158,7 @@ fn describe(report: &Report<'_>) -> Result<String, serde_json::Error> {
             count => format!("{count}: {}", language_codes.join(" ")),
         },
     );
+    line("licence", stated_licence(report));
     line(
         "vocabulary",
         if vocabulary.joint {

@@ -1,10 +1,19 @@
-//! `regard look`: the attention between a sentence and its translation, in the terminal or as a picture.
+//! `regard look`: the attention between a sentence and its translation, in the terminal, as a picture or as a page.
+//!
+//! It opens as the view Attention of the server's page does: on the sharpest head of the clearest layer, drawn as lines, one
+//! sentence at a time.
 
+mod page;
+
+use super::numbers::whole;
 use super::search::{LanguageFlags, ModelFlags, SearchFlags};
 use super::{CommandResult, Output};
 use clap::{Args, ValueEnum};
+use page::Shown;
 use regard::model::{AttentionKind, AttentionMap, sharpest};
-use regard_plot::{Grid, HeatMap, Matrix, html, terminal};
+use regard::text::{Tokenizer, sentence_ranges, trimmed};
+use regard::translator::Translator;
+use regard_plot::{Grid, HeatMap, Lines, Matrix, terminal};
 use std::error::Error;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -14,9 +23,10 @@ use std::path::{Path, PathBuf};
     regard look --model model --src 'A dog runs.'\n  \
     regard look --model model --src 'A dog runs.' --tgt 'Ein Hund rennt.' --kind encoder --layer 1 --head 2\n  \
     regard look --model model --src 'A dog runs.' --out attention.html\n  \
-    regard look --model model --src 'A dog runs.' --kind cross --layer 4 --out layer4.png\n\n\
-    The terminal shows one layer: by default the sharpest one, whose rows point most clearly at different tokens. A file has all\n\
-    layers and heads, or those that --kind, --layer and --head choose.")]
+    regard look --model model --src 'A dog runs.' --layer 4 --draw matrix --out layer4.png\n\n\
+    The terminal and a picture show one head as lines: by default the sharpest, whose tokens each look at one other. With\n\
+    --draw matrix the terminal shows a grid, and a picture has all heads of the chosen layers. An .html file is a page on which\n\
+    sentences, layers and heads can be chosen, and tokens pointed at. Of a longer text, one sentence is shown at a time.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     model: ModelFlags,
@@ -24,24 +34,38 @@ pub(crate) struct Arguments {
     languages: LanguageFlags,
     #[command(flatten)]
     search: SearchFlags,
-    /// Source sentence
+    /// Source sentence, or a text of several
     #[arg(long, value_name = "TEXT")]
     src: String,
-    /// Translation of the sentence [default: the model's own]
+    /// Translation of the sentence, which is then not split [default: the model's own]
     #[arg(long, value_name = "TEXT")]
     tgt: Option<String>,
+    /// Sentence of the text to show, from 1; an .html file has all of them
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(1..=1_000_000))]
+    sentence: usize,
     /// Which attention to show [default: cross; in an .html file all three]
     #[arg(long, value_enum)]
     kind: Option<Kind>,
-    /// Layer to show, from 1 [default: the sharpest; in a file all]
+    /// Layer to show, from 1 [default: the sharpest]
     #[arg(long, value_name = "N")]
     layer: Option<usize>,
-    /// Head to show, from 1 [default: the average of all; in a file each of them]
+    /// Head to show, from 1 [default: the sharpest]
     #[arg(long, value_name = "N")]
     head: Option<usize>,
-    /// Write a picture to this file: .html, .svg or .png
+    /// How to draw it
+    #[arg(long, value_enum, default_value = "lines")]
+    draw: Drawn,
+    /// Write a picture to this file (.svg or .png), or a page (.html)
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+enum Drawn {
+    /// A line from each token to those that it looks at
+    Lines,
+    /// A grid: each row shows where that token looks
+    Matrix,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
@@ -63,6 +87,8 @@ impl From<Kind> for AttentionKind {
 
 /// A sentence, its translation, and the attention between them.
 struct View {
+    text: String,
+    translation: String,
     source: Vec<String>,
     /// The input of the decoder: the start, then the tokens.
     read: Vec<String>,
@@ -84,33 +110,74 @@ impl View {
 
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
     let translator = arguments.languages.choose(arguments.model.load()?)?;
-    let source = translator.source().encode(&arguments.src)?;
-    if source.len() < 2 {
-        return Err("--src: the text is empty".into());
+    let sentences = arguments.sentences(&translator)?;
+    let page = arguments.out.as_deref().is_some_and(|file| file.extension().is_some_and(|e| e == "html"));
+    let chosen = match page {
+        true => &sentences[..],
+        false => &sentences[arguments.sentence - 1..arguments.sentence],
+    };
+    let views = chosen.iter().map(|text| arguments.view(&translator, text)).collect::<Result<Vec<_>, _>>()?;
+    if sentences.len() > 1 && !page {
+        note!("regard: sentence {} of {}; --sentence shows another", arguments.sentence, sentences.len());
     }
-    let target = match &arguments.tgt {
-        Some(text) => translator.target().encode(text)?,
-        None => {
-            let options = arguments.search.options(&translator)?;
-            let best = translator.translate(&[&arguments.src], &options)?.remove(0).best();
-            translator.target().encode(&best.text)?
-        }
-    };
-    let maps = translator.attention_maps(&source, &target)?;
-    let pieces = |tokenizer: &regard::text::Tokenizer, ids: &[u32]| -> Vec<String> {
-        ids.iter().map(|&id| tokenizer.piece(id).unwrap_or_default()).collect()
-    };
-    let said = pieces(translator.target(), &target);
-    let mut read = vec!["<start>".to_owned()];
-    read.extend_from_slice(&said[..said.len() - 1]);
-    let view = View { source: pieces(translator.source(), &source), read, said, maps };
-    match &arguments.out {
-        Some(file) => write(&view, &arguments, file),
-        None => show(&view, &arguments),
+    match (&arguments.out, &views[..]) {
+        (Some(file), views) => write(views, &arguments, file),
+        (None, [view, ..]) => show(view, &arguments),
+        (None, []) => Ok(()),
     }
 }
 
 impl Arguments {
+    /// The sentences of the text; with a translation, the text is one.
+    fn sentences(&self, translator: &Translator) -> Result<Vec<String>, String> {
+        let language = translator.model().languages.source.as_deref();
+        let whole = 0..self.src.len();
+        let ranges = if self.tgt.is_some() { vec![whole] } else { sentence_ranges(&self.src, language) };
+        let texts = ranges.into_iter().map(|range| self.src[trimmed(&self.src, range)].to_owned());
+        let sentences: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
+        match sentences.len() {
+            0 => Err("--src: the text is empty".to_owned()),
+            count if !(1..=count).contains(&self.sentence) => {
+                Err(format!("--sentence {}: the text has sentences 1 to {count}", self.sentence))
+            }
+            _ => Ok(sentences),
+        }
+    }
+
+    /// A sentence and its translation in the model.
+    fn view(&self, translator: &Translator, text: &str) -> Result<View, Box<dyn Error>> {
+        let source = translator.source().encode(text)?;
+        if source.len() < 2 {
+            return Err("--src: the text is empty".into());
+        }
+        let translation = match &self.tgt {
+            Some(text) => text.clone(),
+            None => translator.translate(&[text], &self.search.options(translator)?)?.remove(0).best().text,
+        };
+        let target = translator.target().encode(&translation)?;
+        let maps = translator.attention_maps(&source, &target)?;
+        let pieces = |tokenizer: &Tokenizer, ids: &[u32]| -> Vec<String> {
+            ids.iter().map(|&id| tokenizer.piece(id).unwrap_or_default()).collect()
+        };
+        let said = pieces(translator.target(), &target);
+        let mut read = vec!["<start>".to_owned()];
+        read.extend_from_slice(&said[..said.len() - 1]);
+        let source = pieces(translator.source(), &source);
+        Ok(View { text: text.to_owned(), translation, source, read, said, maps })
+    }
+
+    fn kind(&self) -> AttentionKind {
+        self.kind.map_or(AttentionKind::Cross, AttentionKind::from)
+    }
+
+    /// The one head to show, as a layer and its number: what the flags choose, or else the sharpest.
+    fn one<'a>(&self, view: &'a View, kind: AttentionKind) -> Result<(&'a AttentionMap, usize), String> {
+        let maps = self.chosen(view, kind)?;
+        let sharp = sharpest(&view.maps, kind).filter(|_| self.layer.is_none());
+        let map = sharp.or(maps.first().copied()).ok_or_else(|| missing(kind, &view.maps))?;
+        Ok((map, self.head.map_or_else(|| map.sharpest_head(), |head| head - 1)))
+    }
+
     /// The maps of one kind that `--layer` and `--head` choose, all layers if none is given.
     fn chosen<'a>(&self, view: &'a View, kind: AttentionKind) -> Result<Vec<&'a AttentionMap>, String> {
         let maps: Vec<&AttentionMap> = view.maps.iter().filter(|map| map.kind == kind).collect();
@@ -149,32 +216,44 @@ fn missing(kind: AttentionKind, maps: &[AttentionMap]) -> String {
 }
 
 fn show(view: &View, arguments: &Arguments) -> CommandResult {
-    let kind = arguments.kind.map_or(AttentionKind::Cross, AttentionKind::from);
-    let chosen = arguments.chosen(view, kind)?;
-    let layers = view.maps.iter().filter(|map| map.kind == kind).count();
-    let (map, why) = match arguments.layer {
-        Some(_) => (chosen.first().copied(), ""),
-        None => (sharpest(&view.maps, kind), " (the sharpest)"),
-    };
-    let Some(map) = map else { return Ok(()) };
-    let weights = match arguments.head {
-        None => map.mean(),
-        Some(head) => map.head(head - 1).to_vec(),
-    };
-    let matrix = Matrix::new(map.rows, map.columns, weights)?;
+    let (map, head) = arguments.one(view, arguments.kind())?;
+    let matrix = Matrix::new(map.rows, map.columns, map.head(head).to_vec())?;
     let (rows, columns) = view.labels(map.kind);
     let width = terminal_width();
-    let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let mut output = Output::new();
-    let head = arguments.head.map_or("average of all heads".to_owned(), |h| format!("head {h}"));
-    let title = match kind {
+    output.line(title(view, arguments, map, head))?;
+    output.line(format!("{} → {}", view.text, view.translation))?;
+    let drawn = match arguments.draw {
+        Drawn::Lines => terminal::lines(&matrix, rows, columns, width),
+        Drawn::Matrix => {
+            let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+            terminal::heat_map(&matrix, rows, columns, width, colour)
+        }
+    };
+    output.line(drawn.trim_end_matches('\n'))?;
+    output.flush()
+}
+
+/// Names a head, and says why it is this one.
+fn title(view: &View, arguments: &Arguments, map: &AttentionMap, head: usize) -> String {
+    let layers = view.maps.iter().filter(|other| other.kind == map.kind).count();
+    let why = |given: Option<usize>| if given.is_none() { " (the sharpest)" } else { "" };
+    format!(
+        "{}, layer {} of {layers}{}, head {}{}",
+        kind_title(map.kind),
+        map.layer + 1,
+        why(arguments.layer),
+        head + 1,
+        why(arguments.head)
+    )
+}
+
+fn kind_title(kind: AttentionKind) -> &'static str {
+    match kind {
         AttentionKind::Cross => "Cross-attention",
         AttentionKind::Encoder => "Encoder self-attention",
         AttentionKind::Decoder => "Decoder self-attention",
-    };
-    output.line(format!("{title}, layer {} of {layers}{why}, {head}", map.layer + 1))?;
-    output.line(terminal::heat_map(&matrix, rows, columns, width, colour).trim_end_matches('\n'))?;
-    output.flush()
+    }
 }
 
 /// The width to fit: the terminal's, else the value of COLUMNS, else 100.
@@ -184,20 +263,16 @@ fn terminal_width() -> usize {
     size.or_else(said).unwrap_or(100).max(20)
 }
 
-fn write(view: &View, arguments: &Arguments, file: &Path) -> CommandResult {
-    let one = || grid(view, arguments, arguments.kind.map_or(AttentionKind::Cross, AttentionKind::from));
+fn write(views: &[View], arguments: &Arguments, file: &Path) -> CommandResult {
     let extension = file.extension().and_then(|e| e.to_str()).unwrap_or_default();
-    let bytes = match extension {
-        "html" => {
-            let mut page = html::Page::new("Attention").paragraph(&arguments.src);
-            for grid in page_grids(view, arguments)? {
-                let caption = "One grid per head. Each row shows where that token looks.";
-                page = page.heading(&grid.title).figure(grid.to_svg(), caption);
-            }
-            page.render().into_bytes()
-        }
-        "svg" => one()?.to_svg().into_bytes(),
-        "png" => one()?.to_png(2.0).map_err(|e| format!("--out {}: {e}", file.display()))?,
+    let Some(view) = views.first() else { return Ok(()) };
+    let failed = |e: regard_plot::Error| format!("--out {}: {e}", file.display());
+    let bytes = match (extension, arguments.draw) {
+        ("html", _) => html(views, arguments)?.into_bytes(),
+        ("svg", Drawn::Lines) => lines(view, arguments)?.to_svg().into_bytes(),
+        ("svg", Drawn::Matrix) => grid(view, arguments, arguments.kind())?.to_svg().into_bytes(),
+        ("png", Drawn::Lines) => lines(view, arguments)?.to_png(2.0).map_err(failed)?,
+        ("png", Drawn::Matrix) => grid(view, arguments, arguments.kind())?.to_png(2.0).map_err(failed)?,
         _ => return Err(format!("--out {}: the name must end in .html, .svg or .png", file.display()).into()),
     };
     std::fs::write(file, bytes).map_err(|e| format!("{}: {e}", file.display()))?;
@@ -205,16 +280,50 @@ fn write(view: &View, arguments: &Arguments, file: &Path) -> CommandResult {
     Ok(())
 }
 
-/// The grids of a page: of the chosen kind, or of every kind that has what `--layer` and `--head` choose.
-fn page_grids(view: &View, arguments: &Arguments) -> Result<Vec<Grid>, Box<dyn Error>> {
-    if let Some(kind) = arguments.kind {
-        return Ok(vec![grid(view, arguments, kind.into())?]);
-    }
+/// One head as lines.
+fn lines(view: &View, arguments: &Arguments) -> Result<Lines, Box<dyn Error>> {
+    let kind = page_kinds(view, arguments).first().copied().unwrap_or(arguments.kind());
+    let (map, head) = arguments.one(view, kind)?;
+    let (rows, columns) = view.labels(kind);
+    let matrix = Matrix::new(map.rows, map.columns, map.head(head).to_vec())?;
+    let (from, to) = match kind {
+        AttentionKind::Cross => ("translation", "sentence"),
+        AttentionKind::Encoder => ("from", "to"),
+        AttentionKind::Decoder => ("about to say", "has read"),
+    };
+    Ok(Lines::new(title(view, arguments, map, head), matrix).labels(rows, columns).axes(from, to))
+}
+
+/// The kinds that a page shows: the chosen one, or every kind that has what `--layer` and `--head` choose: an encoder may have no
+/// attention, and one stack fewer layers than the other.
+fn page_kinds(view: &View, arguments: &Arguments) -> Vec<AttentionKind> {
     let kinds = [AttentionKind::Cross, AttentionKind::Encoder, AttentionKind::Decoder];
-    // An encoder may have no attention, and one stack fewer layers than the other.
-    let (found, failed): (Vec<_>, Vec<_>) =
-        kinds.into_iter().map(|kind| grid(view, arguments, kind)).partition(Result::is_ok);
-    if found.is_empty() { failed } else { found }.into_iter().collect()
+    let wanted =
+        kinds.into_iter().filter(|kind| arguments.kind.is_none_or(|k| AttentionKind::from(k) == *kind));
+    wanted.filter(|kind| arguments.chosen(view, *kind).is_ok()).collect()
+}
+
+/// A page of all sentences, with everything that the flags choose.
+fn html(views: &[View], arguments: &Arguments) -> Result<String, Box<dyn Error>> {
+    let mut sentences = Vec::new();
+    let mut first = None;
+    for view in views {
+        let kinds = page_kinds(view, arguments);
+        // Nothing fits: the message is that of the kind that was wanted.
+        first = first.or(kinds.first().copied());
+        if kinds.is_empty() {
+            arguments.chosen(view, arguments.kind())?;
+        }
+        let mut maps = Vec::new();
+        for map in kinds.into_iter().flat_map(|kind| arguments.chosen(view, kind).unwrap_or_default()) {
+            let heads = arguments.head.map_or(0..map.heads, |head| head - 1..head);
+            maps.push((map, heads.collect()));
+        }
+        sentences.push(Shown { view, maps });
+    }
+    let picture = views.first().map(|view| lines(view, arguments)).transpose()?;
+    let picture = picture.map(|picture| picture.to_svg()).unwrap_or_default();
+    Ok(page::render(&sentences, first.unwrap_or(arguments.kind()), arguments.draw, &picture))
 }
 
 /// The chosen layers and heads of one kind of attention, one layer per row.

@@ -2,7 +2,9 @@
 
 pub(crate) mod average;
 pub(crate) mod bench;
+pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod distill;
 mod dtypes;
 pub(crate) mod evaluate;
 pub(crate) mod export;
@@ -10,6 +12,7 @@ pub(crate) mod info;
 mod input;
 pub(crate) mod look;
 pub(crate) mod man;
+pub(crate) mod models;
 mod numbers;
 mod presets;
 pub(crate) mod quantize;
@@ -29,6 +32,7 @@ pub(crate) mod translate;
 use std::error::Error;
 use std::fmt::Display;
 use std::io::{self, BufWriter, StdoutLock, Write};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
@@ -52,7 +56,7 @@ pub(crate) struct ClosedPipe;
 #[derive(Debug)]
 pub(crate) struct Interrupted(pub(crate) u8);
 
-/// Rank 0 has printed the error message.
+/// Rank 0 has printed the error message, or the findings on standard output are it.
 #[derive(Debug)]
 pub(crate) struct SaidElsewhere;
 
@@ -83,6 +87,14 @@ impl Display for ClosedPipe {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("standard output was closed")
     }
+}
+
+/// The folder of a model by its name, with a progress bar if it has to be fetched.
+fn resolve(name: impl AsRef<Path>) -> regard::Result<PathBuf> {
+    let mut bars = models::Bars::default();
+    let folder = regard::formats::resolve_with(name.as_ref(), &mut |progress| bars.show(progress));
+    bars.end();
+    folder
 }
 
 /// Runs `work` as one of the ranks that an MPI launcher started, or as the only one. An error on

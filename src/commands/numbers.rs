@@ -104,6 +104,10 @@ mod tests {
         match (command.get_name(), flag) {
             (_, "temperature" | "top-k" | "top-p") => &["--sample"],
             (_, "seed") if samples => &["--sample"],
+            // That of `bench`, which measures a preset or a model.
+            ("translate", _) if command.get_arguments().any(|a| a.get_id() == "preset") => {
+                &["--preset", "tiny"]
+            }
             ("tokenize", "top") => &["--model", "m", "--count"],
             ("tokenize", "vocabulary") => &["--train", "f", "--out", "o"],
             ("tokenize", _) => &["--model", "m"],

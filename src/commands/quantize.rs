@@ -1,9 +1,9 @@
 //! `regard quantize`: a model in 8 bits.
 
-use super::CommandResult;
+use super::{CommandResult, resolve};
 use clap::Args;
 use regard::DType;
-use regard::formats::{Model, resolve};
+use regard::formats::Model;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]

@@ -2,11 +2,11 @@
 
 use super::dtypes::{DECODING, one_of};
 use super::numbers::{BEAM, THREADS, TOKENS, decimal_f32, whole};
-use super::{Usage, cores, shortlist};
+use super::{Usage, cores, resolve, shortlist};
 use clap::{Args, ValueEnum};
 use regard::DType;
 use regard::decode::{EarlyStopping, LengthPenalty, Sampling, SearchOptions};
-use regard::formats::{Languages, resolve};
+use regard::formats::Languages;
 use regard::languages;
 use regard::train::distributed::{ConsistencyCheck, model_check};
 use regard::translator::Translator;
@@ -17,7 +17,8 @@ use std::sync::Arc;
 
 #[derive(Debug, Args)]
 pub(super) struct ModelFlags {
-    /// Model folder, or name on the Hugging Face hub; repeat the flag for an ensemble
+    /// Model folder, or name of a model: one of `regard models`, or on the Hugging Face hub; repeat the flag
+    /// for an ensemble
     #[arg(long, short, value_name = "DIR", required = true)]
     model: Vec<PathBuf>,
     /// Number of cores to use [default: all]
@@ -84,6 +85,16 @@ pub(super) fn choose_languages(
     source: Option<&str>,
     target: Option<&str>,
 ) -> std::result::Result<Translator, Box<dyn Error>> {
+    Ok(languages_for(&translator, source, target)?.unwrap_or(translator))
+}
+
+/// A translator of many languages that has been told the pair; nothing for one that has only one pair, which
+/// these must be, if any are given.
+pub(super) fn languages_for(
+    translator: &Translator,
+    source: Option<&str>,
+    target: Option<&str>,
+) -> std::result::Result<Option<Translator>, Box<dyn Error>> {
     let model = translator.model();
     if let Some(languages) = model.tokenizers.languages() {
         let open = |given: Option<&str>, set: &Option<String>| given.is_none() && set.is_none();
@@ -95,7 +106,7 @@ pub(super) fn choose_languages(
             let count = languages.list.len();
             return Err(Box::new(Usage(format!("this model has {count} languages; name one with {flag}"))));
         }
-        return Ok(translator.for_languages(source, target)?);
+        return Ok(Some(translator.for_languages(source, target)?));
     }
     for (flag, given, own) in [
         ("--source-lang", source, &model.languages.source),
@@ -108,7 +119,7 @@ pub(super) fn choose_languages(
             return Err(Box::new(Usage(message)));
         }
     }
-    Ok(translator)
+    Ok(None)
 }
 
 /// For example `from en to de`.

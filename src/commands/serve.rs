@@ -1,28 +1,32 @@
 //! `regard serve`: models behind HTTP.
 
+mod known;
+
 use super::dtypes::{DECODING, one_of};
 use super::numbers::{THREADS, decimal, whole, whole_u16, whole_u32};
 use super::search::SearchFlags;
-use super::{CommandResult, Usage, cores};
+use super::{CommandResult, Usage, cores, resolve};
 use clap::{Args, ValueEnum};
 use regard::DType;
 use regard::Isa;
-use regard::formats::resolve;
+use regard::store::ModelStore;
 use regard::translator::Translator;
-use regard_serve::{AddressRange, App, Batching, Keys, Limits, ModelSource, Settings};
+use regard_serve::{
+    AddressRange, App, Batching, Keys, Limits, Loader, ModelSource, ServeError, Settings, Shutdown,
+};
 use std::error::Error;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::TcpListener;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     regard serve --model model\n  \
     regard serve --model en-de --model de-en --port 8080\n  \
+    regard serve --models-dir models --unload-after 600\n  \
     regard serve --config serve.toml\n  \
+    regard serve --model en-de --glossary it=terms.tsv --memory known.tmx\n  \
     regard serve --model en-de=my-folder --host 0.0.0.0 --api-keys keys.txt --requests-per-minute 60\n\n  \
     curl http://127.0.0.1:5000/translate -d q='A dog runs.' -d source=en -d target=de\n  \
     curl http://127.0.0.1:5000/translate -H 'Content-Type: application/json' \\\n    \
@@ -34,15 +38,26 @@ use tokio::net::TcpListener;
     --config (max-batch = 32): flags override the environment, and the environment overrides the file. LibreTranslate's LT_HOST,\n\
     LT_PORT, LT_THREADS, LT_CHAR_LIMIT, LT_BATCH_LIMIT, LT_REQ_LIMIT and LT_ALTERNATIVES_LIMIT are understood, too.")]
 pub(crate) struct Arguments {
-    /// Model folder; repeat the flag to serve several language pairs. SOURCE-TARGET=DIR names the
-    /// languages of a model that does not name its own. A folder that holds nothing but folders
-    /// stands for all the models in it
+    /// Model folder, or name of a model; repeat the flag to serve several language pairs.
+    /// SOURCE-TARGET=DIR names the languages of a model that does not name its own, or one pair of a model
+    /// of many languages, which otherwise serves every pair. A folder that holds nothing but folders stands
+    /// for all the models in it [default: all models of `regard models`]
     #[arg(long, short, value_name = "DIR", num_args = 1..)]
     model: Vec<String>,
+    /// Serve every model in this folder: folders of models and packages of Argos Translate
+    #[arg(long, value_name = "DIR")]
+    models_dir: Option<PathBuf>,
+    /// Free the memory of a model that nobody has used for N seconds; the next request loads it again
+    /// [default: models stay in memory]
+    #[arg(long, value_name = "SECONDS", value_parser = decimal(WAIT))]
+    unload_after: Option<f64>,
     /// Settings file in TOML
     #[arg(long, value_name = "FILE")]
     #[allow(dead_code, reason = "`commands::settings` reads it before the flags are parsed")]
     config: Option<PathBuf>,
+    /// Folder of studies to show on the page, as `regard study all --out DIR` writes it
+    #[arg(long, value_name = "DIR")]
+    studies: Option<PathBuf>,
     /// Ask the server at --host and --port whether it works, instead of serving: exit status 0 or 1
     #[arg(long)]
     health_check: bool,
@@ -52,6 +67,14 @@ pub(crate) struct Arguments {
     /// Port to listen on; 0 for any free port
     #[arg(long, value_name = "N", default_value_t = 5000, value_parser = whole_u16(0..=65_535))]
     port: u16,
+    /// Glossary that requests can name: lines of a term, a tab and its translation, or = for a term that is not
+    /// translated; may be repeated
+    #[arg(long, value_name = "NAME=FILE", num_args = 1..)]
+    glossary: Vec<String>,
+    /// Translation memory (TMX; plain, .gz or .zst) for the pairs of languages of the models, or with
+    /// SOURCE-TARGET=FILE for one pair; may be repeated
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    memory: Vec<String>,
     /// Number of cores to use [default: all]
     #[arg(long, value_name = "N", value_parser = whole(THREADS))]
     threads: Option<usize>,
@@ -79,6 +102,16 @@ enum Log {
     Json,
     /// Errors only
     Quiet,
+}
+
+impl From<Log> for regard_serve::Log {
+    fn from(log: Log) -> Self {
+        match log {
+            Log::Text => regard_serve::Log::Text,
+            Log::Json => regard_serve::Log::Json,
+            Log::Quiet => regard_serve::Log::Quiet,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -165,10 +198,13 @@ struct LimitFlags {
 const WAIT: std::ops::RangeInclusive<f64> = 0.001..=86_400.0;
 
 impl Arguments {
-    fn settings(&self) -> Result<Settings, Box<dyn Error>> {
+    fn settings(&self, models: &[ModelSource]) -> Result<Settings, Box<dyn Error>> {
         let cores = self.threads.unwrap_or_else(cores).max(1);
         let Gathering { max_batch, batch_wait_ms, workers, queue } = self.gathering;
         let limits = &self.limits;
+        if let Some(folder) = self.studies.as_deref().filter(|folder| !folder.is_dir()) {
+            return Err(format!("--studies {}: this is not a folder", folder.display()).into());
+        }
         Ok(Settings {
             limits: Limits {
                 body_bytes: limits.max_body_bytes,
@@ -194,8 +230,11 @@ impl Arguments {
             },
             keys: self.access.api_keys.as_deref().map(Keys::load).transpose()?,
             cors: (self.access.cors != "none").then(|| self.access.cors.clone()),
-            memories: Default::default(),
+            memories: known::memories(&self.memory, models)?,
+            glossaries: known::glossaries(&self.glossary)?,
             guard: true,
+            unload_after: self.unload_after.map(Duration::from_secs_f64),
+            studies: self.studies.clone(),
         })
     }
 
@@ -204,15 +243,18 @@ impl Arguments {
         let threads = self.threads.unwrap_or_else(cores);
         let load = |argument: &String| -> Result<ModelSource, Box<dyn Error>> {
             let (languages, folder) = languages(argument);
-            let translator = Translator::load_as(&[resolve(folder)?], self.precision, isa, threads)?;
+            let (place, precision) = (resolve(folder)?, self.precision);
+            let loader = Loader::new(move || Translator::load_as(&[&place], precision, isa, threads));
+            let translator = loader.load()?;
             let options = self.search.options(&translator)?;
-            Ok(ModelSource { folder: folder.to_owned(), translator, options, languages })
+            let loader = Some(loader);
+            Ok(ModelSource { folder: folder.to_owned(), translator, options, languages, loader })
         };
-        // Not clap's requirement: it may come from a file, and a health check needs none.
-        if self.model.is_empty() {
-            let message = "there is no model to serve: give --model, or REGARD_MODEL, or model in --config";
-            return Err(Usage(message.into()).into());
-        }
+        self.model_arguments()?.iter().map(load).collect()
+    }
+
+    /// What `--model` may be given, once for each model.
+    fn model_arguments(&self) -> Result<Vec<String>, Box<dyn Error>> {
         let mut arguments = Vec::new();
         for argument in &self.model {
             match models_in(Path::new(argument)) {
@@ -220,8 +262,44 @@ impl Arguments {
                 None => arguments.push(argument.clone()),
             }
         }
-        arguments.iter().map(load).collect()
+        if let Some(folder) = &self.models_dir {
+            let found = entries_of(folder)?;
+            if found.is_empty() {
+                return Err(format!("{}: there are no models in this folder", folder.display()).into());
+            }
+            arguments.extend(found);
+        }
+        if arguments.is_empty() {
+            arguments = ModelStore::from_env().list()?.into_iter().map(|model| model.name).collect();
+        }
+        // Not clap's requirement: it may come from a file, and a health check needs none.
+        if arguments.is_empty() {
+            let message = "there is no model to serve: give --model, or REGARD_MODEL, or model in --config, or download one with \
+                 `regard models download`";
+            return Err(Usage(message.into()).into());
+        }
+        Ok(arguments)
     }
+}
+
+/// The models in a folder, by name: everything in it that is a folder or a package, but for hidden ones.
+fn entries_of(folder: &Path) -> Result<Vec<String>, Box<dyn Error>> {
+    let named = |e: std::io::Error| format!("{}: {e}", folder.display());
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(named)? {
+        let path = entry.map_err(named)?.path();
+        let is_hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+        let is_package = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("argosmodel"));
+        if is_hidden {
+            continue;
+        }
+        match path.to_str().filter(|_| path.is_dir() || is_package) {
+            Some(path) => found.push(path.to_owned()),
+            None => note!("regard: {}: neither a folder nor a package, so not a model", path.display()),
+        }
+    }
+    found.sort();
+    Ok(found)
 }
 
 /// The models in a folder of folders, by name; `None` for any other folder, and for one without models.
@@ -252,6 +330,9 @@ fn languages(argument: &str) -> (Option<(String, String)>, &Path) {
 /// The languages of a model and its folder, for the user.
 fn pair(model: &ModelSource) -> String {
     let own = &model.translator.model().languages;
+    if let (None, Some(tokens)) = (&model.languages, model.translator.model().tokenizers.languages()) {
+        return format!("all pairs of {} languages ({})", tokens.list.len(), model.folder.display());
+    }
     let (source, target) = match &model.languages {
         Some((source, target)) => (Some(source), Some(target)),
         None => (own.source.as_ref(), own.target.as_ref()),
@@ -294,7 +375,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     if arguments.health_check {
         return check_health(arguments.host, arguments.port);
     }
-    start_log(arguments.log);
+    regard_serve::start_log(arguments.log.into());
     regard_serve::hide_panic_messages();
     let announce = |address: SocketAddr, pairs: &[String]| {
         note!("regard: serving on http://{address}");
@@ -304,7 +385,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
         let shown = SocketAddr::new(reachable(address.ip()), address.port());
         note!("regard: page http://{shown}/, API http://{shown}/docs");
     };
-    serve(&arguments, announce, stopped)?;
+    serve(&arguments, announce, Shutdown::Signals)?;
     note!("regard: finished what was under way");
     Ok(())
 }
@@ -315,80 +396,28 @@ pub(crate) fn run_with(
     ready: impl FnOnce(SocketAddr),
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> CommandResult {
-    serve(&arguments, |address, _| ready(address), || Ok(stop))
+    serve(&arguments, |address, _| ready(address), Shutdown::When(Box::pin(stop)))
 }
 
-/// Serves until the future that `stop` makes inside the runtime is ready. `ready` gets the address, and a
-/// line for each model about its languages.
-fn serve<F: Future<Output = ()> + Send + 'static>(
+/// Serves until the shutdown. `ready` gets the address, and a line for each model about its languages.
+fn serve(
     arguments: &Arguments,
     ready: impl FnOnce(SocketAddr, &[String]),
-    stop: impl FnOnce() -> std::io::Result<F>,
+    shutdown: Shutdown,
 ) -> CommandResult {
     let models = arguments.models()?;
     let pairs: Vec<String> = models.iter().map(pair).collect();
-    let app = App::new(models, arguments.settings()?)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let address = (arguments.host, arguments.port);
-    runtime.block_on(async {
-        let listener = TcpListener::bind(address)
-            .await
-            .map_err(|e| format!("{}:{}: {e}; choose another --host or --port", address.0, address.1))?;
-        ready(listener.local_addr()?, &pairs);
-        regard_serve::run(listener, Arc::clone(&app), stop()?).await?;
-        Ok(())
-    })
-}
-
-/// Ends with the first SIGINT or SIGTERM; a second one ends the program at once.
-#[cfg(unix)]
-fn stopped() -> std::io::Result<impl Future<Output = ()>> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
+    let settings = arguments.settings(&models)?;
+    let app = App::new(models, settings)?;
+    let address = SocketAddr::new(arguments.host, arguments.port);
+    let mut ready = Some(ready);
+    let mut announce = |address| {
+        if let Some(ready) = ready.take() {
+            ready(address, &pairs);
         }
-        tokio::spawn(async move {
-            let status = tokio::select! {
-                _ = interrupt.recv() => 130,
-                _ = terminate.recv() => 143,
-            };
-            std::process::exit(status);
-        });
-    })
-}
-
-/// Ends with the first Ctrl-C; a second one ends the program at once.
-#[cfg(not(unix))]
-fn stopped() -> std::io::Result<impl Future<Output = ()>> {
-    Ok(async {
-        // Without a handler nothing but the end of the process stops the server.
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-        tokio::spawn(async {
-            if tokio::signal::ctrl_c().await.is_ok() {
-                std::process::exit(130);
-            }
-        });
-    })
-}
-
-fn start_log(log: Log) {
-    let level = match log {
-        Log::Quiet => tracing::Level::ERROR,
-        Log::Text | Log::Json => tracing::Level::INFO,
     };
-    let subscriber = tracing_subscriber::fmt()
-        .with_writer(std::io::stderr)
-        .with_max_level(level)
-        .with_target(false)
-        .with_ansi(false);
-    match log {
-        Log::Json => subscriber.json().init(),
-        Log::Text | Log::Quiet => subscriber.init(),
-    }
+    regard_serve::serve(app, address, &mut announce, shutdown).map_err(|error| match error {
+        ServeError::Listen { .. } => format!("{error}; choose another --host or --port").into(),
+        error => error.into(),
+    })
 }

@@ -1,10 +1,10 @@
 //! `regard shortlist`: the likely words of each source word, from a corpus.
 
 use super::numbers::{SENTENCES, THREADS, whole};
-use super::{CommandResult, cores};
+use super::{CommandResult, cores, resolve};
 use clap::Args;
 use regard::decode::{Shortlist, ShortlistSize};
-use regard::formats::{Model, resolve};
+use regard::formats::Model;
 use regard::train::corpus::{Corpus, Filters, Inputs};
 use std::path::{Path, PathBuf};
 
@@ -36,12 +36,15 @@ pub(crate) struct Arguments {
     #[arg(value_parser = whole(0..=100_000_000))]
     per_word: usize,
     /// Learn from at most N pairs, spread over the corpus
-    #[arg(long, value_name = "N", default_value_t = 500_000, value_parser = whole(SENTENCES))]
+    #[arg(long, value_name = "N", default_value_t = PAIRS, value_parser = whole(SENTENCES))]
     pairs: usize,
     /// Number of cores to use [default: all]
     #[arg(long, value_name = "N", value_parser = whole(THREADS))]
     threads: Option<usize>,
 }
+
+/// Pairs that a shortlist is learned from at most.
+pub(super) const PAIRS: usize = 500_000;
 
 /// Reads a shortlist for another command. The error for a wrong file names the command that makes
 /// a right one.
@@ -67,31 +70,51 @@ impl Drop for Scratch {
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
     let Arguments { src, tgt, out, frequent, per_word, .. } = arguments;
     let model = Model::load(&resolve(&arguments.model)?)?;
-    let config = model.transformer.config();
-    let scratch = Scratch(std::env::temp_dir().join(format!("regard-shortlist-{}", std::process::id())));
     let inputs = Inputs::Files { source: src, target: tgt };
     let threads = arguments.threads.unwrap_or_else(cores);
+    let learned = learn(&model, &inputs, ShortlistSize { frequent, per_word }, arguments.pairs, threads)?;
+    learned.list.save(&out)?;
+    note!(
+        "{}: learned from {} pairs; on average, {} of {} target words are considered for a sentence",
+        out.display(),
+        learned.pairs,
+        learned.words,
+        model.transformer.config().target_vocabulary
+    );
+    Ok(())
+}
+
+/// A shortlist, and what it was learned from.
+pub(super) struct Learned {
+    pub(super) list: Shortlist,
+    pub(super) pairs: usize,
+    /// Words that are considered for a sentence, on average.
+    pub(super) words: usize,
+}
+
+/// Learns the shortlist of a model from at most `most` pairs of a corpus, spread over it.
+pub(super) fn learn(
+    model: &Model,
+    inputs: &Inputs,
+    size: ShortlistSize,
+    most: usize,
+    threads: usize,
+) -> Result<Learned, regard::Error> {
+    let config = model.transformer.config();
+    let scratch = Scratch(std::env::temp_dir().join(format!("regard-shortlist-{}", std::process::id())));
     let corpus =
-        Corpus::prepare(&inputs, &Filters::default(), &model.tokenizers, &scratch.0, "corpus", threads)?;
-    let step = corpus.len().div_ceil(arguments.pairs.max(1)).max(1);
+        Corpus::prepare(inputs, &Filters::default(), &model.tokenizers, &scratch.0, "corpus", threads)?;
+    let step = corpus.len().div_ceil(most.max(1)).max(1);
     let pairs =
         (0..corpus.len()).step_by(step).map(|i| corpus.pair(i)).collect::<Result<Vec<_>, regard::Error>>()?;
     let pairs: Vec<_> = pairs.iter().map(|pair| (pair.source(), pair.target())).collect();
     let vocabularies = (config.source_vocabulary, config.target_vocabulary);
-    let list = Shortlist::learn(&pairs, vocabularies, ShortlistSize { frequent, per_word });
-    list.save(&out)?;
+    let list = Shortlist::learn(&pairs, vocabularies, size);
     let mut words = Vec::new();
     let sample = pairs.iter().take(1000);
     let count = sample.len().max(1);
     let total: usize = sample.map(|(source, _)| (list.words(source, &mut words), words.len()).1).sum();
-    note!(
-        "{}: learned from {} pairs; on average, {} of {} target words are considered for a sentence",
-        out.display(),
-        pairs.len(),
-        total / count,
-        config.target_vocabulary
-    );
-    Ok(())
+    Ok(Learned { pairs: pairs.len(), words: total / count, list })
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@ mod count;
 
 use super::input::Lines;
 use super::numbers::{THREADS, whole};
-use super::{CommandResult, Output, cores};
+use super::{CommandResult, Output, cores, resolve};
 use clap::Args;
 use regard::Error;
-use regard::formats::{load_tokenizers, resolve};
+use regard::formats::load_tokenizers;
 use regard::text::{Segmentation, TextSample, Tokenizer, TokenizerPair, TokenizerSettings};
 use serde_json::json;
 use std::path::{Path, PathBuf};

@@ -1,21 +1,26 @@
 //! `regard train`: two text files to a translator.
 
+mod tmx;
+
 use super::dtypes::{STORED, TrainingDType, one_of, training_or_auto};
 use super::numbers::{STEPS, THREADS, decimal, whole, whole_u64};
-use super::{CommandResult, Usage, cores, interrupted, presets, print_line, stop_on_signals, together};
+use super::{
+    CommandResult, Usage, check, cores, interrupted, presets, print_line, resolve, stop_on_signals, together,
+};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use regard::DType;
 use regard::Isa;
-use regard::formats::{Model, resolve};
+use regard::formats::Model;
 use regard::model::Preset;
-use regard::train::corpus::{Inputs, count_pairs};
+use regard::train::config::DataConfig;
+use regard::train::corpus::count_pairs;
 use regard::train::distributed::{
     Communicator, ConsistencyCheck, check_consistency, config_check, join, program_check,
 };
 use regard::train::{
-    End, Outcome, Progress, Start, StepRecord, TrainConfig, ValidationRecord, check_shape, has_run,
-    resumed_config, run_worker,
+    CardCommands, End, Outcome, Progress, Start, StepRecord, TrainConfig, ValidationRecord, check_shape,
+    has_run, inputs, resumed_config, run_worker,
 };
 use std::error::Error;
 use std::io::IsTerminal;
@@ -27,6 +32,9 @@ const HELP: &str = "Examples:\n  \
     regard train --src train.en --tgt train.de --valid-src val.en --valid-tgt val.de --out en-de\n  \
     regard train --src a.en.gz b.en.gz --tgt a.de.gz b.de.gz --out en-de --minutes 30\n  \
     regard train --tsv pairs.tsv --source-lang en --target-lang de --out en-de --set dropout=0.2 --set steps=20000\n  \
+    regard train --tsv memory.tmx --source-lang en --target-lang de --out en-de\n  \
+    regard train --src a.en b.en --tgt a.de b.pt --target-langs de pt --set temperature=5 --out en-de-pt\n  \
+    regard train --pairs de.po pairs.jsonl --source-lang en --target-lang de --out en-de\n  \
     regard train --resume --out en-de\n\n\
     From the first training step on, DIR is a model that can be loaded at any time: the best so far. Checkpoints, logs (log.jsonl,\n\
     report.html, TensorBoard) and the cache are in folders under it; DIR/logs/config.toml has every setting with its value.\n\
@@ -69,15 +77,22 @@ pub(crate) struct Arguments {
     /// Its translation, line by line, in as many files
     #[arg(long, num_args = 1.., value_name = "FILE")]
     tgt: Vec<PathBuf>,
-    /// One file with source and target separated by a tab, instead of --src and --tgt
+    /// One file with source and target separated by a tab, instead of --src and --tgt; or a translation
+    /// memory (.tmx, with --source-lang and --target-lang). Plain, .gz or .zst
     #[arg(long, value_name = "FILE", conflicts_with_all = ["src", "tgt"])]
     tsv: Option<PathBuf>,
+    /// Files that hold both sides, instead of --src and --tgt: .tsv, .jsonl (source and target, src and tgt, or the two languages) or .po
+    #[arg(long, num_args = 1.., value_name = "FILE", conflicts_with_all = ["src", "tgt", "tsv"])]
+    pairs: Vec<PathBuf>,
     /// Source text to validate on [default: one pair in fifty of the corpus, which is then not trained on]
     #[arg(long, value_name = "FILE")]
     valid_src: Option<PathBuf>,
     /// Its translation
     #[arg(long, value_name = "FILE")]
     valid_tgt: Option<PathBuf>,
+    /// One file that holds both sides, instead of --valid-src and --valid-tgt
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["valid_src", "valid_tgt"])]
+    valid_pairs: Option<PathBuf>,
     /// Folder of the new model
     #[arg(long, short, value_name = "DIR")]
     out: PathBuf,
@@ -112,6 +127,9 @@ pub(crate) struct Arguments {
     /// Target language, stored with the model [default: from the names of the files]
     #[arg(long, value_name = "TAG")]
     target_lang: Option<String>,
+    /// Target language of each pair of files, for one model of several: it is told which to write
+    #[arg(long, num_args = 1.., value_name = "TAG", conflicts_with = "tsv")]
+    target_langs: Vec<String>,
     /// Number of cores to use [default: all]
     #[arg(long, value_name = "N", value_parser = whole(THREADS))]
     threads: Option<usize>,
@@ -126,8 +144,12 @@ pub(crate) struct Arguments {
     store: Option<DType>,
 }
 
-pub(crate) fn run(arguments: Arguments) -> CommandResult {
+pub(crate) fn run(mut arguments: Arguments) -> CommandResult {
+    let conversion = tmx::plan(&mut arguments);
     together("train", |communicator| {
+        if let Some(conversion) = conversion.as_ref().filter(|_| communicator.rank() == 0) {
+            conversion.run(&arguments)?;
+        }
         if communicator.size() > 1 {
             check_consistency(&**communicator, consistency_check(&arguments))?;
         }
@@ -168,11 +190,14 @@ fn run_first(arguments: &Arguments, communicator: Arc<dyn Communicator>) -> Comm
 
 /// For a caller with its own display of progress and its own way to stop.
 pub(crate) fn run_with(
-    arguments: &Arguments,
+    mut arguments: Arguments,
     progress: &mut dyn Progress,
     stop: &AtomicBool,
 ) -> Result<Outcome, Box<dyn Error>> {
-    start(arguments, join("train")?, progress, stop)
+    if let Some(conversion) = tmx::plan(&mut arguments) {
+        conversion.run(&arguments)?;
+    }
+    start(&arguments, join("train")?, progress, stop)
 }
 
 fn start(
@@ -183,7 +208,12 @@ fn start(
 ) -> Result<Outcome, Box<dyn Error>> {
     let isa = Isa::from_env()?;
     let resume = arguments.resume && has_run(&arguments.out);
-    if arguments.resume && !resume && arguments.src.is_empty() && arguments.tsv.is_none() {
+    if arguments.resume
+        && !resume
+        && arguments.src.is_empty()
+        && arguments.tsv.is_none()
+        && arguments.pairs.is_empty()
+    {
         let out = arguments.out.display();
         return Err(format!("{out}: there is no run to resume; start one with --src and --tgt").into());
     }
@@ -203,13 +233,40 @@ fn start(
     } else {
         new_config(arguments)?
     };
+    if !resume && let Some(warnings) = check::quick(&config) {
+        progress.message(&warnings);
+    }
     let start = Start::new(&arguments.out, arguments.resume, isa, stop, progress);
-    let outcome = start.with_communicator(communicator).run(config);
+    let commands = card_commands(&arguments.out);
+    let outcome = start.with_communicator(communicator).with_commands(commands).run(config);
     Ok(outcome.map_err(|error| in_flags(error, &arguments.out))?)
 }
 
+/// The commands that the card of the model in `out` shows: the one that this process was started with,
+/// if it is ours, and how to translate.
+pub(super) fn card_commands(out: &Path) -> CardCommands {
+    let quoted = |word: &str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);
+        if !word.is_empty() && word.chars().all(plain) {
+            word.to_owned()
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    };
+    let words: Vec<String> = std::env::args().skip(1).map(|word| quoted(&word)).collect();
+    let name = out.file_name().map_or("model".into(), |name| name.to_string_lossy().into_owned());
+    CardCommands {
+        train: words
+            .first()
+            .is_some_and(|word| word == "train")
+            .then(|| format!("regard {}", words.join(" "))),
+        translate: Some(format!("regard translate --model {} < input.txt > output.txt", quoted(&name))),
+    }
+}
+
 /// Settings as the library names them, and how to set them on the command line.
-const FLAGS: [(&str, &str); 8] = [
+const FLAGS: [(&str, &str); 13] = [
+    ("data.target_langs", "--target-langs"),
     ("data.source_lang", "--source-lang"),
     ("data.target_lang", "--target-lang"),
     ("data.valid_src", "--valid-src"),
@@ -217,11 +274,15 @@ const FLAGS: [(&str, &str); 8] = [
     ("data.src", "--src"),
     ("data.tgt", "--tgt"),
     ("data.tsv", "--tsv"),
+    ("data.pairs", "--pairs"),
+    ("data.valid_pairs", "--valid-pairs"),
     ("schedule.warmup=", "--set schedule.warmup="),
+    ("filters.drop_", "--set filters.drop_"),
+    ("data.init", "--init"),
 ];
 
 /// A message of the library with the flags of the command line in place of settings.
-fn named_by_flags(text: &str) -> String {
+pub(super) fn named_by_flags(text: &str) -> String {
     FLAGS.iter().fold(text.to_owned(), |text, (setting, flag)| text.replace(setting, flag))
 }
 
@@ -243,11 +304,11 @@ fn in_flags(error: regard::Error, out: &Path) -> regard::Error {
 /// Refuses flags without any text, or with one side of it.
 fn check_text(arguments: &Arguments) -> Result<(), Usage> {
     let missing = match (arguments.src.is_empty(), arguments.tgt.is_empty()) {
-        _ if arguments.tsv.is_some() => return Ok(()),
+        _ if arguments.tsv.is_some() || !arguments.pairs.is_empty() => return Ok(()),
         (false, false) => return Ok(()),
         (false, true) => "--src needs --tgt: the files with the translations, line by line",
         (true, false) => "--tgt needs --src: the files with the text that it translates, line by line",
-        (true, true) => "there is no text to train on: give --src and --tgt, or --tsv",
+        (true, true) => "there is no text to train on: give --src and --tgt, or --pairs",
     };
     Err(Usage(missing.to_owned()))
 }
@@ -271,7 +332,7 @@ pub(crate) fn summary(outcome: &Outcome, out: &Path) -> String {
 
 /// The flags that stand for settings, put into them.
 fn apply(arguments: &Arguments, config: &mut TrainConfig) -> Result<(), regard::Error> {
-    let Arguments { src, tgt, tsv, valid_src, valid_tgt, .. } = arguments;
+    let Arguments { src, tgt, tsv, pairs, valid_src, valid_tgt, valid_pairs, .. } = arguments;
     let data = &mut config.data;
     if !src.is_empty() {
         data.src.clone_from(src);
@@ -287,9 +348,16 @@ fn apply(arguments: &Arguments, config: &mut TrainConfig) -> Result<(), regard::
     put(&mut data.tsv, tsv);
     put(&mut data.valid_src, valid_src);
     put(&mut data.valid_tgt, valid_tgt);
+    put(&mut data.valid_pairs, valid_pairs);
+    if !pairs.is_empty() {
+        data.pairs.clone_from(pairs);
+    }
     put(&mut data.init, &arguments.init);
     put(&mut data.source_lang, &arguments.source_lang);
     put(&mut data.target_lang, &arguments.target_lang);
+    if !arguments.target_langs.is_empty() {
+        data.target_langs.clone_from(&arguments.target_langs);
+    }
     put(&mut config.threads, &arguments.threads);
     put(&mut config.minutes, &arguments.minutes);
     config.seed = arguments.seed.unwrap_or(config.seed);
@@ -316,20 +384,20 @@ fn with_list(error: regard::Error) -> regard::Error {
 
 fn new_config(arguments: &Arguments) -> Result<TrainConfig, regard::Error> {
     let choose = |written: &serde_json::Value| {
-        let listed = |key: &str| -> Vec<PathBuf> {
-            serde_json::from_value(written["data"][key].clone()).unwrap_or_default()
+        let listed = |key: &str, flag: &[PathBuf]| -> Vec<PathBuf> {
+            let written = || serde_json::from_value(written["data"][key].clone()).unwrap_or_default();
+            if flag.is_empty() { written() } else { flag.to_vec() }
         };
-        let inputs = match &arguments.tsv {
-            Some(tsv) => Inputs::Tsv(tsv.clone()),
-            None if !arguments.src.is_empty() => {
-                Inputs::Files { source: arguments.src.clone(), target: arguments.tgt.clone() }
-            }
-            None => match serde_json::from_value(written["data"]["tsv"].clone()) {
-                Ok(tsv) => Inputs::Tsv(tsv),
-                Err(_) => Inputs::Files { source: listed("src"), target: listed("tgt") },
-            },
+        let tsv = serde_json::from_value(written["data"]["tsv"].clone()).ok();
+        let data = DataConfig {
+            src: listed("src", &arguments.src),
+            tgt: listed("tgt", &arguments.tgt),
+            tsv: arguments.tsv.clone().or(tsv).filter(|_| arguments.src.is_empty()),
+            pairs: listed("pairs", &arguments.pairs),
+            ..DataConfig::default()
         };
-        let (pairs, cores) = (count_pairs(&inputs), arguments.threads.unwrap_or_else(cores));
+        let pairs = inputs(&data).ok().and_then(|inputs| count_pairs(&inputs));
+        let cores = arguments.threads.unwrap_or_else(cores);
         let preset = TrainConfig::choose_preset(pairs.map(|count| count.pairs), cores);
         // A number that is not known is not mentioned.
         let pairs = pairs.map_or(String::new(), |count| format!("{count}, "));
@@ -379,11 +447,13 @@ fn check_init(arguments: &Arguments, config: &TrainConfig) -> Result<(), regard:
 pub(crate) struct View {
     bar: Option<ProgressBar>,
     terminal: bool,
+    /// Loss, BLEU and chrF of the last validation.
+    before: Option<(f64, f64, f64)>,
 }
 
 impl View {
     pub(crate) fn new() -> Self {
-        View { bar: None, terminal: std::io::stderr().is_terminal() }
+        View { bar: None, terminal: std::io::stderr().is_terminal(), before: None }
     }
 
     /// Leaves the screen to others.
@@ -454,12 +524,19 @@ impl Progress for View {
 
     fn validated(&mut self, r: &ValidationRecord, best: bool) {
         let whose = if r.weights == "step" { format!("step {}", r.step) } else { r.weights.clone() };
+        let before = self.before.replace((r.loss, r.bleu, r.chrf));
+        let since = |of: fn((f64, f64, f64)) -> f64, now: f64, digits: usize| {
+            before.map_or(String::new(), |before| format!(" ({:+.digits$})", now - of(before)))
+        };
         let mut text = format!(
-            "{whose}: validation loss {:.4}, perplexity {:.2}, BLEU {:.2}, chrF {:.2}{}",
+            "{whose}: validation loss {:.4}{}, perplexity {:.2}, BLEU {:.2}{}, chrF {:.2}{}{}",
             r.loss,
+            since(|b| b.0, r.loss, 4),
             r.perplexity,
             r.bleu,
+            since(|b| b.1, r.bleu, 2),
             r.chrf,
+            since(|b| b.2, r.chrf, 2),
             if best { ", the best so far" } else { "" }
         );
         for (source, translation, reference) in &r.samples {

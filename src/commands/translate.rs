@@ -2,6 +2,7 @@
 //! documents into other files.
 
 mod bulk;
+mod caller;
 mod documents;
 mod inputs;
 mod jsonl;
@@ -13,14 +14,16 @@ mod tally;
 use super::numbers::{BEAM, whole};
 use super::search::{ModelFlags, SearchFlags};
 use super::{CommandResult, Output, stop_on_signals};
+pub(crate) use caller::Caller;
 use clap::Args;
 use documents::Task;
 use indicatif::{ProgressBar, ProgressStyle};
 use inputs::Input;
 use regard::decode::SearchOptions;
-use regard::translator::{Candidate, Line, Translator};
+use regard::translator::{Candidate, Translator};
 use regard_documents::files::Format;
-use regard_documents::{Guarded, Match, TranslatedLine, translate_lines};
+use regard_documents::{Glossary, Guarded, Match, Memory, TermReport, TranslatedLine};
+pub(crate) use route::LoadedModels;
 use route::Route;
 use serde::Serialize;
 use stats::Stats;
@@ -41,6 +44,7 @@ use tally::Tally;
     regard translate --model model --jsonl records.jsonl > translated.jsonl\n  \
     regard translate --model model report.docx --out report.de.docx\n  \
     regard translate --model model big.en --out big.de --resume\n  \
+    regard translate --model model --glossary terms.tsv --memory known.tmx < input.en\n  \
     regard translate --model de-en --model en-fr --source-lang de --target-lang fr < input.de\n\n\
     One line in is one line out, with --nbest N lines out; an empty line stays empty. Each line is translated sentence by\n\
     sentence. Addresses, placeholders ({name}, %s), numbers and emoji are kept, and so are the spaces between sentences. With\n\
@@ -73,7 +77,7 @@ pub(crate) struct Arguments {
     no_split: bool,
     /// Write the translation of the input file to FILE, which appears when it is complete; with
     /// several input files, a folder
-    #[arg(long, value_name = "FILE", conflicts_with = "score_target")]
+    #[arg(long, short, value_name = "FILE", conflicts_with = "score_target")]
     out: Option<PathBuf>,
     /// Continue a translation with --out that was interrupted
     #[arg(long, requires = "out")]
@@ -84,10 +88,19 @@ pub(crate) struct Arguments {
     /// Translate only the messages that have no translation yet (po, xliff)
     #[arg(long)]
     only_empty: bool,
-    /// Language of the input, where several models are given
+    /// Terms and how they are translated: lines of a term, a tab and its translation, or = for a term that
+    /// stays as it is. A sentence whose translation lacks one is searched again for translations
+    /// that have it
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["no_split", "score_target"])]
+    glossary: Option<PathBuf>,
+    /// Translation memory (TMX; plain, .gz or .zst): lines, paragraphs, messages and sentences that it has
+    /// are taken from it
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["no_split", "score_target"])]
+    memory: Option<PathBuf>,
+    /// Language of the input, where several models are given or a model does not name its own
     #[arg(long, value_name = "CODE")]
     source_lang: Option<String>,
-    /// Language to translate into, where several models are given
+    /// Language to translate into, where several models are given or a model does not name its own
     #[arg(long, value_name = "CODE")]
     target_lang: Option<String>,
     /// Print to standard error, as a line of JSON, how long loading and translating took, and how
@@ -125,6 +138,9 @@ struct JsonLine<'a> {
     /// Sentences whose first translation was degenerate.
     #[serde(skip_serializing_if = "is_empty")]
     guarded: &'a [Guarded],
+    /// Terms of the glossary that the source has, and those that the translation lacks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    terms: Option<&'a TermReport>,
 }
 
 fn is_empty(guarded: &&[Guarded]) -> bool {
@@ -232,19 +248,6 @@ fn print_lines(arguments: &Arguments, route: &Route, inputs: &[Input], stats: &m
     Ok(())
 }
 
-/// Sentence by sentence as the server does, or line by line.
-pub(crate) fn translate<T: AsRef<str> + Sync>(
-    arguments: &Arguments,
-    translator: &Translator,
-    lines: &[T],
-    options: &SearchOptions,
-) -> regard::Result<Vec<Line>> {
-    match arguments.no_split {
-        true => translator.translate(lines, options),
-        false => translate_lines(translator, lines, options),
-    }
-}
-
 /// Says once that the text looks like another language than the model reads.
 fn warn_of_language(route: &Route, lines: &[&str], path: &Path, progress: &ProgressBar) {
     let text = lines.iter().take(64).copied().collect::<Vec<_>>().join("\n");
@@ -252,6 +255,9 @@ fn warn_of_language(route: &Route, lines: &[&str], path: &Path, progress: &Progr
         progress.suspend(|| note!("regard: {}: {warning}", path.display()));
     }
 }
+
+/// What is known beside the models.
+type Known = (Option<Arc<Glossary>>, Option<Arc<Memory>>);
 
 impl Arguments {
     /// The models, each by itself.
@@ -263,26 +269,34 @@ impl Arguments {
         (self.source_lang.as_deref(), self.target_lang.as_deref())
     }
 
+    /// The glossary and the memory, for these models in a row.
+    fn known(&self, models: &[Arc<Translator>]) -> Result<Known, Box<dyn std::error::Error>> {
+        let glossary = self.glossary.as_deref().map(Glossary::load).transpose()?.map(Arc::new);
+        let Some(file) = &self.memory else { return Ok((glossary, None)) };
+        let of = |model: Option<&Arc<Translator>>| model.map(|model| model.model().languages.clone());
+        let source = of(models.first()).and_then(|languages| languages.source);
+        let target = of(models.last()).and_then(|languages| languages.target);
+        let languages = (self.source_lang.clone().or(source), self.target_lang.clone().or(target));
+        let (Some(source), Some(target)) = languages else {
+            let message = "the model does not name its languages; give --source-lang and --target-lang";
+            return Err(format!("--memory {}: {message}", file.display()).into());
+        };
+        Ok((glossary, Some(Arc::new(Memory::load(file, &source, &target)?))))
+    }
+
     /// Everything that decides what is written, as text.
     fn settings(&self, route: &Route) -> String {
         let options: Vec<_> = route.models().iter().map(|model| &model.options).collect();
         let Arguments { nbest, scores, alignment, json, no_split, .. } = self;
         let models = self.model.names();
         format!(
-            "{models}, {options:?}, nbest {nbest}, scores {scores}, alignment {alignment}, json {json}, no_split {no_split}"
+            "{models}, {options:?}, nbest {nbest}, scores {scores}, alignment {alignment}, json {json}, no_split {no_split}{}",
+            route.known_files()
         )
     }
 }
 
-/// The settings of a model's search.
-pub(crate) fn options(
-    arguments: &Arguments,
-    translator: &Translator,
-) -> Result<SearchOptions, regard::Error> {
-    route_options(arguments, translator, true)
-}
-
-/// The same for a model of a route, of which only the last one says what is printed.
+/// The settings of the search of a model of a route, of which only the last one says what is printed.
 fn route_options(
     arguments: &Arguments,
     translator: &Translator,
@@ -324,7 +338,8 @@ fn score(arguments: &Arguments, route: &Route, inputs: &[Input], target: &Path) 
                 let translations = vec![JsonCandidate::new(&candidate, false)];
                 let confidence = regard_documents::confidence(&candidate.token_scores);
                 let source_tokens = &source_tokens;
-                let line = JsonLine { source_tokens, translations, confidence, memory: None, guarded: &[] };
+                let (memory, guarded, terms) = (None, &[][..], None);
+                let line = JsonLine { source_tokens, translations, confidence, memory, guarded, terms };
                 output.line(serde_json::to_string(&line)?)?;
             } else {
                 output.line(format!("{:.4}\t{}", candidate.score, without_tabs(&candidate.text)))?;
@@ -392,6 +407,9 @@ fn warn(path: &Path, number: usize, line: &TranslatedLine, whole: bool, progress
             fault.describe()
         ));
     }
+    for (source, target) in &line.terms.missing {
+        say(&format!("the translation lacks {target:?}, which the glossary has for {source:?}"));
+    }
 }
 
 /// A text as one column of a tab-separated line.
@@ -405,13 +423,14 @@ fn render(arguments: &Arguments, translated: &TranslatedLine) -> Result<String, 
     if arguments.json {
         let translations =
             line.candidates.iter().map(|c| JsonCandidate::new(c, arguments.alignment)).collect();
-        let TranslatedLine { confidence, memory, guarded, .. } = translated;
+        let TranslatedLine { confidence, memory, guarded, terms, .. } = translated;
         let line = JsonLine {
             source_tokens: &line.source,
             translations,
             confidence: *confidence,
             memory: *memory,
             guarded,
+            terms: Some(terms).filter(|terms| terms.wanted > 0),
         };
         return Ok(serde_json::to_string(&line)? + "\n");
     }

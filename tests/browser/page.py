@@ -3,8 +3,9 @@
 import json
 import urllib.request
 
-VIEWS = ["translate", "steps", "decoding", "attention", "positions", "model"]
-LONG = "The small cat sleeps on the warm roof. " * 9
+VIEWS = ["translate", "steps", "decoding", "attention", "positions", "model", "studies"]
+TEXT = "The black cat sleeps."
+LONG = "The black cat sleeps near the door. My friend wants to see the red house. " * 4
 
 
 class Page:
@@ -42,13 +43,21 @@ class Page:
             "attention": "#attention-result .chart",
             "positions": "#positions-result .chart",
             "model": "#model-result .card",
+            "studies": "#studies-result .card",
         }
         self.one(ready[view])
 
     def sample(self):
         """A sentence that the default model can read."""
         examples = [e["source"] for m in self.get("v1/model") for e in m.get("examples") or []]
-        return "The cat sleeps." if self.mocked or not examples else examples[0]
+        return TEXT if self.mocked or not examples else examples[0]
+
+    def pair(self):
+        return self.js("return { source: document.querySelector('#from').value, target: document.querySelector('#to').value }")
+
+    def answer(self, text, **more):
+        """What the server says to a text in the languages of the page."""
+        return self.ask("translate", q=text, **self.pair(), alignment=True, alternatives=3, **more)
 
     def translation(self):
         """The finished translation."""
@@ -76,6 +85,12 @@ class Page:
 
 def mock_only(test):
     test.mock_only = True
+    return test
+
+
+def live_only(test):
+    """Needs answers that are not recorded."""
+    test.live_only = True
     return test
 
 

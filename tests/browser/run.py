@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Tests of the page in a real Chromium.
 
-    python3 tests/browser/run.py [--url http://127.0.0.1:5000/ | --serve REGARD MODEL] [--shots FOLDER] [NAME…]
+    python3 tests/browser/run.py [--url http://127.0.0.1:5000/ | --serve REGARD MODEL | --record REGARD EN-FR FR-EN OTHER STUDIES]
+        [--shots FOLDER] [NAME…]
 
-A mock server is started, unless there is an address or a program and a model to serve. Without the mock, tests that need its made-up
-data are left out.
-Needs `chromium` and `chromedriver` on the path (Debian: chromium, chromium-driver) and nothing else.
+Recorded answers are replayed, unless there is an address or a program and a model to serve. Without them, tests that need what the recorded
+models say are left out. `--record` runs the tests against a server of these models and keeps all of its answers (see record.py).
+Needs `chromium` and `chromedriver` on the path (Debian: chromium, chromium-driver) and nothing else; where there is a Firefox, it opens every
+view, too (firefox.py).
 """
 
 import argparse
@@ -19,9 +21,11 @@ from urllib.parse import urlsplit
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
+import firefox
 import inside_tests
 import mock_server
-from page import LONG, VIEWS, Page, holds, mock_only, same
+import record
+from page import LONG, TEXT, VIEWS, Page, holds, live_only, mock_only, same
 from serving import serving
 from webdriver import ELEMENT, Browser, Failure
 
@@ -52,34 +56,34 @@ def test_translates_while_typing(page):
 
 
 @mock_only
-def test_translation_and_alternatives(page):
+def test_languages_and_alternatives(page):
     page.go()
-    page.type("#source", "The cat sleeps.")
-    same(page.translation(), "Die Katze schläft.")
+    page.type("#source", TEXT)
+    same(page.translation(), "Le chat noir dort.")
     alternatives = page.js("return [...document.querySelectorAll('#alternatives li span')].map(s => s.textContent)")
-    same(alternatives, ["Der Mieze ruht.", "Der Mieze schlummert."], "alternatives")
+    same(alternatives, page.answer(TEXT)["alternatives"], "alternatives")
     page.click("#want-alternatives")
     page.wait(lambda: page.count("#alternatives li") == 0, "no alternatives")
-    page.choose("#to", "fr")
-    page.until("#output", "Le chat dort.")
-    page.translation()
+    third = page.js("return [...document.querySelectorAll('#to option')].map(o => o.value).find(v => v !== 'fr')")
+    page.choose("#to", third)
+    page.wait(lambda: page.js("return !document.querySelector('#copy').disabled"), "the other translation")
     holds(page.js("return document.querySelector('#swap').disabled"), "there is no model to swap to")
-    same(page.js("return document.querySelector('#output').lang"), "fr", "language of the output")
+    same(page.js("return document.querySelector('#output').lang"), third, "language of the output")
 
 
 @mock_only
 def test_pointer_lights_up_words(page):
     page.go()
-    page.type("#source", "😀 The cat sleeps.")
-    same(page.translation(), "😀 Die Katze schläft.")
+    page.type("#source", f"😀 {TEXT}")
+    same(page.translation(), "😀 Le chat noir dort.")
     lit = "return [...document.querySelectorAll(arguments[0])].map(w => w.textContent)"
     page.hover_over("#output .word", 1)
-    same(page.js(lit, "#output .own"), ["Katze"], "the word itself")
+    same(page.js(lit, "#output .own"), ["chat"], "the word itself")
     same(page.js(lit, "#mirror .linked"), ["cat"], "its partner")
-    same(page.text("#links"), "“Katze” attended to “cat”.")
-    page.hover_over("#mirror .word", 2)
+    same(page.text("#links"), "“chat” attended to “cat”.")
+    page.hover_over("#mirror .word", 3)
     same(page.js(lit, "#mirror .own"), ["sleeps"], "the word itself")
-    same(page.js(lit, "#output .linked"), ["schläft"], "its partner")
+    same(page.js(lit, "#output .linked"), ["dort"], "its partner")
     page.hover(5, 5)
     page.wait(lambda: page.js(lit, ".own, .linked") == [], "nothing lit")
 
@@ -156,10 +160,10 @@ def test_overtaken_requests_are_cancelled(page):
     page.type("#source", "slow cat")
     started = lambda: [r for r in page.get("mock/log") if r["q"] == "slow cat" and r["path"] == "/translate"]
     page.wait(started, "the first request")
-    page.replace("#source", "a dog")
-    same(page.translation(), "eine Hund")
+    page.replace("#source", TEXT)
+    same(page.translation(), "Le chat noir dort.")
     page.wait(lambda: started()[-1]["gone"], "the first request given up")
-    same(page.text("#output"), "eine Hund", "the late answer changes nothing")
+    same(page.text("#output"), "Le chat noir dort.", "the late answer changes nothing")
 
 
 @mock_only
@@ -173,23 +177,30 @@ def test_long_texts_are_streamed(page):
         source.value = arguments[0];
         source.dispatchEvent(new Event("input"));
     """, LONG)
-    holds(page.translation().startswith("Die kleine Katze"), page.text("#output"))
+    same(page.translation(), page.answer(LONG)["translatedText"])
     holds(page.js("return seen.size") > 3, "the translation came in one piece")
     holds(any(r["path"] == "/v1/translate/stream" for r in page.get("mock/log")), "no stream was asked for")
-    page.hover_over("#output .word", 2)
-    same(page.text("#links"), "“Katze” attended to “cat”.")
+    page.hover_over("#output .word", 1)
+    holds("attended to" in page.text("#links"), page.text("#links"))
 
 
 @mock_only
 def test_another_language_is_noticed(page):
     page.go()
-    page.type("#source", "Die Katze schläft auf Dach")
+    text = "Le petit garçon veut lire ce livre dans le jardin de sa mère."
+    page.type("#source", text)
+    page.translation()
+    page.until("#guess", "French")
+    page.wait(lambda: page.count("#guess button") == 1, "an offer to change it")
+
+
+@mock_only
+def test_a_language_without_a_model_is_noticed(page):
+    page.go()
+    page.type("#source", "Dieser Satz ist ganz sicher in deutscher Sprache geschrieben worden.")
+    page.translation()
     page.until("#guess", "German")
-    page.click("#guess button")
-    same(page.js("return document.querySelector('#from').value"), "de")
-    page.until("#output", "Cat sleeps")
-    page.choose("#from", "auto")
-    page.until("#detected", "Detected: German")
+    same(page.count("#guess button"), 0, "nothing to change to")
 
 
 @mock_only
@@ -201,8 +212,8 @@ def test_errors_are_shown_in_the_servers_words(page):
     same(page.js("return document.querySelector('#translate-error [role=alert]') !== null"), True)
     page.replace("#source", "busy")
     page.until("#translate-error", "The queue is full. Try again in 2 s.")
-    page.replace("#source", "cat")
-    same(page.translation(), "Katze")
+    page.replace("#source", TEXT)
+    same(page.translation(), "Le chat noir dort.")
     same(page.text("#translate-error"), "", "the error is gone")
     page.js("""
         const source = document.querySelector("#source");
@@ -217,7 +228,7 @@ def test_errors_are_shown_in_the_servers_words(page):
 def test_an_error_replaces_the_translation(page):
     page.expected_errors = ("status of 500",)
     page.go()
-    page.type("#source", "The small cat sleeps.")
+    page.type("#source", TEXT)
     page.translation()
     holds(page.count("#alternatives button") > 0, "there are alternatives to copy")
     # A long text on a small screen: the place of the error is out of sight.
@@ -261,11 +272,82 @@ def test_key(page):
     page.expected_errors = ("status of 403",)
     page.url = mock_server.start(key="sesame")[1]
     page.go()
-    page.type("#source", "cat")
+    page.wait(lambda: page.js("return document.activeElement.id") == "key", "the focus on the key")
+    page.type("#source", TEXT)
     page.until("#translate-error", "Invalid API key")
+    same(page.text("#output"), "")
     page.type("#key", "sesame")
     page.click("#translate-error button")
-    same(page.translation(), "Katze")
+    same(page.translation(), "Le chat noir dort.")
+
+
+# ---- how a translation came about, glossary
+
+
+def test_confidence_is_shown(page):
+    page.go()
+    text = page.sample()
+    page.type("#source", text)
+    page.translation()
+    sure = page.answer(text)["confidence"]
+    page.until("#confidence", f"confidence {round(100 * sure)} %")
+    page.click("#clear")
+    page.wait(lambda: page.text("#confidence") == "", "no confidence without a translation")
+
+
+def test_remarks_say_what_is_special(page):
+    page.go()
+    page.js("""
+        const answer = { translatedText: "x", alignment: [[]], confidence: 0.5, memory: "sentences",
+            guarded: [{ fault: "repeats itself", left: null }, { fault: "empty", left: "far too short" }] };
+        const before = window.fetch;
+        window.fetch = (address, options) => String(address).endsWith("/translate")
+            ? Promise.resolve(new Response(JSON.stringify(answer))) : before(address, options);
+    """)
+    page.type("#source", page.sample())
+    page.until("#remarks", "Some sentences are from the translation memory.")
+    page.until("#remarks", "the first translation repeats itself")
+    page.until("#remarks", "Look at this translation closely: it is far too short.")
+
+
+@live_only
+def test_glossary(page):
+    page.go()
+    text = page.sample()
+    page.click("#glossary summary")
+    page.click("#glossary-add")
+    page.type("#glossary-terms tr:last-child td:nth-child(1) input", "cat")
+    page.type("#glossary-terms tr:last-child td:nth-child(2) input", "matou")
+    page.press("tab")
+    page.until("#glossary-count", "1 term")
+    page.type("#source", text)
+    wanted = page.answer(text, glossary={"cat": "matou"})["translatedText"]
+    same(page.translation(), wanted, "the glossary is sent")
+    # It is kept for this pair of languages.
+    page.do("/refresh", {})
+    page.one("#source:enabled")
+    page.until("#glossary-count", "1 term")
+    page.js("""
+        const data = new DataTransfer();
+        data.items.add(new File([arguments[0]], "terms.tsv"));
+        const input = document.querySelector("#glossary-import");
+        input.files = data.files;
+        input.dispatchEvent(new Event("change"));
+    """, "dog\tcabot\ncat\tminet\n")
+    page.until("#glossary-count", "2 terms")
+    values = "return [...document.querySelectorAll('#glossary-terms input')].map(i => i.value)"
+    same(page.js(values), ["cat", "minet", "dog", "cabot"], "the later term counts")
+    page.js("document.querySelector('#glossary').open = true")
+    page.click("#glossary-terms tr button")
+    page.until("#glossary-count", "1 term")
+    page.js("""
+        const data = new DataTransfer();
+        data.items.add(new File(["only one column"], "bad.tsv"));
+        const input = document.querySelector("#glossary-import");
+        input.files = data.files;
+        input.dispatchEvent(new Event("change"));
+    """)
+    page.until("#glossary-status", "bad.tsv, line 1")
 
 
 # ---- attention
@@ -358,19 +440,21 @@ def test_lines_can_be_read(page):
 def test_hints(page):
     page.go("attention")
     page.click("[name=kind][value=encoder]")
-    shown = page.js("return [...document.querySelectorAll('button.head')].map(b => b.getAttribute('aria-label'))")
-    kinds = {label.split(": ")[1] for label in shown}
-    holds({"itself", "previous", "next", "first", "end", "even"} <= kinds, f"hints: {sorted(kinds)}")
-    page.click(f"button.head:nth-of-type({1 + next(i for i, l in enumerate(shown) if l.endswith('previous'))})")
-    page.until("#hint", "Looks at the previous token.")
+    text = page.js("return document.querySelector('#sentence-q').value")
+    pair = page.get("v1/model")[0]
+    hints = page.ask("v1/attention", q=text, source=pair["source"], target=pair["target"])["hints"]["encoder"]
+    shown = page.js("return [...document.querySelectorAll('button.head')].map(b => b.getAttribute('aria-label').split(': ')[1])")
+    same(shown, [hint["short"] for layer in hints for hint in layer["heads"]], "hints")
+    page.click("button.head")
+    page.until("#hint", hints[0]["heads"][0]["text"])
 
 
 @mock_only
 def test_a_translation_of_ones_own(page):
     page.go("attention")
-    page.replace("#attention-translation", "Eine ganz andere Katze")
+    page.replace("#attention-translation", "Une maison rouge.")
     page.press("enter")
-    page.wait(lambda: page.js("return [...document.querySelectorAll('.lines .token text')].some(t => t.textContent === 'andere' || t.textContent === 'ande')"), "the other translation")
+    page.wait(lambda: page.js("return [...document.querySelectorAll('.lines .token text')].some(t => t.textContent === 'Une')"), "the other translation")
     page.replace("#sentence-q", ["backspace"])
     page.press("enter")
     page.until("#attention-result", "Type a sentence")
@@ -414,13 +498,14 @@ def test_learned_positions(page):
     page.go("positions")
     page.click("[name=positions-kind][value=own]")
     page.until("#positions-result", "first all sines, then all cosines")
-    page.choose("#positions-model", 1)
+    kinds = [model["config"]["positions"] for model in page.get("v1/model")]
+    page.choose("#positions-model", kinds.index("relative"))
     page.until(".about", "It has no table of its own to show.")
     own = "return document.querySelector('[name=positions-kind][value=own]').disabled"
     same(page.js(own), True, "a model of relative positions has no table of its own")
     page.click("[name=positions-width][value=full]")
-    page.until(".formula", "d = 512")
-    page.choose("#positions-model", 2)
+    page.until(".formula", "d = 128")
+    page.choose("#positions-model", kinds.index("learned"))
     page.until(".about", "learned a vector")
     page.click("[name=positions-kind][value=own]")
     page.wait(lambda: page.count(".formula") == 0, "no formula")
@@ -454,16 +539,52 @@ def test_the_model_diagram_leads_to_the_steps(page):
 
 
 @mock_only
-def test_training_curves_and_empty_states(page):
+def test_training_curves(page):
     page.go("model")
+    models = page.get("v1/model")
+    points = [point for point in models[0]["training"] if point["loss"] is not None]
     page.focus(".charts .plot")
     page.press("end")
-    page.until(".charts .readout", "step 20,000")
-    page.table(".charts", rows=200)
-    same(page.count(".example"), 3, "examples")
-    page.choose("#model-choice", 2)
-    page.until("#model-result", "This model has no training log.")
-    page.until("#model-result", "This model has no examples.")
+    page.until(".charts .readout", f"step {points[-1]['step']:,}")
+    page.table(".charts", rows=len(points))
+    same(page.count(".example"), len(models[0]["examples"]), "examples")
+    page.until("#model-terms", "The numbers that training has found")
+    page.choose("#model-choice", 1)
+    page.wait(lambda: models[1]["name"] in page.text("#model-result h3"), "the other model")
+
+
+def test_bleu_begins_at_zero(page):
+    page.go("model")
+    if not any(point["bleu"] is not None for point in page.get("v1/model")[0]["training"]):
+        return
+    ticks = page.js("return [...document.querySelectorAll('.charts > div:nth-child(2) .axis text')].map(t => t.textContent)")
+    holds("0" in ticks, f"ticks: {ticks}")
+
+
+# ---- studies
+
+
+def test_studies(page):
+    page.go("studies")
+    studies = page.get("studies/index.json")
+    if not studies:
+        page.until("#studies-result", "This server shows no studies.")
+        return
+    same(page.count(".studies li"), len(studies), "studies")
+    page.click(".studies li:first-child a")
+    page.one("#studies-back")
+    same(page.js("return location.hash"), f"#studies/{studies[0]['name']}")
+    order = page.js("return [...document.querySelectorAll('.prose > div > *')].map(e => e.className)")
+    same(order[1:3], ["question", "answer"], "question and answer come first")
+    holds(page.count(".prose figure img") > 0 and page.count(".prose table") > 0, "pictures and tables")
+    page.wait(lambda: page.js("const i = document.querySelector('.prose img'); i.loading = 'eager'; return i.complete && i.naturalWidth > 0"), "the first picture")
+    for study in studies:
+        page.open(f"{page.url}#studies/{study['name']}")
+        page.one("#studies-back")
+        text = page.js("return document.querySelector('.prose').textContent")
+        holds("^" not in text and "$" not in text and "_{" not in text, f"{study['name']}: a formula in plain letters")
+    page.click("#studies-back")
+    page.wait(lambda: page.count(".studies li") == len(studies), "the list again")
 
 
 # ---- the frame
@@ -478,10 +599,10 @@ def test_tabs_and_addresses(page):
         same(page.js("return document.querySelector('[aria-selected=true]').id"), f"tab-{view}")
         same(page.js("return document.title"), f"{page.text(f'#tab-{view}')} · Regard")
     page.do("/back", {})
-    page.wait(lambda: shown() == ["view-positions"], "the view before")
-    page.focus("#tab-positions")
+    page.wait(lambda: shown() == ["view-model"], "the view before")
+    page.focus("#tab-model")
     page.press("right")
-    page.wait(lambda: shown() == ["view-model"], "the view to the right")
+    page.wait(lambda: shown() == ["view-studies"], "the view to the right")
     page.press("home")
     page.wait(lambda: shown() == ["view-translate"], "the first view")
 
@@ -520,12 +641,23 @@ def test_everything_has_a_name(page):
     css = "button:not(.head), .head:nth-of-type(-n + 3), select, input, textarea, [role=img], [role=tab], [role=group], [role=region], summary"
     for view in VIEWS:
         page.go(view)
-        visible = "return [...document.querySelectorAll(arguments[0])].filter((e) => e.checkVisibility())"
+        # What is drawn late replaces elements: then they are asked again.
+        page.wait(lambda: all_named(page, view, css), f"{view} to come to rest")
+        ids = page.js("return [...document.querySelectorAll('[id]')].map(e => e.id)")
+        same(len(ids), len(set(ids)), f"{view}: ids that occur once")
+
+
+def all_named(page, view, css):
+    visible = "return [...document.querySelectorAll(arguments[0])].filter((e) => e.checkVisibility())"
+    try:
         for element in page.js(visible, css):
             if not page.label(element[ELEMENT]).strip():
                 raise AssertionError(f"{view}: nameless {page.js('return arguments[0].outerHTML', element)[:120]}")
-        ids = page.js("return [...document.querySelectorAll('[id]')].map(e => e.id)")
-        same(len(ids), len(set(ids)), f"{view}: ids that occur once")
+    except Failure as failure:
+        if "stale" in str(failure):
+            return False
+        raise
+    return True
 
 
 def test_narrow_screens(page):
@@ -585,7 +717,7 @@ def test_screenshots(page):
 
 def prepare(page, view):
     if view == "translate":
-        page.type("#source", "The small cat sleeps on the warm roof." if page.mocked else page.sample())
+        page.type("#source", page.sample())
         page.translation()
     if view == "steps":
         for _ in range(7):
@@ -618,6 +750,8 @@ def complaints(page):
 
 def run(page, test):
     page.reset()
+    # What the page of the last test still asks is not this one's.
+    page.open("about:blank")
     complaints(page)
     test(page)
     found = complaints(page)
@@ -629,6 +763,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     server = parser.add_mutually_exclusive_group()
     server.add_argument("--url", help="the server to test; a mock is started without it")
+    server.add_argument("--record", nargs=5, metavar=("REGARD", "EN-FR", "FR-EN", "OTHER", "STUDIES"), help="keep the answers of a real server")
     server.add_argument("--serve", nargs=2, metavar=("REGARD", "MODEL"), help="the program to start, and its model")
     parser.add_argument("--shots", type=Path, help="a folder for screenshots")
     parser.add_argument("names", nargs="*", help="only tests whose names contain one of these")
@@ -636,7 +771,14 @@ def main():
     with contextlib.ExitStack() as stack:
         if options.serve:
             options.url = f"http://{stack.enter_context(serving(*options.serve))[1]}"
-        return run_all(options)
+        if options.record:
+            mock_server.RECORDS = record.begin(stack, *options.record)
+        failed = run_all(options)
+        if not (options.url or options.record or options.names) and firefox.installed():
+            failed = firefox.run(options.shots) or failed
+        if options.record:
+            record.finish(mock_server.RECORDS)
+        return failed
 
 
 def run_all(options):
@@ -646,8 +788,8 @@ def run_all(options):
     tests = [(name.removeprefix("test_"), test) for name, test in written if name.startswith("test_")]
     if options.names:
         tests = [pair for pair in tests if any(part in pair[0] for part in options.names)]
-    if not mocked:
-        tests = [pair for pair in tests if not hasattr(pair[1], "mock_only")]
+    other = "live_only" if mocked else "mock_only"
+    tests = [pair for pair in tests if not hasattr(pair[1], other)]
     failed = []
     browser = Browser()
     try:

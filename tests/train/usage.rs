@@ -107,7 +107,7 @@ fn what_is_wrong_with_the_text_is_told_as_it_is() {
             &["--tgt", "train.fr"],
             "--tgt needs --src: the files with the text that it translates, line by line",
         ),
-        (&[], "there is no text to train on: give --src and --tgt, or --tsv"),
+        (&[], "there is no text to train on: give --src and --tgt, or --pairs"),
     ] {
         let (output, text) = bare(folder.path(), arguments);
         assert_eq!((output.status.code(), text), (Some(2), format!("regard: {want}\n")));

@@ -6,9 +6,12 @@ use crate::commands::numbers::{BEAM, SECONDS, THREADS, decimal, whole};
 use crate::commands::{CommandResult, cores, presets, print_line};
 use clap::Args;
 use regard::decode::{Engine, SearchOptions, Values, search_ensemble};
+use regard::formats::{Model, resolve};
 use regard::model::{Initial, ModelConfig, Parameter, Preset, Transformer};
 use regard::{DType, Isa, Key};
 use serde::Serialize;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Tokens of every output.
@@ -20,12 +23,15 @@ const PRESETS: &[Preset] = &[Preset::Tiny, Preset::Base, Preset::Student];
 
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
-    /// Model size
-    #[arg(long, value_parser = presets::one_of(PRESETS))]
-    preset: Preset,
-    /// Number format of matrix multiplications
-    #[arg(long, value_parser = one_of(DECODING), default_value = "f32")]
-    precision: DType,
+    /// Model size; its weights are random
+    #[arg(long, value_parser = presets::one_of(PRESETS), required_unless_present = "model")]
+    preset: Option<Preset>,
+    /// Model folder to measure instead, with the time and memory that loading it takes
+    #[arg(long, value_name = "DIR", conflicts_with = "preset")]
+    model: Option<PathBuf>,
+    /// Number format of matrix multiplications [default: f32, or that of --model]
+    #[arg(long, value_parser = one_of(DECODING))]
+    precision: Option<DType>,
     /// Beam size (1 = greedy)
     #[arg(long, default_value_t = 4, value_parser = whole(BEAM))]
     beam: usize,
@@ -51,7 +57,7 @@ pub(super) struct Arguments {
 struct Report {
     peer: &'static str,
     version: &'static str,
-    preset: &'static str,
+    preset: String,
     weights: DType,
     beam: usize,
     batch: usize,
@@ -63,30 +69,72 @@ struct Report {
     /// The same for a small GEMM that stays in the first-level cache, on all cores.
     peak_gmacs: f64,
     isa: &'static str,
+    /// Of a model folder: how long loading took, and the most memory that it needed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    load_s: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    load_peak_mb: Option<u64>,
+}
+
+/// What is measured.
+struct Subject {
+    name: String,
+    engine: Engine,
+    /// The ids of words that sentences are made of.
+    words: Range<u32>,
+    /// The end of a sentence, which never comes.
+    end: u32,
+    load_s: Option<f64>,
+}
+
+impl Subject {
+    /// A model of random weights.
+    fn random(preset: Preset, precision: DType, isa: Isa) -> regard::Result<Self> {
+        let words = match preset {
+            Preset::Tiny | Preset::Small => 10_000,
+            Preset::Base | Preset::Big | Preset::Student => 32_000,
+        };
+        // Our padding token is one more.
+        let model = Transformer::new(preset.config(words + 1))?;
+        let mut number = 0;
+        let engine = Engine::build(&model, precision, isa, |parameter| {
+            number += 1;
+            Ok(Values::F32(like_the_peer(parameter).initialise(Key::new(1).child(number)).into()))
+        })?;
+        let name = preset.name().to_owned();
+        Ok(Subject { name, engine, words: END + 1..words as u32, end: END, load_s: None })
+    }
+
+    /// The model of a folder.
+    fn load(folder: &Path, precision: Option<DType>, isa: Isa) -> regard::Result<Self> {
+        let start = Instant::now();
+        let (model, engine) = Model::load_engine(&resolve(folder)?, precision, isa)?;
+        let load_s = Some((1e3 * start.elapsed().as_secs_f64()).round() / 1e3);
+        let end = model.tokenizers.target().eos();
+        let words = end + 1..engine.model().config().output_words() as u32;
+        let name = folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        Ok(Subject { name, engine, words, end, load_s })
+    }
 }
 
 pub(super) fn run(arguments: &Arguments) -> CommandResult {
     let isa = Isa::from_env()?;
     let threads = arguments.threads.unwrap_or_else(cores).max(1);
-    let preset = arguments.preset;
-    let words = match preset {
-        Preset::Tiny | Preset::Small => 10_000,
-        Preset::Base | Preset::Big | Preset::Student => 32_000,
+    let subject = match (&arguments.model, arguments.preset) {
+        (Some(folder), _) => Subject::load(folder, arguments.precision, isa)?,
+        (None, preset) => {
+            let preset = preset.unwrap_or(Preset::Base);
+            Subject::random(preset, arguments.precision.unwrap_or(DType::F32), isa)?
+        }
     };
-    let precision = arguments.precision;
-    // Our padding token is one more.
-    let model = Transformer::new(preset.config(words + 1))?;
-    let mut number = 0;
-    let engine = Engine::build(&model, precision, isa, |parameter| {
-        number += 1;
-        Ok(Values::F32(like_the_peer(parameter).initialise(Key::new(1).child(number)).into()))
-    })?;
-    let sources = sources(words as u32, arguments.sentences.max(1));
+    let Subject { name, engine, words, end, load_s } = subject;
+    let load_peak_mb = load_s.map(|_| peak_rss_mb());
+    let sources = sources(words, arguments.sentences.max(1));
     let options = SearchOptions {
         beam: arguments.beam,
         batch: arguments.batch,
-        end: END,
-        banned: vec![END],
+        end,
+        banned: vec![end],
         max_length: Some(LENGTH),
         forced_end: false,
         ..SearchOptions::default()
@@ -112,21 +160,23 @@ pub(super) fn run(arguments: &Arguments) -> CommandResult {
     if tokens != per_round * rounds as usize {
         return Err(format!("{tokens} tokens came out, not {LENGTH} for each sentence").into());
     }
-    let macs = f64::from(rounds) * multiplications(model.config(), &sources, arguments.beam);
+    let macs = f64::from(rounds) * multiplications(engine.model().config(), &sources, arguments.beam);
     let round = |x: f64| (10.0 * x).round() / 10.0;
     let report = Report {
         peer: "regard",
         version: env!("CARGO_PKG_VERSION"),
-        preset: preset.name(),
-        weights: precision,
+        preset: name,
+        weights: engine.dtype(),
         beam: arguments.beam,
         batch: arguments.batch,
         threads,
         target_tokens_per_s: (tokens as f64 / seconds).round(),
         peak_rss_mb: peak_rss_mb(),
         gmacs: round(macs / seconds / 1e9),
-        peak_gmacs: round(regard::decode::peak_speed(precision, isa, threads) / 1e9),
+        peak_gmacs: round(regard::decode::peak_speed(engine.dtype(), isa, threads) / 1e9),
         isa: isa.name(),
+        load_s,
+        load_peak_mb,
     };
     print(&report, arguments.json)
 }
@@ -149,7 +199,11 @@ fn print(report: &Report, json: bool) -> CommandResult {
         100.0 * report.gmacs / report.peak_gmacs,
         report.peak_gmacs,
         report.peak_rss_mb
-    ))
+    ))?;
+    match (report.load_s, report.load_peak_mb) {
+        (Some(seconds), Some(mb)) => print_line(format_args!("loaded in {seconds} s, at most {mb} MB")),
+        _ => Ok(()),
+    }
 }
 
 /// Every matrix normal, with as much variance as keeps that of its input.
@@ -163,12 +217,12 @@ fn like_the_peer(parameter: &Parameter) -> Parameter {
 }
 
 /// Sentences of 10 to 29 random words.
-fn sources(words: u32, count: usize) -> Vec<Vec<u32>> {
+fn sources(words: Range<u32>, count: usize) -> Vec<Vec<u32>> {
     let key = Key::new(2);
     let sentence = |i: usize| {
         let key = key.child(i as u64);
         let length = 10 + key.bits(0) % 20;
-        (1..=length).map(|j| 1 + key.bits(j) % (words - 1)).collect()
+        (1..=length).map(|j| words.start + key.bits(j) % (words.end - words.start)).collect()
     };
     (0..count).map(sentence).collect()
 }

@@ -5,7 +5,7 @@ use super::route::Route;
 use super::tally::print_report;
 use super::{Arguments, CommandResult, Stats, stop_on_signals};
 use indicatif::{ProgressBar, ProgressStyle};
-use regard_documents::files::{FileDocument, FileOptions, Format};
+use regard_documents::files::{FileDocument, FileError, FileOptions, Format};
 use std::error::Error;
 use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
@@ -116,10 +116,25 @@ fn task(arguments: &Arguments, file: &Path, out: Option<PathBuf>) -> Result<Task
 }
 
 /// The format of a document by the ending of its name; text is lines.
-fn format_of(file: &Path) -> Option<Format> {
+pub(super) fn format_of(file: &Path) -> Option<Format> {
     let mut start = [0; 4096];
     let read = std::fs::File::open(file).and_then(|mut file| file.read(&mut start)).unwrap_or(0);
     Format::of_name(file, &start[..read]).filter(|format| *format != Format::Text)
+}
+
+/// A document, taken apart as the flags say.
+pub(super) fn open(
+    arguments: &Arguments,
+    route: &Route,
+    bytes: &[u8],
+    format: Format,
+) -> Result<FileDocument, FileError> {
+    let options = FileOptions {
+        only_empty: arguments.only_empty,
+        source_language: route.source_language().map(str::to_owned),
+        target_language: route.target_language().map(str::to_owned),
+    };
+    FileDocument::open(format, bytes, &options)
 }
 
 /// Translates a document.
@@ -139,12 +154,7 @@ pub(super) fn run(
         false => std::fs::File::open(file).and_then(|mut f| f.read_to_end(&mut bytes)).map(|_| ()),
     }
     .map_err(|e| named(&e))?;
-    let options = FileOptions {
-        only_empty: arguments.only_empty,
-        source_language: route.source_language().map(str::to_owned),
-        target_language: route.target_language().map(str::to_owned),
-    };
-    let mut document = FileDocument::open(format, &bytes, &options).map_err(|e| named(&e))?;
+    let mut document = open(arguments, route, &bytes, format).map_err(|e| named(&e))?;
     let words = document.words();
     if let Some(warning) = route.check_language(&words) {
         note!("regard: {}: {warning}", file.display());

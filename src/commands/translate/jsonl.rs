@@ -5,7 +5,7 @@ use super::route::Route;
 use super::{Arguments, CommandResult, Output, PART};
 use regard::Error;
 use regard::translator::Candidate;
-use regard_documents::Texts;
+use regard_documents::{Match, TermReport, Texts, TranslatedLine};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,10 +47,15 @@ pub(super) fn run(
                     records.into_iter().unzip();
                 let texts = Texts::new(&texts);
                 let translated = route.translate(texts.lines())?;
+                let notes = notes(&texts, &translated);
                 let found = texts.join(translated.into_iter().map(|line| line.line).collect());
-                for (object, candidates) in objects.into_iter().zip(found) {
+                for ((object, candidates), notes) in objects.into_iter().zip(found).zip(notes) {
                     match object {
-                        Some(object) => output.line(Value::Object(filled(arguments, object, &candidates)))?,
+                        Some(object) => {
+                            let mut object = filled(arguments, object, &candidates);
+                            object.extend(notes);
+                            output.line(Value::Object(object))?;
+                        }
                         None => output.line("")?,
                     }
                 }
@@ -90,6 +95,27 @@ fn filled(arguments: &Arguments, mut object: Map<String, Value>, found: &[Candid
         object.insert("alternatives".into(), found.iter().skip(1).map(text).collect());
     }
     object
+}
+
+/// What is said about each text: what of it came from the memory, and the terms of the glossary.
+fn notes(texts: &Texts<'_>, translated: &[TranslatedLine]) -> Vec<Map<String, Value>> {
+    let mut lines = translated.iter();
+    let of_text = |count: usize| {
+        let own: Vec<&TranslatedLine> = lines.by_ref().take(count).collect();
+        let mut notes = Map::new();
+        if own.iter().any(|line| line.memory.is_some()) {
+            let whole = own.iter().all(|line| line.memory == Some(Match::Segment));
+            let found = if whole { Match::Segment } else { Match::Sentences };
+            notes.insert("memory".into(), json!(found.name()));
+        }
+        let mut terms = TermReport::default();
+        own.iter().for_each(|line| terms.add(&line.terms));
+        if terms.wanted > 0 {
+            notes.insert("terms".into(), json!(terms));
+        }
+        notes
+    };
+    texts.line_counts().map(of_text).collect()
 }
 
 #[cfg(test)]

@@ -1,52 +1,113 @@
 //! The models of `regard translate`: one, an ensemble, or two in a row.
 
 use super::Arguments;
-use crate::commands::search::choose_languages;
+use crate::commands::search::languages_for;
 use regard::decode::SearchOptions;
 use regard::translator::Translator;
 use regard_documents::pipeline::Stage;
-use regard_documents::{Memory, Pipeline, TranslatedLine, language};
+use regard_documents::{Glossary, Memory, Pipeline, TranslatedLine, language};
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use xxhash_rust::xxh3::xxh3_64;
 
 /// Texts whose language is looked at, at most: detection takes time, too.
 const CHECKS: usize = 20;
 
 /// A model of the route and how it is searched.
+#[derive(Debug)]
 pub(super) struct Model {
-    pub(super) translator: Translator,
+    pub(super) translator: Arc<Translator>,
     pub(super) options: SearchOptions,
 }
 
 /// What lines and documents go through.
-pub(super) struct Route {
+#[derive(Debug)]
+pub(crate) struct Route {
     models: Vec<Model>,
     memory: Option<Arc<Memory>>,
+    glossary: Option<Arc<Glossary>>,
+    /// The fingerprints of the files that both come from.
+    known_files: String,
     no_split: bool,
     /// How many more texts are looked at before somebody has been told of another language.
     unchecked: AtomicUsize,
 }
 
-impl Route {
-    /// Loads the models and the memory.
-    pub(super) fn load(arguments: &Arguments) -> Result<Self, Box<dyn Error>> {
-        let wanted = arguments.wanted_languages();
-        let translators = match <[Translator; 1]>::try_from(arguments.load_models()?) {
-            // One model of many languages is told the pair.
-            Ok([one]) if one.model().tokenizers.languages().is_some() => {
-                vec![choose_languages(one, wanted.0, wanted.1)?]
+/// Models that are loaded: those of one pair of languages as an ensemble.
+#[derive(Debug)]
+pub(crate) struct LoadedModels {
+    pairs: Vec<(Pair, Arc<Translator>)>,
+}
+
+impl LoadedModels {
+    /// Of these models, of which there is one at least.
+    pub(crate) fn new(models: Vec<Translator>) -> regard::Result<Self> {
+        let mut pairs: Vec<(Pair, Vec<Translator>)> = Vec::new();
+        for translator in models {
+            let pair = Pair::of(&translator);
+            match pairs.iter_mut().find(|(other, _)| *other == pair) {
+                Some((_, together)) => together.push(translator),
+                None => pairs.push((pair, vec![translator])),
             }
-            Ok([one]) => in_a_row(vec![one], wanted)?,
-            Err(models) => in_a_row(models, wanted)?,
+        }
+        let ensemble = |(pair, list): (Pair, Vec<Translator>)| {
+            Translator::ensemble(list).map(|translator| (pair, Arc::new(translator)))
         };
+        Ok(LoadedModels { pairs: pairs.into_iter().map(ensemble).collect::<regard::Result<_>>()? })
+    }
+
+    /// The model that was named first, before it is told its languages.
+    pub(crate) fn first(&self) -> Option<&Arc<Translator>> {
+        self.pairs.first().map(|(_, translator)| translator)
+    }
+
+    /// The models that lead from one language to another, in their order: one of many languages is told the
+    /// pair, and two are used in a row where the second reads what the first writes.
+    fn route(&self, wanted: (Option<&str>, Option<&str>)) -> Result<Vec<Arc<Translator>>, Box<dyn Error>> {
+        if let [(_, one)] = &self.pairs[..] {
+            let told = languages_for(one, wanted.0, wanted.1)?;
+            return Ok(vec![told.map_or_else(|| Arc::clone(one), Arc::new)]);
+        }
+        let pairs: Vec<Pair> = self.pairs.iter().map(|(pair, _)| pair.clone()).collect();
+        Ok(order(&pairs, wanted)?.into_iter().map(|i| Arc::clone(&self.pairs[i].1)).collect())
+    }
+}
+
+impl Route {
+    /// Loads the models, the glossary and the memory.
+    pub(super) fn load(arguments: &Arguments) -> Result<Self, Box<dyn Error>> {
+        Self::new(arguments, &LoadedModels::new(arguments.load_models()?)?)
+    }
+
+    /// The route through models that are loaded.
+    pub(super) fn new(arguments: &Arguments, models: &LoadedModels) -> Result<Self, Box<dyn Error>> {
+        let wanted = arguments.wanted_languages();
+        let translators = models.route(wanted)?;
+        let (glossary, memory) = arguments.known(&translators)?;
         let last = translators.len() - 1;
         let mut models = Vec::new();
         for (i, translator) in translators.into_iter().enumerate() {
             let options = super::route_options(arguments, &translator, i == last)?;
             models.push(Model { translator, options });
         }
-        Ok(Route { models, memory: None, no_split: arguments.no_split, unchecked: AtomicUsize::new(CHECKS) })
+        let mut known_files = String::new();
+        for file in arguments.glossary.iter().chain(&arguments.memory) {
+            let bytes = std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?;
+            known_files += &format!(", {:016x}", xxh3_64(&bytes));
+        }
+        let (no_split, unchecked) = (arguments.no_split, AtomicUsize::new(CHECKS));
+        Ok(Route { models, memory, glossary, known_files, no_split, unchecked })
+    }
+
+    /// Uses these terms instead of the glossary of the flags.
+    pub(super) fn set_glossary(&mut self, glossary: Option<Arc<Glossary>>) {
+        self.glossary = glossary;
+    }
+
+    /// Says which glossary and memory are used.
+    pub(super) fn known_files(&self) -> &str {
+        &self.known_files
     }
 
     /// The model that reads the text.
@@ -72,7 +133,7 @@ impl Route {
     pub(super) fn pipeline(&self) -> Pipeline<'_> {
         let stages =
             self.models.iter().map(|model| Stage { translator: &model.translator, options: &model.options });
-        Pipeline::new(stages.collect()).with_memory(self.memory.clone())
+        Pipeline::new(stages.collect()).with_memory(self.memory.clone()).with_glossary(self.glossary.clone())
     }
 
     /// Sentence by sentence, or with `--no-split` each line as the model reads it.
@@ -103,26 +164,6 @@ impl Route {
         self.unchecked.store(0, Ordering::Relaxed);
         Some(language::warning(other, expected))
     }
-}
-
-/// The models as they are used: those of one pair of languages as an ensemble, and two pairs in a row where
-/// the second reads what the first writes.
-fn in_a_row(
-    models: Vec<Translator>,
-    wanted: (Option<&str>, Option<&str>),
-) -> Result<Vec<Translator>, Box<dyn Error>> {
-    let mut pairs: Vec<(Pair, Vec<Translator>)> = Vec::new();
-    for translator in models {
-        let pair = Pair::of(&translator);
-        match pairs.iter_mut().find(|(other, _)| *other == pair) {
-            Some((_, together)) => together.push(translator),
-            None => pairs.push((pair, vec![translator])),
-        }
-    }
-    let order = order(&pairs.iter().map(|(pair, _)| pair.clone()).collect::<Vec<_>>(), wanted)?;
-    let mut pairs: Vec<Option<Vec<Translator>>> = pairs.into_iter().map(|(_, list)| Some(list)).collect();
-    let chosen = order.into_iter().filter_map(|i| pairs[i].take());
-    chosen.map(|list| Translator::ensemble(list).map_err(Into::into)).collect()
 }
 
 /// From what to what a model translates, in canonical codes.

@@ -9,7 +9,7 @@ use super::{
     warn_of_language,
 };
 use regard::train::distributed::{Communicator, check_consistency, program_check};
-use regard_documents::{Guarded, Match, TranslatedLine};
+use regard_documents::{Guarded, Match, TermReport, TranslatedLine};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::Ordering;
@@ -108,16 +108,19 @@ struct ShardLine {
     cut: usize,
     guarded: Vec<Guarded>,
     memory: Option<Match>,
+    terms: TermReport,
 }
 
 impl ShardLine {
     fn new(text: String, line: TranslatedLine) -> Self {
-        ShardLine { text, cut: line.line.cut, guarded: line.guarded, memory: line.memory }
+        let cut = line.line.cut;
+        let TranslatedLine { guarded, memory, terms, .. } = line;
+        ShardLine { text, cut, guarded, memory, terms }
     }
 
     fn into_line(self) -> (String, TranslatedLine) {
-        let ShardLine { text, cut, guarded, memory } = self;
-        let mut line = TranslatedLine { guarded, memory, ..TranslatedLine::default() };
+        let ShardLine { text, cut, guarded, memory, terms } = self;
+        let mut line = TranslatedLine { guarded, memory, terms, ..TranslatedLine::default() };
         line.line.cut = cut;
         (text, line)
     }

@@ -1,4 +1,4 @@
-//! What the guard and the memory did, in a line each at the end.
+//! What the guard, the memory and the glossary did, in a line each at the end.
 
 use regard_documents::{Match, Report, TranslatedLine};
 
@@ -10,6 +10,8 @@ pub(super) struct Tally {
     partly: usize,
     retried: usize,
     faulty: usize,
+    terms: usize,
+    missing_terms: usize,
 }
 
 impl Tally {
@@ -21,6 +23,8 @@ impl Tally {
             None => {}
         }
         self.retried += line.guarded.len();
+        self.terms += line.terms.wanted;
+        self.missing_terms += line.terms.missing.len();
         self.faulty += line.guarded.iter().filter(|guarded| guarded.left.is_some()).count();
     }
 
@@ -31,6 +35,7 @@ impl Tally {
             note!("regard: {whole} of {lines} lines came from the translation memory, {partly} more in part");
         }
         say_retried(self.retried, self.faulty);
+        say_terms(self.terms, self.missing_terms);
     }
 }
 
@@ -42,6 +47,17 @@ pub(super) fn print_report(report: &Report) {
         note!("regard: {known} of {all} sentences came from the translation memory");
     }
     say_retried(report.guarded.len(), report.faults_left());
+    for (source, target) in &report.terms.missing {
+        note!("regard: a translation lacks {target:?}, which the glossary has for {source:?}");
+    }
+    say_terms(report.terms.wanted, report.terms.missing.len());
+}
+
+fn say_terms(wanted: usize, missing: usize) {
+    if wanted > 0 {
+        let found = wanted - missing;
+        note!("regard: {found} of {wanted} terms of the glossary are in the translations");
+    }
 }
 
 fn say_retried(retried: usize, faulty: usize) {
