@@ -17,7 +17,7 @@ FROM debian:bookworm-slim
 RUN useradd --system --uid 10001 --user-group --home-dir /models --shell /usr/sbin/nologin regard && mkdir -p /models /cache && chown regard:regard /models /cache
 COPY --from=build /out/regard /usr/local/bin/regard
 USER 10001:10001
-ENV REGARD_HOST=0.0.0.0 REGARD_PORT=5000 REGARD_MODEL=/models HF_HOME=/cache
+ENV REGARD_HOST=0.0.0.0 REGARD_PORT=5000 REGARD_MODEL=/models REGARD_MODELS=/models HF_HOME=/cache
 VOLUME ["/models", "/cache"]
 WORKDIR /models
 EXPOSE 5000

@@ -5,9 +5,9 @@
 
 Run it with a Python that has the package installed; with ctranslate2 and transformers too, they take part. The sentences come
 one at a time and in lists of 32. The command gets them through a pipe, as many at a time, and the answer is awaited. Rounds
-alternate; printed are medians of sentences per second and their ratios.
+alternate, and each begins with another system; printed are medians of sentences per second and of the ratios of a round.
 """
-import argparse, gzip, json, pathlib, statistics, subprocess, sys, tempfile, time
+import argparse, gzip, json, os, pathlib, platform, statistics, subprocess, sys, tempfile, time
 
 import regard
 
@@ -58,6 +58,15 @@ class CTranslate2:
         return [tokenizer.decode(each, skip_special_tokens=True) for each in ids]
 
 
+def cpu():
+    """The name of the processor."""
+    try:
+        lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("regard")
@@ -82,15 +91,23 @@ def main():
         parts = [sentences[i : i + size] for i in range(0, len(sentences), size)]
         seconds = {name: [] for name in loaded}
         for turn in range(arguments.rounds + 1):
-            for name, system in loaded.items():
+            order = list(loaded.items())
+            order = order[turn % len(order) :] + order[: turn % len(order)]
+            for name, system in order:
                 start = time.perf_counter()
                 found = [line for part in parts for line in system(part)]
                 if turn:  # the first warms up
                     seconds[name].append(time.perf_counter() - start)
                 said[name] = found
         rates = {name: len(sentences) / statistics.median(each) for name, each in seconds.items()}
-        of = {f"package/{name}": round(rates["package"] / rate, 3) for name, rate in rates.items() if name != "package"}
-        print(json.dumps({"list": size, **{name: round(rate, 1) for name, rate in rates.items()}, **of}))
+        of = {
+            f"package/{name}": round(statistics.median(b / a for a, b in zip(seconds["package"], each)), 3)
+            for name, each in seconds.items()
+            if name != "package"
+        }
+        machine = f"{cpu()}, {len(os.sched_getaffinity(0))} threads, {arguments.rounds} rounds, {len(sentences)} sentences, beam {arguments.beam}"
+        found = {"table": "python", "list": size, **{name: round(rate, 1) for name, rate in rates.items()}, **of, "machine": machine}
+        print(json.dumps({**found, "command": "tools/bench_python.py REGARD MODEL TEXT"}), flush=True)
         assert said["package"] == said["command"], "the package and the command differ"
 
 

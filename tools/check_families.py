@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Compares the ids of `regard tokenize` with those of `transformers`' classes for M2M100 (with the rules of the published models),
-NLLB-200 and mBART-50, on lines of invented words and of characters from all of Unicode.
+NLLB-200, mBART-50, T5 and MADLAD-400 (whose SentencePiece model is what Regard reads), on lines of invented words and of characters from all of Unicode.
 
     pip install transformers sentencepiece torch
     python tools/check_families.py [--lines 10000] [--regard target/release/regard]
@@ -8,7 +8,7 @@ NLLB-200 and mBART-50, on lines of invented words and of characters from all of 
 import argparse, json, pathlib, random, subprocess, sys, tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "goldens"))
-from families import LINES, SYLLABLES, m2m_tokenizer, mbart_tokenizer, nllb_tokenizer
+from families import LINES, SYLLABLES, m2m_tokenizer, madlad_tokenizer, mbart_tokenizer, nllb_tokenizer, t5_tokenizer
 
 RNG = random.Random(2)
 
@@ -32,12 +32,16 @@ def main():
         ("M2M100", "m2m_100", lambda folder: m2m_tokenizer(folder, **rules)),
         ("NLLB-200", "m2m_100", nllb_tokenizer),
         ("mBART-50", "mbart", mbart_tokenizer),
+        ("T5", "t5", lambda folder: t5_tokenizer(folder, **rules)),
+        ("MADLAD-400", "t5", lambda folder: madlad_tokenizer(folder, **rules)),
     ]:
         with tempfile.TemporaryDirectory() as folder:
             folder = pathlib.Path(folder)
             (folder / "made").mkdir()
             tokenizer = made(folder / "made")
             tokenizer.save_pretrained(folder)
+            if hasattr(tokenizer, "spm"):
+                (folder / "spiece.model").write_bytes(tokenizer.spm)
             (folder / "config.json").write_text(json.dumps({"model_type": kind}))
             compare(name, tokenizer, folder, lines, flags.regard)
 

@@ -3,13 +3,69 @@
 
     python3 tools/check_migration.py MODEL
 
-MODEL is a MarianMT folder for English and French. Each program runs in a folder of its own in which `en-fr` is the model
-(and `en-fr-ct2` its conversion); those whose package is not installed are named and left out. All must print the same
-translations.
+MODEL is a MarianMT folder for English and French with a BPE vocabulary of ours (tokenizer.json). Each program runs in a
+folder of its own in which `en-fr` is the model (and `en-fr-ct2` its conversion); those whose package is not installed are named
+and left out. All must print the same translations. For argostranslate, the model is made a package of it: the conversion, the
+vocabulary as a SentencePiece model, and a blank pipeline of spaCy, which splits sentences without a model to download.
 """
-import importlib.util, pathlib, re, subprocess, sys, tempfile
+import importlib.util, json, os, pathlib, re, shutil, subprocess, sys, tempfile, zipfile
 
 PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs" / "python.md"
+
+
+def sentencepiece_model(tokenizer_json, to):
+    """A BPE vocabulary as a SentencePiece model: pieces with the order of their merges as scores."""
+    from sentencepiece import sentencepiece_model_pb2 as protobuf
+
+    model = json.loads(tokenizer_json.read_text(encoding="utf-8"))["model"]
+    assert model["type"] == "BPE", model["type"]
+    merged = {"".join(merge if isinstance(merge, list) else merge.split(" ")): i for i, merge in enumerate(model["merges"])}
+    proto = protobuf.ModelProto()
+    kinds = protobuf.ModelProto.SentencePiece
+    for piece, _ in sorted(model["vocab"].items(), key=lambda item: item[1]):
+        special = {"<unk>": kinds.UNKNOWN, "</s>": kinds.CONTROL, "<pad>": kinds.CONTROL}.get(piece)
+        byte = kinds.BYTE if re.fullmatch(r"<0x[0-9A-F]{2}>", piece) else None
+        score = -float(merged.get(piece, len(merged)))
+        proto.pieces.add(piece=piece, score=0.0 if special or byte else score, type=special or byte or kinds.NORMAL)
+    proto.trainer_spec.model_type = protobuf.TrainerSpec.BPE
+    proto.trainer_spec.byte_fallback = any(piece.type == kinds.BYTE for piece in proto.pieces)
+    names = [piece.piece for piece in proto.pieces]
+    proto.trainer_spec.unk_id, proto.trainer_spec.eos_id = names.index("<unk>"), names.index("</s>")
+    proto.trainer_spec.bos_id, proto.trainer_spec.pad_id = -1, names.index("<pad>")
+    proto.normalizer_spec.name = "identity"
+    to.write_bytes(proto.SerializeToString())
+
+
+def argos_environment(folder):
+    """Installs the converted model as a package; the settings with which argostranslate finds it."""
+    import spacy
+
+    package = folder / "translate-en_fr"
+    package.mkdir()
+    shutil.copytree(folder / "en-fr-ct2", package / "model")
+    # Packages end their sources by themselves; with transformers, the tokenizer does it.
+    config = json.loads((package / "model" / "config.json").read_text())
+    (package / "model" / "config.json").write_text(json.dumps(dict(config, add_source_eos=True)))
+    sentencepiece_model(folder / "en-fr" / "tokenizer.json", package / "sentencepiece.model")
+    spacy.blank("en").to_disk(package / "spacy")
+    metadata = {"package_version": "1.0", "argos_version": "1.9", "from_code": "en", "from_name": "English", "to_code": "fr", "to_name": "French"}
+    (package / "metadata.json").write_text(json.dumps(metadata))
+    with zipfile.ZipFile(folder / "en_fr.argosmodel", "w") as archive:
+        for file in package.rglob("*"):
+            archive.write(file, file.relative_to(folder))
+    # The place of the pipeline that would be downloaded if it were not there.
+    cached = folder / "home" / ".local" / "cache" / "argos-translate" / "spacy" / "senter"
+    cached.mkdir(parents=True)
+    (cached / "model").touch()
+    data = folder / "home" / ".local" / "share" / "argos-translate" / "packages"
+    environment = dict(
+        os.environ, HOME=str(folder / "home"), ARGOS_PACKAGES_DIR=str(data), ARGOS_CHUNK_TYPE="SPACY", ARGOS_DEVICE_TYPE="cpu"
+    )
+    for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+        environment.pop(name, None)
+    install = "import argostranslate.package as p; p.install_from_path('en_fr.argosmodel')"
+    subprocess.run([sys.executable, "-c", install], cwd=folder, env=environment, check=True)
+    return environment
 
 
 def main():
@@ -25,10 +81,13 @@ def main():
             if importlib.util.find_spec(name) is None:
                 print(f"{name}: not installed")
                 continue
+            environment = None
             if name == "ctranslate2":
                 convert = [sys.executable, "-m", "ctranslate2.converters.transformers", "--model", "en-fr"]
                 subprocess.run([*convert, "--output_dir", "en-fr-ct2"], cwd=folder, check=True)
-            run = subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True)
+            if name == "argostranslate":
+                environment = argos_environment(folder)
+            run = subprocess.run([sys.executable, "-c", program], cwd=folder, env=environment, capture_output=True, text=True)
             if run.returncode:
                 sys.exit(f"{name}:\n{run.stderr}")
             print(f"{name}:\n{run.stdout}", end="")

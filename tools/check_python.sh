@@ -18,7 +18,7 @@ python3 -m venv "$work/clean"
 ls -l "$work"/wheels
 # From another folder, so that the installed package is tested and not the sources.
 cp -r crates/python/tests crates/python/pyproject.toml "$work"
-export REGARD_DOCS=$PWD/docs
+export REGARD_DOCS=$PWD/docs REGARD_GOLDENS=$PWD/crates/regard-core/tests/goldens
 cd "$work"
 "$work/clean/bin/mypy" --strict --no-error-summary -p regard
 "$work/clean/bin/python" -m pytest -q tests

@@ -1,11 +1,19 @@
 #!/usr/bin/env python3
-"""Writes the seeds of the fuzz target `text_files`: a file of each format behind the letter that names it.
+"""Writes the seeds of three fuzz targets: of `text_files`, a file of each format behind the letter that names it, of
+`model_index`, a list of each kind and a model card, and of `pairs`, parallel text in each format.
 
     python3 tools/fuzz_seeds.py
 """
 import pathlib
 
-FOLDER = pathlib.Path(__file__).resolve().parent.parent / "fuzz" / "corpus" / "text_files"
+CORPUS = pathlib.Path(__file__).resolve().parent.parent / "fuzz" / "corpus"
+
+INDEXES = {
+    "argos": b'[{"type": "translate", "from_code": "en", "to_code": "de", "package_version": "1.0", "links": ["https://a.example/x.argosmodel"]}]',
+    "records": b'{"data": [{"name": "model.bin", "fileType": "model", "fromLang": "en", "toLang": "de", "version": "1.0", "attachment": {"location": "a/b.zst", "hash": "ab", "size": 3}}, {"name": "vocab.spm", "fileType": "vocab", "sourceLanguage": "en", "targetLanguage": "de", "version": "1.0", "attachment": {"location": "c"}}]}',
+    "registry": b'{"baseUrl": "https://a.example", "models": {"en-de": [{"sourceLanguage": "en", "targetLanguage": "de", "releaseStatus": "Release", "files": {"model": {"path": "x/model.bin.gz", "uncompressedHash": "ab"}, "vocab": {"path": "v.spm"}}}]}}',
+    "card": b"---\nlicense:\n- mit\n- 'cc-by-nc-4.0'\nlicense_name: x\n---\n# x\n",
+}
 
 SEEDS = {
     "plain": b"TOne dog. Two cats!\r\n\r\n\tThree 12 birds\n",
@@ -26,11 +34,19 @@ SEEDS = {
     "ios16": b"i" + "\ufeff\"a\" = \"one é\";\n".encode("utf-16-le"),
 }
 
+PAIRS = {
+    "tsv": b"one dog\tein Hund\r\nno tab\na\tb\tc\n",
+    "jsonl": b'{"source": "one", "target": "eins"}\n{"translation": {"en": "a\\nb", "de": "\\u00e9"}}\n{"src": 1}\n\n',
+    "po": b'msgid ""\nmsgstr ""\n"Language: de\\n"\n\n#, fuzzy\nmsgctxt "c"\nmsgid "a \\"b\\""\n"\\tc"\nmsgstr "d"\n\nmsgid "%d e"\nmsgid_plural "%d es"\nmsgstr[0] "%d f"\nmsgstr[1] "%d fs"\n#~ msgid "g"\n',
+}
+
 
 def main():
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    for name, seed in SEEDS.items():
-        (FOLDER / name).write_bytes(seed)
+    for target, seeds in {"text_files": SEEDS, "model_index": INDEXES, "pairs": PAIRS}.items():
+        folder = CORPUS / target
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, seed in seeds.items():
+            (folder / name).write_bytes(seed)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,8 @@ host=$(rustc -vV | sed -n 's/^host: //p')
 rm -f "$out"/*
 
 echo "== the binary"
-cargo build -q --profile dist --locked --bin regard
+# With both packages selected, the wheel compiles none of the common dependencies again.
+cargo build -q --profile dist --locked -p regard -p regard-python --bin regard
 name=regard-$version-$host
 mkdir -p "$work/$name"/{completions,man}
 install -m 755 "$target/dist/regard" "$work/$name/regard"

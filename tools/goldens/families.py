@@ -15,7 +15,9 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 import sentencepiece
 import torch
+from sentencepiece import sentencepiece_model_pb2
 from tokenizers import Regex, normalizers
+from tokenizers.models import Unigram
 from transformers import (M2M100Config, M2M100ForConditionalGeneration, M2M100Tokenizer, MBart50Tokenizer, MBartConfig,
                           MBartForConditionalGeneration, NllbTokenizer, T5Config, T5ForConditionalGeneration, T5Tokenizer, logging)
 
@@ -81,12 +83,36 @@ def mbart_tokenizer(folder):
 
 
 LANGUAGES = ["de", "fr", "pt_BR", "zh", "sr_Latn"]
+# What the rules of published models do to these lines; all of their rules are a quarter of a megabyte.
+RULES = {"\t": " ", "\u00a0": " ", "\u200b": " ", "\u3000": " ", "\x01": "", "\x7f": "", "ﬁ": "fi", "e\u0301": "é", "½": "1⁄2", "…": "...",
+         **{chr(ord("Ａ") + i): chr(ord("A") + i) for i in range(3)}}
 
 
-def t5_tokenizer(folder):
-    codes = [f"<2{code}>" for code in LANGUAGES]
-    file = spm(folder, "unigram", 150, "spiece.model", unk_id=2, bos_id=-1, pad_id=0, eos_id=1, user_defined_symbols=codes)
-    return T5Tokenizer(vocab=scored(file), extra_ids=0)
+def with_rules(folder, **options):
+    """A SentencePiece model with RULES and the tokens of languages, and its compiled rules."""
+    points = lambda text: " ".join(f"{ord(c):X}" for c in text)
+    rules = folder / "rules.tsv"
+    rules.write_text("".join(f"{points(a)}\t{points(b)}\n" for a, b in sorted(RULES.items())), encoding="utf-8")
+    options = {"normalization_rule_name": "", "normalization_rule_tsv": str(rules), "user_defined_symbols": [f"<2{code}>" for code in LANGUAGES], **options}
+    if options["normalization_rule_name"]:
+        del options["normalization_rule_tsv"]
+    file = spm(folder, "unigram", 150, "spiece.model", **options)
+    rules.unlink()
+    return file, sentencepiece_model_pb2.ModelProto.FromString(file.read_bytes()).normalizer_spec.precompiled_charsmap
+
+
+def t5_tokenizer(folder, **options):
+    file, charsmap = with_rules(folder, unk_id=2, bos_id=-1, pad_id=0, eos_id=1, **options)
+    return T5Tokenizer(vocab=scored(file), extra_ids=0, _spm_precompiled_charsmap=charsmap)
+
+
+def madlad_tokenizer(folder, **options):
+    """With the ids of MADLAD-400, whose padding is <s>. Its folders have the SentencePiece model too."""
+    file, charsmap = with_rules(folder, unk_id=0, bos_id=1, eos_id=2, pad_id=-1, **options)
+    made = T5Tokenizer(vocab=scored(file), extra_ids=0, pad_token="<s>", _spm_precompiled_charsmap=charsmap)
+    made._tokenizer.model = Unigram(scored(file), 0, False)
+    made.spm = file.read_bytes()
+    return made
 
 
 def m2m(words, activation="relu", d=16, heads=2, layers=(2, 1), ffn=(24, 24), **more):
@@ -102,11 +128,22 @@ def mbart(words, d=16, heads=2, layers=(1, 2), scale=True, activation="gelu"):
         decoder_start_token_id=2, forced_eos_token_id=2)
 
 
-def t5(words, d=16, d_kv=6, heads=3, layers=(2, 1), ff="gated-gelu", tied=False, buckets=8, distance=12, **more):
-    return T5ForConditionalGeneration, T5Config(
+class Untied(T5ForConditionalGeneration):
+    """With an output matrix of its own, as files of MADLAD-400 have it; the class itself ties it whatever the configuration says."""
+
+    def __init__(self, config):
+        config.tie_word_embeddings = False
+        super().__init__(config)
+        self.encoder.set_input_embeddings(self.shared)
+        self.decoder.set_input_embeddings(self.shared)
+
+
+def t5(words, d=16, d_kv=6, heads=3, layers=(2, 1), ff="gated-gelu", tied=False, buckets=8, distance=12, ids=(0, 1, 0)):
+    start, end, pad = ids
+    return T5ForConditionalGeneration if tied else Untied, T5Config(
         vocab_size=words, d_model=d, d_kv=d_kv, d_ff=20, num_layers=layers[0], num_decoder_layers=layers[1], num_heads=heads,
         relative_attention_num_buckets=buckets, relative_attention_max_distance=distance, feed_forward_proj=ff, tie_word_embeddings=tied,
-        pad_token_id=0, eos_token_id=1, decoder_start_token_id=0, **more)
+        pad_token_id=pad, eos_token_id=end, decoder_start_token_id=start)
 
 
 # name: (tokenizer, model, words beyond the tokenizer's, pairs of languages)
@@ -117,7 +154,7 @@ CASES = {
     "nllb-legacy": (lambda folder: nllb_tokenizer(folder, legacy_behaviour=True), lambda words: m2m(words, layers=(1, 1)), 0, [("eng_Latn", "fra_Latn")]),
     "mbart50": (mbart_tokenizer, mbart, 0, [("en_XX", "de_DE"), ("ja_XX", "sl_SI")]),
     "mbart50-plain": (mbart_tokenizer, lambda words: mbart(words, 24, 4, (2, 1), False, "relu"), 0, [("fr_XX", "en_XX")]),
-    "madlad": (t5_tokenizer, t5, 0, [(None, "de"), (None, "pt_BR")]),
+    "madlad": (madlad_tokenizer, lambda words: t5(words, ids=(0, 2, 1)), 0, [(None, "de"), (None, "pt_BR")]),
     "t5-tied": (t5_tokenizer, lambda words: t5(words, 16, 8, 2, (2, 2), "relu", True, 32, 128), 0, [(None, "fr")]),
     "t5-silu": (t5_tokenizer, lambda words: t5(words, 12, 5, 2, (1, 1), "gated-silu", True, 6, 20), 0, [(None, "zh")]),
 }
@@ -147,7 +184,7 @@ def randomise(model, end, seed):
             if parameter.shape[0] == model.config.vocab_size:
                 if model.config.model_type != "t5":  # whose decoder starts with it
                     parameter[pad] = 0
-                parameter[end] *= 2.5
+                parameter[end] *= 2.5 if model.config.model_type != "t5" else 1.2
         if hasattr(model, "final_logits_bias"):
             model.final_logits_bias.normal_(0, 0.5)
 
@@ -179,6 +216,8 @@ def make(name, make_tokenizer, make_model, beyond, pairs):
     with tempfile.TemporaryDirectory() as made:
         tokenizer = make_tokenizer(pathlib.Path(made))
         tokenizer.save_pretrained(folder)
+        if hasattr(tokenizer, "spm"):
+            (folder / "spiece.model").write_bytes(tokenizer.spm)
     if isinstance(tokenizer, T5Tokenizer):
         languages = {code: tokenizer.convert_tokens_to_ids(f"<2{code}>") for code in LANGUAGES}
     elif isinstance(tokenizer, M2M100Tokenizer):
@@ -203,6 +242,7 @@ def make(name, make_tokenizer, make_model, beyond, pairs):
         if None not in found and len(lengths) >= 3:
             break
     model.save_pretrained(folder)
+    kind = T5ForConditionalGeneration if kind is Untied else kind
     model, exact = kind.from_pretrained(folder).eval(), kind.from_pretrained(folder, dtype=torch.float64).eval()
     sentences, left_out = [], 0
     for text in texts[:6]:

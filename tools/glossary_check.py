@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""Measures glossaries: how many terms are in the translations where the reference has them, and what that costs.
+
+    python3 tools/glossary_check.py target/release/regard enpt software-test.en software-test.pt --corpus software.tsv.gz
+
+Makes a glossary of words of the test set: a source word and a word of the references each of which is the other's best partner by the
+Dice coefficient of the sentences they are in, counted in a parallel corpus (--corpus, tab-separated) or else in the test set, if three
+quarters of the references of sentences with the one have the other in some form. Translates the test set without and with it, and reports for each translation
+
+* terms: the share of places, a sentence whose source has a term and whose reference has its translation in any form, whose
+  translation has it in any form, too;
+* BLEU;
+* repeated: sentences with a term more often than the source and the plain translation have it.
+
+--glossary FILE takes a glossary instead, --keep FILE writes the one that was made, --unseen leaves out terms that the plain
+translation has everywhere, so that the others count alone. Needs nothing but Python.
+"""
+
+import argparse
+import collections
+import gzip
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import unicodedata
+
+WORD = re.compile(r"[^\W\d_]+")
+
+
+def fold(word):
+    """As the program compares forms of words: small letters without accents."""
+    return "".join(c for c in unicodedata.normalize("NFD", word) if not unicodedata.combining(c)).lower()
+
+
+def share_stem(a, b):
+    """The program's rule: one word extends the other by up to three letters, or both have endings behind a long common part."""
+    if a == b:
+        return True
+    common = 0
+    for x, y in zip(a, b):
+        if x != y:
+            break
+        common += 1
+    rest = [len(a) - common, len(b) - common]
+    if max(rest) > 3:
+        return False
+    return common >= 3 if min(rest) == 0 else common >= 5 and common >= 2 * max(rest)
+
+
+def words(text):
+    return [fold(word) for word in WORD.findall(text)]
+
+
+def count(term, text):
+    """How often a term of one word or several is in a text, in any form."""
+    term, found, at, number = words(term), words(text), 0, 0
+    while term and at + len(term) <= len(found):
+        here = all(share_stem(a, b) for a, b in zip(term, found[at:]))
+        number += here
+        at += len(term) if here else 1
+    return number
+
+
+def source_count(term, text):
+    """How often a text has a term, as the program finds it: whole words, also with a plural s or es."""
+    flags = 0 if term.lower() != term else re.IGNORECASE
+    return len(re.findall(rf"(?<!\w){re.escape(term)}(?:e?s)?(?!\w)", text, flags))
+
+
+def content_words(text):
+    return {word.lower() for word in WORD.findall(text) if len(word) > 3}
+
+
+def make_glossary(sources, references, corpus, least=3, dice=0.3, consistent=0.75):
+    """Words of the test set that go together, and better with each other than with any other word."""
+    known = [set().union(*map(content_words, lines)) for lines in (sources, references)]
+    of_source, of_target, both = collections.Counter(), collections.Counter(), collections.Counter()
+    for source, target in corpus or zip(sources, references):
+        left, right = content_words(source), content_words(target)
+        of_source.update(left)
+        of_target.update(right)
+        both.update((a, b) for a in left & known[0] for b in right & known[1])
+    best_target, best_source = {}, {}
+    for (a, b), number in both.items():
+        strength = 2 * number / (of_source[a] + of_target[b])
+        if number >= least and strength >= dice:
+            best_target[a] = max(best_target.get(a, (0, "")), (strength, b))
+            best_source[b] = max(best_source.get(b, (0, "")), (strength, a))
+    pairs = {a: b for a, (_, b) in sorted(best_target.items()) if best_source[b][1] == a}
+    # A plural is found by its singular.
+    plural = lambda a: any(a in (other + "s", other + "es") for other in pairs if other != a)
+    pairs = {a: b for a, b in pairs.items() if not plural(a)}
+    # Terms are words of one translation: the references have it nearly everywhere.
+    kept = {}
+    for a, b in pairs.items():
+        at = [reference for source, reference in zip(sources, references) if source_count(a, source)]
+        if sum(bool(count(b, reference)) for reference in at) >= consistent * len(at) > 0:
+            kept[a] = b
+    return kept
+
+
+def read_corpus(path, most):
+    opened = gzip.open(path, "rt", encoding="utf-8") if path.endswith(".gz") else open(path, encoding="utf-8")
+    with opened as file:
+        pairs = (line.rstrip("\n").split("\t") for _, line in zip(range(most), file))
+        return [pair[:2] for pair in pairs if len(pair) >= 2]
+
+
+def translate(regard, model, source, flags):
+    start = time.time()
+    run = subprocess.run([regard, "translate", "--model", model, *flags, source], capture_output=True, text=True)
+    if run.returncode:
+        sys.exit(run.stderr)
+    summary = [line for line in run.stderr.splitlines() if "terms of the glossary" in line]
+    return run.stdout.splitlines(), time.time() - start, summary
+
+
+def bleu(regard, lines, reference):
+    with tempfile.NamedTemporaryFile("w", suffix=".txt", delete=False) as file:
+        file.write("\n".join(lines) + "\n")
+    run = subprocess.run([regard, "score", "--hyp", file.name, "--ref", reference, "--metric", "bleu"], capture_output=True, text=True)
+    pathlib.Path(file.name).unlink()
+    if run.returncode:
+        sys.exit(run.stderr)
+    return float(re.search(r"= ([0-9.]+)", run.stdout).group(1))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("regard")
+    parser.add_argument("model")
+    parser.add_argument("source")
+    parser.add_argument("reference")
+    parser.add_argument("--corpus", help="pairs to count words in, separated by a tab; .gz is read, too")
+    parser.add_argument("--corpus-lines", type=int, default=150_000)
+    parser.add_argument("--glossary")
+    parser.add_argument("--keep")
+    parser.add_argument("--unseen", action="store_true")
+    arguments = parser.parse_args()
+    sources = pathlib.Path(arguments.source).read_text("utf-8").splitlines()
+    references = pathlib.Path(arguments.reference).read_text("utf-8").splitlines()
+    if arguments.glossary:
+        lines = pathlib.Path(arguments.glossary).read_text("utf-8").splitlines()
+        glossary = dict(line.split("\t") for line in lines if line and not line.startswith("#"))
+    else:
+        corpus = arguments.corpus and read_corpus(arguments.corpus, arguments.corpus_lines)
+        glossary = make_glossary(sources, references, corpus)
+    plain, plain_time, _ = translate(arguments.regard, arguments.model, arguments.source, [])
+    places = [(i, a, b) for i, (source, reference) in enumerate(zip(sources, references))
+              for a, b in glossary.items() if source_count(a, source) and count(b, reference)]
+    if arguments.unseen:
+        lacks = {a for i, a, b in places if not count(b, plain[i])}
+        glossary = {a: b for a, b in glossary.items() if a in lacks}
+        places = [place for place in places if place[1] in lacks]
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(arguments.keep or pathlib.Path(folder) / "terms.tsv")
+        file.write_text("".join(f"{a}\t{b}\n" for a, b in glossary.items()), "utf-8")
+        forced, forced_time, summary = translate(
+            arguments.regard, arguments.model, arguments.source, ["--glossary", str(file)])
+    repeated = 0
+    for source, before, after in zip(sources, plain, forced):
+        repeated += any(count(b, after) > max(source_count(a, source), count(b, before))
+                        for a, b in glossary.items() if source_count(a, source))
+    changed = sum(a != b for a, b in zip(plain, forced))
+    print(f"{len(glossary)} terms, {len(places)} places in {len(sources)} sentences; {changed} translations differ")
+    print("| | terms | BLEU | repeated | seconds |")
+    print("|---|---|---|---|---|")
+    for name, lines, seconds, again in [("plain", plain, plain_time, 0), ("glossary", forced, forced_time, repeated)]:
+        share = sum(bool(count(b, lines[i])) for i, _, b in places) / max(1, len(places))
+        print(f"| {name} | {100 * share:.1f} % | {bleu(arguments.regard, lines, arguments.reference):.2f} | {again} | {seconds:.1f} |")
+    print(*summary, sep="\n")
+
+
+if __name__ == "__main__":
+    main()
