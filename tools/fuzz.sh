@@ -25,14 +25,18 @@ if [ ${#names[@]} -eq 0 ]; then
 fi
 found=$(mktemp -d)
 trap 'rm -rf "$found"' EXIT
-for name in "${names[@]}"; do
-  echo "== $name, $seconds s"
+# One target, with what it prints in a log of its own.
+fuzz_one() {
+  local name=$1 log=$found/$1.log
   mkdir -p "artifacts/$name" "$found/$name" "corpus/$name"
   # A seed takes milliseconds: one that needs ten seconds, or 2 GB, is a finding.
-  if ! "target/$target/release/$name" "$found/$name" "corpus/$name" -artifact_prefix="artifacts/$name/" -seed=1 \
-    -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_funcs=0 -print_final_stats=1 >"$found/log" 2>&1; then
-    tail -n 60 "$found/log" >&2
-    exit 1
-  fi
-  grep -E '^stat::(number_of_executed_units|average_exec_per_sec|peak_rss_mb)' "$found/log"
-done
+  "target/$target/release/$name" "$found/$name" "corpus/$name" -artifact_prefix="artifacts/$name/" \
+    -seed=1 -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_funcs=0 \
+    -print_final_stats=1 >"$log" 2>&1 || { echo "== $name failed"; tail -n 60 "$log"; return 1; }
+  echo "== $name, $seconds s"
+  grep -E '^stat::(number_of_executed_units|average_exec_per_sec|peak_rss_mb)' "$log"
+}
+export -f fuzz_one
+export found target seconds
+# Each target has one thread: as many run at a time as there are cores.
+printf '%s\n' "${names[@]}" | xargs -P "$(nproc)" -I{} bash -c 'fuzz_one {}'
