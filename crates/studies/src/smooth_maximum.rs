@@ -1,4 +1,5 @@
-//! From the absolute value to softmax: smooth maxima, how exact they are, and what their gradient is.
+//! From the absolute value to softmax: smooth maxima, how exact they are, and what their gradient
+//! is.
 
 use crate::report::significant;
 use crate::smooth::{
@@ -109,7 +110,8 @@ fn top(xs: &[f64]) -> f64 {
     xs.iter().copied().fold(f64::NEG_INFINITY, f64::max)
 }
 
-/// How far `f` is above the maximum: on average over draws, and for n equal numbers, where it is farthest.
+/// How far `f` is above the maximum: on average over draws, and for n equal numbers, where it is
+/// farthest.
 fn error(key: Key, draws: usize, n: usize, f: impl Fn(&[f64]) -> f64) -> (f64, f64) {
     let over = |xs: &[f64]| f(xs) - top(xs);
     let mean = (0..draws).map(|draw| over(&numbers(key, draw, n))).sum::<f64>() / draws as f64;
