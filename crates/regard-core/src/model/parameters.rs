@@ -1,4 +1,5 @@
-//! The parameters of a model by name: where each lies in the flat vector of weights, and how it begins.
+//! The parameters of a model by name: where each lies in the flat vector of weights, and how it
+//! begins.
 
 use super::layers::Side;
 use regard_kernels::Key;
