@@ -176,6 +176,15 @@ impl Beam {
         self.turn();
     }
 
+    /// Forced decoding: each hypothesis goes on with the one word that it is given, to the limit.
+    pub(super) fn force<'w>(&mut self, words: impl Iterator<Item = &'w [(u32, f32)]>) {
+        for (running, words) in self.running.iter_mut().zip(words) {
+            running.tokens.extend(words.iter().map(|&(token, _)| token));
+            running.log_p.extend(words.iter().map(|&(_, log_p)| log_p));
+            self.done = running.tokens.len() == self.limit;
+        }
+    }
+
     /// What runs and what has ended, for somebody who follows the search.
     pub(super) fn entries(&self, options: &SearchOptions) -> Vec<BeamEntry> {
         let running = self.running.iter().map(|running| BeamEntry {

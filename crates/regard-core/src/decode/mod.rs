@@ -7,9 +7,8 @@
 //! `beam` has the loop over the steps of a batch. A step goes through `decoder`, the models and their
 //! state (`executor` for the layers, `workspace` for their buffers, `kv_cache` for what they remember),
 //! through `logits_processors`, which say what may not come, through a `scorer`, which finds the likely
-//! words, and ends in `hypotheses`, the beams. `constraints` keeps phrases in a
-//! beam that must occur; `forced` scores given translations instead; `trace` records
-//! what the layers compute for one of them.
+//! words, and ends in `hypotheses`, the beams. `constraints` keeps phrases in a beam that must occur;
+//! `forced` scores given translations instead; `trace` records what the layers compute for one of them.
 
 mod attention;
 mod attention_maps;
@@ -27,6 +26,7 @@ mod hypotheses;
 mod kv_cache;
 mod lists;
 mod logits_processors;
+mod normalization;
 mod options;
 mod sampling;
 mod scorer;
@@ -51,7 +51,7 @@ use crate::model::Transformer;
 use crate::{DType, Result};
 use batches::in_batches;
 use beam::BatchSearch;
-use forced::ForcedScorer;
+use forced::ForcedDecoding;
 use regard_kernels::Isa;
 use validate::{check, check_pairs, check_weights};
 
@@ -167,9 +167,9 @@ pub fn score_pairs(
     check_pairs(engines, pairs, &options)?;
     let mut scores = vec![Vec::new(); pairs.len()];
     let lengths: Vec<usize> = pairs.iter().map(|(_, target)| target.len()).collect();
-    let scorer = |inside| ForcedScorer::new(engines, inside);
-    in_batches(&lengths, options.batch, threads, &mut scores, scorer, |scorer, batch| {
-        scorer.score(batch, pairs)
+    let decoding = |inside| ForcedDecoding::new(engines, inside);
+    in_batches(&lengths, options.batch, threads, &mut scores, decoding, |decoding, batch| {
+        decoding.run(batch, pairs)
     });
     Ok(scores)
 }

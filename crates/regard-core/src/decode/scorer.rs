@@ -15,6 +15,7 @@ use super::full_rows::FullRows;
 use super::hypotheses::{Beam, running};
 use super::lists::Lists;
 use super::logits_processors::LogitsProcessors;
+use super::normalization::Normalization;
 use super::sampling::{draw, top_k};
 use super::{Engine, Sampling, SearchOptions};
 use regard_kernels::{Bans, BestWords, ChosenRows, RowLists, Vocabulary, log_probabilities};
@@ -43,11 +44,11 @@ pub(super) trait Scorer: Debug {
 pub(super) fn choose_scorer(
     options: &SearchOptions,
     decoder: &Decoder<'_>,
-    processors: &LogitsProcessors,
+    normalization: Normalization,
     constrained: bool,
 ) -> Box<dyn Scorer> {
     let config = decoder.engine(0).model().config();
-    let rows = FullRows::new(options, config, processors);
+    let rows = FullRows::new(options, config, normalization);
     // Even if half of them end, the beam stays full.
     let full = FullRowScorer { rows, count: 2 * options.beam, found: Vec::new() };
     if let Some(sampling) = options.sampling {
@@ -85,7 +86,7 @@ impl Scorer for BestWordsScorer {
         let table = engine.matrix(engine.model().output());
         let vocabulary = Vocabulary { table, words: self.full.rows.words(), bias: engine.bias() };
         let banned = processors.bans();
-        let renormalise = processors.renormalize;
+        let renormalise = self.full.rows.normalization().after_bans;
         let bans = Bans { offsets: banned.offsets(), words: banned.items(), renormalise };
         let (x, scratch, team) = decoder.decode(0);
         self.best.find(team, vocabulary, table.rows(x, scratch), bans, self.full.count);
@@ -143,7 +144,7 @@ impl Scorer for ShortlistScorer {
             let log_p;
             (log_p, rest) = rest.split_at_mut(places.len());
             let banned = processors.bans().of(row).iter().filter_map(|&word| list.find(sentence, word));
-            if processors.renormalize {
+            if full.rows.normalization().after_bans {
                 banned.for_each(|i| log_p[i] = f32::NEG_INFINITY);
                 log_probabilities(table.isa(), log_p, places.len());
             } else {
