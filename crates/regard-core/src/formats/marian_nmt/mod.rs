@@ -128,7 +128,7 @@ pub use export::{InputRanges, float_items, grow_vocabularies, int8_items, lexica
 pub use export_model::{ExportFormat, ExportOptions, export};
 pub(crate) use folder::metadata_file;
 pub use folder::{MarianFolder, MarianSearch};
-pub use items::{Int8Matrix, Item, ItemFile, ItemType, OPTIONS};
+pub use items::{Int8Matrix, Item, ItemFile, OPTIONS};
 pub(crate) use model::{MarianModel, read_shortlist};
 pub use options::MarianOptions;
 pub use shortlist::LexicalShortlist;
