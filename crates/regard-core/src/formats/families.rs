@@ -84,12 +84,8 @@ impl Family {
         }
         let number = |key: &str| keys.need::<usize>(key);
         let rate = |key: &str, default: f32| Ok::<f32, Error>(keys.get(key)?.unwrap_or(default));
-        let two = |encoder: &str, decoder: &str| {
-            let (encoder, decoder) = (number(encoder)?, number(decoder)?);
-            Ok::<_, Error>((encoder, Some(decoder).filter(|&decoder| decoder != encoder)))
-        };
-        let (heads, decoder_heads) = two("encoder_attention_heads", "decoder_attention_heads")?;
-        let (d_ff, decoder_d_ff) = two("encoder_ffn_dim", "decoder_ffn_dim")?;
+        let (heads, decoder_heads) = keys.two("encoder_attention_heads", "decoder_attention_heads")?;
+        let (d_ff, decoder_d_ff) = keys.two("encoder_ffn_dim", "decoder_ffn_dim")?;
         let words = number("vocab_size")?;
         let (usual_activation, scaled) = match self {
             Family::M2m100 => ("relu", true),

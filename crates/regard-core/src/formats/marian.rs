@@ -206,13 +206,8 @@ fn read_marian(keys: &Keys) -> Result<ModelConfig> {
     let number = |key: &str| keys.need::<usize>(key);
     let flag = |key: &str, default: bool| Ok::<bool, Error>(keys.get(key)?.unwrap_or(default));
     let rate = |key: &str, default: f32| Ok::<f32, Error>(keys.get(key)?.unwrap_or(default));
-    // Of the decoder only what is not as in the encoder, so that such a model is one of ours.
-    let two = |encoder: &str, decoder: &str| {
-        let (encoder, decoder) = (number(encoder)?, number(decoder)?);
-        Ok::<_, Error>((encoder, Some(decoder).filter(|&decoder| decoder != encoder)))
-    };
-    let (heads, decoder_heads) = two("encoder_attention_heads", "decoder_attention_heads")?;
-    let (d_ff, decoder_d_ff) = two("encoder_ffn_dim", "decoder_ffn_dim")?;
+    let (heads, decoder_heads) = keys.two("encoder_attention_heads", "decoder_attention_heads")?;
+    let (d_ff, decoder_d_ff) = keys.two("encoder_ffn_dim", "decoder_ffn_dim")?;
     let source_vocabulary = number("vocab_size")?;
     let target_vocabulary = keys.get("decoder_vocab_size")?.unwrap_or(source_vocabulary);
     let shared = flag("share_encoder_decoder_embeddings", true)?;
