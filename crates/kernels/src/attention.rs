@@ -72,7 +72,7 @@ pub enum Relative<'a> {
 
 impl Relative<'_> {
     /// # Panics
-    /// If the table is not one of so many heads of this width.
+    /// If the table does not fit this number of heads of this width.
     pub(crate) fn check(self, heads: usize, d_k: usize) {
         match self {
             Relative::Vectors { table, reach } => {

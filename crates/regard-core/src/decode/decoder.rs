@@ -72,7 +72,7 @@ impl<'a> Decoder<'a> {
         self.step.ids.len()
     }
 
-    /// Takes the step in model `i`. Returns `[r, d]`, and what a product with it needs.
+    /// Takes the step in model `i`. Returns `[r, d]`, and what a matmul with it needs.
     pub(super) fn decode(&mut self, i: usize) -> (Mat<'_>, &mut RowScratch, &mut Team) {
         self.models[i].decode(&self.step, self.cache.model(i))
     }

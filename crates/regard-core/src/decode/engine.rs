@@ -76,7 +76,7 @@ impl Engine {
         Ok(engine)
     }
 
-    /// What is added to a product with a matrix.
+    /// What is added to the result of a matmul with a matrix.
     fn bias_of(&self, matrix: &Parameter) -> Option<&[f32]> {
         if matrix.param == self.model.output() {
             return self.model.output_bias();
@@ -130,7 +130,7 @@ impl Engine {
         self.isa
     }
 
-    /// What is added to the products with the output matrix, unless that does it itself.
+    /// What is added to the logits behind the output matrix, unless that does it itself.
     pub fn bias(&self) -> Option<&[f32]> {
         let is_packed =
             self.matrices.get(&self.model.output().offset).is_some_and(PackedMatrix::has_own_bias);

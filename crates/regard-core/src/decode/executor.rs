@@ -94,7 +94,7 @@ pub(super) struct Inference<'a> {
     sinusoids: Vec<f32>,
     distances: DistanceTables,
     pub(super) weights: AttentionWeights,
-    /// If wanted: for each product the place of its matrix and the largest magnitude of its inputs.
+    /// If wanted: for each matmul the place of its matrix and the largest magnitude of its inputs.
     pub(super) magnitudes: Option<Vec<(usize, f32)>>,
 }
 
@@ -182,7 +182,7 @@ impl<'a> Inference<'a> {
     }
 
     /// One step of the decoder. Returns its output `[r, d]` for the step's `r` tokens, and what a
-    /// product with it needs.
+    /// matmul with it needs.
     pub(super) fn decode(
         &mut self,
         step: &Step,
@@ -238,7 +238,7 @@ impl Pass<'_> {
         embedder.position_vector(position).map(<[f32]>::to_vec)
     }
 
-    /// Takes note of the inputs of a product, if wanted.
+    /// Takes note of the inputs of a matmul, if wanted.
     fn record_input(&mut self, x: Tensor, layer: &LinearLayer) {
         if let Some(magnitudes) = self.magnitudes {
             magnitudes.push((layer.weight.offset, largest_magnitude(self.workspace.data(x))));

@@ -26,8 +26,8 @@ pub trait Op: Send {
     /// Fills `y`, the output, and `saved`; what they hold before is arbitrary.
     fn forward(&mut self, cx: &mut Forward<'_>, y: &mut [f32], saved: &mut [f32]);
 
-    /// Given `dy`, the gradient of the loss by the output, adds the gradients with respect to
-    /// inputs and parameters to theirs. `dy` is free to be overwritten.
+    /// Given `dy`, the gradient of the loss with respect to the output, adds the gradients with
+    /// respect to inputs and parameters to theirs. `dy` is free to be overwritten.
     fn backward(&self, cx: &mut Backward<'_>, y: &[f32], saved: &[f32], dy: &mut [f32]);
 }
 

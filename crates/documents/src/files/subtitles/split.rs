@@ -162,7 +162,7 @@ fn parts<'a, 'b>(chunks: &'b [Chunk<'a>], weights: &[usize]) -> Vec<&'b [Chunk<'
             0 => chunks.len(),
             later => {
                 let wanted = length * weight / all;
-                // A chunk for each part that is left, if there are so many.
+                // A chunk for each part that is left, if there are enough.
                 let most = chunks.len().saturating_sub(later).max((start + 1).min(chunks.len()));
                 let least = (start + 1).min(most);
                 let cost = |end: usize| {

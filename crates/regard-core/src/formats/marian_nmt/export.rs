@@ -1,11 +1,11 @@
 //! A model as the items of a file: its options, its weights in f32 or in 8 bits, and the
-//! multipliers of the inputs of its products.
+//! multipliers of the inputs of its matmuls.
 //!
 //! Quantization is that of `marian-conv`: the multiplier of a matrix is 127 / its largest magnitude
 //! (unless it was in 8 bits before it was fine-tuned), and integers are rounded to even. Matrices
 //! are what `_W` or `_W` and one character end the names of, and what `Wemb` is in the names of;
 //! everything else stays f32. A fixed multiplier of inputs ("alpha") is 127 / (mean + 1.1 standard
-//! deviations) of the largest magnitudes that the inputs of the product had, one for each product
+//! deviations) of the largest magnitudes that the inputs of the matmul had, one for each matmul
 //! that was watched, as the scripts of `browsermt/marian-dev` have it.
 
 use super::items::{Int8Matrix, is_embedding};
@@ -28,7 +28,7 @@ const DEVIATIONS: f64 = 1.1;
 /// The first version of Marian whose `gelu` is the exact one.
 const VERSION: &str = "v1.12.42";
 
-/// The largest magnitudes of the inputs of each product, by the names of the matrices.
+/// The largest magnitudes of the inputs of each matmul, by the names of the matrices.
 #[derive(Clone, Debug, Default)]
 pub struct InputRanges {
     ranges: BTreeMap<String, Range>,
@@ -42,7 +42,7 @@ struct Range {
 }
 
 impl InputRanges {
-    /// Takes note of the inputs of one product.
+    /// Takes note of the inputs of one matmul.
     pub fn observe(&mut self, matrix: &str, inputs: &[f32]) {
         let largest = f64::from(inputs.iter().fold(0.0f32, |most, x| most.max(x.abs())));
         if !self.ranges.contains_key(matrix) {
@@ -55,7 +55,7 @@ impl InputRanges {
         }
     }
 
-    /// The multiplier of the inputs of the product with a matrix, if any were seen that are not all
+    /// The multiplier of the inputs of the matmul with a matrix, if any were seen that are not all
     /// zero.
     pub fn multiplier(&self, matrix: &str) -> Option<f32> {
         let Range { count, sum, squares } = *self.ranges.get(matrix)?;

@@ -35,7 +35,7 @@ pub enum ExportFormat {
 pub struct ExportOptions<'a> {
     /// What is written.
     pub format: ExportFormat,
-    /// Lines of source text on which the inputs of products are measured and the tokenizer is
+    /// Lines of source text on which the inputs of matmuls are measured and the tokenizer is
     /// checked.
     pub sample: &'a [&'a str],
     /// The lexical shortlist, if there is to be one.
@@ -225,7 +225,7 @@ fn items_of(parameter: &Parameter, values: &[f32], norm: NormPlace) -> Vec<NewIt
         .collect()
 }
 
-/// The inputs of all products while the model translates the sample.
+/// The inputs of all matmuls while the model translates the sample.
 fn measure(model: &Model, sample: &[&str]) -> Result<InputRanges> {
     if sample.is_empty() {
         return Err(Error::config("sample", "there is no text to calibrate the int8 inputs on"));

@@ -183,7 +183,7 @@ impl ItemFile {
         MarianOptions::parse(text).map_err(|message| Error::file(&self.path, format!("{OPTIONS}: {message}")))
     }
 
-    /// The fixed multiplier of the inputs of the product with a matrix, if the file has one
+    /// The fixed multiplier of the inputs of the matmul with a matrix, if the file has one
     /// (`alphas`). The output matrix, embeddings or not, is known under two names.
     pub fn input_multiplier(&self, matrix: &str) -> Result<Option<f32>> {
         let own = format!("{matrix}{INPUT_MULTIPLIER}");

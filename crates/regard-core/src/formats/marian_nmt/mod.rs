@@ -12,7 +12,7 @@
 //!
 //! # Items
 //!
-//! `x` is a row, products are `x · W`, so that an item of shape `[in, out]` is declared the other
+//! `x` is a row, matmuls are `x · W`, so that an item of shape `[in, out]` is declared the other
 //! way round than a linear layer of PyTorch. [`Item::floats`] gives that declared shape; 8-bit
 //! matrices are *stored* transposed, and [`Item::int8`] gives them in the stored order, a row for
 //! each output. Only the names with `Wemb` are stored as declared, `[words, d]`, which is a row for
@@ -36,7 +36,7 @@
 //! | `decoder_lN_rnn_ffn_ln_{scale,bias}` | `[1, d]` | its norm |
 //! | `decoder_lN_context_…` | as the encoder's `self` | attention to the source |
 //! | `decoder_lN_ffn_…` | as the encoder's | |
-//! | `NAME_QuantMultA` | `[1, 1]` | the fixed multiplier of the inputs of the product with `NAME` ("alpha") |
+//! | `NAME_QuantMultA` | `[1, 1]` | the fixed multiplier of the inputs of the matmul with `NAME` ("alpha") |
 //! | `none_QuantMultA` | `[1, 1]` | that of the output layer; `Wemb_QuantMultA` is the same number, itself quantized |
 //!
 //! With [`NormPlace::Pre`] a norm's name ends in `_pre` (`encoder_l1_self_Wo_ln_scale_pre`), and
@@ -93,7 +93,7 @@
 //! ```
 //!
 //! where both sums are exact integers on CPUs with VNNI. The order matters: a result that rounds
-//! otherwise changes an integer of the next product, and after a few layers nearly all of them
+//! otherwise changes an integer of the next matmul, and after a few layers nearly all of them
 //! differ in places. On 60 lines of FLORES, of which Bergamot splits 7 into sentences elsewhere, the
 //! reference has 51 lines of Bergamot's in this order and 38 with `Σ q·w / (a·m) + bias`; in f32,
 //! with the same weights, all 53.

@@ -18,7 +18,7 @@ const STUDENT: &str = "dec-cell: ssru\ndec-depth: 2\ndim-emb: 256\ndim-rnn: 1024
     transformer-heads: 8\ntransformer-postprocess: dan\ntransformer-postprocess-emb: d\ntransformer-postprocess-top: \"\"\n\
     transformer-preprocess: \"\"\ntransformer-tied-layers: []\ntype: transformer\nulr: false\nversion: v1.9.56 94aeaa46 2021-04-28 00:28:35 +0100\n";
 
-/// Items of every kind: `W` is a product's matrix [in 3, out 2], stored as [2, 3].
+/// Items of every kind: `W` is a linear layer's matrix [in 3, out 2], stored as [2, 3].
 fn example() -> Vec<NewItem> {
     let int8 = |rows, columns, values: &[i8], multiplier| {
         NewData::Int8(Int8Matrix { rows, columns, values: values.to_vec(), multiplier })

@@ -27,7 +27,7 @@ impl Linear {
         [self.outputs, self.weight.len / self.outputs]
     }
 
-    /// Whether nothing is done to the product.
+    /// Whether nothing is done to the result of the matmul.
     fn is_product(&self) -> bool {
         self.bias.is_none() && self.activation == Activation::Identity && self.dropout.is_none()
     }
