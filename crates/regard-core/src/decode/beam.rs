@@ -1,8 +1,8 @@
 //! Beam search over a batch, by the rules of `transformers`; greedy search and sampling are its
 //! one-beam forms.
 //!
-//! Shapes in comments: b sentences, k hypotheses in a beam, r ≤ b·k running hypotheses of all beams, n
-//! source tokens, d width, v words of the vocabulary.
+//! Shapes in comments: b sentences, k hypotheses in a beam, r ≤ b·k running hypotheses of all
+//! beams, n source tokens, d width, v words of the vocabulary.
 
 use super::constraints::{Constraint, Constraints};
 use super::decoder::Decoder;
@@ -122,7 +122,8 @@ fn cancel(batch: &[usize], beams: &mut [Beam], watch: &dyn Watch) {
     }
 }
 
-/// Shows the best running hypothesis of each sentence, and all of them to somebody who follows beams.
+/// Shows the best running hypothesis of each sentence, and all of them to somebody who follows
+/// beams.
 fn report(batch: &[usize], beams: &[Beam], options: &SearchOptions, watch: &dyn Watch) {
     if watch.follows_beams() {
         let beams = batch.iter().zip(beams);

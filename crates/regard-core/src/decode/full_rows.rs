@@ -103,8 +103,8 @@ impl FullRows {
     }
 
     /// Of one model; logits, if the processors start with those. Where words are banned and nothing
-    /// else happens, the others get what [`BestWords`](regard_kernels::BestWords) gives them, to the
-    /// bit.
+    /// else happens, the others get what [`BestWords`](regard_kernels::BestWords) gives them, to
+    /// the bit.
     fn score_one(&mut self, decoder: &mut Decoder<'_>, processors: &LogitsProcessors) {
         logits(decoder, 0, self.words, &mut self.log_p);
         if self.normalization.after_bans {

@@ -1,10 +1,10 @@
 //! What changes the log-probabilities of the next token before the search chooses: a list of
 //! processors in the order of `transformers`.
 //!
-//! Most processors only ban words. While all of them do, for all hypotheses, nobody needs whole rows of
-//! log-probabilities: the scorer gets the lists of banned words and leaves them out while it looks for
-//! the best ones. So each processor says two things about a hypothesis: which words it bans, and
-//! whether that is all. Processors at the end of the list mask what the others ban.
+//! Most processors only ban words. While all of them do, for all hypotheses, nobody needs whole
+//! rows of log-probabilities: the scorer gets the lists of banned words and leaves them out while
+//! it looks for the best ones. So each processor says two things about a hypothesis: which words it
+//! bans, and whether that is all. Processors at the end of the list mask what the others ban.
 
 use super::SearchOptions;
 use super::hypotheses::{Beam, running};
@@ -34,7 +34,8 @@ pub(super) trait LogitsProcessor: Debug {
         true
     }
 
-    /// Changes a row of log-probabilities, one for each word. After a break nothing else changes the row.
+    /// Changes a row of log-probabilities, one for each word. After a break nothing else changes
+    /// the row.
     fn process(&self, _: Context<'_>, _log_p: &mut [f32]) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
@@ -212,7 +213,8 @@ pub(super) struct LogitsProcessors {
 }
 
 impl LogitsProcessors {
-    /// Those of a search; `start` is what the decoder starts with, `pad` the last word if it is padding.
+    /// Those of a search; `start` is what the decoder starts with, `pad` the last word if it is
+    /// padding.
     pub(super) fn new(
         options: &SearchOptions,
         normalization: Normalization,

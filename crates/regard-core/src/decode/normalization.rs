@@ -9,8 +9,8 @@ pub(super) struct Normalization {
     /// Whether the processors get logits: where nothing is compared but the next tokens of one
     /// hypothesis, `transformers` penalises a repetition before the softmax.
     pub(super) on_logits: bool,
-    /// Whether padding takes part in the softmax, to be banned afterwards. That makes a difference only
-    /// if nothing is normalised again, or if something happens in between.
+    /// Whether padding takes part in the softmax, to be banned afterwards. That makes a difference
+    /// only if nothing is normalised again, or if something happens in between.
     pub(super) with_padding: bool,
     /// Whether the probabilities that bans leave sum to one again.
     pub(super) after_bans: bool,
@@ -31,8 +31,8 @@ impl Normalization {
     }
 }
 
-/// Makes logits, or log-probabilities some of which were masked, into log-probabilities. If nothing is
-/// left, nothing changes.
+/// Makes logits, or log-probabilities some of which were masked, into log-probabilities. If nothing
+/// is left, nothing changes.
 pub(super) fn renormalize(row: &mut [f32]) {
     let top = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     if !top.is_finite() {

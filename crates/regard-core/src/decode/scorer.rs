@@ -1,10 +1,11 @@
-//! The next words of every running hypothesis and their log-probabilities, by one of several strategies.
+//! The next words of every running hypothesis and their log-probabilities, by one of several
+//! strategies.
 //!
 //! | strategy | when |
 //! |---|---|
-//! | [`BestWordsScorer`] | one model: the best words chunk by chunk, all logits at once being nowhere |
+//! | [`BestWordsScorer`] | one model: the best words chunk by chunk, never all logits |
 //! | [`ShortlistScorer`] | one model and a shortlist: the best words among those of the sentence |
-//! | [`FullRowScorer`] | whole rows of log-probabilities: an ensemble, constraints, or a processor that does more than ban |
+//! | [`FullRowScorer`] | whole rows: an ensemble, constraints, or a processor that does more than ban |
 //! | [`SamplingScorer`] | draws from whole rows |
 //! | [`ForcedScorer`](super::forced::ForcedScorer) | the given tokens of whole rows |
 //!

@@ -1,4 +1,5 @@
-//! MarianMT: which of our models the format can express, `config.json`, and the names of its tensors.
+//! MarianMT: which of our models the format can express, `config.json`, and the names of its
+//! tensors.
 //!
 //! What the format cannot express is written in the same files under `model_type: regard`: our
 //! whole configuration under the key `regard`, and names of our own for the tensors that Marian has
@@ -305,7 +306,8 @@ fn vocabulary_matrix(ours: &str, tying: Tying) -> Option<(&'static str, &'static
     }
 }
 
-/// The vocabulary matrices of a configuration, before any model is made of it; their places mean nothing.
+/// The vocabulary matrices of a configuration, before any model is made of it; their places mean
+/// nothing.
 pub(super) fn vocabulary_places(config: &ModelConfig) -> Vec<Place> {
     let ours: &[&str] = match config.tying {
         Tying::ThreeWay => &["embeddings"],

@@ -102,8 +102,8 @@ fn of_search(options: &SearchOptions) -> LogitsProcessors {
     LogitsProcessors::new(options, Normalization::new(options, 1, Some(4)), 4, Some(4))
 }
 
-/// What is left of four words, of a vocabulary of five with padding, when the processors of a search
-/// have gone through them.
+/// What is left of four words, of a vocabulary of five with padding, when the processors of a
+/// search have gone through them.
 fn searched(options: &SearchOptions, tokens: &[u32], limit: usize, log_p: &mut [f32]) {
     let mut processors = of_search(options);
     processors.add(tokens, limit);
@@ -132,7 +132,8 @@ fn options_become_bans_penalties_and_forced_tokens() {
         (SearchOptions { no_repeat_ngram: 1, ..d() }, &[1, 2], 9, [-1.0, NONE, NONE, -4.0]),
         (SearchOptions { repetition_penalty: 2.0, ..d() }, &[1, 1], 9, [-1.0, -4.0, -3.0, -4.0]),
         (SearchOptions { banned_sequences: vec![vec![4, 1]], ..d() }, &[], 9, [-1.0, NONE, -3.0, -4.0]),
-        // What is forced comes although it is banned: a prefix first, then the end, then the first token.
+        // What is forced comes although it is banned: a prefix first, then the end, then the first
+        // token.
         (SearchOptions { banned: vec![0], ..d() }, &[1], 2, [0.0, NONE, NONE, NONE]),
         (SearchOptions { forced_first: Some(2), ..d() }, &[], 1, [0.0, NONE, NONE, NONE]),
         (SearchOptions { forced_first: Some(2), prefix: vec![3], ..d() }, &[], 1, [NONE, NONE, NONE, -4.0]),

@@ -99,8 +99,8 @@ pub(super) struct Parsed {
     pub(super) inflated: Vec<u8>,
 }
 
-/// Reads the bytes of a model file, which is not compressed as a whole, and whose compressed parts may
-/// unpack to `most` bytes.
+/// Reads the bytes of a model file, which is not compressed as a whole, and whose compressed parts
+/// may unpack to `most` bytes.
 pub(super) fn parse(file: &[u8], most: u64) -> std::result::Result<Parsed, String> {
     if file.starts_with(b"PK") {
         return npz::read(file, most);
@@ -206,9 +206,11 @@ pub struct Item<'a> {
     pub name: &'a str,
     /// Its shape; that of an 8-bit matrix before it was transposed, if it was.
     pub shape: &'a [usize],
-    /// The format of its data: `F32`, `F16`, `Int8` with a multiplier, or `U8`, the bytes of a text.
+    /// The format of its data: `F32`, `F16`, `Int8` with a multiplier, or `U8`, the bytes of a
+    /// text.
     pub dtype: DType,
-    /// Where its data begins, in bytes of the unpacked file (or of the inflated members of an archive).
+    /// Where its data begins, in bytes of the unpacked file (or of the inflated members of an
+    /// archive).
     pub offset: usize,
     data: &'a [u8],
     /// The file, if the data is in it and it is mapped.
@@ -266,7 +268,8 @@ impl<'a> Item<'a> {
         Ok(Int8Matrix { rows, columns: values.len() / rows, values, multiplier })
     }
 
-    /// Appends its integers as they are stored. Returns how many rows there are, and the multiplier.
+    /// Appends its integers as they are stored. Returns how many rows there are, and the
+    /// multiplier.
     pub(super) fn append_int8(&self, to: &mut Vec<i8>) -> Result<(usize, f32)> {
         let found = self.check_int8()?;
         to.extend(self.data[..self.shape[0] * self.shape[1]].iter().map(|&byte| byte.cast_signed()));

@@ -1,4 +1,5 @@
-//! A folder of Marian or Firefox as a model of ours: its configuration, its weights by our names, its tokenizers.
+//! A folder of Marian or Firefox as a model of ours: its configuration, its weights by our names,
+//! its tokenizers.
 
 use super::items::is_embedding;
 use super::{Item, ItemFile, LexicalShortlist, MarianFolder, MarianOptions, MarianVocabulary};
@@ -245,7 +246,8 @@ impl MarianModel {
         Ok(multipliers.first().copied().flatten())
     }
 
-    /// The items that the rows of a parameter are in, one after another, checked to be there in their shapes.
+    /// The items that the rows of a parameter are in, one after another, checked to be there in
+    /// their shapes.
     fn blocks(&self, parameter: &Parameter) -> Result<Vec<Block<'_>>> {
         let [rows, columns] = parameter.shape;
         let names = item_names(&parameter.name, self.options.norm);
@@ -443,7 +445,8 @@ fn read_vocabulary(path: &Path) -> Result<MarianVocabulary> {
     MarianVocabulary::read(text, path)
 }
 
-/// The pieces of a vocabulary for a model of `size` words, which may be more: Marian pads its matrices.
+/// The pieces of a vocabulary for a model of `size` words, which may be more: Marian pads its
+/// matrices.
 fn pieces(vocabulary: &MarianVocabulary, size: usize) -> PieceList {
     let piece = |id| vocabulary.piece(id).unwrap_or_default().to_owned();
     PieceList {

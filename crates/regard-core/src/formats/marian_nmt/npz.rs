@@ -2,8 +2,8 @@
 //! array of bytes.
 //!
 //! Marian stores its members as they are; `numpy.savez_compressed` deflates them. A deflated member
-//! may unpack to the size that the directory says, and all of them to what any compressed file of the
-//! size that the archive takes on disk may. Every member's checksum is verified.
+//! may unpack to the size that the directory says, and all of them to what any compressed file of
+//! the size that the archive takes on disk may. Every member's checksum is verified.
 
 use super::items::{Entry, Parsed, data_bytes, elements, type_name};
 use crate::DType;

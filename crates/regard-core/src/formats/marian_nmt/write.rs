@@ -149,7 +149,8 @@ pub fn write_npz(items: &[NewItem], to: &mut impl Write) -> io::Result<()> {
     to.write_all(&[0, 0])
 }
 
-/// What the header of a member and its entry in the directory have in common, behind their first bytes.
+/// What the header of a member and its entry in the directory have in common, behind their first
+/// bytes.
 fn common_header(crc: u32, size: u32, name: &str) -> [u8; 26] {
     let mut header = [0; 26];
     // Version 2.0, stored, on the first day of 1980.

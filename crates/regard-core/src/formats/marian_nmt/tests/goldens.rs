@@ -1,4 +1,5 @@
-//! Models of `tools/goldens/marian_nmt.py`, with which Marian itself translates, and the published ones.
+//! Models of `tools/goldens/marian_nmt.py`, with which Marian itself translates, and the published
+//! ones.
 
 use super::*;
 use crate::decode::{SearchOptions, encoder_output, score_pairs, search_ensemble};
@@ -115,8 +116,9 @@ fn golden_folder(case: &Golden) -> tempfile::TempDir {
     folder
 }
 
-/// Greedy and beam search, encoder output and first logits. When Marian decodes with self-attention before whose keys there is a norm,
-/// it leaves that norm out (see the module): such a model is not compared, because ours decodes as Marian trains.
+/// Greedy and beam search, encoder output and first logits. When Marian decodes with self-attention
+/// before whose keys there is a norm, it leaves that norm out (see the module): such a model is not
+/// compared, because ours decodes as Marian trains.
 #[test]
 fn translations_are_marians() {
     for case in goldens().iter().filter(|case| case.name != "attention-pre-norm") {
