@@ -1,4 +1,5 @@
-//! BLEU, chrF and TER of a file of translations against a file of references, with sacreBLEU's numbers.
+//! BLEU, chrF and TER of a file of translations against a file of references, with sacreBLEU's
+//! numbers.
 //!
 //!     cargo run --release --example score -- output.de reference.de
 

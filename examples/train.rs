@@ -1,4 +1,5 @@
-//! Trains a small English–French translator on the built-in corpus and translates a sentence with it.
+//! Trains a small English–French translator on the built-in corpus and translates a sentence with
+//! it.
 //!
 //!     cargo run --release --example train -- DIR [STEPS]
 

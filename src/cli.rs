@@ -1,6 +1,7 @@
-//! The command line `regard` as functions: the program calls [`main`], other programs that offer the
-//! command (the Python package) call [`run`]. For programs that handle errors, show progress or end a
-//! server in their own way there are [`call`], [`TranslateSettings`], [`train`] and [`serve`].
+//! The command line `regard` as functions: the program calls [`main`], other programs that offer
+//! the command (the Python package) call [`run`]. For programs that handle errors, show progress or
+//! end a server in their own way there are [`call`], [`TranslateSettings`], [`train`] and
+//! [`serve`].
 
 use crate::commands::{self, ClosedPipe, CommandResult, Interrupted, SaidElsewhere, Usage};
 use crate::decode::SearchOptions;
@@ -59,7 +60,8 @@ enum Command {
     Distill(Box<commands::distill::Arguments>),
     /// Average the weights of several models of the same shape
     Average(commands::average::Arguments),
-    /// Build a lexical shortlist: the likely target tokens of each source token, for faster decoding
+    /// Build a lexical shortlist: the likely target tokens of each source token, for faster
+    /// decoding
     Shortlist(commands::shortlist::Arguments),
     /// Score translations with BLEU, chrF and TER; the numbers equal sacreBLEU's
     Score(commands::score::Arguments),
@@ -82,7 +84,8 @@ pub(crate) fn definitions() -> clap::Command {
 }
 
 impl Command {
-    /// Its name, if it must run in one process: several would write to one folder or listen on one address.
+    /// Its name, if it must run in one process: several would write to one folder or listen on one
+    /// address.
     fn for_one_process(&self) -> Option<&'static str> {
         match self {
             Command::Average(_) => Some("average"),
@@ -137,9 +140,9 @@ pub fn main() -> ExitCode {
     run(std::env::args_os().skip(1)).into()
 }
 
-/// Runs a command with these arguments, as the program does, and returns its exit status: settings come
-/// from the environment, too. Nothing of it ends the process but a second signal, or the abort of an MPI
-/// job.
+/// Runs a command with these arguments, as the program does, and returns its exit status: settings
+/// come from the environment, too. Nothing of it ends the process but a second signal, or the abort
+/// of an MPI job.
 pub fn run(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
     let variable = |name: &str| std::env::var(name).ok();
@@ -176,14 +179,15 @@ pub fn run(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> u8 {
     }
 }
 
-/// Runs a command with these arguments as [`run`] does, but returns what went wrong instead of printing it.
+/// Runs a command with these arguments as [`run`] does, but returns what went wrong instead of
+/// printing it.
 pub fn call(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Result<(), Failure> {
     let command = parse_for_caller(arguments)?;
     Ok(carry_out(command)?)
 }
 
-/// Models that are loaded once and used with different settings: one, several of one pair of languages
-/// as an ensemble, or two in a row.
+/// Models that are loaded once and used with different settings: one, several of one pair of
+/// languages as an ensemble, or two in a row.
 #[derive(Debug)]
 pub struct LoadedModels(commands::translate::LoadedModels);
 
@@ -208,7 +212,8 @@ impl LoadedModels {
     }
 }
 
-/// What `regard translate` does with lines and files, for programs that have loaded the models themselves.
+/// What `regard translate` does with lines and files, for programs that have loaded the models
+/// themselves.
 #[derive(Debug)]
 pub struct TranslateSettings(commands::translate::Caller);
 
@@ -247,8 +252,8 @@ impl TranslateSettings {
         self.0.translate(lines)
     }
 
-    /// The translation of a file, in its format, and how it came about. `progress` is told how many sentences
-    /// or lines are done and may stop the work; then there is none.
+    /// The translation of a file, in its format, and how it came about. `progress` is told how many
+    /// sentences or lines are done and may stop the work; then there is none.
     pub fn file(
         &self,
         file: &Path,
@@ -270,8 +275,8 @@ pub fn train(
     }
 }
 
-/// `regard serve` with these arguments until `stop` is ready. `ready` is called with the address that it
-/// listens on once requests are accepted.
+/// `regard serve` with these arguments until `stop` is ready. `ready` is called with the address
+/// that it listens on once requests are accepted.
 #[cfg(feature = "serve")]
 pub fn serve(
     arguments: impl IntoIterator<Item = impl Into<OsString>>,

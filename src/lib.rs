@@ -1,4 +1,5 @@
-//! Regard: the Transformer of *Attention Is All You Need*, from raw parallel text to a translator, on CPUs.
+//! Regard: the Transformer of *Attention Is All You Need*, from raw parallel text to a translator,
+//! on CPUs.
 //!
 //! This crate is the front of a workspace. Without default features it is the library that
 //! translates, plus [`metrics`]; the feature `train` adds [`train`]; `cli`, on by default, adds the
@@ -6,7 +7,8 @@
 //!
 //! # Train
 //!
-//! Two text files, one sentence per line, become a model folder that `transformers` and CTranslate2 read too:
+//! Two text files, one sentence per line, become a model folder that `transformers` and CTranslate2
+//! read too:
 //!
 //! ```
 //! use regard::Isa;
@@ -17,7 +19,9 @@
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let (english, french) = (folder.path().join("train.en"), folder.path().join("train.fr"));
 //! # let pairs = regard_sample_corpus::corpus(1, 200).train;
-//! # let side = |of: fn(&(String, String)) -> &String| pairs.iter().map(|p| format!("{}\n", of(p))).collect::<String>();
+//! # let side = |of: fn(&(String, String)) -> &String| {
+//! #     pairs.iter().map(|p| format!("{}\n", of(p))).collect::<String>()
+//! # };
 //! # std::fs::write(&english, side(|p| &p.0)).unwrap();
 //! # std::fs::write(&french, side(|p| &p.1)).unwrap();
 //! let mut config = TrainConfig::new(Preset::Tiny);
@@ -43,11 +47,14 @@
 //! # {
 //! #     use regard::train::{TrainConfig, train};
 //! #     let pairs = regard_sample_corpus::corpus(1, 200).train;
-//! #     let side = |of: fn(&(String, String)) -> &String| pairs.iter().map(|p| format!("{}\n", of(p))).collect::<String>();
+//! #     let side = |of: fn(&(String, String)) -> &String| {
+//! #         pairs.iter().map(|p| format!("{}\n", of(p))).collect::<String>()
+//! #     };
 //! #     std::fs::write(path.join("train.en"), side(|p| &p.0)).unwrap();
 //! #     std::fs::write(path.join("train.fr"), side(|p| &p.1)).unwrap();
 //! #     let mut config = TrainConfig::new(regard::model::Preset::Tiny);
-//! #     (config.data.src, config.data.tgt) = (vec![path.join("train.en")], vec![path.join("train.fr")]);
+//! #     config.data.src = vec![path.join("train.en")];
+//! #     config.data.tgt = vec![path.join("train.fr")];
 //! #     (config.steps, config.threads) = (Some(1), Some(1));
 //! #     train(config, &path.join("model"), false, Isa::best(), &false.into(), &mut ())?;
 //! # }

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 /// The threads of a training step allocate their packing buffers anew, in bf16 for each matrix
-/// product. The system's allocator returns such large blocks to the kernel each time, which stalls
+/// multiplication. The system's allocator returns such large blocks to the kernel each time, which stalls
 /// all cores.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

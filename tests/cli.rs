@@ -72,7 +72,7 @@ fn all_commands() -> Vec<Vec<String>> {
 }
 
 // ---- usage
-// ----------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 #[test]
 fn every_command_shows_an_example_in_its_help() {
@@ -144,7 +144,7 @@ fn a_wrong_instruction_set_is_one_message() {
 }
 
 // ---- score
-// ----------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 /// Four sentences, two references and a worse system; the numbers below are what sacreBLEU 2.6.0's
 /// command prints.
@@ -351,7 +351,7 @@ fn score_refuses_files_that_cannot_be_scored() {
 }
 
 // ---- tokenize
-// -------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 /// A folder with `text`, and `tokenizer.json` trained on it by the command.
 fn trained(rest: &[&str]) -> TempDir {
@@ -493,7 +493,7 @@ fn tokenize_refuses_what_it_cannot_read() {
 }
 
 // ---- pipes
-// ----------------------------------------------------------------------------------------------------------
+// -------------------------------------------------------------------------------------------------
 
 /// More output than a pipe holds, and a reader that leaves after the first line.
 #[test]
@@ -517,7 +517,8 @@ fn a_closed_pipe_ends_quietly() {
     }
 }
 
-/// A reader that has gone before the first byte: every command that prints ends quietly, as `head` expects.
+/// A reader that has gone before the first byte: every command that prints ends quietly, as `head`
+/// expects.
 #[test]
 fn every_command_survives_a_reader_that_has_gone() {
     let folder = texts();

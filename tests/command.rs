@@ -19,7 +19,8 @@ pub(crate) fn answer(mut command: Command, input: &[u8]) -> Output {
     let mut child = command.spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let input = input.to_vec();
-    // A thread of its own: the command may answer before it has read everything, or not read at all.
+    // A thread of its own: the command may answer before it has read everything, or not read at
+    // all.
     let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap();

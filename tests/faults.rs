@@ -1,4 +1,5 @@
-//! Faults of the machine: a disk that is full at some point of a run. That of kill -9 is in `train.rs`.
+//! Faults of the machine: a disk that is full at some point of a run. That of kill -9 is in
+//! `train.rs`.
 #![cfg(unix)]
 
 use crate::train::{command, finish, losses, write_corpus};
@@ -7,8 +8,9 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The command of a small run that may write files of at most this many blocks of 512 bytes. A larger
-/// write fails with an error, as on a full disk; the signal that would end the process is ignored.
+/// The command of a small run that may write files of at most this many blocks of 512 bytes. A
+/// larger write fails with an error, as on a full disk; the signal that would end the process is
+/// ignored.
 fn limited(folder: &Path, out: &Path, more: &[&str], blocks: u32) -> Command {
     let whole = command(folder, out, more);
     let mut limited = Command::new("sh");

@@ -60,12 +60,14 @@ fn every_command_takes_such_a_folder() {
         let translate = |input: &str| regard(&["translate", "--model", path, "--max-length", "9"], input);
         let out = translate("kan kou\n\n>>de<< kan kou\n\u{200b}\n>>de<<\n");
         let lines: Vec<&str> = out.lines().collect();
-        // What is empty once it is normalised is not translated; a language token changes the translation.
+        // What is empty once it is normalised is not translated; a language token changes the
+        // translation.
         assert_eq!(lines.len(), 5, "{out}");
         assert_eq!((lines[1], lines[3], lines[4]), ("", "", ""));
         assert!(!lines[0].is_empty() && lines[0] != lines[2], "{out}");
         assert!(!out.contains('▁') && !out.contains("</s>"), "{out}");
-        // A line that is longer than the model reads is translated in parts that all have the token.
+        // A line that is longer than the model reads is translated in parts that all have the
+        // token.
         let long = format!(">>de<< {}", "kan kou. ".repeat(40));
         let json = regard(&["translate", "--model", path, "--max-length", "9", "--json"], &long);
         let json: serde_json::Value = serde_json::from_str(json.trim()).unwrap();

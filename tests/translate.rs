@@ -1,4 +1,5 @@
-//! `regard translate`, `evaluate` and `look` on a small model of random weights, as a user would run them.
+//! `regard translate`, `evaluate` and `look` on a small model of random weights, as a user would
+//! run them.
 
 use regard::DType;
 use regard::decode::SearchOptions;
@@ -123,7 +124,8 @@ fn sentences_of_a_line_are_translated_one_by_one() {
     let alone: Vec<String> =
         sentences.iter().map(|s| translate(&[], s.as_bytes()).0.trim_end().to_owned()).collect();
     assert_eq!(translate(&[], sentences.join(" ").as_bytes()).0, alone.join(" ") + "\n");
-    // Whatever random weights say, what is protected is there; a line of nothing else is left alone.
+    // Whatever random weights say, what is protected is there; a line of nothing else is left
+    // alone.
     let input = "Dear {name}, see https://a.example/b?c=1 now. Pay 3.50.\n  12 % \n🙂\n";
     let (out, _) = translate(&[], input.as_bytes());
     let lines: Vec<&str> = out.lines().collect();

@@ -1,4 +1,5 @@
-"""What the benchmarks share: running a process that prints a line of JSON, and saying what machine this is."""
+"""What the benchmarks share: running a process that prints a line of JSON, and saying what machine
+this is."""
 import json, pathlib, platform, subprocess, sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent

@@ -3,9 +3,10 @@
 
     python3 tools/bench_python.py REGARD MODEL TEXT [--rounds 5] [--sentences 320] [--beam 4]
 
-Run it with a Python that has the package installed; with ctranslate2 and transformers too, they take part. The sentences come
-one at a time and in lists of 32. The command gets them through a pipe, as many at a time, and the answer is awaited. Rounds
-alternate, and each begins with another system; printed are medians of sentences per second and of the ratios of a round.
+Run it with a Python that has the package installed; with ctranslate2 and transformers too, they
+take part. The sentences come one at a time and in lists of 32. The command gets them through a
+pipe, as many at a time, and the answer is awaited. Rounds alternate, and each begins with another
+system; printed are medians of sentences per second and of the ratios of a round.
 """
 import argparse, gzip, json, os, pathlib, platform, statistics, subprocess, sys, tempfile, time
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Training on two ranks of one core against one process of two cores, on this machine, alternating; medians.
+"""Training on two ranks of one core against one process of two cores, on this machine, alternating;
+medians.
 
     cargo build --release --features mpi
     python3 tools/bench_ranks.py --presets tiny,base --rounds 3

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Training speed of Regard against PyTorch on the same workload, alternating the two; prints medians and their ratios.
+"""Training speed of Regard against PyTorch on the same workload, alternating the two; prints
+medians and their ratios.
 
     cargo build --release
     pip install torch numpy
     python tools/bench_train.py [tiny small base] [--rounds 3] [--seconds 12] [--threads 2] [--best] [--markdown]
 
-The workload is that of tools/peers/torch_train.py: random tokens, dropout 0.1, label smoothing 0.1, clipping and Adam
-included. Each round runs PyTorch, then Regard, in processes of their own, so that a noisy minute hits both. PyTorch is eager and in the
-given precision; with --best, its f32, its torch.compile (of f32) and, where the CPU multiplies bf16, its bf16 are tried once, and the
-fastest takes part. (Elsewhere bf16 is done in software: tiny at a fourteenth of the speed of f32.)
+The workload is that of tools/peers/torch_train.py: random tokens, dropout 0.1, label smoothing 0.1,
+clipping and Adam included. Each round runs PyTorch, then Regard, in processes of their own, so that
+a noisy minute hits both. PyTorch is eager and in the given precision; with --best, its f32, its
+torch.compile (of f32) and, where the CPU multiplies bf16, its bf16 are tried once, and the fastest
+takes part. (Elsewhere bf16 is done in software: tiny at a fourteenth of the speed of f32.)
 """
 import argparse, json, pathlib, statistics, sys
 
@@ -49,8 +51,9 @@ def main():
         way = [a.precision]
         if a.best:
             ways = [["f32"], ["f32", "--compile"]] + [["bf16"]] * multiplies_bf16()
-            # On some virtual machines PyTorch's bf16 ends with an illegal instruction: the CPU names AMX, the host forbids it.
-            # ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 makes it leave AMX alone.
+            # On some virtual machines PyTorch's bf16 ends with an illegal instruction: the CPU
+            # names AMX, the host forbids it. ONEDNN_MAX_CPU_ISA=AVX512_CORE_BF16 makes it leave AMX
+            # alone.
             tried = [(speed, way) for speed, way in ((attempt(peer, way), way) for way in ways) if speed]
             print(f"{preset}: {tried}", file=sys.stderr, flush=True)
             way = max(tried)[1]

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Decoding speed of Regard against CTranslate2 on the same workload, alternating the two; prints medians and their ratios.
+"""Decoding speed of Regard against CTranslate2 on the same workload, alternating the two; prints
+medians and their ratios.
 
     cargo build --release
     pip install ctranslate2 numpy
     python tools/bench_translate.py [CASE…] [--rounds 3] [--threads 2] [--markdown]
 
-A case is PRESET-PRECISION-BEAM-BATCH, such as base-int8-4-32. The workload is that of tools/peers/ct2_translate.py: random
-weights, sentences of 10 to 29 tokens, exactly 25 tokens out; the peer's better way to use the cores counts. Against tiny-int8,
-CTranslate2 may use f32 as well, and the faster counts. Each run is a process of its own, so that a noisy minute hits both.
+A case is PRESET-PRECISION-BEAM-BATCH, such as base-int8-4-32. The workload is that of
+tools/peers/ct2_translate.py: random weights, sentences of 10 to 29 tokens, exactly 25 tokens out;
+the peer's better way to use the cores counts. Against tiny-int8, CTranslate2 may use f32 as well,
+and the faster counts. Each run is a process of its own, so that a noisy minute hits both.
 """
 import argparse, json, statistics, sys
 

@@ -3,8 +3,9 @@
 
     python3 tools/check_dependencies.py
 
-It reads `cargo metadata` of the workspace and fetches nothing. A build has fetched the packages of its features for this
-platform, and those are always checked; with what `cargo fetch` brings, all features on all platforms are.
+It reads `cargo metadata` of the workspace and fetches nothing. A build has fetched the packages of
+its features for this platform, and those are always checked; with what `cargo fetch` brings, all
+features on all platforms are.
 """
 import json, pathlib, re, subprocess, sys, tomllib
 
@@ -12,7 +13,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def allowed(expression, allow):
-    """Whether an SPDX expression can be met with the licences in `allow`; `/` is how old manifests write OR."""
+    """Whether an SPDX expression can be met with the licences in `allow`; `/` is how old manifests
+    write OR."""
     tokens = re.findall(r"\(|\)|[^\s()]+", expression.replace("/", " OR "))
     at = 0
 

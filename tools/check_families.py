@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Compares the ids of `regard tokenize` with those of `transformers`' classes for M2M100 (with the rules of the published models),
-NLLB-200, mBART-50, T5 and MADLAD-400 (whose SentencePiece model is what Regard reads), on lines of invented words and of characters from all of Unicode.
+"""Compares the ids of `regard tokenize` with those of `transformers`' classes for M2M100 (with the
+rules of the published models), NLLB-200, mBART-50, T5 and MADLAD-400 (whose SentencePiece model is
+what Regard reads), on lines of invented words and of characters from all of Unicode.
 
     pip install transformers sentencepiece torch
     python tools/check_families.py [--lines 10000] [--regard target/release/regard]

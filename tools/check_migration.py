@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Runs the programs of docs/python.md that do the same in regard, transformers, ctranslate2 and argostranslate.
+"""Runs the programs of docs/python.md that do the same in regard, transformers, ctranslate2 and
+argostranslate.
 
     python3 tools/check_migration.py MODEL
 
-MODEL is a MarianMT folder for English and French with a BPE vocabulary of ours (tokenizer.json). Each program runs in a
-folder of its own in which `en-fr` is the model (and `en-fr-ct2` its conversion); those whose package is not installed are named
-and left out. All must print the same translations. For argostranslate, the model is made a package of it: the conversion, the
-vocabulary as a SentencePiece model, and a blank pipeline of spaCy, which splits sentences without a model to download.
+MODEL is a MarianMT folder for English and French with a BPE vocabulary of ours (tokenizer.json).
+Each program runs in a folder of its own in which `en-fr` is the model (and `en-fr-ct2` its
+conversion); those whose package is not installed are named and left out. All must print the same
+translations. For argostranslate, the model is made a package of it: the conversion, the vocabulary
+as a SentencePiece model, and a blank pipeline of spaCy, which splits sentences without a model to
+download.
 """
 import importlib.util, json, os, pathlib, re, shutil, subprocess, sys, tempfile, zipfile
 
@@ -14,7 +17,8 @@ PAGE = pathlib.Path(__file__).resolve().parent.parent / "docs" / "python.md"
 
 
 def sentencepiece_model(tokenizer_json, to):
-    """A BPE vocabulary as a SentencePiece model: pieces with the order of their merges as scores."""
+    """A BPE vocabulary as a SentencePiece model: pieces with the order of their merges as
+    scores."""
     from sentencepiece import sentencepiece_model_pb2 as protobuf
 
     model = json.loads(tokenizer_json.read_text(encoding="utf-8"))["model"]
@@ -37,7 +41,8 @@ def sentencepiece_model(tokenizer_json, to):
 
 
 def argos_environment(folder):
-    """Installs the converted model as a package; the settings with which argostranslate finds it."""
+    """Installs the converted model as a package; the settings with which argostranslate finds
+    it."""
     import spacy
 
     package = folder / "translate-en_fr"

@@ -3,8 +3,9 @@
 
     python3 tools/check_po.py BEFORE.po AFTER.po
 
-Everything but translations and new `fuzzy` flags must be equal: messages and their order, contexts, comments, references,
-previous messages, obsolete messages, metadata. A translation must have the placeholders of its message, or be fuzzy.
+Everything but translations and new `fuzzy` flags must be equal: messages and their order, contexts,
+comments, references, previous messages, obsolete messages, metadata. A translation must have the
+placeholders of its message, or be fuzzy.
 """
 import collections, re, sys
 

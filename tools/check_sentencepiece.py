@@ -1,11 +1,13 @@
-"""Compares `regard tokenize` with the `sentencepiece` package on models trained on any text, line by line.
+"""Compares `regard tokenize` with the `sentencepiece` package on models trained on any text, line
+by line.
 
     cargo build --release
     pip install sentencepiece==0.2.2
     python tools/check_sentencepiece.py [--lines 10000] [--vocabulary 4000] train.en train.de …
 
-Half of the lines are those of the files, the other half the same with odd characters put in, and lines of nothing else. Every
-piece that the package gives, known to the model or not, gets an id of its own, so that a difference of any kind shows.
+Half of the lines are those of the files, the other half the same with odd characters put in, and
+lines of nothing else. Every piece that the package gives, known to the model or not, gets an id of
+its own, so that a difference of any kind shows.
 """
 import argparse, io, json, pathlib, random, subprocess, tempfile, time
 

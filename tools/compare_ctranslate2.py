@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Converts a folder with ct2-transformers-converter, translates lines with CTranslate2 and with `regard translate` on the converted
-folder, and prints the share of lines that are the same, in f32 and int8, with beams of 1 and 4.
+"""Converts a folder with ct2-transformers-converter, translates lines with CTranslate2 and with
+`regard translate` on the converted folder, and prints the share of lines that are the same, in f32
+and int8, with beams of 1 and 4.
 
     pip install ctranslate2 transformers torch
     python tools/compare_ctranslate2.py --model model --src test.en [--lines 1000] [--regard target/release/regard] [--differences 5]
 
-The folder must have a tokenizer.json: one that regard wrote, or one of NLLB-200 (with --source-lang and --target-lang).
+The folder must have a tokenizer.json: one that regard wrote, or one of NLLB-200 (with --source-lang
+and --target-lang).
 """
 import argparse, os, pathlib, subprocess, tempfile
 

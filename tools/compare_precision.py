@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Training in bf16 against f32: the same recipe, the same number of steps, several seeds; BLEU, and the losses side by side.
+"""Training in bf16 against f32: the same recipe, the same number of steps, several seeds; BLEU, and
+the losses side by side.
 
     cargo build --release
     python3 tools/compare_precision.py DATA --steps 600 --seeds 1,2 --out runs
 
-DATA has train, val and test_2016_flickr, each as .en and .de, plain or .gz. On a CPU without AVX-512 BF16 the products are rounded in
-software (REGARD_BF16=emulate), which has the same precision and not the speed. Prints a table of BLEU on test_2016_flickr (beam 4) and one of the
-training losses, and draws the latter into OUT/losses.svg. Runs that are finished in OUT are not done again.
+DATA has train, val and test_2016_flickr, each as .en and .de, plain or .gz. On a CPU without
+AVX-512 BF16 the products are rounded in software (REGARD_BF16=emulate), which has the same
+precision and not the speed. Prints a table of BLEU on test_2016_flickr (beam 4) and one of the
+training losses, and draws the latter into OUT/losses.svg. Runs that are finished in OUT are not
+done again.
 """
 import argparse, json, os, pathlib, subprocess, sys
 

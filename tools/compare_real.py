@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
-"""A trained model here, in CTranslate2 and in transformers: speed, memory, BLEU, and whether the translations are the same.
+"""A trained model here, in CTranslate2 and in transformers: speed, memory, BLEU, and whether the
+translations are the same.
 
     cargo build --release
     pip install ctranslate2 transformers torch sacrebleu
     python tools/compare_real.py MODEL SOURCE REFERENCE [--repeat 10] [--rounds 3] [--precision f32|int8] [--beam 4] [--transformers]
 
-MODEL is a folder that `regard train` has left; `ct2-transformers-converter` converts it. Both programs translate SOURCE repeated so
-many times, in processes of their own, with one batch a core, the same beam, length penalty and length rules; the wall time includes
-loading. With --transformers, `generate` translates SOURCE once too, and the lines that differ are counted and shown.
+MODEL is a folder that `regard train` has left; `ct2-transformers-converter` converts it. Both
+programs translate SOURCE repeated so many times, in processes of their own, with one batch a core,
+the same beam, length penalty and length rules; the wall time includes loading. With --transformers,
+`generate` translates SOURCE once too, and the lines that differ are counted and shown.
 
-CTranslate2 ends a search with the first finished hypotheses, as many as the beam is wide; Regard and transformers go on while a running one could still
-become better. Where the two differ, both programs score both translations, and CTranslate2 translates once more with a patience of 2 (twice
-as many finished hypotheses): the scores are the same, ours is the better one, and with more patience CTranslate2 finds it too.
+CTranslate2 ends a search with the first finished hypotheses, as many as the beam is wide; Regard
+and transformers go on while a running one could still become better. Where the two differ, both
+programs score both translations, and CTranslate2 translates once more with a patience of 2 (twice
+as many finished hypotheses): the scores are the same, ours is the better one, and with more
+patience CTranslate2 finds it too.
 """
 import argparse, json, os, pathlib, shutil, statistics, subprocess, sys, tempfile, time
 

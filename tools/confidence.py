@@ -4,12 +4,12 @@
     regard translate --model MODEL --json --no-split test.en > test.json
     tools/confidence.py test.json test.pt --plot docs/confidence.svg [--check other.json other.pt]…
 
-The input is one JSON object per line with `token_scores`, and the reference of each line. chrF is that of
-the sentence (character 1- to 6-grams, β = 2). The model is a logistic function of the mean
-log-probability of a token, each bounded below at -8; its two numbers, which minimise the cross-entropy
-against chrF, are those in crates/documents/src/confidence.rs. (With the smallest log-probability as a second
-variable, its weight was -0.02: it adds nothing.) They are fitted on the even lines, and the plot shows
-the odd ones in blue and the other sets as lines. Needs Python alone.
+The input is one JSON object per line with `token_scores`, and the reference of each line. chrF is
+that of the sentence (character 1- to 6-grams, β = 2). The model is a logistic function of the mean
+log-probability of a token, each bounded below at -8; its two numbers, which minimise the
+cross-entropy against chrF, are those in crates/documents/src/confidence.rs. (With the smallest
+log-probability as a second variable, its weight was -0.02: it adds nothing.) They are fitted on the
+even lines, and the plot shows the odd ones in blue and the other sets as lines. Needs Python alone.
 """
 
 import argparse

@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
-"""Makes documents with LibreOffice and with python-docx, openpyxl and python-pptx, rewrites them with every sentence as its own
-translation (and in capitals), and checks that nothing else has changed:
+"""Makes documents with LibreOffice and with python-docx, openpyxl and python-pptx, rewrites them
+with every sentence as its own translation (and in capitals), and checks that nothing else has
+changed:
 
-- LibreOffice opens the result, and its text is that of the original (letter case aside for the copy in capitals),
+- LibreOffice opens the result, and its text is that of the original (letter case aside for the copy
+  in capitals),
 - every part of the package that holds no text is the same, byte for byte,
-- pages that LibreOffice draws of the copy are those of the original, pixel for pixel (`--pictures`; needs pdftoppm).
+- pages that LibreOffice draws of the copy are those of the original, pixel for pixel (`--pictures`;
+  needs pdftoppm).
 
     cargo build -p regard-documents --example rewrite
     python3 tools/documents_roundtrip.py --out /tmp/roundtrip --pictures
     python3 tools/documents_roundtrip.py --out /tmp/roundtrip report.docx slides.odp      these files instead
 
-Needs LibreOffice (Debian: libreoffice-writer-nogui, -calc-nogui, -impress-nogui; poppler-utils). What Python packages are missing is
-said and left out."""
+Needs LibreOffice (Debian: libreoffice-writer-nogui, -calc-nogui, -impress-nogui; poppler-utils).
+What Python packages are missing is said and left out."""
 
 import argparse
 import base64

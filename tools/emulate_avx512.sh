@@ -1,13 +1,15 @@
 #!/bin/sh
-# Runs the tests of crates/kernels on an emulated CPU that has AVX-512 with VNNI and BF16 (Sapphire Rapids), for machines that
-# have none of it. It takes some minutes; nothing is installed and no rights are needed.
+# Runs the tests of crates/kernels on an emulated CPU that has AVX-512 with VNNI and BF16 (Sapphire
+# Rapids), for machines that have none of it. It takes some minutes; nothing is installed and no
+# rights are needed.
 #
 #   tools/emulate_avx512.sh                 all tests, the ignored ones too
-#   tools/emulate_avx512.sh products packed those whose names contain one of these
+#   tools/emulate_avx512.sh gemm packed     those whose names contain one of these
 #
-# It needs cargo, and Debian 12 or later with apt-get and dpkg-deb. From the suite `trixie` of the mirror that apt uses, about 100 MB are
-# fetched: Bochs 3 (earlier ones have no BF16), a kernel, busybox and isolinux. They are kept in $EMULATOR (default: a
-# folder under the temporary one) for the next time.
+# It needs cargo, and Debian 12 or later with apt-get and dpkg-deb. From the suite `trixie` of the
+# mirror that apt uses, about 100 MB are fetched: Bochs 3 (earlier ones have no BF16), a kernel,
+# busybox and isolinux. They are kept in $EMULATOR (default: a folder under the temporary one) for
+# the next time.
 set -eu
 
 here=$(cd "$(dirname "$0")/.." && pwd)
@@ -43,7 +45,8 @@ fetch() {
 }
 [ -e "$work/fetched" ] || fetch
 
-# The programs are of another release than this one: they run with the libraries that came with them.
+# The programs are of another release than this one: they run with the libraries that came with
+# them.
 foreign() {
   program=$1
   shift
@@ -90,7 +93,8 @@ BOOT
 foreign xorriso -as mkisofs -quiet -o "$work/boot.iso" -b isolinux.bin -c boot.cat -no-emul-boot -boot-load-size 4 \
   -boot-info-table "$work/iso" 2> "$work/xorriso.log"
 
-# AMX is left out because the kernel does not start with this emulator's; `rfb` is the display that needs none.
+# AMX is left out because the kernel does not start with this emulator's; `rfb` is the display that
+# needs none.
 cat > "$work/bochsrc" <<BOCHS
 megs: 512
 cpu: model=sapphire_rapids, count=1, ips=20000000, exclude_features="amx,amx_int8,amx_bf16"

@@ -4,9 +4,11 @@
     cargo build --release
     python tools/fine_tune.py MODEL SOURCE TARGET TEST_SOURCE TEST_TARGET --out FOLDER [--pairs 3000] [--steps 200] [--threads N]
 
-MODEL translates from English to German; SOURCE and TARGET are parallel files, plain or .gz. The other domain is the same text in the words
-of a house that calls things by names of its own: TERMS, in the German files. The last 200 of the pairs that have such a word are for validation, the test
-files are used as they are and with the terms; both are translated with MODEL and with what training on --pairs pairs makes of it.
+MODEL translates from English to German; SOURCE and TARGET are parallel files, plain or .gz. The
+other domain is the same text in the words of a house that calls things by names of its own: TERMS,
+in the German files. The last 200 of the pairs that have such a word are for validation, the test
+files are used as they are and with the terms; both are translated with MODEL and with what training
+on --pairs pairs makes of it.
 """
 import argparse, gzip, json, pathlib, re, subprocess, sys
 

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
-# Runs the fuzz targets with libFuzzer and AddressSanitizer, with the stable toolchain and nothing else installed.
+# Runs the fuzz targets with libFuzzer and AddressSanitizer, with the stable toolchain and nothing
+# else installed.
 #
 #   tools/fuzz.sh                    every target for 10 seconds
 #   tools/fuzz.sh 600 pickle spm     these two for ten minutes each
 #
-# A target starts from the seeds in fuzz/corpus/TARGET and does not change them. What makes it fail is left in fuzz/artifacts/TARGET.
+# A target starts from the seeds in fuzz/corpus/TARGET and does not change them. What makes it fail
+# is left in fuzz/artifacts/TARGET.
 set -euo pipefail
 cd "$(dirname "$0")/../fuzz"
 
@@ -12,8 +14,8 @@ seconds=${1:-10}
 shift || true
 target=$(rustc -vV | sed -n 's/^host: //p')
 
-# Coverage feedback for libFuzzer, as cargo-fuzz sets it up. Those flags are unstable, hence RUSTC_BOOTSTRAP; --target keeps them
-# away from build scripts and macros, which run on the host.
+# Coverage feedback for libFuzzer, as cargo-fuzz sets it up. Those flags are unstable, hence
+# RUSTC_BOOTSTRAP; --target keeps them away from build scripts and macros, which run on the host.
 flags="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters"
 flags+=" -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares"
 flags+=" --cfg fuzzing -Zsanitizer=address -Cdebug-assertions=yes -Coverflow-checks=yes"

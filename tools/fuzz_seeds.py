@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the seeds of three fuzz targets: of `text_files`, a file of each format behind the letter that names it, of
-`model_index`, a list of each kind and a model card, and of `pairs`, parallel text in each format.
+"""Writes the seeds of three fuzz targets: of `text_files`, a file of each format behind the letter
+that names it, of `model_index`, a list of each kind and a model card, and of `pairs`, parallel text
+in each format.
 
     python3 tools/fuzz_seeds.py
 """

@@ -1,19 +1,23 @@
 #!/usr/bin/env python3
-"""Measures glossaries: how many terms are in the translations where the reference has them, and what that costs.
+"""Measures glossaries: how many terms are in the translations where the reference has them, and
+what that costs.
 
     python3 tools/glossary_check.py target/release/regard enpt software-test.en software-test.pt --corpus software.tsv.gz
 
-Makes a glossary of words of the test set: a source word and a word of the references each of which is the other's best partner by the
-Dice coefficient of the sentences they are in, counted in a parallel corpus (--corpus, tab-separated) or else in the test set, if three
-quarters of the references of sentences with the one have the other in some form. Translates the test set without and with it, and reports for each translation
+Makes a glossary of words of the test set: a source word and a word of the references each of which
+is the other's best partner by the Dice coefficient of the sentences they are in, counted in a
+parallel corpus (--corpus, tab-separated) or else in the test set, if three quarters of the
+references of sentences with the one have the other in some form. Translates the test set without
+and with it, and reports for each translation
 
-* terms: the share of places, a sentence whose source has a term and whose reference has its translation in any form, whose
-  translation has it in any form, too;
+* terms: the share of places, a sentence whose source has a term and whose reference has its
+  translation in any form, whose translation has it in any form, too;
 * BLEU;
 * repeated: sentences with a term more often than the source and the plain translation have it.
 
---glossary FILE takes a glossary instead, --keep FILE writes the one that was made, --unseen leaves out terms that the plain
-translation has everywhere, so that the others count alone. Needs nothing but Python.
+--glossary FILE takes a glossary instead, --keep FILE writes the one that was made, --unseen leaves
+out terms that the plain translation has everywhere, so that the others count alone. Needs nothing
+but Python.
 """
 
 import argparse
@@ -36,7 +40,8 @@ def fold(word):
 
 
 def share_stem(a, b):
-    """The program's rule: one word extends the other by up to three letters, or both have endings behind a long common part."""
+    """The program's rule: one word extends the other by up to three letters, or both have endings
+    behind a long common part."""
     if a == b:
         return True
     common = 0
@@ -65,7 +70,8 @@ def count(term, text):
 
 
 def source_count(term, text):
-    """How often a text has a term, as the program finds it: whole words, also with a plural s or es."""
+    """How often a text has a term, as the program finds it: whole words, also with a plural s or
+    es."""
     flags = 0 if term.lower() != term else re.IGNORECASE
     return len(re.findall(rf"(?<!\w){re.escape(term)}(?:e?s)?(?!\w)", text, flags))
 
@@ -75,7 +81,8 @@ def content_words(text):
 
 
 def make_glossary(sources, references, corpus, least=3, dice=0.3, consistent=0.75):
-    """Words of the test set that go together, and better with each other than with any other word."""
+    """Words of the test set that go together, and better with each other than with any other
+    word."""
     known = [set().union(*map(content_words, lines)) for lines in (sources, references)]
     of_source, of_target, both = collections.Counter(), collections.Counter(), collections.Counter()
     for source, target in corpus or zip(sources, references):

@@ -4,8 +4,9 @@
     cargo build --release && target/release/regard quickstart --out model
     python3 tools/libretranslate_client.py target/release/regard model
 
-Makes a virtual environment in a temporary folder, starts `regard serve` on a free port, and calls everything that the client has.
-Exit 1 when an answer is not what a LibreTranslate server would give. Needs a package index for the client.
+Makes a virtual environment in a temporary folder, starts `regard serve` on a free port, and calls
+everything that the client has. Exit 1 when an answer is not what a LibreTranslate server would
+give. Needs a package index for the client.
 """
 
 import json

@@ -5,11 +5,13 @@
     python3 tools/load_test.py --model DIR --text sentences.en [--source en --target de] [--clients 64] [--requests 2000]
     python3 tools/load_test.py --model DIR --text sentences.en --memory 50000
 
-The first form runs the same sentences through `regard translate` on a file, the server with batches and the server without, one after
-the other and as often as `--rounds` says. It prints a line of JSON a run and the medians; `share_of_translate` is requests/s over
-the file's lines/s. Exit 1 when a request failed, when batches reach less than 0.8 of the file's speed, or when the 99th of a hundred
-requests takes four times as long as the 50th. The second form sends that number of requests and prints the server's memory on the way; exit 1
-when the median of the second half is a tenth above that of the first.
+The first form runs the same sentences through `regard translate` on a file, the server with batches
+and the server without, one after the other and as often as `--rounds` says. It prints a line of
+JSON a run and the medians; `share_of_translate` is requests/s over the file's lines/s. Exit 1 when
+a request failed, when batches reach less than 0.8 of the file's speed, or when the 99th of a
+hundred requests takes four times as long as the 50th. The second form sends that number of requests
+and prints the server's memory on the way; exit 1 when the median of the second half is a tenth
+above that of the first.
 """
 
 import argparse

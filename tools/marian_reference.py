@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""A plain implementation of Marian's transformer in NumPy, which reads Marian and Firefox (Bergamot) model files.
+"""A plain implementation of Marian's transformer in NumPy, which reads Marian and Firefox
+(Bergamot) model files.
 
     pip install numpy sentencepiece
     python tools/marian_reference.py FOLDER_OR_MODEL < text            one translation per line
     python tools/marian_reference.py FOLDER --json < text              ids, encoder output, logits of the first step
     python tools/marian_reference.py MODEL.npz --items                 names, shapes and types of the items
 
-It computes one sentence at a time in f32 and is meant to be read beside crates/regard-core/src/formats/marian_nmt/mod.rs, which
-states the same facts in words. `--integers` multiplies 8-bit matrices with quantized inputs, in the order of operations of the
-browsers' engine; `--shortlist` uses the folder's lex*.bin as that engine does; `--beam`, `--normalize` and `--nbest` are Marian's.
+It computes one sentence at a time in f32 and is meant to be read beside
+crates/regard-core/src/formats/marian_nmt/mod.rs, which states the same facts in words. `--integers`
+multiplies 8-bit matrices with quantized inputs, in the order of operations of the browsers' engine;
+`--shortlist` uses the folder's lex*.bin as that engine does; `--beam`, `--normalize` and `--nbest`
+are Marian's.
 """
 import argparse, gzip, io, json, math, os, struct, sys, zipfile
 import numpy as np
@@ -19,7 +22,8 @@ F32 = np.float32
 
 
 class Quantized:
-    """A matrix of 8-bit integers [out, in] (an embedding: [words, d]): weight ≈ integer / multiplier."""
+    """A matrix of 8-bit integers [out, in] (an embedding: [words, d]): weight ≈ integer /
+    multiplier."""
 
     def __init__(self, integers, multiplier):
         self.integers, self.multiplier = integers, F32(multiplier)
@@ -152,9 +156,10 @@ class Model:
         return product if bias is None else product + bias
 
     def integer_product(self, x, item, bias, name):
-        """The same by integers [out, in]. Bergamot shifts the inputs by 127 to be unsigned, and takes that from the bias in
-        f32. The order of these operations decides: a number that rounds otherwise is a difference of a whole integer in the next
-        product, and soon in all of them. The sums are exact on CPUs with VNNI; there is no fused multiply-add."""
+        """The same by integers [out, in]. Bergamot shifts the inputs by 127 to be unsigned, and
+        takes that from the bias in f32. The order of these operations decides: a number that rounds
+        otherwise is a difference of a whole integer in the next product, and soon in all of them.
+        The sums are exact on CPUs with VNNI; there is no fused multiply-add."""
         alpha = self.items.get(name + "_QuantMultA")
         alpha = alpha.floats() if isinstance(alpha, Quantized) else alpha
         alpha = F32(alpha.reshape(-1)[0]) if alpha is not None else F32(127) / np.abs(x).max()
@@ -184,7 +189,8 @@ class Model:
         return x
 
     def embed(self, matrix, ids, start):
-        """Rows [n, d] of ids at the positions from start on; None is the decoder's first input, a zero vector."""
+        """Rows [n, d] of ids at the positions from start on; None is the decoder's first input, a
+        zero vector."""
         rows = np.stack([np.zeros(self.d, F32) if id is None else matrix[id] for id in ids])
         positions = np.arange(start, start + len(ids))
         if "Wpos" in self.items:
@@ -233,7 +239,8 @@ class Model:
         return self.after(x, bottom, "encoder_top", self.top)
 
     def start(self):
-        """The decoder's state: per layer the cell of the SSRU, or the inputs of self-attention so far."""
+        """The decoder's state: per layer the cell of the SSRU, or the inputs of self-attention so
+        far."""
         layers = self.options["dec-depth"]
         return [np.zeros((1, self.d), F32) if self.ssru else np.zeros((0, self.d), F32) for _ in range(layers)]
 
@@ -252,7 +259,8 @@ class Model:
                 x, kept = self.recurrent(x, state[layer - 1], f"decoder_l{layer}_rnn")
             else:
                 kept = np.concatenate([state[layer - 1], x])
-                # Marian normalizes keys and values with preprocess n in the first step alone, where they are the input itself.
+                # Marian normalizes keys and values with preprocess n in the first step alone, where
+                # they are the input itself.
                 x = self.attend(x, None if position == 0 else kept, f"decoder_l{layer}_self")
             new.append(kept)
             x = self.attend(x, memory, f"decoder_l{layer}_context")
@@ -273,7 +281,8 @@ class Model:
         return y if bias is None else y + bias
 
     def search(self, source, beam=1, normalize=0.0, factor=3.0, words=None, end=0, unknown=1):
-        """Marian's beam search: finished hypotheses as (score, ids with the end, sum of log-probabilities), best first."""
+        """Marian's beam search: finished hypotheses as (score, ids with the end, sum of
+        log-probabilities), best first."""
         memory = self.encode(source)
         words = np.arange(len(self.output)) if words is None else np.asarray(words)
         banned = np.flatnonzero(words == unknown)
@@ -311,7 +320,8 @@ def read_shortlist(path):
 
 
 def shortlisted(shortlist, source, words, joint):
-    """The target words that Bergamot allows for the source ids of a batch: with one vocabulary for both sides, these too."""
+    """The target words that Bergamot allows for the source ids of a batch: with one vocabulary for
+    both sides, these too."""
     first, offsets, ids = shortlist
     chosen = np.zeros(words, bool)
     chosen[:first] = True
@@ -340,7 +350,7 @@ def processor(path):
 
 
 def main():
-    p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    p = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     p.add_argument("model", help="a folder, or a .bin or .npz file with vocabularies beside it")
     p.add_argument("--items", action="store_true", help="list the items and stop")
     p.add_argument("--json", action="store_true", help="print ids, encoder output and first logits")

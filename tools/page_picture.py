@@ -3,7 +3,8 @@
 
     python3 tools/page_picture.py REGARD MODEL [SENTENCE]
 
-Starts the server and takes a screenshot of "Step by step" in Chromium (Debian: chromium, chromium-driver).
+Starts the server and takes a screenshot of "Step by step" in Chromium (Debian: chromium,
+chromium-driver).
 """
 
 import sys

@@ -11,8 +11,8 @@ A step on N hosts takes   C + S - hidden + W   seconds, and the efficiency is C 
     hidden = 0, or with overlap the layers' part of S (the embeddings are final last), as far as two thirds of the last of the
              accumulated batches go: its backward pass
 
-P are the weights, b the bytes of one on the wire (4, or 2 with wire=bf16). S are the gradients on their way to the owners of the pieces,
-W the new weights on their way back.
+P are the weights, b the bytes of one on the wire (4, or 2 with wire=bf16). S are the gradients on
+their way to the owners of the pieces, W the new weights on their way back.
 """
 import argparse
 
@@ -22,7 +22,8 @@ SPEED = {"base": 420 / 2, "big": 420 / 2 * 62.6 / 209}
 WEIGHTS = {"base": 63.1e6, "big": 214.2e6}
 # Those of them in the embeddings.
 TABLE = {"base": 37_000 * 512, "big": 37_000 * 1024}
-# The part of a link that the exchange uses, and seconds for a message to come through (docs/scaling.md, measured).
+# The part of a link that the exchange uses, and seconds for a message to come through
+# (docs/scaling.md, measured).
 USED, LATENCY = 0.80, 50e-6
 # Bytes a second that a host adds up: two numbers read, one written.
 MEMORY = 8e9

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Requests generated from the OpenAPI document of a started server: every answer must be one that the document describes.
+"""Requests generated from the OpenAPI document of a started server: every answer must be one that
+the document describes.
 
     cargo build --release && target/release/regard quickstart --out model
     python3 tools/schemathesis_check.py target/release/regard model
 
-Makes a virtual environment in a temporary folder, starts `regard serve` on a free port of 127.0.0.1, and lets Schemathesis send it requests
-that fit /spec and requests that do not. Exit 1 on any finding. The seed and the number of requests are fixed. Needs a package
-index for Schemathesis.
+Makes a virtual environment in a temporary folder, starts `regard serve` on a free port of
+127.0.0.1, and lets Schemathesis send it requests that fit /spec and requests that do not. Exit 1 on
+any finding. The seed and the number of requests are fixed. Needs a package index for Schemathesis.
 """
 
 import os
@@ -20,8 +21,9 @@ from serving import serving
 
 TOOL = "schemathesis==4.32.5"
 
-# A schema cannot say which pairs of languages have a route, that a file is UTF-8 or that a text has few tokens: a request that fits
-# may be refused with 400. Everything else that is not described is a finding.
+# A schema cannot say which pairs of languages have a route, that a file is UTF-8 or that a text has
+# few tokens: a request that fits may be refused with 400. Everything else that is not described is
+# a finding.
 CONFIG = """
 [checks]
 positive_data_acceptance.expected-statuses = ["2xx", "400", "404"]

@@ -7,7 +7,8 @@ import subprocess
 
 @contextlib.contextmanager
 def serving(regard, model, *flags):
-    """The process and its address, such as 127.0.0.1:40000. A server that fails, or does not end by itself, is an error."""
+    """The process and its address, such as 127.0.0.1:40000. A server that fails, or does not end by
+    itself, is an error."""
     command = [regard, "serve", "--model", model, "--port", "0", "--log", "quiet", *flags]
     server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     said = []

@@ -1,4 +1,5 @@
-//! Text of any kind: it comes back as it was, with its addresses, placeholders and numbers; never a panic.
+//! Text of any kind: it comes back as it was, with its addresses, placeholders and numbers; never a
+//! panic.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| regard_documents::fuzzing::protected(data));

@@ -36,7 +36,8 @@ use teach::{Filter, Teaching};
     With --reverse (back-translation), the text is in the student's target language: the teachers translate the other way, and the\n\
     student learns to write real text.")]
 pub(crate) struct Arguments {
-    /// Model to learn from: a folder or its name on the Hugging Face hub; repeat the flag for an ensemble
+    /// Model to learn from: a folder or its name on the Hugging Face hub; repeat the flag for an
+    /// ensemble
     #[arg(long, value_name = "DIR", required = true)]
     teacher: Vec<PathBuf>,
     /// Text for the teachers to translate, one sentence per line; plain, .gz or .zst
@@ -45,7 +46,8 @@ pub(crate) struct Arguments {
     /// Folder for everything that is made
     #[arg(long, short, value_name = "DIR")]
     out: PathBuf,
-    /// Back-translation: the text is what the student should write, and the teachers translate it into what it reads
+    /// Back-translation: the text is what the student should write, and the teachers translate it
+    /// into what it reads
     #[arg(long)]
     reverse: bool,
     /// Beam size of the teachers

@@ -32,8 +32,8 @@ pub(crate) struct Arguments {
     /// Language of the source, for models of many languages
     #[arg(long, value_name = "CODE")]
     source_lang: Option<String>,
-    /// Language of the translations, which chooses BLEU's tokenizer as in `regard score`, and what a
-    /// model of many languages translates into [default: the model's target language]
+    /// Language of the translations, which chooses BLEU's tokenizer as in `regard score`, and what
+    /// a model of many languages translates into [default: the model's target language]
     #[arg(long, value_name = "CODE")]
     target_lang: Option<String>,
     /// BLEU's tokenizer [default: chosen by the target language]

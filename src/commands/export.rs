@@ -27,7 +27,8 @@ pub(crate) struct Arguments {
     /// Folder to write
     #[arg(long, short, value_name = "DIR")]
     out: PathBuf,
-    /// Number format of the weights [default: int8 for bergamot, f32 for marian, which has no other]
+    /// Number format of the weights
+    /// [default: int8 for bergamot, f32 for marian, which has no other]
     #[arg(long, value_parser = one_of(EXPORTED))]
     precision: Option<DType>,
     /// Source text, one sentence per line, used to calibrate the 8-bit inputs and to check the

@@ -104,8 +104,8 @@ fn encoder(config: &ModelConfig) -> String {
     }
 }
 
-/// The licence of the weights, with what is known of NLLB-200, whose folders are often copied without their
-/// card.
+/// The licence of the weights, with what is known of NLLB-200, whose folders are often copied
+/// without their card.
 fn stated_licence(report: &Report<'_>) -> String {
     if let Some(licence) = &report.licence {
         return licence.to_string();

@@ -1,7 +1,8 @@
-//! `regard look`: the attention between a sentence and its translation, in the terminal, as a picture or as a page.
+//! `regard look`: the attention between a sentence and its translation, in the terminal, as a
+//! picture or as a page.
 //!
-//! It opens as the view Attention of the server's page does: on the sharpest head of the clearest layer, drawn as lines, one
-//! sentence at a time.
+//! It opens as the view Attention of the server's page does: on the sharpest head of the clearest
+//! layer, drawn as lines, one sentence at a time.
 
 mod page;
 
@@ -170,7 +171,8 @@ impl Arguments {
         self.kind.map_or(AttentionKind::Cross, AttentionKind::from)
     }
 
-    /// The one head to show, as a layer and its number: what the flags choose, or else the sharpest.
+    /// The one head to show, as a layer and its number: what the flags choose, or else the
+    /// sharpest.
     fn one<'a>(&self, view: &'a View, kind: AttentionKind) -> Result<(&'a AttentionMap, usize), String> {
         let maps = self.chosen(view, kind)?;
         let sharp = sharpest(&view.maps, kind).filter(|_| self.layer.is_none());
@@ -294,8 +296,8 @@ fn lines(view: &View, arguments: &Arguments) -> Result<Lines, Box<dyn Error>> {
     Ok(Lines::new(title(view, arguments, map, head), matrix).labels(rows, columns).axes(from, to))
 }
 
-/// The kinds that a page shows: the chosen one, or every kind that has what `--layer` and `--head` choose: an encoder may have no
-/// attention, and one stack fewer layers than the other.
+/// The kinds that a page shows: the chosen one, or every kind that has what `--layer` and `--head`
+/// choose: an encoder may have no attention, and one stack fewer layers than the other.
 fn page_kinds(view: &View, arguments: &Arguments) -> Vec<AttentionKind> {
     let kinds = [AttentionKind::Cross, AttentionKind::Encoder, AttentionKind::Decoder];
     let wanted =

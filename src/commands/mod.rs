@@ -47,7 +47,8 @@ pub(crate) type CommandResult = Result<(), Box<dyn Error>>;
 #[derive(Debug)]
 pub(crate) struct Usage(pub(crate) String);
 
-/// The reader of standard output has closed it, as `head` does: not a failure, and nothing more to print.
+/// The reader of standard output has closed it, as `head` does: not a failure, and nothing more to
+/// print.
 #[derive(Debug)]
 pub(crate) struct ClosedPipe;
 

@@ -62,7 +62,8 @@ struct ListFlags {
 
 #[derive(Debug, Args)]
 struct DownloadFlags {
-    /// Names on the Hugging Face hub, as organisation/model; with --index, pairs of languages, as en-de
+    /// Names on the Hugging Face hub, as organisation/model; with --index, pairs of languages, as
+    /// en-de
     #[arg(value_name = "NAME", required = true)]
     names: Vec<String>,
     /// Index to look the names up in, a file or a URL

@@ -18,7 +18,8 @@ pub(crate) const STEPS: RangeInclusive<u64> = 1..=1_000_000_000_000;
 /// Seconds of a measurement or a wait: a week.
 pub(crate) const SECONDS: RangeInclusive<f64> = 0.0..=604_800.0;
 
-// One function for each type: the type of a literal range would not follow from the field that it is for.
+// One function for each type: the type of a literal range would not follow from the field that it
+// is for.
 
 /// Reads a whole number within a range.
 pub(crate) fn whole(range: RangeInclusive<usize>) -> impl Parse<usize> {

@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 #[derive(Debug, Args)]
 pub(super) struct ModelFlags {
-    /// Model folder, or name of a model: one of `regard models`, or on the Hugging Face hub; repeat the flag
-    /// for an ensemble
+    /// Model folder, or name of a model: one of `regard models`, or on the Hugging Face hub; repeat
+    /// the flag for an ensemble
     #[arg(long, short, value_name = "DIR", required = true)]
     model: Vec<PathBuf>,
     /// Number of cores to use [default: all]
@@ -88,8 +88,8 @@ pub(super) fn choose_languages(
     Ok(languages_for(&translator, source, target)?.unwrap_or(translator))
 }
 
-/// A translator of many languages that has been told the pair; nothing for one that has only one pair, which
-/// these must be, if any are given.
+/// A translator of many languages that has been told the pair; nothing for one that has only one
+/// pair, which these must be, if any are given.
 pub(super) fn languages_for(
     translator: &Translator,
     source: Option<&str>,
@@ -128,7 +128,8 @@ fn pair(languages: &Languages) -> String {
     format!("from {} to {}", name(&languages.source), name(&languages.target))
 }
 
-/// A flag that is not given has the value in the model's `generation_config.json`, else its default.
+/// A flag that is not given has the value in the model's `generation_config.json`, else its
+/// default.
 #[derive(Debug, Args)]
 #[command(
     next_help_heading = "Search (a flag overrides the model's generation_config.json, which overrides the default)"
@@ -162,7 +163,8 @@ pub(super) struct SearchFlags {
     /// Text that each translation begins with
     #[arg(long, value_name = "TEXT")]
     prefix: Option<String>,
-    /// Lexical shortlist written by `regard shortlist`: only its tokens are considered, which is faster
+    /// Lexical shortlist written by `regard shortlist`: only its tokens are considered, which is
+    /// faster
     #[arg(long, value_name = "FILE")]
     shortlist: Option<PathBuf>,
     /// Consider all tokens, even if the model has a lexical shortlist (lex*.bin)

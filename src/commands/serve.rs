@@ -39,16 +39,16 @@ use std::time::Duration;
     LT_PORT, LT_THREADS, LT_CHAR_LIMIT, LT_BATCH_LIMIT, LT_REQ_LIMIT and LT_ALTERNATIVES_LIMIT are understood, too.")]
 pub(crate) struct Arguments {
     /// Model folder, or name of a model; repeat the flag to serve several language pairs.
-    /// SOURCE-TARGET=DIR names the languages of a model that does not name its own, or one pair of a model
-    /// of many languages, which otherwise serves every pair. A folder that holds nothing but folders stands
-    /// for all the models in it [default: all models of `regard models`]
+    /// SOURCE-TARGET=DIR names the languages of a model that does not name its own, or one pair of
+    /// a model of many languages, which otherwise serves every pair. A folder that holds nothing
+    /// but folders stands for all the models in it [default: all models of `regard models`]
     #[arg(long, short, value_name = "DIR", num_args = 1..)]
     model: Vec<String>,
     /// Serve every model in this folder: folders of models and packages of Argos Translate
     #[arg(long, value_name = "DIR")]
     models_dir: Option<PathBuf>,
-    /// Free the memory of a model that nobody has used for N seconds; the next request loads it again
-    /// [default: models stay in memory]
+    /// Free the memory of a model that nobody has used for N seconds; the next request loads it
+    /// again [default: models stay in memory]
     #[arg(long, value_name = "SECONDS", value_parser = decimal(WAIT))]
     unload_after: Option<f64>,
     /// Settings file in TOML
@@ -67,12 +67,12 @@ pub(crate) struct Arguments {
     /// Port to listen on; 0 for any free port
     #[arg(long, value_name = "N", default_value_t = 5000, value_parser = whole_u16(0..=65_535))]
     port: u16,
-    /// Glossary that requests can name: lines of a term, a tab and its translation, or = for a term that is not
-    /// translated; may be repeated
+    /// Glossary that requests can name: lines of a term, a tab and its translation, or = for a term
+    /// that is not translated; may be repeated
     #[arg(long, value_name = "NAME=FILE", num_args = 1..)]
     glossary: Vec<String>,
-    /// Translation memory (TMX; plain, .gz or .zst) for the pairs of languages of the models, or with
-    /// SOURCE-TARGET=FILE for one pair; may be repeated
+    /// Translation memory (TMX; plain, .gz or .zst) for the pairs of languages of the models, or
+    /// with SOURCE-TARGET=FILE for one pair; may be repeated
     #[arg(long, value_name = "FILE", num_args = 1..)]
     memory: Vec<String>,
     /// Number of cores to use [default: all]
@@ -129,7 +129,8 @@ struct Access {
     /// [default: no limit]
     #[arg(long, value_name = "N", value_parser = whole_u32(1..=1_000_000))]
     requests_per_minute: Option<u32>,
-    /// Wrong keys per minute of one address; further keys that it has not used before are refused unseen
+    /// Wrong keys per minute of one address; further keys that it has not used before are refused
+    /// unseen
     #[arg(long, value_name = "N", default_value_t = Limits::default().wrong_keys_per_minute)]
     #[arg(value_parser = whole_u32(1..=1_000_000))]
     wrong_keys_per_minute: u32,
@@ -143,7 +144,8 @@ struct Access {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Batches")]
 struct Gathering {
-    /// Maximum sentences that are translated together, of one request or several; 1 turns batching off
+    /// Maximum sentences that are translated together, of one request or several; 1 turns batching
+    /// off
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = whole(1..=10_000))]
     max_batch: usize,
     /// Milliseconds that a worker waits for more sentences
@@ -282,7 +284,8 @@ impl Arguments {
     }
 }
 
-/// The models in a folder, by name: everything in it that is a folder or a package, but for hidden ones.
+/// The models in a folder, by name: everything in it that is a folder or a package, but for hidden
+/// ones.
 fn entries_of(folder: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let named = |e: std::io::Error| format!("{}: {e}", folder.display());
     let mut found = Vec::new();
@@ -302,7 +305,8 @@ fn entries_of(folder: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     Ok(found)
 }
 
-/// The models in a folder of folders, by name; `None` for any other folder, and for one without models.
+/// The models in a folder of folders, by name; `None` for any other folder, and for one without
+/// models.
 fn models_in(folder: &Path) -> Option<Vec<String>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).ok()? {
@@ -341,8 +345,8 @@ fn pair(model: &ModelSource) -> String {
     format!("{} → {} ({})", name(source), name(target), model.folder.display())
 }
 
-/// The address at which this machine reaches a server that listens on `host`: the loopback one for all
-/// interfaces.
+/// The address at which this machine reaches a server that listens on `host`: the loopback one for
+/// all interfaces.
 fn reachable(host: IpAddr) -> IpAddr {
     match host {
         IpAddr::V4(host) if host.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -399,7 +403,8 @@ pub(crate) fn run_with(
     serve(&arguments, |address, _| ready(address), Shutdown::When(Box::pin(stop)))
 }
 
-/// Serves until the shutdown. `ready` gets the address, and a line for each model about its languages.
+/// Serves until the shutdown. `ready` gets the address, and a line for each model about its
+/// languages.
 fn serve(
     arguments: &Arguments,
     ready: impl FnOnce(SocketAddr, &[String]),

@@ -1,9 +1,9 @@
 //! Settings of `serve` and `train` from the environment and from a file: flags override the
 //! environment, and the environment overrides the file.
 //!
-//! Every flag has a variable: `--max-batch` is `REGARD_MAX_BATCH`. What is set becomes the default of
-//! its flag, so that everything else about it (its range, its message, what it excludes) stays where the
-//! flag is defined.
+//! Every flag has a variable: `--max-batch` is `REGARD_MAX_BATCH`. What is set becomes the default
+//! of its flag, so that everything else about it (its range, its message, what it excludes) stays
+//! where the flag is defined.
 
 use super::Usage;
 use clap::error::ErrorKind;
@@ -38,8 +38,8 @@ struct Setting {
     name: String,
 }
 
-/// The definitions with the settings of the environment and of a file as defaults of their flags, for a
-/// call with these arguments.
+/// The definitions with the settings of the environment and of a file as defaults of their flags,
+/// for a call with these arguments.
 pub(crate) fn with_settings(
     root: Command,
     arguments: &[OsString],

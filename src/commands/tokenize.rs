@@ -56,7 +56,8 @@ pub(crate) struct Arguments {
     train: Vec<PathBuf>,
     // clap drops a `requires` whose argument conflicts with one that is there; hence the second
     // condition from here on.
-    /// Vocabulary size, 259 special tokens and bytes included [default: chosen by the size of the text]
+    /// Vocabulary size, 259 special tokens and bytes included
+    /// [default: chosen by the size of the text]
     #[arg(long, value_name = "N", requires = "train", conflicts_with = "model")]
     vocabulary: Option<usize>,
     /// Train a unigram model instead of BPE

@@ -77,14 +77,16 @@ pub(crate) struct Arguments {
     /// Its translation, line by line, in as many files
     #[arg(long, num_args = 1.., value_name = "FILE")]
     tgt: Vec<PathBuf>,
-    /// One file with source and target separated by a tab, instead of --src and --tgt; or a translation
-    /// memory (.tmx, with --source-lang and --target-lang). Plain, .gz or .zst
+    /// One file with source and target separated by a tab, instead of --src and --tgt; or a
+    /// translation memory (.tmx, with --source-lang and --target-lang). Plain, .gz or .zst
     #[arg(long, value_name = "FILE", conflicts_with_all = ["src", "tgt"])]
     tsv: Option<PathBuf>,
-    /// Files that hold both sides, instead of --src and --tgt: .tsv, .jsonl (source and target, src and tgt, or the two languages) or .po
+    /// Files that hold both sides, instead of --src and --tgt: .tsv, .jsonl (source and target, src
+    /// and tgt, or the two languages) or .po
     #[arg(long, num_args = 1.., value_name = "FILE", conflicts_with_all = ["src", "tgt", "tsv"])]
     pairs: Vec<PathBuf>,
-    /// Source text to validate on [default: one pair in fifty of the corpus, which is then not trained on]
+    /// Source text to validate on
+    /// [default: one pair in fifty of the corpus, which is then not trained on]
     #[arg(long, value_name = "FILE")]
     valid_src: Option<PathBuf>,
     /// Its translation
@@ -96,7 +98,8 @@ pub(crate) struct Arguments {
     /// Folder of the new model
     #[arg(long, short, value_name = "DIR")]
     out: PathBuf,
-    /// Size of the model and its training recipe [default: chosen by corpus size and number of cores]
+    /// Size of the model and its training recipe
+    /// [default: chosen by corpus size and number of cores]
     #[arg(long, value_parser = presets::one_of(&Preset::ALL))]
     preset: Option<Preset>,
     /// Settings file in TOML, in the format of DIR/logs/config.toml
@@ -118,7 +121,8 @@ pub(crate) struct Arguments {
     /// Continue an interrupted run exactly where it stopped
     #[arg(long)]
     resume: bool,
-    /// Start from the weights and tokenizers of this model: a folder or a name on the Hugging Face hub
+    /// Start from the weights and tokenizers of this model: a folder or a name on the Hugging Face
+    /// hub
     #[arg(long, value_name = "DIR")]
     init: Option<PathBuf>,
     /// Source language, stored with the model [default: from the names of the files]
@@ -242,8 +246,8 @@ fn start(
     Ok(outcome.map_err(|error| in_flags(error, &arguments.out))?)
 }
 
-/// The commands that the card of the model in `out` shows: the one that this process was started with,
-/// if it is ours, and how to translate.
+/// The commands that the card of the model in `out` shows: the one that this process was started
+/// with, if it is ours, and how to translate.
 pub(super) fn card_commands(out: &Path) -> CardCommands {
     let quoted = |word: &str| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:+@%".contains(c);

@@ -82,7 +82,8 @@ fn killed_at_any_moment_a_run_can_be_resumed_and_its_model_loaded() {
     let expected = losses(&whole);
 
     let out = folder.path().join("out");
-    // Moments that fall into preparation, steps, validations and saves; other ones on every machine.
+    // Moments that fall into preparation, steps, validations and saves; other ones on every
+    // machine.
     let mut delay = 5;
     let mut kills = 0;
     for round in 0..12 {
@@ -138,7 +139,8 @@ fn a_signal_saves_and_says_how_to_go_on() {
     }
 }
 
-/// A corpus cache that is cut off while it is in use ends the run with a message, and with everything saved.
+/// A corpus cache that is cut off while it is in use ends the run with a message, and with
+/// everything saved.
 #[cfg(unix)]
 #[test]
 fn a_corpus_cache_that_is_cut_off_ends_the_run_with_a_message() {

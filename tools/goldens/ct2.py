@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Writes crates/regard-core/tests/goldens/ctranslate2/: small folders of CTranslate2 and a package as Argos distributes them, and
-what CTranslate2 translates with them.
+"""Writes crates/regard-core/tests/goldens/ctranslate2/: small folders of CTranslate2 and a package
+as Argos distributes them, and what CTranslate2 translates with them.
 
-The folders are converted from the models of families.py and marian.py; the package's model has the shape of OpenNMT's. Each has
-golden.json: lines, and the tokens that come out with beams of 1 and 4. tests/ctranslate2.rs reproduces them.
+The folders are converted from the models of families.py and marian.py; the package's model has the
+shape of OpenNMT's. Each has golden.json: lines, and the tokens that come out with beams of 1 and 4.
+tests/ctranslate2.rs reproduces them.
 
     pip install ctranslate2 transformers torch sentencepiece
     python tools/goldens/ct2.py

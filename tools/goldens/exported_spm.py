@@ -1,12 +1,15 @@
-"""Has the `sentencepiece` package segment what Regard wrote: crates/regard-core/tests/goldens/sentencepiece/exported.json.
+"""Has the `sentencepiece` package segment what Regard wrote:
+crates/regard-core/tests/goldens/sentencepiece/exported.json.
 
     REGARD_WRITE_GOLDENS=FOLDER cargo test -p regard-core package_has_read  # FOLDER/bpe.spm and unigram.spm
     pip install sentencepiece==0.2.2
     python tools/goldens/exported_spm.py FOLDER
 
-The two files are those of crates/regard-core/tests/goldens/tokenizer_{bpe,unigram}.json. The package must give the ids that tokenizer_python.json has for every
-text there, except where a table of rules cannot say what is wanted: a NUL, and marks that are not in Unicode's order or are two at
-once. The golden has the checksums of the files, so that a test knows them again, and the places of those texts.
+The two files are those of crates/regard-core/tests/goldens/tokenizer_{bpe,unigram}.json. The
+package must give the ids that tokenizer_python.json has for every text there, except where a table
+of rules cannot say what is wanted: a NUL, and marks that are not in Unicode's order or are two at
+once. The golden has the checksums of the files, so that a test knows them again, and the places of
+those texts.
 """
 import json, pathlib, sys, unicodedata, zlib
 

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Writes crates/regard-core/tests/goldens/families/: small models of random weights of the families other than Marian's, as
-`transformers` saves them, with the tokenizers of their classes, and what they compute.
+"""Writes crates/regard-core/tests/goldens/families/: small models of random weights of the families
+other than Marian's, as `transformers` saves them, with the tokenizers of their classes, and what
+they compute.
 
-Each case is a folder of save_pretrained and golden.json: lines of text with their ids in some languages, the encoder's
-output, the logits, and what generate finds with beams of 1 and 4. Sentences of which single and double precision disagree,
-or in which padding comes out, are left out. tests/families.rs reproduces all of it.
+Each case is a folder of save_pretrained and golden.json: lines of text with their ids in some
+languages, the encoder's output, the logits, and what generate finds with beams of 1 and 4.
+Sentences of which single and double precision disagree, or in which padding comes out, are left
+out. tests/families.rs reproduces all of it.
 
     pip install torch transformers sentencepiece
     python tools/goldens/families.py [CASE…]
@@ -83,7 +85,8 @@ def mbart_tokenizer(folder):
 
 
 LANGUAGES = ["de", "fr", "pt_BR", "zh", "sr_Latn"]
-# What the rules of published models do to these lines; all of their rules are a quarter of a megabyte.
+# What the rules of published models do to these lines; all of their rules are a quarter of a
+# megabyte.
 RULES = {"\t": " ", "\u00a0": " ", "\u200b": " ", "\u3000": " ", "\x01": "", "\x7f": "", "ﬁ": "fi", "e\u0301": "é", "½": "1⁄2", "…": "...",
          **{chr(ord("Ａ") + i): chr(ord("A") + i) for i in range(3)}}
 
@@ -107,7 +110,8 @@ def t5_tokenizer(folder, **options):
 
 
 def madlad_tokenizer(folder, **options):
-    """With the ids of MADLAD-400, whose padding is <s>. Its folders have the SentencePiece model too."""
+    """With the ids of MADLAD-400, whose padding is <s>. Its folders have the SentencePiece model
+    too."""
     file, charsmap = with_rules(folder, unk_id=0, bos_id=1, eos_id=2, pad_id=-1, **options)
     made = T5Tokenizer(vocab=scored(file), extra_ids=0, pad_token="<s>", _spm_precompiled_charsmap=charsmap)
     made._tokenizer.model = Unigram(scored(file), 0, False)
@@ -129,7 +133,8 @@ def mbart(words, d=16, heads=2, layers=(1, 2), scale=True, activation="gelu"):
 
 
 class Untied(T5ForConditionalGeneration):
-    """With an output matrix of its own, as files of MADLAD-400 have it; the class itself ties it whatever the configuration says."""
+    """With an output matrix of its own, as files of MADLAD-400 have it; the class itself ties it
+    whatever the configuration says."""
 
     def __init__(self, config):
         config.tie_word_embeddings = False
@@ -250,7 +255,8 @@ def make(name, make_tokenizer, make_model, beyond, pairs):
         target = [config.decoder_start_token_id] + ([] if first is None else [first]) + [rng.randrange(4, words) for _ in range(3)]
         with torch.no_grad():
             out = model(input_ids=torch.tensor([ids]), decoder_input_ids=torch.tensor([target]))
-        # A few columns of the logits are enough to find a fault, and all of them would be most of the file.
+        # A few columns of the logits are enough to find a fault, and all of them would be most of
+        # the file.
         columns = sorted(rng.sample(range(words), 24))
         found = []
         for beams in [1, 4]:

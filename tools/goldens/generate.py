@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Writes crates/regard-core/tests/goldens/generate/: small MarianMT models of random weights and what `transformers`' generate says with them.
+"""Writes crates/regard-core/tests/goldens/generate/: small MarianMT models of random weights and
+what `transformers`' generate says with them.
 
-A folder a model (config.json, model.safetensors), and cases.json: for each case a model, sources, settings of the search, and the
-ids and scores that come out, the start token and padding left out. Sentences of which single and double precision disagree
-are left out: they hang on the last bit. tests/generate.rs reproduces all of it.
+A folder a model (config.json, model.safetensors), and cases.json: for each case a model, sources,
+settings of the search, and the ids and scores that come out, the start token and padding left out.
+Sentences of which single and double precision disagree are left out: they hang on the last bit.
+tests/generate.rs reproduces all of it.
 
     pip install torch transformers
     python tools/goldens/generate.py
@@ -26,7 +28,8 @@ MODELS = {  # name: (activation, width, heads, encoder layers, decoder layers, s
     "swish-untied": ("swish", 16, 8, 1, 1, False, False, 1.5),
 }
 
-# What is not said here: 4 beams, at most 12 tokens, the end forced, padding banned, probabilities normalised again.
+# What is not said here: 4 beams, at most 12 tokens, the end forced, padding banned, probabilities
+# normalised again.
 SETTINGS = [
     {},
     {"num_beams": 1},
@@ -86,7 +89,8 @@ def make(folder, activation, width, heads, encoder, decoder, shared, tied, end):
         for embedding in [model.model.get_encoder().embed_tokens, model.model.get_decoder().embed_tokens]:
             embedding.weight[PAD] = 0
         model.final_logits_bias.normal_(0, 0.7)
-        # So that sentences end early and late: how likely the end is varies more than other words do.
+        # So that sentences end early and late: how likely the end is varies more than other words
+        # do.
         model.lm_head.weight[END] *= 2.5
         model.final_logits_bias[0, END] = end
         model.final_logits_bias[0, PAD] = 1.0
@@ -96,7 +100,8 @@ def make(folder, activation, width, heads, encoder, decoder, shared, tied, end):
 
 
 def frequent_pairs(model, sources):
-    """Pairs and triples of ids that come out if nothing bans them, and the first id behind the start."""
+    """Pairs and triples of ids that come out if nothing bans them, and the first id behind the
+    start."""
     banned = [[PAD]]
     for source in sources:
         ids = [PAD] + generate(model, source, {})[0]["ids"]

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Writes crates/regard-core/tests/goldens/marian/: small MarianMT folders of random weights, as `transformers` saves them, and what they compute.
+"""Writes crates/regard-core/tests/goldens/marian/: small MarianMT folders of random weights, as
+`transformers` saves them, and what they compute.
 
-Each case is a folder of save_pretrained, with a tokenizer.json made here, and golden.json: ids, the encoder's output and the
-logits. Shared and separate embeddings, every activation, different depths, 2 to 16 heads, heads and widths of the decoder's own, f32
-and f16. tests/formats.rs reproduces them.
+Each case is a folder of save_pretrained, with a tokenizer.json made here, and golden.json: ids, the
+encoder's output and the logits. Shared and separate embeddings, every activation, different depths,
+2 to 16 heads, heads and widths of the decoder's own, f32 and f16. tests/formats.rs reproduces them.
 
     pip install torch transformers
     python tools/goldens/marian.py [CASE…]

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Writes crates/regard-core/tests/goldens/marian_nmt/cases.json: what Marian itself says with small models of its own `.npz` format.
+"""Writes crates/regard-core/tests/goldens/marian_nmt/cases.json: what Marian itself says with small
+models of its own `.npz` format.
 
-Weights follow from a formula (`weight` below: the name of an item and the number's place in it), so that a test makes the same
-files without storing them. For each case: the options, the items' names, shapes and scales, source ids, Marian's greedy
-translation, its six best of a beam of 6 with their scores, and the encoder output and first logits of tools/marian_reference.py.
-Sentences whose translations differ between f32 and f64 are left out: they depend on rounding.
+Weights follow from a formula (`weight` below: the name of an item and the number's place in it), so
+that a test makes the same files without storing them. For each case: the options, the items' names,
+shapes and scales, source ids, Marian's greedy translation, its six best of a beam of 6 with their
+scores, and the encoder output and first logits of tools/marian_reference.py. Sentences whose
+translations differ between f32 and f64 are left out: they depend on rounding.
 
     python3.11 -m venv V && V/bin/pip install numpy pymarian==1.12.42
     V/bin/python tools/goldens/marian_nmt.py [CASE…]
@@ -54,7 +56,8 @@ def mix(x):
 
 
 def weights(name, shape, scale, center):
-    """center + scale · u with u in [-1, 1): 24 bits of mix(FNV-1a of the name + place), every operation in f32."""
+    """center + scale · u with u in [-1, 1): 24 bits of mix(FNV-1a of the name + place), every
+    operation in f32."""
     seed = 0xCBF29CE484222325
     for byte in name.encode():
         seed = ((seed ^ byte) * 0x100000001B3) & BITS

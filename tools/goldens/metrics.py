@@ -3,7 +3,8 @@
     pip install sacrebleu==2.6.0 numpy regex
     python tools/goldens/metrics.py
 
-Every sentence is invented here; everything random comes from one seed. Scores are stored with 12 digits.
+Every sentence is invented here; everything random comes from one seed. Scores are stored with 12
+digits.
 """
 
 import json
@@ -58,7 +59,7 @@ def rounded(x):
     return float(f"{x:.12g}")
 
 
-# ---------------------------------------------------------------------------------------------------------------- text
+# --------------------------------------------------------------------------------------------- text
 
 def invented():
     """Short sentences of many scripts, and longer ones of a small grammar."""
@@ -101,7 +102,8 @@ def invented():
             parts += ["and", RNG.choice(subjects), RNG.choice(verbs), RNG.choice(objects), RNG.choice(places)]
         text = " ".join(parts) + RNG.choice(ends)
         sentences.append(text[0].upper() + text[1:])
-    # Long ones with much repetition: the beam, the largest shift distance and the limit on candidates.
+    # Long ones with much repetition: the beam, the largest shift distance and the limit on
+    # candidates.
     pool = "the of and boat mill rain old green to a in on , . goat map".split()
     for length in (30, 55, 56, 80, 130):
         sentences.append(" ".join(RNG.choice(pool) for _ in range(length)))
@@ -148,7 +150,7 @@ def perturb(text):
     return " ".join(words)
 
 
-# -------------------------------------------------------------------------------------------------------------- scores
+# ------------------------------------------------------------------------------------------- scores
 
 def details(score):
     if score.name == "BLEU":
@@ -214,10 +216,11 @@ def corpora(sentences, rows):
     ]
 
 
-# ------------------------------------------------------------------------------------------------------ significance, …
+# ---------------------------------------------------------------------------------- significance, …
 
 def significance(sentences, rows):
-    """Systems are slices of the perturbed rows: `start` is the first row, and row `start + i` pairs with reference i."""
+    """Systems are slices of the perturbed rows: `start` is the first row, and row `start + i` pairs
+    with reference i."""
     n = len(sentences)
     refs = [sentences]
     results = []
@@ -251,7 +254,8 @@ def draws():
 
 
 def unicode_blocks():
-    """CRC-32 of what happens around every character of Unicode 14, by blocks of 4096; unassigned ones are left out."""
+    """CRC-32 of what happens around every character of Unicode 14, by blocks of 4096; unassigned
+    ones are left out."""
     assigned, blocks = [], {}
     tokenizers = {name: _get_tokenizer(name)() for name in TOKENIZERS}
     ter = TER(normalized=True, no_punct=False, asian_support=True)

@@ -1,11 +1,13 @@
-"""Makes crates/regard-core/tests/goldens/sentencepiece/: small SentencePiece models, and what the package makes of odd text with them.
+"""Makes crates/regard-core/tests/goldens/sentencepiece/: small SentencePiece models, and what the
+package makes of odd text with them.
 
     pip install sentencepiece==0.2.2 transformers
     python tools/goldens/spm.py
 
-All text is made up here from one seed. The compiled rules of nmt_nfkc and nfkc_cf, a quarter of a megabyte each, are kept
-once and compressed; a model that uses them is stored without, and tests put the two together. Two folders are those of a
-MarianMT tokenizer, with what `transformers` makes of text and ids.
+All text is made up here from one seed. The compiled rules of nmt_nfkc and nfkc_cf, a quarter of a
+megabyte each, are kept once and compressed; a model that uses them is stored without, and tests put
+the two together. Two folders are those of a MarianMT tokenizer, with what `transformers` makes of
+text and ids.
 """
 import gzip, io, json, os, pathlib, random, shutil, tempfile, zlib
 
@@ -142,7 +144,8 @@ def message(parts):
 
 
 def without_paths(model):
-    """Nothing of the machine that made it stays: input and model_prefix of the trainer, the file of rules."""
+    """Nothing of the machine that made it stays: input and model_prefix of the trainer, the file of
+    rules."""
     paths = {2: (1, 2), 3: (6,), 5: (6,)}
     return message((n, k, message(f for f in fields(v) if f[0] not in paths[n]) if n in paths else v) for n, k, v in fields(model))
 
@@ -190,7 +193,8 @@ def every_character(processor):
 
 
 def very_long():
-    """A line so long that the scores of its paths leave the precision of a float, and a model with many near ties."""
+    """A line so long that the scores of its paths leave the precision of a float, and a model with
+    many near ties."""
     syllables = [a + b for a in "bcdfghklmnprstvw" for b in ["a", "e", "i", "o", "u", "an", "er", "in", "ou"]]
     weights = [1 / (i + 1) for i in range(len(syllables))]
     word = lambda: "".join(RNG.choices(syllables, weights, k=RNG.randrange(1, 7)))
@@ -281,7 +285,8 @@ def marian(name, lines, separate):
     tokenizer = MarianTokenizer.from_pretrained(folder)
     auto = AutoTokenizer.from_pretrained(folder)
     assert type(auto) is MarianTokenizer, type(auto)
-    # Regard leaves text text: there, `</s>` is not a special token, and `>>xx<<` is one only if it is known.
+    # Regard leaves text text: there, `</s>` is not a special token, and `>>xx<<` is one only if it
+    # is known.
     odd = [t for t in ODD if not any(s in t for s in ["</s>", "<unk>", "<pad>"])]
     texts = RNG.sample(lines, 10) + odd + [">>de<< " + lines[0], ">>fra<<" + lines[1], ">>de<<", " >>de<< " + lines[2], "x>>de<< y"]
     texts = [t.encode("utf-8", "surrogatepass").decode("utf-8", "replace") for t in texts]

@@ -1,4 +1,5 @@
-"""What Python makes of the tokenizers trained here: crates/regard-core/tests/goldens/tokenizer_python.json.
+"""What Python makes of the tokenizers trained here:
+crates/regard-core/tests/goldens/tokenizer_python.json.
 
     REGARD_WRITE_GOLDENS=1 cargo test -p regard-core --test models -- --test-threads=1 python_agrees  # tokenizer files
     pip install tokenizers transformers

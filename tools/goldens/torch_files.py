@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Writes crates/regard-core/tests/goldens/torch/: files of torch.save in both of its forms, the zip archive and the older row of pickles.
+"""Writes crates/regard-core/tests/goldens/torch/: files of torch.save in both of its forms, the zip
+archive and the older row of pickles.
 
-views-*.bin: views of 0, 1, … 11 as [3, 4] in every way that tensors share storages, and other types.
-model-*.bin: the weights of crates/regard-core/tests/goldens/marian/swish-shared as older transformers saved them: tied matrices under each of their
-names, the positions, and an lm_head that is wrong.
+views-*.bin: views of 0, 1, … 11 as [3, 4] in every way that tensors share storages, and other
+types. model-*.bin: the weights of crates/regard-core/tests/goldens/marian/swish-shared as older
+transformers saved them: tied matrices under each of their names, the positions, and an lm_head that
+is wrong.
 
     pip install torch transformers
     python tools/goldens/torch_files.py

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Writes crates/train/tests/goldens/transformer.json: small Transformers built of PyTorch's own layers from fixed weights.
+"""Writes crates/train/tests/goldens/transformer.json: small Transformers built of PyTorch's own
+layers from fixed weights.
 
-For post-norm and pre-norm, embeddings tied three ways and not at all, and some other settings: the weights under Regard's
-names, a ragged batch, the logits, the loss with label smoothing, the gradient of every parameter, and the losses of ten
-steps of Adam with clipping. crates/train/tests/transformer.rs reproduces them.
+For post-norm and pre-norm, embeddings tied three ways and not at all, and some other settings: the
+weights under Regard's names, a ragged batch, the logits, the loss with label smoothing, the
+gradient of every parameter, and the losses of ten steps of Adam with clipping.
+crates/train/tests/transformer.rs reproduces them.
 
     pip install torch numpy
     python tools/goldens/transformer.py
@@ -54,7 +56,8 @@ class Model(nn.Module):
 
 
 def named(model, tied, pick):
-    """Regard's parameter names and the parts of PyTorch's tensors that they mean; `pick` takes a tensor or its gradient."""
+    """Regard's parameter names and the parts of PyTorch's tensors that they mean; `pick` takes a
+    tensor or its gradient."""
     out = {}
     if tied:
         out["embeddings"] = pick(model.source.weight)

@@ -1,19 +1,22 @@
 #!/usr/bin/env python3
-"""A Firefox (Bergamot) model on a file, one line out for each line in, by the engines made for it; prints one line of JSON.
+"""A Firefox (Bergamot) model on a file, one line out for each line in, by the engines made for it;
+prints one line of JSON.
 
     python firefox_translate.py bergamot|fxtranslate MODEL FILE [--threads N] [--one] [--out FILE]
 
-MODEL is a folder with model*.bin, vocab*.spm (or srcvocab*.spm and trgvocab*.spm) and lex*.bin. Install each engine into a folder
-of its own and name it in PYTHONPATH:
+MODEL is a folder with model*.bin, vocab*.spm (or srcvocab*.spm and trgvocab*.spm) and lex*.bin.
+Install each engine into a folder of its own and name it in PYTHONPATH:
 
     python3.10 -m pip install -t FOLDER bergamot==0.4.5     CPython 3.10 alone
     pip install --no-deps -t FOLDER fxtranslate==0.5.0
 
-Bergamot's package asks a server for models when it is imported, so its extension module is loaded instead. fxtranslate takes one sentence
-a call; with several threads, processes share the lines out. `--one` gives Bergamot a line at a time as well.
+Bergamot's package asks a server for models when it is imported, so its extension module is loaded
+instead. fxtranslate takes one sentence a call; with several threads, processes share the lines out.
+`--one` gives Bergamot a line at a time as well.
 
-Loading is the time from the first call of the engine to the translation of one word, less the median of three further translations of that
-word. Neither the interpreter's start nor the import is in it, nor is loading in the words per second.
+Loading is the time from the first call of the engine to the translation of one word, less the
+median of three further translations of that word. Neither the interpreter's start nor the import is
+in it, nor is loading in the words per second.
 """
 import argparse, glob, importlib.metadata, importlib.util, json, multiprocessing, os, resource, statistics, sys, tempfile, time
 

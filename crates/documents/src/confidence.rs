@@ -1,11 +1,12 @@
 //! How good a translation is likely to be, from the probabilities that the model gave its tokens.
 
-/// The chrF, from 0 to 1, that a translation of these log-probabilities is expected to have; nothing
-/// for no tokens.
+/// The chrF, from 0 to 1, that a translation of these log-probabilities is expected to have;
+/// nothing for no tokens.
 ///
 /// A logistic function of the mean log-probability of a token, each bounded below at −8. Its two
-/// numbers were fitted on FLORES by `tools/confidence.py`, as `docs/translating.md` describes; another
-/// model or domain may be better or worse at the same confidence, but orders its sentences alike.
+/// numbers were fitted on FLORES by `tools/confidence.py`, as `docs/translating.md` describes;
+/// another model or domain may be better or worse at the same confidence, but orders its sentences
+/// alike.
 ///
 /// ```
 /// use regard_documents::confidence;

@@ -25,8 +25,8 @@ pub(crate) enum Piece {
     Keep(String),
     /// The translation of the sentence of this number.
     Sentence(usize),
-    /// Two ways to write the same: `raw`, as it was written, where each of these sentences is its own
-    /// translation, and `translated` otherwise.
+    /// Two ways to write the same: `raw`, as it was written, where each of these sentences is its
+    /// own translation, and `translated` otherwise.
     Either { raw: Vec<Piece>, translated: Vec<Piece>, sentences: Range<usize> },
 }
 
@@ -83,7 +83,8 @@ impl Sentence {
 pub struct Rendered {
     /// The translated text.
     pub text: String,
-    /// `[source start, source end, target start, target end]` in characters, for each pair of words.
+    /// `[source start, source end, target start, target end]` in characters, for each pair of
+    /// words.
     pub alignment: Vec<[usize; 4]>,
 }
 
@@ -219,8 +220,8 @@ impl Document {
         self.sentences.iter().map(|sentence| sentence.text.as_str()).collect::<Vec<_>>().join(" ")
     }
 
-    /// The text with its sentences replaced; `source` is what the document was made of. What is its own
-    /// translation comes back as it was written.
+    /// The text with its sentences replaced; `source` is what the document was made of. What is its
+    /// own translation comes back as it was written.
     pub fn render(&self, source: &str, translation: &[Translation]) -> Rendered {
         let mut writer = Writer::new(self, source, translation);
         writer.write(&self.pieces);
@@ -386,7 +387,8 @@ fn characters(text: &str) -> Vec<usize> {
     before.chain([text.chars().count()]).collect()
 }
 
-/// Counts the characters before a byte; sentences come in order, so that the whole text is walked once.
+/// Counts the characters before a byte; sentences come in order, so that the whole text is walked
+/// once.
 struct Characters<'a> {
     text: &'a str,
     byte: usize,

@@ -170,8 +170,8 @@ impl FileDocument {
         self.units.iter().flat_map(|unit| &unit.document.sentences)
     }
 
-    /// Units of plain text that the memory knows as a whole get its translation, and their sentences
-    /// are not translated any more; how many sentences those are.
+    /// Units of plain text that the memory knows as a whole get its translation, and their
+    /// sentences are not translated any more; how many sentences those are.
     pub fn recall(&mut self, memory: &Memory) -> usize {
         let mut known = 0;
         for unit in &mut self.units {

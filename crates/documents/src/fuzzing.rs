@@ -1,11 +1,12 @@
-//! Texts of any kind taken apart and put together again, for the targets in `fuzz/`: a panic is a finding.
+//! Texts of any kind taken apart and put together again, for the targets in `fuzz/`: a panic is a
+//! finding.
 
 use crate::files::{FileDocument, FileOptions, Format};
 use crate::html::{self, contents};
 use crate::{Document, Sentence, Translation};
 
-/// Plain text whose sentences are their own translations comes back as it was; one whose translations are
-/// lost keeps what is protected.
+/// Plain text whose sentences are their own translations comes back as it was; one whose
+/// translations are lost keeps what is protected.
 pub fn protected(text: &[u8]) {
     let text = String::from_utf8_lossy(text);
     let document = Document::plain(&text);
@@ -32,9 +33,9 @@ pub fn protected(text: &[u8]) {
     assert_eq!(said, text);
 }
 
-/// HTML whose sentences are their own translations comes back as it was. Written anew, it keeps each of its
-/// tags and all of its text: white space inside of sentences becomes one space, tags move to the ends of
-/// words, and characters that would be markup become entities.
+/// HTML whose sentences are their own translations comes back as it was. Written anew, it keeps
+/// each of its tags and all of its text: white space inside of sentences becomes one space, tags
+/// move to the ends of words, and characters that would be markup become entities.
 pub fn html(text: &[u8]) {
     let text = String::from_utf8_lossy(text);
     let document = html::document(&text);
@@ -51,8 +52,8 @@ pub fn html(text: &[u8]) {
     assert_eq!(rendered_content, content, "{text:?} became {rendered:?}");
 }
 
-/// A document that is a package of XML: bytes as they are, or a letter for its kind and what its main part
-/// holds. One that can be read is written again, can be read again, and says the same.
+/// A document that is a package of XML: bytes as they are, or a letter for its kind and what its
+/// main part holds. One that can be read is written again, can be read again, and says the same.
 pub fn office(data: &[u8]) {
     use crate::files::office::samples;
     let Some((kind, rest)) = data.split_first() else { return };
@@ -114,8 +115,8 @@ const TEXT_FILES: [(u8, Format); 13] = [
     (b'i', Format::IosStrings),
 ];
 
-/// A text file, whose first byte says its format: what can be opened comes back as it was if nothing is
-/// translated, and can be opened again whatever the translation.
+/// A text file, whose first byte says its format: what can be opened comes back as it was if
+/// nothing is translated, and can be opened again whatever the translation.
 pub fn text_file(data: &[u8]) {
     let Some((first, file)) = data.split_first() else { return };
     let known = TEXT_FILES.iter().find(|(byte, _)| byte == first);

@@ -1,12 +1,12 @@
 //! Glossaries: how terms are to be translated, or that they are not to be.
 //!
-//! A file has one term per line, a tab and its translation; `=` in place of the translation says that
-//! the term stays as it is. Empty lines and lines that begin with `#` do not count.
+//! A file has one term per line, a tab and its translation; `=` in place of the translation says
+//! that the term stays as it is. Empty lines and lines that begin with `#` do not count.
 //!
-//! A term is found in a text at the bounds of words, the longest one first, and also with a plural `s` or
-//! `es`; in small and capital letters alike, unless it has capitals itself. Each sentence is translated
-//! without the glossary first. Where a term is missing then, in every form, the sentence is searched once
-//! more for translations that contain it (`glossary/terms.rs`).
+//! A term is found in a text at the bounds of words, the longest one first, and also with a plural
+//! `s` or `es`; in small and capital letters alike, unless it has capitals itself. Each sentence is
+//! translated without the glossary first. Where a term is missing then, in every form, the sentence
+//! is searched once more for translations that contain it (`glossary/terms.rs`).
 
 pub(crate) mod terms;
 
@@ -30,7 +30,8 @@ const LONGEST: usize = 100;
 /// let glossary = Glossary::parse("# terms\nfile\tFicheiro\nFirefox\t=\n").unwrap();
 /// assert_eq!(glossary.len(), 2);
 /// let error = Glossary::parse("file").unwrap_err();
-/// assert_eq!(error.to_string(), "line 1: there is no tab; expected a term, a tab and its translation");
+/// let expected = "line 1: there is no tab; expected a term, a tab and its translation";
+/// assert_eq!(error.to_string(), expected);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Glossary {
@@ -60,8 +61,8 @@ pub(crate) struct TermMatch {
 pub struct GlossaryError {
     /// The file, if it comes from one.
     pub path: Option<PathBuf>,
-    /// The line, from 1; nothing where the whole file could not be read, and for pairs that come from no
-    /// file.
+    /// The line, from 1; nothing where the whole file could not be read, and for pairs that come
+    /// from no file.
     pub line: Option<usize>,
     /// What is wrong.
     pub message: String,
@@ -255,8 +256,8 @@ fn joins(a: Option<char>, b: Option<char>) -> bool {
     of_word(a) && of_word(b)
 }
 
-/// Where a term ends that begins at `at`, if it stands there as a word. Any white space will do for a
-/// space of it.
+/// Where a term ends that begins at `at`, if it stands there as a word. Any white space will do for
+/// a space of it.
 fn match_end(term: &str, text: &str, at: usize) -> Option<usize> {
     let exact = term.contains(char::is_uppercase);
     let mut rest = text[at..].chars().peekable();

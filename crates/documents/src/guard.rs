@@ -3,17 +3,17 @@
 //! A translation is at [`Fault`] if it
 //!
 //! 1. has no letter or digit, although the source has letters;
-//! 2. repeats itself: the same stretch of up to [`LONGEST_PERIOD`] characters at least three times in a row
-//!    over at least 24 characters (or five times over 10), and more than twice as far as anything is
-//!    repeated in the source; or two thirds of at least 12 words have been there before, and less
-//!    than one third in the source;
+//! 2. repeats itself: the same stretch of up to [`LONGEST_PERIOD`] characters at least three times
+//!    in a row over at least 24 characters (or five times over 10), and more than twice as far as
+//!    anything is repeated in the source; or two thirds of at least 12 words have been there
+//!    before, and less than one third in the source;
 //! 3. is too long: more than three times the source and 30 characters;
 //! 4. is too short: less than a quarter of a source of at least 30 characters;
 //! 5. is the source itself, of three words or more in capitals.
 //!
 //! Chinese, Japanese and Korean characters count for more than one in these lengths, because their
-//! texts are that much shorter. Such a sentence is translated once more with [`safer`] settings, text
-//! in capitals in small letters, and the better of the two is kept.
+//! texts are that much shorter. Such a sentence is translated once more with [`safer`] settings,
+//! text in capitals in small letters, and the better of the two is kept.
 
 use regard_core::decode::SearchOptions;
 use regard_core::translator::{Candidate, Line};
@@ -165,8 +165,8 @@ pub(crate) fn second_attempt(source: &str) -> String {
     text
 }
 
-/// The settings of a second attempt: at least four beams, no three tokens twice, repeated tokens less
-/// likely, all words of the vocabulary, and no sampling.
+/// The settings of a second attempt: at least four beams, no three tokens twice, repeated tokens
+/// less likely, all words of the vocabulary, and no sampling.
 pub fn safer(options: &SearchOptions) -> SearchOptions {
     let ngram = if options.no_repeat_ngram == 0 { 3 } else { options.no_repeat_ngram.min(3) };
     SearchOptions {
@@ -179,7 +179,8 @@ pub fn safer(options: &SearchOptions) -> SearchOptions {
     }
 }
 
-/// The better of two attempts, and what is wrong with it. `second` was made from [`second_attempt`].
+/// The better of two attempts, and what is wrong with it. `second` was made from
+/// [`second_attempt`].
 pub(crate) fn better(source: &str, fault_of_first: Fault, first: Line, second: Line) -> (Line, Guarded) {
     let capitals = is_all_caps(source);
     let mut second = second;

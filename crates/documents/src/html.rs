@@ -2,10 +2,10 @@
 //!
 //! Tags that begin a new line or box part the text. Tags inside a sentence (`<b>`, `<a>`, …) are
 //! put around the words that attended to the words they were around; each appears exactly once, and
-//! they stay properly nested. Scripts, styles, comments, and the content of `<code>`, `<pre>` and of
-//! elements with `translate="no"` are not touched. Of attributes, `title`, `alt`, `placeholder` and
-//! `aria-label` are translated. Entities come back as they were written, and a `&nbsp;` stays between the
-//! words that it holds together.
+//! they stay properly nested. Scripts, styles, comments, and the content of `<code>`, `<pre>` and
+//! of elements with `translate="no"` are not touched. Of attributes, `title`, `alt`, `placeholder`
+//! and `aria-label` are translated. Entities come back as they were written, and a `&nbsp;` stays
+//! between the words that it holds together.
 
 mod entities;
 mod tokens;

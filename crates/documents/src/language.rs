@@ -201,7 +201,8 @@ const NAMES: [(&str, &str); 190] = [
 /// Codes that LibreTranslate spells in its own way.
 const ALIASES: [(&str, &str); 4] = [("pb", "pt-BR"), ("zt", "zh-Hant"), ("zh", "zh-Hans"), ("no", "nb")];
 
-/// The code in the form that answers have: known codes in their own spelling, any other as it was given.
+/// The code in the form that answers have: known codes in their own spelling, any other as it was
+/// given.
 pub fn canonical(code: &str) -> String {
     let code = code.trim().replace('_', "-");
     let spelt = |code: &str| {
@@ -224,8 +225,8 @@ pub fn recognised(code: &str) -> Option<Lang> {
     codes(code).iter().find_map(|code| Lang::from_code(*code))
 }
 
-/// Letters that a text needs before it is said to be in another language than it should be. Of 14 languages'
-/// sentences of that length few are taken for another one; single words often are.
+/// Letters that a text needs before it is said to be in another language than it should be. Of 14
+/// languages' sentences of that length few are taken for another one; single words often are.
 const LETTERS: usize = 24;
 
 /// The language that a text seems to be in, if that is surely not the one of the code `expected`.

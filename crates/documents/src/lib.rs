@@ -5,9 +5,10 @@
 //! [`Sentence::restore`] puts back what the model lost of addresses, placeholders and numbers;
 //! [`Document::render`] makes the translated text.
 //!
-//! [`Pipeline`] does all of this for lines, texts, HTML and [`files`], with one model or several in a
-//! row: [`pipeline`] says what each model is asked, [`guard`] notices degenerate translations, a
-//! [`Memory`] has known ones, a [`Glossary`] has terms, and [`fn@confidence`] says how good a translation is likely to be.
+//! [`Pipeline`] does all of this for lines, texts, HTML and [`files`], with one model or several in
+//! a row: [`pipeline`] says what each model is asked, [`guard`] notices degenerate translations, a
+//! [`Memory`] has known ones, a [`Glossary`] has terms, and [`fn@confidence`] says how good a
+//! translation is likely to be.
 
 pub mod files;
 pub mod glossary;

@@ -1,5 +1,5 @@
-//! The time of every function grows with the length of its text and no faster: texts of 100,000 characters,
-//! made to be awkward.
+//! The time of every function grows with the length of its text and no faster: texts of 100,000
+//! characters, made to be awkward.
 
 use crate::html;
 use crate::testing::thread_time;
@@ -93,8 +93,8 @@ fn timed<T>(what: &str, unit: &str, work: impl FnOnce() -> T) -> T {
     outcome
 }
 
-/// Translations of a sentence: itself, nothing, its words in capitals and the other way round, and one long
-/// word.
+/// Translations of a sentence: itself, nothing, its words in capitals and the other way round, and
+/// one long word.
 const TRANSLATIONS: [fn(&str) -> Translation; 4] = [
     |text| Translation::same(text),
     |_| Translation::default(),

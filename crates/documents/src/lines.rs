@@ -16,16 +16,16 @@ pub struct TranslatedLine {
     pub guarded: Vec<Guarded>,
     /// What of it came from the memory.
     pub memory: Option<Match>,
-    /// How good it is likely to be: the mean of its sentences, by their length; nothing where no model was
-    /// asked.
+    /// How good it is likely to be: the mean of its sentences, by their length; nothing where no
+    /// model was asked.
     pub confidence: Option<f32>,
     /// What became of the terms of the glossary.
     pub terms: TermReport,
 }
 
-/// Translates each line sentence by sentence with one model. What lies between sentences is kept, and so
-/// are addresses, placeholders, numbers and emoji; a line that holds nothing else comes back as it
-/// is. As many lines come out as went in. Degenerate translations are tried again.
+/// Translates each line sentence by sentence with one model. What lies between sentences is kept,
+/// and so are addresses, placeholders, numbers and emoji; a line that holds nothing else comes back
+/// as it is. As many lines come out as went in. Degenerate translations are tried again.
 ///
 /// Candidate `n` of a line has the `n`-th best translation of each of its sentences, and its score
 /// is their mean. Its tokens are those that the model generated. Words of the alignment are counted

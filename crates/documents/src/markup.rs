@@ -1,5 +1,5 @@
-//! Where the tags of a sentence go in its translation: around the words that attended to the words they
-//! were around.
+//! Where the tags of a sentence go in its translation: around the words that attended to the words
+//! they were around.
 
 use crate::document::Piece;
 use crate::restore::{Finder, Span};
@@ -80,8 +80,8 @@ impl<'a> Nodes<'a> {
         Nodes { nodes, homes, of, places: vec![None; nodes.len()] }
     }
 
-    /// The element of a sentence that a node lies in. One that neither begins nor ends there is around all
-    /// of it: what lies in it lies in what it lies in.
+    /// The element of a sentence that a node lies in. One that neither begins nor ends there is
+    /// around all of it: what lies in it lies in what it lies in.
     fn parent(&self, node: usize, sentence: usize) -> Option<usize> {
         let mut parent = self.nodes[node].parent;
         while let Some(node) = parent {
@@ -122,7 +122,8 @@ pub(crate) struct Markup {
 /// Writes the pieces of a tag.
 type WriteTag<'a> = &'a dyn Fn(&[Piece]) -> String;
 
-/// What an element is around: the target parts from..to that it may take, and the source pieces it covers.
+/// What an element is around: the target parts from..to that it may take, and the source pieces it
+/// covers.
 #[derive(Clone, Debug)]
 struct Frame {
     target: Range<usize>,
@@ -135,8 +136,9 @@ impl Markup {
         self.elements.is_empty() && self.opaque.is_empty()
     }
 
-    /// The tags of sentence `number`, which lies at `range` in its segment. `behind` is the white space
-    /// between the sentence and what stands behind it at the end of the segment; it is written with that.
+    /// The tags of sentence `number`, which lies at `range` in its segment. `behind` is the white
+    /// space between the sentence and what stands behind it at the end of the segment; it is
+    /// written with that.
     pub(crate) fn new(
         nodes: &mut Nodes<'_>,
         (number, range): (usize, &Range<usize>),
@@ -197,8 +199,8 @@ impl Markup {
         cuts
     }
 
-    /// The words as HTML, with the elements in them whose content is not translated, and those that did not
-    /// come through.
+    /// The words as HTML, with the elements in them whose content is not translated, and those that
+    /// did not come through.
     fn parts(
         &self,
         source: &str,
@@ -238,7 +240,8 @@ impl Markup {
         (parts, lost)
     }
 
-    /// Some bytes of a word as HTML; `opaque` are the elements in it whose content is not translated.
+    /// Some bytes of a word as HTML; `opaque` are the elements in it whose content is not
+    /// translated.
     fn as_html(&self, word: &Word, range: Range<usize>, opaque: &[(usize, Range<usize>, String)]) -> String {
         let (mut out, mut at) = (String::new(), range.start);
         let within = |place: &Range<usize>| range.start <= place.start && place.end <= range.end;
@@ -279,7 +282,8 @@ impl Pieces {
         pieces
     }
 
-    /// A target word cut as its source word is: where its parts end, and the pieces that they belong to.
+    /// A target word cut as its source word is: where its parts end, and the pieces that they
+    /// belong to.
     fn split(&self, source: &str, word: &Word) -> Vec<(usize, Option<usize>)> {
         let text = word.text.as_str();
         let Some(own) = word.from.filter(|&from| from + 1 < self.first.len()) else {
@@ -317,8 +321,8 @@ impl Pieces {
         (piece + 1 >= own.end).then_some(cuts)
     }
 
-    /// The cuts of a word that was translated: what is no letter and stands at its ends as in the source,
-    /// and in between what belongs to the piece of most letters.
+    /// The cuts of a word that was translated: what is no letter and stands at its ends as in the
+    /// source, and in between what belongs to the piece of most letters.
     fn marks(&self, source: &str, mut own: Range<usize>, text: &str) -> Vec<(usize, Option<usize>)> {
         let written = |piece: usize| &source[self.ranges[piece].clone()];
         let is_mark = |piece: usize| !written(piece).contains(char::is_alphabetic);
@@ -419,7 +423,8 @@ impl Layout<'_> {
         chunks
     }
 
-    /// Whether a space goes behind something that stands before a word and stood between two spaces.
+    /// Whether a space goes behind something that stands before a word and stood between two
+    /// spaces.
     fn needs_space(&self, i: usize, word: usize, frame: &Frame) -> bool {
         let element = &self.markup.elements[i];
         // Of several in one place, the last.
@@ -453,8 +458,8 @@ impl Layout<'_> {
         first..end.max(first)
     }
 
-    /// The target parts that an element goes around, within a frame; none of them is taken. Where there are
-    /// none, also whether it sticks to the part before it.
+    /// The target parts that an element goes around, within a frame; none of them is taken. Where
+    /// there are none, also whether it sticks to the part before it.
     fn place(&self, element: &Element, frame: &Frame, taken: &[bool]) -> (Range<usize>, bool) {
         let own = self.own(element);
         if element.range.is_empty() && !element.from_before && !element.goes_on {
@@ -500,8 +505,8 @@ impl Layout<'_> {
             && space(self.source[end..].chars().next())
     }
 
-    /// Where something goes that stands at a byte of the source, before the piece `next`, and whether it
-    /// sticks to what is before it there.
+    /// Where something goes that stands at a byte of the source, before the piece `next`, and
+    /// whether it sticks to what is before it there.
     fn point(&self, byte: usize, next: usize, frame: &Frame) -> (usize, bool) {
         let piece = |number: usize| self.pieces.ranges.get(number);
         let sticks = next > frame.source.start && piece(next - 1).is_some_and(|piece| piece.end == byte);
@@ -532,8 +537,8 @@ impl Layout<'_> {
     }
 }
 
-/// What stands before each target word: a space, or what holds the words together that it and the word
-/// before it were translated from.
+/// What stands before each target word: a space, or what holds the words together that it and the
+/// word before it were translated from.
 fn gaps(source: &str, words: &[Range<usize>], translation: &Translation, spelling: &Spelling) -> Vec<String> {
     let no_break = |c: char| matches!(c, '\u{a0}' | '\u{202f}' | '\u{2007}');
     let mut between: Vec<Option<&str>> = words

@@ -49,8 +49,8 @@ impl Memory {
         Memory { targets }
     }
 
-    /// The pairs of a TMX file, plain or compressed, from one language to another; codes may name another
-    /// region. A file without a single pair is refused.
+    /// The pairs of a TMX file, plain or compressed, from one language to another; codes may name
+    /// another region. A file without a single pair is refused.
     pub fn load(path: &Path, source: &str, target: &str) -> Result<Self> {
         let file = File::open(path).map_err(|e| Error::io(path, e))?;
         let reader = decompress(BufReader::new(file)).map_err(|e| Error::io(path, e))?;

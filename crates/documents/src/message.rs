@@ -1,7 +1,7 @@
 //! A message of a program: text with placeholders, perhaps with tags, perhaps in the format of ICU.
 //!
-//! Each line is translated by itself. Placeholders come through as they are, tags go with their words, and
-//! of `{count, plural, one {# file} other {# files}}` the texts inside are translated.
+//! Each line is translated by itself. Placeholders come through as they are, tags go with their
+//! words, and of `{count, plural, one {# file} other {# files}}` the texts inside are translated.
 
 use crate::document::{Document, Piece, keep};
 use crate::html::{self, StandIns};
@@ -17,8 +17,9 @@ use std::sync::LazyLock;
 /// How deeply ICU arguments may lie in each other; deeper ones are kept.
 const DEPTH: usize = 6;
 
-/// Placeholders that plain text does not have: `%{name}`, `%<n>d`, `%1`, `%L1`, `%n`, `%%`, `$t(key)`, `@:key`,
-/// `$NAME$`, `<0>`, and conversions with more than `protect` knows: `%'d`, `%*d`, `%hd`.
+/// Placeholders that plain text does not have: `%{name}`, `%<n>d`, `%1`, `%L1`, `%n`, `%%`,
+/// `$t(key)`, `@:key`, `$NAME$`, `<0>`, and conversions with more than `protect` knows: `%'d`,
+/// `%*d`, `%hd`.
 const PLACEHOLDERS: [&str; 11] = [
     r"%\{[^{}\n ]{1,40}\}",
     r"%<[0-9A-Za-z_.]{1,40}>[-+#0-9.]{0,9}[a-zA-Z]",

@@ -1,9 +1,9 @@
-//! Sentences on their way along a route of models: what is asked of which model, the guard, what the
-//! memory knows, the terms of the glossary, and the translations at the end.
+//! Sentences on their way along a route of models: what is asked of which model, the guard, what
+//! the memory knows, the terms of the glossary, and the translations at the end.
 //!
-//! A [`Job`] does no translating itself. It says what it wants translated ([`Job::next_round`]) and is told
-//! the answers ([`Job::answer`]), so that a program that waits and a server that does other things
-//! meanwhile go the same way.
+//! A [`Job`] does no translating itself. It says what it wants translated ([`Job::next_round`]) and
+//! is told the answers ([`Job::answer`]), so that a program that waits and a server that does other
+//! things meanwhile go the same way.
 
 use crate::glossary::terms::{self, Term};
 use crate::guard::{self, Fault, Guarded};
@@ -380,8 +380,8 @@ impl Job {
         self.phase = Phase::Ask(stage + 1);
     }
 
-    /// What became of the sentences, which must be those that were added; what the models have lost of their
-    /// protected spans is back.
+    /// What became of the sentences, which must be those that were added; what the models have lost
+    /// of their protected spans is back.
     pub fn finish<'s>(self, sentences: impl IntoIterator<Item = &'s Sentence>) -> Vec<Outcome> {
         let outcomes = self.states.into_iter().zip(sentences).map(|(state, sentence)| {
             let mut outcome = state.outcome;
@@ -422,8 +422,8 @@ fn from_memory(text: &str) -> Translation {
     Translation(text.split(' ').map(|word| Word::new(word, None)).collect())
 }
 
-/// Answers a round: the sentences go to `translate` with the phrases of each, those together that are
-/// searched alike.
+/// Answers a round: the sentences go to `translate` with the phrases of each, those together that
+/// are searched alike.
 pub fn search_round(
     round: &Round,
     options: &SearchOptions,

@@ -1,11 +1,13 @@
-//! Which parts of a text must come through a translation unchanged: addresses, placeholders, numbers, emoji.
+//! Which parts of a text must come through a translation unchanged: addresses, placeholders,
+//! numbers, emoji.
 //!
-//! A sentence that holds nothing else is not translated at all. In other sentences the model sees these
-//! spans in their place, and [`restore`](crate::restore) puts back those that the model lost or changed.
+//! A sentence that holds nothing else is not translated at all. In other sentences the model sees
+//! these spans in their place, and [`restore`](crate::restore) puts back those that the model lost
+//! or changed.
 //!
-//! The text is scanned once, from left to right. What is looked at in vain (a `<` without its `>`, a run of
-//! letters without an `@`) is looked at a fixed number of times, so that the time grows with the length of
-//! the text and no faster.
+//! The text is scanned once, from left to right. What is looked at in vain (a `<` without its `>`,
+//! a run of letters without an `@`) is looked at a fixed number of times, so that the time grows
+//! with the length of the text and no faster.
 
 use regex::Regex;
 use std::ops::Range;
@@ -80,7 +82,8 @@ fn is_digit(c: char) -> bool {
     c.is_ascii_digit() || (!c.is_ascii() && c.general_category() == GeneralCategory::DecimalNumber)
 }
 
-/// Characters that have no meaning of their own. In HTML they stand for entities that are not known.
+/// Characters that have no meaning of their own. In HTML they stand for entities that are not
+/// known.
 pub(crate) fn is_private_use(c: char) -> bool {
     matches!(c, '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..='\u{ffffd}' | '\u{100000}'..='\u{10fffd}')
 }
@@ -99,8 +102,8 @@ fn web_address(text: &str) -> Option<usize> {
     (end > prefix).then_some(end)
 }
 
-/// E-mail addresses. What stands before an `@` may begin anywhere in a run of letters, so that each run is
-/// looked at once and what was found is kept for all the places inside it.
+/// E-mail addresses. What stands before an `@` may begin anywhere in a run of letters, so that each
+/// run is looked at once and what was found is kept for all the places inside it.
 struct Emails<'a> {
     text: &'a str,
     /// The end of the run that was looked at last.
@@ -245,8 +248,8 @@ pub(crate) fn is_translatable(text: &str, protected: &[Range<usize>]) -> bool {
     text[at..].contains(char::is_alphabetic)
 }
 
-/// The text without the emoji and spaces at its ends: they stay where they are, whatever the model would do
-/// with them.
+/// The text without the emoji and spaces at its ends: they stay where they are, whatever the model
+/// would do with them.
 pub(crate) fn without_outer_emoji(text: &str, range: Range<usize>) -> Range<usize> {
     let inside = &text[range.clone()];
     let start = EMOJI_AT_START.find(inside).map_or(0, |found| found.end());

@@ -1,17 +1,17 @@
 //! Puts back what a translation lost of the protected spans.
 //!
-//! Each span of the source is looked for in the translation, in any spacing and case; a number counts as
-//! unharmed if its digits are there, so that 1,000.5 may become 1.000,5. Of several places the one is taken
-//! that has the exact spelling, then the one whose word attended to the span. What is not there is put at
-//! the word that attended to it, or, where there is none, behind the word that attended to what stands
-//! before it.
+//! Each span of the source is looked for in the translation, in any spacing and case; a number
+//! counts as unharmed if its digits are there, so that 1,000.5 may become 1.000,5. Of several
+//! places the one is taken that has the exact spelling, then the one whose word attended to the
+//! span. What is not there is put at the word that attended to it, or, where there is none, behind
+//! the word that attended to what stands before it.
 
 use crate::words::{Translation, Word, word_ranges};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Puts back what of `protected` the translation of `source` lacks, and holds each of them together as one
-/// word.
+/// Puts back what of `protected` the translation of `source` lacks, and holds each of them together
+/// as one word.
 pub(crate) fn restore(source: &str, protected: &[Range<usize>], translation: &mut Translation) {
     let words = word_ranges(source);
     let mut edits = Vec::new();
@@ -128,7 +128,8 @@ impl<'a> Finder<'a> {
         Finder { words, letters, starts }
     }
 
-    /// The best place of a span, which is then taken; only one with the same spelling, if that must be.
+    /// The best place of a span, which is then taken; only one with the same spelling, if that must
+    /// be.
     pub(crate) fn take(&mut self, span: &Span<'_>, exactly: bool) -> Option<Occurrence> {
         let counts = |c: &char| if span.is_number { c.is_ascii_digit() } else { !c.is_whitespace() };
         let wanted: Vec<char> = span.text.chars().filter(counts).flat_map(char::to_lowercase).collect();
@@ -148,8 +149,8 @@ impl<'a> Finder<'a> {
         Some(self.place(&letters))
     }
 
-    /// The letters from `start` on that spell what is wanted, if they do. Spaces inside do not count, nor
-    /// do a number's separators.
+    /// The letters from `start` on that spell what is wanted, if they do. Spaces inside do not
+    /// count, nor do a number's separators.
     fn matched(&self, start: usize, wanted: &[char], span: &Span<'_>) -> Option<Range<usize>> {
         let between = |c: char| if span.is_number { is_separator(c) } else { c.is_whitespace() };
         let (mut end, mut found) = (start, 0);
@@ -227,8 +228,8 @@ const EXACT: usize = 8;
 /// The rank that no place surpasses.
 const BEST: usize = EXACT + 4 + 2;
 
-/// Replaces places of a translation, which do not overlap, and says which words of the outcome hold one.
-/// Words that share a place become one.
+/// Replaces places of a translation, which do not overlap, and says which words of the outcome hold
+/// one. Words that share a place become one.
 fn apply(mut edits: Vec<(Occurrence, String)>, translation: &mut Translation) -> Vec<bool> {
     edits.sort_by_key(|(place, _)| (*place.words.start(), place.start));
     let mut edits = edits.into_iter().peekable();
@@ -267,13 +268,13 @@ fn apply(mut edits: Vec<(Occurrence, String)>, translation: &mut Translation) ->
     settled
 }
 
-/// Puts a span that is not there at the word that attended to its words, or behind one that attended to
-/// what precedes them.
+/// Puts a span that is not there at the word that attended to its words, or behind one that
+/// attended to what precedes them.
 fn put_back(span: &Span<'_>, translation: &mut Translation, settled: &mut Vec<bool>) {
     let from = Some(span.own.start).filter(|_| !span.own.is_empty());
     let attends = |word: &Word| word.from.is_some_and(|from| span.own.contains(&from));
-    // A word much longer than the span is no failed copy of it: in a language without spaces it is the
-    // whole sentence.
+    // A word much longer than the span is no failed copy of it: in a language without spaces it is
+    // the whole sentence.
     let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).count();
     let most = 12.max(2 * letters(span.text));
     let mut places = translation.0.iter().enumerate().filter(|(i, w)| attends(w) && !settled[*i]);

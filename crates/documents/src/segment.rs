@@ -1,5 +1,5 @@
-//! A stretch of text with markup in it: its sentences are translated, and the markup goes with the words it
-//! was around. The formats with markup (HTML, Markdown, XLIFF, …) build it piece by piece.
+//! A stretch of text with markup in it: its sentences are translated, and the markup goes with the
+//! words it was around. The formats with markup (HTML, Markdown, XLIFF, …) build it piece by piece.
 
 use crate::document::{Document, Piece, keep, sentences};
 use crate::markup::{Markup, Node, Nodes, Opaque};
@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The most tags in a segment and the deepest nesting; beyond them the text is split. No real document comes
-/// near these limits, and they bound the work that hostile input can cause.
+/// The most tags in a segment and the deepest nesting; beyond them the text is split. No real
+/// document comes near these limits, and they bound the work that hostile input can cause.
 pub(crate) const TAGS: usize = 500;
 pub(crate) const DEPTH: usize = 100;
 
@@ -70,7 +70,8 @@ impl Segment {
         Segment { spelling, ..Segment::default() }
     }
 
-    /// Whether it holds as much markup as a segment may; then it is to be finished and another one begun.
+    /// Whether it holds as much markup as a segment may; then it is to be finished and another one
+    /// begun.
     pub(crate) fn is_full(&self) -> bool {
         self.open.len() >= DEPTH || self.nodes.len() + self.opaque.len() >= TAGS
     }
@@ -111,7 +112,8 @@ impl Segment {
         }
     }
 
-    /// Of a Markdown link that is named by its text, `[text]`: it is closed with its name, `[translation][text]`.
+    /// Of a Markdown link that is named by its text, `[text]`: it is closed with its name,
+    /// `[translation][text]`.
     pub(crate) fn name_reference(&mut self, label: &str) {
         if let Some((name, _)) = self.open.last() {
             self.references.push((name.clone(), self.open.len(), format!("][{label}]")));
@@ -125,7 +127,8 @@ impl Segment {
         self.nodes.push(Node { range: at..at, open: tag, close: String::new(), parent });
     }
 
-    /// Adds something whose text is not translated, or not here; the model reads `shown` in its place.
+    /// Adds something whose text is not translated, or not here; the model reads `shown` in its
+    /// place.
     pub(crate) fn opaque(&mut self, pieces: Vec<Piece>, shown: &str) {
         let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
         if shown.is_empty() {
@@ -147,8 +150,8 @@ impl Segment {
         self.raw.is_empty()
     }
 
-    /// Adds its sentences to a document, and returns its pieces; as it was written, if nothing in it is to be
-    /// translated.
+    /// Adds its sentences to a document, and returns its pieces; as it was written, if nothing in
+    /// it is to be translated.
     pub(crate) fn finish(mut self, document: &mut Document) -> Vec<Piece> {
         let opaque: Vec<Range<usize>> = self.opaque.iter().map(|opaque| opaque.range.clone()).collect();
         let all = merged(protected(&self.text), &opaque);
@@ -178,8 +181,8 @@ impl Segment {
         vec![Piece::Either { raw: self.raw, translated, sentences: first..document.sentences.len() }]
     }
 
-    /// The end of the white space between the last sentence and what stands behind it without text, such as
-    /// the tag of `of <name/>`; the end of that sentence, if nothing does.
+    /// The end of the white space between the last sentence and what stands behind it without text,
+    /// such as the tag of `of <name/>`; the end of that sentence, if nothing does.
     fn behind_last(&self, sentences: &[Range<usize>]) -> usize {
         let end = sentences.last().map_or(self.text.len(), |last| last.end);
         let empty = self.nodes.iter().filter(|node| node.range.is_empty()).map(|node| node.range.start);
@@ -187,8 +190,9 @@ impl Segment {
         behind.max().unwrap_or(end)
     }
 
-    /// Where the sentences lie that are translated. One that has nothing to translate stays as it is, unless
-    /// a tag begins or ends in it: then it is translated with the next, so that the tag finds its place.
+    /// Where the sentences lie that are translated. One that has nothing to translate stays as it
+    /// is, unless a tag begins or ends in it: then it is translated with the next, so that the tag
+    /// finds its place.
     fn sentences(
         &self,
         all: &[Range<usize>],
@@ -219,7 +223,8 @@ impl Segment {
         self.opaque[first..].iter().take_while(move |opaque| opaque.range.end <= end)
     }
 
-    /// Adds what stands between sentences, as it was written but for its tags, which are the sentences'.
+    /// Adds what stands between sentences, as it was written but for its tags, which are the
+    /// sentences'.
     fn kept(&self, range: Range<usize>, spelling: &Spelling, out: &mut Vec<Piece>) {
         let mut at = range.start;
         for Opaque { range: place, pieces } in self.opaque_within(&range) {

@@ -43,9 +43,9 @@ impl<'a> Texts<'a> {
         self.ends.iter().map(Vec::len)
     }
 
-    /// The translations of each text, best first, from those of all lines. Translation `n` of a text
-    /// has translation `n` of each of its lines, and its score is their mean; words of the alignment are
-    /// counted in the whole text.
+    /// The translations of each text, best first, from those of all lines. Translation `n` of a
+    /// text has translation `n` of each of its lines, and its score is their mean; words of the
+    /// alignment are counted in the whole text.
     pub fn join(&self, translated: Vec<Line>) -> Vec<Vec<Candidate>> {
         let mut lines = self.lines.iter().copied().zip(translated);
         let texts = self.ends.iter().map(|ends| {

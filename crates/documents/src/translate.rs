@@ -51,8 +51,8 @@ pub struct Report {
     pub from_memory: usize,
     /// Sentences whose first translation was at fault, by their number from 0.
     pub guarded: Vec<(usize, Guarded)>,
-    /// How good the translation is likely to be: the mean over sentences; nothing where no model was
-    /// asked.
+    /// How good the translation is likely to be: the mean over sentences; nothing where no model
+    /// was asked.
     pub confidence: Option<f32>,
     /// What became of the terms of the glossary.
     pub terms: TermReport,
@@ -84,8 +84,8 @@ impl Report {
     }
 }
 
-/// Sentences that go through the models together: enough for batches of similar lengths, few enough to
-/// show progress.
+/// Sentences that go through the models together: enough for batches of similar lengths, few enough
+/// to show progress.
 const TOGETHER: usize = 512;
 
 impl<'a> Pipeline<'a> {
@@ -131,8 +131,8 @@ impl<'a> Pipeline<'a> {
         Ok(TranslatedText { rendered: document.render(text, &translations), report })
     }
 
-    /// Translates a file. `progress` is told how many sentences are done and may stop the work; then there
-    /// is no file.
+    /// Translates a file. `progress` is told how many sentences are done and may stop the work;
+    /// then there is no file.
     pub fn file(
         &self,
         file: &mut FileDocument,
@@ -204,8 +204,8 @@ impl From<FileError> for PipelineError {
 }
 
 impl JobOptions {
-    /// What a search is asked for: its number of translations, alignment, and its prefix for the first
-    /// sentence.
+    /// What a search is asked for: its number of translations, alignment, and its prefix for the
+    /// first sentence.
     pub fn of_search(options: &SearchOptions) -> Self {
         JobOptions {
             nbest: options.nbest,

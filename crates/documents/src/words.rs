@@ -85,8 +85,8 @@ impl Translation {
         self
     }
 
-    /// Pairs of places, in bytes of the source and of `text`, which has the words of the translation with
-    /// any white space between them.
+    /// Pairs of places, in bytes of the source and of `text`, which has the words of the
+    /// translation with any white space between them.
     pub(crate) fn pairs(&self, source: &str, text: &str) -> Vec<(Range<usize>, Range<usize>)> {
         let ranges = word_ranges(source);
         let mut at = 0;

@@ -23,7 +23,8 @@ fn body<S: Simd>(s: S, adam: Adam, weights: &mut [f32], m: &mut [f32], v: &mut [
     let n = weights.len();
     assert!(m.len() == n && v.len() == n && gradients.len() == n);
     let (beta1, beta2) = adam.betas;
-    // The bias corrections in f64: 1 − β^t of an f32 power loses half its digits in the first steps.
+    // The bias corrections in f64: 1 − β^t of an f32 power loses half its digits in the first
+    // steps.
     let correction = |beta: f32| 1.0 - f64::from(beta).powi(adam.step.min(i32::MAX as u64) as i32);
     let rate = s.splat((-f64::from(adam.rate) / correction(beta1)) as f32);
     let root = s.splat((1.0 / correction(beta2).sqrt()) as f32);

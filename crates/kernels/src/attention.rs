@@ -17,7 +17,8 @@ use std::ops::Range;
 /// Queries that are handled together.
 const BLOCK: usize = 32;
 
-/// Scratch rows are padded to this many columns, the widest vector, so that no vector there is partial.
+/// Scratch rows are padded to this many columns, the widest vector, so that no vector there is
+/// partial.
 const WIDTH: usize = 16;
 
 /// The spacing of the dropout counters of two queries: longer sentences repeat a part of their
@@ -49,7 +50,8 @@ impl Mask {
     }
 }
 
-/// What the distance from query `i` to key `j` adds. Distances beyond `reach` count as `reach` on their side.
+/// What the distance from query `i` to key `j` adds. Distances beyond `reach` count as `reach` on
+/// their side.
 #[derive(Clone, Copy, Debug)]
 pub enum Relative<'a> {
     /// Vectors that are added to the keys (Shaw, Uszkoreit and Vaswani, 2018).
@@ -70,7 +72,7 @@ pub enum Relative<'a> {
 
 impl Relative<'_> {
     /// # Panics
-    /// If the table is not one of so many heads of this width.
+    /// If the table does not fit this number of heads of this width.
     pub(crate) fn check(self, heads: usize, d_k: usize) {
         match self {
             Relative::Vectors { table, reach } => {
@@ -186,8 +188,8 @@ impl Scratch {
     }
 }
 
-/// Adds `scores[j] += factor · by_distance[reach + (j − at)]` with the distance clipped, for the keys
-/// `first ..` of a row.
+/// Adds `scores[j] += factor · by_distance[reach + (j − at)]` with the distance clipped, for the
+/// keys `first ..` of a row.
 pub(crate) fn add_by_distance(
     scores: &mut [f32],
     (first, at): (usize, usize),
@@ -224,7 +226,8 @@ struct Row {
 }
 
 impl Row {
-    /// Query `i` of `m`, over `n` keys of a sentence whose queries begin at `q0`; column 0 is key `first`.
+    /// Query `i` of `m`, over `n` keys of a sentence whose queries begin at `q0`; column 0 is key
+    /// `first`.
     #[inline(always)]
     fn new(
         shape: &Attention<'_>,
@@ -557,7 +560,8 @@ fn backward_body<S: Simd>(
     }
 }
 simd_kernel! {
-    /// Adds the gradients of [`attention_forward`] by `q`, `k`, `v` and the relative table to what is there.
+    /// Adds the gradients of [`attention_forward`] with respect to `q`, `k`, `v` and the relative
+    /// table to what is there.
     ///
     /// `saved` is the output, the gradient with respect to it, and the forward pass's `log_sums`.
     ///

@@ -6,7 +6,8 @@
 pub(crate) fn upper_half(x: f32) -> u32 {
     let bits = x.to_bits();
     let nearest = bits.wrapping_add(0x7fff + (bits >> 16 & 1));
-    // A NaN whose bits are all in the lower half would become an infinity: set the bit that makes it quiet.
+    // A NaN whose bits are all in the lower half would become an infinity: set the bit that makes
+    // it quiet.
     if bits & 0x7fff_ffff > 0x7f80_0000 { bits | 0x0040_0000 } else { nearest }
 }
 

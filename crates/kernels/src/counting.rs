@@ -7,8 +7,8 @@ thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The system's allocator, with a count of what each thread has asked it for. A test binary makes it its own:
-/// `#[global_allocator] static ALLOCATOR: CountingAllocator = CountingAllocator;`
+/// The system's allocator, with a count of what each thread has asked it for. A test binary makes
+/// it its own: `#[global_allocator] static ALLOCATOR: CountingAllocator = CountingAllocator;`
 #[derive(Clone, Copy, Debug)]
 pub struct CountingAllocator;
 

@@ -49,7 +49,8 @@ impl Dropout {
         Dropout { key: self.key.child(head as u64), ..self }
     }
 
-    /// The factor of the number at row `r`, column `c` of a matrix `cols` wide: 0 or `1 / (1 − rate)`.
+    /// The factor of the number at row `r`, column `c` of a matrix `cols` wide: 0 or
+    /// `1 / (1 − rate)`.
     pub fn factor(self, r: usize, c: usize, cols: usize) -> f32 {
         let i = self.counter(r, cols).wrapping_add(c as u32);
         if self.key.bits(i) < self.threshold() { 0.0 } else { self.scale() }

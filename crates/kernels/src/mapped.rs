@@ -19,12 +19,14 @@ enum Backing {
 }
 
 impl Mapped {
-    /// Opens `path`. The file must not be changed in place while it is open: write beside it and rename.
+    /// Opens `path`. The file must not be changed in place while it is open: write beside it and
+    /// rename.
     pub fn open(path: &Path) -> io::Result<Self> {
         let mut file = File::open(path)?;
-        // SAFETY: the mapping is private to this value and read-only. Its bytes stay as they are while nobody
-        // writes into or truncates this very inode; the callers' files are only ever replaced by a rename,
-        // which leaves the mapped inode alone, and no reference outlives the map, which `self` owns.
+        // SAFETY: the mapping is private to this value and read-only. Its bytes stay as they are
+        // while nobody writes into or truncates this very inode; the callers' files are only ever
+        // replaced by a rename, which leaves the mapped inode alone, and no reference outlives the
+        // map, which `self` owns.
         match unsafe { memmap2::Mmap::map(&file) } {
             Ok(map) => Ok(Mapped(Backing::Map(map))),
             Err(_) => Self::read(&mut file),

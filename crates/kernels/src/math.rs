@@ -7,7 +7,8 @@ pub(crate) const EXP_LOW: f32 = -86.643;
 /// Above this the exponential is infinite in `f32`.
 pub(crate) const EXP_HIGH: f32 = 88.722_84;
 
-/// `e^x` to about two units in the last place; 0 below [`EXP_LOW`], ∞ above [`EXP_HIGH`], NaN of NaN.
+/// `e^x` to about two units in the last place; 0 below [`EXP_LOW`], ∞ above [`EXP_HIGH`], NaN of
+/// NaN.
 ///
 /// `x = n·ln 2 + r` with |r| ≤ ln 2 / 2, `ln 2` in two parts so that `r` keeps its bits (Cody and
 /// Waite); `e^r` by a polynomial; `2^n` by its exponent bits, in the form `2 · 2^(n−1)` so that n =
@@ -52,7 +53,8 @@ pub(crate) fn sigmoid<S: Simd>(s: S, x: S::F) -> S::F {
     s.div(one, s.add(one, exp(s, s.sub(s.zero(), x))))
 }
 
-/// The standard normal distribution `Φ(x)` and its density `φ(x)`, of which GELU and its gradient are made.
+/// The standard normal distribution `Φ(x)` and its density `φ(x)`, of which GELU and its gradient
+/// are made.
 ///
 /// By Abramowitz and Stegun 7.1.26, whose error is below 1.5·10⁻⁷.
 #[inline(always)]

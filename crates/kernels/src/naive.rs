@@ -60,7 +60,8 @@ pub fn rms_norm(x: &[f64], gamma: &[f64], epsilon: f64) -> Vec<f64> {
     x.iter().zip(gamma).map(|(x, g)| x * scale * g).collect()
 }
 
-/// The outputs of a simpler simple recurrent unit over sentences at `offsets`: `x` and `z [rows, d]`.
+/// The outputs of a simpler simple recurrent unit over sentences at `offsets`: `x` and
+/// `z [rows, d]`.
 pub fn ssru(x: &[f64], z: &[f64], offsets: &[usize], d: usize) -> Vec<f64> {
     let mut y = vec![0.0; x.len()];
     for sentence in offsets.windows(2) {
@@ -74,7 +75,8 @@ pub fn ssru(x: &[f64], z: &[f64], offsets: &[usize], d: usize) -> Vec<f64> {
     y
 }
 
-/// The error function by its Maclaurin series, which converges for every argument and suffices for |x| < 5.
+/// The error function by its Maclaurin series, which converges for every argument and suffices
+/// for |x| < 5.
 pub fn erf(x: f64) -> f64 {
     if x.abs() > 5.0 {
         return x.signum();
@@ -132,7 +134,8 @@ pub fn attention(
     biased_attention(q, k, v, Sizes { m, n, d_k, d_v }, scale, visible, relative, |_, _| 0.0, factor)
 }
 
-/// The same with scores multiplied by `scale`, to which `bias(i, j)` is added: `softmax(scale·q·kᵀ + bias)·v`.
+/// The same with scores multiplied by `scale`, to which `bias(i, j)` is added:
+/// `softmax(scale·q·kᵀ + bias)·v`.
 #[allow(clippy::too_many_arguments)]
 pub fn biased_attention(
     q: &[f64],
@@ -173,7 +176,8 @@ pub fn cross_entropy(logits: &[f64], target: usize, epsilon: f64) -> f64 {
     -(1.0 - epsilon) * log_p[target] - epsilon * even
 }
 
-/// One step of Adam (Kingma and Ba, algorithm 1) for one weight: returns the new weight and moments.
+/// One step of Adam (Kingma and Ba, algorithm 1) for one weight: returns the new weight and
+/// moments.
 pub fn adam(
     weight: f64,
     gradient: f64,
@@ -189,7 +193,8 @@ pub fn adam(
     (weight - rate * m_hat / (v_hat.sqrt() + epsilon), m, v)
 }
 
-/// `(f(x + h) − f(x − h)) / 2h` for each number of `x`: the gradient that a backward pass must agree with.
+/// `(f(x + h) − f(x − h)) / 2h` for each number of `x`: the gradient that a backward pass must
+/// agree with.
 pub fn finite_differences(x: &[f64], h: f64, f: impl Fn(&[f64]) -> f64) -> Vec<f64> {
     let mut x = x.to_vec();
     (0..x.len())

@@ -95,8 +95,8 @@ fn forward_body<S: Simd>(
     }
 }
 simd_kernel! {
-    /// `y = LayerNorm(x + dropout(branch))` of each row; without a branch, `y = LayerNorm(x)`. Without
-    /// a β it is RMS normalisation.
+    /// `y = LayerNorm(x + dropout(branch))` of each row; without a branch, `y = LayerNorm(x)`.
+    /// Without a β it is RMS normalisation.
     ///
     /// # Panics
     /// If the lengths do not fit.
@@ -159,8 +159,8 @@ fn backward_body<S: Simd>(
     }
 }
 simd_kernel! {
-    /// The gradients of [`add_norm`] by `x`, by the branch, by γ and by β, if it has one; those of γ
-    /// and β are added to what is there.
+    /// The gradients of [`add_norm`] with respect to `x`, the branch, γ and β, if it has one; those
+    /// of γ and β are added to what is there.
     ///
     /// # Panics
     /// If the lengths do not fit.

@@ -23,7 +23,8 @@ pub struct Paged<'a> {
     pub scale: f32,
     /// Where each query's list begins in `rows`, and where the last one's ends.
     pub offsets: &'a [usize],
-    /// Cache rows, list by list; the last row of a list is at the query's own position, if positions matter.
+    /// Cache rows, list by list; the last row of a list is at the query's own position, if
+    /// positions matter.
     pub rows: &'a [u32],
     /// Relative positions.
     pub relative: Option<Relative<'a>>,
@@ -70,7 +71,8 @@ fn body<S: Simd>(
     }
 }
 
-/// One query, head by head: its numbers and the sums over the values are vectors that stay where they are.
+/// One query, head by head: its numbers and the sums over the values are vectors that stay where
+/// they are.
 #[inline(always)]
 fn by_heads<S: Simd, const V: usize>(
     s: S,
@@ -121,8 +123,8 @@ fn by_heads<S: Simd, const V: usize>(
     }
 }
 
-/// Prefetches the numbers of the next head: those of a batch of sentences come from a distant cache, in short pieces that the CPU does
-/// not foresee.
+/// Prefetches the numbers of the next head: those of a batch of sentences come from a distant
+/// cache, in short pieces that the CPU does not foresee.
 #[inline(always)]
 fn prefetch_next_head<S: Simd, const V: usize>(s: S, head: *const f32) {
     let width = V * S::LANES;

@@ -1,4 +1,5 @@
-//! One time step of a gated recurrent unit, for all sentences that are still running, between its products.
+//! One time step of a gated recurrent unit, for all sentences that are still running, between its
+//! products.
 //!
 //! `r = σ(x_r + u_r)`, `z = σ(x_z + u_z)`, `c = tanh(x_c + r·u_c)`, `y = (1 − z)·c + z·h`, where
 //! `x` is what the token gives and `u = U·h + b` what the state before gives (Cho et al., 2014, in

@@ -54,7 +54,8 @@ fn log_softmax_body<S: Simd>(s: S, x: &mut [f32], cols: usize) {
     }
 }
 simd_kernel! {
-    /// Log-softmax of each row of `x [rows, cols]`, in place; NaN and infinity as in [`softmax_rows`].
+    /// Log-softmax of each row of `x [rows, cols]`, in place; NaN and infinity as in
+    /// [`softmax_rows`].
     pub fn log_softmax_rows(x: &mut [f32], cols: usize) = log_softmax_body;
 }
 

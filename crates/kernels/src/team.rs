@@ -51,7 +51,8 @@ impl fmt::Debug for Team {
 }
 
 impl Team {
-    /// A team of this many threads, this one included; fewer, if the system gives no more, and 16 at most.
+    /// A team of this many threads, this one included; fewer, if the system gives no more, and 16
+    /// at most.
     pub fn new(size: usize) -> Self {
         let shared = Arc::new(Shared {
             work: UnsafeCell::new(None),
@@ -153,7 +154,8 @@ fn worker_loop(shared: &Shared, number: usize) {
             if looks < LOOKS {
                 wait(&mut looks);
             } else {
-                // Whoever has new work calls `unpark` behind announcing it, so that it is not missed.
+                // Whoever has new work calls `unpark` behind announcing it, so that it is not
+                // missed.
                 thread::park();
             }
         }

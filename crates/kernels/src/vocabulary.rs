@@ -139,7 +139,8 @@ fn log_sum(parts: impl Iterator<Item = (f32, f32)> + Clone) -> f32 {
     top + parts.fold(0.0, add).ln()
 }
 
-/// The log-probabilities of whole rows of logits, in place: to the bit those that [`BestWords`] finds.
+/// The log-probabilities of whole rows of logits, in place: to the bit those that [`BestWords`]
+/// finds.
 ///
 /// `isa` must be that of the product which made them.
 pub fn log_probabilities(isa: Isa, logits: &mut [f32], words: usize) {
@@ -224,7 +225,8 @@ simd_kernel! { fn sum_exp(x: &[f32], top: f32) -> f32 = sum_exp_body; }
 /// Returns the largest number, and enters those among the `count` best into `best`, which is
 /// sorted; `first` is the word of the first number, and no word in `best` comes after it.
 #[inline(always)]
-// The loop is written out twice, for whole vectors and for the tail, and what the tail assigns is the last.
+// The loop is written out twice, for whole vectors and for the tail, and what the tail assigns is
+// the last.
 #[allow(unused_assignments)]
 fn scan_body<S: Simd>(s: S, x: &[f32], first: u32, count: usize, best: &mut Vec<(u32, f32)>) -> f32 {
     let least =

@@ -74,7 +74,8 @@ pub struct Bleu {
     pub smoothing: Smoothing,
     /// The longest n-grams that count.
     pub max_order: usize,
-    /// Whether orders are left out for which the hypothesis is too short; meant for single sentences.
+    /// Whether orders are left out for which the hypothesis is too short; meant for single
+    /// sentences.
     pub effective_order: bool,
 }
 
@@ -122,7 +123,8 @@ impl Metric for Bleu {
         }
     }
 
-    /// Tokens of the hypothesis and of the closest reference, matches of each order, totals of each order.
+    /// Tokens of the hypothesis and of the closest reference, matches of each order, totals of each
+    /// order.
     fn segment(&self, hypothesis: &str, references: &[&str]) -> Vec<f64> {
         let texts: Vec<String> =
             std::iter::once(&hypothesis).chain(references).map(|text| self.prepare(text)).collect();

@@ -109,7 +109,8 @@ impl Metric for Chrf {
                 texts.iter().map(|text| interner.sequence(words(text).flat_map(split_word))).collect();
             match_orders(&tokens, self.word_order, &mut counts);
         }
-        // The first of equally good references, as sacreBLEU has it: another one would have other totals.
+        // The first of equally good references, as sacreBLEU has it: another one would have other
+        // totals.
         let mut best = (-1.0, Vec::new());
         for counts in counts {
             let score = self.f_score(&counts);
@@ -147,7 +148,8 @@ impl Chrf {
     }
 }
 
-/// Appends the counts of every order of hypothesis and reference to `counts`, reference by reference.
+/// Appends the counts of every order of hypothesis and reference to `counts`, reference by
+/// reference.
 fn match_orders(sequences: &[Vec<u32>], orders: usize, counts: &mut [Vec<f64>]) {
     let mut ngrams = Ngrams::new(sequences);
     for order in 0..orders {

@@ -1,4 +1,5 @@
-//! Translation quality: BLEU, chrF and TER, equal to sacreBLEU 2.6 number for number, with its signatures.
+//! Translation quality: BLEU, chrF and TER, equal to sacreBLEU 2.6 number for number, with its
+//! signatures.
 //!
 //! A [`Metric`] turns each segment into a few counts, sums them over the corpus and computes one
 //! number of the sums; bootstrap resampling ([`Bootstrap`], [`paired_bootstrap`]) sums other draws
@@ -36,10 +37,12 @@ pub use significance::{Bootstrap, Comparison, paired_bootstrap};
 pub use ter::Ter;
 pub use tokenize::{Tokenizer, is_unspaced};
 
-/// The sacreBLEU release whose numbers and signatures these are; it stands at the end of every signature.
+/// The sacreBLEU release whose numbers and signatures these are; it stands at the end of every
+/// signature.
 pub const VERSION: &str = "2.6.0";
 
-/// The longest n-grams that are accepted; a typo such as 10^9 should be an error and not a long wait.
+/// The longest n-grams that are accepted; a typo such as 10^9 should be an error and not a long
+/// wait.
 const MAX_ORDER: usize = 64;
 
 /// A metric of translations against references.

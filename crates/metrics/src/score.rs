@@ -77,7 +77,8 @@ impl Interval {
     }
 }
 
-/// The line that sacreBLEU prints in its text format, with two digits or the given precision: `{:.1}`.
+/// The line that sacreBLEU prints in its text format, with two digits or the given precision:
+/// `{:.1}`.
 impl fmt::Display for Score {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = f.precision().unwrap_or(2);
@@ -95,7 +96,8 @@ impl fmt::Display for Score {
     }
 }
 
-/// The scores of several metrics by their keys; as JSON one object, `{"bleu":{…},"chrf":{…},"ter":{…}}`.
+/// The scores of several metrics by their keys; as JSON one object,
+/// `{"bleu":{…},"chrf":{…},"ter":{…}}`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scores(pub Vec<(&'static str, Score)>);
 

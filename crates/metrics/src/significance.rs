@@ -56,7 +56,8 @@ impl Bootstrap {
     }
 }
 
-/// Tests whether two systems differ, by paired bootstrap resampling (Koehn, 2004) as sacreBLEU does it.
+/// Tests whether two systems differ, by paired bootstrap resampling (Koehn, 2004) as sacreBLEU does
+/// it.
 ///
 /// Both are scored on the same drawn corpora. The p-value is the share of corpora on which the
 /// absolute difference exceeds its own mean by more than the difference on the real corpus, (c + 1)

@@ -1,7 +1,8 @@
 //! TER (Snover et al., 2006): the least number of insertions, deletions, substitutions and shifts
 //! of word groups that turn the hypothesis into the reference, per word of the reference.
 //!
-//! The search for shifts is greedy and bounded, and its bounds are part of the result: they are sacreBLEU's.
+//! The search for shifts is greedy and bounded, and its bounds are part of the result: they are
+//! sacreBLEU's.
 
 use super::ngram::Interner;
 use super::tokenize::{Tercom, trim_end, words};
@@ -163,7 +164,8 @@ fn best_shift(words: &[u32], reference: &[u32], matrix: &Matrix, checked: &mut u
                 }
                 let mut previous = None;
                 for before in place..place + length + 1 {
-                    // The group goes after the word that is aligned with the reference's word before it.
+                    // The group goes after the word that is aligned with the reference's word
+                    // before it.
                     let target = if before == 0 { 0 } else { alignment.after[before - 1] };
                     if previous == Some(target) {
                         continue;

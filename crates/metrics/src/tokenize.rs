@@ -118,7 +118,8 @@ pub fn is_unspaced(text: &str) -> bool {
     2 * without > letters
 }
 
-/// White space as Python's `str.split` has it: Unicode's, and the four ASCII separators that Rust leaves out.
+/// White space as Python's `str.split` has it: Unicode's, and the four ASCII separators that Rust
+/// leaves out.
 pub(super) fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\x1c'..='\x1f').contains(&c)
 }
@@ -150,15 +151,16 @@ fn surround(text: &str, chosen: impl Fn(char) -> bool) -> String {
     out
 }
 
-/// Where [`split_pairs`] sets its second space; the first one always goes between the two characters.
+/// Where [`split_pairs`] sets its second space; the first one always goes between the two
+/// characters.
 #[derive(Clone, Copy)]
 enum Side {
     Before,
     After,
 }
 
-/// Separates every pair of neighbours that match `first` and `second`. Both are consumed by the match, so a
-/// character belongs to one pair only, as in a regular expression's substitution.
+/// Separates every pair of neighbours that match `first` and `second`. Both are consumed by the
+/// match, so a character belongs to one pair only, as in a regular expression's substitution.
 fn split_pairs(
     text: &str,
     side: Side,
@@ -280,7 +282,8 @@ impl Tercom {
 fn tercom_western(line: &str) -> String {
     let joined = line.replace("\n-", "").replace('\n', " ");
     let text = surround(&format!(" {} ", unescape(&joined)), is_western_symbol);
-    // Possessives; the text ends in a space here, so that the form at the end of the line is this one too.
+    // Possessives; the text ends in a space here, so that the form at the end of the line is this
+    // one too.
     western_numbers(&text.replace("'s ", " 's "))
 }
 

@@ -166,7 +166,8 @@ impl LineChart {
         let bottom = height - MARGIN - 20.0 - if self.x.label.is_empty() { 0.0 } else { 20.0 };
         let bottom = (bottom - if note.is_some() { 16.0 } else { 0.0 }).max(top + 40.0);
 
-        // The vertical labels decide how wide the plot is, and its width how many horizontal labels fit.
+        // The vertical labels decide how wide the plot is, and its width how many horizontal labels
+        // fit.
         let (xs, ys) = self.extents();
         let y_scale = Scale::new(&self.y, ys, ((bottom - top) / 36.0) as usize, true);
         let y_width =

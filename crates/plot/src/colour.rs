@@ -3,7 +3,8 @@
 
 pub(super) type Rgb = [u8; 3];
 
-/// Heat maps are quantised to this many steps: a class each in an SVG, and more than an eye tells apart.
+/// Heat maps are quantised to this many steps: a class each in an SVG, and more than an eye tells
+/// apart.
 pub(super) const LEVELS: usize = 64;
 
 /// How many series have a colour of their own.

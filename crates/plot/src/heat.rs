@@ -15,12 +15,15 @@ const MAX_SIDE: usize = 1024;
 /// More cells than this get no tips, which take forty times the space of the cell.
 const MAX_TIPS: usize = 2500;
 
-/// A matrix drawn as a heat map, such as the attention of target tokens (rows) to source tokens (columns).
+/// A matrix drawn as a heat map, such as the attention of target tokens (rows) to source tokens
+/// (columns).
 ///
 /// ```
 /// use regard_plot::{HeatMap, Matrix};
 /// let attention = Matrix::from_rows(&[[0.9, 0.1], [0.2, 0.8]]);
-/// let map = HeatMap::new("Attention", attention).labels(&["das", "Haus"], &["the", "house"]).axes("target", "source");
+/// let map = HeatMap::new("Attention", attention)
+///     .labels(&["das", "Haus"], &["the", "house"])
+///     .axes("target", "source");
 /// assert!(map.to_svg().contains("Haus"));
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -324,7 +327,8 @@ fn paint(value: f32, range: (f64, f64)) -> Paint {
     }
 }
 
-/// Square cells of whole pixels where they are large enough to be seen as such, else whatever fills the room.
+/// Square cells of whole pixels where they are large enough to be seen as such, else whatever fills
+/// the room.
 fn cell_size(matrix: &Matrix, room: Room, values: bool) -> (f64, f64) {
     if values && matrix.rows().max(matrix.columns()) <= 64 {
         return (42.0, 24.0);
@@ -339,7 +343,8 @@ fn cell_size(matrix: &Matrix, room: Room, values: bool) -> (f64, f64) {
     (whole(w.min(room.cell)), whole(h.min(room.cell)))
 }
 
-/// Every how many cells a label stands, and which: names at the given stride, or numbers at round ones.
+/// Every how many cells a label stands, and which: names at the given stride, or numbers at round
+/// ones.
 fn pick(
     names: &[String],
     cells: usize,

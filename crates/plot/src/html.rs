@@ -124,8 +124,8 @@ impl Page {
         Page { title: title.into(), ..Page::default() }
     }
 
-    /// With formulas: `$…$` in its title and in everything that is added from here on is one, in the notation of
-    /// [`math`]. Not for texts of others, which may have dollars in them.
+    /// With formulas: `$…$` in its title and in everything that is added from here on is one, in
+    /// the notation of [`math`]. Not for texts of others, which may have dollars in them.
     pub fn formulas(mut self) -> Self {
         self.formulas = true;
         self
@@ -221,7 +221,8 @@ impl Page {
         let refresh = self.refresh.map_or(String::new(), |seconds| {
             format!("<meta http-equiv=\"refresh\" content=\"{seconds}\">\n")
         });
-        // The policy makes it certain that a page with other people's text runs and fetches nothing.
+        // The policy makes it certain that a page with other people's text runs and fetches
+        // nothing.
         format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\

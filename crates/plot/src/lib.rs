@@ -1,4 +1,5 @@
-//! Pictures of numbers: line charts and heat maps as SVG, PNG, terminal text, and pages that hold them.
+//! Pictures of numbers: line charts and heat maps as SVG, PNG, terminal text, and pages that hold
+//! them.
 //!
 //! A chart describes itself as a `scene` of rectangles, lines and texts, and `svg` draws any scene.
 //! A PNG is that SVG, drawn by `resvg` with an embedded font (cargo feature `png`): a server often

@@ -1,4 +1,5 @@
-//! Attention as lines: tokens that look to the left, those that are looked at to the right, a line as strong as its weight.
+//! Attention as lines: tokens that look to the left, those that are looked at to the right, a line
+//! as strong as its weight.
 
 use super::matrix::Matrix;
 use super::scene::{Anchor, Item, Paint, Pen, Scene, Text};
@@ -21,7 +22,9 @@ const CORNERS: usize = 16;
 /// ```
 /// use regard_plot::{Lines, Matrix};
 /// let weights = Matrix::from_rows(&[[0.9, 0.1], [0.2, 0.8]]);
-/// let picture = Lines::new("Attention", weights).labels(&["le", "chat"], &["the", "cat"]).axes("translation", "sentence");
+/// let picture = Lines::new("Attention", weights)
+///     .labels(&["le", "chat"], &["the", "cat"])
+///     .axes("translation", "sentence");
 /// assert!(picture.to_svg().contains("chat"));
 /// ```
 #[derive(Clone, Debug, Default)]

@@ -1,8 +1,8 @@
 //! Formulas in running text: `$…$` becomes MathML on a page and plain Unicode in a terminal.
 //!
-//! The notation is the part of TeX that reads well in a source file: `x_t`, `e^{kx}`, `√{d_k}`, `\frac{a}{b}`; Greek letters,
-//! sums and operators are written as themselves. Letters that stand side by side are variables, unless they are the name of a
-//! function.
+//! The notation is the part of TeX that reads well in a source file: `x_t`, `e^{kx}`, `√{d_k}`,
+//! `\frac{a}{b}`; Greek letters, sums and operators are written as themselves. Letters that stand
+//! side by side are variables, unless they are the name of a function.
 
 use super::svg::escape;
 use std::fmt::Write;

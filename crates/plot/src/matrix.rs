@@ -69,7 +69,8 @@ impl Matrix {
         Matrix::from_rows(&rows)
     }
 
-    /// The matrix with blocks averaged until no side is longer than `most`, and the size of a block.
+    /// The matrix with blocks averaged until no side is longer than `most`, and the size of a
+    /// block.
     pub(super) fn shrunk(&self, most: usize) -> (Matrix, (usize, usize)) {
         let block = (self.rows.div_ceil(most).max(1), self.columns.div_ceil(most).max(1));
         if block == (1, 1) {

@@ -215,7 +215,8 @@ impl Scene {
     }
 }
 
-/// The corners of a mark's shape around the origin, within a circle of radius one; a circle has none.
+/// The corners of a mark's shape around the origin, within a circle of radius one; a circle has
+/// none.
 pub(super) fn mark_corners(shape: usize) -> &'static [(f64, f64)] {
     match shape % 4 {
         0 => &[],

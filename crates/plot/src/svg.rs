@@ -99,7 +99,8 @@ pub(super) fn render(scene: &Scene) -> String {
     let (w, h) = (number(scene.width), number(scene.height));
     let name = if scene.title.is_empty() { "chart" } else { &scene.title };
     let mut out = String::new();
-    // The least width keeps the text legible on a narrow screen, where the page scrolls the picture instead.
+    // The least width keeps the text legible on a narrow screen, where the page scrolls the picture
+    // instead.
     let _ = write!(
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"rp\" viewBox=\"0 0 {w} {h}\" width=\"{w}\" height=\"{h}\" \

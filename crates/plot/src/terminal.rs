@@ -48,8 +48,8 @@ pub fn heat_map<R: AsRef<str>, C: AsRef<str>>(
     draw(matrix, &rows, &columns, width.max(1), mode)
 }
 
-/// Each row with the columns that it points at most, strongest first, as lines of at most `width` columns. The stroke before a
-/// name is as strong as its weight.
+/// Each row with the columns that it points at most, strongest first, as lines of at most `width`
+/// columns. The stroke before a name is as strong as its weight.
 ///
 /// ```
 /// use regard_plot::{Matrix, terminal};
@@ -105,7 +105,8 @@ fn draw(matrix: &Matrix, rows: &[String], names: &[String], width: usize, mode: 
     }
     let widest =
         |labels: &[String]| labels.iter().map(|l| columns(&truncate(l, MAX_LABEL))).max().unwrap_or(0);
-    // Labels give way before the cells do, and vanish where a label and a cell cannot stand side by side.
+    // Labels give way before the cells do, and vanish where a label and a cell cannot stand side by
+    // side.
     let beside = if width < 6 { 0 } else { widest(rows).min(width * 2 / 5) };
     let room = width - beside - usize::from(beside > 0);
     let across = widest(names) + 1;
@@ -205,7 +206,8 @@ fn cells(out: &mut String, positions: impl Iterator<Item = Option<f64>>, cell: u
     }
 }
 
-/// Painted in full, from dark to bright, a map reads the same on a light terminal and on a dark one.
+/// Painted in full, from dark to bright, a map reads the same on a light terminal and on a dark
+/// one.
 fn background(colour: Rgb, mode: Mode) -> String {
     let [r, g, b] = colour;
     match mode {

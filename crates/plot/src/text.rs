@@ -31,7 +31,8 @@ pub(super) fn columns(text: &str) -> usize {
 
 /// The text cut to at most `most` columns, with … where something was left out.
 pub(super) fn truncate(text: &str, most: usize) -> String {
-    // A label may be a whole file: no more of it is measured than could fit, zero-width marks included.
+    // A label may be a whole file: no more of it is measured than could fit, zero-width marks
+    // included.
     let bounded = text.char_indices().nth(most * 4 + 16).map_or(text, |(at, _)| &text[..at]);
     if bounded.len() == text.len() && columns(text) <= most {
         return text.to_string();
@@ -66,7 +67,8 @@ pub(super) fn clusters(text: &str) -> Vec<String> {
     out
 }
 
-/// The width of a text in fixed-pitch type of the given size: exact but for the reader's choice of font.
+/// The width of a text in fixed-pitch type of the given size: exact but for the reader's choice of
+/// font.
 pub(super) fn mono_width(text: &str, size: f64) -> f64 {
     columns(text) as f64 * size * 0.6
 }

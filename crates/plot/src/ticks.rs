@@ -44,7 +44,8 @@ pub fn linear_ticks(lo: f64, hi: f64, most: usize) -> Vec<f64> {
     (0..=count).map(|i| tick(first + i as f64) + 0.0).filter(|t| *t <= hi + step * 1e-6).collect()
 }
 
-/// Round numbers for a logarithmic axis: powers of ten, with their 2 and 5 folds where the range is short.
+/// Round numbers for a logarithmic axis: powers of ten, with their 2 and 5 folds where the range is
+/// short.
 pub fn log_ticks(lo: f64, hi: f64, most: usize) -> Vec<f64> {
     let (lo, hi) = sane_range(lo, hi);
     if lo <= 0.0 {

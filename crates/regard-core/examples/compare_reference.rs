@@ -1,6 +1,6 @@
-//! A Marian or Firefox model in f32 against the plain implementation in `tools/marian_reference.py`,
-//! which reads the same file: the encoder's output, and the log-probabilities of the likeliest first
-//! tokens.
+//! A Marian or Firefox model in f32 against the plain implementation in
+//! `tools/marian_reference.py`, which reads the same file: the encoder's output, and the
+//! log-probabilities of the likeliest first tokens.
 //!
 //! ```text
 //! head -n 20 FILE | python tools/marian_reference.py MODEL --json |

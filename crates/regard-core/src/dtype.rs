@@ -45,7 +45,8 @@ pub enum DType {
     Bool,
 }
 
-/// Each format, its name in settings, its code in a safetensors header, and the bytes of one number.
+/// Each format, its name in settings, its code in a safetensors header, and the bytes of one
+/// number.
 const TABLE: [(DType, &str, &str, usize); 16] = [
     (DType::F32, "f32", "F32", 4),
     (DType::Bf16, "bf16", "BF16", 2),

@@ -1,4 +1,5 @@
-//! The one error type of the library: what failed, in which file, line or field, and what would be accepted.
+//! The one error type of the library: what failed, in which file, line or field, and what would be
+//! accepted.
 
 use std::io;
 use std::path::{Path, PathBuf};

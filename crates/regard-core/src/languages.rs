@@ -1,4 +1,5 @@
-//! Language codes: the ways in which models and people spell them, and which of a model's codes is meant.
+//! Language codes: the ways in which models and people spell them, and which of a model's codes is
+//! meant.
 //!
 //! A code is a language (ISO 639-1 `de`, ISO 639-3 `deu`), perhaps with a script (`deu_Latn`) or a
 //! region (`de_DE`), and perhaps dressed as a token (`__de__`, `<2de>`, `>>deu<<`).
@@ -186,7 +187,8 @@ pub fn bare(code: &str) -> &str {
     code
 }
 
-/// Whether a text has the form of a language code: two or three letters, perhaps a script or a region.
+/// Whether a text has the form of a language code: two or three letters, perhaps a script or a
+/// region.
 ///
 /// ```
 /// use regard_core::languages::is_code;

@@ -1,4 +1,5 @@
-//! Text in, text out: lines are split where they are too long, encoded, searched, decoded and joined again.
+//! Text in, text out: lines are split where they are too long, encoded, searched, decoded and
+//! joined again.
 //!
 //! ```no_run
 //! use regard_core::{Isa, translator::Translator};
@@ -55,7 +56,8 @@ pub struct Candidate {
     pub tokens: Vec<String>,
     /// The log-probability of each token and of the end.
     pub token_scores: Vec<f32>,
-    /// Pairs of words, counted from 0: (source, target); empty unless the search options request attention.
+    /// Pairs of words, counted from 0: (source, target); empty unless the search options request
+    /// attention.
     pub alignment: Vec<(usize, usize)>,
 }
 
@@ -244,14 +246,14 @@ impl Translator {
         attention_maps(&self.engines[0], source, target)
     }
 
-    /// Follows a sentence, ids with their end token, through the first model, parts of which may be switched
-    /// off; `layer` is the one that is recorded.
+    /// Follows a sentence, ids with their end token, through the first model, parts of which may be
+    /// switched off; `layer` is the one that is recorded.
     pub fn trace(&self, source: &[u32], ablation: Ablation, layer: usize) -> Result<Tracer<'_>> {
         Tracer::new(&self.engines[0], source, ablation, layer)
     }
 
-    /// The beam search of a sentence, ids with their end token, step by step; given up when `wanted` is
-    /// false.
+    /// The beam search of a sentence, ids with their end token, step by step; given up when
+    /// `wanted` is false.
     pub fn beam_steps(
         &self,
         source: &[u32],
@@ -349,7 +351,8 @@ impl Translator {
         self.translate_watched(lines, options, self.threads, &())
     }
 
-    /// The same on `threads` cores, followed by `watch`, which can cancel lines and sees how they grow.
+    /// The same on `threads` cores, followed by `watch`, which can cancel lines and sees how they
+    /// grow.
     pub fn translate_watched<T: AsRef<str> + Sync>(
         &self,
         lines: &[T],

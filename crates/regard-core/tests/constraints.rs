@@ -41,7 +41,8 @@ fn every_translation_contains_its_phrases() {
     let found = search_constrained(&[&engine], &sources, &constraints, &options, 2, &()).unwrap();
     assert!(found[0].iter().all(|h| contains(&h.ids, first) && contains(&h.ids, second)), "{found:?}");
     assert!(found[1].iter().all(|h| contains(&h.ids, second)), "{found:?}");
-    // What a sentence gets does not depend on the others; one without phrases gets what it always does.
+    // What a sentence gets does not depend on the others; one without phrases gets what it always
+    // does.
     let alone = search_constrained(&[&engine], &sources[1..2], &constraints[1..2], &options, 1, &()).unwrap();
     assert_eq!(alone[0], found[1]);
     let plain = search_ensemble(&[&engine], &sources[2..], &options, 1).unwrap();
@@ -81,8 +82,8 @@ fn a_wide_beam_finds_the_best_sentence_with_the_phrase() {
             &(),
         );
         let found = found.unwrap()[0][0].clone();
-        // All sentences of up to four words and their end, and five words that reach the limit without
-        // one; the last word of the vocabulary is padding.
+        // All sentences of up to four words and their end, and five words that reach the limit
+        // without one; the last word of the vocabulary is padding.
         let mut sentences: Vec<Vec<u32>> = vec![Vec::new()];
         let mut begin = 0;
         for _ in 0..5 {

@@ -1,4 +1,5 @@
-//! Models of ours as folders of Marian and Firefox: what is written is read again as the same model.
+//! Models of ours as folders of Marian and Firefox: what is written is read again as the same
+//! model.
 
 use crate::formats::{joint, ours};
 use regard_core::decode::Shortlist;

@@ -1,4 +1,5 @@
-//! Model folders: those of `transformers` (goldens by tools/goldens/marian.py), our own, and broken ones.
+//! Model folders: those of `transformers` (goldens by tools/goldens/marian.py), our own, and broken
+//! ones.
 
 use crate::sentences::trained;
 use regard_core::DType;

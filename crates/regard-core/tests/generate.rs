@@ -114,7 +114,8 @@ fn what_a_file_says_is_what_is_searched_with() {
     assert_eq!((banned.banned, banned.banned_sequences), (vec![5], vec![vec![6, 7]]));
 }
 
-/// The encoder takes a batch in parts of some hundred tokens; a sentence that is longer is a part of its own.
+/// The encoder takes a batch in parts of some hundred tokens; a sentence that is longer is a part
+/// of its own.
 #[test]
 fn sentences_of_a_large_batch_are_translated_as_alone() {
     type Change = fn(&mut ModelConfig);

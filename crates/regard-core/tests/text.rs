@@ -1,4 +1,5 @@
-//! Tokenizers: every string survives, files are those of Python's `tokenizers`, foreign and broken files.
+//! Tokenizers: every string survives, files are those of Python's `tokenizers`, foreign and broken
+//! files.
 
 use crate::sentences::{sentences, trained};
 use std::path::Path;

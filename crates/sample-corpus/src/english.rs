@@ -17,7 +17,8 @@ struct English {
     content: Vec<String>,
 }
 
-/// The sentence, and its content words by their lemmas. Pronouns, "be", "can" and "must" are not content.
+/// The sentence, and its content words by their lemmas. Pronouns, "be", "can" and "must" are not
+/// content.
 pub(super) fn write(sentence: &Sentence) -> (String, Vec<String>) {
     let mut out = English::default();
     match sentence {
@@ -220,7 +221,8 @@ fn object_pronoun(person: Person) -> &'static str {
     ["me", "you", "him", "her", "us", "them"][person as usize]
 }
 
-/// The auxiliary, which a question puts before its subject, and the main verb; negation stands between them.
+/// The auxiliary, which a question puts before its subject, and the main verb; negation stands
+/// between them.
 fn verb_group(clause: &Clause, person: Person, inverted: bool) -> (String, String) {
     let pair = |auxiliary: &str, main: &str| (auxiliary.to_owned(), main.to_owned());
     let third = matches!(person, Person::He | Person::She);

@@ -139,7 +139,8 @@ impl Words {
             Tense::Past if !verb.state => {
                 let auxiliary = find_verb(if verb.with_etre { "be" } else { "have" });
                 self.finite(clause, clitic, &auxiliary.present(person));
-                // With être the participle agrees with the subject, with avoir with an object said before.
+                // With être the participle agrees with the subject, with avoir with an object said
+                // before.
                 let with = match object {
                     _ if verb.with_etre => Some(subject),
                     Some(Object::Pronoun(person)) => Some(Agreement::of_person(*person)),

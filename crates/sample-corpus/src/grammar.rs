@@ -90,7 +90,8 @@ impl Rng {
     fn clause(&mut self, verb: &'static Verb) -> Clause {
         let (tense, subject) = (self.tense(verb), self.subject(verb));
         match (tense, &subject) {
-            // The imparfait of actions is for third persons alone, to keep the number of forms small.
+            // The imparfait of actions is for third persons alone, to keep the number of forms
+            // small.
             (Tense::Progressive, Subject::Pronoun(Person::I | Person::You | Person::We)) => {
                 Clause::act(subject, Tense::Past, verb)
             }
@@ -136,7 +137,8 @@ impl Rng {
         if self.percent(40) { self.somebody_else(subject) } else { Object::Phrase(self.plain_phrase(HUMANS)) }
     }
 
-    /// A statement with negation, or an adverb, or a time that the tense allows, the latter with this chance.
+    /// A statement with negation, or an adverb, or a time that the tense allows, the latter with
+    /// this chance.
     fn dressed(&mut self, draw: impl FnOnce(&mut Self) -> Clause, time: usize) -> Sentence {
         let mut clause = draw(self);
         clause.polarity = self.polarity(clause.tense);

@@ -110,7 +110,8 @@ pub(super) struct Adjective {
     pub(super) en: &'static str,
     /// Empty for what is not compared, such as colours.
     pub(super) en_comparative: &'static str,
-    /// Masculine, feminine, masculine plural, feminine plural; last, the masculine before a vowel sound.
+    /// Masculine, feminine, masculine plural, feminine plural; last, the masculine before a vowel
+    /// sound.
     pub(super) fr: Vec<&'static str>,
     pub(super) before_noun: bool,
     pub(super) kinds: Vec<Kind>,

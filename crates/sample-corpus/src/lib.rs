@@ -1,4 +1,5 @@
-//! A corpus built into the program: English and French sentence pairs from a grammar written for it.
+//! A corpus built into the program: English and French sentence pairs from a grammar written for
+//! it.
 //!
 //! A sentence is drawn as a tree (`syntax`, `grammar`) over a small lexicon and written twice, once
 //! by the rules of each language (`english`, `french`). The pairs show what a translator has to
@@ -7,14 +8,16 @@
 //! - gender and number: le, la, les, un, une, des, ce, cet, cette, mon, ma, mon école, and the
 //!   agreement of adjectives;
 //! - the place of adjectives: une petite maison, une voiture rouge, un bel oiseau, de vieux livres;
-//! - elision and contraction: l'homme but le hibou, j'aime, qu'elle, du, des, au, aux, du pain, de l'eau;
+//! - elision and contraction: l'homme but le hibou, j'aime, qu'elle, du, des, au, aux, du pain, de
+//!   l'eau;
 //! - verbs in the present, passé composé (with avoir and être, and the participle's agreement),
 //!   futur and imparfait;
 //! - ne … pas, jamais, plus around the verb, and pas de for "not any";
 //! - questions: "do" against est-ce que, and where, when, why, what, who, how many, how old;
 //! - pronouns before the verb (il l'a vue, elle me donne), modals with an infinitive;
 //! - numbers to a hundred, ages, prices, dates and times of day in words;
-//! - places, possession ("the boy's hat"), comparison, relative clauses with qui and que, conjunctions.
+//! - places, possession ("the boy's hat"), comparison, relative clauses with qui and que,
+//!   conjunctions.
 //!
 //! One English sentence has one French sentence: "you" is vous, said to one man; "I", "we" and
 //! "they" are masculine; the simple past is the passé composé, except that states ("was", "had",

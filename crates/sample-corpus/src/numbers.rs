@@ -72,7 +72,8 @@ fn english_ordinal(n: usize) -> String {
     }
 }
 
-/// "the third of May", "trois mai": in French without the article, and only the first is an ordinal.
+/// "the third of May", "trois mai": in French without the article, and only the first is an
+/// ordinal.
 pub(super) fn date(day: usize, month_number: usize) -> Text {
     let (en, fr) = month(month_number);
     let number = if day == 1 { "premier".to_owned() } else { french(day, Gender::Masculine) };

@@ -61,7 +61,8 @@ pub(super) struct NounPhrase {
     pub(super) determiner: Determiner,
     pub(super) noun: &'static Noun,
     pub(super) plural: bool,
-    /// At most one that stands before the French noun and one that stands after it, in the English order.
+    /// At most one that stands before the French noun and one that stands after it, in the English
+    /// order.
     pub(super) adjectives: Vec<&'static Adjective>,
     /// A clause whose subject or object is [`Subject::Gap`] or [`Object::Gap`].
     pub(super) relative: Option<Box<Clause>>,
@@ -133,7 +134,8 @@ pub(super) const NOT: Gloss = ("not", "pas");
 pub(super) const NEVER: Gloss = ("never", "jamais");
 pub(super) const NO_LONGER: Gloss = ("no longer", "plus");
 
-/// How two are compared; after an adjective that has a comparative of its own, English says only "than".
+/// How two are compared; after an adjective that has a comparative of its own, English says only
+/// "than".
 pub(super) const MORE: Gloss = ("", "plus");
 pub(super) const LESS: Gloss = ("less", "moins");
 pub(super) const AS: Gloss = ("as", "aussi");

@@ -60,7 +60,8 @@ pub(crate) struct Search {
 
 /// Something that translates: a model, or a stand-in of a test.
 pub(crate) trait BatchTranslator: Send + Sync + 'static {
-    /// Hypotheses that a search for this many translations keeps: searches of one width can be one batch.
+    /// Hypotheses that a search for this many translations keeps: searches of one width can be one
+    /// batch.
     fn beam(&self, nbest: usize) -> usize;
 
     /// One translation per line, with the phrases of the line.
@@ -174,7 +175,8 @@ struct Queue {
     closing: bool,
 }
 
-/// Sentences of long requests may be this many times the queue: they delay nobody, but they take memory.
+/// Sentences of long requests may be this many times the queue: they delay nobody, but they take
+/// memory.
 const LONG: usize = 4;
 
 impl Queue {
@@ -197,7 +199,8 @@ impl Queue {
     /// Whether a request of `count` sentences may wait with the others.
     fn has_room(&self, count: usize, batching: &Batching) -> bool {
         let (queue, batch) = (batching.queue.max(1), batching.most.max(1));
-        // A request that is larger than the whole queue must still have a chance: when nobody waits.
+        // A request that is larger than the whole queue must still have a chance: when nobody
+        // waits.
         let share = |count: usize| count.min(batch).min(queue);
         let shares: usize = self.requests.iter().map(|request| share(request.jobs.len())).sum();
         let long = self.requests.iter().map(|request| request.jobs.len()).filter(|&count| count > batch);

@@ -137,7 +137,8 @@ impl TrustedProxies {
     }
 }
 
-/// An address with or without a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`, `[2001:db8::1]:80`.
+/// An address with or without a port: `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1`,
+/// `[2001:db8::1]:80`.
 fn address(text: &str) -> Option<IpAddr> {
     let text = text.trim();
     if let Ok(address) = text.parse() {

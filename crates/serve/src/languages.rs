@@ -135,12 +135,14 @@ impl Languages {
         })
     }
 
-    /// The likeliest language of a text among those of the models, and how sure that is, from 0 to 100.
+    /// The likeliest language of a text among those of the models, and how sure that is, from 0
+    /// to 100.
     pub(crate) fn detect(&self, text: &str) -> (String, f64) {
         self.likeliest(text, |_| true).unwrap_or_else(|| (self.first(|_| true), 0.0))
     }
 
-    /// The same for a text that is to be translated: in doubt it is in a language from which there is a way.
+    /// The same for a text that is to be translated: in doubt it is in a language from which there
+    /// is a way.
     pub(crate) fn detect_for(&self, text: &str, target: &str) -> (String, f64) {
         let found = self.detect(text);
         let leads = |code: &str| {
@@ -155,7 +157,8 @@ impl Languages {
 
     fn likeliest(&self, text: &str, allowed: impl Fn(&str) -> bool) -> Option<(String, f64)> {
         let codes: Vec<_> = self.codes.iter().filter(|(_, code)| allowed(code)).collect();
-        // Without a choice the detector is always sure; all languages together say how sure it may be.
+        // Without a choice the detector is always sure; all languages together say how sure it may
+        // be.
         let found = match codes.len() {
             0 | 1 => whatlang::detect(text),
             _ => Detector::with_allowlist(codes.iter().map(|(lang, _)| *lang).collect()).detect(text),

@@ -1,7 +1,7 @@
 //! Translators over HTTP: LibreTranslate's API, more about what happens inside, and the page.
 //!
-//! [`router`] makes the whole application as one value that can be called without a socket; [`serve`]
-//! puts it behind a listener until a signal comes. A request's text becomes sentences
+//! [`router`] makes the whole application as one value that can be called without a socket;
+//! [`serve`] puts it behind a listener until a signal comes. A request's text becomes sentences
 //! (`regard_documents`), the sentences wait in their model's queue (`batcher`), and their
 //! translations become the text again.
 
@@ -74,7 +74,8 @@ pub struct Settings {
     pub glossaries: BTreeMap<String, Arc<Glossary>>,
     /// Whether degenerate translations are tried again with safer settings.
     pub guard: bool,
-    /// How long a model may go unused before it leaves memory; it is loaded again when it is needed.
+    /// How long a model may go unused before it leaves memory; it is loaded again when it is
+    /// needed.
     pub unload_after: Option<Duration>,
     /// The folder of studies that the page shows, if there is one.
     pub studies: Option<PathBuf>,

@@ -18,7 +18,8 @@ pub struct Limits {
     pub attention_tokens: usize,
     /// How long a request may take, reading it and translating it each.
     pub timeout: Duration,
-    /// How long a client may take to send the head of a request, and how long a connection may do nothing.
+    /// How long a client may take to send the head of a request, and how long a connection may do
+    /// nothing.
     pub idle: Duration,
     /// How long a body may bring less than [`Limits::BODY_PROGRESS`] bytes.
     pub stall: Duration,

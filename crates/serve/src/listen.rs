@@ -37,7 +37,8 @@ const HEAD_BYTES: usize = 32 << 10;
 /// How long the heads that are on their way are waited for when the server ends.
 const LAST_HEADS: Duration = Duration::from_secs(1);
 
-/// The number of refused clients that get an answer at a time, and how long each may take to read it.
+/// The number of refused clients that get an answer at a time, and how long each may take to read
+/// it.
 const REFUSED: usize = 64;
 const REFUSED_FOR: Duration = Duration::from_secs(1);
 

@@ -149,7 +149,8 @@ impl Metrics {
         requests.entry(request).or_insert_with(|| Histogram::new(SECONDS)).observe(time.as_secs_f64());
     }
 
-    /// The text that Prometheus reads. Each model comes with its name and how many sentences wait for it.
+    /// The text that Prometheus reads. Each model comes with its name and how many sentences wait
+    /// for it.
     pub(crate) fn render<'a>(
         &self,
         models: impl Iterator<Item = (String, &'a ModelMetrics, usize)>,

@@ -1,4 +1,5 @@
-//! The models that are served: where they come from, from what to what they translate, and their queues.
+//! The models that are served: where they come from, from what to what they translate, and their
+//! queues.
 
 use crate::batcher::{BatchTranslator, Batcher, Batching, ModelTranslator};
 use crate::languages::{Pairs, Stage, canonical};
@@ -141,7 +142,8 @@ fn all_languages(translator: &Translator) -> Option<Vec<String>> {
     Some(shortest(&codes))
 }
 
-/// What a model of many languages reads and writes unless it is told: what its folder says, or the first.
+/// What a model of many languages reads and writes unless it is told: what its folder says, or the
+/// first.
 fn usual_pair(translator: &Translator, codes: &[String]) -> (String, String) {
     let languages = &translator.model().languages;
     let or = |code: &Option<String>, other: usize| {

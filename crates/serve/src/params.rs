@@ -241,6 +241,7 @@ impl Call {
     }
 }
 
-/// The readers of request bodies on bytes of any kind, for a target in `fuzz/`: a panic is a finding.
+/// The readers of request bodies on bytes of any kind, for a target in `fuzz/`: a panic is a
+/// finding.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;

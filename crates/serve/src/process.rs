@@ -1,7 +1,7 @@
 //! The server as a process: its runtime, the signals that end it, its log.
 //!
-//! [`serve`] blocks, so that a program around it needs no asynchronous runtime, and compiles none of
-//! the server's futures a second time.
+//! [`serve`] blocks, so that a program around it needs no asynchronous runtime, and compiles none
+//! of the server's futures a second time.
 
 use crate::{App, listen};
 use std::io;

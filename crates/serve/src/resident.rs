@@ -60,8 +60,9 @@ impl Resident {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The model, which stays in memory as long as this is held. If it has to be loaded, that takes as long
-    /// as at the start: not for threads that answer requests. Others that need it wait meanwhile.
+    /// The model, which stays in memory as long as this is held. If it has to be loaded, that takes
+    /// as long as at the start: not for threads that answer requests. Others that need it wait
+    /// meanwhile.
     pub(crate) fn get(&self) -> Result<Arc<Translator>> {
         let mut state = self.lock();
         state.used = Instant::now();

@@ -1,8 +1,8 @@
 //! From texts to translated texts: documents go along a route of models, sentence by sentence.
 //!
 //! Taking texts apart and putting them together is work for a core, not for the threads that answer
-//! requests: [`App::compute`] does it elsewhere, a few texts at a time, so that the server answers whatever
-//! it is sent.
+//! requests: [`App::compute`] does it elsewhere, a few texts at a time, so that the server answers
+//! whatever it is sent.
 
 use crate::App;
 use crate::batcher::{Failure, QueuedSentence, Search, Ticket};
@@ -131,8 +131,8 @@ impl App {
         })
     }
 
-    /// Runs work that needs a core on a thread of its own, as soon as one of a few is free. When the future
-    /// is dropped, the work is cancelled.
+    /// Runs work that needs a core on a thread of its own, as soon as one of a few is free. When
+    /// the future is dropped, the work is cancelled.
     pub(crate) async fn compute<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Cancellation) -> ApiResult<T> + Send + 'static,
@@ -207,7 +207,8 @@ impl App {
         self.run_job_told(route, job, |_, _| {}).await
     }
 
-    /// The same; `told` gets the number of sentences that are done, and that of all, retries included.
+    /// The same; `told` gets the number of sentences that are done, and that of all, retries
+    /// included.
     pub(crate) async fn run_job_told(
         &self,
         route: &[Stage],

@@ -1,5 +1,6 @@
-//! `/studies/…`: the reports of `regard study --out DIR`, for the page. They are files of a folder that whoever started the server
-//! named, so that they need no key, and are read when they are requested: a study that ends while the server runs is there.
+//! `/studies/…`: the reports of `regard study --out DIR`, for the page. They are files of a folder
+//! that whoever started the server named, so that they need no key, and are read when they are
+//! requested: a study that ends while the server runs is there.
 
 use crate::App;
 use crate::error::{ApiError, ApiResult, ok, typed};

@@ -173,9 +173,9 @@ fn explain(report: &mut Report, grid: &Grid, mixing: &[Curves], layers: &[Curves
     report.text(
         "Theory counts multiplications: $n^2·d$ for attention, $n·d^2$ for the recurrent unit, $k·n·d^2$ for the convolution, $r·n·d$ for \
          attention in a window (table 1 of the paper, which leaves the projections of queries, keys and values out). Time also has parts that theory \
-         leaves out: exponentials and sums that grow with $n^2$ or $n$ alone, memory, and products that a processor does better the larger they \
+         leaves out: exponentials and sums that grow with $n^2$ or $n$ alone, memory, and matmuls that a processor does better the larger they \
          are. So small widths cost more than their share, and exponents of d stay below the theory's. The recurrent unit takes n steps, \
-         one after the other, each a product with a single vector; that costs a factor, not an exponent.",
+         one after the other, each a matmul with a single vector; that costs a factor, not an exponent.",
     );
     report.text(
         "The second half measures a whole layer with projections, norms and a feed-forward layer four times as wide. These cost $n·d^2$, so that \

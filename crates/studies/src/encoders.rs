@@ -1,4 +1,5 @@
-//! Recurrent, convolutional and attending encoders in front of the same decoder, trained equally long.
+//! Recurrent, convolutional and attending encoders in front of the same decoder, trained equally
+//! long.
 
 use crate::mixer_kind::{MixerKind, WIDTH};
 use crate::small::{Task, Trained};

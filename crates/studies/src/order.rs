@@ -71,7 +71,8 @@ fn shuffled(key: Key, n: usize) -> Vec<usize> {
     order
 }
 
-/// An order in which `moved` random places exchange their tokens in a ring, and all others keep theirs.
+/// An order in which `moved` random places exchange their tokens in a ring, and all others keep
+/// theirs.
 fn ring(key: Key, moved: usize) -> Vec<usize> {
     let places = shuffled(key, LENGTH);
     let mut order: Vec<usize> = (0..LENGTH).collect();

@@ -184,7 +184,8 @@ impl Report {
         self.tables().find(|table| table.name == name)
     }
 
-    /// The title, question and answer, the tables as aligned text, and what was found. Formulas are plain Unicode.
+    /// The title, question and answer, the tables as aligned text, and what was found. Formulas are
+    /// plain Unicode.
     pub fn tables_as_text(&self) -> String {
         let mut text = format!("{}\n", math::plain(&self.title));
         let paragraph = |said: &str| format!("{}\n", write::wrapped(&math::plain(said), 110));

@@ -22,7 +22,8 @@ const KEYS: usize = 64;
 struct Softmax {
     /// In nats.
     entropy: f64,
-    /// The Frobenius norm of the Jacobian of the weights with respect to the scores, `diag(p) − p·pᵀ`.
+    /// The Frobenius norm of the Jacobian of the weights with respect to the scores,
+    /// `diag(p) − p·pᵀ`.
     jacobian: f64,
     largest: f64,
 }

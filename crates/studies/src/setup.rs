@@ -26,7 +26,7 @@ pub struct Setup<'a> {
     pub threads: usize,
     /// The instruction set of the kernels.
     pub isa: Isa,
-    /// Hears what the study is doing, a line at a time.
+    /// Gets what the study is doing, line by line.
     pub listener: &'a (dyn Fn(&str) + Sync),
 }
 

@@ -82,7 +82,8 @@ pub enum Generator {
 }
 
 impl Generator {
-    /// `g⁻¹(Σ g(x))`, in a form that does not overflow; what is nothing's maximum is −∞ (0 for a power).
+    /// `g⁻¹(Σ g(x))`, in a form that does not overflow; what is nothing's maximum is −∞ (0 for a
+    /// power).
     pub fn maximum(&self, xs: &[f64]) -> f64 {
         let top = largest(xs);
         match *self {

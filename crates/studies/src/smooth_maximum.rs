@@ -1,4 +1,5 @@
-//! From the absolute value to softmax: smooth maxima, how exact they are, and what their gradient is.
+//! From the absolute value to softmax: smooth maxima, how exact they are, and what their gradient
+//! is.
 
 use crate::report::significant;
 use crate::smooth::{
@@ -31,11 +32,11 @@ fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let off = gradient(report, Key::new(setup.seed).child(2), draws.min(1000));
     let limit = overflow(report);
     report.answer(if off < 1e-3 && family.errors[0] > family.errors[1] {
-        "Softmax is the slope of a smooth version of the maximum: it says how much each of several numbers is the largest. The \
+        "Softmax is the gradient of a smooth version of the maximum: it says how much each of several numbers is the largest. The \
          exponential comes closer to the maximum than a power does, and it alone treats all numbers alike, so that the weights add up \
          to one."
     } else {
-        "In this run the numbers do not confirm that softmax is the slope of the smooth maximum."
+        "In this run the numbers do not confirm that softmax is the gradient of the smooth maximum."
     });
     report.summary(format!(
         "$ln(Σ e^{{kx}})/k$ is never below the maximum and at most $ln(n)/k$ above it: {} equal numbers at $k = {}$ reach that, {}, and random \
@@ -109,7 +110,8 @@ fn top(xs: &[f64]) -> f64 {
     xs.iter().copied().fold(f64::NEG_INFINITY, f64::max)
 }
 
-/// How far `f` is above the maximum: on average over draws, and for n equal numbers, where it is farthest.
+/// How far `f` is above the maximum: on average over draws, and for n equal numbers, where it is
+/// farthest.
 fn error(key: Key, draws: usize, n: usize, f: impl Fn(&[f64]) -> f64) -> (f64, f64) {
     let over = |xs: &[f64]| f(xs) - top(xs);
     let mean = (0..draws).map(|draw| over(&numbers(key, draw, n))).sum::<f64>() / draws as f64;

@@ -7,7 +7,8 @@
 //! 2. they are cut into pools of [`BatchSettings::pool`] pairs, and each pool is sorted by length,
 //!    where equal lengths keep their shuffled order; sentences of a batch are then about equally
 //!    long, which balances the cores;
-//! 3. each pool is cut into batches that hold at most [`BatchSettings::max_tokens`] tokens on either side;
+//! 3. each pool is cut into batches that hold at most [`BatchSettings::max_tokens`] tokens on
+//!    either side;
 //! 4. the batches are shuffled.
 
 use serde::{Deserialize, Serialize};
@@ -126,7 +127,8 @@ mod tests {
         assert_ne!(plan, plan_epoch(&lengths, &settings, 6, 2));
     }
 
-    /// The plan is part of what a checkpoint resumes: it may not change between versions or machines.
+    /// The plan is part of what a checkpoint resumes: it may not change between versions or
+    /// machines.
     #[test]
     fn the_plan_is_frozen() {
         let lengths: Vec<_> = (0..12).map(|i| (1 + i % 4, 1 + i % 5)).collect();
@@ -148,7 +150,8 @@ mod tests {
             widest = widest.max(targets.clone().max().unwrap() - targets.min().unwrap());
         }
         assert!(widest <= 2, "{widest}");
-        // Not in order of length: neighbours of a shuffled list differ by a third of the range on average.
+        // Not in order of length: neighbours of a shuffled list differ by a third of the range on
+        // average.
         let first: Vec<i64> = plan.iter().map(|b| i64::from(lengths[b[0] as usize].1)).collect();
         let jumps: i64 = first.windows(2).map(|w| (w[0] - w[1]).abs()).sum();
         assert!(jumps as f64 / first.len() as f64 > 12.0, "{jumps} over {}", first.len());

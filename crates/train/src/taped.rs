@@ -134,7 +134,8 @@ impl<'a> Taped<'a> {
         self.dropouts.filter(|_| rate > 0.0).map(|d| Dropout::new(d.key.child(self.streams), rate, first_row))
     }
 
-    /// Runs an operation and records it: for what an [`Executor`] around this one does in another way.
+    /// Runs an operation and records it: for what an [`Executor`] around this one does in another
+    /// way.
     pub fn push(&mut self, op: impl Op + 'static) -> Var {
         self.tape.push(self.weights, self.gradients.as_deref_mut(), op)
     }
@@ -168,7 +169,8 @@ impl<'a> Taped<'a> {
         &self.weights.flat[param.range()]
     }
 
-    /// The queries, and the keys and values side by side, that each cross-attention was given so far.
+    /// The queries, and the keys and values side by side, that each cross-attention was given so
+    /// far.
     pub fn cross_attentions(&self) -> &[(Var, Var)] {
         &self.crossed
     }
@@ -200,7 +202,8 @@ pub struct LossSettings {
     pub smoothing: f32,
     /// What the sum of the losses is multiplied by before its gradient is taken.
     pub scale: f32,
-    /// R-Drop: the batch has every pair twice, [`Batch::twice`], and this times their divergence is added.
+    /// R-Drop: the batch has every pair twice, [`Batch::twice`], and this times their divergence is
+    /// added.
     pub r_drop: Option<f32>,
 }
 

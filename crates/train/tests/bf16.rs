@@ -1,5 +1,5 @@
-//! Training steps with matrix multiplications in bf16: by the instruction where the CPU has it, and in
-//! software everywhere.
+//! Training steps with matrix multiplications in bf16: by the instruction where the CPU has it, and
+//! in software everywhere.
 
 use crate::invariants::{batch, small, trainer, variants};
 use regard_core::batch::Batch;
@@ -34,7 +34,8 @@ fn a_gradient_in_bf16_is_that_in_f32_but_for_its_rounding() {
     for gemm in every_bf16() {
         let apart: f64 = exact.iter().zip(gradient(gemm)).map(|(a, b)| f64::from(a - b).powi(2)).sum();
         let relative = (apart / length).sqrt();
-        // A number is off by 2⁻⁹ at most; some tens of such errors add up on the way, in random directions.
+        // A number is off by 2⁻⁹ at most; some tens of such errors add up on the way, in random
+        // directions.
         assert!(relative > 1e-4 && relative < 2e-2, "{}: {relative}", gemm.name());
     }
 }

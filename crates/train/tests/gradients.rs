@@ -154,7 +154,8 @@ enum Distances<'a> {
     Bias(&'a [f64], Buckets),
 }
 
-/// Attention of each sentence and head, by the naive twin: `q [m, h·d_k]`, `k`, `v` as slices of rows.
+/// Attention of each sentence and head, by the naive twin: `q [m, h·d_k]`, `k`, `v` as slices of
+/// rows.
 fn heads(
     (q, k, v): (&[f64], &[f64], &[f64]),
     scale: f32,
@@ -572,7 +573,8 @@ fn every_operation_agrees_with_its_definition_and_with_finite_differences() {
     }
 }
 
-/// The definition knows nothing of bf16: an operand is off by 2⁻⁹ of itself at most, and the sums are short.
+/// The definition knows nothing of bf16: an operand is off by 2⁻⁹ of itself at most, and the sums
+/// are short.
 #[test]
 fn products_in_bf16_leave_values_and_gradients_what_they_are_but_for_their_rounding() {
     let isa = Isa::best();
@@ -609,7 +611,8 @@ fn check(case: &Case, gemm: Gemm, (exact, exact_grad): (f64, f64)) {
     let got = tape.value(y).data().to_vec();
     assert_close(&got, &(case.definition)(&wide_inputs, &wide_parameters), exact, &what);
 
-    // A loss knows its own gradient (scale times the sum of its rows); anything else gets a random one.
+    // A loss knows its own gradient (scale times the sum of its rows); anything else gets a random
+    // one.
     let is_loss = ["cross_entropy", "r_drop"].iter().any(|loss| case.name.starts_with(loss));
     let grad = if is_loss { vec![0.25; got.len()] } else { random(got.len(), 99) };
     tape.backward(&weights, &mut gradients, y, if is_loss { &[] } else { &grad });

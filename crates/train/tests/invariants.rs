@@ -41,7 +41,8 @@ pub(crate) fn student() -> ModelConfig {
     }
 }
 
-/// Every architecture: each setting that changes the wiring or the parameters, in every sensible combination.
+/// Every architecture: each setting that changes the wiring or the parameters, in every sensible
+/// combination.
 pub(crate) fn variants() -> Vec<(String, ModelConfig)> {
     let mut all = Vec::new();
     for norm in [NormPlace::Post, NormPlace::Pre] {

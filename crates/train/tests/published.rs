@@ -53,7 +53,8 @@ fn close(got: &[f32], want: &[f32], what: &str) {
     }
 }
 
-/// The losses of the words of a sentence, bias of the logits included. Padding, the last word, takes no part.
+/// The losses of the words of a sentence, bias of the logits included. Padding, the last word,
+/// takes no part.
 fn losses(sentence: &Sentence, words: usize) -> Vec<f32> {
     let rows = sentence.target[1..].iter().zip(sentence.logits.chunks(words));
     rows.map(|(&id, row)| row[..words - 1].iter().map(|x| x.exp()).sum::<f32>().ln() - row[id as usize])

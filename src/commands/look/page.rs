@@ -1,5 +1,6 @@
-//! The page that `regard look --out FILE.html` writes: both sentences, every chosen head, and a script that shows one after the other.
-//! It stands alone: nothing is fetched, and without scripts it shows the sharpest head.
+//! The page that `regard look --out FILE.html` writes: both sentences, every chosen head, and a
+//! script that shows one after the other. It stands alone: nothing is fetched, and without scripts
+//! it shows the sharpest head.
 
 use super::{Drawn, View};
 use regard::model::{AttentionKind, AttentionMap};
@@ -14,7 +15,8 @@ pub(super) struct Shown<'a> {
     pub(super) maps: Vec<(&'a AttentionMap, Vec<usize>)>,
 }
 
-/// The page of several sentences. `first` is the kind of attention that it opens with; `picture` is what readers without scripts see.
+/// The page of several sentences. `first` is the kind of attention that it opens with; `picture` is
+/// what readers without scripts see.
 pub(super) fn render(sentences: &[Shown<'_>], first: AttentionKind, drawn: Drawn, picture: &str) -> String {
     let data = data(sentences, first, drawn);
     // The policy lets no other script run, whatever the sentences are; their text is escaped, too.

@@ -28,8 +28,8 @@ pub(super) fn glossaries(arguments: &[String]) -> Result<BTreeMap<String, Arc<Gl
 /// A source and a target language, in canonical codes.
 type Pair = (String, String);
 
-/// Memories by their languages: those that `SOURCE-TARGET=FILE` names, or those of all models that the
-/// file has.
+/// Memories by their languages: those that `SOURCE-TARGET=FILE` names, or those of all models that
+/// the file has.
 pub(super) fn memories(
     arguments: &[String],
     models: &[ModelSource],

@@ -1,5 +1,5 @@
-//! Translation memories (TMX) as training text: their pairs become a file of tab-separated lines in the cache of the
-//! run, which is what is trained on.
+//! Translation memories (TMX) as training text: their pairs become a file of tab-separated lines in
+//! the cache of the run, which is what is trained on.
 
 use super::Arguments;
 use regard::formats::compressed::decompress;

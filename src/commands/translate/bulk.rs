@@ -1,9 +1,9 @@
-//! `regard translate --out FILE`: lines into a file that appears when it is complete, and that can be
-//! continued.
+//! `regard translate --out FILE`: lines into a file that appears when it is complete, and that can
+//! be continued.
 //!
-//! The translations grow in `FILE.part`; `FILE.part.json` says after each part how far it is, and the
-//! fingerprint of what has been read for it. A call with `--resume` reads the input up to there, compares, and
-//! goes on.
+//! The translations grow in `FILE.part`; `FILE.part.json` says after each part how far it is, and
+//! the fingerprint of what has been read for it. A call with `--resume` reads the input up to
+//! there, compares, and goes on.
 
 use super::super::input::Lines;
 use super::inputs::Input;

@@ -1,5 +1,5 @@
-//! `regard translate` for programs that have loaded the models themselves: the same route and the same
-//! results, without printing.
+//! `regard translate` for programs that have loaded the models themselves: the same route and the
+//! same results, without printing.
 
 use super::documents::{self, format_of};
 use super::route::{LoadedModels, Route};
@@ -49,8 +49,8 @@ impl Caller {
         self.route.translate(lines)
     }
 
-    /// The bytes of a translated file; nothing if `progress`, which is told how much is done, stops the work.
-    /// What is no document is translated line by line.
+    /// The bytes of a translated file; nothing if `progress`, which is told how much is done, stops
+    /// the work. What is no document is translated line by line.
     pub(crate) fn file(
         &self,
         file: &Path,

@@ -38,8 +38,8 @@ pub(super) fn of(arguments: &Arguments) -> Result<Vec<Input>, regard::Error> {
     Ok(inputs)
 }
 
-/// An existing path is a file, an argument with white space is text, and a single word that names no
-/// file is more likely a mistyped name than a text.
+/// An existing path is a file, an argument with white space is text, and a single word that names
+/// no file is more likely a mistyped name than a text.
 fn file_or_text(argument: &Path) -> Result<Input, regard::Error> {
     if is_stdin(argument) || argument.exists() {
         return Ok(Input::File(argument.to_owned()));

@@ -62,8 +62,8 @@ impl LoadedModels {
         self.pairs.first().map(|(_, translator)| translator)
     }
 
-    /// The models that lead from one language to another, in their order: one of many languages is told the
-    /// pair, and two are used in a row where the second reads what the first writes.
+    /// The models that lead from one language to another, in their order: one of many languages is
+    /// told the pair, and two are used in a row where the second reads what the first writes.
     fn route(&self, wanted: (Option<&str>, Option<&str>)) -> Result<Vec<Arc<Translator>>, Box<dyn Error>> {
         if let [(_, one)] = &self.pairs[..] {
             let told = languages_for(one, wanted.0, wanted.1)?;

@@ -1,4 +1,5 @@
-//! The inline elements of XLIFF and TMX: codes around words go with the words, others stay at their place.
+//! The inline elements of XLIFF and TMX: codes around words go with the words, others stay at their
+//! place.
 
 use super::tags::{Element, Kind, Xml, XmlText};
 use crate::document::{Document, Piece};

@@ -14,8 +14,8 @@ pub(super) enum Encoding {
 }
 
 impl Encoding {
-    /// The bytes of a text. Characters that the encoding lacks become question marks: formats that can do
-    /// better escape them before.
+    /// The bytes of a text. Characters that the encoding lacks become question marks: formats that
+    /// can do better escape them before.
     pub(super) fn encode(self, text: &str) -> Vec<u8> {
         match self {
             Encoding::Utf8 { mark: false } => text.as_bytes().to_vec(),

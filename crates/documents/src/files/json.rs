@@ -44,7 +44,8 @@ pub(super) fn quoted(text: &str, ascii: bool, slashes: bool) -> String {
 
 /// What is open around a value.
 enum Level {
-    /// An object, and whether the values in it are data for a program: `"@type"`, and what lies in it.
+    /// An object, and whether the values in it are data for a program: `"@type"`, and what lies in
+    /// it.
     Object {
         data: bool,
     },

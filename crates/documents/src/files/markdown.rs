@@ -1,5 +1,5 @@
-//! Markdown: paragraphs, headings, lists, tables and quotations are translated; code, addresses, front matter
-//! and everything else stay byte for byte. Emphasis and links go with their words.
+//! Markdown: paragraphs, headings, lists, tables and quotations are translated; code, addresses,
+//! front matter and everything else stay byte for byte. Emphasis and links go with their words.
 
 use super::encoding::decode;
 use super::splice::whole;
@@ -49,7 +49,8 @@ struct Walker<'a> {
     in_table: bool,
     /// How many elements that are kept are open.
     skip: usize,
-    /// An element of HTML whose text is not translated: its name, where it begins, and what it says.
+    /// An element of HTML whose text is not translated: its name, where it begins, and what it
+    /// says.
     opaque: Option<(String, usize, String)>,
 }
 

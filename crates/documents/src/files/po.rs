@@ -1,5 +1,5 @@
-//! gettext messages. Comments, contexts, flags, obsolete messages, the header and everything that is not
-//! translated stay byte for byte.
+//! gettext messages. Comments, contexts, flags, obsolete messages, the header and everything that
+//! is not translated stay byte for byte.
 
 mod parse;
 mod shortcut;
@@ -167,7 +167,8 @@ fn line_length(text: &str) -> usize {
     text.len()
 }
 
-/// Whether a translation has the placeholders of its source. The singular may say "one" for its number.
+/// Whether a translation has the placeholders of its source. The singular may say "one" for its
+/// number.
 fn has_placeholders(source: &str, translation: &str, plural: bool) -> bool {
     let (wanted, found) = (placeholders(source), placeholders(translation));
     wanted == found

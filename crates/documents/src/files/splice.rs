@@ -1,5 +1,5 @@
-//! Text files in which strings are replaced in place: all around them stays byte for byte, and so does a
-//! string that is its own translation.
+//! Text files in which strings are replaced in place: all around them stays byte for byte, and so
+//! does a string that is its own translation.
 
 use super::encoding::Encoding;
 use super::{FileDocument, FileError, FileOptions, Unit, WriteFile};

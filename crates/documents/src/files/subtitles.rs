@@ -1,5 +1,5 @@
-//! Subtitles, SubRip (srt) and WebVTT (vtt): the timing is kept, a sentence that goes on over several cues is
-//! translated as one, and the lines of a cue stay about as long as they were.
+//! Subtitles, SubRip (srt) and WebVTT (vtt): the timing is kept, a sentence that goes on over
+//! several cues is translated as one, and the lines of a cue stay about as long as they were.
 
 mod split;
 

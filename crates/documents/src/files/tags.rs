@@ -1,4 +1,5 @@
-//! XML as tags and text with their places, and the text between tags on its way through a translation.
+//! XML as tags and text with their places, and the text between tags on its way through a
+//! translation.
 //!
 //! Entities are never expanded: those that a document type defines come back as they are.
 

@@ -1,5 +1,5 @@
-//! Translation memories (TMX): as documents whose units get a variant in another language, and as pairs of
-//! sentences for a translation memory and for training.
+//! Translation memories (TMX): as documents whose units get a variant in another language, and as
+//! pairs of sentences for a translation memory and for training.
 
 use super::codes;
 use super::encoding::{at, decode};

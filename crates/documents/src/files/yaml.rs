@@ -1,5 +1,5 @@
-//! YAML: its strings, but not the keys. Everything else stays as it is written, and a string keeps its style
-//! where that can hold the translation.
+//! YAML: its strings, but not the keys. Everything else stays as it is written, and a string keeps
+//! its style where that can hold the translation.
 
 use super::encoding::{at, decode};
 use super::json;
@@ -139,7 +139,8 @@ fn value_start(text: &str, start: usize) -> usize {
     text.len() - rest.len()
 }
 
-/// Where the `|` or `>` of a block stands: at its start, or in the last line before it that has text.
+/// Where the `|` or `>` of a block stands: at its start, or in the last line before it that has
+/// text.
 fn header_start(text: &str, start: usize) -> usize {
     let at = value_start(text, start);
     if text.get(at..).is_some_and(|rest| rest.starts_with(['|', '>'])) {

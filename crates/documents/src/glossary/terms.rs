@@ -67,8 +67,8 @@ fn folded_words(text: &str) -> Vec<String> {
     text.split(|c| !of_word(c)).filter(|word| !word.is_empty()).map(fold).collect()
 }
 
-/// How often a text has a term: its words in a row, each in any form unless it must be the `same`; in
-/// scripts without spaces its characters.
+/// How often a text has a term: its words in a row, each in any form unless it must be the `same`;
+/// in scripts without spaces its characters.
 fn occurrences(text: &str, term: &str, same: bool) -> usize {
     let term_words = folded_words(term);
     if term_words.is_empty() || !term.chars().all(is_spaced) {
@@ -106,17 +106,17 @@ pub(crate) fn forced(options: &SearchOptions) -> SearchOptions {
     SearchOptions { shortlist: None, sampling: None, beam: options.beam.max(CANDIDATES), ..options.clone() }
 }
 
-/// How much less likely the tokens of a translation with the terms may be, on average, in log-probability:
-/// beyond that the model has lost the thread.
+/// How much less likely the tokens of a translation with the terms may be, on average, in
+/// log-probability: beyond that the model has lost the thread.
 const LEAST_LIKELY: f32 = 1.5;
 
 fn mean_score(candidate: &Candidate) -> f32 {
     candidate.token_scores.iter().sum::<f32>() / candidate.token_scores.len().max(1) as f32
 }
 
-/// The translations of both searches of a sentence, best first. Those of the second that have all terms,
-/// none of them too often, and are neither more degenerate nor far less likely come before those of the first; if there are none,
-/// those with more of the terms than the first has.
+/// The translations of both searches of a sentence, best first. Those of the second that have all
+/// terms, none of them too often, and are neither more degenerate nor far less likely come before
+/// those of the first; if there are none, those with more of the terms than the first has.
 pub(crate) fn merge(source: &str, terms: &[Term], plain: Line, forced: Line, nbest: usize) -> Line {
     let best = plain.best().text;
     let (fault, mean) = (guard::fault(source, &best), mean_score(&plain.best()));

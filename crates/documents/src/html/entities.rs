@@ -5,9 +5,9 @@ use crate::segment::Spelling;
 use htmlize::{Context, ENTITIES};
 use std::collections::{HashMap, HashSet};
 
-/// Characters of the private use areas that stand for the entities of a document that are not known: they
-/// come through the translation and are written as the entities again. None of them is in the document
-/// itself.
+/// Characters of the private use areas that stand for the entities of a document that are not
+/// known: they come through the translation and are written as the entities again. None of them is
+/// in the document itself.
 #[derive(Debug, Default)]
 pub(crate) struct StandIns {
     /// Characters that are in the document.
@@ -38,8 +38,8 @@ impl StandIns {
     }
 }
 
-/// Adds the text with its entities as characters, and notes which were written so: `all` of them, or only
-/// those that have stand-ins.
+/// Adds the text with its entities as characters, and notes which were written so: `all` of them,
+/// or only those that have stand-ins.
 pub(crate) fn decode(
     raw: &str,
     context: Context,
@@ -75,8 +75,8 @@ pub(crate) fn decode(
 /// Bytes of the longest entity that is looked for.
 const LONGEST: usize = 40;
 
-/// The entity at the start of the text and the character it stands for; no character if it stands for
-/// several, for none that is known or for one that a translation could lose.
+/// The entity at the start of the text and the character it stands for; no character if it stands
+/// for several, for none that is known or for one that a translation could lose.
 fn entity(text: &str, context: Context) -> Option<(&str, Option<char>)> {
     let name = text[1..].bytes().take(LONGEST).take_while(u8::is_ascii_alphanumeric).count();
     if name > 0 {
@@ -93,8 +93,8 @@ fn entity(text: &str, context: Context) -> Option<(&str, Option<char>)> {
     Some((entity, single(&htmlize::unescape(entity))))
 }
 
-/// The longest entity that a name begins with: with its `;`, or without if it needs none. A name that is not
-/// known is an entity if it has one.
+/// The longest entity that a name begins with: with its `;`, or without if it needs none. A name
+/// that is not known is an entity if it has one.
 fn named(text: &str, name: usize, context: Context) -> Option<(&str, Option<char>)> {
     let known = |entity: &str| ENTITIES.get(entity.as_bytes()).copied();
     let closed = text[name..].starts_with(';').then(|| &text[..name + 1]);
@@ -114,8 +114,8 @@ fn named(text: &str, name: usize, context: Context) -> Option<(&str, Option<char
     closed.map(|entity| (entity, None))
 }
 
-/// A text of one character that a translation cannot take for another thing: control characters would part
-/// words, and a private one could be taken for the stand-in of another entity.
+/// A text of one character that a translation cannot take for another thing: control characters
+/// would part words, and a private one could be taken for the stand-in of another entity.
 fn single(text: &str) -> Option<char> {
     let mut characters = text.chars();
     let c = characters.next().filter(|_| characters.next().is_none())?;

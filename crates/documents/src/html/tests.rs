@@ -348,7 +348,8 @@ fn tags_inside_of_a_word_stay_there_if_the_word_does() {
         let words = words.iter().map(|(text, from)| Word::new(*text, Some(*from))).collect();
         document(html).render(html, &[Translation(words)]).text
     };
-    // The mark of a footnote goes with its word, marks stay outside, and what has no counterpart is empty.
+    // The mark of a footnote goes with its word, marks stay outside, and what has no counterpart is
+    // empty.
     assert_eq!(
         translate("the dog<img src=x> runs", &[("läuft", 2), ("der", 0), ("Hund", 1)]),
         "läuft der Hund<img src=x>"

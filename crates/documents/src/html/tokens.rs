@@ -1,4 +1,5 @@
-//! HTML as tags and text. Nothing is refused: what is no tag is text, and all tokens together are the input.
+//! HTML as tags and text. Nothing is refused: what is no tag is text, and all tokens together are
+//! the input.
 
 use super::Kind;
 use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
@@ -295,7 +296,8 @@ fn translated(html: &str, start: usize, attributes: &[Named]) -> Vec<Attribute> 
     .collect()
 }
 
-/// The end tag of the element that begins with item `first`. Elements of the same name may lie in it.
+/// The end tag of the element that begins with item `first`. Elements of the same name may lie in
+/// it.
 fn element_end(items: &[Item], first: usize, name: &str) -> Option<usize> {
     let mut depth = 1;
     for (number, item) in items.iter().enumerate().skip(first + 1) {

@@ -33,7 +33,8 @@ impl Packed {
         &self.offsets
     }
 
-    /// The place of the first row in the batch that this is a part of; random numbers are counted from there.
+    /// The place of the first row in the batch that this is a part of; random numbers are counted
+    /// from there.
     pub fn first_row(&self) -> usize {
         self.first_row
     }
@@ -139,7 +140,8 @@ impl Batch {
         Batch { source: self.source.part(pairs.clone()), input: self.input.part(pairs), output }
     }
 
-    /// Cuts the pairs, in their order, into at most `parts` ranges of about the same cost; none is empty.
+    /// Cuts the pairs, in their order, into at most `parts` ranges of about the same cost; none is
+    /// empty.
     ///
     /// `cost` is that of a pair of this many source and target tokens. The order is kept, so that a
     /// part's random numbers are those of the whole.

@@ -1,9 +1,11 @@
-//! The tokens around each token side by side (im2col): what a convolution multiplies with its kernel.
+//! The tokens around each token side by side (im2col): what a convolution multiplies with its
+//! kernel.
 
 use regard_kernels::Mat;
 use std::ops::Range;
 
-/// For each token and each of its neighbours that is there: its row, which neighbour, and that one's row.
+/// For each token and each of its neighbours that is there: its row, which neighbour, and that
+/// one's row.
 pub fn unfold_pairs(
     offsets: &[usize],
     width: usize,

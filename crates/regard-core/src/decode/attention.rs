@@ -1,5 +1,5 @@
-//! Attention carried out for decoding: the encoder's over whole sentences, the decoder's over rows of
-//! the cache.
+//! Attention carried out for decoding: the encoder's over whole sentences, the decoder's over rows
+//! of the cache.
 
 use super::Engine;
 use super::executor::{DistanceTables, Input, Pass, Step};
@@ -45,7 +45,8 @@ impl Pass<'_> {
         })
     }
 
-    /// Attention of the new tokens over their own past: their keys and values go into the cache first.
+    /// Attention of the new tokens over their own past: their keys and values go into the cache
+    /// first.
     pub(super) fn decoder_attention(
         &mut self,
         qkv: Tensor,

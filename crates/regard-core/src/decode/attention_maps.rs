@@ -62,8 +62,9 @@ pub fn encoder_output(engine: &Engine, source: &[u32]) -> Result<Vec<f32>> {
     Ok(Inference::new(engine, 1).encoder_output(&Packed::new([source])))
 }
 
-/// The largest magnitude of the inputs of each matrix multiplication of `source` and a given `target`, both with
-/// their end token: where the matrix lies in the flat vector of weights, and the magnitude.
+/// The largest magnitude of the inputs of each matrix multiplication of `source` and a given
+/// `target`, both with their end token: where the matrix lies in the flat vector of weights, and
+/// the magnitude.
 pub fn input_magnitudes(engine: &Engine, source: &[u32], target: &[u32]) -> Result<Vec<(usize, f32)>> {
     if source.is_empty() || target.is_empty() {
         return Ok(Vec::new());
@@ -79,8 +80,8 @@ pub fn input_magnitudes(engine: &Engine, source: &[u32], target: &[u32]) -> Resu
     Ok(inference.magnitudes.take().into_iter().flatten().chain([output]).collect())
 }
 
-/// From `[h, seen]` a row, as the kernel leaves them, to `[h, m, columns]`, with zeros where a row does
-/// not look.
+/// From `[h, seen]` a row, as the kernel leaves them, to `[h, m, columns]`, with zeros where a row
+/// does not look.
 fn by_head(heads: usize, columns: usize, weights: &[f32], seen: &[Range<usize>]) -> Vec<f32> {
     let m = seen.len();
     let mut all = vec![0.0; heads * m * columns];

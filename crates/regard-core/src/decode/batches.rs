@@ -3,9 +3,9 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Gives each core one batch of at most `most` sentences after the other; what `work` makes of a batch
-/// comes to the places of its sentences. `worker` makes what a core keeps between batches, for this
-/// many threads inside the matrix multiplications.
+/// Gives each core one batch of at most `most` sentences after the other; what `work` makes of a
+/// batch comes to the places of its sentences. `worker` makes what a core keeps between batches,
+/// for this many threads inside the matrix multiplications.
 pub(super) fn in_batches<W, T: Send>(
     lengths: &[usize],
     most: usize,
@@ -14,8 +14,8 @@ pub(super) fn in_batches<W, T: Send>(
     worker: impl Fn(usize) -> W + Sync,
     work: impl Fn(&mut W, &[usize]) -> Vec<T> + Sync,
 ) {
-    // Sentences of like length step together; the longest first, so that no core is left with them at
-    // the end.
+    // Sentences of like length step together; the longest first, so that no core is left with them
+    // at the end.
     let mut order: Vec<usize> = (0..lengths.len()).collect();
     order.sort_by_key(|&i| (std::cmp::Reverse(lengths[i]), i));
     let per_batch = most.min(lengths.len().div_ceil(threads.max(1))).max(1);
@@ -46,7 +46,8 @@ pub(super) fn in_batches<W, T: Send>(
 /// Tokens of a batch at most: what it needs of memory does not depend on how long sentences are.
 const TOKENS: usize = 4_096;
 
-/// Batches of at most `most` sentences and [`TOKENS`] tokens; a longer sentence is a batch of its own.
+/// Batches of at most `most` sentences and [`TOKENS`] tokens; a longer sentence is a batch of its
+/// own.
 fn batches<'a>(order: &'a [usize], lengths: &[usize], most: usize) -> Vec<&'a [usize]> {
     let mut found = Vec::new();
     let mut rest = order;

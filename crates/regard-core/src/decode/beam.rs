@@ -1,13 +1,14 @@
 //! Beam search over a batch, by the rules of `transformers`; greedy search and sampling are its
 //! one-beam forms.
 //!
-//! Shapes in comments: b sentences, k hypotheses in a beam, r ≤ b·k running hypotheses of all beams, n
-//! source tokens, d width, v words of the vocabulary.
+//! Shapes in comments: b sentences, k hypotheses in a beam, r ≤ b·k running hypotheses of all
+//! beams, n source tokens, d width, v words of the vocabulary.
 
 use super::constraints::{Constraint, Constraints};
 use super::decoder::Decoder;
 use super::hypotheses::{Beam, Extension};
 use super::logits_processors::LogitsProcessors;
+use super::normalization::Normalization;
 use super::scorer::{Scorer, Words, choose_scorer};
 use super::{Engine, Hypothesis, SearchOptions, Watch};
 use crate::batch::Packed;
@@ -37,8 +38,9 @@ impl<'a> BatchSearch<'a> {
             decoder.record_cross_attention();
         }
         let config = engines[0].model().config();
-        let processors = LogitsProcessors::new(options, engines.len(), config.start(), config.target_pad());
-        let scorer = choose_scorer(options, &decoder, &processors, constrained);
+        let normalization = Normalization::new(options, engines.len(), config.target_pad());
+        let processors = LogitsProcessors::new(options, normalization, config.start(), config.target_pad());
+        let scorer = choose_scorer(options, &decoder, normalization, constrained);
         BatchSearch { options, decoder, processors, scorer, words: Words::default(), extensions: Vec::new() }
     }
 
@@ -52,10 +54,7 @@ impl<'a> BatchSearch<'a> {
     ) -> Vec<Vec<Hypothesis>> {
         let sources: Vec<&[u32]> = batch.iter().map(|&i| sources[i].as_slice()).collect();
         let packed = Packed::new(sources.iter().copied());
-        let mut beams = self.beams(batch, &packed);
-        for (beam, &i) in beams.iter_mut().zip(batch) {
-            beam.constraints = Constraints::new(constraints.get(i).map_or(&[], Vec::as_slice));
-        }
+        let mut beams = self.beams(batch, &packed, constraints);
         cancel(batch, &mut beams, watch);
         if beams.iter().any(|beam| !beam.done) {
             // [n, d] → keys and values of every decoder layer
@@ -71,18 +70,14 @@ impl<'a> BatchSearch<'a> {
             self.scorer.score(&mut self.decoder, &self.processors, &beams, &mut self.words);
             // k·2k words → k hypotheses, in each of the b beams
             self.extend(&mut beams);
-            if watch.follows_beams() {
-                let beams = batch.iter().zip(&beams);
-                beams.for_each(|(&sentence, beam)| watch.beam(sentence, beam.entries(self.options)));
-            }
-            report(batch, &beams, watch);
+            report(batch, &beams, self.options, watch);
             cancel(batch, &mut beams, watch);
         }
         beams.into_iter().map(|beam| beam.into_ranked(self.options)).collect()
     }
 
     /// The beams of a batch before their first step.
-    fn beams(&self, batch: &[usize], source: &Packed) -> Vec<Beam> {
+    fn beams(&self, batch: &[usize], source: &Packed, constraints: &[Vec<Constraint>]) -> Vec<Beam> {
         let rows = source.offsets().windows(2).map(|w| w[0]..w[1]);
         batch
             .iter()
@@ -92,7 +87,9 @@ impl<'a> BatchSearch<'a> {
                 // A sentence's draws are its own: they do not depend on what else is translated.
                 let count = self.options.sampling.map_or(1, |_| self.options.nbest);
                 let seed = Key::new(self.options.sampling.map_or(0, |s| s.seed)).child(sentence as u64);
-                Beam::new(rows, limit, (0..count).map(|n| seed.child(n as u64)))
+                let mut beam = Beam::new(rows, limit, (0..count).map(|n| seed.child(n as u64)));
+                beam.constraints = Constraints::new(constraints.get(sentence).map_or(&[], Vec::as_slice));
+                beam
             })
             .collect()
     }
@@ -125,8 +122,13 @@ fn cancel(batch: &[usize], beams: &mut [Beam], watch: &dyn Watch) {
     }
 }
 
-/// Shows the best running hypothesis of each sentence.
-fn report(batch: &[usize], beams: &[Beam], watch: &dyn Watch) {
+/// Shows the best running hypothesis of each sentence, and all of them to somebody who follows
+/// beams.
+fn report(batch: &[usize], beams: &[Beam], options: &SearchOptions, watch: &dyn Watch) {
+    if watch.follows_beams() {
+        let beams = batch.iter().zip(beams);
+        beams.for_each(|(&sentence, beam)| watch.beam(sentence, beam.entries(options)));
+    }
     for (beam, &sentence) in beams.iter().zip(batch).filter(|(beam, _)| !beam.done) {
         watch.grown(sentence, &beam.running[0].tokens);
     }

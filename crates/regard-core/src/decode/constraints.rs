@@ -156,7 +156,8 @@ impl Beam {
             banks[self.constraints.bank(progress)].push((extension, progress));
         }
         if last {
-            // What lacks a phrase at the length limit is better than nothing, and than nothing else.
+            // What lacks a phrase at the length limit is better than nothing, and than nothing
+            // else.
             let most = banks.iter().rposition(|bank| !bank.is_empty()).unwrap_or(0);
             let enough = most + 1 == banks.len() || self.finished.is_empty();
             for (i, bank) in banks.iter_mut().enumerate() {

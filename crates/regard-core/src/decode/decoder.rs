@@ -1,4 +1,5 @@
-//! The models of a search over one batch after the other: their executors, and the state of their decoders.
+//! The models of a search over one batch after the other: their executors, and the state of their
+//! decoders.
 
 use super::Engine;
 use super::executor::{Inference, Step};
@@ -41,7 +42,8 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Begins a step, in which each running hypothesis reads its last token and gets a row of the cache.
+    /// Begins a step, in which each running hypothesis reads its last token and gets a row of the
+    /// cache.
     pub(super) fn begin_step(&mut self, beams: &mut [Beam]) {
         let start = self.engine(0).model().config().start();
         // A recurrent decoder reads the row of the last token alone.
@@ -70,7 +72,7 @@ impl<'a> Decoder<'a> {
         self.step.ids.len()
     }
 
-    /// Takes the step in model `i`. Returns `[r, d]`, and what a product with it needs.
+    /// Takes the step in model `i`. Returns `[r, d]`, and what a matmul with it needs.
     pub(super) fn decode(&mut self, i: usize) -> (Mat<'_>, &mut RowScratch, &mut Team) {
         self.models[i].decode(&self.step, self.cache.model(i))
     }
@@ -80,12 +82,12 @@ impl<'a> Decoder<'a> {
         self.models[0].weights.cross = Some(Vec::new());
     }
 
-    /// Adds the attention of this step to each hypothesis of a beam, whose first one is row `row` of
-    /// the step: of the first model, all heads on average.
+    /// Adds the attention of this step to each hypothesis of a beam, whose first one is row `row`
+    /// of the step: of the first model, all heads on average.
     ///
-    /// The upper layers look at what the next token translates, the lower ones at what the last token
-    /// translated, which is what they read. So the row of a token is its own step's in the upper half
-    /// of the layers, and the next step's in the lower half.
+    /// The upper layers look at what the next token translates, the lower ones at what the last
+    /// token translated, which is what they read. So the row of a token is its own step's in the
+    /// upper half of the layers, and the next step's in the lower half.
     pub(super) fn add_attention(&self, beam: &mut Beam, row: usize, layer: Option<usize>) {
         let Some(layers) = self.models[0].weights.cross.as_ref().filter(|l| !l.is_empty()) else { return };
         let (lower, upper) = match layer {

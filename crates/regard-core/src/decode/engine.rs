@@ -20,7 +20,8 @@ pub enum Values<'a> {
         /// One for each row.
         scales: Vec<f32>,
     },
-    /// In 8 bits, to be multiplied as they are, with inputs in 8 bits: the integers of Marian and Firefox.
+    /// In 8 bits, to be multiplied as they are, with inputs in 8 bits: the integers of Marian and
+    /// Firefox.
     FixedInt8 {
         /// Row by row; of words, the last rows may be missing and are zero.
         values: Int8Values,
@@ -44,7 +45,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Packs the flat vector of weights to be multiplied in `dtype`: 8 bits, or `F32` for every other format.
+    /// Packs the flat vector of weights to be multiplied in `dtype`: 8 bits, or `F32` for every
+    /// other format.
     ///
     /// # Panics
     /// If there are fewer weights than the model has.
@@ -56,7 +58,8 @@ impl Engine {
         engine
     }
 
-    /// Packs one parameter after the other as `read` gives them, so that never more than one is held twice.
+    /// Packs one parameter after the other as `read` gives them, so that never more than one is
+    /// held twice.
     pub fn build<'a>(
         model: &Transformer,
         dtype: DType,
@@ -73,7 +76,7 @@ impl Engine {
         Ok(engine)
     }
 
-    /// What is added to a product with a matrix.
+    /// What is added to the result of a matmul with a matrix.
     fn bias_of(&self, matrix: &Parameter) -> Option<&[f32]> {
         if matrix.param == self.model.output() {
             return self.model.output_bias();
@@ -127,7 +130,7 @@ impl Engine {
         self.isa
     }
 
-    /// What is added to the products with the output matrix, unless that does it itself.
+    /// What is added to the logits behind the output matrix, unless that does it itself.
     pub fn bias(&self) -> Option<&[f32]> {
         let is_packed =
             self.matrices.get(&self.model.output().offset).is_some_and(PackedMatrix::has_own_bias);
@@ -141,7 +144,8 @@ impl Engine {
         self.matrices.values().map(PackedMatrix::bytes).chain(vectors).sum()
     }
 
-    /// The flat vector of weights again, as training and attention maps want it; in 8 bits, what is left of them.
+    /// The flat vector of weights again, as training and attention maps want it; in 8 bits, what is
+    /// left of them.
     pub fn weights(&self) -> Vec<f32> {
         let mut weights = vec![0.0; self.model.parameters().len()];
         for parameter in self.model.parameters() {
@@ -185,10 +189,12 @@ fn widened(values: Values<'_>, cols: usize) -> Cow<'_, [f32]> {
     }
 }
 
-/// Multiplications a second of a product that never leaves the first cache, on this many threads: what the others are measured by.
+/// Multiplications a second of a product that never leaves the first cache, on this many threads:
+/// what the others are measured by.
 pub fn peak_speed(dtype: DType, isa: Isa, threads: usize) -> f64 {
     const SIZE: (usize, usize, usize) = (12, 32, 256);
-    // Some milliseconds each; the best of many, because a core needs a while to reach its speed and others may disturb it.
+    // Some milliseconds each; the best of many, because a core needs a while to reach its speed and
+    // others may disturb it.
     const TIMES: usize = 1000;
     const TRIALS: usize = 100;
     let (m, n, k) = SIZE;

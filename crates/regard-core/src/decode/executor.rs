@@ -19,7 +19,8 @@ use std::collections::HashMap;
 /// Tokens that go through the encoder together, unless a sentence is longer.
 const ENCODED_TOGETHER: usize = 256;
 
-/// What one step of the decoder reads: a token for each hypothesis, or all tokens of a sentence at once.
+/// What one step of the decoder reads: a token for each hypothesis, or all tokens of a sentence at
+/// once.
 #[derive(Debug, Default)]
 pub(super) struct Step {
     pub(super) ids: Vec<u32>,
@@ -34,7 +35,8 @@ pub(super) struct Step {
 }
 
 impl Step {
-    /// All tokens of one sentence over `n` source tokens: each attends to those before it and to itself.
+    /// All tokens of one sentence over `n` source tokens: each attends to those before it and to
+    /// itself.
     pub(super) fn whole(ids: &[u32], n: usize) -> Self {
         let mut step = Step::default();
         for (row, &id) in (0..).zip(ids) {
@@ -92,7 +94,7 @@ pub(super) struct Inference<'a> {
     sinusoids: Vec<f32>,
     distances: DistanceTables,
     pub(super) weights: AttentionWeights,
-    /// If wanted: for each product the place of its matrix and the largest magnitude of its inputs.
+    /// If wanted: for each matmul the place of its matrix and the largest magnitude of its inputs.
     pub(super) magnitudes: Option<Vec<(usize, f32)>>,
 }
 
@@ -152,8 +154,8 @@ impl<'a> Inference<'a> {
         pass.workspace.data(encoded).to_vec()
     }
 
-    /// Encodes the sentences, `[n, d]`, and fills the cache with their keys and values: some sentences
-    /// at a time, so that what is between two layers stays in a cache of the CPU.
+    /// Encodes the sentences, `[n, d]`, and fills the cache with their keys and values: some
+    /// sentences at a time, so that what is between two layers stays in a cache of the CPU.
     pub(super) fn encode(&mut self, source: &Packed, cache: &mut ModelCache) {
         let model = self.engine.model();
         self.prepare(source, cache);
@@ -180,7 +182,7 @@ impl<'a> Inference<'a> {
     }
 
     /// One step of the decoder. Returns its output `[r, d]` for the step's `r` tokens, and what a
-    /// product with it needs.
+    /// matmul with it needs.
     pub(super) fn decode(
         &mut self,
         step: &Step,
@@ -202,7 +204,8 @@ impl Pass<'_> {
         self.workspace.mat(x).rows()
     }
 
-    /// Fills the cache with the keys and values of the encoder's output, which is that of `tokens` rows from `start` on.
+    /// Fills the cache with the keys and values of the encoder's output, which is that of `tokens`
+    /// rows from `start` on.
     pub(super) fn keep_source(
         &mut self,
         encoded: Tensor,
@@ -235,7 +238,7 @@ impl Pass<'_> {
         embedder.position_vector(position).map(<[f32]>::to_vec)
     }
 
-    /// Takes note of the inputs of a product, if wanted.
+    /// Takes note of the inputs of a matmul, if wanted.
     fn record_input(&mut self, x: Tensor, layer: &LinearLayer) {
         if let Some(magnitudes) = self.magnitudes {
             magnitudes.push((layer.weight.offset, largest_magnitude(self.workspace.data(x))));

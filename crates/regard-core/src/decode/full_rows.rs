@@ -2,7 +2,8 @@
 
 use super::decoder::Decoder;
 use super::hypotheses::{Beam, running};
-use super::logits_processors::{Context, LogitsProcessors, mask, renormalize};
+use super::logits_processors::{LogitsProcessors, mask};
+use super::normalization::{Normalization, renormalize};
 use super::shortlist::BatchShortlist;
 use super::{SearchOptions, Shortlist};
 use crate::model::ModelConfig;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 pub(super) struct FullRows {
     /// v: padding, the last word, is left out unless it takes part in the softmax.
     words: usize,
+    normalization: Normalization,
     /// `[r, v]`
     log_p: Vec<f32>,
     /// The same of another model of an ensemble.
@@ -25,21 +27,23 @@ pub(super) struct FullRows {
 }
 
 impl FullRows {
-    pub(super) fn new(options: &SearchOptions, config: &ModelConfig, processors: &LogitsProcessors) -> Self {
+    pub(super) fn new(options: &SearchOptions, config: &ModelConfig, normalization: Normalization) -> Self {
         // What must be possible, and what takes part in the softmax before it is banned.
-        let padding = config.target_pad().filter(|_| processors.with_padding);
+        let padding = config.target_pad().filter(|_| normalization.with_padding);
         let always = options.prefix.iter().chain(&options.forced_first).chain([&options.end]).chain(&padding);
         FullRows {
             always: always.copied().collect(),
             shortlist: options.shortlist.clone(),
-            ..FullRows::of_words(config.output_words() + usize::from(processors.with_padding))
+            normalization,
+            ..FullRows::of_words(config.output_words() + usize::from(normalization.with_padding))
         }
     }
 
-    /// Over the first `words` words, without a shortlist.
+    /// Over the first `words` words, without a shortlist; bans leave the probabilities as they are.
     pub(super) fn of_words(words: usize) -> Self {
         FullRows {
             words,
+            normalization: Normalization::default(),
             log_p: Vec::new(),
             other: Vec::new(),
             shortlist: None,
@@ -59,6 +63,11 @@ impl FullRows {
         self.words
     }
 
+    /// How the rows become log-probabilities.
+    pub(super) fn normalization(&self) -> Normalization {
+        self.normalization
+    }
+
     /// The shortlist of the batch.
     pub(super) fn shortlist(&self) -> Option<&BatchShortlist> {
         self.batch_shortlist.as_ref()
@@ -74,45 +83,42 @@ impl FullRows {
         let single = decoder.models() == 1;
         match single {
             true => self.score_one(decoder, processors),
-            false => self.score(decoder),
+            false => self.score_ensemble(decoder),
         }
         for (row, (sentence, beam, hypothesis)) in running(beams).enumerate() {
             let log_p = &mut self.log_p[row * self.words..][..self.words];
             if let Some(list) = &self.batch_shortlist {
                 list.mask_others(sentence, log_p);
-                if !processors.on_logits {
+                if !self.normalization.on_logits {
                     renormalize(log_p);
                 }
             }
             // The probabilities of an ensemble were averaged before any ban.
             match single && processors.only_ban(row) {
                 true => mask(processors.bans().of(row), log_p),
-                false => {
-                    let context = Context { tokens: &hypothesis.tokens, limit: beam.limit };
-                    processors.process(row, context, log_p);
-                }
+                false => processors.process(row, &hypothesis.tokens, beam.limit, log_p),
             }
         }
-        self.rows()
+        self.log_p.chunks_exact(self.words)
     }
 
     /// Of one model; logits, if the processors start with those. Where words are banned and nothing
-    /// else happens, the others get what [`BestWords`](regard_kernels::BestWords) gives them, to the
-    /// bit.
+    /// else happens, the others get what [`BestWords`](regard_kernels::BestWords) gives them, to
+    /// the bit.
     fn score_one(&mut self, decoder: &mut Decoder<'_>, processors: &LogitsProcessors) {
         logits(decoder, 0, self.words, &mut self.log_p);
-        if processors.renormalize {
+        if self.normalization.after_bans {
             let rows = self.log_p.chunks_exact_mut(self.words).enumerate();
             let only_ban = rows.filter(|(row, _)| processors.only_ban(*row));
             only_ban.for_each(|(row, logits)| mask(processors.bans().of(row), logits));
         }
-        if !processors.on_logits {
+        if !self.normalization.on_logits {
             log_probabilities(decoder.engine(0).isa(), &mut self.log_p, self.words);
         }
     }
 
-    /// Takes a step and makes rows that no processor has seen, averaged over the models.
-    pub(super) fn score(&mut self, decoder: &mut Decoder<'_>) {
+    /// Rows averaged over the models of an ensemble.
+    fn score_ensemble(&mut self, decoder: &mut Decoder<'_>) {
         let models = decoder.models();
         for model in 0..models {
             let to = if model == 0 { &mut self.log_p } else { &mut self.other };
@@ -130,11 +136,6 @@ impl FullRows {
             let shift = (models as f32).ln();
             self.log_p.iter_mut().for_each(|x| *x -= shift);
         }
-    }
-
-    /// The rows of the last step.
-    pub(super) fn rows(&self) -> impl Iterator<Item = &[f32]> {
-        self.log_p.chunks_exact(self.words)
     }
 }
 

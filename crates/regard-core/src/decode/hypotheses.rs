@@ -1,5 +1,5 @@
-//! The hypotheses of a sentence, and how a step changes them. Their memory is used again: a step that
-//! only extends them asks for none.
+//! The hypotheses of a sentence, and how a step changes them. Their memory is used again: a step
+//! that only extends them asks for none.
 
 use super::constraints::{Constraints, Progress};
 use super::{BeamEntry, BeamRule, EarlyStopping, Hypothesis, SearchOptions};
@@ -90,9 +90,9 @@ impl Beam {
         }
     }
 
-    /// Extends the hypotheses by one token: those that end become finished, the others run on. `words`
-    /// has the words that each running hypothesis may take, with their log-probabilities; `extensions`
-    /// is memory.
+    /// Extends the hypotheses by one token: those that end become finished, the others run on.
+    /// `words` has the words that each running hypothesis may take, with their log-probabilities;
+    /// `extensions` is memory.
     pub(super) fn extend<'w>(
         &mut self,
         options: &SearchOptions,
@@ -112,7 +112,8 @@ impl Beam {
         }
     }
 
-    /// Marian's beam search: of the best extensions, as many as hypotheses are still open, those that end are set aside.
+    /// Marian's beam search: of the best extensions, as many as hypotheses are still open, those
+    /// that end are set aside.
     fn take_open(&mut self, options: &SearchOptions, extensions: &mut Vec<Extension>) {
         extensions.sort_unstable_by(best_first);
         extensions.truncate(options.beam - self.finished.len());
@@ -174,6 +175,15 @@ impl Beam {
         }
         self.done = self.next.is_empty();
         self.turn();
+    }
+
+    /// Forced decoding: each hypothesis goes on with the one word that it is given, to the limit.
+    pub(super) fn force<'w>(&mut self, words: impl Iterator<Item = &'w [(u32, f32)]>) {
+        for (running, words) in self.running.iter_mut().zip(words) {
+            running.tokens.extend(words.iter().map(|&(token, _)| token));
+            running.log_p.extend(words.iter().map(|&(_, log_p)| log_p));
+            self.done = running.tokens.len() == self.limit;
+        }
     }
 
     /// What runs and what has ended, for somebody who follows the search.
@@ -239,7 +249,8 @@ impl Beam {
             return true;
         }
         let reach = match options.early_stopping {
-            // A longer sentence is divided by more: the best that a sum, which can only fall, can come to.
+            // A longer sentence is divided by more: the best that a sum, which can only fall, can
+            // come to.
             EarlyStopping::Never if options.length_penalty > 0.0 => self.limit,
             _ => length,
         };
@@ -253,8 +264,8 @@ pub(super) fn best_first(a: &Extension, b: &Extension) -> Ordering {
     b.total.total_cmp(&a.total).then((a.from, a.token).cmp(&(b.from, b.token)))
 }
 
-/// The running hypotheses of all beams, each with the number of its sentence and its beam: the `r` rows
-/// of a step.
+/// The running hypotheses of all beams, each with the number of its sentence and its beam: the `r`
+/// rows of a step.
 pub(super) fn running(beams: &[Beam]) -> impl Iterator<Item = (usize, &Beam, &RunningHypothesis)> {
     let open = beams.iter().enumerate().filter(|(_, beam)| !beam.done);
     open.flat_map(|(i, beam)| beam.running.iter().map(move |hypothesis| (i, beam, hypothesis)))

@@ -1,15 +1,15 @@
-//! What decoders remember between the steps of a batch: keys and values of the target tokens so far,
-//! and of the source.
+//! What decoders remember between the steps of a batch: keys and values of the target tokens so
+//! far, and of the source.
 //!
-//! A step gives every running hypothesis one row number, and each layer of each model stores what it
-//! remembers of the new token in its row of that number. A hypothesis is a list of row numbers:
-//! reordering a beam copies such lists and no keys or values, and the children of a hypothesis share
-//! its rows. A row that no running hypothesis names is used again.
+//! A step gives every running hypothesis one row number, and each layer of each model stores what
+//! it remembers of the new token in its row of that number. A hypothesis is a list of row numbers:
+//! reordering a beam copies such lists and no keys or values, and the children of a hypothesis
+//! share its rows. A row that no running hypothesis names is used again.
 //!
 //! Each layer decides what a row holds. Self-attention stores keys and values and reads all rows of
-//! the list. A recurrent layer fits in the same way with one state vector a row: it reads the row of
-//! the last token and writes that of the new one, and a hypothesis of a purely recurrent decoder has to
-//! name no more than its last row.
+//! the list. A recurrent layer fits in the same way with one state vector a row: it reads the row
+//! of the last token and writes that of the new one, and a hypothesis of a purely recurrent decoder
+//! has to name no more than its last row.
 
 use regard_kernels::{Mat, MatMut};
 
@@ -29,8 +29,8 @@ pub(super) struct KvCache {
 pub(super) struct ModelCache {
     /// Of the target tokens so far, layer by layer.
     steps: Vec<LayerRows>,
-    /// Keys and values of the encoder's output, layer by layer: computed once a batch, shared by all
-    /// hypotheses.
+    /// Keys and values of the encoder's output, layer by layer: computed once a batch, shared by
+    /// all hypotheses.
     source: Vec<LayerRows>,
 }
 
@@ -43,7 +43,8 @@ pub(super) struct LayerRows {
 }
 
 /// From one row to the next, in numbers. One head is read of all rows of a sentence, then the next
-/// head: a distance of whole pages would put all of them into the same few places of the first cache.
+/// head: a distance of whole pages would put all of them into the same few places of the first
+/// cache.
 fn stride(width: usize) -> usize {
     const LINE: usize = 16;
     if width.is_multiple_of(16 * LINE) { width + LINE } else { width }
@@ -86,7 +87,8 @@ impl KvCache {
 }
 
 impl ModelCache {
-    /// Forgets the target tokens of the last batch, in this many layers; the memory is used for the next.
+    /// Forgets the target tokens of the last batch, in this many layers; the memory is used for the
+    /// next.
     pub(super) fn clear(&mut self, layers: usize) {
         self.steps.resize_with(layers, LayerRows::default);
         self.steps.iter_mut().for_each(|rows| rows.data.clear());
@@ -98,8 +100,8 @@ impl ModelCache {
         &mut self.steps[layer]
     }
 
-    /// The keys and values of the source in decoder layer `layer`: row `i` is source token `i` of the
-    /// batch.
+    /// The keys and values of the source in decoder layer `layer`: row `i` is source token `i` of
+    /// the batch.
     pub(super) fn source(&mut self, layer: usize) -> &mut LayerRows {
         &mut self.source[layer]
     }

@@ -1,14 +1,15 @@
-//! What changes the log-probabilities of the next token before the search chooses: a list of processors in the order of
-//! `transformers`.
+//! What changes the log-probabilities of the next token before the search chooses: a list of
+//! processors in the order of `transformers`.
 //!
-//! Most processors only ban words. While all of them do, for all hypotheses, nobody needs whole rows of
-//! log-probabilities: the scorer gets the lists of banned words and leaves them out while it looks for
-//! the best ones. So each processor says two things about a hypothesis: which words it bans, and
-//! whether that is all.
+//! Most processors only ban words. While all of them do, for all hypotheses, nobody needs whole
+//! rows of log-probabilities: the scorer gets the lists of banned words and leaves them out while
+//! it looks for the best ones. So each processor says two things about a hypothesis: which words it
+//! bans, and whether that is all. Processors at the end of the list mask what the others ban.
 
+use super::SearchOptions;
 use super::hypotheses::{Beam, running};
 use super::lists::Lists;
-use super::{BeamRule, SearchOptions};
+use super::normalization::{Normalization, renormalize};
 use std::fmt::Debug;
 use std::ops::ControlFlow;
 
@@ -19,6 +20,8 @@ pub(super) struct Context<'a> {
     pub(super) tokens: &'a [u32],
     /// The most tokens it may have, the end included.
     pub(super) limit: usize,
+    /// The words that the processors ban; none while they are still being asked.
+    pub(super) banned: &'a [u32],
 }
 
 /// Changes which tokens can come next, or how likely they are.
@@ -31,7 +34,8 @@ pub(super) trait LogitsProcessor: Debug {
         true
     }
 
-    /// Changes a row of log-probabilities, one for each word. After a break nothing else changes the row.
+    /// Changes a row of log-probabilities, one for each word. After a break nothing else changes
+    /// the row.
     fn process(&self, _: Context<'_>, _log_p: &mut [f32]) -> ControlFlow<()> {
         ControlFlow::Continue(())
     }
@@ -174,18 +178,34 @@ impl LogitsProcessor for MinLength {
     }
 }
 
-/// The processors of a search, and what they ask of the step at hand.
+/// Sets the words that the processors ban to −∞.
 #[derive(Debug)]
+struct MaskBanned;
+
+impl LogitsProcessor for MaskBanned {
+    fn process(&self, at: Context<'_>, log_p: &mut [f32]) -> ControlFlow<()> {
+        mask(at.banned, log_p);
+        ControlFlow::Continue(())
+    }
+}
+
+/// Makes the probabilities that bans leave sum to one again.
+#[derive(Debug)]
+struct Renormalize;
+
+impl LogitsProcessor for Renormalize {
+    fn process(&self, at: Context<'_>, log_p: &mut [f32]) -> ControlFlow<()> {
+        if !at.banned.is_empty() {
+            renormalize(log_p);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The processors of a search, and what they ask of the step at hand. By default there are none.
+#[derive(Debug, Default)]
 pub(super) struct LogitsProcessors {
     list: Vec<Box<dyn LogitsProcessor>>,
-    /// Whether the rows that come in are logits: where nothing is compared but the next tokens of one
-    /// hypothesis, `transformers` penalises a repetition before the softmax.
-    pub(super) on_logits: bool,
-    /// Whether padding takes part in the softmax, to be banned afterwards. That makes a difference only
-    /// if nothing is normalised again, or if something happens in between.
-    pub(super) with_padding: bool,
-    /// Whether the probabilities that bans leave sum to one again.
-    pub(super) renormalize: bool,
     /// For each hypothesis of the step: the words that it must not take.
     bans: Lists<u32>,
     /// For each hypothesis of the step: whether the processors do nothing but ban.
@@ -193,19 +213,19 @@ pub(super) struct LogitsProcessors {
 }
 
 impl LogitsProcessors {
-    /// Those of a search with this many models; `start` is what the decoder starts with, `pad` the
-    /// last word if it is padding.
-    pub(super) fn new(options: &SearchOptions, models: usize, start: u32, pad: Option<u32>) -> Self {
-        let penalised = options.repetition_penalty != 1.0;
-        let on_logits = penalised && models == 1 && (options.beam == 1 || options.sampling.is_some());
-        // Marian's vocabularies have no padding.
-        let with_padding =
-            pad.is_some() && (penalised || !options.renormalize) && options.rule == BeamRule::Transformers;
+    /// Those of a search; `start` is what the decoder starts with, `pad` the last word if it is
+    /// padding.
+    pub(super) fn new(
+        options: &SearchOptions,
+        normalization: Normalization,
+        start: u32,
+        pad: Option<u32>,
+    ) -> Self {
         let mut list: Vec<Box<dyn LogitsProcessor>> = Vec::new();
-        if penalised {
+        if options.repetition_penalty != 1.0 {
             list.push(Box::new(RepetitionPenalty(options.repetition_penalty)));
         }
-        if on_logits {
+        if normalization.on_logits {
             list.push(Box::new(LogSoftmax));
         }
         if !options.prefix.is_empty() {
@@ -217,7 +237,8 @@ impl LogitsProcessors {
         if let Some(first) = options.forced_first {
             list.push(Box::new(ForcedFirst(first)));
         }
-        let banned: Vec<u32> = options.banned.iter().copied().chain(pad.filter(|_| with_padding)).collect();
+        let pad = pad.filter(|_| normalization.with_padding);
+        let banned: Vec<u32> = options.banned.iter().copied().chain(pad).collect();
         if !banned.is_empty() {
             list.push(Box::new(BannedWords(banned)));
         }
@@ -230,15 +251,11 @@ impl LogitsProcessors {
         if options.min_length > 0 {
             list.push(Box::new(MinLength { min_length: options.min_length, end: options.end }));
         }
-        let renormalize = options.renormalize;
-        LogitsProcessors {
-            list,
-            on_logits,
-            with_padding,
-            renormalize,
-            bans: Lists::default(),
-            only_bans: Vec::new(),
+        list.push(Box::new(MaskBanned));
+        if normalization.after_bans {
+            list.push(Box::new(Renormalize));
         }
+        LogitsProcessors { list, ..LogitsProcessors::default() }
     }
 
     /// Finds out what the step asks of each running hypothesis.
@@ -246,11 +263,12 @@ impl LogitsProcessors {
         self.bans.clear();
         self.only_bans.clear();
         for (_, beam, hypothesis) in running(beams) {
-            self.add(Context { tokens: &hypothesis.tokens, limit: beam.limit });
+            self.add(&hypothesis.tokens, beam.limit);
         }
     }
 
-    fn add(&mut self, at: Context<'_>) {
+    fn add(&mut self, tokens: &[u32], limit: usize) {
+        let at = Context { tokens, limit, banned: &[] };
         let LogitsProcessors { list, bans, .. } = self;
         bans.push_with(|banned| list.iter().for_each(|p| p.ban(at, banned)));
         self.only_bans.push(list.iter().all(|p| p.only_bans(at)));
@@ -271,16 +289,11 @@ impl LogitsProcessors {
         &self.bans
     }
 
-    /// Takes the log-probabilities of hypothesis `row` through the list.
-    pub(super) fn process(&self, row: usize, at: Context<'_>, log_p: &mut [f32]) {
-        if self.list.iter().try_for_each(|p| p.process(at, log_p)).is_break() {
-            return;
-        }
-        let banned = self.bans.of(row);
-        mask(banned, log_p);
-        if self.renormalize && !banned.is_empty() {
-            renormalize(log_p);
-        }
+    /// Takes the log-probabilities of hypothesis `row`, which has these tokens, through the list.
+    pub(super) fn process(&self, row: usize, tokens: &[u32], limit: usize, log_p: &mut [f32]) {
+        let at = Context { tokens, limit, banned: self.bans.of(row) };
+        // A processor that breaks has forced a token: nothing else changes the row.
+        let _ = self.list.iter().try_for_each(|p| p.process(at, log_p));
     }
 }
 
@@ -300,18 +313,6 @@ pub(super) fn mask(words: &[u32], log_p: &mut [f32]) {
             *p = f32::NEG_INFINITY;
         }
     }
-}
-
-/// Makes logits, or log-probabilities some of which were masked, into log-probabilities. If nothing is
-/// left, nothing changes.
-pub(super) fn renormalize(row: &mut [f32]) {
-    let top = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    if !top.is_finite() {
-        return;
-    }
-    let sum: f64 = row.iter().map(|x| f64::from(x - top).exp()).sum();
-    let shift = top + sum.ln() as f32;
-    row.iter_mut().for_each(|x| *x -= shift);
 }
 
 #[cfg(test)]

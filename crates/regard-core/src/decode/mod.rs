@@ -1,15 +1,15 @@
 //! Search: from encoded sentences to the most probable target tokens.
 //!
-//! [`search`] sorts the sentences by length, makes batches, and gives each core one at a time. Inside a
-//! batch, all hypotheses of all sentences take a step together; finished ones leave. What a sentence
-//! gets does not depend on the others, on their order or on the number of threads.
+//! [`search`] sorts the sentences by length, makes batches, and gives each core one at a time.
+//! Inside a batch, all hypotheses of all sentences take a step together; finished ones leave. What
+//! a sentence gets does not depend on the others, on their order or on the number of threads.
 //!
-//! `beam` has the loop over the steps of a batch. A step goes through `decoder`, the models and their
-//! state (`executor` for the layers, `workspace` for their buffers, `kv_cache` for what they remember),
-//! through `logits_processors`, which say what may not come, through a `scorer`, which finds the likely
-//! words, and ends in `hypotheses`, the beams. `constraints` keeps phrases in a
-//! beam that must occur; `forced` scores given translations instead; `trace` records
-//! what the layers compute for one of them.
+//! `beam` has the loop over the steps of a batch. A step goes through `decoder`, the models and
+//! their state (`executor` for the layers, `workspace` for their buffers, `kv_cache` for what they
+//! remember), through `logits_processors`, which say what may not come, through a `scorer`, which
+//! finds the likely words (their log-probabilities by `normalization`), and ends in `hypotheses`,
+//! the beams. `constraints` keeps phrases in a beam that must occur; `forced` scores given
+//! translations instead; `trace` records what the layers compute for one of them.
 
 mod attention;
 mod attention_maps;
@@ -27,6 +27,7 @@ mod hypotheses;
 mod kv_cache;
 mod lists;
 mod logits_processors;
+mod normalization;
 mod options;
 mod sampling;
 mod scorer;
@@ -51,7 +52,7 @@ use crate::model::Transformer;
 use crate::{DType, Result};
 use batches::in_batches;
 use beam::BatchSearch;
-use forced::ForcedScorer;
+use forced::ForcedDecoding;
 use regard_kernels::Isa;
 use validate::{check, check_pairs, check_weights};
 
@@ -68,12 +69,13 @@ pub struct Hypothesis {
     pub token_log_probabilities: Vec<f32>,
     /// Whether it came to its end, rather than to the length limit.
     pub ended: bool,
-    /// The attention of each token of `token_log_probabilities` over the source tokens, averaged over
-    /// heads; empty unless [`SearchOptions::attention`] is set.
+    /// The attention of each token of `token_log_probabilities` over the source tokens, averaged
+    /// over heads; empty unless [`SearchOptions::attention`] is set.
     pub attention: Vec<Vec<f32>>,
 }
 
-/// Follows a search: it can cancel a sentence and sees how it grows. Several threads call it at once.
+/// Follows a search: it can cancel a sentence and sees how it grows. Several threads call it at
+/// once.
 pub trait Watch: Sync {
     /// Whether sentence `index` is still wanted; called before each step. A sentence that is not is
     /// left unfinished.
@@ -100,7 +102,8 @@ impl Watch for () {
     fn grown(&self, _: usize, _: &[u32]) {}
 }
 
-/// Translates each source sentence (ids with their end token); the best hypotheses of each, best first.
+/// Translates each source sentence (ids with their end token); the best hypotheses of each, best
+/// first.
 pub fn search(
     model: &Transformer,
     weights: &[f32],
@@ -135,9 +138,9 @@ pub fn search_watched(
     search_constrained(engines, sources, &[], options, threads, watch)
 }
 
-/// The same with phrases that the translations must contain, those of each sentence; sentences beyond
-/// the end of the list have none. Sampling does not look at them. A sentence that reaches its length
-/// limit first lacks some of them.
+/// The same with phrases that the translations must contain, those of each sentence; sentences
+/// beyond the end of the list have none. Sampling does not look at them. A sentence that reaches
+/// its length limit first lacks some of them.
 pub fn search_constrained(
     engines: &[&Engine],
     sources: &[Vec<u32>],
@@ -157,7 +160,8 @@ pub fn search_constrained(
     Ok(found)
 }
 
-/// The log-probability of each token of the given translations, their ends included: forced decoding.
+/// The log-probability of each token of the given translations, their ends included: forced
+/// decoding.
 pub fn score_pairs(
     engines: &[&Engine],
     pairs: &[(Vec<u32>, Vec<u32>)],
@@ -167,9 +171,9 @@ pub fn score_pairs(
     check_pairs(engines, pairs, &options)?;
     let mut scores = vec![Vec::new(); pairs.len()];
     let lengths: Vec<usize> = pairs.iter().map(|(_, target)| target.len()).collect();
-    let scorer = |inside| ForcedScorer::new(engines, inside);
-    in_batches(&lengths, options.batch, threads, &mut scores, scorer, |scorer, batch| {
-        scorer.score(batch, pairs)
+    let decoding = |inside| ForcedDecoding::new(engines, inside);
+    in_batches(&lengths, options.batch, threads, &mut scores, decoding, |decoding, batch| {
+        decoding.run(batch, pairs)
     });
     Ok(scores)
 }

@@ -4,7 +4,8 @@ use super::Shortlist;
 use crate::{Error, Result};
 use std::sync::Arc;
 
-/// When a beam search stops looking for better hypotheses; the three values and rules of `transformers`.
+/// When a beam search stops looking for better hypotheses; the three values and rules of
+/// `transformers`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EarlyStopping {
     /// When the best running hypothesis, at its present length, can't beat the worst finished one.
@@ -12,8 +13,8 @@ pub enum EarlyStopping {
     No,
     /// As soon as there are as many finished hypotheses as beams.
     Yes,
-    /// When no running hypothesis can beat the worst finished one at any length up to the limit: exact
-    /// but for the pruning of the beam.
+    /// When no running hypothesis can beat the worst finished one at any length up to the limit:
+    /// exact but for the pruning of the beam.
     Never,
 }
 
@@ -55,10 +56,11 @@ pub enum BeamRule {
     /// As `transformers` does: `k` hypotheses run until enough of them have ended.
     #[default]
     Transformers,
-    /// As CTranslate2 does: as `transformers`, but padding is no word, and behind a forced first token
-    /// only the best candidate may be the end.
+    /// As CTranslate2 does: as `transformers`, but padding is no word, and behind a forced first
+    /// token only the best candidate may be the end.
     Ctranslate2,
-    /// As Marian does: a hypothesis that ends leaves its place empty, and the search goes on until none runs.
+    /// As Marian does: a hypothesis that ends leaves its place empty, and the search goes on until
+    /// none runs.
     Marian,
 }
 
@@ -108,19 +110,21 @@ pub struct SearchOptions {
     pub early_stopping: EarlyStopping,
     /// The largest number of tokens more than the source has.
     pub extra_length: usize,
-    /// The largest number of tokens, the end included, is this times the source's, rounded up; with it, `extra_length` does not count.
+    /// The largest number of tokens, the end included, is this times the source's, rounded up; with
+    /// it, `extra_length` does not count.
     pub length_factor: Option<f32>,
-    /// The largest number of tokens, the end included; without a value only `extra_length` limits it.
+    /// The largest number of tokens, the end included; without a value only `extra_length` limits
+    /// it.
     pub max_length: Option<usize>,
     /// The smallest number of tokens before the end.
     pub min_length: usize,
-    /// Whether the last possible token is the end, at no cost, as Marian models have it; otherwise the
-    /// sentence is just cut.
+    /// Whether the last possible token is the end, at no cost, as Marian models have it; otherwise
+    /// the sentence is just cut.
     pub forced_end: bool,
     /// No n-gram of this length occurs twice; 0 allows all.
     pub no_repeat_ngram: usize,
-    /// What the log-probability of tokens already there is multiplied by, 1 changes nothing; without a
-    /// beam, what their logits are made smaller by, as in `transformers`.
+    /// What the log-probability of tokens already there is multiplied by, 1 changes nothing;
+    /// without a beam, what their logits are made smaller by, as in `transformers`.
     pub repetition_penalty: f32,
     /// Tokens that every translation begins with.
     pub prefix: Vec<u32>,
@@ -130,17 +134,18 @@ pub struct SearchOptions {
     pub banned: Vec<u32>,
     /// Sequences of tokens that never come: where all but the last have come, that one is banned.
     pub banned_sequences: Vec<Vec<u32>>,
-    /// Whether the probabilities of what is left are made to sum to one again where tokens are banned.
+    /// Whether the probabilities of what is left are made to sum to one again where tokens are
+    /// banned.
     pub renormalize: bool,
-    /// The words that may come for a source sentence; all, if there is none. The softmax is over those
-    /// alone.
+    /// The words that may come for a source sentence; all, if there is none. The softmax is over
+    /// those alone.
     pub shortlist: Option<Arc<Shortlist>>,
     /// Sample instead of searching.
     pub sampling: Option<Sampling>,
     /// Whether hypotheses carry their attention over the source.
     pub attention: bool,
-    /// The decoder layer whose attention that is; all of them if not given, each as of the step that
-    /// fits it.
+    /// The decoder layer whose attention that is; all of them if not given, each as of the step
+    /// that fits it.
     pub attention_layer: Option<usize>,
     /// Sentences that take their steps together.
     pub batch: usize,
@@ -235,7 +240,8 @@ impl SearchOptions {
         Ok(())
     }
 
-    /// The length penalty of `n` tokens, the end included: what their log-probability is divided by.
+    /// The length penalty of `n` tokens, the end included: what their log-probability is divided
+    /// by.
     pub fn length_penalty_of(&self, n: usize) -> f32 {
         match self.penalty {
             LengthPenalty::Power => (n as f32).powf(self.length_penalty),

@@ -3,8 +3,8 @@
 use super::Sampling;
 use regard_kernels::Key;
 
-/// The best `count` of `scores`, as (index, score), best first; of equal ones the lower index. −∞ and
-/// NaN never come.
+/// The best `count` of `scores`, as (index, score), best first; of equal ones the lower index. −∞
+/// and NaN never come.
 pub(super) fn top_k(scores: &[f32], count: usize, found: &mut Vec<(u32, f32)>) {
     found.clear();
     found.reserve(count + 1);

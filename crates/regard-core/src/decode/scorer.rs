@@ -1,10 +1,11 @@
-//! The next words of every running hypothesis and their log-probabilities, by one of several strategies.
+//! The next words of every running hypothesis and their log-probabilities, by one of several
+//! strategies.
 //!
 //! | strategy | when |
 //! |---|---|
-//! | [`BestWordsScorer`] | one model: the best words chunk by chunk, all logits at once being nowhere |
+//! | [`BestWordsScorer`] | one model: the best words chunk by chunk, never all logits |
 //! | [`ShortlistScorer`] | one model and a shortlist: the best words among those of the sentence |
-//! | [`FullRowScorer`] | whole rows of log-probabilities: an ensemble, constraints, or a processor that does more than ban |
+//! | [`FullRowScorer`] | whole rows: an ensemble, constraints, or a processor that does more than ban |
 //! | [`SamplingScorer`] | draws from whole rows |
 //! | [`ForcedScorer`](super::forced::ForcedScorer) | the given tokens of whole rows |
 //!
@@ -15,6 +16,7 @@ use super::full_rows::FullRows;
 use super::hypotheses::{Beam, running};
 use super::lists::Lists;
 use super::logits_processors::LogitsProcessors;
+use super::normalization::Normalization;
 use super::sampling::{draw, top_k};
 use super::{Engine, Sampling, SearchOptions};
 use regard_kernels::{Bans, BestWords, ChosenRows, RowLists, Vocabulary, log_probabilities};
@@ -43,11 +45,11 @@ pub(super) trait Scorer: Debug {
 pub(super) fn choose_scorer(
     options: &SearchOptions,
     decoder: &Decoder<'_>,
-    processors: &LogitsProcessors,
+    normalization: Normalization,
     constrained: bool,
 ) -> Box<dyn Scorer> {
     let config = decoder.engine(0).model().config();
-    let rows = FullRows::new(options, config, processors);
+    let rows = FullRows::new(options, config, normalization);
     // Even if half of them end, the beam stays full.
     let full = FullRowScorer { rows, count: 2 * options.beam, found: Vec::new() };
     if let Some(sampling) = options.sampling {
@@ -85,7 +87,7 @@ impl Scorer for BestWordsScorer {
         let table = engine.matrix(engine.model().output());
         let vocabulary = Vocabulary { table, words: self.full.rows.words(), bias: engine.bias() };
         let banned = processors.bans();
-        let renormalise = processors.renormalize;
+        let renormalise = self.full.rows.normalization().after_bans;
         let bans = Bans { offsets: banned.offsets(), words: banned.items(), renormalise };
         let (x, scratch, team) = decoder.decode(0);
         self.best.find(team, vocabulary, table.rows(x, scratch), bans, self.full.count);
@@ -143,7 +145,7 @@ impl Scorer for ShortlistScorer {
             let log_p;
             (log_p, rest) = rest.split_at_mut(places.len());
             let banned = processors.bans().of(row).iter().filter_map(|&word| list.find(sentence, word));
-            if processors.renormalize {
+            if full.rows.normalization().after_bans {
                 banned.for_each(|i| log_p[i] = f32::NEG_INFINITY);
                 log_probabilities(table.isa(), log_p, places.len());
             } else {

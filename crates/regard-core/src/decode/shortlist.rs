@@ -1,9 +1,9 @@
-//! The words that a source sentence makes likely: with a shortlist, the output matrix is multiplied for
-//! those alone.
+//! The words that a source sentence makes likely: with a shortlist, the output matrix is multiplied
+//! for those alone.
 //!
-//! The lists come from the training corpus, by the word translation probabilities of Brown and others'
-//! first model (1993). A file is a line for each source word: its number, a tab, and the numbers of
-//! target words.
+//! The lists come from the training corpus, by the word translation probabilities of Brown and
+//! others' first model (1993). A file is a line for each source word: its number, a tab, and the
+//! numbers of target words.
 
 use super::lists::Lists;
 use crate::replace::replace;
@@ -25,7 +25,8 @@ pub struct Shortlist {
     always: Vec<u32>,
     /// By source word, as far as there are any.
     lists: Lists<u32>,
-    /// Whether the words of the source may come themselves, which one vocabulary for both sides allows.
+    /// Whether the words of the source may come themselves, which one vocabulary for both sides
+    /// allows.
     with_source: bool,
 }
 
@@ -52,7 +53,8 @@ struct Entry {
 }
 
 impl Shortlist {
-    /// Learns the lists from pairs of sentences over vocabularies of this many source and target words.
+    /// Learns the lists from pairs of sentences over vocabularies of this many source and target
+    /// words.
     pub fn learn(pairs: &[(&[u32], &[u32])], vocabularies: (usize, usize), size: ShortlistSize) -> Self {
         let (source_words, target_words) = vocabularies;
         let inside = |pair: &&(&[u32], &[u32])| {
@@ -75,8 +77,8 @@ impl Shortlist {
     }
 
     /// Lists by source word, for vocabularies of this many source and target words; ids that the
-    /// target lacks are left out. They lie end to end in the second vector, and the first says where
-    /// each begins and where the last one ends. `with_source`: words of the source may come
+    /// target lacks are left out. They lie end to end in the second vector, and the first says
+    /// where each begins and where the last one ends. `with_source`: words of the source may come
     /// themselves, which one vocabulary for both sides allows.
     ///
     /// # Panics
@@ -249,9 +251,9 @@ fn write_list(file: &mut impl Write, word: &str, list: &[u32]) -> std::io::Resul
     writeln!(file)
 }
 
-/// The probabilities of target words under each source word, by expectation and maximisation. A source
-/// word that is never seen stands behind the others: it is in every sentence, and takes what belongs to
-/// none of them.
+/// The probabilities of target words under each source word, by expectation and maximisation. A
+/// source word that is never seen stands behind the others: it is in every sentence, and takes what
+/// belongs to none of them.
 fn translations(pairs: &[&(&[u32], &[u32])], source_words: usize) -> Vec<HashMap<u32, Entry>> {
     let nobody = source_words as u32;
     let mut table: Vec<HashMap<u32, Entry>> = vec![HashMap::new(); source_words + 1];

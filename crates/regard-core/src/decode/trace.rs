@@ -1,8 +1,9 @@
-//! What a model computes on the way to its next word, recorded, and the same with parts switched off.
+//! What a model computes on the way to its next word, recorded, and the same with parts switched
+//! off.
 //!
-//! [`Tracer`] runs the layers with the kernels of decoding. Attention alone is computed here in plain
-//! loops, because the kernels do not keep scores and have no parts that can be switched off; a test
-//! holds both to the same weights and probabilities.
+//! [`Tracer`] runs the layers with the kernels of decoding. Attention alone is computed here in
+//! plain loops, because the kernels do not keep scores and have no parts that can be switched off;
+//! a test holds both to the same weights and probabilities.
 
 mod attention;
 
@@ -145,7 +146,8 @@ pub struct Tracer<'a> {
 }
 
 impl<'a> Tracer<'a> {
-    /// Encodes a source sentence with its end token; `layer` is the one that is recorded, of both stacks.
+    /// Encodes a source sentence with its end token; `layer` is the one that is recorded, of both
+    /// stacks.
     pub fn new(engine: &'a Engine, source: &[u32], ablation: Ablation, layer: usize) -> Result<Self> {
         if source.is_empty() {
             let message = "a sentence without tokens".to_owned();
@@ -168,9 +170,9 @@ impl<'a> Tracer<'a> {
         &self.encoder
     }
 
-    /// Reads a translation, or the beginning of one, without its end. Returns what the decoder did, and
-    /// the `count` most probable words at each place, the one behind the last token included, where
-    /// `next` comes if it is known.
+    /// Reads a translation, or the beginning of one, without its end. Returns what the decoder did,
+    /// and the `count` most probable words at each place, the one behind the last token included,
+    /// where `next` comes if it is known.
     pub fn decode(
         &mut self,
         target: &[u32],

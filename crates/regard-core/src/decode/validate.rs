@@ -4,7 +4,8 @@ use super::{Engine, SearchOptions};
 use crate::model::{Positions, Transformer};
 use crate::{Error, Result};
 
-/// Sentences and their translations are in the vocabularies, and no longer than the models can read.
+/// Sentences and their translations are in the vocabularies, and no longer than the models can
+/// read.
 pub(super) fn check_pairs(
     engines: &[&Engine],
     pairs: &[(Vec<u32>, Vec<u32>)],

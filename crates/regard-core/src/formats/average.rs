@@ -6,7 +6,8 @@ use crate::{Error, Result};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// The model whose weights are the mean of those of the folders' models; the rest is that of the first.
+/// The model whose weights are the mean of those of the folders' models; the rest is that of the
+/// first.
 ///
 /// Refuses models of different shapes or vocabularies, naming both folders.
 pub fn average(folders: &[PathBuf]) -> Result<Model> {

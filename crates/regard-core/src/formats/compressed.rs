@@ -41,7 +41,8 @@ pub enum FileBytes {
 }
 
 impl FileBytes {
-    /// Opens a regular file. Whether it is compressed is seen from its first bytes, not from its name.
+    /// Opens a regular file. Whether it is compressed is seen from its first bytes, not from its
+    /// name.
     pub fn open(path: &Path) -> Result<Self> {
         bounded::check_regular(path)?;
         let map = Mapped::open(path).map_err(|e| Error::io(path, e))?;
@@ -64,8 +65,8 @@ impl FileBytes {
         }
     }
 
-    /// The most bytes that compressed parts of it may unpack to: by the size of the file itself, so that
-    /// an archive in a compressed file may not unpack to more than the archive alone.
+    /// The most bytes that compressed parts of it may unpack to: by the size of the file itself, so
+    /// that an archive in a compressed file may not unpack to more than the archive alone.
     pub fn most_unpacked(&self) -> u64 {
         match self {
             FileBytes::Mapped(map) => most_unpacked(map.bytes().len()),

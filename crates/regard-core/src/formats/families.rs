@@ -1,8 +1,8 @@
 //! Folders of families other than Marian's, as `transformers` writes them: M2M100 and NLLB-200
 //! (`m2m_100`), mBART-50 (`mbart`), T5 and MADLAD-400 (`t5`).
 //!
-//! Weights and configuration are nearly MarianMT's. What differs is the tokenizer: one vocabulary for
-//! all languages, whose ids are not those of the `.spm` file, and tokens of languages.
+//! Weights and configuration are nearly MarianMT's. What differs is the tokenizer: one vocabulary
+//! for all languages, whose ids are not those of the `.spm` file, and tokens of languages.
 
 use super::TOKENIZER_CONFIG;
 use super::json::Keys;
@@ -34,8 +34,8 @@ const VOCABULARY: &str = "vocab.json";
 const SPECIAL_TOKENS: &str = "special_tokens_map.json";
 /// The key of our own folders that says where the tokens of languages stand.
 pub(super) const PLACEMENT: &str = "language_placement";
-/// The keys of our own folders that say whether source texts end with an end token, and the id of what
-/// they begin with.
+/// The keys of our own folders that say whether source texts end with an end token, and the id of
+/// what they begin with.
 pub(super) const SOURCE_END: &str = "source_end";
 pub(super) const SOURCE_BEGIN: &str = "source_begin";
 /// The key under which a folder lists tokens that are not text.
@@ -84,12 +84,8 @@ impl Family {
         }
         let number = |key: &str| keys.need::<usize>(key);
         let rate = |key: &str, default: f32| Ok::<f32, Error>(keys.get(key)?.unwrap_or(default));
-        let two = |encoder: &str, decoder: &str| {
-            let (encoder, decoder) = (number(encoder)?, number(decoder)?);
-            Ok::<_, Error>((encoder, Some(decoder).filter(|&decoder| decoder != encoder)))
-        };
-        let (heads, decoder_heads) = two("encoder_attention_heads", "decoder_attention_heads")?;
-        let (d_ff, decoder_d_ff) = two("encoder_ffn_dim", "decoder_ffn_dim")?;
+        let (heads, decoder_heads) = keys.two("encoder_attention_heads", "decoder_attention_heads")?;
+        let (d_ff, decoder_d_ff) = keys.two("encoder_ffn_dim", "decoder_ffn_dim")?;
         let words = number("vocab_size")?;
         let (usual_activation, scaled) = match self {
             Family::M2m100 => ("relu", true),
@@ -196,8 +192,8 @@ pub(super) fn own_languages(pair: TokenizerPair, keys: &Keys) -> Result<Tokenize
     Ok(with_languages(pair, LanguageTokens { list, placement }))
 }
 
-/// The same with the languages whose tokens a vocabulary has, if it looks like that of a family: for
-/// folders that do not say of which family they are.
+/// The same with the languages whose tokens a vocabulary has, if it looks like that of a family:
+/// for folders that do not say of which family they are.
 pub(super) fn scan_languages(pair: TokenizerPair) -> TokenizerPair {
     type Form = (fn(&str) -> bool, LanguagePlacement);
     /// A text may have a piece that looks like a code; nobody has so few languages.
@@ -227,7 +223,8 @@ pub(super) fn scan_languages(pair: TokenizerPair) -> TokenizerPair {
     pair
 }
 
-/// Besides the tokens of languages, those that models of text fragments are trained with are never text.
+/// Besides the tokens of languages, those that models of text fragments are trained with are never
+/// text.
 fn with_languages(pair: TokenizerPair, languages: LanguageTokens) -> TokenizerPair {
     let hidden: Vec<u32> = ["<s>", "<mask>"].iter().filter_map(|token| pair.source().id(token)).collect();
     pair.with_languages(languages, &hidden)
@@ -283,8 +280,8 @@ fn load_m2m100(folder: &Path, keys: &Keys, tokens: &mut Vec<String>) -> Result<T
     TokenizerPair::from_spm_and_ids((bounded::read(&spm, bounded::LARGEST_TEXT)?, &spm), (ids, &vocabulary))
 }
 
-/// NLLB-200 and mBART-50: the numbers of the file plus one, with fairseq's four tokens in the place of
-/// its three, then the languages.
+/// NLLB-200 and mBART-50: the numbers of the file plus one, with fairseq's four tokens in the place
+/// of its three, then the languages.
 fn load_fairseq(folder: &Path, tokens: &[String]) -> Result<TokenizerPair> {
     const FIRST: [&str; 4] = ["<s>", "<pad>", "</s>", "<unk>"];
     let path = folder.join(SPM);

@@ -1,4 +1,5 @@
-//! The readers of model files on bytes of any kind, for the targets in `fuzz/`: a panic is a finding.
+//! The readers of model files on bytes of any kind, for the targets in `fuzz/`: a panic is a
+//! finding.
 
 use super::generation::GenerationConfig;
 use super::json::Keys;
@@ -75,7 +76,8 @@ pub fn argos(file: &[u8]) {
     super::ctranslate2::fuzzing::package(file);
 }
 
-/// The settings files of a folder: `config.json`, `generation_config.json`, `tokenizer_config.json`.
+/// The settings files of a folder: `config.json`, `generation_config.json`,
+/// `tokenizer_config.json`.
 pub fn config(text: &[u8]) {
     let Ok(keys) = Keys::parse(Path::new("config.json"), text) else { return };
     let _ = (keys.all::<GenerationConfig>(), keys.all::<Languages>(), marian::read_eos(&keys));

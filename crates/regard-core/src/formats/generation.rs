@@ -41,7 +41,8 @@ pub struct GenerationConfig {
     /// The id that is forced to come first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forced_bos_token_id: Option<u32>,
-    /// The id that is forced to come last at the greatest length; without one, a sentence is cut there.
+    /// The id that is forced to come last at the greatest length; without one, a sentence is cut
+    /// there.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "first")]
     pub forced_eos_token_id: Option<u32>,
     /// What the decoder starts with.

@@ -1,5 +1,5 @@
-//! Models by their names: the folder of models, the local Hugging Face cache, which every tool of theirs
-//! shares, then the hub itself.
+//! Models by their names: the folder of models, the local Hugging Face cache, which every tool of
+//! theirs shares, then the hub itself.
 
 use super::weights::NAMES;
 use crate::store::{ModelStore, Progress, RemoteFile, RemoteModel, download, read};
@@ -29,11 +29,11 @@ const FILES: [&str; 12] = [
 const LONGEST: u64 = 16 << 20;
 
 /// The folder of a model: `name` if there is such a folder, else the model of that name in the
-/// folder of models ([`ModelStore`]) or in the local Hugging Face cache, else that of the hub, whose
-/// files are fetched into the cache.
+/// folder of models ([`ModelStore`]) or in the local Hugging Face cache, else that of the hub,
+/// whose files are fetched into the cache.
 ///
-/// What is neither a folder nor looks like a name on the hub (`organisation/model`) comes back unchanged, and
-/// opening it says what is wrong.
+/// What is neither a folder nor looks like a name on the hub (`organisation/model`) comes back
+/// unchanged, and opening it says what is wrong.
 pub fn resolve(name: impl AsRef<Path>) -> Result<PathBuf> {
     resolve_with(name.as_ref(), &mut |_| ())
 }

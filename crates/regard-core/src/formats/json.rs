@@ -54,6 +54,13 @@ impl Keys {
         self.get(key)?.ok_or_else(|| self.wrong(key, "is missing"))
     }
 
+    /// A number of the encoder, and that of the decoder only if it is another, so that a model
+    /// whose stacks are alike is one of ours.
+    pub(super) fn two(&self, encoder: &str, decoder: &str) -> Result<(usize, Option<usize>)> {
+        let (encoder, decoder) = (self.need(encoder)?, self.need(decoder)?);
+        Ok((encoder, Some(decoder).filter(|&decoder| decoder != encoder)))
+    }
+
     /// The object as a structure; a key that does not fit is named.
     pub(super) fn all<T: DeserializeOwned>(&self) -> Result<T> {
         let read = |map: Map<String, Value>| serde_json::from_value::<T>(map.into());

@@ -23,7 +23,8 @@ impl Licence {
     /// ```
     /// use regard_core::formats::Licence;
     /// assert!(Licence::new("apache-2.0").commercial);
-    /// assert_eq!(Licence::new("cc-by-nc-4.0").to_string(), "cc-by-nc-4.0 (forbids commercial use)");
+    /// let licence = Licence::new("cc-by-nc-4.0");
+    /// assert_eq!(licence.to_string(), "cc-by-nc-4.0 (forbids commercial use)");
     /// ```
     pub fn new(name: &str) -> Self {
         let lower = name.to_lowercase();
@@ -40,8 +41,8 @@ impl std::fmt::Display for Licence {
     }
 }
 
-/// The licence that a model folder states: what its download wrote down, the front matter of its model
-/// card (`README.md`), or its `metadata.json`.
+/// The licence that a model folder states: what its download wrote down, the front matter of its
+/// model card (`README.md`), or its `metadata.json`.
 pub fn licence(folder: &Path) -> Result<Option<Licence>> {
     if let Some(name) = store::recorded_licence(folder) {
         return Ok(Some(Licence::new(&name)));
@@ -61,8 +62,8 @@ pub fn licence(folder: &Path) -> Result<Option<Licence>> {
     Ok(None)
 }
 
-/// The licence in the YAML front matter of a model card: `license: mit`, a list of them, or `license:
-/// other` with a `license_name`.
+/// The licence in the YAML front matter of a model card: `license: mit`, a list of them, or
+/// `license: other` with a `license_name`.
 pub(super) fn of_card(text: &str) -> Option<String> {
     let text = text.trim_start_matches('\u{feff}');
     let mut lines = text.lines();

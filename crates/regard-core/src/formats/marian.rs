@@ -1,4 +1,5 @@
-//! MarianMT: which of our models the format can express, `config.json`, and the names of its tensors.
+//! MarianMT: which of our models the format can express, `config.json`, and the names of its
+//! tensors.
 //!
 //! What the format cannot express is written in the same files under `model_type: regard`: our
 //! whole configuration under the key `regard`, and names of our own for the tensors that Marian has
@@ -206,13 +207,8 @@ fn read_marian(keys: &Keys) -> Result<ModelConfig> {
     let number = |key: &str| keys.need::<usize>(key);
     let flag = |key: &str, default: bool| Ok::<bool, Error>(keys.get(key)?.unwrap_or(default));
     let rate = |key: &str, default: f32| Ok::<f32, Error>(keys.get(key)?.unwrap_or(default));
-    // Of the decoder only what is not as in the encoder, so that such a model is one of ours.
-    let two = |encoder: &str, decoder: &str| {
-        let (encoder, decoder) = (number(encoder)?, number(decoder)?);
-        Ok::<_, Error>((encoder, Some(decoder).filter(|&decoder| decoder != encoder)))
-    };
-    let (heads, decoder_heads) = two("encoder_attention_heads", "decoder_attention_heads")?;
-    let (d_ff, decoder_d_ff) = two("encoder_ffn_dim", "decoder_ffn_dim")?;
+    let (heads, decoder_heads) = keys.two("encoder_attention_heads", "decoder_attention_heads")?;
+    let (d_ff, decoder_d_ff) = keys.two("encoder_ffn_dim", "decoder_ffn_dim")?;
     let source_vocabulary = number("vocab_size")?;
     let target_vocabulary = keys.get("decoder_vocab_size")?.unwrap_or(source_vocabulary);
     let shared = flag("share_encoder_decoder_embeddings", true)?;
@@ -310,7 +306,8 @@ fn vocabulary_matrix(ours: &str, tying: Tying) -> Option<(&'static str, &'static
     }
 }
 
-/// The vocabulary matrices of a configuration, before any model is made of it; their places mean nothing.
+/// The vocabulary matrices of a configuration, before any model is made of it; their places mean
+/// nothing.
 pub(super) fn vocabulary_places(config: &ModelConfig) -> Vec<Place> {
     let ours: &[&str] = match config.tying {
         Tying::ThreeWay => &["embeddings"],

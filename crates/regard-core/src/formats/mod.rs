@@ -6,8 +6,8 @@
 //! of published models) and `tokenizer_config.json`. Weights are also read from
 //! `pytorch_model.bin`, and from several files with an index; [`resolve`] finds models by their
 //! names on the Hugging Face hub. A model that this format cannot express has the same files under
-//! `model_type: regard`; [`Model::why_not_marian`] says why. Folders of M2M100, NLLB-200, mBART-50 and
-//! T5 are read as well (`families`, `t5`).
+//! `model_type: regard`; [`Model::why_not_marian`] says why. Folders of M2M100, NLLB-200, mBART-50
+//! and T5 are read as well (`families`, `t5`).
 
 mod average;
 pub mod compressed;
@@ -186,8 +186,8 @@ impl Model {
         Ok((Model { transformer, weights, tokenizers, languages, generation, shortlist }, file))
     }
 
-    /// Writes a model folder, each file beside its place and renamed. If `generation` says nothing at all,
-    /// [`GenerationConfig::standard`] is written.
+    /// Writes a model folder, each file beside its place and renamed. If `generation` says nothing
+    /// at all, [`GenerationConfig::standard`] is written.
     pub fn save(&self, folder: &Path, dtype: DType) -> Result<()> {
         let config = self.transformer.config();
         let target = self.tokenizers.target();
@@ -211,8 +211,8 @@ impl Model {
         json::write(&folder.join(CONFIG), &WrittenConfig::new(config, (target.pad(), target.eos()), dtype))
     }
 
-    /// The same model told to translate from one of its languages to another; what is not given is as
-    /// it was. Codes may be spelt in any way ([`languages`](crate::languages)).
+    /// The same model told to translate from one of its languages to another; what is not given is
+    /// as it was. Codes may be spelt in any way ([`languages`](crate::languages)).
     pub fn for_languages(&self, source: Option<&str>, target: Option<&str>) -> Result<Self> {
         let asked = Languages { source: source.map(str::to_owned), target: target.map(str::to_owned) };
         let (tokenizers, languages) = choose_languages(&self.tokenizers, asked.or(self.languages.clone()))?;

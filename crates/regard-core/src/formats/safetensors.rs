@@ -165,7 +165,8 @@ pub(crate) struct Writable<'a> {
     pub(crate) matrix: bool,
 }
 
-/// What the name of a tensor of scales ends with: the rest is that of the tensor whose rows they belong to.
+/// What the name of a tensor of scales ends with: the rest is that of the tensor whose rows they
+/// belong to.
 pub(crate) const SCALE: &str = ".scale";
 
 /// The numbers of a tensor as they will lie in the file.

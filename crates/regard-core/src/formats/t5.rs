@@ -1,5 +1,5 @@
-//! Folders of T5 and MADLAD-400 (`t5`), as `transformers` writes them: their configuration, the names
-//! of their tensors, and their tokenizer.
+//! Folders of T5 and MADLAD-400 (`t5`), as `transformers` writes them: their configuration, the
+//! names of their tensors, and their tokenizer.
 
 use super::json::Keys;
 use super::marian;
@@ -12,15 +12,16 @@ use std::path::Path;
 /// The file of the tokenizer, unless there is a `tokenizer.json`.
 const SPM: &str = "spiece.model";
 
-/// What `config.json` says about the shape; keys that a file lacks have the values of `transformers`'
-/// class.
+/// What `config.json` says about the shape; keys that a file lacks have the values of
+/// `transformers`' class.
 pub(super) fn read_config(keys: &Keys) -> Result<ModelConfig> {
     let number = |key: &str| keys.need::<usize>(key);
     let or = |key: &str, usual: usize| Ok::<usize, Error>(keys.get(key)?.unwrap_or(usual));
     let (words, layers, d_k) = (number("vocab_size")?, number("num_layers")?, number("d_kv")?);
     let dropout = keys.get("dropout_rate")?.unwrap_or(0.1);
     let (gated, activation) = feed_forward(keys)?;
-    // Newer folders always say that the output is tied, and whether it is scaled in a key of its own.
+    // Newer folders always say that the output is tied, and whether it is scaled in a key of its
+    // own.
     let tied = keys.get("tie_word_embeddings")?.unwrap_or(true);
     Ok(ModelConfig {
         source_vocabulary: words,
@@ -76,7 +77,8 @@ fn feed_forward(keys: &Keys) -> Result<(bool, Activation)> {
     Ok((gated, activation))
 }
 
-/// Which matrices are one, which is what the file of weights says: it has an output of its own or not.
+/// Which matrices are one, which is what the file of weights says: it has an output of its own or
+/// not.
 pub(super) fn tying(has_output: bool) -> Tying {
     if has_output { Tying::Embeddings } else { Tying::ThreeWay }
 }
@@ -120,8 +122,8 @@ pub(super) fn tensor_name(ours: &str, block: Option<&str>) -> Option<String> {
     Some(format!("{stack}.block.{layer}.layer.{sub_layer}.{name}.weight"))
 }
 
-/// The tokenizer of a folder: its `tokenizer.json`, or else the SentencePiece model. Those of MADLAD-400
-/// have no padding, which then gets the id behind the last.
+/// The tokenizer of a folder: its `tokenizer.json`, or else the SentencePiece model. Those of
+/// MADLAD-400 have no padding, which then gets the id behind the last.
 pub(super) fn load_tokenizers(folder: &Path) -> Result<TokenizerPair> {
     let (json, spm) = (folder.join(TokenizerPair::FILE), folder.join(SPM));
     if json.exists() {

@@ -18,7 +18,8 @@ pub(crate) struct Tensor<'a> {
 }
 
 impl Tensor<'_> {
-    /// Writes the numbers to `to`, which has the tensor's size; says what is wrong with them otherwise.
+    /// Writes the numbers to `to`, which has the tensor's size; says what is wrong with them
+    /// otherwise.
     pub(crate) fn read(&self, to: &mut [f32]) -> Result<(), String> {
         match self.dtype {
             DType::F32 => self.convert(to, f32::from_le_bytes),

@@ -61,7 +61,8 @@ pub(crate) struct Weights {
 
 /// The file that we write.
 pub(super) const SAFETENSORS: &str = "model.safetensors";
-/// All names that weights may have, the best first, their formats, and whether the file lists others.
+/// All names that weights may have, the best first, their formats, and whether the file lists
+/// others.
 pub(super) const NAMES: [(&str, Format, bool); 4] = [
     (SAFETENSORS, safetensors::read, false),
     ("model.safetensors.index.json", safetensors::read, true),
@@ -160,7 +161,8 @@ impl Weights {
         if self.dtypes().contains_key(&DType::Int8) { self.bytes() } else { self.bytes() / 2 }
     }
 
-    /// Writes the numbers of a tensor to `to`, which has its size; those in 8 bits times their scales.
+    /// Writes the numbers of a tensor to `to`, which has its size; those in 8 bits times their
+    /// scales.
     pub(crate) fn read(&self, name: &str, tensor: Tensor<'_>, to: &mut [f32]) -> Result<()> {
         tensor.read(to).map_err(|problem| self.wrong(name, problem))?;
         if let Some(scales) = self.scales(name, tensor)? {

@@ -1,5 +1,5 @@
-//! Zip archives: every entry is a range of the file. `torch.save` stores its entries uncompressed; `.npz` files
-//! and packages may have deflated ones, which [`inflate`] unpacks.
+//! Zip archives: every entry is a range of the file. `torch.save` stores its entries uncompressed;
+//! `.npz` files and packages may have deflated ones, which [`inflate`] unpacks.
 
 use flate2::Crc;
 use flate2::read::DeflateDecoder;
@@ -114,7 +114,8 @@ const LOCAL: u64 = 0x0403_4b50;
 /// What stands in a small field whose value is in a larger one.
 const ELSEWHERE: u64 = 0xffff_ffff;
 
-/// Where the list of entries is. It is found from the end of the file, behind which a comment may stand.
+/// Where the list of entries is. It is found from the end of the file, behind which a comment may
+/// stand.
 fn directory(file: &[u8]) -> Option<Range<usize>> {
     let last = file.len().checked_sub(22)?;
     let is_end =

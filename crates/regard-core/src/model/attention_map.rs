@@ -46,7 +46,8 @@ impl AttentionMap {
         (0..size).map(|i| (0..self.heads).map(|h| self.weights[h * size + i]).sum::<f32>() * share).collect()
     }
 
-    /// The head whose rows have the largest weights on average, the first of several: the one to show first.
+    /// The head whose rows have the largest weights on average, the first of several: the one to
+    /// show first.
     pub fn sharpest_head(&self) -> usize {
         let largest = |row: &[f32]| f64::from(row.iter().copied().fold(0.0, f32::max));
         let score = |head: &usize| -> f64 { self.head(*head).chunks(self.columns.max(1)).map(largest).sum() };

@@ -11,7 +11,8 @@ use super::parameters::{Initial, Location, Param, Parameters, Role};
 use super::positions::Buckets;
 use regard_kernels::Mask;
 
-/// Makes layers of the widths that a configuration has, and lays out their parameters one behind the other.
+/// Makes layers of the widths that a configuration has, and lays out their parameters one behind
+/// the other.
 #[derive(Debug)]
 pub struct LayerBuilder<'a> {
     config: &'a ModelConfig,
@@ -132,7 +133,8 @@ impl<'a> LayerBuilder<'a> {
         }
     }
 
-    /// Gates begin as matrices of their own, so that the state neither fades nor grows in the first steps.
+    /// Gates begin as matrices of their own, so that the state neither fades nor grows in the first
+    /// steps.
     fn recurrent(&mut self, name: &str, direction: Direction) -> RecurrentLayer {
         let d = self.config.d_model;
         let both = direction == Direction::Both;
@@ -219,7 +221,8 @@ impl<'a> LayerBuilder<'a> {
         }
     }
 
-    /// The table of bucketed positions of a stack, which is outside its layers because all share it.
+    /// The table of bucketed positions of a stack, which is outside its layers because all share
+    /// it.
     fn distance_table(&mut self, buckets: usize, heads: usize) -> Param {
         let name = match self.side {
             Side::Source => "encoder.distances",

@@ -33,7 +33,8 @@ pub enum NormKind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Positions {
-    /// Sines in the first half of the columns and cosines in the second: the paper's, its columns reordered.
+    /// Sines in the first half of the columns and cosines in the second: the paper's, its columns
+    /// reordered.
     #[default]
     Sinusoidal,
     /// A learned vector for each position up to `max_positions`.
@@ -66,7 +67,8 @@ pub enum DecoderKind {
     /// Masked self-attention, the paper's.
     #[default]
     Attention,
-    /// A simpler simple recurrent unit, whose state is one vector: the decoder of small fast models.
+    /// A simpler simple recurrent unit, whose state is one vector: the decoder of small fast
+    /// models.
     Ssru,
 }
 
@@ -125,8 +127,8 @@ pub struct ModelConfig {
     /// Words the decoder knows, the padding token included; padding is the last, and the decoder's
     /// start, unless there is a `start_token`.
     pub target_vocabulary: usize,
-    /// The word that the decoder starts with. With one, no word is padding: all of both vocabularies
-    /// have vectors and can come.
+    /// The word that the decoder starts with. With one, no word is padding: all of both
+    /// vocabularies have vectors and can come.
     pub start_token: Option<u32>,
     /// Width of the vectors between layers.
     pub d_model: usize,
@@ -183,8 +185,8 @@ pub struct ModelConfig {
     pub combine: Combine,
     /// Positions that learned vectors exist for; sinusoids go on for ever.
     pub max_positions: usize,
-    /// The row of the table of positions that the first token of a sentence has: 2 in fairseq, where
-    /// earlier rows are those of padding.
+    /// The row of the table of positions that the first token of a sentence has: 2 in fairseq,
+    /// where earlier rows are those of padding.
     pub position_offset: usize,
     /// The longest distance that relative positions tell apart; with bucketed ones, distances from
     /// here on share a number.
@@ -492,7 +494,8 @@ impl ModelConfig {
             return refuse("position_offset", message);
         }
         if self.positions == Positions::Bucketed {
-            // Half of the decoder's have a distance each; the others share what is left up to the reach.
+            // Half of the decoder's have a distance each; the others share what is left up to the
+            // reach.
             let alone = self.relative_buckets / 2;
             if !self.relative_buckets.is_multiple_of(2) {
                 let message =

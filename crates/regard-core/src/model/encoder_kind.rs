@@ -106,7 +106,8 @@ enum Kind {
     Convolutional,
 }
 
-/// How files write it: the settings of all kinds side by side, so that each has its key whatever the kind is.
+/// How files write it: the settings of all kinds side by side, so that each has its key whatever
+/// the kind is.
 #[derive(Serialize, Deserialize)]
 #[serde(default)]
 struct Flat {

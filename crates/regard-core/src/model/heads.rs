@@ -4,7 +4,8 @@ use super::{AttentionKind, Side, Transformer};
 use crate::{Error, Result};
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
-/// A pattern must hold this share of a head's weight, and so much more than an even head would give it.
+/// A pattern must hold this share of a head's weight, and so much more than an even head would give
+/// it.
 const SHARE: f64 = 0.4;
 const LIFT: f64 = 0.25;
 /// Patterns that contain others (a neighbourhood contains the previous token) must hold more.
@@ -155,7 +156,8 @@ type Cells<'a> = (HeadPattern, Box<dyn Fn(usize, usize) -> bool + 'a>);
 
 /// The hint for one head: `weights [rows, columns]`, the pieces that attend and those attended to.
 ///
-/// In the decoder, `columns` are the pieces that it reads (the start first) and `rows` those that it says.
+/// In the decoder, `columns` are the pieces that it reads (the start first) and `rows` those that
+/// it says.
 ///
 /// ```
 /// use regard_core::model::{AttentionKind, HeadPattern, describe_head};
@@ -310,7 +312,8 @@ fn is_end(piece: &str) -> bool {
     ["</s>", "<eos>", "<end>", "[SEP]"].contains(&piece)
 }
 
-/// Whether a piece is nothing but marks; so is the mark of a word's beginning where it stands alone.
+/// Whether a piece is nothing but marks; so is the mark of a word's beginning where it stands
+/// alone.
 fn is_punctuation(piece: &str) -> bool {
     let plain = piece.trim_start_matches(['▁', 'Ġ']);
     let plain = plain.strip_suffix("@@").unwrap_or(plain);

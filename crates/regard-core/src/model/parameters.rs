@@ -1,4 +1,5 @@
-//! The parameters of a model by name: where each lies in the flat vector of weights, and how it begins.
+//! The parameters of a model by name: where each lies in the flat vector of weights, and how it
+//! begins.
 
 use super::layers::Side;
 use regard_kernels::Key;
@@ -80,7 +81,7 @@ pub struct Parameter {
     pub role: Role,
     /// Where it is.
     pub location: Location,
-    /// Of a linear layer's matrix, the vector that is added to its products.
+    /// Of a linear layer's matrix, the vector that is added to its outputs.
     pub bias: Option<Param>,
 }
 
@@ -155,7 +156,7 @@ impl Parameters {
         param
     }
 
-    /// Says which vector is added to the products with a matrix.
+    /// Says which vector is added to the outputs of a matrix.
     pub(super) fn set_bias(&mut self, matrix: Param, bias: Param) {
         if let Some(parameter) = self.list.iter_mut().rfind(|p| p.param == matrix) {
             parameter.bias = Some(bias);

@@ -2,7 +2,8 @@
 
 use super::config::Frequencies;
 
-/// `[n, d]` sinusoids, as the models use them: sines in the first half of the columns, cosines in the second.
+/// `[n, d]` sinusoids, as the models use them: sines in the first half of the columns, cosines in
+/// the second.
 ///
 /// Column `i` of a half has the frequency `10000^(−2i/d)`. It is the paper's table with its columns
 /// reordered, which changes nothing, since every weight that reads them is learned.
@@ -140,7 +141,8 @@ impl Buckets {
     /// ```
     /// use regard_core::model::positions::Buckets;
     /// let both = Buckets { count: 32, reach: 128, causal: false };
-    /// assert_eq!([0, -1, 1, -7, -8, 1000].map(|distance| both.of(distance)), [0, 1, 17, 7, 8, 31]);
+    /// let buckets = [0, -1, 1, -7, -8, 1000].map(|distance| both.of(distance));
+    /// assert_eq!(buckets, [0, 1, 17, 7, 8, 31]);
     /// ```
     pub fn of(self, distance: isize) -> usize {
         let (count, first) = match (self.causal, distance > 0) {

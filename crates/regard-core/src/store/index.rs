@@ -1,5 +1,5 @@
-//! Lists of models that others publish: the packages of Argos Translate, and Firefox's models in both of
-//! their lists (Remote Settings, and the registry beside the training code).
+//! Lists of models that others publish: the packages of Argos Translate, and Firefox's models in
+//! both of their lists (Remote Settings, and the registry beside the training code).
 
 use super::download::{RemoteFile, is_url, read};
 use super::{RemoteModel, is_plain};
@@ -15,8 +15,8 @@ const LONGEST: u64 = 64 << 20;
 /// Where the files are that Firefox's Remote Settings list.
 const FIREFOX_FILES: &str = "https://firefox-settings-attachments.cdn.mozilla.net/";
 
-/// Reads the list in a file or at a URL: of each pair of languages the newest model. Where its files have
-/// no address of their own, they are looked for at `files`, a URL or a folder.
+/// Reads the list in a file or at a URL: of each pair of languages the newest model. Where its
+/// files have no address of their own, they are looked for at `files`, a URL or a folder.
 pub fn read_index(location: &str, files: Option<&str>) -> Result<Vec<RemoteModel>> {
     let bytes = read(location, LONGEST, None)?;
     let base = Base { index: location, files };

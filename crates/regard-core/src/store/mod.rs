@@ -1,5 +1,5 @@
-//! Models on this machine: a folder in which each has a folder of its own, downloaded from the Hugging
-//! Face hub or from a published list, or put there by hand.
+//! Models on this machine: a folder in which each has a folder of its own, downloaded from the
+//! Hugging Face hub or from a published list, or put there by hand.
 
 mod download;
 pub(crate) mod http;
@@ -163,8 +163,8 @@ impl ModelStore {
         })
     }
 
-    /// Downloads a model. Files that an earlier attempt has completed are not fetched again, and one that
-    /// was cut off is continued; the model is there when all of them are.
+    /// Downloads a model. Files that an earlier attempt has completed are not fetched again, and
+    /// one that was cut off is continued; the model is there when all of them are.
     pub fn install(&self, model: &RemoteModel, progress: &mut dyn FnMut(Progress<'_>)) -> Result<Installed> {
         let Some(name) = folder_name(&model.name) else {
             return Err(Error::config("name", format!("{:?} cannot be the name of a model", model.name)));
@@ -250,13 +250,15 @@ impl ModelStore {
     }
 }
 
-/// Letters, digits, hyphens, underscores and dots, of which none is first: such a name leads nowhere else.
+/// Letters, digits, hyphens, underscores and dots, of which none is first: such a name leads
+/// nowhere else.
 pub(crate) fn is_plain(name: &str) -> bool {
     let letters = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@'));
     letters && !name.is_empty() && !name.starts_with(['.', '-']) && !name.contains("..")
 }
 
-/// The folder of the model of this name: a slash, as names on the hub have one, becomes two hyphens.
+/// The folder of the model of this name: a slash, as names on the hub have one, becomes two
+/// hyphens.
 fn folder_name(name: &str) -> Option<String> {
     match name.split_once('/') {
         Some((organisation, model)) if is_plain(organisation) && is_plain(model) => {
@@ -294,7 +296,8 @@ fn size(folder: &Path) -> Result<u64> {
     Ok(bytes)
 }
 
-/// Any bytes as a list of models, for a target in `fuzz/`: no file gets a name that leads elsewhere.
+/// Any bytes as a list of models, for a target in `fuzz/`: no file gets a name that leads
+/// elsewhere.
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing {

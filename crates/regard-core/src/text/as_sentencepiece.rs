@@ -3,15 +3,15 @@
 //! Ids stay what they are. `<pad>` becomes a control symbol, and so do the pieces that are added
 //! behind it until their number is a multiple of [`SPM_MULTIPLE`]; the model must never choose one.
 //!
-//! The two libraries segment alike for different reasons. SentencePiece joins any two neighbours that
-//! make a piece, where `tokenizers` joins those of its list of merges; a trained list names the
-//! neighbours that occur. SentencePiece does not split text into words before, but no piece reaches
-//! across the end of a word. Where that does not hold, a piece of the vocabulary or a line of the
-//! sample shows it, and the tokenizer is refused.
+//! The two libraries segment alike for different reasons. SentencePiece joins any two neighbours
+//! that make a piece, where `tokenizers` joins those of its list of merges; a trained list names
+//! the neighbours that occur. SentencePiece does not split text into words before, but no piece
+//! reaches across the end of a word. Where that does not hold, a piece of the vocabulary or a line
+//! of the sample shows it, and the tokenizer is refused.
 //!
 //! What SentencePiece's table of rules cannot express: a NUL is spelt as a byte instead of being a
-//! space, and marks on a letter that are not in Unicode's order, or that are U+0344, stay so, unless letter
-//! and marks together are one character. SentencePiece's own NFC has the same limits.
+//! space, and marks on a letter that are not in Unicode's order, or that are U+0344, stay so,
+//! unless letter and marks together are one character. SentencePiece's own NFC has the same limits.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -30,8 +30,8 @@ use super::sentencepiece::{
 use super::{EOS, PAD, Tokenizer, UNK};
 use crate::{Error, Result};
 
-/// The number of pieces is a multiple of it, because the matrix multiplications of Bergamot need that of the
-/// output matrix.
+/// The number of pieces is a multiple of it, because the matrix multiplications of Bergamot need
+/// that of the output matrix.
 pub const SPM_MULTIPLE: usize = 8;
 
 /// No character behind it is normalised: the planes of private use and of nothing.
@@ -168,8 +168,8 @@ fn unigram_scores(model: &Value) -> HashMap<String, f32> {
 /// The rules of the normalisation, compiled once: it takes most of a second.
 static CHARSMAP: LazyLock<Option<Vec<u8>>> = LazyLock::new(|| compile_rules(&rules()));
 
-/// The normalisation as rules, of which the longest that fits is applied: characters that are blank or not
-/// composed, and the sequences that compose to one character.
+/// The normalisation as rules, of which the longest that fits is applied: characters that are blank
+/// or not composed, and the sequences that compose to one character.
 fn rules() -> BTreeMap<String, String> {
     let mut rules = BTreeMap::new();
     // Characters that others stand for, such as K for the sign of the kelvin.
@@ -203,8 +203,8 @@ fn spellings(sequence: &str, others: &HashMap<char, Vec<char>>) -> Vec<String> {
     })
 }
 
-/// The sequences of several characters that compose to this one: its decomposition in every order of its
-/// marks that means the same, the beginning composed as far as it is one character.
+/// The sequences of several characters that compose to this one: its decomposition in every order
+/// of its marks that means the same, the beginning composed as far as it is one character.
 fn decompositions(text: &str) -> BTreeSet<String> {
     let parts: Vec<char> = changed_by(&NFD, text).chars().collect();
     let mut sequences = BTreeSet::new();

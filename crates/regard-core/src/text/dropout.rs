@@ -1,7 +1,8 @@
 //! BPE-dropout (Provilkov et al., 2020): at every step of merging a word, each possible merge is
 //! left out with probability p, so that the model sees a word in many segmentations.
 //!
-//! The `tokenizers` crate has it too, but with a generator that cannot be seeded; a run must be repeatable.
+//! The `tokenizers` crate has it too, but with a generator that cannot be seeded; a run must be
+//! repeatable.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,7 +10,8 @@ use serde_json::Value;
 
 use regard_random::Rng;
 
-/// Words are merged in stretches of at most this many symbols: choosing a merge looks at all of them.
+/// Words are merged in stretches of at most this many symbols: choosing a merge looks at all of
+/// them.
 const STRETCH: usize = 128;
 
 /// The merges of a BPE model by ids.

@@ -27,7 +27,8 @@ pub(super) struct JsonTokenizer {
     /// Ids that are not text: left out by `decode`.
     hidden: HashSet<u32>,
     merges: OnceLock<Option<MergeTable>>,
-    /// The stages before the model are the ones of this library, which has a faster way through them.
+    /// The stages before the model are the ones of this library, which has a faster way through
+    /// them.
     own_stages: bool,
 }
 

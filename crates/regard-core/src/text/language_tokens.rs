@@ -99,8 +99,8 @@ impl LanguageTokens {
             LanguagePlacement::Before => (before(id(source)), first),
             LanguagePlacement::Behind => (Frame { behind: id(source), ..Frame::default() }, first),
             LanguagePlacement::Target => {
-                // As a text of its own, because a tokenizer may put a space before it. In a vocabulary of
-                // ours, what looks like the token is text.
+                // As a text of its own, because a tokenizer may put a space before it. In a
+                // vocabulary of ours, what looks like the token is text.
                 let token = match target {
                     Some(target) => Some(tokenizer.text_ids(&target.token)?)
                         .filter(|ids| ids.contains(&target.id))

@@ -165,8 +165,8 @@ impl MarianTokenizer {
         Ok(MarianTokenizer { model, file, vocabulary: Arc::new(Vocabulary::new(pieces)) })
     }
 
-    /// Reads the bytes of a `.spm` file whose pieces have the ids of `vocabulary`; the paths are for
-    /// messages.
+    /// Reads the bytes of a `.spm` file whose pieces have the ids of `vocabulary`; the paths are
+    /// for messages.
     pub(super) fn with_ids(file: Vec<u8>, path: &Path, ids: Vec<(String, u32)>, of: &Path) -> Result<Self> {
         let model = SentencePiece::read(&file, path)?;
         Ok(MarianTokenizer { model, file, vocabulary: Arc::new(Vocabulary::from_entries(None, ids, of)?) })

@@ -65,8 +65,8 @@ impl TokenizerPair {
         Ok(Self::separate(Tokenizer::from_pieces(source)?, Tokenizer::from_pieces(target)?))
     }
 
-    /// Trains one vocabulary for all languages, with a token for each language that is written; none
-    /// of them is chosen yet.
+    /// Trains one vocabulary for all languages, with a token for each language that is written;
+    /// none of them is chosen yet.
     pub fn train_for_languages(
         source: &TextSample,
         target: &TextSample,
@@ -121,8 +121,8 @@ impl TokenizerPair {
         })
     }
 
-    /// One tokenizer of the bytes of a `.spm` file, whose pieces have the ids of a list: the paths of
-    /// both are for messages.
+    /// One tokenizer of the bytes of a `.spm` file, whose pieces have the ids of a list: the paths
+    /// of both are for messages.
     pub fn from_spm_and_ids(spm: (Vec<u8>, &Path), ids: (Vec<(String, u32)>, &Path)) -> Result<Self> {
         Ok(Self::joint(MarianTokenizer::with_ids(spm.0, spm.1, ids.0, ids.1)?.into()))
     }
@@ -132,7 +132,8 @@ impl TokenizerPair {
         marian::read_entries(file, path)
     }
 
-    /// The same with languages, of which none is chosen yet. Their tokens and `hidden` are never text.
+    /// The same with languages, of which none is chosen yet. Their tokens and `hidden` are never
+    /// text.
     pub fn with_languages(self, languages: LanguageTokens, hidden: &[u32]) -> Self {
         let ids = || languages.list.iter().map(|language| language.id).chain(hidden.iter().copied());
         let joint = Arc::ptr_eq(&self.source, &self.target);
@@ -192,7 +193,8 @@ impl TokenizerPair {
         Ok((pair, chosen))
     }
 
-    /// The codes of source and target that [`for_languages`](Self::for_languages) chose, as far as it did.
+    /// The codes of source and target that [`for_languages`](Self::for_languages) chose, as far as
+    /// it did.
     pub fn chosen(&self) -> &[Option<String>; 2] {
         &self.chosen
     }

@@ -11,13 +11,13 @@ use std::ops::Range;
 
 /// Where the sentences of a text lie, in bytes; only white space lies between them.
 ///
-/// They end behind `.`, `!`, `?` or `…`, perhaps within quotation marks or brackets, and a space, or
-/// behind the marks of other scripts (`。`, `।`, `؟`, `։`, `။`), which need no space. What goes on with
-/// a small letter is no new sentence. Neither is what follows an initial, an abbreviation of the
-/// language, or an ordinal number (`J. Smith`, `Art. 5 Abs. 3`, `am 3. Oktober`).
+/// They end behind `.`, `!`, `?` or `…`, perhaps within quotation marks or brackets, and a space,
+/// or behind the marks of other scripts (`。`, `।`, `؟`, `։`, `။`), which need no space. What goes
+/// on with a small letter is no new sentence. Neither is what follows an initial, an abbreviation
+/// of the language, or an ordinal number (`J. Smith`, `Art. 5 Abs. 3`, `am 3. Oktober`).
 ///
-/// `language` is a code such as `de`, `deu` or `de-AT`. Without it, the abbreviations of all languages
-/// are taken for what they may be.
+/// `language` is a code such as `de`, `deu` or `de-AT`. Without it, the abbreviations of all
+/// languages are taken for what they may be.
 ///
 /// ```
 /// use regard_core::text::sentence_ranges;
@@ -345,7 +345,8 @@ impl<'a> Splitter<'a> {
         if is_acronym(word) || has_no_vowel(word) {
             return self.abbreviation_ends(Kinds::MAYBE, follow);
         }
-        // In the scripts of India sentences end with a danda; a short word before a full stop is an abbreviation.
+        // In the scripts of India sentences end with a danda; a short word before a full stop is an
+        // abbreviation.
         let indic = |c: char| matches!(c, '\u{900}'..='\u{dff}');
         !(word.chars().all(indic) && word.chars().count() <= 2)
     }
@@ -367,7 +368,8 @@ impl<'a> Splitter<'a> {
         !initial && self.language.begins_sentences(&word.to_lowercase())
     }
 
-    /// Whether the sentence ends behind a number or a Roman numeral; nothing if the word is neither.
+    /// Whether the sentence ends behind a number or a Roman numeral; nothing if the word is
+    /// neither.
     fn number_ends(&self, word: &str, start: usize, at_start: bool, follow: &Follow<'_>) -> Option<bool> {
         let digits = word.chars().all(|c| c.is_numeric() || c == '.' || c == '-' || c == '–');
         let roman = is_roman(word);
@@ -393,7 +395,8 @@ impl<'a> Splitter<'a> {
         {
             return Some(false);
         }
-        // German nouns begin with a capital: `Platz 3. Sieger` is rare, `kam als 3. Läufer an` is not.
+        // German nouns begin with a capital: `Platz 3. Sieger` is rare, `kam als 3. Läufer an` is
+        // not.
         let small = word.parse::<u32>().is_ok_and(|n| n <= 31) && self.language.is("de");
         Some(!((small || roman) && follow.first.is_some_and(char::is_uppercase) && !self.language.is("")))
     }
@@ -531,7 +534,8 @@ fn is_acronym(word: &str) -> bool {
     word.contains('.') && word.split('.').all(part)
 }
 
-/// A short word of consonants, which is an abbreviation in most languages; capitals are the name of something.
+/// A short word of consonants, which is an abbreviation in most languages; capitals are the name of
+/// something.
 fn has_no_vowel(word: &str) -> bool {
     let consonant = |c: char| match c.to_ascii_lowercase() {
         'a' | 'e' | 'i' | 'o' | 'u' | 'y' => false,

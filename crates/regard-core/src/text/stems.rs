@@ -1,5 +1,5 @@
-//! Forms of one word, told by what they have in common: no dictionary, and so for every language that
-//! inflects at the end of its words.
+//! Forms of one word, told by what they have in common: no dictionary, and so for every language
+//! that inflects at the end of its words.
 
 use tokenizers::NormalizedString;
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
@@ -26,9 +26,9 @@ const EXTENDED: usize = 3;
 /// Letters that words with two endings have in common, at least.
 const COMMON: usize = 5;
 
-/// Whether two [`fold`]ed words are likely to be forms of one: one extends the other by an ending of
-/// three letters at most, or both have such an ending behind at least five common letters, which are two
-/// thirds of the longer word.
+/// Whether two [`fold`]ed words are likely to be forms of one: one extends the other by an ending
+/// of three letters at most, or both have such an ending behind at least five common letters, which
+/// are two thirds of the longer word.
 ///
 /// ```
 /// use regard_core::text::share_stem;

@@ -128,8 +128,8 @@ impl Tokenizer {
         JsonTokenizer::read(json, path).map(Self::from)
     }
 
-    /// Writes the `tokenizer.json`: beside, then renamed. A tokenizer of other files is saved by its
-    /// [`TokenizerPair`](super::TokenizerPair) alone.
+    /// Writes the `tokenizer.json`: beside, then renamed. A tokenizer of other files is saved by
+    /// its [`TokenizerPair`](super::TokenizerPair) alone.
     pub fn save(&self, path: &Path) -> Result<()> {
         match &*self.kind {
             Kind::Json(json) => json.save(path),
@@ -193,8 +193,8 @@ impl Tokenizer {
         }
     }
 
-    /// Whether the other cuts text into the same ids, also if its files are others: a Firefox vocabulary
-    /// is one file there, and two where a model of ours was made of it.
+    /// Whether the other cuts text into the same ids, also if its files are others: a Firefox
+    /// vocabulary is one file there, and two where a model of ours was made of it.
     pub fn is_same_as(&self, other: &Self) -> bool {
         match (&*self.kind, &*other.kind) {
             (Kind::Marian(a), Kind::Marian(b)) => a.is_same_as(b),
@@ -238,7 +238,8 @@ impl Tokenizer {
         }
     }
 
-    /// A language token such as `>>de<<` at the start of a text, if the vocabulary has it, and what follows.
+    /// A language token such as `>>de<<` at the start of a text, if the vocabulary has it, and what
+    /// follows.
     pub fn split_language<'a>(&self, text: &'a str) -> (Option<&'a str>, &'a str) {
         let end = text.strip_prefix(">>").and_then(|rest| rest.find("<<")).map(|at| at + 4);
         match end.map(|end| text.split_at(end)) {
@@ -261,8 +262,8 @@ impl Tokenizer {
         }
     }
 
-    /// The ids of a sentence, `</s>` at the end; with the token of a language before or behind it, if
-    /// the tokenizer is that of a language.
+    /// The ids of a sentence, `</s>` at the end; with the token of a language before or behind it,
+    /// if the tokenizer is that of a language.
     pub fn encode(&self, text: &str) -> Result<Vec<u32>> {
         self.encode_cached(text, &mut WordCache::new())
     }

@@ -1,6 +1,7 @@
 //! Training a tokenizer on the user's text with the trainers of the `tokenizers` crate.
 //!
-//! The trainers see words with their counts, sorted, on one thread: the same text gives the same vocabulary.
+//! The trainers see words with their counts, sorted, on one thread: the same text gives the same
+//! vocabulary.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -178,7 +179,8 @@ fn count_words(samples: &[&TextSample]) -> HashMap<String, u64> {
     words
 }
 
-/// The characters that get a piece: the most frequent, and of equally frequent ones the lower code points.
+/// The characters that get a piece: the most frequent, and of equally frequent ones the lower code
+/// points.
 fn alphabet(words: &HashMap<String, u64>, most: usize) -> BTreeSet<char> {
     let mut counts: BTreeMap<char, u64> = BTreeMap::new();
     for (word, count) in words {
@@ -192,8 +194,8 @@ fn alphabet(words: &HashMap<String, u64>, most: usize) -> BTreeSet<char> {
     counts.into_iter().map(|(character, _)| character).chain(['▁']).collect()
 }
 
-/// Words without characters outside the alphabet (they are cut there: what stands on both sides of a missing
-/// character are no neighbours), and without overlong ones.
+/// Words without characters outside the alphabet (they are cut there: what stands on both sides of
+/// a missing character are no neighbours), and without overlong ones.
 fn cut_words(words: &HashMap<String, u64>, alphabet: &BTreeSet<char>) -> BTreeMap<String, u64> {
     let mut parts = BTreeMap::new();
     for (word, count) in words {
@@ -237,7 +239,8 @@ fn learn_unigram(words: BTreeMap<String, u64>, budget: usize) -> Result<Pieces> 
     let words =
         words.into_iter().map(|(word, count)| (word, count.min(u64::from(u32::MAX)) as u32)).collect();
     let mut model = Unigram::default();
-    // The trainer panics where a likelihood is not a number, which a tiny or strange text can bring about.
+    // The trainer panics where a likelihood is not a number, which a tiny or strange text can bring
+    // about.
     match catch_unwind(AssertUnwindSafe(|| trainer.do_train(words, &mut model))) {
         Ok(trained) => trained.map_err(failed)?,
         Err(_) => return Err(failed("the unigram trainer gave up on this text")),
@@ -305,8 +308,8 @@ impl Pieces {
         }
     }
 
-    /// Adds tokens that no text becomes. In a BPE vocabulary nothing is merged to them; words are cut
-    /// at `<` and `>` before a unigram model sees them.
+    /// Adds tokens that no text becomes. In a BPE vocabulary nothing is merged to them; words are
+    /// cut at `<` and `>` before a unigram model sees them.
     pub(super) fn add_tokens(&mut self, tokens: &[String]) {
         match self {
             Pieces::Bpe { pieces, .. } => pieces.extend(tokens.iter().cloned()),

@@ -59,10 +59,10 @@ fn starts_with_capital(word: &str) -> bool {
 }
 
 impl Translator {
-    /// [`Translator::translate_watched`] with phrases that the translations must contain, those of each
-    /// line; none for lines beyond the end of the list, and for those that are longer than the model can
-    /// read. A phrase that the vocabulary cannot spell is left out. Beams are as wide as the
-    /// phrases need.
+    /// [`Translator::translate_watched`] with phrases that the translations must contain, those of
+    /// each line; none for lines beyond the end of the list, and for those that are longer than the
+    /// model can read. A phrase that the vocabulary cannot spell is left out. Beams are as wide as
+    /// the phrases need.
     pub fn translate_with_phrases<T: AsRef<str> + Sync>(
         &self,
         lines: &[T],
@@ -95,7 +95,8 @@ impl Translator {
         Ok(Constraint { forms })
     }
 
-    /// The tokens of a phrase behind something else: a word, or punctuation where no spaces part words.
+    /// The tokens of a phrase behind something else: a word, or punctuation where no spaces part
+    /// words.
     fn inside_of_a_sentence(&self, phrase: &str) -> Result<Option<Vec<u32>>> {
         let spaced = phrase.chars().next().is_none_or(is_spaced);
         let before = if spaced { "a" } else { "。" };

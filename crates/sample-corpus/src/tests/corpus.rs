@@ -11,7 +11,8 @@ use crate::{Corpus, SHOWCASE, corpus, default, words};
 
 use super::write;
 
-/// Written apart from the grammar's own rule: the letters, and the words of the lexicon with an aspirated h.
+/// Written apart from the grammar's own rule: the letters, and the words of the lexicon with an
+/// aspirated h.
 fn vowel_sound(word: &str) -> bool {
     let word = word.trim_end_matches(['.', ',']);
     match word {
@@ -134,7 +135,8 @@ fn ne_has_its_second_half() {
     }
 }
 
-/// Content words that never stand together in training, found in the plain text and not in the trees.
+/// Content words that never stand together in training, found in the plain text and not in the
+/// trees.
 #[test]
 fn held_out_sentences_are_new_combinations_of_known_words() {
     for (seed, pairs) in [(2017, 12_000), (1, 12_000), (2, 6_000)] {

@@ -1,4 +1,5 @@
-//! `POST /v1/translate_file/stream`: a file is translated, and its client hears how far it has come, as server-sent events.
+//! `POST /v1/translate_file/stream`: a file is translated, and its client hears how far it has
+//! come, as server-sent events.
 
 use super::files::{FileAnswer, FileRequest};
 use super::stream::{EventBody, Events};
@@ -13,7 +14,8 @@ use serde::Serialize;
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
-/// The data of a server-sent event: how far it has come, in the end where the file is, or why there is none.
+/// The data of a server-sent event: how far it has come, in the end where the file is, or why there
+/// is none.
 #[derive(JsonSchema, Serialize)]
 #[serde(untagged)]
 pub(crate) enum FileEvent {
@@ -22,7 +24,8 @@ pub(crate) enum FileEvent {
     Error { error: String },
 }
 
-/// Sentences that have been translated, and all of them; a model in between counts each of them once more.
+/// Sentences that have been translated, and all of them; a model in between counts each of them
+/// once more.
 #[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
 pub(crate) struct Progress {
     done: usize,

@@ -1,4 +1,5 @@
-//! `POST /translate_file` and `GET /download_file/{name}`: translated files, kept in memory for a while.
+//! `POST /translate_file` and `GET /download_file/{name}`: translated files, kept in memory for a
+//! while.
 
 use super::translate::{Terms, route};
 use crate::App;
@@ -137,7 +138,8 @@ impl FileRequest {
         })
     }
 
-    /// Translates the file and keeps it; `told` hears of sentences that are done and of all of them.
+    /// Translates the file and keeps it; `told` hears of sentences that are done and of all of
+    /// them.
     pub(super) async fn answer(
         self,
         app: &Arc<App>,
@@ -223,8 +225,8 @@ async fn translated(
     .await
 }
 
-/// The address that the client knows the server by; nothing, and so an address relative to the server,
-/// where it names none.
+/// The address that the client knows the server by; nothing, and so an address relative to the
+/// server, where it names none.
 fn origin(headers: &HeaderMap) -> String {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let scheme = text("x-forwarded-proto").filter(|scheme| *scheme == "https").unwrap_or("http");
@@ -233,8 +235,8 @@ fn origin(headers: &HeaderMap) -> String {
         .map_or_else(String::new, |host| format!("{scheme}://{host}"))
 }
 
-/// Whether a text is the name or address of a host, perhaps with a port: it becomes part of an address that
-/// clients follow.
+/// Whether a text is the name or address of a host, perhaps with a port: it becomes part of an
+/// address that clients follow.
 fn is_authority(text: &str) -> bool {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => match rest.split_once(']') {

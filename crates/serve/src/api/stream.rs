@@ -110,8 +110,8 @@ impl From<ApiError> for Stop {
     }
 }
 
-/// An event has the whole text so far. It is sent when the text has grown by this part of its length, so
-/// that all events together are not much longer than the text, however long that is.
+/// An event has the whole text so far. It is sent when the text has grown by this part of its
+/// length, so that all events together are not much longer than the text, however long that is.
 const GROWTH: usize = 64;
 
 /// Sends what the last model of the route says so far, and returns the whole text.
@@ -151,8 +151,8 @@ async fn follow(
     Ok(rendered.await?)
 }
 
-/// Sends the text while its sentences grow. It ends when the last of them is finished: then nobody holds the
-/// other end of `from`.
+/// Sends the text while its sentences grow. It ends when the last of them is finished: then nobody
+/// holds the other end of `from`.
 async fn tell(
     document: &Document,
     job: &Job,

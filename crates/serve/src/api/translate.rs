@@ -44,7 +44,8 @@ pub(crate) struct TranslateAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<Vec<[usize; 4]>>")]
     alignment: Option<Vec<Vec<[usize; 4]>>>,
-    /// For each text how good its translation is likely to be, as a chrF from 0 to 1; null where no model was asked.
+    /// For each text how good its translation is likely to be, as a chrF from 0 to 1; null where no
+    /// model was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "OneOrMany<Option<f32>>")]
     confidence: Option<OneOrMany<Option<f32>>>,
@@ -56,12 +57,13 @@ pub(crate) struct TranslateAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     warning: Option<String>,
-    /// For each text, what of it came from the translation memory: `segment`, `sentences` or nothing; missing if
-    /// nothing of all of them did.
+    /// For each text, what of it came from the translation memory: `segment`, `sentences` or
+    /// nothing; missing if nothing of all of them did.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "OneOrMany<Option<String>>")]
     memory: Option<OneOrMany<Option<&'static str>>>,
-    /// For each text, the sentences whose first translation was degenerate; missing if there is none.
+    /// For each text, the sentences whose first translation was degenerate; missing if there is
+    /// none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "OneOrMany<Vec<Faulty>>")]
     guarded: Option<OneOrMany<Vec<Faulty>>>,
@@ -90,7 +92,8 @@ impl From<TermReport> for Terms {
 /// A sentence whose first translation was degenerate and that was translated once more.
 #[derive(Clone, Debug, JsonSchema, PartialEq, Serialize)]
 pub(crate) struct Faulty {
-    /// What was wrong: `not translated`, `far too short`, `far too long`, `repeats itself` or `empty`.
+    /// What was wrong: `not translated`, `far too short`, `far too long`, `repeats itself` or
+    /// `empty`.
     fault: &'static str,
     /// What is wrong with the translation that was kept; null if nothing is.
     left: Option<&'static str>,

@@ -72,7 +72,8 @@ fn answer<'a>(spec: &'a Value, path: &str, status: u16) -> (&'a str, &'a Value) 
     (kind, &content["schema"])
 }
 
-/// What a schema describes of an answer: the value of JSON, the events of a stream, the text of others.
+/// What a schema describes of an answer: the value of JSON, the events of a stream, the text of
+/// others.
 fn described(kind: &str, body: &str) -> Vec<Value> {
     match kind {
         JSON => vec![serde_json::from_str(body).unwrap_or_else(|e| panic!("{e}: {body}"))],

@@ -280,7 +280,8 @@ async fn clients_without_a_key_do_not_lock_out_those_with_one() {
         let answer = listening.ask(request).await;
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     }
-    // One address has a share of the room for bodies without a key, and the body that has it stalls.
+    // One address has a share of the room for bodies without a key, and the body that has it
+    // stalls.
     let statuses = spawn_blocking(move || {
         let status = |stream: TcpStream| rest(stream).get(9..12).unwrap_or_default().to_owned();
         held.into_iter().map(status).collect::<Vec<_>>()
@@ -380,7 +381,8 @@ async fn what_is_no_http_is_refused() {
     let listening = Listening::start(Limits::default()).await;
     for bytes in [&b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n"[..], b"GET / HTTP/9.9\r\n\r\n", &[b'x'; 600_000]] {
         let answer = listening.client(move |mut stream| {
-            // The server may have gone before all of it is sent, and take back its answer with that.
+            // The server may have gone before all of it is sent, and take back its answer with
+            // that.
             let _ = stream.write_all(bytes);
             let mut answer = Vec::new();
             let _ = stream.read_to_end(&mut answer);

@@ -89,7 +89,8 @@ async fn one_pair_can_be_named_and_what_is_inside_is_that_of_the_pair() {
     named.languages = Some(("en".into(), "de".into()));
     let app = serving(vec![named, golden("madlad")]);
     let languages = get(&app, "/languages").await.good();
-    // English and German of the first, and the languages that MADLAD has; en → fr goes by way of German.
+    // English and German of the first, and the languages that MADLAD has; en → fr goes by way of
+    // German.
     let codes: Vec<&str> =
         languages.as_array().unwrap().iter().map(|l| l["code"].as_str().unwrap()).collect();
     assert_eq!(codes, ["de", "en", "fr", "pt", "sr", "zh-Hans"]);

@@ -148,9 +148,9 @@ pub(crate) async fn form(app: &Arc<App>, path: &str, body: &str) -> Answer {
     send(app, request("POST", path, "application/x-www-form-urlencoded", body.to_owned())).await
 }
 
-/// Stands in for a model: `panic` panics, `slow` waits until nobody wants it or the gate opens, `silence`
-/// becomes nothing, other text becomes capitals, with the phrases that it must contain in the place of
-/// its last words.
+/// Stands in for a model: `panic` panics, `slow` waits until nobody wants it or the gate opens,
+/// `silence` becomes nothing, other text becomes capitals, with the phrases that it must contain in
+/// the place of its last words.
 struct StandIn {
     /// Batches that were begun.
     begun: AtomicUsize,

@@ -19,7 +19,8 @@ pub(super) struct Described {
     pub(super) pattern: HeadPattern,
     /// In which share of them.
     often: f64,
-    /// The share of its weight that the pattern holds there, on average; none for a head without a pattern.
+    /// The share of its weight that the pattern holds there, on average; none for a head without a
+    /// pattern.
     holds: Option<f64>,
     /// How many tokens a row looks at, on average.
     spread: f64,

@@ -1,4 +1,5 @@
-//! `y = BatchNorm(x)`: each column normalised over the tokens of the batch, or by statistics from outside.
+//! `y = BatchNorm(x)`: each column normalised over the tokens of the batch, or by statistics from
+//! outside.
 
 use regard_train::autograd::{Backward, Forward, Op, Param, Var};
 use std::sync::Arc;

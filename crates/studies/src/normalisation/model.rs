@@ -1,4 +1,5 @@
-//! The Transformer with another normalisation in place of its layer norms: an executor around the tape's.
+//! The Transformer with another normalisation in place of its layer norms: an executor around the
+//! tape's.
 
 use super::batch_norm::{BatchNorm, Source, Statistics};
 use crate::Setup;
@@ -20,7 +21,8 @@ pub(super) enum Norm {
     Layer,
     /// Each column over the tokens of the batch.
     Batch,
-    /// Each column over the tokens of the batch and the padding that makes all sentences equally long.
+    /// Each column over the tokens of the batch and the padding that makes all sentences equally
+    /// long.
     Padded,
 }
 
@@ -334,7 +336,8 @@ impl Model {
         Ok(found)
     }
 
-    /// The word whose row of the output matrix fits a row of the decoder's output best; padding is none.
+    /// The word whose row of the output matrix fits a row of the decoder's output best; padding is
+    /// none.
     fn best_word(&self, out: &[f32], row: usize) -> u32 {
         let d = self.transformer.config().d_model;
         let x = &out[row * d..(row + 1) * d];

@@ -1,4 +1,5 @@
-//! Small grey pictures: one square among other shapes, each shape inside one patch, and noise over all.
+//! Small grey pictures: one square among other shapes, each shape inside one patch, and noise over
+//! all.
 
 use regard_core::Key;
 use regard_core::random::Rng;

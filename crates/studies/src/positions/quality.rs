@@ -152,7 +152,8 @@ struct Test {
     length: f64,
 }
 
-/// Held-out pairs of trained lengths, longer ones, and two short ones in one; at most `most` of each.
+/// Held-out pairs of trained lengths, longer ones, and two short ones in one; at most `most` of
+/// each.
 fn tests(task: &Task, limit: usize, most: usize) -> Result<[Test; 3]> {
     let sources: Vec<&str> = task.held_out.iter().map(|(source, _)| source.as_str()).collect();
     let lengths: Vec<usize> = task.tokenizer.encode_batch(&sources, 1)?.iter().map(Vec::len).collect();

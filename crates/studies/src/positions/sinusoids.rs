@@ -9,7 +9,8 @@ use std::ops::Range;
 
 /// The width of the tables that are drawn.
 const WIDTH: usize = 128;
-/// The bits of a counter that are compared with the sinusoids; the last two are faster than any wave.
+/// The bits of a counter that are compared with the sinusoids; the last two are faster than any
+/// wave.
 const BITS: Range<usize> = 2..7;
 /// Periods of a bit that are compared.
 const PERIODS: usize = 4;

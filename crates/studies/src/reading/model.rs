@@ -58,12 +58,14 @@ pub(super) struct Answer {
     pub(super) pointed: [Vec<f32>; 2],
     /// For each word of the question, what it alone would take for the answer's first word.
     pub(super) votes: Vec<Vec<f32>>,
-    /// For each word of the question, how it attended to the words of the article in the last layer.
+    /// For each word of the question, how it attended to the words of the article in the last
+    /// layer.
     pub(super) attention: Vec<Vec<f32>>,
 }
 
 impl Answer {
-    /// The probability of the first and the last of some words to be those of the answer, on average.
+    /// The probability of the first and the last of some words to be those of the answer, on
+    /// average.
     pub(super) fn pointed_at(&self, words: &Range<usize>) -> f64 {
         f64::from(self.pointed[0][words.start] + self.pointed[1][words.end - 1]) / 2.0
     }
@@ -130,7 +132,8 @@ impl Model {
         layers.iter().fold(x, |x, layer| layer.run(e, x))
     }
 
-    /// The two pointers: what the words of the questions look for, and what those of the articles are.
+    /// The two pointers: what the words of the questions look for, and what those of the articles
+    /// are.
     fn point(&self, e: &mut Taped<'_>) -> [(Var, Var); 2] {
         let text = self.encode(e, Side::Source, &self.article);
         let asked = self.encode(e, Side::Target, &self.question);

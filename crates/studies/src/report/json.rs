@@ -1,5 +1,5 @@
-//! A report as JSON, for a page that draws it in its own way: texts are lists of words and formulas, pictures are named by
-//! their files.
+//! A report as JSON, for a page that draws it in its own way: texts are lists of words and
+//! formulas, pictures are named by their files.
 
 use super::{Part, Report, Table};
 use regard_plot::math::{self, Piece};

@@ -65,7 +65,8 @@ pub struct Column {
     pub name: String,
     /// Its unit, if it has one.
     pub unit: String,
-    /// How many decimals are shown; four significant digits if not given. CSV files have all digits.
+    /// How many decimals are shown; four significant digits if not given. CSV files have all
+    /// digits.
     pub decimals: Option<usize>,
 }
 

@@ -1,4 +1,5 @@
-//! Reports as files: a page, a CSV file for each table, an SVG for each picture, and the index over several.
+//! Reports as files: a page, a CSV file for each table, an SVG for each picture, and the index over
+//! several.
 
 use super::{Part, Report};
 use crate::Study;
@@ -12,8 +13,8 @@ use std::path::Path;
 const JSON: &str = "report.json";
 
 impl Report {
-    /// Writes `index.html`, `report.json` and the files of all tables and pictures into a folder, which is made if
-    /// it is not there.
+    /// Writes `index.html`, `report.json` and the files of all tables and pictures into a folder,
+    /// which is made if it is not there.
     ///
     /// `made` says how the report came about; it stands at the end of the page.
     pub fn write(&self, folder: &Path, made: &str) -> Result<()> {

@@ -1,9 +1,9 @@
 //! The tape: coarse operations run forward as they are recorded, then backward in reverse.
 //!
 //! An operation is a type that implements [`Op`], whose forward and backward stand side by side;
-//! one without a backward does not compile. Values live in an arena that the tape keeps from step to
-//! step, gradients in a pool that shrinks and grows with the backward pass, so that after the first
-//! steps nothing is allocated that grows with the work.
+//! one without a backward does not compile. Values live in an arena that the tape keeps from step
+//! to step, gradients in a pool that shrinks and grows with the backward pass, so that after the
+//! first steps nothing is allocated that grows with the work.
 
 mod memory;
 pub mod ops;

@@ -26,8 +26,8 @@ pub trait Op: Send {
     /// Fills `y`, the output, and `saved`; what they hold before is arbitrary.
     fn forward(&mut self, cx: &mut Forward<'_>, y: &mut [f32], saved: &mut [f32]);
 
-    /// Given `dy`, the gradient of the loss by the output, adds the gradients with respect to
-    /// inputs and parameters to theirs. `dy` is free to be overwritten.
+    /// Given `dy`, the gradient of the loss with respect to the output, adds the gradients with
+    /// respect to inputs and parameters to theirs. `dy` is free to be overwritten.
     fn backward(&self, cx: &mut Backward<'_>, y: &[f32], saved: &[f32], dy: &mut [f32]);
 }
 
@@ -70,7 +70,8 @@ pub struct Workspace {
     pub logits: Vec<f32>,
     /// The recurrent operation's.
     pub recurrent: RecurrentScratch,
-    /// The sum of `−log p` of the target words that cross-entropies have seen, without label smoothing.
+    /// The sum of `−log p` of the target words that cross-entropies have seen, without label
+    /// smoothing.
     pub nll: f64,
 }
 
@@ -230,7 +231,8 @@ impl Tape {
         Var(var)
     }
 
-    /// Runs an operation forward and records it. `gradients` are those of the weights, while training.
+    /// Runs an operation forward and records it. `gradients` are those of the weights, while
+    /// training.
     pub fn push<'w>(
         &mut self,
         weights: impl std::convert::Into<Weights<'w>>,
@@ -308,7 +310,8 @@ impl Tape {
         passed(0, gradients);
     }
 
-    /// The gradient with respect to an input value after [`backward`](Self::backward), if it has one.
+    /// The gradient with respect to an input value after [`backward`](Self::backward), if it has
+    /// one.
     pub fn grad(&self, var: Var) -> Option<&[f32]> {
         self.grads[var.0].as_deref()
     }

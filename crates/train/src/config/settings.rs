@@ -77,7 +77,8 @@ impl TrainConfig {
         Self::read(None, |_| Preset::Base, Some(path), &[])
     }
 
-    /// One setting as `key=value`; the section may be left out where the key is in one section only.
+    /// One setting as `key=value`; the section may be left out where the key is in one section
+    /// only.
     pub fn set(&mut self, set: &str) -> Result<()> {
         let Some((key, value)) = set.split_once('=') else {
             return Err(Error::config(set, "write it as key=value"));
@@ -208,7 +209,8 @@ impl TrainConfig {
     }
 }
 
-/// Whether a key names the kind of a part whose settings depend on it; those are put in place first.
+/// Whether a key names the kind of a part whose settings depend on it; those are put in place
+/// first.
 fn is_kind(key: &str) -> bool {
     matches!(key, "encoder" | "model.encoder")
 }

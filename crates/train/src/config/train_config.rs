@@ -24,7 +24,8 @@ pub struct TrainConfig {
     pub preset: Preset,
     /// Everything random follows from it.
     pub seed: u64,
-    /// Cores to use; all of them if not given. Another number gives another run, in the last digits.
+    /// Cores to use; all of them if not given. Another number gives another run, in the last
+    /// digits.
     pub threads: Option<usize>,
     /// The number format of the matrix multiplications: auto, f32 or bf16.
     #[serde(with = "auto")]
@@ -81,8 +82,8 @@ pub struct DataConfig {
     pub source_lang: Option<String>,
     /// The target language; the files' extension if not given.
     pub target_lang: Option<String>,
-    /// Of a model of several target languages: that of each pair of files, in their order. The model
-    /// is told which to write by a token before the source.
+    /// Of a model of several target languages: that of each pair of files, in their order. The
+    /// model is told which to write by a token before the source.
     pub target_langs: Vec<String>,
     /// How evenly languages are sampled: a corpus with a share p of the pairs has one in proportion
     /// to p^(1/temperature). 1 takes every pair once; high ones make all languages alike.
@@ -148,7 +149,8 @@ pub struct OptimizerConfig {
     /// trying), on or off. The training is the same.
     #[serde(default)]
     pub overlap: Overlap,
-    /// Decay of a moving average of the weights, which then is what is validated and saved; 0.999 is usual.
+    /// Decay of a moving average of the weights, which then is what is validated and saved; 0.999
+    /// is usual.
     pub ema: Option<f32>,
 }
 
@@ -164,7 +166,8 @@ pub struct ValidationConfig {
     pub patience: Option<u64>,
     /// Beams of the translations.
     pub beam: usize,
-    /// Sentences at most, the first of the files; also how many are held out where there are no files.
+    /// Sentences at most, the first of the files; also how many are held out where there are no
+    /// files.
     pub max_sentences: usize,
     /// Translations to show each time.
     pub samples: usize,
@@ -178,12 +181,13 @@ pub struct CheckpointConfig {
     pub every: Every,
     /// Number of last and of best weights to keep; their averages are tried at the end. 0: none.
     pub average: usize,
-    /// How the weights of the model folder are stored: f32, bf16 or f16. Checkpoints are always in f32.
+    /// How the weights of the model folder are stored: f32, bf16 or f16. Checkpoints are always in
+    /// f32.
     #[serde(default)]
     pub store: DType,
     /// Of a run that starts from another model: the share of that model's weights in what is
-    /// validated and saved. It keeps what the model knew and the new text does not have. They are left
-    /// out in the end if that is far better.
+    /// validated and saved. It keeps what the model knew and the new text does not have. They are
+    /// left out in the end if that is far better.
     #[serde(default)]
     pub init_share: f32,
 }
@@ -210,7 +214,8 @@ pub enum Every {
 }
 
 impl Every {
-    /// Whether it is time after step `step`; `epochs_done` is given if the step was the last of an epoch.
+    /// Whether it is time after step `step`; `epochs_done` is given if the step was the last of an
+    /// epoch.
     pub(crate) fn due(self, step: u64, epochs_done: Option<u64>) -> bool {
         match self {
             Every::Steps(n) => step.is_multiple_of(n),

@@ -87,7 +87,8 @@ impl Corpus {
         Self::prepare_each(inputs, filters, std::slice::from_ref(tokenizers), folder, name, threads)
     }
 
-    /// The same with tokenizers for each pair of files, of which the last are those of all further ones.
+    /// The same with tokenizers for each pair of files, of which the last are those of all further
+    /// ones.
     pub fn prepare_each(
         inputs: &Inputs,
         filters: &Filters,
@@ -113,7 +114,8 @@ impl Corpus {
         }
     }
 
-    /// Opens the cache `folder/name.ids` if it is there and of these inputs, filters and tokenizers.
+    /// Opens the cache `folder/name.ids` if it is there and of these inputs, filters and
+    /// tokenizers.
     pub fn reuse(
         inputs: &Inputs,
         filters: &Filters,
@@ -168,7 +170,8 @@ impl Corpus {
         self.len() == 0
     }
 
-    /// The ids of pair `i`, read from the file; an error if the file was changed since it was opened.
+    /// The ids of pair `i`, read from the file; an error if the file was changed since it was
+    /// opened.
     ///
     /// # Panics
     /// If there is no pair `i`.
@@ -187,7 +190,8 @@ impl Corpus {
         Ok(PairIds { ids, source_length: self.source_lengths[i] as usize })
     }
 
-    /// Source and target tokens of every pair, as [`plan_epoch`](crate::batches::plan_epoch) wants them.
+    /// Source and target tokens of every pair, as [`plan_epoch`](crate::batches::plan_epoch) wants
+    /// them.
     pub fn lengths(&self) -> Vec<(u32, u32)> {
         let both = self.starts.windows(2).map(|w| u32::try_from(w[1] - w[0]).unwrap_or(u32::MAX));
         both.zip(&self.source_lengths).map(|(both, &source)| (source, both - source)).collect()

@@ -18,8 +18,8 @@ use alignment::Alignment;
 use regard_core::Result;
 use seen::Seen;
 
-/// Finds out in which language a text is, if that is surely not the expected one: given the text and
-/// the code of the language that it should be in, the code of the other.
+/// Finds out in which language a text is, if that is surely not the expected one: given the text
+/// and the code of the language that it should be in, the code of the other.
 pub type OtherLanguage<'a> = &'a dyn Fn(&str, &str) -> Option<&'static str>;
 
 /// How a corpus is checked.

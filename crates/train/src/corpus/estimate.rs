@@ -33,7 +33,8 @@ impl fmt::Display for PairCount {
     }
 }
 
-/// Counts or estimates the pairs of a corpus; `None` if a file cannot be read, or only once (a pipe).
+/// Counts or estimates the pairs of a corpus; `None` if a file cannot be read, or only once (a
+/// pipe).
 pub fn count_pairs(inputs: &Inputs) -> Option<PairCount> {
     count(inputs, LOOKED_AT)
 }

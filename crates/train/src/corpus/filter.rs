@@ -27,8 +27,8 @@ pub struct Filters {
     pub drop_duplicates: bool,
     /// Drop pairs whose sides are the same text.
     pub drop_identical: bool,
-    /// Drop pairs whose target has characters that the vocabulary lacks: from these a model would learn
-    /// to leave text out, because decoding by default never writes the unknown token.
+    /// Drop pairs whose target has characters that the vocabulary lacks: from these a model would
+    /// learn to leave text out, because decoding by default never writes the unknown token.
     pub drop_unknown: bool,
 }
 
@@ -98,7 +98,8 @@ impl<'a> TextFilter<'a> {
         TextFilter { filters, seen: HashSet::new() }
     }
 
-    /// The texts of a pair that passes, else why it does not and whether the target's line is to blame.
+    /// The texts of a pair that passes, else why it does not and whether the target's line is to
+    /// blame.
     pub(super) fn pass<'p>(
         &mut self,
         pair: &'p Pair,

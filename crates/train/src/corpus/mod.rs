@@ -36,7 +36,8 @@ use filter::TextFilter;
 use regard_core::text::{TextSample, TokenizerPair, TokenizerSettings};
 use regard_core::{Error, Result};
 
-/// Trains the tokenizers of a model on its corpus: every pair that is not dropped for what its lines are.
+/// Trains the tokenizers of a model on its corpus: every pair that is not dropped for what its
+/// lines are.
 pub fn train_tokenizers(
     inputs: &Inputs,
     filters: &Filters,

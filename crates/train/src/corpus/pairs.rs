@@ -18,8 +18,8 @@ pub enum Inputs {
     },
     /// Files that hold both sides. The ending of a file's name, without `.gz` or `.zst`, says how:
     ///
-    /// - `.jsonl`: an object per line, with the fields `source` and `target`, `src` and `tgt`, or the
-    ///   two languages, which may stand under `translation`;
+    /// - `.jsonl`: an object per line, with the fields `source` and `target`, `src` and `tgt`, or
+    ///   the two languages, which may stand under `translation`;
     /// - `.po`: messages and their translations; fuzzy and obsolete ones are left out;
     /// - any other: source, tab, target on each line; further columns are left alone.
     Pairs {
@@ -94,7 +94,8 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// Checks that the files pair up and opens the first; lines of more than `max_line_bytes` are not kept.
+    /// Checks that the files pair up and opens the first; lines of more than `max_line_bytes` are
+    /// not kept.
     pub fn open(inputs: &Inputs, max_line_bytes: usize) -> Result<Self> {
         match inputs {
             Inputs::Files { source, target } if source.is_empty() || source.len() != target.len() => {

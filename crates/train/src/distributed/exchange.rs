@@ -51,7 +51,8 @@ pub(super) struct Bucket {
     own: Range<usize>,
 }
 
-/// The sums of all ranks in the pieces that this one owns, and the squares of each piece, bucket by bucket.
+/// The sums of all ranks in the pieces that this one owns, and the squares of each piece, bucket by
+/// bucket.
 #[derive(Debug)]
 pub(super) struct Arrived {
     sums: Vec<(Range<usize>, Vec<f32>)>,
@@ -75,8 +76,8 @@ impl Exchange {
         self.communicator.size() == 1
     }
 
-    /// How long [`sum`](Self::sum) and [`all_gather_weights`](Self::all_gather_weights) have taken since this
-    /// was last asked.
+    /// How long [`sum`](Self::sum) and [`all_gather_weights`](Self::all_gather_weights) have taken
+    /// since this was last asked.
     pub(super) fn take_time(&mut self) -> Duration {
         std::mem::take(&mut self.spent)
     }
@@ -134,7 +135,8 @@ impl Exchange {
         sum
     }
 
-    /// Replaces what this rank owns of a bucket by the sum of everyone's; the squares of its pieces.
+    /// Replaces what this rank owns of a bucket by the sum of everyone's; the squares of its
+    /// pieces.
     fn add_received(&self, isa: Isa, threads: usize, own: &mut [f32]) -> Vec<f64> {
         let (length, received) = (own.len(), &self.received);
         over_threads(threads, own.chunks_mut(PIECE).enumerate(), |(i, piece)| {
@@ -171,7 +173,8 @@ impl Exchange {
         Some(arrived)
     }
 
-    /// As [`sum`](Self::sum), of what has arrived; `waited` is how long the step had to wait for it.
+    /// As [`sum`](Self::sum), of what has arrived; `waited` is how long the step had to wait for
+    /// it.
     pub(super) fn take_arrived(&mut self, arrived: Arrived, waited: Duration, gradients: &mut [f32]) -> f64 {
         let start = Instant::now();
         for (own, sum) in arrived.sums {
@@ -216,7 +219,8 @@ impl Exchange {
         over_threads(threads, work, |(x, from)| widen(x, from));
     }
 
-    /// Remembers what [`all_gather`](Self::all_gather) needs to know of the weights before they change.
+    /// Remembers what [`all_gather`](Self::all_gather) needs to know of the weights before they
+    /// change.
     pub(super) fn before_update(&mut self, weights: &[f32]) {
         self.before.clear();
         if self.is_narrow() && !self.is_alone() {

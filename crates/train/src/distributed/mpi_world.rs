@@ -70,7 +70,8 @@ impl MpiWorld {
         SimpleCommunicator::world()
     }
 
-    /// Waits until all ranks are here, and after some milliseconds leaves the core to others in between.
+    /// Waits until all ranks are here, and after some milliseconds leaves the core to others in
+    /// between.
     fn wait(&self) {
         finish(self.world().immediate_barrier());
     }

@@ -2,7 +2,8 @@
 //! gradients, the weights that come of them, and whether gradients leave before the backward pass
 //! is over.
 //!
-//! This is all that the step knows of other processes. Alone, nothing is sent and nothing is copied.
+//! This is all that the step knows of other processes. Alone, nothing is sent and nothing is
+//! copied.
 
 use super::exchange::{Arrived, Exchange};
 use super::overlap::{BucketQueue, GradientBucket, Overlap, OverlapTuner, bucket_queue, gradient_buckets};
@@ -194,7 +195,8 @@ impl SharedStep {
         }
     }
 
-    /// A step of the optimizer on what this process owns; the rest of the weights comes from its owners.
+    /// A step of the optimizer on what this process owns; the rest of the weights comes from its
+    /// owners.
     pub(crate) fn update(&mut self, optimizer: &mut Optimizer, gradient: &[f32], norm: f64, rate: f32) {
         self.exchange.before_update(optimizer.weights());
         optimizer.step_where(gradient, norm, rate, self.exchange.owns());
@@ -209,7 +211,8 @@ impl SharedStep {
         }
     }
 
-    /// A step is over, and took this many seconds a token; how long this process spent on the others.
+    /// A step is over, and took this many seconds a token; how long this process spent on the
+    /// others.
     pub(crate) fn end_step(&mut self, overlapped: bool, seconds: f64) -> Duration {
         self.last = Some((overlapped, seconds));
         self.exchange.take_time()

@@ -92,7 +92,8 @@ impl Workers {
         check_consistency(&*self.communicator, Ok::<_, Error>(corpus_check(data)))
     }
 
-    /// Lets the trainer take its steps together with theirs. What to tell the user, if there are any.
+    /// Lets the trainer take its steps together with theirs. What to tell the user, if there are
+    /// any.
     pub(crate) fn join(&self, trainer: &mut Trainer, config: &TrainConfig) -> Result<Option<String>> {
         trainer.join(Arc::clone(&self.communicator), config.optimizer.wire, config.optimizer.overlap)?;
         let (ranks, replicas) = (self.communicator.size(), trainer.replicas());

@@ -1,6 +1,7 @@
 //! The exponential moving average of the weights.
 
-/// An average that follows the weights at a distance. It is what is validated and saved where there is one.
+/// An average that follows the weights at a distance. It is what is validated and saved where there
+/// is one.
 #[derive(Clone, Debug)]
 pub(crate) struct MovingAverage {
     decay: f32,

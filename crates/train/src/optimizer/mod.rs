@@ -91,7 +91,8 @@ impl Optimizer {
         Ok(())
     }
 
-    /// One step with learning rate `rate` along a gradient, whose length is `norm`: clipping, then Adam.
+    /// One step with learning rate `rate` along a gradient, whose length is `norm`: clipping, then
+    /// Adam.
     pub fn step(&mut self, gradient: &[f32], norm: f64, rate: f32) {
         self.step_where(gradient, norm, rate, std::iter::repeat(true));
     }

@@ -1,4 +1,5 @@
-//! Writes the record of a run: `log.jsonl`, one line per event, and the same numbers for TensorBoard.
+//! Writes the record of a run: `log.jsonl`, one line per event, and the same numbers for
+//! TensorBoard.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};

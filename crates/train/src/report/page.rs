@@ -113,7 +113,8 @@ fn add_charts(
         let own = validations.iter().filter(|r| r.weights == "step");
         own.map(|r| (r.step as f64, f(r))).collect()
     };
-    // Without label smoothing, as validation is; a log of an older version has only the smoothed loss.
+    // Without label smoothing, as validation is; a log of an older version has only the smoothed
+    // loss.
     let plain = steps.iter().all(|r| r.nll.is_some());
     let loss = of_steps(|r| r.nll.unwrap_or(r.loss));
     let chart = |title: &str, y: &str| LineChart::new(title, "step", y);

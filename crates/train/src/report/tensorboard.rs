@@ -51,7 +51,8 @@ impl EventWriter {
         }
     }
 
-    /// Goes on in the newest event file of `folder` after `last_step`, or starts one when there is none.
+    /// Goes on in the newest event file of `folder` after `last_step`, or starts one when there is
+    /// none.
     ///
     /// A record that a killed run left half written is cut off. What that run logged after
     /// `last_step` stays in the file, followed by a session start that tells TensorBoard to forget
@@ -162,7 +163,8 @@ fn host_name() -> String {
     if name.is_empty() { "localhost".to_string() } else { name }
 }
 
-/// The event file of `folder` with the greatest name: names begin with the time, so that is the newest.
+/// The event file of `folder` with the greatest name: names begin with the time, so that is the
+/// newest.
 fn newest(folder: &Path) -> Result<Option<PathBuf>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -243,7 +245,8 @@ fn varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// CRC32C (Castagnoli, reflected polynomial 0x82F63B78), a byte at a time: an event is a few hundred bytes.
+/// CRC32C (Castagnoli, reflected polynomial 0x82F63B78), a byte at a time: an event is a few
+/// hundred bytes.
 const CRC_TABLE: [u32; 256] = {
     let mut table = [0; 256];
     let mut i = 0;
@@ -264,7 +267,8 @@ fn crc32c(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |crc, &b| crc >> 8 ^ CRC_TABLE[((crc ^ u32::from(b)) & 0xFF) as usize])
 }
 
-/// The format masks its checksums, so that a checksum over data that holds checksums stays a good one.
+/// The format masks its checksums, so that a checksum over data that holds checksums stays a good
+/// one.
 fn masked_crc(bytes: &[u8]) -> u32 {
     crc32c(bytes).rotate_right(15).wrapping_add(0xA282_EAD8)
 }

@@ -53,7 +53,8 @@ pub(super) fn write(path: &Path, head: &impl Serialize, vectors: &[&[f32]]) -> R
     })
 }
 
-/// Reads what [`write()`] wrote: the head, and vectors of `length` numbers each. Refuses anything else.
+/// Reads what [`write()`] wrote: the head, and vectors of `length` numbers each. Refuses anything
+/// else.
 pub(super) fn read<H: DeserializeOwned>(path: &Path, length: usize) -> Result<(H, Vec<Vec<f32>>)> {
     let bytes = bounded::read(path, u64::MAX)?;
     parse(&bytes, length).map_err(|why| Error::file(path, format!("this checkpoint cannot be used: {why}")))

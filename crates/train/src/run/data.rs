@@ -175,7 +175,8 @@ impl Data {
     }
 }
 
-/// The tokenizers of each pair of files: all the same, unless the files are of several target languages.
+/// The tokenizers of each pair of files: all the same, unless the files are of several target
+/// languages.
 fn for_each_file(config: &TrainConfig, tokenizers: &TokenizerPair) -> Result<Vec<TokenizerPair>> {
     let languages = target_languages(&config.data)?;
     if languages.is_empty() {

@@ -24,7 +24,8 @@ pub(crate) fn config_file(out: &Path) -> PathBuf {
 }
 
 impl Folder {
-    /// Makes the folder, or takes over that of a run to resume; refuses one that holds anything else.
+    /// Makes the folder, or takes over that of a run to resume; refuses one that holds anything
+    /// else.
     pub(crate) fn open(out: &Path, resume: bool) -> Result<Self> {
         if !resume && has_run(out) {
             let message = "already holds a training run: resume it, or choose another folder";

@@ -57,7 +57,8 @@ fn other_than(folder: &Path, field: &str, asked: String, has: String) -> Error {
     )
 }
 
-/// Refuses settings that ask for another shape or vocabulary than the model to start from has, naming both.
+/// Refuses settings that ask for another shape or vocabulary than the model to start from has,
+/// naming both.
 fn check_init(config: &TrainConfig, model: &Model, folder: &Path) -> Result<()> {
     // A setting that equals the preset's may not have been set by the user.
     let usual = TrainConfig::new(config.preset).model;

@@ -1,4 +1,5 @@
-//! A training run: its start, the loop, validation, checkpoints, and how it goes on where it was stopped.
+//! A training run: its start, the loop, validation, checkpoints, and how it goes on where it was
+//! stopped.
 
 // Before the first step.
 mod data;

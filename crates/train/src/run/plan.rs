@@ -114,8 +114,8 @@ impl Plan {
             0.0 => ASSUMED_SHARE * limit / (VALIDATIONS + 2) as f64,
             seconds => seconds,
         };
-        // At the end, the last step and up to two averages are validated, and weights without a share
-        // of the original ones.
+        // At the end, the last step and up to two averages are validated, and weights without a
+        // share of the original ones.
         let at_end = if config.checkpoints.average > 0 { 3.0 } else { 1.0 };
         let at_end = if config.checkpoints.init_share > 0.0 { at_end + 1.0 } else { at_end };
         let left = (limit - now - at_end * validation).max(0.0);
@@ -275,7 +275,8 @@ mod tests {
         }
     }
 
-    /// Two minutes of which the preparation takes nearly all: there is a model at the end, and soon.
+    /// Two minutes of which the preparation takes nearly all: there is a model at the end, and
+    /// soon.
     #[test]
     fn a_run_without_time_ends_at_once() {
         let done = simulate(2.0, 119.0, |_, _| 0.2, |_| 1.0);

@@ -3,10 +3,10 @@
 use regard_core::random::Rng;
 use std::collections::BTreeMap;
 
-/// The pairs of an epoch, sampled so that a language with a share p of them has one in proportion to
-/// p^(1/temperature). Those of the largest language come once each; those of the others so many
-/// times, and a part of them, drawn by the seed, once more. `languages` says which language each pair
-/// is in.
+/// The pairs of an epoch, sampled so that a language with a share p of them has one in proportion
+/// to p^(1/temperature). Those of the largest language come once each; those of the others the
+/// whole number of times that gives their share, and a part of them, drawn by the seed, once more.
+/// `languages` says which language each pair is in.
 pub(super) fn by_temperature<L: Ord + Clone>(
     pairs: &[u32],
     languages: &[L],

@@ -122,7 +122,8 @@ impl Extras {
     }
 }
 
-/// The weights of the model to start from, if some of them are to be kept. A resumed run reads them again.
+/// The weights of the model to start from, if some of them are to be kept. A resumed run reads them
+/// again.
 fn initial_weights(origin: &Origin, config: &TrainConfig) -> Result<Option<Vec<f32>>> {
     if config.checkpoints.init_share == 0.0 {
         return Ok(None);
@@ -373,7 +374,8 @@ impl<'a> Start<'a> {
         Ok((store, state, ema))
     }
 
-    /// What validates: with BLEU's tokenizer for the target language, on the pairs that are short enough.
+    /// What validates: with BLEU's tokenizer for the target language, on the pairs that are short
+    /// enough.
     fn make_validator(
         &mut self,
         config: &TrainConfig,

@@ -219,7 +219,8 @@ impl Store {
         checkpoint::write(&checkpoint::place(&self.folder, WEIGHTS, step), &step, &[weights])
     }
 
-    /// The mean of the weights of these steps, of those that can be read; nothing if that is fewer than two.
+    /// The mean of the weights of these steps, of those that can be read; nothing if that is fewer
+    /// than two.
     pub(super) fn average(&self, steps: &[u64], length: usize) -> Option<Vec<f32>> {
         let mut sum = vec![0f64; length];
         let mut count = 0;

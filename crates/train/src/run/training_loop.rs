@@ -327,7 +327,8 @@ impl Run<'_> {
         save_state(&mut self.store, &mut self.log, &mut self.state, &self.trainer, ema)
     }
 
-    /// Validates the weights at hand; the best so far become the model of the folder. Returns the score.
+    /// Validates the weights at hand; the best so far become the model of the folder. Returns the
+    /// score.
     fn validate(&mut self) -> Result<f64> {
         let weights = self.weights().to_vec();
         let (best, better) = self.try_weights(&self.with_initial(&weights), "step", 0.0)?;
@@ -341,8 +342,8 @@ impl Run<'_> {
         Ok(score)
     }
 
-    /// Validates any weights, and saves them as the model if they are better than the best so far by
-    /// more than `margin`.
+    /// Validates any weights, and saves them as the model if they are better than the best so far
+    /// by more than `margin`.
     fn try_weights(&mut self, weights: &[f32], name: &str, margin: f64) -> Result<(Best, bool)> {
         let (step, start) = (self.state.step, (self.clock)());
         // A validation needs memory of its own: there is never that of both.

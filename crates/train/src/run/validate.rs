@@ -1,4 +1,5 @@
-//! Validation: the loss without dropout, BLEU and chrF of real translations, and a few of them to look at.
+//! Validation: the loss without dropout, BLEU and chrF of real translations, and a few of them to
+//! look at.
 
 use super::data::ValidationPair;
 use crate::autograd::Tape;

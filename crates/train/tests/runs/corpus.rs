@@ -1,4 +1,5 @@
-//! Corpora: reading every kind of file, what is dropped and counted, the cache and when it is rebuilt.
+//! Corpora: reading every kind of file, what is dropped and counted, the cache and when it is
+//! rebuilt.
 
 use crate::sentences::{sentences, trained};
 use std::fs;

@@ -18,7 +18,8 @@ fn a_run_that_goes_wrong_keeps_what_was_good() {
     assert_eq!(run(&mended, &out, true, u64::MAX).0.unwrap().end, End::Finished);
 }
 
-/// A rate that is far too high once the model has begun to learn: numbers all the way, but the wrong ones.
+/// A rate that is far too high once the model has begun to learn: numbers all the way, but the
+/// wrong ones.
 #[test]
 fn a_loss_that_explodes_ends_the_run_with_the_last_good_model_kept() {
     let folder = tempfile::tempdir().unwrap();

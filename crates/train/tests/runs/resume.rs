@@ -92,8 +92,8 @@ fn damaged_checkpoints_and_other_corpora() {
     assert!(error.contains("the corpus is not the one that this run began with"), "{error}");
 }
 
-/// What the plan does with the time is tested with a clock of its own, beside the training loop; this
-/// is the real one.
+/// What the plan does with the time is tested with a clock of its own, beside the training loop;
+/// this is the real one.
 #[test]
 fn a_run_with_a_time_limit_is_resumed_and_ends() {
     let folder = tempfile::tempdir().unwrap();

@@ -224,8 +224,8 @@ fn is_marked(xml: &Xml, item: usize) -> bool {
         || value("class").is_some_and(|value| value.split_whitespace().any(|class| class == "notranslate"))
 }
 
-/// Which inline elements are written where they stand: those around blocks, and those around line breaks
-/// that have an identity, because they cannot be written twice.
+/// Which inline elements are written where they stand: those around blocks, and those around line
+/// breaks that have an identity, because they cannot be written twice.
 fn fixed(xml: &Xml, classes: &[Class]) -> Vec<bool> {
     let mut fixed = vec![false; xml.items.len()];
     // For each open element: it has a block or something fixed in it, it has a line break in it.

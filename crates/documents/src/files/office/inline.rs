@@ -241,7 +241,8 @@ impl Step<'_> {
     }
 }
 
-/// The tags that mark the start and the end of something, such as a bookmark; `text` is that of the part.
+/// The tags that mark the start and the end of something, such as a bookmark; `text` is that of the
+/// part.
 pub(super) fn pairs(tags: &[Tag], text: &str) -> Vec<(usize, usize)> {
     let mut starts: HashMap<(&str, &str), usize> = HashMap::new();
     let mut found = Vec::new();
@@ -317,8 +318,8 @@ fn with_spaces<'a>(steps: Vec<Step<'a>>, tags: &[Tag]) -> Vec<Step<'a>> {
     forwards
 }
 
-/// Adds a tag, and behind it the spaces of the text before it, if there are any; `rest` is what remains of
-/// that text.
+/// Adds a tag, and behind it the spaces of the text before it, if there are any; `rest` is what
+/// remains of that text.
 fn move_spaces<'a>(steps: &mut Vec<Step<'a>>, tag: Step<'a>, (spaces, rest): (&'a str, &'a str)) {
     if spaces.is_empty() {
         steps.push(tag);

@@ -53,8 +53,8 @@ fn check_kind(file: &mut OfficeFile) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Whether the paragraphs in an element are translated, if that may differ from what is around it; `here`
-/// says whether those are.
+/// Whether the paragraphs in an element are translated, if that may differ from what is around it;
+/// `here` says whether those are.
 fn translates(xml: &Xml, item: usize, here: bool) -> Option<bool> {
     match xml.name(item) {
         (Namespace::Office, "annotation" | "forms" | "scripts") | (Namespace::Text, "tracked-changes") => {
@@ -122,7 +122,8 @@ fn add_content(xml: &Xml, item: usize, builder: &mut Builder<'_>) {
                     builder.close();
                 }
                 (Namespace::Text, "tab" | "line-break") => builder.separator(Kind::Point { range: whole }),
-                // A field shows its text. What has paragraphs of its own does not belong to this one.
+                // A field shows its text. What has paragraphs of its own does not belong to this
+                // one.
                 (Namespace::Text, name) if name != "note" && !has_paragraphs(xml, child) => {
                     builder.opaque(Kind::Point { range: whole }, &escape(&xml.content(child)));
                 }

@@ -57,7 +57,8 @@ fn content_types(xml: &Xml) -> Vec<(String, String)> {
             let kind = xml.attribute(item, "ContentType")?;
             let kind = kind.strip_suffix("+xml")?;
             let kind = kind.rsplit_once('.').map_or(kind, |(_, kind)| kind);
-            // `…document.main+xml` is the document; `…template.macroEnabledTemplate.main+xml` is one, too.
+            // `…document.main+xml` is the document; `…template.macroEnabledTemplate.main+xml` is
+            // one, too.
             let kind = if kind == "main" { main_kind(&xml.attribute(item, "ContentType")?) } else { kind };
             Some((name.trim_start_matches('/').to_owned(), kind.to_owned()))
         })

@@ -38,8 +38,8 @@ pub(super) struct Runs {
     pub(super) plain: bool,
 }
 
-/// Adds the content of a paragraph to the builder; gives the range that it takes, which is that of all of
-/// its content but for properties.
+/// Adds the content of a paragraph to the builder; gives the range that it takes, which is that of
+/// all of its content but for properties.
 pub(super) fn paragraph(
     xml: &Xml,
     item: usize,
@@ -137,7 +137,8 @@ impl Walker<'_, '_, '_> {
         if namespace == self.dialect.namespace() {
             match (self.dialect, name) {
                 (_, "r") => return self.add_run(item, base),
-                // What the spelling checker noted, and readings of characters that are no longer there.
+                // What the spelling checker noted, and readings of characters that are no longer
+                // there.
                 (Dialect::Word, "proofErr") | (Dialect::Sheet, "rPh" | "phoneticPr") => return,
                 (Dialect::Sheet, "t") => return self.add_text(item),
                 (Dialect::Drawing, "br") => {
@@ -322,8 +323,8 @@ impl Walker<'_, '_, '_> {
         self.xml.attribute(mark, "fldCharType").filter(|_| !others)
     }
 
-    /// Adds a field; gives the place behind it. The text of a link is translated, the result of any other
-    /// field is not.
+    /// Adds a field; gives the place behind it. The text of a link is translated, the result of any
+    /// other field is not.
     fn add_field(&mut self, items: &[usize], place: usize, field: &Field) -> usize {
         let (first, last) = (self.xml.whole(items[place]), self.xml.whole(items[field.end]));
         let result = field.separate.map(|separate| &items[separate + 1..field.end]);

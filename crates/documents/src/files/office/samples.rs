@@ -97,7 +97,8 @@ pub(crate) fn xlsx(strings: &str, rows: &str) -> Vec<u8> {
     ])
 }
 
-/// An OpenDocument file of a kind ("text", "spreadsheet", "presentation") with this body, and a footer.
+/// An OpenDocument file of a kind ("text", "spreadsheet", "presentation") with this body, and a
+/// footer.
 pub(crate) fn odf(kind: &str, body: &str) -> Vec<u8> {
     let mimetype = format!("application/vnd.oasis.opendocument.{kind}");
     let content = format!(

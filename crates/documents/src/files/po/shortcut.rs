@@ -33,8 +33,8 @@ fn is_ampersand(text: &str, at: usize, letter: char) -> bool {
     !name && !word.starts_with(';') && !word.starts_with('=') && !text.contains("://")
 }
 
-/// Whether an `_` is not part of a name such as `file_name`: it begins a word, or stands in one that has a
-/// capital and then small letters, as words of menus have.
+/// Whether an `_` is not part of a name such as `file_name`: it begins a word, or stands in one
+/// that has a capital and then small letters, as words of menus have.
 fn is_underscore(text: &str, at: usize, _: char) -> bool {
     let is_name = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '%' | '{' | '$' | '/');
     let start = text[..at]

@@ -52,7 +52,8 @@ pub(super) fn split(text: &str, cues: &[&[usize]]) -> Vec<Vec<String>> {
     found
 }
 
-/// Closes the tags that are open at the end of a cue, and opens them again at the start of the next.
+/// Closes the tags that are open at the end of a cue, and opens them again at the start of the
+/// next.
 fn reopen<'a>(lines: &mut [String], open: &mut Vec<&'a str>, part: &[Chunk<'a>]) {
     let before: String = open.concat();
     for tag in part.iter().flat_map(|chunk| tags(chunk.text)) {
@@ -141,8 +142,8 @@ fn total(chunks: &[Chunk<'_>]) -> usize {
     chunks.iter().map(|chunk| chunk.width + usize::from(chunk.spaced)).sum()
 }
 
-/// Cuts chunks into as many parts as there are weights, in proportion to them: after a mark, where one is
-/// near.
+/// Cuts chunks into as many parts as there are weights, in proportion to them: after a mark, where
+/// one is near.
 fn parts<'a, 'b>(chunks: &'b [Chunk<'a>], weights: &[usize]) -> Vec<&'b [Chunk<'a>]> {
     let all: usize = weights.iter().sum::<usize>().max(1);
     let length = total(chunks);
@@ -161,7 +162,7 @@ fn parts<'a, 'b>(chunks: &'b [Chunk<'a>], weights: &[usize]) -> Vec<&'b [Chunk<'
             0 => chunks.len(),
             later => {
                 let wanted = length * weight / all;
-                // A chunk for each part that is left, if there are so many.
+                // A chunk for each part that is left, if there are enough.
                 let most = chunks.len().saturating_sub(later).max((start + 1).min(chunks.len()));
                 let least = (start + 1).min(most);
                 let cost = |end: usize| {

@@ -1,10 +1,9 @@
 use super::*;
-use crate::decode::Sampling;
 
 const NONE: f32 = f32::NEG_INFINITY;
 
 fn at(tokens: &[u32], limit: usize) -> Context<'_> {
-    Context { tokens, limit }
+    Context { tokens, limit, banned: &[] }
 }
 
 /// What one processor bans.
@@ -86,12 +85,29 @@ fn no_end_comes_before_the_least_length() {
     assert_eq!((banned(&processor, &[1]), banned(&processor, &[1, 1])), (vec![0], vec![]));
 }
 
-/// What is left of four words, of a vocabulary of five with padding, when the processors of a search
-/// have gone through them.
+#[test]
+fn what_is_banned_is_masked_and_the_rest_renormalised() {
+    let at = Context { banned: &[1, 99], ..at(&[], 9) };
+    let mut log_p = [0.5f32, 0.25, 0.25].map(f32::ln);
+    assert!(MaskBanned.process(at, &mut log_p).is_continue() && MaskBanned.only_bans(at));
+    assert_eq!(log_p, [0.5f32.ln(), NONE, 0.25f32.ln()]);
+    assert!(Renormalize.process(at, &mut log_p).is_continue());
+    assert!((log_p[0] - (2.0f32 / 3.0).ln()).abs() < 1e-6 && log_p[1] == NONE);
+    // Where nothing is banned, nothing changes.
+    assert_eq!(processed(&Renormalize, &[], 9), [-1.0, -2.0, -3.0, 4.0]);
+}
+
+/// The processors of a search over a vocabulary of five, the last of which is padding.
+fn of_search(options: &SearchOptions) -> LogitsProcessors {
+    LogitsProcessors::new(options, Normalization::new(options, 1, Some(4)), 4, Some(4))
+}
+
+/// What is left of four words, of a vocabulary of five with padding, when the processors of a
+/// search have gone through them.
 fn searched(options: &SearchOptions, tokens: &[u32], limit: usize, log_p: &mut [f32]) {
-    let mut processors = LogitsProcessors::new(options, 1, 4, Some(4));
-    processors.add(at(tokens, limit));
-    processors.process(0, at(tokens, limit), log_p);
+    let mut processors = of_search(options);
+    processors.add(tokens, limit);
+    processors.process(0, tokens, limit, log_p);
 }
 
 fn constrained(options: SearchOptions, tokens: &[u32], limit: usize) -> Vec<f32> {
@@ -116,7 +132,8 @@ fn options_become_bans_penalties_and_forced_tokens() {
         (SearchOptions { no_repeat_ngram: 1, ..d() }, &[1, 2], 9, [-1.0, NONE, NONE, -4.0]),
         (SearchOptions { repetition_penalty: 2.0, ..d() }, &[1, 1], 9, [-1.0, -4.0, -3.0, -4.0]),
         (SearchOptions { banned_sequences: vec![vec![4, 1]], ..d() }, &[], 9, [-1.0, NONE, -3.0, -4.0]),
-        // What is forced comes although it is banned: a prefix first, then the end, then the first token.
+        // What is forced comes although it is banned: a prefix first, then the end, then the first
+        // token.
         (SearchOptions { banned: vec![0], ..d() }, &[1], 2, [0.0, NONE, NONE, NONE]),
         (SearchOptions { forced_first: Some(2), ..d() }, &[], 1, [0.0, NONE, NONE, NONE]),
         (SearchOptions { forced_first: Some(2), prefix: vec![3], ..d() }, &[], 1, [NONE, NONE, NONE, -4.0]),
@@ -139,28 +156,11 @@ fn what_is_left_sums_to_one_again() {
 }
 
 #[test]
-fn padding_takes_part_only_where_it_makes_a_difference() {
-    let processors = |options: &SearchOptions, models| {
-        let processors = LogitsProcessors::new(options, models, 9, Some(9));
-        (processors.with_padding, processors.on_logits)
-    };
-    let d = SearchOptions::default;
-    assert_eq!(processors(&d(), 1), (false, false));
-    assert_eq!(processors(&SearchOptions { renormalize: false, ..d() }, 1), (true, false));
-    assert_eq!(processors(&SearchOptions { repetition_penalty: 1.5, ..d() }, 1), (true, false));
-    let greedy = SearchOptions { repetition_penalty: 1.5, beam: 1, ..d() };
-    assert_eq!(processors(&greedy, 1), (true, true));
-    assert_eq!(processors(&greedy, 2), (true, false));
-    let sampled = SearchOptions { repetition_penalty: 1.5, sampling: Some(Sampling::default()), ..d() };
-    assert_eq!(processors(&sampled, 1), (true, true));
-}
-
-#[test]
 fn a_step_knows_of_each_hypothesis_whether_it_only_bans() {
     let options = SearchOptions { min_length: 1, prefix: vec![3], ..SearchOptions::default() };
-    let mut processors = LogitsProcessors::new(&options, 1, 4, Some(4));
+    let mut processors = of_search(&options);
     for (tokens, limit, only) in [(&[][..], 9, false), (&[3], 9, true), (&[3, 1], 3, false)] {
-        processors.add(at(tokens, limit));
+        processors.add(tokens, limit);
         assert_eq!(processors.only_bans.last(), Some(&only), "{tokens:?}");
     }
     assert!(!processors.all_only_ban() && processors.only_ban(1));

@@ -18,7 +18,8 @@ pub struct AttentionTrace {
     pub keys: Matrix,
     /// Values, `[c, h·d_v]`.
     pub values: Matrix,
-    /// What scores are multiplied by: 1/√d_k, or 1 if the model does not scale or that is switched off.
+    /// What scores are multiplied by: 1/√d_k, or 1 if the model does not scale or that is switched
+    /// off.
     pub scale: f32,
     /// q·k before that, with what distances add, `[h·r, c]`, also of what the mask hides.
     pub scores: Matrix,
@@ -26,8 +27,8 @@ pub struct AttentionTrace {
     pub seen: Vec<Range<usize>>,
     /// The weights, `[h·r, c]`: 0 where the mask hides.
     pub weights: Matrix,
-    /// The weighted sums of the values, all heads side by side: `[r, h·d_v]`. Zero for a head that is
-    /// switched off.
+    /// The weighted sums of the values, all heads side by side: `[r, h·d_v]`. Zero for a head that
+    /// is switched off.
     pub sums: Matrix,
     /// Multiplied by W_O: `[r, d]`.
     pub output: Matrix,

@@ -147,7 +147,8 @@ fn is_package(path: &Path) -> bool {
     path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("argosmodel"))
 }
 
-/// The package in a folder, if there is one and no other: where downloads are kept, each model has a folder.
+/// The package in a folder, if there is one and no other: where downloads are kept, each model has
+/// a folder.
 fn only_package(folder: &Path) -> Result<Option<PathBuf>> {
     let io = |e| Error::io(folder, e);
     let mut found = None;
@@ -186,7 +187,8 @@ pub(super) fn top_folder(file: &[u8]) -> std::result::Result<String, String> {
     top.ok_or_else(|| "is an empty archive".into())
 }
 
-/// The bytes of a member, if there is one of that name. No more is unpacked than any compressed file may.
+/// The bytes of a member, if there is one of that name. No more is unpacked than any compressed
+/// file may.
 pub(super) fn unpack_member(file: &[u8], name: &str) -> std::result::Result<Option<Vec<u8>>, String> {
     let Some(member) = zip::members(file)?.into_iter().find(|member| member.name == name) else {
         return Ok(None);

@@ -14,21 +14,22 @@
 //! | its revision | u32 |
 //! | number of variables | u32 |
 //! | each variable | name (string), rank (u8), dimensions (u32 each), type and bytes |
-//! | from version 4 on | type (u8: 0 f32, 1 i8, 2 i16, 3 i32, 4 f16, 5 bf16), number of bytes (u32) |
+//! | from version 4 on | type (u8: 0 f32, 1 i8, 2 i16, 3 i32, 4 f16, 5 bf16), bytes (u32) |
 //! | before | bytes of one number (u8: 4 f32, 2 i16, 1 i8), number of numbers (u32) |
 //! | … | its bytes |
 //! | number of aliases | u32, from version 3 on |
 //! | each alias | its name and that of a variable (strings), whose scale it has as well |
 //!
-//! Integers have a variable `…_scale` beside them, a number for each row or one for all: the value is
-//! the integer divided by it. Before version 6, what is now in `config.json` was among the variables.
+//! Integers have a variable `…_scale` beside them, a number for each row or one for all: the value
+//! is the integer divided by it. Before version 6, what is now in `config.json` was among the
+//! variables.
 //!
 //! # What is computed
 //!
 //! As in the paper, but for what variables say: `pre_norm`, `activation`, `layernorm_embedding`,
 //! `scale_embeddings` (a flag, or the factor itself). Without `position_encodings` positions are
-//! sinusoids that begin at 1, with Tensor2Tensor's frequencies. With `start_from_zero_embedding` the
-//! decoder begins with a zero vector, as Marian's does.
+//! sinusoids that begin at 1, with Tensor2Tensor's frequencies. With `start_from_zero_embedding`
+//! the decoder begins with a zero vector, as Marian's does.
 
 mod config;
 mod file;

@@ -13,7 +13,8 @@
 //! Padding is not zero in every published file: behind an `intgemm8` matrix it is what the writer's
 //! memory held.
 
-use super::items::{Entry, ItemType, check_entry, elements};
+use super::items::{Entry, check_entry, data_bytes, elements, type_name};
+use crate::DType;
 use crate::formats::tensor::MOST_DIMENSIONS;
 use std::collections::HashSet;
 use std::ops::Range;
@@ -27,12 +28,12 @@ pub(super) const HEADER: usize = 32;
 
 /// Types by their numbers. `browsermt/marian-dev`, which made the browsers' models, and
 /// `marian-nmt/marian-dev` number 8-bit matrices differently and lay them out alike.
-const TYPES: [(u64, ItemType); 5] = [
-    (0x404, ItemType::F32),
-    (0x402, ItemType::F16),
-    (0x101, ItemType::Bytes),
-    (0x4101, ItemType::Int8),
-    (0x1_0001, ItemType::Int8),
+const TYPES: [(u64, DType); 5] = [
+    (0x404, DType::F32),
+    (0x402, DType::F16),
+    (0x101, DType::U8),
+    (0x4101, DType::Int8),
+    (0x1_0001, DType::Int8),
 ];
 
 /// Types that are not read, for messages.
@@ -57,8 +58,8 @@ const REFUSED: [(u64, &str); 17] = [
 ];
 
 /// The number of a type as the browsers' models have it.
-pub(super) fn number_of(kind: ItemType) -> u64 {
-    TYPES.iter().find(|(_, known)| *known == kind).map_or(0, |(number, _)| *number)
+pub(super) fn number_of(dtype: DType) -> u64 {
+    TYPES.iter().find(|(_, known)| *known == dtype).map_or(0, |(number, _)| *number)
 }
 
 /// A place in the file from which numbers are read one after another.
@@ -171,7 +172,7 @@ fn shape(bytes: &[u8]) -> Option<Vec<usize>> {
 /// The item whose data comes next.
 fn entry(cursor: &mut Cursor<'_>, header: &Header, name: &str, shape: Vec<usize>) -> Result<Entry, String> {
     let at = cursor.at;
-    let Some((_, kind)) = TYPES.iter().find(|(number, _)| *number == header.kind) else {
+    let Some(&(_, dtype)) = TYPES.iter().find(|(number, _)| *number == header.kind) else {
         let known = REFUSED.iter().find(|(number, _)| *number == header.kind).map(|(_, name)| *name);
         let found = known.map_or_else(|| format!("{:#x}", header.kind), str::to_owned);
         return Err(format!(
@@ -180,15 +181,16 @@ fn entry(cursor: &mut Cursor<'_>, header: &Header, name: &str, shape: Vec<usize>
     };
     let range = cursor.take(header.data_length, &format!("the data of item {name}"))?;
     let too_many = || format!("item {name} at byte {at} has the impossible shape {shape:?}");
-    let needed = elements(&shape).and_then(|n| kind.bytes(n)).ok_or_else(too_many)?;
+    let needed = elements(&shape).and_then(|n| data_bytes(dtype, n)).ok_or_else(too_many)?;
     let padded = needed.checked_next_multiple_of(ALIGNMENT).ok_or_else(too_many)?;
     if range.len() < needed || range.len() > padded {
         return Err(format!(
-            "item {name} at byte {at} of type {kind} and shape {shape:?} has {} bytes, but {needed} are expected",
+            "item {name} at byte {at} of type {} and shape {shape:?} has {} bytes, but {needed} are expected",
+            type_name(dtype),
             range.len()
         ));
     }
-    let entry = Entry { name: name.to_owned(), shape, kind: *kind, range: at..at + needed, inflated: false };
+    let entry = Entry { name: name.to_owned(), shape, dtype, range: at..at + needed, inflated: false };
     check_entry(&entry, cursor.file)?;
     Ok(entry)
 }

@@ -1,12 +1,12 @@
-//! A model as the items of a file: its options, its weights in f32 or in 8 bits, and the multipliers of
-//! the inputs of its products.
+//! A model as the items of a file: its options, its weights in f32 or in 8 bits, and the
+//! multipliers of the inputs of its matmuls.
 //!
 //! Quantization is that of `marian-conv`: the multiplier of a matrix is 127 / its largest magnitude
-//! (unless it was in 8 bits before it was fine-tuned), and integers are rounded to even. Matrices are
-//! what `_W` or `_W` and one character end the names of, and what `Wemb` is in the names of; everything
-//! else stays f32. A fixed multiplier of inputs
-//! ("alpha") is 127 / (mean + 1.1 standard deviations) of the largest magnitudes that the inputs of the
-//! product had, one for each product that was watched, as the scripts of `browsermt/marian-dev` have it.
+//! (unless it was in 8 bits before it was fine-tuned), and integers are rounded to even. Matrices
+//! are what `_W` or `_W` and one character end the names of, and what `Wemb` is in the names of;
+//! everything else stays f32. A fixed multiplier of inputs ("alpha") is 127 / (mean + 1.1 standard
+//! deviations) of the largest magnitudes that the inputs of the matmul had, one for each matmul
+//! that was watched, as the scripts of `browsermt/marian-dev` have it.
 
 use super::items::{Int8Matrix, is_embedding};
 use super::parameters::{OUTPUT, OUTPUT_BIAS, SOURCE_EMBEDDINGS};
@@ -28,7 +28,7 @@ const DEVIATIONS: f64 = 1.1;
 /// The first version of Marian whose `gelu` is the exact one.
 const VERSION: &str = "v1.12.42";
 
-/// The largest magnitudes of the inputs of each product, by the names of the matrices.
+/// The largest magnitudes of the inputs of each matmul, by the names of the matrices.
 #[derive(Clone, Debug, Default)]
 pub struct InputRanges {
     ranges: BTreeMap<String, Range>,
@@ -42,7 +42,7 @@ struct Range {
 }
 
 impl InputRanges {
-    /// Takes note of the inputs of one product.
+    /// Takes note of the inputs of one matmul.
     pub fn observe(&mut self, matrix: &str, inputs: &[f32]) {
         let largest = f64::from(inputs.iter().fold(0.0f32, |most, x| most.max(x.abs())));
         if !self.ranges.contains_key(matrix) {
@@ -55,7 +55,8 @@ impl InputRanges {
         }
     }
 
-    /// The multiplier of the inputs of the product with a matrix, if any were seen that are not all zero.
+    /// The multiplier of the inputs of the matmul with a matrix, if any were seen that are not all
+    /// zero.
     pub fn multiplier(&self, matrix: &str) -> Option<f32> {
         let Range { count, sum, squares } = *self.ranges.get(matrix)?;
         let mean = sum / count;
@@ -77,14 +78,14 @@ impl Int8Matrix {
 /// What the usual multiplier is multiplied by until the weights no longer lie near integers.
 const GRIDS: [f32; 4] = [1.0, 0.94, 0.97, 0.91];
 
-/// The mean distance to the nearest integer below which weights are taken to have been integers: that
-/// of other numbers is 0.25. Of few weights, it says nothing.
+/// The mean distance to the nearest integer below which weights are taken to have been integers:
+/// that of other numbers is 0.25. Of few weights, it says nothing.
 const NEAR_INTEGERS: f64 = 0.235;
 const FEW: usize = 1024;
 
-/// The multiplier of a matrix: 127 / its largest magnitude, unless the matrix was in 8 bits before it
-/// was fine-tuned. Its weights are then near integers, and rounding would undo what training changed,
-/// which is less than half a step for most of them; on another grid the changes remain.
+/// The multiplier of a matrix: 127 / its largest magnitude, unless the matrix was in 8 bits before
+/// it was fine-tuned. Its weights are then near integers, and rounding would undo what training
+/// changed, which is less than half a step for most of them; on another grid the changes remain.
 fn multiplier(values: &[f32]) -> f32 {
     let largest = values.iter().fold(0.0f32, |most, x| most.max(x.abs()));
     // Zeros have any multiplier, but one that can be divided by.
@@ -105,9 +106,9 @@ fn is_quantized(name: &str) -> bool {
     matches!(ending, Some(2 | 3)) || is_embedding(name)
 }
 
-/// The items of a `.npz` file, or of a `.bin` file in f32: those of the weights, checked to be what the
-/// options need, in the order of their names, and the options. `.npz` files and every engine can have
-/// them.
+/// The items of a `.npz` file, or of a `.bin` file in f32: those of the weights, checked to be what
+/// the options need, in the order of their names, and the options. `.npz` files and every engine
+/// can have them.
 pub fn float_items(options: &MarianOptions, weights: Vec<NewItem>) -> Result<Vec<NewItem>> {
     let mut items = checked(options, weights)?;
     items.sort_by(|a, b| a.name.cmp(&b.name));
@@ -151,8 +152,9 @@ pub fn int8_items(
     Ok(items)
 }
 
-/// Adds words behind the last, so that there are `words` of them on the source's and the target's side, and
-/// makes the output layer never choose one of the target from `banned` on. Embeddings of new words are zero.
+/// Adds words behind the last, so that there are `words` of them on the source's and the target's
+/// side, and makes the output layer never choose one of the target from `banned` on. Embeddings of
+/// new words are zero.
 pub fn grow_vocabularies(
     options: &mut MarianOptions,
     weights: &mut Vec<NewItem>,
@@ -179,9 +181,9 @@ pub fn grow_vocabularies(
     }
 }
 
-/// A learned shortlist as Marian's engines use it, for vocabularies of this many source words. Words that
-/// always may come are on the list of `</s>`, which ends every source sentence: Marian's own way,
-/// the first words of the vocabulary, would need the frequent ones to come first.
+/// A learned shortlist as Marian's engines use it, for vocabularies of this many source words.
+/// Words that always may come are on the list of `</s>`, which ends every source sentence: Marian's
+/// own way, the first words of the vocabulary, would need the frequent ones to come first.
 pub fn lexical_shortlist(list: &Shortlist, eos: u32, source_words: usize) -> LexicalShortlist {
     let mut lists: Vec<Vec<u32>> = (0..source_words).map(|word| list.likely(word as u32).to_vec()).collect();
     if let Some(end) = lists.get_mut(eos as usize) {

@@ -35,14 +35,15 @@ pub enum ExportFormat {
 pub struct ExportOptions<'a> {
     /// What is written.
     pub format: ExportFormat,
-    /// Lines of source text on which the inputs of products are measured and the tokenizer is checked.
+    /// Lines of source text on which the inputs of matmuls are measured and the tokenizer is
+    /// checked.
     pub sample: &'a [&'a str],
     /// The lexical shortlist, if there is to be one.
     pub shortlist: Option<&'a Shortlist>,
 }
 
-/// Writes the model to a folder, each file beside its place and renamed. A model that Marian cannot express is refused, by the
-/// names of its settings.
+/// Writes the model to a folder, each file beside its place and renamed. A model that Marian cannot
+/// express is refused, by the names of its settings.
 pub fn export(model: &Model, options: &ExportOptions<'_>, folder: &Path) -> Result<()> {
     let mut marian = marian_options(model.transformer.config())?;
     marian.output_bias = model.transformer.output_bias().is_some();
@@ -105,7 +106,8 @@ pub fn export(model: &Model, options: &ExportOptions<'_>, folder: &Path) -> Resu
 /// Writes what a file holds.
 type Contents<'a> = Box<dyn Fn(&mut BufWriter<File>) -> std::io::Result<()> + 'a>;
 
-/// Writes the files of a model to a folder that holds no other: a folder with two could not be read.
+/// Writes the files of a model to a folder that holds no other: a folder with two could not be
+/// read.
 fn write_folder(folder: &Path, files: &[(String, Contents<'_>)]) -> Result<()> {
     fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
     let names: Vec<String> = files.iter().map(|(name, _)| name.clone()).collect();
@@ -223,7 +225,7 @@ fn items_of(parameter: &Parameter, values: &[f32], norm: NormPlace) -> Vec<NewIt
         .collect()
 }
 
-/// The inputs of all products while the model translates the sample.
+/// The inputs of all matmuls while the model translates the sample.
 fn measure(model: &Model, sample: &[&str]) -> Result<InputRanges> {
     if sample.is_empty() {
         return Err(Error::config("sample", "there is no text to calibrate the int8 inputs on"));

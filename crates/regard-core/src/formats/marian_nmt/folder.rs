@@ -95,8 +95,8 @@ struct Metadata {
     target_language: Option<String>,
 }
 
-/// The name and the text of the file that says from which language to which a model translates; nothing
-/// if that is not known.
+/// The name and the text of the file that says from which language to which a model translates;
+/// nothing if that is not known.
 pub(crate) fn metadata_file(languages: &Languages) -> Option<(&'static str, String)> {
     let Languages { source: Some(source), target: Some(target) } = languages.clone() else { return None };
     let metadata = Metadata { source_language: Some(source), target_language: Some(target) };

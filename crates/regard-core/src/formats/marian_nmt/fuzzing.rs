@@ -1,6 +1,6 @@
 //! The readers of Marian's files on bytes of any kind; a panic is a finding.
 
-use super::items::{self, elements};
+use super::items::{self, data_bytes, elements};
 use super::{LexicalShortlist, MarianOptions, MarianVocabulary};
 use crate::formats::compressed::most_unpacked;
 
@@ -13,7 +13,7 @@ pub(crate) fn model(file: &[u8]) {
     for entry in &parsed.entries {
         let bytes = if entry.inflated { &parsed.inflated } else { file };
         let data = &bytes[entry.range.clone()];
-        let needed = elements(&entry.shape).and_then(|n| entry.kind.bytes(n));
+        let needed = elements(&entry.shape).and_then(|n| data_bytes(entry.dtype, n));
         assert_eq!(needed, Some(data.len()), "{}", entry.name);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{MarianOptions, bin, npz};
 use crate::formats::compressed::FileBytes;
-use crate::{Error, Result};
+use crate::{DType, Error, Result};
 use half::f16;
 use regard_kernels::mapped::{Int8Values, Mapped};
 use std::collections::HashMap;
@@ -23,39 +23,23 @@ const OUTPUT: &str = "decoder_ff_logit_out_W";
 /// transposed.
 const EMBEDDING: &str = "Wemb";
 
-/// What an item's data is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ItemType {
-    /// 32-bit floats.
-    F32,
-    /// 16-bit floats.
-    F16,
-    /// Bytes: the text of the options.
-    Bytes,
-    /// `intgemm8`: a matrix of 8-bit integers and one multiplier for all of them.
-    Int8,
-}
-
-impl ItemType {
-    /// The bytes of an item with this many elements, without padding.
-    pub(super) fn bytes(self, elements: usize) -> Option<usize> {
-        match self {
-            ItemType::F32 => elements.checked_mul(4),
-            ItemType::F16 => elements.checked_mul(2),
-            ItemType::Bytes => Some(elements),
-            ItemType::Int8 => elements.checked_add(4),
-        }
+/// The bytes of an item with this many elements, without padding. A matrix of 8-bit integers,
+/// `intgemm8`, ends with the one multiplier for all of them.
+pub(super) fn data_bytes(dtype: DType, elements: usize) -> Option<usize> {
+    match dtype {
+        DType::Int8 => elements.checked_add(4),
+        _ => elements.checked_mul(dtype.bytes()),
     }
 }
 
-impl fmt::Display for ItemType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            ItemType::F32 => "float32",
-            ItemType::F16 => "float16",
-            ItemType::Bytes => "int8",
-            ItemType::Int8 => "intgemm8",
-        })
+/// Marian's name of a type. Its `int8` are the bytes of a text.
+pub(super) fn type_name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F32 => "float32",
+        DType::F16 => "float16",
+        DType::U8 => "int8",
+        DType::Int8 => "intgemm8",
+        other => other.name(),
     }
 }
 
@@ -74,7 +58,7 @@ pub(super) fn is_embedding(name: &str) -> bool {
 pub(super) struct Entry {
     pub(super) name: String,
     pub(super) shape: Vec<usize>,
-    pub(super) kind: ItemType,
+    pub(super) dtype: DType,
     /// Its data without padding, checked to lie in the file, or among what was inflated.
     pub(super) range: Range<usize>,
     pub(super) inflated: bool,
@@ -82,14 +66,15 @@ pub(super) struct Entry {
 
 /// An 8-bit item is a matrix whose multiplier can be divided by.
 pub(super) fn check_entry(entry: &Entry, bytes: &[u8]) -> std::result::Result<(), String> {
-    let Entry { name, shape, kind, range, .. } = entry;
-    if *kind != ItemType::Int8 {
+    let Entry { name, shape, dtype, range, .. } = entry;
+    if *dtype != DType::Int8 {
         return Ok(());
     }
     let at = range.start;
     if shape.len() != 2 {
         return Err(format!(
-            "item {name} at byte {at} is of type {kind}, but its shape {shape:?} is no matrix"
+            "item {name} at byte {at} is of type {}, but its shape {shape:?} is no matrix",
+            type_name(*dtype)
         ));
     }
     let multiplier = bytes.get(range.clone()).and_then(multiplier);
@@ -114,8 +99,8 @@ pub(super) struct Parsed {
     pub(super) inflated: Vec<u8>,
 }
 
-/// Reads the bytes of a model file, which is not compressed as a whole, and whose compressed parts may
-/// unpack to `most` bytes.
+/// Reads the bytes of a model file, which is not compressed as a whole, and whose compressed parts
+/// may unpack to `most` bytes.
 pub(super) fn parse(file: &[u8], most: u64) -> std::result::Result<Parsed, String> {
     if file.starts_with(b"PK") {
         return npz::read(file, most);
@@ -163,7 +148,7 @@ impl ItemFile {
     }
 
     fn item<'a>(&'a self, entry: &'a Entry) -> Item<'a> {
-        let Entry { name, shape, kind, range, inflated } = entry;
+        let Entry { name, shape, dtype, range, inflated } = entry;
         let bytes = if *inflated { &self.inflated } else { self.bytes.bytes() };
         // Checked when the file was opened.
         let data = bytes.get(range.clone()).unwrap_or_default();
@@ -171,7 +156,7 @@ impl ItemFile {
             FileBytes::Mapped(file) if !inflated => Some(file),
             _ => None,
         };
-        Item { path: &self.path, name, shape, kind: *kind, offset: range.start, data, file }
+        Item { path: &self.path, name, shape, dtype: *dtype, offset: range.start, data, file }
     }
 
     /// Lets the system take back the memory of all items but some, as long as nobody reads them.
@@ -198,7 +183,7 @@ impl ItemFile {
         MarianOptions::parse(text).map_err(|message| Error::file(&self.path, format!("{OPTIONS}: {message}")))
     }
 
-    /// The fixed multiplier of the inputs of the product with a matrix, if the file has one
+    /// The fixed multiplier of the inputs of the matmul with a matrix, if the file has one
     /// (`alphas`). The output matrix, embeddings or not, is known under two names.
     pub fn input_multiplier(&self, matrix: &str) -> Result<Option<f32>> {
         let own = format!("{matrix}{INPUT_MULTIPLIER}");
@@ -221,9 +206,11 @@ pub struct Item<'a> {
     pub name: &'a str,
     /// Its shape; that of an 8-bit matrix before it was transposed, if it was.
     pub shape: &'a [usize],
-    /// What its data is.
-    pub kind: ItemType,
-    /// Where its data begins, in bytes of the unpacked file (or of the inflated members of an archive).
+    /// The format of its data: `F32`, `F16`, `Int8` with a multiplier, or `U8`, the bytes of a
+    /// text.
+    pub dtype: DType,
+    /// Where its data begins, in bytes of the unpacked file (or of the inflated members of an
+    /// archive).
     pub offset: usize,
     data: &'a [u8],
     /// The file, if the data is in it and it is mapped.
@@ -238,8 +225,8 @@ impl<'a> Item<'a> {
 
     /// Its text.
     pub fn text(&self) -> Result<&'a str> {
-        if self.kind != ItemType::Bytes {
-            return Err(self.wrong(format!("is of type {}; text is expected", self.kind)));
+        if self.dtype != DType::U8 {
+            return Err(self.wrong(format!("is of type {}; text is expected", type_name(self.dtype))));
         }
         let end = self.data.iter().position(|&byte| byte == 0).unwrap_or(self.data.len());
         std::str::from_utf8(&self.data[..end]).map_err(|_| self.wrong("is not UTF-8 text"))
@@ -247,13 +234,10 @@ impl<'a> Item<'a> {
 
     /// Its numbers in rows of the declared shape; those in 8 bits divided by their multiplier.
     pub fn floats(&self) -> Result<Vec<f32>> {
-        let floats: Vec<f32> = match self.kind {
-            ItemType::F32 => self.data.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect(),
-            ItemType::F16 => {
-                self.data.as_chunks().0.iter().map(|b| f16::from_le_bytes(*b).to_f32()).collect()
-            }
-            ItemType::Bytes => return Err(self.wrong("is of type int8; numbers are expected")),
-            ItemType::Int8 => {
+        let floats: Vec<f32> = match self.dtype {
+            DType::F32 => self.data.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect(),
+            DType::F16 => self.data.as_chunks().0.iter().map(|b| f16::from_le_bytes(*b).to_f32()).collect(),
+            DType::Int8 => {
                 let matrix = self.int8()?;
                 // As Marian does it: one reciprocal, then products.
                 let step = 1.0 / matrix.multiplier;
@@ -266,6 +250,9 @@ impl<'a> Item<'a> {
                         .map(value)
                         .collect(),
                 }
+            }
+            other => {
+                return Err(self.wrong(format!("is of type {}; numbers are expected", type_name(other))));
             }
         };
         match floats.iter().position(|x| !x.is_finite()) {
@@ -281,7 +268,8 @@ impl<'a> Item<'a> {
         Ok(Int8Matrix { rows, columns: values.len() / rows, values, multiplier })
     }
 
-    /// Appends its integers as they are stored. Returns how many rows there are, and the multiplier.
+    /// Appends its integers as they are stored. Returns how many rows there are, and the
+    /// multiplier.
     pub(super) fn append_int8(&self, to: &mut Vec<i8>) -> Result<(usize, f32)> {
         let found = self.check_int8()?;
         to.extend(self.data[..self.shape[0] * self.shape[1]].iter().map(|&byte| byte.cast_signed()));
@@ -290,10 +278,12 @@ impl<'a> Item<'a> {
 
     /// The rows and the multiplier of a matrix of integers, all of which are possible.
     pub(super) fn check_int8(&self) -> Result<(usize, f32)> {
-        let (ItemType::Int8, &[first, second], Some(multiplier)) =
-            (self.kind, self.shape, multiplier(self.data))
+        let (DType::Int8, &[first, second], Some(multiplier)) =
+            (self.dtype, self.shape, multiplier(self.data))
         else {
-            return Err(self.wrong(format!("is of type {}; an intgemm8 matrix is expected", self.kind)));
+            return Err(
+                self.wrong(format!("is of type {}; an intgemm8 matrix is expected", type_name(self.dtype)))
+            );
         };
         let (bytes, smallest) = (&self.data[..first * second], i8::MIN.cast_unsigned());
         if bytes.contains(&smallest) {
@@ -305,7 +295,7 @@ impl<'a> Item<'a> {
 
     /// Its integers where they are in the file, if that is mapped; they have not been checked.
     pub(super) fn mapped_int8(&self) -> Option<Int8Values> {
-        let (ItemType::Int8, &[first, second]) = (self.kind, self.shape) else { return None };
+        let (DType::Int8, &[first, second]) = (self.dtype, self.shape) else { return None };
         let range = self.offset..self.offset + first * second;
         self.file.map(|file| Int8Values::Mapped(Arc::clone(file), range))
     }

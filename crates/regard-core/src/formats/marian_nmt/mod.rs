@@ -12,7 +12,7 @@
 //!
 //! # Items
 //!
-//! `x` is a row, products are `x · W`, so that an item of shape `[in, out]` is declared the other
+//! `x` is a row, matmuls are `x · W`, so that an item of shape `[in, out]` is declared the other
 //! way round than a linear layer of PyTorch. [`Item::floats`] gives that declared shape; 8-bit
 //! matrices are *stored* transposed, and [`Item::int8`] gives them in the stored order, a row for
 //! each output. Only the names with `Wemb` are stored as declared, `[words, d]`, which is a row for
@@ -23,7 +23,7 @@
 //! |---|---|---|
 //! | `Wemb` | `[v, d]` | embeddings of both sides, and with [`Tying::ThreeWay`] the output matrix |
 //! | `encoder_Wemb`, `decoder_Wemb` | `[v, d]` | embeddings if they are not shared |
-//! | `decoder_ff_logit_out_Wt` | `[v, d]` | the output matrix if it is not tied; `decoder_ff_logit_out_W` `[d, v]` in old models |
+//! | `decoder_ff_logit_out_Wt` | `[v, d]` | the output matrix if untied; in old models `…_W` `[d, v]` |
 //! | `decoder_ff_logit_out_b` | `[1, v]` | the output bias, absent with `output-omit-bias` |
 //! | `Wpos` | `[positions, d]` | trained positions, of both sides |
 //! | `encoder_lN_self_{Wq,Wk,Wv,Wo}` | `[d, d]` | self-attention; heads are columns side by side |
@@ -32,12 +32,12 @@
 //! | `encoder_lN_ffn_{W1,b1}`, `{W2,b2}` | `[d, f]`, `[f, d]` | the feed-forward layer |
 //! | `encoder_lN_ffn_ffn_ln_{scale,bias}` | `[1, d]` | its norm |
 //! | `decoder_lN_self_…` | as the encoder's | [`DecoderKind::Attention`] |
-//! | `decoder_lN_rnn_{W,Wf}`, `decoder_lN_rnn_bf` | `[d, d]`, `[1, d]` | [`DecoderKind::Ssru`]; `W` has no bias |
+//! | `decoder_lN_rnn_{W,Wf,bf}` | `[d, d]`, `[d, d]`, `[1, d]` | [`DecoderKind::Ssru`] |
 //! | `decoder_lN_rnn_ffn_ln_{scale,bias}` | `[1, d]` | its norm |
 //! | `decoder_lN_context_…` | as the encoder's `self` | attention to the source |
 //! | `decoder_lN_ffn_…` | as the encoder's | |
-//! | `NAME_QuantMultA` | `[1, 1]` | the fixed multiplier of the inputs of the product with `NAME` ("alpha") |
-//! | `none_QuantMultA` | `[1, 1]` | that of the output layer; `Wemb_QuantMultA` is the same number, itself quantized |
+//! | `NAME_QuantMultA` | `[1, 1]` | fixed multiplier of the inputs of `NAME` ("alpha") |
+//! | `none_QuantMultA` | `[1, 1]` | that of the output layer; `Wemb_QuantMultA` is it, quantized |
 //!
 //! With [`NormPlace::Pre`] a norm's name ends in `_pre` (`encoder_l1_self_Wo_ln_scale_pre`), and
 //! that of the SSRU is `decoder_lN_rnn_ln_{scale,bias}_pre`, without `_ffn`. With `norm_embeddings`
@@ -83,9 +83,9 @@
 //!
 //! # Integers
 //!
-//! An input `x` is multiplied by its multiplier `a` (without alphas 127 / the largest magnitude of the
-//! whole input matrix), rounded to even and clamped to ±127. With `q` the integers of `x` and `w`
-//! those of a row of weights whose multiplier is `m`, Bergamot computes in f32, without fused
+//! An input `x` is multiplied by its multiplier `a` (without alphas 127 / the largest magnitude of
+//! the whole input matrix), rounded to even and clamped to ±127. With `q` the integers of `x` and
+//! `w` those of a row of weights whose multiplier is `m`, Bergamot computes in f32, without fused
 //! multiply-add,
 //!
 //! ```text
@@ -93,10 +93,10 @@
 //! ```
 //!
 //! where both sums are exact integers on CPUs with VNNI. The order matters: a result that rounds
-//! otherwise changes an integer of the next product, and after a few layers nearly all of them
-//! differ in places. On 60 lines of FLORES, of which Bergamot splits 7 into sentences elsewhere, the
-//! reference has 51 lines of Bergamot's in this order and 38 with `Σ q·w / (a·m) + bias`; in f32,
-//! with the same weights, all 53.
+//! otherwise changes an integer of the next matmul, and after a few layers nearly all of them
+//! differ in places. On 60 lines of FLORES, of which Bergamot splits 7 into sentences elsewhere,
+//! the reference has 51 lines of Bergamot's in this order and 38 with `Σ q·w / (a·m) + bias`; in
+//! f32, with the same weights, all 53.
 //!
 //! Bergamot treats the output layer the same way, but looks embeddings up in f32. Its shortlist is
 //! made for all sentences of a batch, so that a sentence's translation may depend on its neighbours
@@ -128,7 +128,7 @@ pub use export::{InputRanges, float_items, grow_vocabularies, int8_items, lexica
 pub use export_model::{ExportFormat, ExportOptions, export};
 pub(crate) use folder::metadata_file;
 pub use folder::{MarianFolder, MarianSearch};
-pub use items::{Int8Matrix, Item, ItemFile, ItemType, OPTIONS};
+pub use items::{Int8Matrix, Item, ItemFile, OPTIONS};
 pub(crate) use model::{MarianModel, read_shortlist};
 pub use options::MarianOptions;
 pub use shortlist::LexicalShortlist;

@@ -1,13 +1,14 @@
-//! A folder of Marian or Firefox as a model of ours: its configuration, its weights by our names, its tokenizers.
+//! A folder of Marian or Firefox as a model of ours: its configuration, its weights by our names,
+//! its tokenizers.
 
 use super::items::is_embedding;
-use super::{Item, ItemFile, ItemType, LexicalShortlist, MarianFolder, MarianOptions, MarianVocabulary};
+use super::{Item, ItemFile, LexicalShortlist, MarianFolder, MarianOptions, MarianVocabulary};
 use crate::decode::{Shortlist, Values};
 use crate::formats::compressed::FileBytes;
 use crate::formats::{GenerationConfig, Model};
 use crate::model::{Frequencies, ModelConfig, NormPlace, Parameter, Role, Transformer};
 use crate::text::{PieceList, SpmFile, Tokenizer, TokenizerPair};
-use crate::{Error, Result};
+use crate::{DType, Error, Result};
 use regard_kernels::mapped::Int8Values;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,7 +51,7 @@ impl MarianModel {
 
     /// Whether its matrices are stored in 8 bits.
     pub(crate) fn is_int8(&self) -> bool {
-        self.file.items().any(|item| item.kind == ItemType::Int8)
+        self.file.items().any(|item| item.dtype == DType::Int8)
     }
 
     /// The size of the file of weights, unpacked.
@@ -184,7 +185,7 @@ impl MarianModel {
     /// The numbers of a parameter as they are stored.
     pub(crate) fn values(&self, parameter: &Parameter) -> Result<Values<'static>> {
         let blocks = self.blocks(parameter)?;
-        if blocks.iter().any(|block| block.item.kind != ItemType::Int8) {
+        if blocks.iter().any(|block| block.item.dtype != DType::Int8) {
             return Ok(Values::F32(self.floats(parameter)?.into()));
         }
         let [rows, columns] = parameter.shape;
@@ -223,7 +224,7 @@ impl MarianModel {
 
     /// Lets the system take back the memory of the weights that were copied.
     pub(crate) fn release(&self) {
-        self.file.release(|item| item.kind == ItemType::Int8 && is_embedding(item.name));
+        self.file.release(|item| item.dtype == DType::Int8 && is_embedding(item.name));
     }
 
     /// The fixed multiplier of the inputs of matrices that are multiplied as one.
@@ -245,7 +246,8 @@ impl MarianModel {
         Ok(multipliers.first().copied().flatten())
     }
 
-    /// The items that the rows of a parameter are in, one after another, checked to be there in their shapes.
+    /// The items that the rows of a parameter are in, one after another, checked to be there in
+    /// their shapes.
     fn blocks(&self, parameter: &Parameter) -> Result<Vec<Block<'_>>> {
         let [rows, columns] = parameter.shape;
         let names = item_names(&parameter.name, self.options.norm);
@@ -327,7 +329,7 @@ fn config(options: &MarianOptions, file: &ItemFile) -> Result<ModelConfig> {
             );
         }
     }
-    let is_int8 = file.items().any(|item| item.kind == ItemType::Int8);
+    let is_int8 = file.items().any(|item| item.dtype == DType::Int8);
     let decoder_d_ff = options.decoder_feed_forward;
     let config = ModelConfig {
         source_vocabulary: options.source_vocabulary + 1,
@@ -443,7 +445,8 @@ fn read_vocabulary(path: &Path) -> Result<MarianVocabulary> {
     MarianVocabulary::read(text, path)
 }
 
-/// The pieces of a vocabulary for a model of `size` words, which may be more: Marian pads its matrices.
+/// The pieces of a vocabulary for a model of `size` words, which may be more: Marian pads its
+/// matrices.
 fn pieces(vocabulary: &MarianVocabulary, size: usize) -> PieceList {
     let piece = |id| vocabulary.piece(id).unwrap_or_default().to_owned();
     PieceList {

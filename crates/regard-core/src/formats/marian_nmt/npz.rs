@@ -2,10 +2,11 @@
 //! array of bytes.
 //!
 //! Marian stores its members as they are; `numpy.savez_compressed` deflates them. A deflated member
-//! may unpack to the size that the directory says, and all of them to what any compressed file of the
-//! size that the archive takes on disk may. Every member's checksum is verified.
+//! may unpack to the size that the directory says, and all of them to what any compressed file of
+//! the size that the archive takes on disk may. Every member's checksum is verified.
 
-use super::items::{Entry, ItemType, Parsed, elements};
+use super::items::{Entry, Parsed, data_bytes, elements, type_name};
+use crate::DType;
 use crate::formats::tensor::MOST_DIMENSIONS;
 use crate::formats::zip::{self, Packing, check_crc, inflate};
 use std::collections::HashSet;
@@ -37,17 +38,17 @@ pub(super) fn read(file: &[u8], most: u64) -> Result<Parsed, String> {
                 return Err(wrong("is encrypted, or compressed other than by deflate".into()));
             }
         };
-        let (kind, shape, data) = array(bytes).map_err(wrong)?;
+        let (dtype, shape, data) = array(bytes).map_err(wrong)?;
         check_crc(bytes, member.crc).map_err(wrong)?;
         let (name, range) = (name.to_owned(), start + data..start + bytes.len());
         let inflated = member.packing == Packing::Deflated;
-        parsed.entries.push(Entry { name, shape, kind, range, inflated });
+        parsed.entries.push(Entry { name, shape, dtype, range, inflated });
     }
     Ok(parsed)
 }
 
 /// The type and shape of a `.npy` array, and where its data begins.
-fn array(bytes: &[u8]) -> Result<(ItemType, Vec<usize>, usize), String> {
+fn array(bytes: &[u8]) -> Result<(DType, Vec<usize>, usize), String> {
     let rest = bytes.strip_prefix(MAGIC).ok_or("is not a NumPy array")?;
     let cut = "is cut off in its header";
     let (length, before) = match rest {
@@ -58,34 +59,35 @@ fn array(bytes: &[u8]) -> Result<(ItemType, Vec<usize>, usize), String> {
     };
     let data = length.checked_add(before).filter(|&data| data <= bytes.len()).ok_or(cut)?;
     let header = std::str::from_utf8(&bytes[before..data]).map_err(|_| "has a header that is not text")?;
-    let (kind, shape) = describe(header)?;
-    let needed = elements(&shape).and_then(|n| kind.bytes(n));
+    let (dtype, shape) = describe(header)?;
+    let needed = elements(&shape).and_then(|n| data_bytes(dtype, n));
     if needed != Some(bytes.len() - data) {
-        return Err(format!("of type {kind} and shape {shape:?} has {} bytes of data", bytes.len() - data));
+        let (name, has) = (type_name(dtype), bytes.len() - data);
+        return Err(format!("of type {name} and shape {shape:?} has {has} bytes of data"));
     }
     // A vector is a row, as Marian reads it.
     let shape = if let [n] = shape[..]
-        && kind != ItemType::Bytes
+        && dtype != DType::U8
     {
         vec![1, n]
     } else {
         shape
     };
-    Ok((kind, shape, data))
+    Ok((dtype, shape, data))
 }
 
 /// The type and shape out of `{'descr': '<f4', 'fortran_order': False, 'shape': (32, 16), }`.
-fn describe(header: &str) -> Result<(ItemType, Vec<usize>), String> {
+fn describe(header: &str) -> Result<(DType, Vec<usize>), String> {
     let after = |key: &str| {
         let (_, rest) = header.split_once(&format!("'{key}'"))?;
         Some(rest.trim_start().strip_prefix(':')?.trim_start())
     };
     let missing = |key: &str| format!("has a header without {key}");
     let descr = after("descr").and_then(|rest| rest.strip_prefix('\'')?.split('\'').next());
-    let kind = match descr.ok_or_else(|| missing("descr"))? {
-        "<f4" => ItemType::F32,
-        "<f2" => ItemType::F16,
-        "|i1" | "<i1" | "|u1" | "<u1" => ItemType::Bytes,
+    let dtype = match descr.ok_or_else(|| missing("descr"))? {
+        "<f4" => DType::F32,
+        "<f2" => DType::F16,
+        "|i1" | "<i1" | "|u1" | "<u1" => DType::U8,
         other => return Err(format!("is of type {other:?}; <f4, <f2 and |i1 can be read")),
     };
     if !after("fortran_order").ok_or_else(|| missing("fortran_order"))?.starts_with("False") {
@@ -97,7 +99,7 @@ fn describe(header: &str) -> Result<(ItemType, Vec<usize>), String> {
     let numbers: Option<Vec<usize>> =
         numbers.map(|part| part.parse().ok().filter(|&n| n > 0)).take(MOST_DIMENSIONS + 1).collect();
     match numbers {
-        Some(shape) if shape.len() <= MOST_DIMENSIONS => Ok((kind, shape)),
+        Some(shape) if shape.len() <= MOST_DIMENSIONS => Ok((dtype, shape)),
         _ => Err(format!("has the shape ({shape}), with a dimension below 1 or more than 8 of them")),
     }
 }

@@ -77,7 +77,8 @@ const IGNORED: [&str; 18] = [
     "transformer-guided-alignment-layer",
 ];
 
-/// Keys that must have one of these values, if they are there: the first is what the others stand for.
+/// Keys that must have one of these values, if they are there: the first is what the others stand
+/// for.
 const FIXED: [(&str, &[&str]); 4] = [
     ("transformer-ffn-depth", &["2"]),
     ("transformer-decoder-ffn-depth", &["2", "0"]),

@@ -18,8 +18,8 @@ struct Listing<'a> {
 }
 
 impl MarianOptions {
-    /// The names and shapes of all parameters, without multipliers and with sinusoids for positions: the
-    /// table of this module's documentation.
+    /// The names and shapes of all parameters, without multipliers and with sinusoids for
+    /// positions: the table of this module's documentation.
     pub fn parameters(&self) -> Vec<(String, [usize; 2])> {
         let mut listing = Listing { options: self, items: Vec::new() };
         for layer in 1..=self.encoder_layers {

@@ -44,8 +44,8 @@ impl LexicalShortlist {
         LexicalShortlist { first, best, offsets, ids }
     }
 
-    /// The same as a shortlist of ours, for vocabularies of this many words: with one vocabulary for both sides (`joint`), the words
-    /// of the source may come too, as in Bergamot.
+    /// The same as a shortlist of ours, for vocabularies of this many words: with one vocabulary
+    /// for both sides (`joint`), the words of the source may come too, as in Bergamot.
     pub fn shortlist(self, vocabularies: (usize, usize), joint: bool) -> Shortlist {
         let offsets = self.offsets.iter().map(|&offset| offset as usize).collect();
         let first = u32::try_from(vocabularies.1).map_or(self.first, |words| self.first.min(words));

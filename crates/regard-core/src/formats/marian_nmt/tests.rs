@@ -6,6 +6,7 @@ mod goldens;
 mod options;
 
 use super::*;
+use crate::DType;
 use std::path::Path;
 use std::{fs, io};
 
@@ -17,7 +18,7 @@ const STUDENT: &str = "dec-cell: ssru\ndec-depth: 2\ndim-emb: 256\ndim-rnn: 1024
     transformer-heads: 8\ntransformer-postprocess: dan\ntransformer-postprocess-emb: d\ntransformer-postprocess-top: \"\"\n\
     transformer-preprocess: \"\"\ntransformer-tied-layers: []\ntype: transformer\nulr: false\nversion: v1.9.56 94aeaa46 2021-04-28 00:28:35 +0100\n";
 
-/// Items of every kind: `W` is a product's matrix [in 3, out 2], stored as [2, 3].
+/// Items of every kind: `W` is a linear layer's matrix [in 3, out 2], stored as [2, 3].
 fn example() -> Vec<NewItem> {
     let int8 = |rows, columns, values: &[i8], multiplier| {
         NewData::Int8(Int8Matrix { rows, columns, values: values.to_vec(), multiplier })
@@ -71,7 +72,7 @@ fn a_bin_file_that_is_written_is_read() {
         example().iter().map(|i| &i.name).collect::<Vec<_>>()
     );
     let words = file.need("Wemb").unwrap();
-    assert_eq!((words.shape, words.kind, words.offset), (&[2, 3][..], ItemType::Int8, data));
+    assert_eq!((words.shape, words.dtype, words.offset), (&[2, 3][..], DType::Int8, data));
     assert_eq!(words.floats().unwrap(), [0.5, 1.0, 1.5, -2.0, -2.5, 63.5]);
     assert_eq!(words.int8().unwrap().rows, 2);
     // Declared as [in, out], stored as [out, in].
@@ -112,7 +113,7 @@ fn an_npz_file_that_is_written_is_read() {
     let file = open(&npz(&items)).unwrap();
     assert_eq!(file.items().count(), 3);
     let bias = file.need("layer_b").unwrap();
-    assert_eq!((bias.shape, bias.kind), (&[1, 2][..], ItemType::F32));
+    assert_eq!((bias.shape, bias.dtype), (&[1, 2][..], DType::F32));
     assert_eq!(bias.floats().unwrap(), [0.5, -1.0]);
     assert_eq!(file.options().unwrap().heads, 8);
     // A vector is a row.
@@ -130,7 +131,7 @@ fn deflated_members_are_inflated() {
     let bytes = fs::read(seed).unwrap();
     let file = open(&bytes).unwrap();
     let half = file.need("half").unwrap();
-    assert_eq!((half.kind, half.shape), (ItemType::F16, &[1, 3][..]));
+    assert_eq!((half.dtype, half.shape), (DType::F16, &[1, 3][..]));
     assert_eq!(half.floats().unwrap(), [0.5, -1.0, 65504.0]);
     let matrix = file.need("encoder_l1_self_Wq").unwrap();
     assert_eq!(

@@ -24,7 +24,8 @@ pub struct MarianVocabulary {
 }
 
 impl MarianVocabulary {
-    /// Reads the text of a file. `path` is for messages, and its ending tells YAML and JSON from lines.
+    /// Reads the text of a file. `path` is for messages, and its ending tells YAML and JSON from
+    /// lines.
     pub fn read(text: &str, path: &Path) -> Result<Self> {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let name = crate::formats::compressed::without_ending(name);

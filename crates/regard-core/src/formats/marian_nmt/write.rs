@@ -1,7 +1,8 @@
 //! Writers of `.bin` and `.npz` files.
 
 use super::bin::{ALIGNMENT, HEADER, VERSION, number_of};
-use super::items::{Int8Matrix, ItemType, is_embedding};
+use super::items::{Int8Matrix, is_embedding};
+use crate::DType;
 use flate2::Crc;
 use std::io::{self, Write};
 
@@ -31,11 +32,11 @@ impl NewItem {
         NewItem { name: name.to_owned(), data: NewData::F32(shape.to_vec(), values) }
     }
 
-    fn kind(&self) -> ItemType {
+    fn dtype(&self) -> DType {
         match self.data {
-            NewData::F32(..) => ItemType::F32,
-            NewData::Int8(_) => ItemType::Int8,
-            NewData::Text(_) => ItemType::Bytes,
+            NewData::F32(..) => DType::F32,
+            NewData::Int8(_) => DType::Int8,
+            NewData::Text(_) => DType::U8,
         }
     }
 
@@ -69,7 +70,7 @@ impl NewItem {
 pub fn write_bin(items: &[NewItem], to: &mut impl Write) -> io::Result<()> {
     let padded = |item: &NewItem| {
         let mut bytes = item.bytes();
-        if item.kind() != ItemType::Bytes {
+        if item.dtype() != DType::U8 {
             bytes.resize(bytes.len().next_multiple_of(ALIGNMENT), 0);
         }
         bytes
@@ -79,12 +80,12 @@ pub fn write_bin(items: &[NewItem], to: &mut impl Write) -> io::Result<()> {
     number(to, items.len())?;
     let mut written = 16 + HEADER * items.len();
     for item in items {
-        let length = match item.kind() {
-            ItemType::Bytes => item.bytes().len(),
+        let length = match item.dtype() {
+            DType::U8 => item.bytes().len(),
             _ => item.bytes().len().next_multiple_of(ALIGNMENT),
         };
         number(to, item.name.len() + 1)?;
-        to.write_all(&number_of(item.kind()).to_le_bytes())?;
+        to.write_all(&number_of(item.dtype()).to_le_bytes())?;
         number(to, item.shape().len())?;
         number(to, length)?;
     }
@@ -148,7 +149,8 @@ pub fn write_npz(items: &[NewItem], to: &mut impl Write) -> io::Result<()> {
     to.write_all(&[0, 0])
 }
 
-/// What the header of a member and its entry in the directory have in common, behind their first bytes.
+/// What the header of a member and its entry in the directory have in common, behind their first
+/// bytes.
 fn common_header(crc: u32, size: u32, name: &str) -> [u8; 26] {
     let mut header = [0; 26];
     // Version 2.0, stored, on the first day of 1980.
@@ -163,9 +165,9 @@ fn common_header(crc: u32, size: u32, name: &str) -> [u8; 26] {
 
 /// An array with NumPy's header, which ends at a multiple of 16 bytes.
 fn npy(item: &NewItem) -> io::Result<Vec<u8>> {
-    let descr = match item.kind() {
-        ItemType::F32 => "<f4",
-        ItemType::Bytes => "|i1",
+    let descr = match item.dtype() {
+        DType::F32 => "<f4",
+        DType::U8 => "|i1",
         _ => return Err(unwritable(item, "is a matrix of integers, which .npz files do not have")),
     };
     let shape: String = item.shape().iter().map(|n| format!("{n}, ")).collect();

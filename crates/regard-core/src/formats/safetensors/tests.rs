@@ -128,7 +128,8 @@ fn a_file_cut_off_anywhere_is_refused() {
         refusal(&longer),
         "the tensors take 12 bytes, but the file has 13 for them: it is cut off or damaged"
     );
-    // Any one byte of the header may be wrong: an error or not, but no panic and no range outside the file.
+    // Any one byte of the header may be wrong: an error or not, but no panic and no range outside
+    // the file.
     for at in 0..bytes.len() - 12 {
         for value in [0, b'"', b'9', b'-', b'{', b']', 0xff] {
             let mut broken = bytes.clone();

@@ -14,7 +14,8 @@ pub(super) struct Bpe {
     scores: Vec<f32>,
 }
 
-/// A stretch of the text that is not parted any more. Those that were joined to the one before are empty.
+/// A stretch of the text that is not parted any more. Those that were joined to the one before are
+/// empty.
 struct Symbol {
     text: Range<usize>,
     before: usize,

@@ -79,8 +79,8 @@ impl CharsMap {
     }
 }
 
-/// The bytes of a `precompiled_charsmap` with these rules, of which none replaces nothing; `None` if
-/// there are too many of them, or a zero byte is in one.
+/// The bytes of a `precompiled_charsmap` with these rules, of which none replaces nothing; `None`
+/// if there are too many of them, or a zero byte is in one.
 pub(in crate::text) fn compile(rules: &BTreeMap<String, String>) -> Option<Vec<u8>> {
     let mut places: HashMap<&str, u32> = HashMap::new();
     let mut replacements = Vec::new();

@@ -1,8 +1,9 @@
-//! Builds double-array tries with the units of the library `darts-clone`, which `charsmap.rs` reads.
+//! Builds double-array tries with the units of the library `darts-clone`, which `charsmap.rs`
+//! reads.
 //!
 //! A node's children lie at `base ^ byte`; the value of a key that ends at the node lies at `base`
-//! itself. A unit holds its own byte, so that a child can be told from other nodes' children, whether
-//! a value is there, and the offset of its base from its own place.
+//! itself. A unit holds its own byte, so that a child can be told from other nodes' children,
+//! whether a value is there, and the offset of its base from its own place.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +15,8 @@ const HAS_VALUE: u32 = 1 << 8;
 const OFFSET: u32 = 10;
 /// Units come in blocks, so that `base ^ byte` never leaves the array.
 const BLOCK: usize = 256;
-/// Only this many units at the end are searched for a base: the gaps before them are not worth the search.
+/// Only this many units at the end are searched for a base: the gaps before them are not worth the
+/// search.
 const SEARCHED: usize = 16 * BLOCK;
 /// What free units hold: a byte that UTF-8 does not have.
 const FREE: u32 = 0xff;

@@ -87,7 +87,8 @@ impl Vocabulary {
         self.all.get(piece).map(|id| (id, self.kinds[id as usize]))
     }
 
-    /// Calls `action` with the length and number of each piece that `text` begins with, except unused ones.
+    /// Calls `action` with the length and number of each piece that `text` begins with, except
+    /// unused ones.
     fn for_each_prefix(&self, text: &str, mut action: impl FnMut(usize, u32)) {
         let mut node = Trie::ROOT;
         for (i, byte) in text.bytes().enumerate() {

@@ -151,7 +151,8 @@ impl<'a> ModelFile<'a> {
         Ok(())
     }
 
-    /// What the library requires of a vocabulary, except that no piece is there twice, which shows later.
+    /// What the library requires of a vocabulary, except that no piece is there twice, which shows
+    /// later.
     fn check(&self) -> Result<(), Problem> {
         let mut bytes = [false; 256];
         let mut unknown = None;

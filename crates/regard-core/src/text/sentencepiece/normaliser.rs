@@ -69,7 +69,8 @@ impl Normaliser {
         out
     }
 
-    /// What comes at a place of the text, normalised, and how many of its bytes that is; `None` at the end.
+    /// What comes at a place of the text, normalised, and how many of its bytes that is; `None` at
+    /// the end.
     fn next<'a>(&'a self, text: &'a str, at: usize, user_defined: Option<&Trie>) -> Option<(&'a str, usize)> {
         let rest = &text.as_bytes()[at..];
         if rest.is_empty() {

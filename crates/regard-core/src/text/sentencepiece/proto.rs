@@ -1,4 +1,5 @@
-//! The part of the protocol buffer format that model files use: a message is a row of numbered fields.
+//! The part of the protocol buffer format that model files use: a message is a row of numbered
+//! fields.
 //!
 //! Nothing is copied and nothing recurses: a field that holds a message is a slice, read on demand.
 

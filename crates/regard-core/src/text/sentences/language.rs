@@ -44,7 +44,8 @@ impl Kinds {
 
 type Words = HashMap<&'static str, Kinds>;
 
-/// The words of each language, of all languages (`any`), and of a text whose language is not known (``).
+/// The words of each language, of all languages (`any`), and of a text whose language is not known
+/// (``).
 static LANGUAGES: LazyLock<HashMap<&'static str, Words>> =
     LazyLock::new(|| parse(include_str!("abbreviations.txt")));
 
@@ -57,7 +58,8 @@ fn parse(data: &'static str) -> HashMap<&'static str, Words> {
         };
         for word in fields {
             languages.entry(language).or_default().entry(word).or_default().0 |= kind.0;
-            // Where the language is not known, an abbreviation of any of them may be a word of another.
+            // Where the language is not known, an abbreviation of any of them may be a word of
+            // another.
             let unsure = if kind == Kinds::BEFORE && language != "any" { Kinds::MAYBE } else { kind };
             languages.entry("").or_default().entry(word).or_default().0 |= unsure.0;
         }

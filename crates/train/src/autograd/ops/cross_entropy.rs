@@ -15,7 +15,8 @@ const WORDS: usize = Right::STEP;
 /// memory small.
 const ROWS: usize = 192;
 
-/// Cross-entropy of `softmax(x·Eᵀ + b)` against the targets, with label smoothing; `x [m, d]`, `E [v, d]`.
+/// Cross-entropy of `softmax(x·Eᵀ + b)` against the targets, with label smoothing; `x [m, d]`,
+/// `E [v, d]`.
 ///
 /// The output is the loss of each row. The gradient is made on the way forward, because the logits
 /// are gone afterwards: it is that of `scale · Σ` of the rows, whatever gradient the output is
@@ -35,7 +36,8 @@ pub struct CrossEntropy {
     pub targets: Arc<[u32]>,
     /// ε, the probability that is spread evenly over all words.
     pub smoothing: f32,
-    /// What the sum of all rows is multiplied by: one over the number of target tokens of the whole batch.
+    /// What the sum of all rows is multiplied by: one over the number of target tokens of the whole
+    /// batch.
     pub scale: f32,
 }
 
@@ -81,7 +83,8 @@ impl Op for CrossEntropy {
             let x = x.rows_from(first, rows);
             let targets = &self.targets[first..first + rows];
             let losses = &mut y[first..first + rows];
-            // −(1−ε)·l_target comes now, while the logits are there; the sum over the vocabulary afterwards.
+            // −(1−ε)·l_target comes now, while the logits are there; the sum over the vocabulary
+            // afterwards.
             for (block, (start, width)) in blocks(words).enumerate() {
                 let to = &mut logits[start * rows..][..rows * width];
                 let e = columns.columns(start, width);

@@ -3,7 +3,8 @@
 use crate::autograd::{Backward, Forward, Op, Param, Var};
 use regard_kernels::{Accumulate, Activation, Dropout, Mat, MatMut, activate, activate_backward};
 
-/// A linear layer with its activation and dropout: `x [rows, in]`, `W [out, in]`, `b [out]`, `y [rows, out]`.
+/// A linear layer with its activation and dropout: `x [rows, in]`, `W [out, in]`, `b [out]`,
+/// `y [rows, out]`.
 #[derive(Debug)]
 pub struct Linear {
     /// x
@@ -26,7 +27,7 @@ impl Linear {
         [self.outputs, self.weight.len / self.outputs]
     }
 
-    /// Whether nothing is done to the product.
+    /// Whether nothing is done to the result of the matmul.
     fn is_product(&self) -> bool {
         self.bias.is_none() && self.activation == Activation::Identity && self.dropout.is_none()
     }

@@ -1,9 +1,9 @@
 //! A gated recurrent unit over whole sentences, in one direction or both, without the projection of
 //! its input.
 //!
-//! What the tokens give to the gates is one large product that comes before. Here, each step
+//! What the tokens give to the gates is one large matmul that comes before. Here, each step
 //! multiplies the states of all sentences that are still running at once; on the way back, the
-//! gradient of the state's matrix is again one large product over all steps.
+//! gradient of the state's matrix is again one large matmul over all steps.
 
 use crate::autograd::{Backward, Forward, Op, Var};
 use regard_core::batch::{TimeSteps, gru_states};

@@ -1,10 +1,12 @@
-//! The recurrence of an SSRU decoder, elementwise: its matrix multiplications come before it, over whole sentences.
+//! The recurrence of an SSRU decoder, elementwise: its matrix multiplications come before it, over
+//! whole sentences.
 
 use crate::autograd::{Backward, Forward, Op, Var};
 use regard_kernels::{SsruSaved, ssru_backward, ssru_forward};
 use std::sync::Arc;
 
-/// `f = σ(z)`, `c ← f∘c + (1 − f)∘x`, `y = relu(c)`, with `c = 0` before each sentence: all `[rows, d]`.
+/// `f = σ(z)`, `c ← f∘c + (1 − f)∘x`, `y = relu(c)`, with `c = 0` before each sentence: all
+/// `[rows, d]`.
 #[derive(Debug)]
 pub struct Ssru {
     /// x: the candidates.

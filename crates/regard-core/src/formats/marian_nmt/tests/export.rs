@@ -92,7 +92,7 @@ fn matrices_are_quantized_as_marian_conv_does() {
         let matrix = ["_W", "_Wf", "_Wq", "_Wk", "_Wv", "_Wo", "_W1", "_W2", "_Wemb"]
             .iter()
             .any(|ending| item.name.ends_with(ending));
-        assert_eq!(read.kind, if matrix { ItemType::Int8 } else { ItemType::F32 }, "{}", item.name);
+        assert_eq!(read.dtype, if matrix { DType::Int8 } else { DType::F32 }, "{}", item.name);
         let step = if matrix { 1.0 / read.int8().unwrap().multiplier } else { 0.0 };
         let largest = values.iter().fold(0.0f32, |most, x| most.max(x.abs()));
         if matrix {
@@ -145,7 +145,7 @@ fn inputs_have_multipliers() {
     let items = int8_items(&options, weights(&options), Some(&watched(&options))).unwrap();
     let file = open(&bin(&items)).unwrap();
     for (name, _) in options.parameters() {
-        let want = (file.need(&name).unwrap().kind == ItemType::Int8).then_some(63.5);
+        let want = (file.need(&name).unwrap().dtype == DType::Int8).then_some(63.5);
         assert_eq!(file.input_multiplier(&name).unwrap(), want, "{name}");
     }
     for name in ["none_QuantMultA", "Wemb_QuantMultA"] {

@@ -1,4 +1,5 @@
-//! Models of `tools/goldens/marian_nmt.py`, with which Marian itself translates, and the published ones.
+//! Models of `tools/goldens/marian_nmt.py`, with which Marian itself translates, and the published
+//! ones.
 
 use super::*;
 use crate::decode::{SearchOptions, encoder_output, score_pairs, search_ensemble};
@@ -115,8 +116,9 @@ fn golden_folder(case: &Golden) -> tempfile::TempDir {
     folder
 }
 
-/// Greedy and beam search, encoder output and first logits. When Marian decodes with self-attention before whose keys there is a norm,
-/// it leaves that norm out (see the module): such a model is not compared, because ours decodes as Marian trains.
+/// Greedy and beam search, encoder output and first logits. When Marian decodes with self-attention
+/// before whose keys there is a norm, it leaves that norm out (see the module): such a model is not
+/// compared, because ours decodes as Marian trains.
 #[test]
 fn translations_are_marians() {
     for case in goldens().iter().filter(|case| case.name != "attention-pre-norm") {
@@ -160,10 +162,10 @@ fn assert_near(got: &[f32], want: &[f32], tolerance: f32, what: &str) {
 
 /// An item that was read, ready to be written.
 fn copy(item: Item<'_>) -> NewItem {
-    let data = match item.kind {
-        ItemType::Bytes => NewData::Text(item.text().unwrap().to_owned()),
-        ItemType::Int8 => NewData::Int8(item.int8().unwrap()),
-        ItemType::F32 | ItemType::F16 => NewData::F32(item.shape.to_vec(), item.floats().unwrap()),
+    let data = match item.dtype {
+        DType::U8 => NewData::Text(item.text().unwrap().to_owned()),
+        DType::Int8 => NewData::Int8(item.int8().unwrap()),
+        _ => NewData::F32(item.shape.to_vec(), item.floats().unwrap()),
     };
     NewItem { name: item.name.to_owned(), data }
 }
@@ -190,7 +192,7 @@ fn published_models_are_read() {
             .collect();
         names.sort();
         assert_eq!(names, documented_items(&options));
-        for item in file.items().filter(|item| item.kind == ItemType::Int8) {
+        for item in file.items().filter(|item| item.dtype == DType::Int8) {
             assert!(
                 item.int8().unwrap().values.iter().any(|value| value.unsigned_abs() == 127),
                 "{}",
@@ -205,8 +207,8 @@ fn published_models_are_read() {
         assert_eq!(written.bytes(), file.bytes());
         for (old, new) in file.items().zip(written.items()) {
             assert_eq!(
-                (old.name, old.shape, old.kind, old.offset),
-                (new.name, new.shape, new.kind, new.offset)
+                (old.name, old.shape, old.dtype, old.offset),
+                (new.name, new.shape, new.dtype, new.offset)
             );
             assert_eq!(copy(old), copy(new));
         }
