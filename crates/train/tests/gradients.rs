@@ -10,7 +10,7 @@ use regard_train::autograd::ops::{
     AddNorm, CrossAttention, CrossEntropy, Embedding, Linear, Multiply, Pick, Pointer, Pointing,
     PositionVectors, RDrop, Recurrent, Residual, Scale, SelfAttention, Ssru, Unfold,
 };
-use regard_train::autograd::{Param, Tape, Var};
+use regard_train::autograd::{Draw, Param, SampledSoftmax, Tape, Var, Weights};
 use std::sync::Arc;
 
 type Vectors = Vec<Vec<f64>>;
@@ -430,6 +430,58 @@ fn cross_entropy(words: usize, smoothing: f32, biased: bool) -> Case {
     }
 }
 
+/// The sample of a softmax of 1,500 words, besides these targets.
+fn sample(targets: &[u32], bias: Option<&[f32]>, words: usize) -> SampledSoftmax {
+    let mut sample = SampledSoftmax::default();
+    let draw = Draw { words, count: 600, key: Key::new(11), bias };
+    assert!(sample.draw(targets.iter().copied(), draw), "a sample of {words} words");
+    sample
+}
+
+/// A sample of more than one block of words, with and without R-Drop's divergence of two passes.
+fn sampled_softmax(weight: Option<f32>, biased: bool) -> Case {
+    let (half, d, words, smoothing, scale) = (2, 2, 1500, 0.1, 0.25f32);
+    let rows = 2 * half;
+    let targets: Arc<[u32]> = [3u32, 1499, 3, 1499].into();
+    let bias: Option<Arc<[f32]>> = biased.then(|| (0..=words).map(|w| (w % 5) as f32 * 0.25).collect());
+    let chosen = sample(&targets, bias.as_deref(), words);
+    assert!(chosen.words().len() > 512);
+    let (chosen, offsets) = (chosen.words().to_vec(), widen(chosen.bias()));
+    let for_definition = targets.clone();
+    Case {
+        name: format!("cross_entropy of a sample, r_drop {weight:?}, biased {biased}"),
+        inputs: vec![(rows, d)],
+        parameters: vec![(words + 1) * d],
+        record: Box::new(move |tape, w, g, x, p| {
+            let mut sample = sample(&targets, bias.as_deref(), words);
+            sample.pack(tape.gemm(), w, p[0], d, 2);
+            let weights = Weights::from(w).with_sample(Some(&sample));
+            let (targets, bias) = (targets.clone(), bias.clone());
+            let loss = CrossEntropy { x: x[0], table: p[0], bias, words, targets, smoothing, scale };
+            match weight {
+                Some(weight) => tape.push(weights, g, RDrop { loss, weight }),
+                None => tape.push(weights, g, loss),
+            }
+        }),
+        definition: Box::new(move |x, p| {
+            let logits = |r: usize| -> Vec<f64> {
+                let product =
+                    |w: u32| (0..d).map(|c| x[0][r * d + c] * p[0][w as usize * d + c]).sum::<f64>();
+                chosen.iter().zip(&offsets).map(|(&w, offset)| product(w) + offset).collect()
+            };
+            let loss = |r: usize| {
+                let target = chosen.binary_search(&for_definition[r]).unwrap();
+                let other = naive::log_softmax(&logits((r + half) % rows));
+                let own = naive::log_softmax(&logits(r));
+                let apart: f64 = own.iter().zip(&other).map(|(a, b)| (a.exp() - b.exp()) * (a - b)).sum();
+                naive::cross_entropy(&logits(r), target, f64::from(smoothing))
+                    + 0.25 * f64::from(weight.unwrap_or(0.0)) * apart
+            };
+            (0..rows).map(loss).collect()
+        }),
+    }
+}
+
 /// Two passes over 70 tokens, so that their logits do not fit one group.
 fn r_drop(weight: f32, biased: bool) -> Case {
     let (half, d, words, smoothing) = (70, 3, 5, 0.1);
@@ -542,6 +594,11 @@ fn table() -> Vec<Case> {
     ]);
     cases.push(cross_entropy(1027, 0.1, true));
     cases.extend([r_drop(0.0, false), r_drop(5.0, true)]);
+    cases.extend([
+        sampled_softmax(None, false),
+        sampled_softmax(None, true),
+        sampled_softmax(Some(5.0), true),
+    ]);
     cases.push(pointer());
     cases
 }

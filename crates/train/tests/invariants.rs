@@ -441,6 +441,27 @@ fn two_passes_that_agree_add_nothing_and_two_that_drop_differently_do() {
 }
 
 #[test]
+fn a_sampled_softmax_is_the_same_on_one_thread_as_on_three_and_none_where_it_leaves_little_out() {
+    let step = |softmax_sample: Option<usize>, threads: usize| {
+        let settings = StepSettings { softmax_sample, ..StepSettings::default() };
+        let config = ModelConfig { source_vocabulary: 800, target_vocabulary: 800, ..small() };
+        let model = Transformer::new(config).unwrap();
+        let weights = model.parameters().initialise(7);
+        let mut trainer = Trainer::new(model, weights, settings, Isa::best(), threads, 1).unwrap();
+        trainer.step(&[batch(30, 4)], 0.01).unwrap();
+        let first = trainer.gradient().to_vec();
+        let second = trainer.step(&[batch(30, 4)], 0.01).unwrap().loss;
+        (first, second)
+    };
+    let (gradient, loss) = step(Some(100), 1);
+    let (other, second) = step(Some(100), 3);
+    assert!(largest_difference(&gradient, &other) < 1e-6 && (loss - second).abs() < 1e-4 * loss);
+    let (all, _) = step(None, 1);
+    assert!(largest_difference(&gradient, &all) > 1e-4, "a sample has another gradient than all words");
+    assert!(largest_difference(&step(Some(790), 1).0, &all) < 1e-6);
+}
+
+#[test]
 fn every_encoder_learns_the_same_on_one_thread_as_on_three() {
     for (name, config) in encoders() {
         let step = |threads: usize| {

@@ -34,6 +34,7 @@ const NEW: [&str; 18] = [
     "scale_scores = true",
     "scale_output = false",
     "relative_buckets = 32",
+    "# softmax_sample is not set",
 ];
 
 fn file(name: &str) -> PathBuf {

@@ -7,9 +7,11 @@
 
 mod memory;
 pub mod ops;
+mod sampled_softmax;
 mod tape;
 mod weights;
 
 pub use regard_core::model::Param;
+pub use sampled_softmax::{Draw, SampledSoftmax};
 pub use tape::{Backward, BackwardHook, Forward, Op, Tape, Var};
 pub use weights::{PackedWeights, Repack, Weights};

@@ -68,6 +68,8 @@ pub struct Workspace {
     pub attention: Scratch,
     /// Logits of a block.
     pub logits: Vec<f32>,
+    /// The gradient of the rows of a sampled softmax.
+    pub sampled_rows: Vec<f32>,
     /// The recurrent operation's.
     pub recurrent: RecurrentScratch,
     /// The sum of `−log p` of the target words that cross-entropies have seen, without label
@@ -189,6 +191,11 @@ impl Tape {
     /// The instruction set it runs on.
     pub fn isa(&self) -> Isa {
         self.gemm.isa()
+    }
+
+    /// How it multiplies matrices.
+    pub fn gemm(&self) -> Gemm {
+        self.gemm
     }
 
     /// Multiplies matrices in this number format from now on.

@@ -1,6 +1,6 @@
 //! The weights as operations see them, and their matrices packed for GEMM.
 
-use super::Param;
+use super::{Param, SampledSoftmax};
 use regard_kernels::{Gemm, Mat, PackedB, Right};
 use std::collections::BTreeMap;
 
@@ -10,24 +10,30 @@ pub struct Weights<'a> {
     /// All of them.
     pub flat: &'a [f32],
     ready: Option<&'a PackedWeights>,
+    pub(super) sample: Option<&'a SampledSoftmax>,
 }
 
 impl<'a> From<&'a [f32]> for Weights<'a> {
     fn from(flat: &'a [f32]) -> Self {
-        Weights { flat, ready: None }
+        Weights { flat, ready: None, sample: None }
     }
 }
 
 impl<'a> From<&'a Vec<f32>> for Weights<'a> {
     fn from(flat: &'a Vec<f32>) -> Self {
-        Weights { flat, ready: None }
+        Weights { flat, ready: None, sample: None }
     }
 }
 
 impl<'a> Weights<'a> {
     /// With matrices packed from these weights.
     pub fn with_packed(flat: &'a [f32], ready: &'a PackedWeights) -> Self {
-        Weights { flat, ready: Some(ready) }
+        Weights { flat, ready: Some(ready), sample: None }
+    }
+
+    /// With a loss over some of the words only.
+    pub fn with_sample(self, sample: Option<&'a SampledSoftmax>) -> Self {
+        Weights { sample, ..self }
     }
 
     /// `W`, of that shape at the beginning of a parameter, as the right operand of `x·W`.

@@ -51,6 +51,7 @@ impl TrainConfig {
             ("validation.beam", Some(self.validation.beam as u64)),
             ("validation.max_sentences", Some(self.validation.max_sentences as u64)),
             ("validation.patience", self.validation.patience),
+            ("optimizer.softmax_sample", self.optimizer.step.softmax_sample.map(|n| n as u64)),
         ];
         if let Some((field, _)) = least_one.iter().find(|(_, value)| *value == Some(0)) {
             return Err(Error::config(*field, "0 is too few, at least 1 is needed"));

@@ -7,7 +7,7 @@ mod replicas;
 pub use fit::{FitSettings, Pass, fit};
 pub(crate) use replicas::Replicas;
 
-use crate::autograd::{BackwardHook, PackedWeights, Repack, Weights};
+use crate::autograd::{BackwardHook, Draw, PackedWeights, Repack, SampledSoftmax, Weights};
 use crate::config::TRAINABLE;
 use crate::distributed::overlap::BucketQueue;
 use crate::distributed::shared_step::{Early, SharedStep, Totals};
@@ -36,11 +36,19 @@ pub struct StepSettings {
     /// passes is added to the loss. It is the α of Liang and others (2021), who used 5 for
     /// translation.
     pub r_drop: Option<f32>,
+    /// About how many words take part in the softmax of a training step besides the target words of
+    /// its batch, drawn at random in each step; all of them if not given. Validation always has all.
+    pub softmax_sample: Option<usize>,
 }
 
 impl Default for StepSettings {
     fn default() -> Self {
-        StepSettings { label_smoothing: 0.1, adam: AdamSettings::default(), r_drop: None }
+        StepSettings {
+            label_smoothing: 0.1,
+            adam: AdamSettings::default(),
+            r_drop: None,
+            softmax_sample: None,
+        }
     }
 }
 
@@ -108,6 +116,28 @@ impl Replica {
     }
 }
 
+/// Streams of a step's random numbers: batches count from 0, and the sample of words is none of them.
+const SAMPLE_STREAM: u64 = u64::MAX;
+
+/// Chooses the words of the softmax of a step, if not all take part. Every rank chooses the same.
+fn sample_words(
+    sample: &mut SampledSoftmax,
+    model: &Transformer,
+    batches: &[Batch],
+    count: Option<usize>,
+    key: Key,
+) -> bool {
+    let Some(count) = count else { return false };
+    let bias = model.shared_output_bias();
+    let draw = Draw {
+        words: model.config().output_words(),
+        count,
+        key: key.child(SAMPLE_STREAM),
+        bias: bias.as_deref(),
+    };
+    sample.draw(batches.iter().flat_map(|batch| batch.output.iter().copied()), draw)
+}
+
 /// Lets the backward pass send what it has done with, as long as the queue is there.
 fn bucket_hook(queue: &Arc<Mutex<BucketQueue>>) -> BackwardHook {
     let queue = Arc::downgrade(queue);
@@ -132,15 +162,20 @@ pub struct Trainer {
     replicas: Replicas,
     /// The packed matrices of the weights, which all replicas multiply by.
     packed: PackedWeights,
+    gemm: Gemm,
+    /// The words of the softmax, where not all take part.
+    sample: SampledSoftmax,
     shared: SharedStep,
 }
 
 /// Memory for the matrices that are packed once per step. Packing is cheap beside a product of
 /// hundreds of rows; but rounding is not, and the loss reads the output's matrix for a few rows at
 /// a time.
-fn packed(model: &Transformer, gemm: Gemm) -> PackedWeights {
-    let output = model.output();
-    PackedWeights::new(gemm, model.matrices().filter(|&(param, _)| gemm.round() || param == output))
+fn packed(model: &Transformer, settings: StepSettings, gemm: Gemm) -> PackedWeights {
+    // Of the output matrix, a sampled softmax packs its own rows.
+    let (output, sampled) = (model.output(), settings.softmax_sample.is_some());
+    let is_packed = |param| if param == output { !sampled } else { gemm.round() };
+    PackedWeights::new(gemm, model.matrices().filter(|&(param, _)| is_packed(param)))
 }
 
 impl Trainer {
@@ -166,7 +201,9 @@ impl Trainer {
             settings,
             seed,
             optimizer: Optimizer::new(weights, settings.adam, isa, replicas.len()),
-            packed: packed(&model, Gemm::f32(isa)),
+            packed: packed(&model, settings, Gemm::f32(isa)),
+            gemm: Gemm::f32(isa),
+            sample: SampledSoftmax::default(),
             model,
             shared: SharedStep::alone(n, replicas.len()),
             replicas,
@@ -177,7 +214,8 @@ impl Trainer {
     /// everything that is not a product stay in f32.
     pub fn with_gemm(mut self, gemm: Gemm) -> Self {
         self.replicas.set_gemm(gemm);
-        self.packed = packed(&self.model, gemm);
+        self.packed = packed(&self.model, self.settings, gemm);
+        self.gemm = gemm;
         self
     }
 
@@ -336,7 +374,13 @@ impl Trainer {
             .collect();
         let flat = self.optimizer.weights();
         over_threads(self.replicas.len(), self.packed.repack(flat), Repack::run);
-        let (model, weights) = (&self.model, Weights::with_packed(flat, &self.packed));
+        let sampled = sample_words(&mut self.sample, &self.model, batches, self.settings.softmax_sample, key);
+        if sampled {
+            let (table, d) = (self.model.output(), config.d_model);
+            self.sample.pack(self.gemm, flat, table, d, self.replicas.len());
+        }
+        let sample = sampled.then_some(&self.sample);
+        let (model, weights) = (&self.model, Weights::with_packed(flat, &self.packed).with_sample(sample));
         let work = Work { model, weights, parts: &parts, settings, key };
         let first = self.shared.first_part();
         let (results, early) = self.shared.beside(overlapped, &mut self.replicas, |replicas, queues| {

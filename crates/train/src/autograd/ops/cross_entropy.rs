@@ -1,6 +1,7 @@
 //! The loss: logits, label-smoothed cross-entropy and its gradient, which never exist as a whole.
 
-use crate::autograd::{Backward, Forward, Op, Param, Var};
+use crate::autograd::sampled_softmax::OutputLayer;
+use crate::autograd::{Backward, Forward, Op, Param, Var, Weights};
 use regard_kernels::{
     Accumulate, BlockStatistics, Mat, MatMut, Right, logits_to_exponentials, logits_to_gradient,
 };
@@ -62,11 +63,40 @@ impl Op for CrossEntropy {
     }
 
     fn forward(&mut self, cx: &mut Forward<'_>, y: &mut [f32], saved: &mut [f32]) {
+        let d = cx.value(self.x).cols();
+        let output = self.output(cx.weights, d);
+        output.with_gradient(cx, (self.table, d), |cx, de| self.run(cx, &output, y, saved, de));
+    }
+
+    fn backward(&self, cx: &mut Backward<'_>, _: &[f32], saved: &[f32], _: &mut [f32]) {
+        let (mut dx, into) = cx.take(self.x);
+        match into {
+            Accumulate::Overwrite => dx.copy_from_slice(saved),
+            Accumulate::Add => regard_kernels::add(cx.isa, &mut dx, saved),
+        }
+        cx.put(self.x, dx);
+    }
+}
+
+impl CrossEntropy {
+    /// The words that take part.
+    pub(super) fn output<'a>(&'a self, weights: Weights<'a>, d: usize) -> OutputLayer<'a> {
+        OutputLayer::new(weights, self.table, (self.words, d), self.bias.as_deref())
+    }
+
+    /// The losses and, if there is a gradient `[words, d]` of the output layer to add to, all gradients.
+    fn run(
+        &self,
+        cx: &mut Forward<'_>,
+        output: &OutputLayer<'_>,
+        y: &mut [f32],
+        saved: &mut [f32],
+        mut gradient: Option<&mut [f32]>,
+    ) {
         let x = cx.value(self.x);
         let d = x.cols();
-        let words = self.words;
-        let (table, columns) =
-            (cx.weights.right(self.table, [words, d]), cx.weights.right_transposed(self.table, [words, d]));
+        let OutputLayer { table, columns, words, bias, .. } = *output;
+        let targets = output.places(&self.targets);
         let mut logits = std::mem::take(&mut cx.scratch.logits);
         // Groups of about the same size: a small one at the end would pay for reading the whole
         // matrix as a large one does.
@@ -81,7 +111,7 @@ impl Op for CrossEntropy {
         for first in (0..x.rows()).step_by(group.max(1)) {
             let rows = group.min(x.rows() - first);
             let x = x.rows_from(first, rows);
-            let targets = &self.targets[first..first + rows];
+            let targets = &targets[first..first + rows];
             let losses = &mut y[first..first + rows];
             // −(1−ε)·l_target comes now, while the logits are there; the sum over the vocabulary
             // afterwards.
@@ -89,7 +119,7 @@ impl Op for CrossEntropy {
                 let to = &mut logits[start * rows..][..rows * width];
                 let e = columns.columns(start, width);
                 cx.gemm.matmul(MatMut::new(to, rows, width), x, e, Accumulate::Overwrite, cx.threads);
-                if let Some(bias) = &self.bias {
+                if let Some(bias) = bias {
                     let bias = &bias[start..start + width];
                     to.chunks_exact_mut(width).for_each(|row| regard_kernels::add(cx.isa, row, bias));
                 }
@@ -116,7 +146,7 @@ impl Op for CrossEntropy {
                 *loss += log_sums[r] - even * all;
             }
 
-            let Some(gradients) = cx.gradients.as_deref_mut() else { continue };
+            let Some(gradient) = gradient.as_deref_mut() else { continue };
             let dx = &mut saved[first * d..][..rows * d];
             for (block, (start, width)) in blocks(words).enumerate() {
                 let grad = &mut logits[start * rows..][..rows * width];
@@ -134,19 +164,10 @@ impl Op for CrossEntropy {
                 let e = table.rows_from(start, width);
                 let into = if block == 0 { Accumulate::Overwrite } else { Accumulate::Add };
                 cx.gemm.matmul(MatMut::new(dx, rows, d), grad, e, into, cx.threads);
-                let de = &mut gradients[self.table.range()][start * d..][..width * d];
+                let de = &mut gradient[start * d..][..width * d];
                 cx.gemm.matmul(MatMut::new(de, width, d), grad.t(), x, Accumulate::Add, cx.threads);
             }
         }
         cx.scratch.logits = logits;
-    }
-
-    fn backward(&self, cx: &mut Backward<'_>, _: &[f32], saved: &[f32], _: &mut [f32]) {
-        let (mut dx, into) = cx.take(self.x);
-        match into {
-            Accumulate::Overwrite => dx.copy_from_slice(saved),
-            Accumulate::Add => regard_kernels::add(cx.isa, &mut dx, saved),
-        }
-        cx.put(self.x, dx);
     }
 }

@@ -1,6 +1,7 @@
 //! The loss of two passes that should agree: R-Drop.
 
 use super::CrossEntropy;
+use crate::autograd::sampled_softmax::OutputLayer;
 use crate::autograd::{Backward, Forward, Op};
 use regard_kernels::{Accumulate, Mat, MatMut, log_softmax_rows, softmax_rows};
 
@@ -40,10 +41,31 @@ impl Op for RDrop {
 
     fn forward(&mut self, cx: &mut Forward<'_>, y: &mut [f32], saved: &mut [f32]) {
         self.loss.forward(cx, y, saved);
+        let d = cx.value(self.loss.x).cols();
+        let output = self.loss.output(cx.weights, d);
+        output
+            .with_gradient(cx, (self.loss.table, d), |cx, de| self.add_divergence(cx, &output, y, saved, de));
+    }
+
+    fn backward(&self, cx: &mut Backward<'_>, dy: &[f32], saved: &[f32], dx: &mut [f32]) {
+        self.loss.backward(cx, dy, saved, dx);
+    }
+}
+
+impl RDrop {
+    /// Adds the divergence to the losses and, if there is a gradient `[words, d]` of the output layer to add
+    /// to, to all gradients.
+    fn add_divergence(
+        &self,
+        cx: &mut Forward<'_>,
+        output: &OutputLayer<'_>,
+        y: &mut [f32],
+        saved: &mut [f32],
+        mut gradient: Option<&mut [f32]>,
+    ) {
         let x = cx.value(self.loss.x);
-        let (half, d, words) = (x.rows() / 2, x.cols(), self.loss.words);
-        let table = cx.weights.right(self.loss.table, [words, d]);
-        let transposed = cx.weights.right_transposed(self.loss.table, [words, d]);
+        let (half, d) = (x.rows() / 2, x.cols());
+        let OutputLayer { table, columns, words, bias, .. } = *output;
         let mut passes = [Pass::default(), Pass::default()];
         for first in (0..half).step_by(PAIRS) {
             let rows = PAIRS.min(half - first);
@@ -51,8 +73,8 @@ impl Op for RDrop {
             for (pass, start) in passes.iter_mut().zip(starts) {
                 pass.log_p.resize(rows * words, 0.0);
                 let to = MatMut::new(&mut pass.log_p, rows, words);
-                cx.gemm.matmul(to, x.rows_from(start, rows), transposed, Accumulate::Overwrite, cx.threads);
-                if let Some(bias) = &self.loss.bias {
+                cx.gemm.matmul(to, x.rows_from(start, rows), columns, Accumulate::Overwrite, cx.threads);
+                if let Some(bias) = bias {
                     let rows = pass.log_p.chunks_exact_mut(words);
                     rows.for_each(|row| regard_kernels::add(cx.isa, row, &bias[..words]));
                 }
@@ -68,20 +90,15 @@ impl Op for RDrop {
                 y[first + r] += 0.5 * divergence;
                 y[half + first + r] += 0.5 * divergence;
             }
-            let Some(gradients) = cx.gradients.as_deref_mut() else { continue };
+            let Some(de) = gradient.as_deref_mut() else { continue };
             for (pass, start) in passes.iter().zip(starts) {
                 let grad = Mat::new(&pass.log_p, rows, words);
                 let dx = MatMut::new(&mut saved[start * d..][..rows * d], rows, d);
                 cx.gemm.matmul(dx, grad, table, Accumulate::Add, cx.threads);
-                let de = &mut gradients[self.loss.table.range()][..words * d];
                 let x = x.rows_from(start, rows);
-                cx.gemm.matmul(MatMut::new(de, words, d), grad.t(), x, Accumulate::Add, cx.threads);
+                cx.gemm.matmul(MatMut::new(&mut *de, words, d), grad.t(), x, Accumulate::Add, cx.threads);
             }
         }
-    }
-
-    fn backward(&self, cx: &mut Backward<'_>, dy: &[f32], saved: &[f32], dx: &mut [f32]) {
-        self.loss.backward(cx, dy, saved, dx);
     }
 }
 
