@@ -37,6 +37,9 @@ pub(super) struct Arguments {
     /// Whether MPI ranks exchange gradients during the backward pass
     #[arg(long, value_enum, default_value = "off")]
     overlap: OverlapFlag,
+    /// Words drawn for the softmax of each step besides the targets of its batch [default: all words]
+    #[arg(long, value_name = "N", value_parser = whole(1..=1_000_000))]
+    softmax_sample: Option<usize>,
     /// Print one line of JSON
     #[arg(long)]
     json: bool,
@@ -83,7 +86,10 @@ pub(super) fn run(arguments: &Arguments) -> CommandResult {
     together("measure", |communicator| {
         let asked = vec![(
             "the workload".into(),
-            format!("{:?}, wire {}, overlap {:?}", arguments.preset, arguments.wire, arguments.overlap),
+            format!(
+                "{:?}, wire {}, overlap {:?}, softmax sample {:?}",
+                arguments.preset, arguments.wire, arguments.overlap, arguments.softmax_sample
+            ),
         )];
         check_consistency(
             &**communicator,
@@ -111,6 +117,7 @@ fn trainer(
     let weights = model.parameters().initialise(1);
     let settings = StepSettings {
         adam: AdamSettings { clip: Some(1.0), ..AdamSettings::default() },
+        softmax_sample: arguments.softmax_sample,
         ..StepSettings::default()
     };
     let threads = arguments.threads.unwrap_or_else(cores);
@@ -184,7 +191,9 @@ fn measure(arguments: &Arguments, communicator: &Arc<dyn Communicator>) -> Comma
         ..preset.config(words + 1)
     };
     let (tokens, start_token) = (sentences * length, config.start());
-    let flops = flops(&config, words, tokens);
+    // At most: targets that come twice count once.
+    let in_softmax = arguments.softmax_sample.map_or(words, |sample| words.min(sample + tokens));
+    let flops = flops(&config, in_softmax, tokens);
     let choice = choose_dtype(arguments.precision.0, isa)?;
     if let Some(note) = &choice.note {
         note!("{note}");
