@@ -1,6 +1,6 @@
 //! Every attention of a model while it reads a sentence and says a given translation.
 
-use super::executor::{Inference, Step, largest_magnitude};
+use super::executor::{Inference, Step};
 use super::kv_cache::ModelCache;
 use super::validate::{check, check_pairs};
 use super::{Engine, SearchOptions};
@@ -62,22 +62,33 @@ pub fn encoder_output(engine: &Engine, source: &[u32]) -> Result<Vec<f32>> {
     Ok(Inference::new(engine, 1).encoder_output(&Packed::new([source])))
 }
 
-/// The largest magnitude of the inputs of each matrix multiplication of `source` and a given
-/// `target`, both with their end token: where the matrix lies in the flat vector of weights, and
-/// the magnitude.
-pub fn input_magnitudes(engine: &Engine, source: &[u32], target: &[u32]) -> Result<Vec<(usize, f32)>> {
+/// The inputs of a matrix multiplication.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LayerInputs {
+    /// Where the matrix lies in the flat vector of weights.
+    pub weight: usize,
+    /// `[rows, columns]`
+    pub values: Vec<f32>,
+    /// How many numbers a row has.
+    pub columns: usize,
+}
+
+/// The inputs of each matrix multiplication of `source` and a given `target`, both with their end
+/// token.
+pub fn layer_inputs(engine: &Engine, source: &[u32], target: &[u32]) -> Result<Vec<LayerInputs>> {
     if source.is_empty() || target.is_empty() {
         return Ok(Vec::new());
     }
     check_pairs(&[engine], &[(source.to_vec(), target.to_vec())], &SearchOptions::default())?;
     let config = engine.model().config();
     let (mut inference, mut cache) = (Inference::new(engine, 1), ModelCache::default());
-    inference.magnitudes = Some(Vec::new());
+    inference.inputs = Some(Vec::new());
     inference.encode(&Packed::new([source]), &mut cache);
     let read = [&[config.start()], &target[..target.len() - 1]].concat();
     let (x, ..) = inference.decode(&Step::whole(&read, source.len()), &mut cache);
-    let output = (engine.model().output().offset, largest_magnitude(x.data()));
-    Ok(inference.magnitudes.take().into_iter().flatten().chain([output]).collect())
+    let (values, columns) = (x.data().to_vec(), x.cols());
+    let output = LayerInputs { weight: engine.model().output().offset, values, columns };
+    Ok(inference.inputs.take().into_iter().flatten().chain([output]).collect())
 }
 
 /// From `[h, seen]` a row, as the kernel leaves them, to `[h, m, columns]`, with zeros where a row

@@ -1,10 +1,10 @@
 //! The layers carried out for decoding: the encoder over whole sentences, the decoder one step at a
 //! time over caches.
 
-use super::Engine;
 use super::kv_cache::ModelCache;
 use super::lists::Lists;
 use super::workspace::{Tensor, Workspace};
+use super::{Engine, LayerInputs};
 use crate::batch::Packed;
 use crate::model::{
     Combine, ConvolutionLayer, CrossAttentionLayer, EmbeddingLayer, Executor, LinearLayer, ModelConfig,
@@ -94,8 +94,8 @@ pub(super) struct Inference<'a> {
     sinusoids: Vec<f32>,
     distances: DistanceTables,
     pub(super) weights: AttentionWeights,
-    /// If wanted: for each matmul the place of its matrix and the largest magnitude of its inputs.
-    pub(super) magnitudes: Option<Vec<(usize, f32)>>,
+    /// If wanted: the inputs of each matmul.
+    pub(super) inputs: Option<Vec<LayerInputs>>,
 }
 
 /// What a pass reads.
@@ -115,7 +115,7 @@ pub(super) struct Pass<'p> {
     pub(super) weights: &'p mut AttentionWeights,
     sinusoids: &'p mut Vec<f32>,
     pub(super) distances: &'p mut DistanceTables,
-    magnitudes: &'p mut Option<Vec<(usize, f32)>>,
+    inputs: &'p mut Option<Vec<LayerInputs>>,
     pub(super) input: Input<'p>,
 }
 
@@ -128,7 +128,7 @@ impl<'a> Inference<'a> {
             sinusoids: Vec::new(),
             distances: DistanceTables::new(),
             weights: AttentionWeights::default(),
-            magnitudes: None,
+            inputs: None,
         }
     }
 
@@ -141,7 +141,7 @@ impl<'a> Inference<'a> {
             weights: &mut self.weights,
             sinusoids: &mut self.sinusoids,
             distances: &mut self.distances,
-            magnitudes: &mut self.magnitudes,
+            inputs: &mut self.inputs,
             input,
         }
     }
@@ -240,8 +240,9 @@ impl Pass<'_> {
 
     /// Takes note of the inputs of a matmul, if wanted.
     fn record_input(&mut self, x: Tensor, layer: &LinearLayer) {
-        if let Some(magnitudes) = self.magnitudes {
-            magnitudes.push((layer.weight.offset, largest_magnitude(self.workspace.data(x))));
+        if let Some(inputs) = self.inputs {
+            let (values, columns) = (self.workspace.data(x).to_vec(), self.workspace.mat(x).cols());
+            inputs.push(LayerInputs { weight: layer.weight.offset, values, columns });
         }
     }
 
@@ -274,11 +275,6 @@ impl Pass<'_> {
             w.scratch = scratch;
         })
     }
-}
-
-/// The largest magnitude of some numbers.
-pub(super) fn largest_magnitude(x: &[f32]) -> f32 {
-    x.iter().fold(0.0, |most, x| most.max(x.abs()))
 }
 
 /// `to = x·Wᵀ + b`, or with `relu` the larger of that and 0.

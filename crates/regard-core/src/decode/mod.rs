@@ -37,7 +37,7 @@ mod trace;
 mod validate;
 mod workspace;
 
-pub use attention_maps::{attention_maps, encoder_output, input_magnitudes};
+pub use attention_maps::{LayerInputs, attention_maps, encoder_output, layer_inputs};
 pub use beam_steps::{BeamEntry, BeamSteps, beam_steps};
 pub use constraints::Constraint;
 pub use engine::{Engine, Values, peak_speed};

@@ -2,7 +2,8 @@
 //! multipliers of the inputs of its matmuls.
 //!
 //! Quantization is that of `marian-conv`: the multiplier of a matrix is 127 / its largest magnitude
-//! (unless it was in 8 bits before it was fine-tuned), and integers are rounded to even. Matrices
+//! (unless it was in 8 bits before it was fine-tuned). Integers are the nearest ones or, where a
+//! sample of the inputs is known, those with which the outputs change least (`rounding`). Matrices
 //! are what `_W` or `_W` and one character end the names of, and what `Wemb` is in the names of;
 //! everything else stays f32. A fixed multiplier of inputs ("alpha") is 127 / (mean + 1.1 standard
 //! deviations) of the largest magnitudes that the inputs of the matmul had, one for each matmul
@@ -10,10 +11,11 @@
 
 use super::items::{Int8Matrix, is_embedding};
 use super::parameters::{OUTPUT, OUTPUT_BIAS, SOURCE_EMBEDDINGS};
+use super::rounding::{Feedback, Moments, nearest};
 use super::{LexicalShortlist, MarianOptions, NewData, NewItem, OPTIONS};
 use crate::decode::Shortlist;
 use crate::model::{DecoderKind, NormPlace, Tying};
-use regard_kernels::Activation;
+use regard_kernels::{Activation, Isa};
 use std::collections::{BTreeMap, HashMap};
 
 type Result<T> = std::result::Result<T, String>;
@@ -28,10 +30,12 @@ const DEVIATIONS: f64 = 1.1;
 /// The first version of Marian whose `gelu` is the exact one.
 const VERSION: &str = "v1.12.42";
 
-/// The largest magnitudes of the inputs of each matmul, by the names of the matrices.
+/// The largest magnitudes and the second moments of the inputs of each matmul, by the names of the
+/// matrices.
 #[derive(Clone, Debug, Default)]
-pub struct InputRanges {
+pub struct InputStatistics {
     ranges: BTreeMap<String, Range>,
+    moments: BTreeMap<String, Moments>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,7 +45,7 @@ struct Range {
     squares: f64,
 }
 
-impl InputRanges {
+impl InputStatistics {
     /// Takes note of the inputs of one matmul.
     pub fn observe(&mut self, matrix: &str, inputs: &[f32]) {
         let largest = f64::from(inputs.iter().fold(0.0f32, |most, x| most.max(x.abs())));
@@ -53,6 +57,22 @@ impl InputRanges {
             range.sum += largest;
             range.squares += largest * largest;
         }
+    }
+
+    /// Takes note of how the inputs of a matmul, `[rows, k]`, go together: the weights are then rounded
+    /// so that the outputs change least.
+    pub fn observe_moments(&mut self, isa: Isa, matrix: &str, inputs: &[f32], k: usize) {
+        if !self.moments.contains_key(matrix) {
+            self.moments.insert(matrix.to_owned(), Moments::new(k));
+        }
+        if let Some(moments) = self.moments.get_mut(matrix) {
+            moments.observe(isa, inputs);
+        }
+    }
+
+    /// How rounding errors of a matrix of `k` inputs are compensated, if its inputs were seen.
+    fn feedback(&self, matrix: &str, k: usize) -> Option<Feedback> {
+        self.moments.get(matrix).and_then(|moments| moments.feedback(k))
     }
 
     /// The multiplier of the inputs of the matmul with a matrix, if any were seen that are not all
@@ -67,11 +87,18 @@ impl InputRanges {
 }
 
 impl Int8Matrix {
-    /// Quantizes a matrix, a row for each output or word.
+    /// Quantizes a matrix, a row for each output or word, to the nearest integers.
     pub fn quantize(rows: usize, columns: usize, values: &[f32]) -> Self {
         let multiplier = multiplier(values);
-        let integer = |x: &f32| (x * multiplier).round_ties_even().clamp(-127.0, 127.0) as i8;
-        Int8Matrix { rows, columns, values: values.iter().map(integer).collect(), multiplier }
+        let values = values.iter().map(|&x| nearest(x, multiplier)).collect();
+        Int8Matrix { rows, columns, values, multiplier }
+    }
+
+    /// The same to integers with which the outputs change least.
+    fn quantize_with(feedback: &Feedback, rows: usize, columns: usize, values: &[f32]) -> Self {
+        let (multiplier, mut integers) = (multiplier(values), Vec::with_capacity(values.len()));
+        values.chunks_exact(columns).for_each(|row| feedback.round(row, multiplier, &mut integers));
+        Int8Matrix { rows, columns, values: integers, multiplier }
     }
 }
 
@@ -120,7 +147,7 @@ pub fn float_items(options: &MarianOptions, weights: Vec<NewItem>) -> Result<Vec
 pub fn int8_items(
     options: &MarianOptions,
     weights: Vec<NewItem>,
-    inputs: Option<&InputRanges>,
+    inputs: Option<&InputStatistics>,
 ) -> Result<Vec<NewItem>> {
     check_widths(options)?;
     let mut items = Vec::new();
@@ -133,7 +160,13 @@ pub fn int8_items(
         };
         let matrix = match is_embedding(&name) {
             true => Int8Matrix::quantize(rows, columns, values),
-            false => Int8Matrix::quantize(columns, rows, &transposed(rows, columns, values)),
+            false => {
+                let values = transposed(rows, columns, values);
+                match inputs.and_then(|inputs| inputs.feedback(&name, rows)) {
+                    Some(feedback) => Int8Matrix::quantize_with(&feedback, columns, rows, &values),
+                    None => Int8Matrix::quantize(columns, rows, &values),
+                }
+            }
         };
         items.push(NewItem { name: name.clone(), data: NewData::Int8(matrix) });
         let is_output = name == options.output_matrix();

@@ -1,12 +1,13 @@
 //! A model of ours as a folder of Marian or of Firefox.
 
 use super::folder::{metadata_file, other_model_file};
+use super::items::is_embedding;
 use super::model::{EPSILON, item_names};
 use super::{
-    InputRanges, MarianOptions, NewItem, float_items, grow_vocabularies, int8_items, lexical_shortlist,
+    InputStatistics, MarianOptions, NewItem, float_items, grow_vocabularies, int8_items, lexical_shortlist,
     write_bin, write_npz,
 };
-use crate::decode::{Engine, SearchOptions, Shortlist, input_magnitudes, search_ensemble};
+use crate::decode::{Engine, LayerInputs, SearchOptions, Shortlist, layer_inputs, search_ensemble};
 use crate::formats::Model;
 use crate::model::{
     Activation, Combine, EncoderKind, Frequencies, ModelConfig, NormKind, NormPlace, Parameter, Positions,
@@ -72,8 +73,8 @@ pub fn export(model: &Model, options: &ExportOptions<'_>, folder: &Path) -> Resu
     let wrong = |message: String| Error::file(folder, message);
     let items = match options.format {
         ExportFormat::BergamotInt8 => {
-            let ranges = measure(model, options.sample)?;
-            int8_items(&marian, weights, Some(&ranges)).map_err(wrong)?
+            let inputs = measure(model, options.sample)?;
+            int8_items(&marian, weights, Some(&inputs)).map_err(wrong)?
         }
         ExportFormat::BergamotF32 | ExportFormat::Marian => float_items(&marian, weights).map_err(wrong)?,
     };
@@ -226,7 +227,7 @@ fn items_of(parameter: &Parameter, values: &[f32], norm: NormPlace) -> Vec<NewIt
 }
 
 /// The inputs of all matmuls while the model translates the sample.
-fn measure(model: &Model, sample: &[&str]) -> Result<InputRanges> {
+fn measure(model: &Model, sample: &[&str]) -> Result<InputStatistics> {
     if sample.is_empty() {
         return Err(Error::config("sample", "there is no text to calibrate the int8 inputs on"));
     }
@@ -239,15 +240,20 @@ fn measure(model: &Model, sample: &[&str]) -> Result<InputRanges> {
     let options = SearchOptions { beam: 1, end: target.eos(), ..SearchOptions::default() };
     let found = search_ensemble(&[&engine], &sources, &options, 1)?;
     let norm = marian_options(model.transformer.config())?.norm;
-    let mut ranges = InputRanges::default();
+    let mut statistics = InputStatistics::default();
     for (source, found) in sources.iter().zip(found) {
         let Some(best) = found.first() else { continue };
         let said = [&best.ids[..], &[target.eos()]].concat();
-        for (place, magnitude) in input_magnitudes(&engine, source, &said)? {
-            let parameter = model.transformer.parameters().iter().find(|p| p.param.offset == place);
-            let names = parameter.map(|p| item_names(&p.name, norm)).unwrap_or_default();
-            names.iter().for_each(|name| ranges.observe(name, &[magnitude]));
+        for LayerInputs { weight, values, columns } in layer_inputs(&engine, source, &said)? {
+            let parameter = model.transformer.parameters().iter().find(|p| p.param.offset == weight);
+            for name in parameter.map(|p| item_names(&p.name, norm)).unwrap_or_default() {
+                statistics.observe(&name, &values);
+                // Embeddings, which the output layer may share, are looked up as well.
+                if !is_embedding(&name) {
+                    statistics.observe_moments(engine.isa(), &name, &values, columns);
+                }
+            }
         }
     }
-    Ok(ranges)
+    Ok(statistics)
 }

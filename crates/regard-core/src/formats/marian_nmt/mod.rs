@@ -119,12 +119,13 @@ mod model;
 mod npz;
 mod options;
 mod parameters;
+mod rounding;
 mod shortlist;
 mod vocabulary;
 mod write;
 mod yaml;
 
-pub use export::{InputRanges, float_items, grow_vocabularies, int8_items, lexical_shortlist};
+pub use export::{InputStatistics, float_items, grow_vocabularies, int8_items, lexical_shortlist};
 pub use export_model::{ExportFormat, ExportOptions, export};
 pub(crate) use folder::metadata_file;
 pub use folder::{MarianFolder, MarianSearch};

@@ -36,8 +36,8 @@ pub(super) fn weights(options: &MarianOptions) -> Vec<NewItem> {
     options.parameters().into_iter().map(item).collect()
 }
 
-fn watched(options: &MarianOptions) -> InputRanges {
-    let mut ranges = InputRanges::default();
+fn watched(options: &MarianOptions) -> InputStatistics {
+    let mut ranges = InputStatistics::default();
     for (name, _) in options.parameters() {
         ranges.observe(&name, &[0.5, -2.0, 1.0]);
     }
@@ -156,13 +156,13 @@ fn inputs_have_multipliers() {
     let items = int8_items(&options, weights(&options), Some(&watched(&options))).unwrap();
     assert!(items.iter().any(|item| item.name == "decoder_Wemb_QuantMultA"));
     assert!(items.iter().all(|item| item.name != "encoder_Wemb_QuantMultA"));
-    let error = int8_items(&options, weights(&options), Some(&InputRanges::default())).unwrap_err();
+    let error = int8_items(&options, weights(&options), Some(&InputStatistics::default())).unwrap_err();
     assert!(error.starts_with("the sample gave no inputs of "), "{error}");
 }
 
 #[test]
 fn a_multiplier_covers_the_mean_and_a_bit_more() {
-    let mut ranges = InputRanges::default();
+    let mut ranges = InputStatistics::default();
     for largest in [1.0, -3.0] {
         ranges.observe("a", &[0.5, largest]);
     }
