@@ -203,9 +203,12 @@ pub struct FeedForwardLayer {
 
 /// How source tokens exchange information: the one thing in which encoders differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TokenMixer {
+pub enum TokenMixer {
+    /// Every token looks at others.
     Attention(SelfAttentionLayer),
+    /// A recurrent unit reads the tokens in their order.
     Recurrent(RecurrentLayer),
+    /// A convolution over neighbours.
     Convolution(ConvolutionLayer),
 }
 
@@ -246,7 +249,7 @@ pub trait Executor {
     fn self_attention(&mut self, qkv: Self::Tensor, layer: &SelfAttentionLayer) -> Self::Tensor;
     /// The states of a recurrent layer, given what the tokens add to its gates.
     fn recurrent(&mut self, gates: Self::Tensor, layer: &RecurrentLayer) -> Self::Tensor;
-    /// The outputs of an SSRU, given the products of the tokens: candidates, and forget gates
+    /// The outputs of an SSRU, given the projections of the tokens: candidates, and forget gates
     /// before their sigmoid.
     fn ssru(&mut self, candidates: Self::Tensor, forget: Self::Tensor, layer: &SsruLayer) -> Self::Tensor;
     /// The tokens around each token of the same sentence side by side, zeros where there are none.
@@ -430,6 +433,11 @@ impl Transformer {
         self.output_bias.as_deref()
     }
 
+    /// The token mixers of the encoder, one for each layer.
+    pub fn token_mixers(&self) -> impl Iterator<Item = &TokenMixer> {
+        self.encoder.iter().map(|layer| &layer.mixer)
+    }
+
     /// The decoder's cross-attentions, whose keys and values can be computed once for a source sentence.
     pub fn cross_attention_layers(&self) -> impl Iterator<Item = &CrossAttentionLayer> {
         self.decoder.iter().map(|layer| &layer.cross_attention)
@@ -517,10 +525,15 @@ impl RecurrentLayer {
     /// The sub-layer with its residual connection and its norm.
     pub fn run<E: Executor>(&self, e: &mut E, x: E::Tensor, place: NormPlace) -> E::Tensor {
         sub_layer(e, x, (place, &self.norm), |e, x| {
-            let gates = e.linear(x, &self.input);
-            let states = e.recurrent(gates, self);
+            let states = self.states(e, x);
             e.linear(states, &self.out)
         })
+    }
+
+    /// The states of the unit after each token, without the projection of the output.
+    pub fn states<E: Executor>(&self, e: &mut E, x: E::Tensor) -> E::Tensor {
+        let gates = e.linear(x, &self.input);
+        e.recurrent(gates, self)
     }
 }
 
@@ -539,10 +552,15 @@ impl ConvolutionLayer {
     /// The sub-layer with its residual connection and its norm.
     pub fn run<E: Executor>(&self, e: &mut E, x: E::Tensor, place: NormPlace) -> E::Tensor {
         sub_layer(e, x, (place, &self.norm), |e, x| {
-            let around = e.unfold(x, self);
-            let hidden = e.activated(around, &self.kernel);
+            let hidden = self.features(e, x);
             e.linear(hidden, &self.out)
         })
+    }
+
+    /// The convolution around each token, without the projection of the output.
+    pub fn features<E: Executor>(&self, e: &mut E, x: E::Tensor) -> E::Tensor {
+        let around = e.unfold(x, self);
+        e.activated(around, &self.kernel)
     }
 }
 
