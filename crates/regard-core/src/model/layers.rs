@@ -173,7 +173,8 @@ pub struct ConvolutionLayer {
     pub norm: NormLayer,
 }
 
-/// Cross-attention with its projections: queries of the decoder, keys and values of the encoder's output.
+/// Cross-attention with its projections: queries of the decoder, keys and values of the encoder's
+/// output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrossAttentionLayer {
     /// Counted through the stack.
@@ -191,7 +192,8 @@ pub struct CrossAttentionLayer {
 /// The position-wise feed-forward layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedForwardLayer {
-    /// To the inner width, with the activation; what comes out of `up` is multiplied by it, if there is one.
+    /// To the inner width, with the activation; what comes out of `up` is multiplied by it, if
+    /// there is one.
     pub gate: Option<LinearLayer>,
     /// To the inner width, with the activation unless there is a gate.
     pub up: LinearLayer,
@@ -254,7 +256,8 @@ pub trait Executor {
     fn ssru(&mut self, candidates: Self::Tensor, forget: Self::Tensor, layer: &SsruLayer) -> Self::Tensor;
     /// The tokens around each token of the same sentence side by side, zeros where there are none.
     fn unfold(&mut self, x: Self::Tensor, layer: &ConvolutionLayer) -> Self::Tensor;
-    /// The keys and values of the encoder's output for one decoder layer, which a cache may hold already.
+    /// The keys and values of the encoder's output for one decoder layer, which a cache may hold
+    /// already.
     fn memory(&mut self, memory: Self::Tensor, layer: &CrossAttentionLayer) -> Self::Tensor;
     /// Attention of target tokens over source tokens.
     fn cross_attention(
@@ -273,7 +276,8 @@ pub trait Executor {
     fn multiply(&mut self, gate: Self::Tensor, x: Self::Tensor) -> Self::Tensor;
     /// `factor · x`
     fn scale(&mut self, x: Self::Tensor, factor: f32) -> Self::Tensor;
-    /// An embedding or a layer is over: of all that this pass has made, only `x` is needed from here on.
+    /// An embedding or a layer is over: of all that this pass has made, only `x` is needed from
+    /// here on.
     fn end_layer(&mut self, x: Self::Tensor) -> Self::Tensor {
         x
     }
@@ -438,7 +442,8 @@ impl Transformer {
         self.encoder.iter().map(|layer| &layer.mixer)
     }
 
-    /// The decoder's cross-attentions, whose keys and values can be computed once for a source sentence.
+    /// The decoder's cross-attentions, whose keys and values can be computed once for a source
+    /// sentence.
     pub fn cross_attention_layers(&self) -> impl Iterator<Item = &CrossAttentionLayer> {
         self.decoder.iter().map(|layer| &layer.cross_attention)
     }
@@ -457,7 +462,8 @@ impl Transformer {
         }
     }
 
-    /// Runs the decoder over the encoder's output: `[m, d]`, of which the output matrix makes logits.
+    /// Runs the decoder over the encoder's output: `[m, d]`, of which the output matrix makes
+    /// logits.
     pub fn decode<E: Executor>(&self, e: &mut E, memory: E::Tensor) -> E::Tensor {
         let mut x = self.embed(e, &self.target);
         for layer in &self.decoder {

@@ -77,7 +77,8 @@ pub fn fit(
 }
 
 impl Trainer {
-    /// Takes this many steps, each on the next batch; `after` sees the number and the report of each.
+    /// Takes this many steps, each on the next batch; `after` sees the number and the report of
+    /// each.
     pub fn fit(
         &mut self,
         schedule: Schedule,

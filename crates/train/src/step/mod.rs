@@ -80,12 +80,14 @@ struct Work<'a> {
 }
 
 impl Replica {
-    /// Forward and backward of part `number` of each batch. Gradients that are final go to the queue.
+    /// Forward and backward of part `number` of each batch. Gradients that are final go to the
+    /// queue.
     fn run(&mut self, work: &Work<'_>, number: usize, queue: Option<BucketQueue>) -> Result<Totals> {
         let start = Instant::now();
         Timer::take();
         self.gradients.fill(0.0);
-        // Held here and not by the tape, so that it is gone when the replica fails, and nobody waits for it.
+        // Held here and not by the tape, so that it is gone when the replica fails, and nobody
+        // waits for it.
         let queue = queue.map(|queue| Arc::new(Mutex::new(queue)));
         self.tape.take_nll();
         let mut total = 0.0;
@@ -210,8 +212,8 @@ impl Trainer {
         self.replicas.gradient()
     }
 
-    /// Gives the memory of the replicas' tapes back, for work between two steps. The next step makes
-    /// it anew.
+    /// Gives the memory of the replicas' tapes back, for work between two steps. The next step
+    /// makes it anew.
     pub fn release_memory(&mut self) {
         self.replicas.release();
     }
@@ -224,7 +226,8 @@ impl Trainer {
     /// One step with learning rate `rate` on the sum of the batches, of which there are several for
     /// gradient accumulation.
     ///
-    /// The result depends on the batches, the seed, the step and the number of replicas, and on nothing else.
+    /// The result depends on the batches, the seed, the step and the number of replicas, and on
+    /// nothing else.
     pub fn step(&mut self, batches: &[Batch], rate: f32) -> Result<StepReport> {
         let tokens: usize = batches.iter().map(Batch::target_tokens).sum();
         if tokens == 0 {
