@@ -9,7 +9,7 @@
 
 use crate::limits::Limits;
 use crate::metrics::ModelMetrics;
-use crate::models::told;
+use crate::models::for_pair;
 use crate::resident::Resident;
 use regard_core::decode::SearchOptions;
 use regard_core::translator::{Line, Phrase, WatchLines};
@@ -102,7 +102,7 @@ impl BatchTranslator for ModelTranslator {
         options.attention = search.attention;
         // Held as long as it is used, so that it is not taken for idle.
         let model = self.resident.get()?;
-        let translator = told(Arc::clone(&model), search.pair)?;
+        let translator = for_pair(Arc::clone(&model), search.pair)?;
         if search.pair.is_some() {
             options.forced_first = translator.options().forced_first;
         }
@@ -262,15 +262,18 @@ pub(crate) struct Ticket {
 impl Ticket {
     /// All translations, in the order of the sentences.
     pub(crate) async fn wait(self) -> Result<Vec<Line>, Failure> {
-        self.wait_told(|_| {}).await
+        self.wait_with_progress(|_| {}).await
     }
 
-    /// The same; `told` hears how many have been answered so far.
-    pub(crate) async fn wait_told(mut self, mut told: impl FnMut(usize)) -> Result<Vec<Line>, Failure> {
+    /// The same; `progress` gets the number of sentences that have been translated so far.
+    pub(crate) async fn wait_with_progress(
+        mut self,
+        mut progress: impl FnMut(usize),
+    ) -> Result<Vec<Line>, Failure> {
         let mut lines = Vec::with_capacity(self.replies.len());
         for reply in std::mem::take(&mut self.replies) {
             lines.push(reply.await.unwrap_or(Err(Failure::Closing))?);
-            told(lines.len());
+            progress(lines.len());
         }
         Ok(lines)
     }

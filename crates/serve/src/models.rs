@@ -126,7 +126,7 @@ impl Served {
 
     /// The model told the languages of a stage; it may have to be loaded.
     pub(crate) fn translator(&self, stage: Stage) -> Result<Arc<Translator>> {
-        told(self.resident.get()?, stage.pair)
+        for_pair(self.resident.get()?, stage.pair)
     }
 
     /// For example `en-de`; a model of many languages has its name.
@@ -153,8 +153,8 @@ fn usual_pair(translator: &Translator, codes: &[String]) -> (String, String) {
     (or(&languages.source, 0), or(&languages.target, 1))
 }
 
-/// A model of many languages told two of them by their numbers.
-pub(crate) fn told(translator: Arc<Translator>, pair: Option<(u16, u16)>) -> Result<Arc<Translator>> {
+/// A model of many languages for two of them, by their numbers.
+pub(crate) fn for_pair(translator: Arc<Translator>, pair: Option<(u16, u16)>) -> Result<Arc<Translator>> {
     let Some((source, target)) = pair else { return Ok(translator) };
     let list = translator.model().tokenizers.languages().map(|tokens| &tokens.list);
     let code = |i: u16| list.and_then(|list| list.get(usize::from(i))).map(|language| language.code.as_str());

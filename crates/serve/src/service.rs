@@ -204,16 +204,16 @@ impl App {
 
     /// Sends the sentences of a job along a route of models.
     pub(crate) async fn run_job(&self, route: &[Stage], job: Job) -> ApiResult<Job> {
-        self.run_job_told(route, job, |_, _| {}).await
+        self.run_job_with_progress(route, job, |_, _| {}).await
     }
 
-    /// The same; `told` gets the number of sentences that are done, and that of all, retries
+    /// The same; `progress` gets the number of sentences that are done, and that of all, retries
     /// included.
-    pub(crate) async fn run_job_told(
+    pub(crate) async fn run_job_with_progress(
         &self,
         route: &[Stage],
         mut job: Job,
-        mut told: impl FnMut(usize, usize),
+        mut progress: impl FnMut(usize, usize),
     ) -> ApiResult<Job> {
         let (mut done, mut total) = (0, 0);
         while let Some(round) = job.next_round() {
@@ -222,9 +222,9 @@ impl App {
             // The models behind this one will be asked as often.
             let later = route.len().saturating_sub(round.stage + 1);
             total = total.max(done + count * (1 + later));
-            told(done, total);
+            progress(done, total);
             let ticket = self.submit_round(route, &round, queued)?;
-            let lines = ticket.wait_told(|answered| told(done + answered, total)).await?;
+            let lines = ticket.wait_with_progress(|answered| progress(done + answered, total)).await?;
             done += count;
             job.answer(lines);
         }

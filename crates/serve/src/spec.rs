@@ -108,6 +108,12 @@ const GLOSSARY: Parameter = parameter(
 );
 const MEMORY: Parameter =
     parameter("memory", Kind::Flag, false, "false: do not use the server's translation memory");
+const FILE: Parameter = parameter(
+    "file",
+    Kind::File,
+    true,
+    "The file; /frontend/settings lists the endings of its name that are known",
+);
 
 const MODEL_SOURCE: Parameter =
     parameter("source", Kind::LanguageOrAuto, false, "Its language; without one, that of the first model");
@@ -238,19 +244,7 @@ const ENDPOINTS: [Endpoint; 17] = [
         path: "/translate_file",
         about: "Translate a document, a localization file or a text",
         input: Input::Multipart,
-        parameters: &[
-            parameter(
-                "file",
-                Kind::File,
-                true,
-                "The file; /frontend/settings lists the endings of its name that are known",
-            ),
-            SOURCE,
-            TARGET,
-            GLOSSARY,
-            MEMORY,
-            KEY,
-        ],
+        parameters: &[FILE, SOURCE, TARGET, GLOSSARY, MEMORY, KEY],
         kind: JSON,
         schema: schema::of::<FileAnswer>,
         answer: r#"{"translatedFileUrl": "http://127.0.0.1:5000/download_file/0123.txt"}"#,
@@ -283,19 +277,7 @@ const ENDPOINTS: [Endpoint; 17] = [
         path: "/v1/translate_file/stream",
         about: "Translate a file as /translate_file does and see how far it has come: server-sent events, the last with translatedFileUrl or error",
         input: Input::Multipart,
-        parameters: &[
-            parameter(
-                "file",
-                Kind::File,
-                true,
-                "The file; /frontend/settings lists the endings of its name that are known",
-            ),
-            SOURCE,
-            TARGET,
-            GLOSSARY,
-            MEMORY,
-            KEY,
-        ],
+        parameters: &[FILE, SOURCE, TARGET, GLOSSARY, MEMORY, KEY],
         kind: EVENTS,
         schema: schema::event::<FileEvent>,
         answer: "data: {\"done\":0,\"total\":2}\n\ndata: {\"translatedFileUrl\":\"http://127.0.0.1:5000/download_file/0123.txt\"}\n",

@@ -1,5 +1,5 @@
 //! `/studies/…`: the reports of `regard study --out DIR`, for the page. They are files of a folder
-//! that whoever started the server named, so that they need no key, and are read when they are
+//! that the operator of the server named, so that they need no key. They are read when they are
 //! requested: a study that ends while the server runs is there.
 
 use crate::App;

@@ -2,10 +2,11 @@
 
 mod layer;
 
-use crate::mixer_kind::{MixerKind, WIDTH};
+use crate::encoder_kinds::{ATTENTION, CONVOLUTION, RECURRENT, WIDTH, kind_name};
 use crate::{Column, Report, Setup, Study, Table};
-use layer::{KINDS, Part, REACH, Times};
+use layer::{KINDS, Part, REACH, Times, WINDOW};
 use regard_core::Result;
+use regard_core::model::EncoderKind;
 use regard_plot::{LineChart, Series};
 
 /// See [`crate::studies`].
@@ -47,7 +48,7 @@ impl Grid {
 
 /// Both curves of one kind: against n, and against d.
 struct Curves {
-    kind: MixerKind,
+    kind: EncoderKind,
     by_length: Vec<(usize, Times)>,
     by_width: Vec<(usize, Times)>,
 }
@@ -99,7 +100,7 @@ fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
 fn measure(setup: &Setup<'_>, grid: &Grid, part: Part) -> Result<Vec<Curves>> {
     let mut all = Vec::new();
     for kind in KINDS {
-        setup.progress(format!("{}, {}", kind.name(), part.name()));
+        setup.progress(format!("{}, {}", kind_name(kind), part.name()));
         let time = |n: usize, d: usize| layer::time(setup, kind, part, n, d);
         let by_length = grid.lengths.iter().map(|&n| Ok((n, time(n, grid.width)?))).collect::<Result<_>>()?;
         let by_width = grid.widths.iter().map(|&d| Ok((d, time(grid.length, d)?))).collect::<Result<_>>()?;
@@ -128,24 +129,24 @@ fn explain(report: &mut Report, grid: &Grid, mixing: &[Curves], layers: &[Curves
         .map(|curves| {
             let (n, d) = curves.exponents(PASSES[0]);
             let theory = layer::theory(curves.kind).0;
-            format!("{} $n^{{{n:.2}}}·d^{{{d:.2}}}$ (theory ${theory}$)", curves.kind.name())
+            format!("{} $n^{{{n:.2}}}·d^{{{d:.2}}}$ (theory ${theory}$)", kind_name(curves.kind))
         })
         .collect();
-    let meet = |all: &[Curves], kind: MixerKind| {
-        let of = |kind: MixerKind| {
+    let meet = |all: &[Curves], kind: EncoderKind| {
+        let of = |kind: EncoderKind| {
             all.iter().find(|c| c.kind == kind).map(|c| &c.by_length[..]).unwrap_or_default()
         };
-        match crossing(of(MixerKind::Attention), of(kind)) {
+        match crossing(of(ATTENTION), of(kind)) {
             Some(n) => format!("from about {n:.0} tokens on"),
             None => "nowhere in this range".into(),
         }
     };
-    let growth = |kind: MixerKind| {
+    let growth = |kind: EncoderKind| {
         let found = mixing.iter().find(|curves| curves.kind == kind);
         found.map_or(f64::NAN, |curves| curves.exponents(PASSES[0]).0)
     };
-    let others = [MixerKind::Window, MixerKind::Convolution, MixerKind::Recurrent].map(growth);
-    report.answer(if growth(MixerKind::Attention) > 1.3 && others.iter().all(|&n| n < 1.3) {
+    let others = [WINDOW, CONVOLUTION, RECURRENT].map(growth);
+    report.answer(if growth(ATTENTION) > 1.3 && others.iter().all(|&n| n < 1.3) {
         "Each token of a longer sentence costs attention more, because it looks at every other token. A window, a convolution and a \
          recurrent unit cost about the same for each token, however long the sentence is. Wider models cost all of them more. In a whole \
          layer this shows only in long sentences, because projections and feed-forward layers take most of the time in short ones."
@@ -157,9 +158,9 @@ fn explain(report: &mut Report, grid: &Grid, mixing: &[Curves], layers: &[Curves
          than the convolution {}, than the recurrent unit {}.",
         said.join(", "),
         grid.width,
-        meet(layers, MixerKind::Window),
-        meet(layers, MixerKind::Convolution),
-        meet(layers, MixerKind::Recurrent),
+        meet(layers, WINDOW),
+        meet(layers, CONVOLUTION),
+        meet(layers, RECURRENT),
     ));
     report.text(format!(
         "One sequence, one core. Against n the width is {}, against d the length is {}. The window reaches {REACH} tokens to each side, \
@@ -197,7 +198,7 @@ fn exponents(name: &str, caption: &str, all: &[Curves], theory: bool) -> Table {
     for curves in all {
         let [forward, backward] = PASSES.map(|pass| curves.exponents(pass));
         let (n, d) = layer::theory(curves.kind).1;
-        let mut row = vec![curves.kind.name().into()];
+        let mut row = vec![kind_name(curves.kind).into()];
         if theory {
             row.extend([layer::theory(curves.kind).0.into(), n.into()]);
         }
@@ -224,7 +225,7 @@ fn times(name: &str, caption: &str, grid: &Grid, all: &[Curves]) -> Table {
         let lengths = curves.by_length.iter().map(|(n, t)| (*n, grid.width, t));
         for (n, d, t) in lengths.chain(curves.by_width.iter().map(|(d, t)| (grid.length, *d, t))) {
             let (forward, backward) = (1e3 * t.forward, 1e3 * t.backward);
-            table.row([curves.kind.name().into(), n.into(), d.into(), forward.into(), backward.into()]);
+            table.row([kind_name(curves.kind).into(), n.into(), d.into(), forward.into(), backward.into()]);
         }
     }
     table
@@ -244,7 +245,7 @@ fn pictures(report: &mut Report, part: &str, grid: &Grid, all: &[Curves]) {
                 points.iter().map(|(x, t)| (*x as f64, 1e3 * pass.1(t))).collect()
             };
             let (lengths, widths) = (line(&curves.by_length), line(&curves.by_width));
-            let name = curves.kind.name();
+            let name = kind_name(curves.kind);
             let (n, d) = layer::theory(curves.kind).1;
             let ideal = |points: &[(f64, f64)], exponent: f64, letter: &str| {
                 let last = points.last().copied().unwrap_or((1.0, 1.0));

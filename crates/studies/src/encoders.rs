@@ -1,10 +1,11 @@
 //! Recurrent, convolutional and attending encoders in front of the same decoder, trained equally
 //! long.
 
-use crate::mixer_kind::{MixerKind, WIDTH};
+use crate::encoder_kinds::{ATTENTION, CONVOLUTION, DILATED, RECURRENT, WIDTH, kind_name};
 use crate::small::{Task, Trained};
 use crate::{Column, Report, Setup, Study, Table};
 use regard_core::Result;
+use regard_core::model::{EncoderKind, ModelConfig};
 use regard_plot::{LineChart, Series};
 
 /// See [`crate::studies`].
@@ -19,8 +20,17 @@ pub(crate) const STUDY: Study = Study {
 /// How far the window reaches to each side.
 const REACH: usize = 2;
 
+const KINDS: [EncoderKind; 6] = [
+    ATTENTION,
+    EncoderKind::Window { window: REACH },
+    RECURRENT,
+    EncoderKind::RECURRENT,
+    CONVOLUTION,
+    DILATED,
+];
+
 struct Outcome {
-    kind: MixerKind,
+    kind: EncoderKind,
     trained: Trained,
     bleu: f64,
 }
@@ -39,12 +49,11 @@ fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let task = Task::new(setup)?;
     let pairs = &task.held_out[..task.held_out.len().min(setup.choose(10, 500, 5000))];
     let mut outcomes = Vec::new();
-    for kind in MixerKind::ALL {
-        let mut config = task.config(setup.scale);
-        kind.apply(&mut config, REACH);
-        let trained = task.fit(setup, kind.name(), config, steps)?;
+    for kind in KINDS {
+        let config = ModelConfig { encoder: kind, ..task.config(setup.scale) };
+        let trained = task.fit(setup, kind_name(kind), config, steps)?;
         let bleu = task.bleu(setup, &trained, pairs)?;
-        setup.progress(format!("{}: BLEU {bleu:.1}", kind.name()));
+        setup.progress(format!("{}: BLEU {bleu:.1}", kind_name(kind)));
         outcomes.push(Outcome { kind, trained, bleu });
     }
     explain(report, &outcomes, steps, pairs.len());
@@ -70,27 +79,27 @@ fn explain(report: &mut Report, outcomes: &[Outcome], steps: u64, sentences: usi
         true => format!(
             "Hardly for the quality of these short sentences, because the decoder's attention reaches every word whatever encoded it. It \
              matters for speed: {} trains fastest and {} slowest.",
-            fastest.kind.name(),
-            slowest.kind.name()
+            kind_name(fastest.kind),
+            kind_name(slowest.kind)
         ),
         false => format!(
             "Yes: after equal training, {} translates best and {} worst. {} trains fastest and {} slowest.",
-            best.kind.name(),
-            worst.kind.name(),
-            capitalised(fastest.kind.name()),
-            slowest.kind.name()
+            kind_name(best.kind),
+            kind_name(worst.kind),
+            capitalised(kind_name(fastest.kind)),
+            kind_name(slowest.kind)
         ),
     });
     report.summary(format!(
         "After {steps} steps each, {} has the highest BLEU ({:.1}) and {} the lowest ({:.1}) on {sentences} held-out sentences. Training is \
          fastest with {} ({:.0} target tokens per second) and slowest with {} ({:.0}).",
-        best.kind.name(),
+        kind_name(best.kind),
         best.bleu,
-        worst.kind.name(),
+        kind_name(worst.kind),
         worst.bleu,
-        fastest.kind.name(),
+        kind_name(fastest.kind),
         fastest.trained.tokens_per_second(),
-        slowest.kind.name(),
+        kind_name(slowest.kind),
         slowest.trained.tokens_per_second(),
     ));
     report.text(
@@ -130,7 +139,7 @@ fn table(outcomes: &[Outcome]) -> Table {
     for outcome in outcomes {
         let parts = outcome.trained.model.parameters().parts();
         table.row([
-            outcome.kind.name().into(),
+            kind_name(outcome.kind).into(),
             parts.total.into(),
             parts.encoder.into(),
             outcome.trained.seconds.into(),
@@ -150,9 +159,9 @@ fn pictures(report: &mut Report, outcomes: &[Outcome]) {
         "BLEU on held-out sentences",
     );
     for outcome in outcomes {
-        loss = loss.series(Series::new(outcome.kind.name(), smoothed(&outcome.trained.losses)));
+        loss = loss.series(Series::new(kind_name(outcome.kind), smoothed(&outcome.trained.losses)));
         let point = (outcome.trained.tokens_per_second(), outcome.bleu);
-        quality = quality.series(Series::new(outcome.kind.name(), vec![point]).markers());
+        quality = quality.series(Series::new(kind_name(outcome.kind), vec![point]).markers());
     }
     let fastest = outcomes.iter().map(|o| o.trained.tokens_per_second()).fold(0.0, f64::max);
     (quality.x.range, quality.y.range) = (Some((0.0, 1.1 * fastest)), Some((0.0, 100.0)));
@@ -179,7 +188,7 @@ mod tests {
     fn every_kind_is_trained_and_described() {
         let report = smoke(&STUDY);
         let table = report.find_table("encoders").unwrap();
-        assert_eq!(table.rows.len(), MixerKind::ALL.len());
+        assert_eq!(table.rows.len(), KINDS.len());
         let encoder = |row| table.number(row, "of them encoder").unwrap();
         // A window changes no parameter, nor does dilation; a convolution of three tokens has as
         // many as attention but for biases.

@@ -22,7 +22,7 @@ pub mod small;
 // What encodes a sequence.
 mod cost;
 mod encoders;
-mod mixer_kind;
+mod encoder_kinds;
 mod path;
 
 // How a model knows the order of its tokens.

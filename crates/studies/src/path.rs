@@ -2,10 +2,11 @@
 
 mod copy;
 
-use crate::mixer_kind::{MixerKind, WIDTH};
+use crate::encoder_kinds::{ATTENTION, CONVOLUTION, DILATED, RECURRENT, WIDTH, kind_name};
 use crate::{Cell, Column, Report, Setup, Study, Table};
 use copy::{Sizes, accuracies};
 use regard_core::Result;
+use regard_core::model::EncoderKind;
 use regard_plot::{LineChart, Series};
 
 /// See [`crate::studies`].
@@ -17,21 +18,17 @@ pub(crate) const STUDY: Study = Study {
     body: run,
 };
 
-const KINDS: [MixerKind; 5] = [
-    MixerKind::Attention,
-    MixerKind::Window,
-    MixerKind::Recurrent,
-    MixerKind::Convolution,
-    MixerKind::Dilated,
-];
-
 /// How far the window reaches to each side.
 const REACH: usize = 2;
+const WINDOW: EncoderKind = EncoderKind::Window { window: REACH };
+
+const KINDS: [EncoderKind; 5] = [ATTENTION, WINDOW, RECURRENT, CONVOLUTION, DILATED];
+
 /// An accuracy that counts as solved.
 const SOLVED: f64 = 0.9;
 
 struct Curve {
-    kind: MixerKind,
+    kind: EncoderKind,
     /// Accuracy by distance.
     points: Vec<(usize, f64)>,
 }
@@ -44,32 +41,34 @@ impl Curve {
 }
 
 /// How far one token of the output can see through this many layers; `None` is any distance.
-fn reach(kind: MixerKind, layers: usize) -> Option<usize> {
-    let side = WIDTH / 2;
+fn reach(kind: EncoderKind, layers: usize) -> Option<usize> {
     match kind {
-        MixerKind::Attention | MixerKind::Recurrent | MixerKind::BothDirections => None,
-        MixerKind::Window => Some(layers * REACH),
-        MixerKind::Convolution => Some(layers * side),
-        MixerKind::Dilated => Some((0..layers).map(|i| side * WIDTH.pow(i as u32)).sum()),
+        EncoderKind::Attention { window } => window.map(|window| layers * window),
+        EncoderKind::Window { window } => Some(layers * window),
+        EncoderKind::Recurrent { .. } => None,
+        EncoderKind::Convolutional { kernel_width, dilated } => {
+            let apart = |layer: usize| if dilated { kernel_width.pow(layer as u32) } else { 1 };
+            Some((0..layers).map(|layer| kernel_width / 2 * apart(layer)).sum())
+        }
     }
 }
 
 /// Steps from one token to another so far away, if there were layers enough.
-fn path(kind: MixerKind, distance: usize) -> usize {
+fn path(kind: EncoderKind, distance: usize) -> usize {
     match kind {
-        MixerKind::Attention => 1,
-        MixerKind::Recurrent | MixerKind::BothDirections => distance,
+        EncoderKind::Attention { window: None } => 1,
+        EncoderKind::Recurrent { .. } => distance,
         kind => (1..=distance).find(|&layers| reach(kind, layers).is_none_or(|r| r >= distance)).unwrap_or(0),
     }
 }
 
-fn theory(kind: MixerKind) -> &'static str {
+fn theory(kind: EncoderKind) -> &'static str {
     match kind {
-        MixerKind::Attention => "1",
-        MixerKind::Window => "n/r",
-        MixerKind::Recurrent | MixerKind::BothDirections => "n",
-        MixerKind::Convolution => "n/k",
-        MixerKind::Dilated => "$log_k n$",
+        EncoderKind::Attention { window: None } => "1",
+        EncoderKind::Attention { window: Some(_) } | EncoderKind::Window { .. } => "n/r",
+        EncoderKind::Recurrent { .. } => "n",
+        EncoderKind::Convolutional { dilated: false, .. } => "n/k",
+        EncoderKind::Convolutional { dilated: true, .. } => "$log_k n$",
     }
 }
 
@@ -80,7 +79,7 @@ fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     for kinds in KINDS.chunks(setup.threads.max(1)) {
         let results: Vec<Result<Curve>> = std::thread::scope(|scope| {
             let work =
-                |kind: MixerKind| move || Ok(Curve { kind, points: accuracies(setup, kind, REACH, &sizes)? });
+                |kind: EncoderKind| move || Ok(Curve { kind, points: accuracies(setup, kind, &sizes)? });
             let handles: Vec<_> = kinds.iter().map(|&kind| scope.spawn(work(kind))).collect();
             handles.into_iter().map(|h| h.join().unwrap_or_else(|e| std::panic::resume_unwind(e))).collect()
         });
@@ -103,14 +102,16 @@ fn explain(report: &mut Report, curves: &[Curve], sizes: &Sizes) {
     let said: Vec<String> = curves
         .iter()
         .map(|curve| match curve.solved() {
-            0 => format!("{} at none", curve.kind.name()),
-            solved if solved == sizes.longest() => format!("{} at all, up to {solved}", curve.kind.name()),
-            solved => format!("{} up to {solved}", curve.kind.name()),
+            0 => format!("{} at none", kind_name(curve.kind)),
+            solved if solved == sizes.longest() => {
+                format!("{} at all, up to {solved}", kind_name(curve.kind))
+            }
+            solved => format!("{} up to {solved}", kind_name(curve.kind)),
         })
         .collect();
     let (all, some): (Vec<&Curve>, Vec<&Curve>) =
         curves.iter().partition(|curve| curve.solved() == sizes.longest());
-    let names = |curves: &[&Curve]| curves.iter().map(|c| c.kind.name()).collect::<Vec<_>>().join("; ");
+    let names = |curves: &[&Curve]| curves.iter().map(|c| kind_name(c.kind)).collect::<Vec<_>>().join("; ");
     report.answer(match (all.is_empty(), some.is_empty()) {
         (true, _) => "After this much training, none of the encoders connects words at every distance that was tried.".to_owned(),
         (_, true) => "All encoders that were tried connect words at every distance.".to_owned(),
@@ -164,7 +165,7 @@ fn summary_table(curves: &[Curve], sizes: &Sizes) -> Table {
     for curve in curves {
         let reach = reach(curve.kind, sizes.layers).map_or(Cell::from("any"), |r| r.to_string().into());
         table.row([
-            curve.kind.name().into(),
+            kind_name(curve.kind).into(),
             theory(curve.kind).into(),
             path(curve.kind, longest).into(),
             reach,
@@ -175,7 +176,7 @@ fn summary_table(curves: &[Curve], sizes: &Sizes) -> Table {
 }
 
 fn accuracy_table(curves: &[Curve]) -> Table {
-    let columns = curves.iter().map(|c| Column::new(c.kind.name()).unit("%").decimals(1));
+    let columns = curves.iter().map(|c| Column::new(kind_name(c.kind)).unit("%").decimals(1));
     let columns: Vec<Column> = std::iter::once(Column::new("distance")).chain(columns).collect();
     let mut table = Table::new("accuracy", "Accuracy of the copy by distance", columns);
     for (i, (distance, _)) in curves.first().map(|c| &c.points[..]).unwrap_or_default().iter().enumerate() {
@@ -190,7 +191,7 @@ fn picture(curves: &[Curve]) -> LineChart {
     chart.y.range = Some((0.0, 100.0));
     for curve in curves {
         let points = curve.points.iter().map(|(d, a)| (*d as f64, 100.0 * a)).collect();
-        chart = chart.series(Series::new(curve.kind.name(), points).markers());
+        chart = chart.series(Series::new(kind_name(curve.kind), points).markers());
     }
     let ends = |curve: &Curve| {
         let chance = 100.0 / copy::SYMBOLS as f64;
@@ -227,12 +228,10 @@ mod tests {
     #[test]
     fn reaches_and_paths_are_those_of_the_theory() {
         let reaches = [4, 8, 40];
-        for (kind, want) in
-            [MixerKind::Convolution, MixerKind::Window, MixerKind::Dilated].into_iter().zip(reaches)
-        {
+        for (kind, want) in [CONVOLUTION, WINDOW, DILATED].into_iter().zip(reaches) {
             assert_eq!(reach(kind, 4), Some(want), "{kind:?}");
             assert_eq!((path(kind, want), path(kind, want + 1)), (4, 5), "{kind:?}");
         }
-        assert_eq!((path(MixerKind::Attention, 99), path(MixerKind::Recurrent, 99)), (1, 99));
+        assert_eq!((path(ATTENTION, 99), path(RECURRENT, 99)), (1, 99));
     }
 }

@@ -10,7 +10,7 @@ use regard_core::{Error, Result};
 use regard_metrics::{Bleu, Metric};
 use regard_sample_corpus as builtin;
 use regard_train::{BatchSettings, plan_epoch};
-use regard_train::{Schedule, ScheduleKind, StepSettings, Trainer};
+use regard_train::{Schedule, ScheduleKind, StepReport, StepSettings, Trainer};
 use std::time::Instant;
 
 /// Pairs of id sequences, each with its end token.
@@ -133,18 +133,16 @@ pub fn fit(
     let mut trainer = Trainer::new(model, weights, settings, setup.isa, setup.threads, setup.seed)?;
     let mut batches = Batches::new(pairs, trainer.model().config().start(), setup.seed)?;
     let schedule = Schedule { kind: ScheduleKind::Linear, peak: Some(PEAK), warmup: (steps / 8).max(1) };
-    let d_model = trainer.model().config().d_model;
     let (mut losses, mut tokens) = (Vec::new(), 0);
     let start = Instant::now();
-    for step in 1..=steps {
-        let rate = schedule.rate(step, d_model, Some(steps)) as f32;
-        let report = trainer.step(&[batches.next_batch()?], rate)?;
+    let after = |step: u64, report: &StepReport| {
         losses.push(report.loss);
         tokens += report.target_tokens;
-        if step % (steps / 4).max(1) == 0 {
+        if step.is_multiple_of((steps / 4).max(1)) {
             setup.progress(format!("{label}: step {step} of {steps}, loss {:.2}", report.loss));
         }
-    }
+    };
+    trainer.fit(schedule, steps, || batches.next_batch(), after)?;
     let seconds = start.elapsed().as_secs_f64();
     let (model, weights) = (trainer.model().clone(), trainer.weights().to_vec());
     Ok(Trained { model, weights, losses, tokens, seconds })

@@ -173,7 +173,8 @@ pub struct ConvolutionLayer {
     pub norm: NormLayer,
 }
 
-/// Cross-attention with its projections: queries of the decoder, keys and values of the encoder's output.
+/// Cross-attention with its projections: queries of the decoder, keys and values of the encoder's
+/// output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CrossAttentionLayer {
     /// Counted through the stack.
@@ -191,7 +192,8 @@ pub struct CrossAttentionLayer {
 /// The position-wise feed-forward layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedForwardLayer {
-    /// To the inner width, with the activation; what comes out of `up` is multiplied by it, if there is one.
+    /// To the inner width, with the activation; what comes out of `up` is multiplied by it, if
+    /// there is one.
     pub gate: Option<LinearLayer>,
     /// To the inner width, with the activation unless there is a gate.
     pub up: LinearLayer,
@@ -203,9 +205,12 @@ pub struct FeedForwardLayer {
 
 /// How source tokens exchange information: the one thing in which encoders differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum TokenMixer {
+pub enum TokenMixer {
+    /// Every token looks at others.
     Attention(SelfAttentionLayer),
+    /// A recurrent unit reads the tokens in their order.
     Recurrent(RecurrentLayer),
+    /// A convolution over neighbours.
     Convolution(ConvolutionLayer),
 }
 
@@ -246,12 +251,13 @@ pub trait Executor {
     fn self_attention(&mut self, qkv: Self::Tensor, layer: &SelfAttentionLayer) -> Self::Tensor;
     /// The states of a recurrent layer, given what the tokens add to its gates.
     fn recurrent(&mut self, gates: Self::Tensor, layer: &RecurrentLayer) -> Self::Tensor;
-    /// The outputs of an SSRU, given the products of the tokens: candidates, and forget gates
+    /// The outputs of an SSRU, given the projections of the tokens: candidates, and forget gates
     /// before their sigmoid.
     fn ssru(&mut self, candidates: Self::Tensor, forget: Self::Tensor, layer: &SsruLayer) -> Self::Tensor;
     /// The tokens around each token of the same sentence side by side, zeros where there are none.
     fn unfold(&mut self, x: Self::Tensor, layer: &ConvolutionLayer) -> Self::Tensor;
-    /// The keys and values of the encoder's output for one decoder layer, which a cache may hold already.
+    /// The keys and values of the encoder's output for one decoder layer, which a cache may hold
+    /// already.
     fn memory(&mut self, memory: Self::Tensor, layer: &CrossAttentionLayer) -> Self::Tensor;
     /// Attention of target tokens over source tokens.
     fn cross_attention(
@@ -270,7 +276,8 @@ pub trait Executor {
     fn multiply(&mut self, gate: Self::Tensor, x: Self::Tensor) -> Self::Tensor;
     /// `factor · x`
     fn scale(&mut self, x: Self::Tensor, factor: f32) -> Self::Tensor;
-    /// An embedding or a layer is over: of all that this pass has made, only `x` is needed from here on.
+    /// An embedding or a layer is over: of all that this pass has made, only `x` is needed from
+    /// here on.
     fn end_layer(&mut self, x: Self::Tensor) -> Self::Tensor {
         x
     }
@@ -430,7 +437,13 @@ impl Transformer {
         self.output_bias.as_deref()
     }
 
-    /// The decoder's cross-attentions, whose keys and values can be computed once for a source sentence.
+    /// The token mixers of the encoder, one for each layer.
+    pub fn token_mixers(&self) -> impl Iterator<Item = &TokenMixer> {
+        self.encoder.iter().map(|layer| &layer.mixer)
+    }
+
+    /// The decoder's cross-attentions, whose keys and values can be computed once for a source
+    /// sentence.
     pub fn cross_attention_layers(&self) -> impl Iterator<Item = &CrossAttentionLayer> {
         self.decoder.iter().map(|layer| &layer.cross_attention)
     }
@@ -449,7 +462,8 @@ impl Transformer {
         }
     }
 
-    /// Runs the decoder over the encoder's output: `[m, d]`, of which the output matrix makes logits.
+    /// Runs the decoder over the encoder's output: `[m, d]`, of which the output matrix makes
+    /// logits.
     pub fn decode<E: Executor>(&self, e: &mut E, memory: E::Tensor) -> E::Tensor {
         let mut x = self.embed(e, &self.target);
         for layer in &self.decoder {
@@ -517,10 +531,15 @@ impl RecurrentLayer {
     /// The sub-layer with its residual connection and its norm.
     pub fn run<E: Executor>(&self, e: &mut E, x: E::Tensor, place: NormPlace) -> E::Tensor {
         sub_layer(e, x, (place, &self.norm), |e, x| {
-            let gates = e.linear(x, &self.input);
-            let states = e.recurrent(gates, self);
+            let states = self.states(e, x);
             e.linear(states, &self.out)
         })
+    }
+
+    /// The states of the unit after each token, without the projection of the output.
+    pub fn states<E: Executor>(&self, e: &mut E, x: E::Tensor) -> E::Tensor {
+        let gates = e.linear(x, &self.input);
+        e.recurrent(gates, self)
     }
 }
 
@@ -539,10 +558,15 @@ impl ConvolutionLayer {
     /// The sub-layer with its residual connection and its norm.
     pub fn run<E: Executor>(&self, e: &mut E, x: E::Tensor, place: NormPlace) -> E::Tensor {
         sub_layer(e, x, (place, &self.norm), |e, x| {
-            let around = e.unfold(x, self);
-            let hidden = e.activated(around, &self.kernel);
+            let hidden = self.features(e, x);
             e.linear(hidden, &self.out)
         })
+    }
+
+    /// The convolution around each token, without the projection of the output.
+    pub fn features<E: Executor>(&self, e: &mut E, x: E::Tensor) -> E::Tensor {
+        let around = e.unfold(x, self);
+        e.activated(around, &self.kernel)
     }
 }
 

@@ -23,7 +23,7 @@ pub use heads::{HeadHint, HeadPattern, describe_head, remove_head};
 pub use layers::{
     ConvolutionLayer, CrossAttentionLayer, EmbeddingLayer, Executor, FeedForwardLayer, HeadShape,
     LinearLayer, NormLayer, RecurrentCell, RecurrentLayer, RelativePositions, SelfAttentionLayer, Side,
-    SsruLayer, Transformer,
+    SsruLayer, TokenMixer, Transformer,
 };
 pub use parameters::{Initial, Location, Param, Parameter, Parameters, Parts, Role};
 pub use regard_kernels::Activation;

@@ -1,6 +1,6 @@
 //! A beam search as a tree: `/v1/beam`.
 
-use super::inside::{Rounded, direct, encoded, translator};
+use super::inside::{Rounded, encoded, look_inside, model_of};
 use super::steps::{Token, prefix, sentence};
 use crate::App;
 use crate::error::{ApiError, ApiResult, ok};
@@ -65,21 +65,10 @@ pub(super) async fn beam(State(app): State<Arc<App>>, call: Call) -> ApiResult {
     let text = sentence(&app, &call)?;
     let width = call.beam(WIDEST)?;
     app.in_time(async {
-        let asked = |name| call.text(name).map(str::to_owned);
-        let (from, to, shared) = (asked("source"), asked("target"), Arc::clone(&app));
-        let q = text.clone();
-        let stage = app.compute(move |_| direct(&shared, from.as_deref(), to.as_deref(), &q)).await?;
-        let shared = Arc::clone(&app);
-        let model = app.compute(move |_| translator(&shared, stage)).await?;
+        let model = model_of(&app, &call, &text).await?;
         let prefix = prefix(&app, &call, &model)?;
-        let slot = Arc::clone(&app.inside).acquire_owned();
-        let slot = slot.await.map_err(|_| ApiError::busy("the server is shutting down"))?;
-        let shared = Arc::clone(&app);
-        app.compute(move |cancellation| {
-            let _slot = slot;
-            ok(&tree(&shared, &model, &text, (width, prefix), cancellation)?)
-        })
-        .await
+        let wanted = (width, prefix);
+        look_inside(&app, move |app, cancellation| ok(&tree(app, &model, &text, wanted, cancellation)?)).await
     })
     .await
 }

@@ -1,5 +1,5 @@
-//! `POST /v1/translate_file/stream`: a file is translated, and its client hears how far it has
-//! come, as server-sent events.
+//! `POST /v1/translate_file/stream`: translates a file and reports the progress as server-sent
+//! events.
 
 use super::files::{FileAnswer, FileRequest};
 use super::stream::{EventBody, Events};
@@ -38,10 +38,10 @@ pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiRes
     let (to, body) = mpsc::channel(16);
     tokio::spawn(async move {
         let mut events = Events(to);
-        let (told, mut news) = watch::channel(Progress::default());
+        let (sender, mut news) = watch::channel(Progress::default());
         // One count for each change: nobody has to read them all.
         let work = request.answer(&app, |done, total| {
-            told.send_replace(Progress { done, total });
+            sender.send_replace(Progress { done, total });
         });
         let mut work = std::pin::pin!(work);
         let last = loop {

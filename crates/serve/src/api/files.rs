@@ -138,16 +138,16 @@ impl FileRequest {
         })
     }
 
-    /// Translates the file and keeps it; `told` hears of sentences that are done and of all of
-    /// them.
+    /// Translates the file and keeps it; `progress` gets the number of sentences that are done,
+    /// and that of all.
     pub(super) async fn answer(
         self,
         app: &Arc<App>,
-        told: impl FnMut(usize, usize),
+        progress: impl FnMut(usize, usize),
     ) -> ApiResult<FileAnswer> {
         let (extension, format, origin) = (self.extension.clone(), self.format, self.origin.clone());
         let Translated { bytes, warnings, from_memory, terms } =
-            app.in_time(translated(app, self, told)).await?;
+            app.in_time(translated(app, self, progress)).await?;
         let name = app.files.keep(&extension, media_type(format), bytes, Instant::now());
         Ok(FileAnswer {
             translated_file_url: format!("{origin}/download_file/{name}"),
@@ -176,7 +176,7 @@ fn media_type(format: Format) -> &'static str {
 async fn translated(
     app: &Arc<App>,
     request: FileRequest,
-    told: impl FnMut(usize, usize),
+    progress: impl FnMut(usize, usize),
 ) -> ApiResult<Translated> {
     let FileRequest { format, bytes, source, target, options, .. } = request;
     let refused = |error: FileError| ApiError::bad(format!("Invalid request: {error}"));
@@ -205,7 +205,7 @@ async fn translated(
         })
         .await?;
     let job = app.job(&routed.route, document.sentences(), &options);
-    let job = app.run_job_told(&routed.route, job, told).await?;
+    let job = app.run_job_with_progress(&routed.route, job, progress).await?;
     app.compute(move |_| {
         let (mut from_memory, mut terms) = (known, TermReport::default());
         let best = match routed.route.is_empty() {

@@ -7,6 +7,7 @@ use crate::error::{ApiError, ApiResult, ok};
 use crate::languages::{Stage, canonical};
 use crate::models::{Example, History, Point, Served};
 use crate::params::{Call, Texts};
+use crate::service::Cancellation;
 use axum::extract::State;
 use regard_core::model::{
     AttentionKind, AttentionMap, HeadHint, ModelConfig, Parts, Positions, describe_head, positions as table,
@@ -135,20 +136,40 @@ async fn attention_of(app: &Arc<App>, call: &Call, text: String) -> ApiResult {
             lines.pop().map(|line| line.best().text).unwrap_or_default()
         }
     };
-    let slot = Arc::clone(&app.inside).acquire_owned();
-    let slot = slot.await.map_err(|_| ApiError::busy("the server is shutting down"))?;
-    let shared = Arc::clone(app);
-    app.compute(move |_| {
-        let _slot = slot;
-        let translator = translator(&shared, stage)?;
-        let target = encoded(&shared, translator.target(), &translation)?;
+    look_inside(app, move |app, _| {
+        let translator = translator(app, stage)?;
+        let target = encoded(app, translator.target(), &translation)?;
         look(&translator, &source, &target, translation)
     })
     .await
 }
 
+/// The model that a request looks into, loaded.
+pub(super) async fn model_of(app: &Arc<App>, call: &Call, text: &str) -> ApiResult<Arc<Translator>> {
+    let asked = |name| call.text(name).map(str::to_owned);
+    let (from, to, shared, q) = (asked("source"), asked("target"), Arc::clone(app), text.to_owned());
+    let stage = app.compute(move |_| direct(&shared, from.as_deref(), to.as_deref(), &q)).await?;
+    let shared = Arc::clone(app);
+    app.compute(move |_| translator(&shared, stage)).await
+}
+
+/// Computes what a request wants to see inside of a model: one request at a time.
+pub(super) async fn look_inside<T: Send + 'static>(
+    app: &Arc<App>,
+    work: impl FnOnce(&App, &Cancellation) -> ApiResult<T> + Send + 'static,
+) -> ApiResult<T> {
+    let slot = Arc::clone(&app.inside).acquire_owned();
+    let slot = slot.await.map_err(|_| ApiError::busy("the server is shutting down"))?;
+    let shared = Arc::clone(app);
+    app.compute(move |cancellation| {
+        let _slot = slot;
+        work(&shared, cancellation)
+    })
+    .await
+}
+
 /// The model that a request is about: that of its languages, or the first.
-pub(super) fn direct(app: &App, source: Option<&str>, target: Option<&str>, text: &str) -> ApiResult<Stage> {
+fn direct(app: &App, source: Option<&str>, target: Option<&str>, text: &str) -> ApiResult<Stage> {
     let first = app.models.first().ok_or_else(|| ApiError::internal("there is no model"))?;
     let source = source.unwrap_or(if target.is_some() { "auto" } else { &first.source });
     let target = match target {
@@ -170,7 +191,7 @@ pub(super) fn served(app: &App, number: usize) -> ApiResult<&Served> {
 }
 
 /// The model of a stage, told its languages; it may have to be loaded: work for [`App::compute`].
-pub(super) fn translator(app: &App, stage: Stage) -> ApiResult<Arc<Translator>> {
+fn translator(app: &App, stage: Stage) -> ApiResult<Arc<Translator>> {
     served(app, stage.model)?.translator(stage).map_err(|error| ApiError::internal(error.to_string()))
 }
 

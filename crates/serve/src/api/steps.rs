@@ -1,6 +1,6 @@
 //! A sentence step by step: `/v1/steps`.
 
-use super::inside::{Rounded, direct, encoded, translator};
+use super::inside::{Rounded, encoded, look_inside, model_of};
 use crate::App;
 use crate::error::{ApiError, ApiResult, ok};
 use crate::params::{Call, Texts};
@@ -276,21 +276,9 @@ struct View {
 pub(super) async fn steps(State(app): State<Arc<App>>, call: Call) -> ApiResult {
     let text = sentence(&app, &call)?;
     app.in_time(async {
-        let asked = |name| call.text(name).map(str::to_owned);
-        let (from, to, shared) = (asked("source"), asked("target"), Arc::clone(&app));
-        let q = text.clone();
-        let stage = app.compute(move |_| direct(&shared, from.as_deref(), to.as_deref(), &q)).await?;
-        let shared = Arc::clone(&app);
-        let model = app.compute(move |_| translator(&shared, stage)).await?;
+        let model = model_of(&app, &call, &text).await?;
         let view = view(&app, &call, &model)?;
-        let slot = Arc::clone(&app.inside).acquire_owned();
-        let slot = slot.await.map_err(|_| ApiError::busy("the server is shutting down"))?;
-        let shared = Arc::clone(&app);
-        app.compute(move |cancellation| {
-            let _slot = slot;
-            ok(&trace(&shared, &model, &text, &view, cancellation)?)
-        })
-        .await
+        look_inside(&app, move |app, cancellation| ok(&trace(app, &model, &text, &view, cancellation)?)).await
     })
     .await
 }

@@ -1,34 +1,32 @@
 //! One layer on the tape, and how long it takes.
 
-use crate::mixer_kind::{MixerKind, WIDTH};
+use crate::encoder_kinds::{ATTENTION, CONVOLUTION, RECURRENT};
 use crate::{Scale, Setup};
 use regard_core::batch::Packed;
-use regard_core::model::{Activation, HeadShape, Preset, RecurrentCell, Transformer};
+use regard_core::model::{EncoderKind, Executor, Positions, Preset, TokenMixer, Transformer};
 use regard_core::{Key, Result};
-use regard_kernels::Mask;
 use regard_train::Taped;
-use regard_train::autograd::ops::{Linear, Recurrent, SelfAttention, Unfold};
-use regard_train::autograd::{Param, Tape, Var};
+use regard_train::autograd::{Tape, Var};
 use std::time::Instant;
 
 /// How far a window reaches to each side.
 pub(super) const REACH: usize = 16;
+pub(super) const WINDOW: EncoderKind = EncoderKind::Window { window: REACH };
 /// Width of a head.
 pub(super) const HEAD: usize = 32;
 /// Words of the vocabulary of a whole layer's input.
 const WORDS: usize = 100;
 
 /// What is compared: the rows of the paper's Table 1.
-pub(super) const KINDS: [MixerKind; 4] =
-    [MixerKind::Attention, MixerKind::Window, MixerKind::Recurrent, MixerKind::Convolution];
+pub(super) const KINDS: [EncoderKind; 4] = [ATTENTION, WINDOW, RECURRENT, CONVOLUTION];
 
 /// The theory's count of multiplications, and its exponents of n and d.
-pub(super) fn theory(kind: MixerKind) -> (&'static str, (f64, f64)) {
+pub(super) fn theory(kind: EncoderKind) -> (&'static str, (f64, f64)) {
     match kind {
-        MixerKind::Attention => ("n²·d", (2.0, 1.0)),
-        MixerKind::Window => ("r·n·d", (1.0, 1.0)),
-        MixerKind::Recurrent | MixerKind::BothDirections => ("n·d²", (1.0, 2.0)),
-        MixerKind::Convolution | MixerKind::Dilated => ("k·n·d²", (1.0, 2.0)),
+        EncoderKind::Attention { window: None } => ("n²·d", (2.0, 1.0)),
+        EncoderKind::Attention { window: Some(_) } | EncoderKind::Window { .. } => ("r·n·d", (1.0, 1.0)),
+        EncoderKind::Recurrent { .. } => ("n·d²", (1.0, 2.0)),
+        EncoderKind::Convolutional { .. } => ("k·n·d²", (1.0, 2.0)),
     }
 }
 
@@ -59,7 +57,7 @@ pub(super) struct Times {
 }
 
 /// Times of one sequence of `n` tokens at width `d`, the best of several runs.
-pub(super) fn time(setup: &Setup<'_>, kind: MixerKind, part: Part, n: usize, d: usize) -> Result<Times> {
+pub(super) fn time(setup: &Setup<'_>, kind: EncoderKind, part: Part, n: usize, d: usize) -> Result<Times> {
     let work = Work::new(kind, part, n, d)?;
     let mut tape = Tape::new(setup.isa, 1);
     let mut gradients = vec![0.0; work.weights.len()];
@@ -88,100 +86,53 @@ fn random(n: usize, seed: u64) -> Vec<f32> {
     (0..n).map(|i| key.uniform(i as u32) - 0.5).collect()
 }
 
-/// A layer with weights and a sequence.
+/// A model whose encoder is one layer, and a sequence.
 struct Work {
-    kind: MixerKind,
-    d: usize,
-    offsets: [usize; 2],
+    part: Part,
+    model: Transformer,
     weights: Vec<f32>,
-    /// The mixing's input, which is of no use to a whole layer.
+    tokens: Packed,
+    /// The token mixer's input, which is of no use to a whole layer.
     input: Vec<f32>,
-    /// The whole layer and its tokens.
-    layer: Option<(Transformer, Packed)>,
 }
 
 impl Work {
-    fn new(kind: MixerKind, part: Part, n: usize, d: usize) -> Result<Self> {
-        let offsets = [0, n];
-        if part == Part::Layer {
-            let mut config = Preset::Tiny.config(WORDS);
-            (config.d_model, config.d_ff, config.heads) = (d, 4 * d, d.div_ceil(HEAD));
-            (config.encoder_layers, config.decoder_layers) = (1, 1);
-            kind.apply(&mut config, REACH);
-            let model = Transformer::new(config)?;
-            let weights = model.parameters().initialise(1);
-            let key = Key::new(2);
-            let ids: Vec<u32> = (0..n as u32).map(|i| key.bits(i) % (WORDS as u32 - 1)).collect();
-            let layer = Some((model, Packed::new([&ids[..]])));
-            return Ok(Work { kind, d, offsets, weights, input: Vec::new(), layer });
+    fn new(kind: EncoderKind, part: Part, n: usize, d: usize) -> Result<Self> {
+        let mut config = Preset::Tiny.config(WORDS);
+        (config.d_model, config.d_ff, config.heads) = (d, 4 * d, d.div_ceil(HEAD));
+        (config.encoder_layers, config.decoder_layers) = (1, 1);
+        config.encoder = kind;
+        if part == Part::TokenMixer {
+            // Nothing is embedded, so that no positions need to be made.
+            config.positions = Positions::None;
         }
-        let (numbers, width) = match kind {
-            MixerKind::Attention | MixerKind::Window => (0, 3 * d),
-            MixerKind::Recurrent | MixerKind::BothDirections => (2 * (3 * d * d + 3 * d), d),
-            MixerKind::Convolution | MixerKind::Dilated => (WIDTH * d * d + d, d),
+        let model = Transformer::new(config)?;
+        let weights = model.parameters().initialise(1);
+        let key = Key::new(2);
+        let ids: Vec<u32> = (0..n as u32).map(|i| key.bits(i) % (WORDS as u32 - 1)).collect();
+        let width = match (part, model.token_mixers().next()) {
+            (Part::Layer, _) | (_, None) => 0,
+            (_, Some(TokenMixer::Attention(layer))) => layer.qkv.outputs,
+            (_, Some(TokenMixer::Recurrent(_) | TokenMixer::Convolution(_))) => d,
         };
-        let scale = (d as f32).sqrt().recip();
-        let weights = random(numbers, 1).into_iter().map(|w| w * scale).collect();
-        Ok(Work { kind, d, offsets, weights, input: random(n * width, 2), layer: None })
+        let (tokens, input) = (Packed::new([&ids[..]]), random(n * width, 2));
+        Ok(Work { part, model, weights, tokens, input })
     }
 
-    /// The mixing's input on the tape; without columns for a whole layer.
+    /// The token mixer's input on the tape; without columns for a whole layer.
     fn input(&self, tape: &mut Tape) -> Var {
-        let n = self.offsets[1];
+        let n = self.tokens.tokens();
         tape.input(&self.input, n, self.input.len() / n.max(1))
     }
 
     fn forward(&self, tape: &mut Tape, x: Var) -> Result<Var> {
-        if let Some((model, tokens)) = &self.layer {
-            let mut e = Taped::new(tape, model, &self.weights, None, (tokens, tokens), None)?;
-            return Ok(model.encode(&mut e));
-        }
-        Ok(match self.kind {
-            MixerKind::Attention => self.attention(tape, x, None),
-            MixerKind::Window => self.attention(tape, x, Some(REACH)),
-            // One unit is all that the theory counts; in both directions there are two of half the width.
-            MixerKind::Recurrent | MixerKind::BothDirections => self.recurrent(tape, x),
-            // Dilation changes which tokens are multiplied, not how many.
-            MixerKind::Convolution | MixerKind::Dilated => self.convolution(tape, x),
+        let sides = (&self.tokens, &self.tokens);
+        let mut e = Taped::new(tape, &self.model, &self.weights, None, sides, None)?;
+        Ok(match (self.part, self.model.token_mixers().next()) {
+            (Part::Layer, _) | (_, None) => self.model.encode(&mut e),
+            (_, Some(TokenMixer::Attention(layer))) => e.self_attention(x, layer),
+            (_, Some(TokenMixer::Recurrent(layer))) => layer.states(&mut e, x),
+            (_, Some(TokenMixer::Convolution(layer))) => layer.features(&mut e, x),
         })
-    }
-
-    fn attention(&self, tape: &mut Tape, qkv: Var, window: Option<usize>) -> Var {
-        let heads = self.d.div_ceil(HEAD);
-        let shape = HeadShape { heads, d_k: self.d / heads, d_v: self.d / heads };
-        let (mask, offsets) = (Mask { causal: false, window }, self.offsets.into());
-        let scale = (shape.d_k as f32).sqrt().recip();
-        tape.push(
-            &self.weights,
-            None,
-            SelfAttention { qkv, shape, scale, mask, offsets, dropout: None, relative: None },
-        )
-    }
-
-    /// A product with a matrix of this many rows and inputs that begins at `offset`, and its bias behind it.
-    fn linear(&self, tape: &mut Tape, x: Var, offset: usize, rows: usize, inputs: usize) -> Var {
-        let weight = Param { offset, len: rows * inputs };
-        let bias = Param { offset: offset + weight.len, len: rows };
-        let activation = Activation::Identity;
-        tape.push(
-            &self.weights,
-            None,
-            Linear { x, weight, bias: Some(bias), outputs: bias.len, activation, dropout: None },
-        )
-    }
-
-    fn recurrent(&self, tape: &mut Tape, x: Var) -> Var {
-        let d = self.d;
-        let x = self.linear(tape, x, 0, 3 * d, d);
-        let weight = Param { offset: 3 * d * d + 3 * d, len: 3 * d * d };
-        let forward = RecurrentCell { weight, bias: Param { offset: weight.range().end, len: 3 * d } };
-        let offsets = self.offsets.into();
-        tape.push(&self.weights, None, Recurrent { x, forward, backward: None, offsets })
-    }
-
-    fn convolution(&self, tape: &mut Tape, x: Var) -> Var {
-        let offsets = self.offsets.into();
-        let around = tape.push(&self.weights, None, Unfold { x, width: WIDTH, dilation: 1, offsets });
-        self.linear(tape, around, 0, self.d, WIDTH * self.d)
     }
 }

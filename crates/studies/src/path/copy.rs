@@ -1,9 +1,9 @@
 //! The task: a symbol among other tokens, and behind them the question which symbol it was.
 
 use crate::Setup;
-use crate::mixer_kind::MixerKind;
+use crate::encoder_kinds::kind_name;
 use regard_core::batch::Packed;
-use regard_core::model::{ModelConfig, NormPlace, Preset, Transformer};
+use regard_core::model::{EncoderKind, ModelConfig, NormPlace, Preset, Transformer};
 use regard_core::{Key, Result};
 use regard_train::autograd::ops::{CrossEntropy, Pick};
 use regard_train::autograd::{Tape, Var};
@@ -91,16 +91,11 @@ impl Problem {
 }
 
 /// Trains a model and tries it: accuracy by distance.
-pub(super) fn accuracies(
-    setup: &Setup<'_>,
-    kind: MixerKind,
-    reach: usize,
-    sizes: &Sizes,
-) -> Result<Vec<(usize, f64)>> {
+pub(super) fn accuracies(setup: &Setup<'_>, kind: EncoderKind, sizes: &Sizes) -> Result<Vec<(usize, f64)>> {
     let mut config = ModelConfig { dropout: 0.0, norm: NormPlace::Pre, ..Preset::Tiny.config(WORDS) };
     (config.d_model, config.d_ff) = (sizes.width, 2 * sizes.width);
     (config.encoder_layers, config.decoder_layers) = (sizes.layers, 1);
-    kind.apply(&mut config, reach);
+    config.encoder = kind;
     let model = Transformer::new(config)?;
     let key = Key::new(setup.seed);
     let settings = FitSettings {
@@ -121,7 +116,7 @@ pub(super) fn accuracies(
     };
     let after = |step: u64, loss: f64, _: &[f32]| {
         if step.is_multiple_of((sizes.steps / 4).max(1)) {
-            setup.progress(format!("{}: step {step} of {}, loss {loss:.2}", kind.name(), sizes.steps));
+            setup.progress(format!("{}: step {step} of {}, loss {loss:.2}", kind_name(kind), sizes.steps));
         }
         Ok(())
     };

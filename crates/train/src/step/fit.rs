@@ -1,9 +1,12 @@
-//! The training loop without a corpus or a folder: any model on the tape, a number of steps.
+//! The training loop without a corpus or a folder, over a number of steps: [`Trainer::fit`] for
+//! translation models, [`fit`] for any other model on the tape.
 
 use super::replicas::{Replica, Replicas};
+use super::{StepReport, Trainer};
 use crate::autograd::Tape;
 use crate::optimizer::{AdamSettings, Optimizer, Schedule, ScheduleKind};
 use regard_core::Result;
+use regard_core::batch::Batch;
 use regard_kernels::Isa;
 
 /// How long a model is trained, and how.
@@ -57,7 +60,8 @@ pub fn fit(
     let cores = std::iter::repeat_n(cores.max(1), replicas.max(1));
     let mut replicas = Replicas::with_cores(isa, cores, weights.len());
     let mut optimizer = Optimizer::new(weights, adam, isa, replicas.len());
-    for step in 1..=steps {
+    // The peak is given: the width of the model does not matter.
+    each_step(schedule, 1, steps, |step, rate| {
         let weights = optimizer.weights();
         let losses = replicas.run(std::iter::repeat(()), |replica, Replica { tape, gradients }, ()| {
             gradients.fill(0.0);
@@ -66,17 +70,45 @@ pub fn fit(
         });
         let loss: f64 = losses.into_iter().sum::<Result<f64>>()?;
         let norm = replicas.sum_and_square().sqrt();
-        // The peak is given: the width of the model does not matter.
-        let rate = schedule.rate(step, 1, Some(steps)) as f32;
         optimizer.step_if_finite(loss, norm, |optimizer| optimizer.step(replicas.gradient(), norm, rate));
-        after(step, loss, optimizer.weights())?;
-    }
+        after(step, loss, optimizer.weights())
+    })?;
     Ok(optimizer.into_weights())
+}
+
+impl Trainer {
+    /// Takes this many steps, each on the next batch; `after` sees the number and the report of
+    /// each.
+    pub fn fit(
+        &mut self,
+        schedule: Schedule,
+        steps: u64,
+        mut batch: impl FnMut() -> Result<Batch>,
+        mut after: impl FnMut(u64, &StepReport),
+    ) -> Result<()> {
+        let width = self.model().config().d_model;
+        each_step(schedule, width, steps, |step, rate| {
+            after(step, &self.step(&[batch()?], rate)?);
+            Ok(())
+        })
+    }
+}
+
+/// Steps from 1 on, each with the learning rate of the schedule.
+fn each_step(
+    schedule: Schedule,
+    width: usize,
+    steps: u64,
+    mut step: impl FnMut(u64, f32) -> Result<()>,
+) -> Result<()> {
+    (1..=steps).try_for_each(|n| step(n, schedule.rate(n, width, Some(steps)) as f32))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::step::StepSettings;
+    use regard_core::model::{ModelConfig, Transformer};
 
     fn settings(replicas: usize) -> FitSettings {
         let adam = AdamSettings { clip: Some(1.0), ..AdamSettings::default() };
@@ -107,6 +139,44 @@ mod tests {
             assert!(losses[0] > 14.0 && losses[299] < 0.01, "{} to {}", losses[0], losses[299]);
             assert!(weights.iter().zip(target).all(|(w, t)| (w - t).abs() < 0.1), "{weights:?}");
         }
+    }
+
+    #[test]
+    fn a_trainer_takes_steps_with_the_rates_of_the_schedule() {
+        let config = ModelConfig {
+            d_model: 8,
+            heads: 2,
+            d_ff: 16,
+            encoder_layers: 1,
+            decoder_layers: 1,
+            source_vocabulary: 9,
+            target_vocabulary: 9,
+            ..ModelConfig::default()
+        };
+        let trainer = || {
+            let model = Transformer::new(config.clone()).unwrap();
+            let weights = model.parameters().initialise(1);
+            Trainer::new(model, weights, StepSettings::default(), Isa::best(), 1, 1).unwrap()
+        };
+        let pair = |i: u32| ([1 + i % 5, 0], [2 + i % 5, 0]);
+        let batch = |i: u32| Batch::new([pair(i)].iter().map(|(s, t)| (&s[..], &t[..])), config.start());
+        let schedule = Schedule { kind: ScheduleKind::Linear, peak: Some(0.01), warmup: 2 };
+        let mut expected = trainer();
+        let mut losses = Vec::new();
+        for step in 1..=5 {
+            let rate = schedule.rate(step, config.d_model, Some(5)) as f32;
+            losses.push((step, expected.step(&[batch(step as u32).unwrap()], rate).unwrap().loss));
+        }
+        let (mut fitted, mut seen, mut i) = (trainer(), Vec::new(), 0);
+        let next = || {
+            i += 1;
+            batch(i)
+        };
+        fitted.fit(schedule, 5, next, |step, report| seen.push((step, report.loss))).unwrap();
+        assert_eq!((seen, fitted.steps()), (losses, 5));
+        assert_eq!(fitted.weights(), expected.weights());
+        let none = || Err(regard_core::Error::config("batch", "none"));
+        assert!(fitted.fit(schedule, 1, none, |_, _| panic!("there was no step")).is_err());
     }
 
     #[test]

@@ -2,22 +2,21 @@
 //! their gradients are summed in a fixed order; Adam.
 
 mod fit;
+mod ranks;
 mod replicas;
 
 pub use fit::{FitSettings, Pass, fit};
 pub(crate) use replicas::Replicas;
 
 use crate::autograd::{BackwardHook, Draw, PackedWeights, Repack, SampledSoftmax, Weights};
-use crate::config::TRAINABLE;
 use crate::distributed::overlap::BucketQueue;
 use crate::distributed::shared_step::{Early, SharedStep, Totals};
-use crate::distributed::{BUCKET, Communicator, Overlap};
 use crate::optimizer::{AdamSettings, Optimizer};
 use crate::taped::{Dropouts, LossSettings, loss};
 use crate::threads::over_threads;
 use regard_core::batch::Batch;
 use regard_core::model::Transformer;
-use regard_core::{DType, Error, Result};
+use regard_core::{Error, Result};
 use regard_kernels::{Gemm, Isa, Key, Timer};
 use replicas::Replica;
 use serde::{Deserialize, Serialize};
@@ -89,12 +88,14 @@ struct Work<'a> {
 }
 
 impl Replica {
-    /// Forward and backward of part `number` of each batch. Gradients that are final go to the queue.
+    /// Forward and backward of part `number` of each batch. Gradients that are final go to the
+    /// queue.
     fn run(&mut self, work: &Work<'_>, number: usize, queue: Option<BucketQueue>) -> Result<Totals> {
         let start = Instant::now();
         Timer::take();
         self.gradients.fill(0.0);
-        // Held here and not by the tape, so that it is gone when the replica fails, and nobody waits for it.
+        // Held here and not by the tape, so that it is gone when the replica fails, and nobody
+        // waits for it.
         let queue = queue.map(|queue| Arc::new(Mutex::new(queue)));
         self.tape.take_nll();
         let mut total = 0.0;
@@ -168,7 +169,7 @@ pub struct Trainer {
     shared: SharedStep,
 }
 
-/// Memory for the matrices that are packed once per step. Packing is cheap beside a product of
+/// Memory for the matrices that are packed once per step. Packing is cheap beside a matmul of
 /// hundreds of rows; but rounding is not, and the loss reads the output's matrix for a few rows at
 /// a time.
 fn packed(model: &Transformer, settings: StepSettings, gemm: Gemm) -> PackedWeights {
@@ -211,67 +212,12 @@ impl Trainer {
     }
 
     /// Multiplies matrices in this number format in place of f32. Weights, moments, sums and
-    /// everything that is not a product stay in f32.
+    /// everything that is not a matmul stay in f32.
     pub fn with_gemm(mut self, gemm: Gemm) -> Self {
         self.replicas.set_gemm(gemm);
         self.packed = packed(&self.model, self.settings, gemm);
         self.gemm = gemm;
         self
-    }
-
-    /// Trains together with the other ranks of a group: a step is over the replicas of all. Every
-    /// rank must have made its trainer with the same model and settings, and gets the steps,
-    /// weights and moments of rank 0.
-    pub fn join(&mut self, communicator: Arc<dyn Communicator>, wire: DType, overlap: Overlap) -> Result<()> {
-        self.join_in_buckets(communicator, wire, overlap, BUCKET)
-    }
-
-    /// The same in buckets of this many pieces.
-    pub(crate) fn join_in_buckets(
-        &mut self,
-        communicator: Arc<dyn Communicator>,
-        wire: DType,
-        overlap: Overlap,
-        pieces: usize,
-    ) -> Result<()> {
-        if !TRAINABLE.contains(&wire) {
-            return Err(Error::config("wire", format!("{wire} is not possible; use f32 or bf16")));
-        }
-        let (how, replicas) = ((wire, overlap, pieces), self.replicas.len());
-        self.shared = SharedStep::join(communicator, how, &self.model, replicas, &mut self.optimizer);
-        Ok(())
-    }
-
-    /// The group that it trains in.
-    pub fn communicator(&self) -> &Arc<dyn Communicator> {
-        self.shared.communicator()
-    }
-
-    /// How many replicas all processes have.
-    pub fn replicas(&self) -> usize {
-        self.shared.parts()
-    }
-
-    /// Bytes that this process sends in a step.
-    pub fn wire_bytes(&self) -> usize {
-        self.shared.bytes()
-    }
-
-    /// How many buckets can leave before the backward pass is over.
-    #[cfg(test)]
-    pub(crate) fn early_buckets(&self) -> usize {
-        self.shared.early_buckets()
-    }
-
-    /// Lets the next step's report tell all processes that this one was asked to stop.
-    pub fn ask_to_stop(&mut self) {
-        self.shared.ask_to_stop();
-    }
-
-    /// Makes [`moments`](Self::moments) whole, of which each process keeps up its own part only.
-    /// All of them must call it.
-    pub fn collect_moments(&mut self) {
-        self.shared.collect_moments(&mut self.optimizer);
     }
 
     /// The model.
@@ -304,8 +250,8 @@ impl Trainer {
         self.replicas.gradient()
     }
 
-    /// Gives the memory of the replicas' tapes back, for work between two steps. The next step makes
-    /// it anew.
+    /// Gives the memory of the replicas' tapes back, for work between two steps. The next step
+    /// makes it anew.
     pub fn release_memory(&mut self) {
         self.replicas.release();
     }
@@ -318,7 +264,8 @@ impl Trainer {
     /// One step with learning rate `rate` on the sum of the batches, of which there are several for
     /// gradient accumulation.
     ///
-    /// The result depends on the batches, the seed, the step and the number of replicas, and on nothing else.
+    /// The result depends on the batches, the seed, the step and the number of replicas, and on
+    /// nothing else.
     pub fn step(&mut self, batches: &[Batch], rate: f32) -> Result<StepReport> {
         let tokens: usize = batches.iter().map(Batch::target_tokens).sum();
         if tokens == 0 {

@@ -1,0 +1,28 @@
+//! The encoders that the studies compare, as settings of the model.
+
+use regard_core::model::{Direction, EncoderKind};
+
+/// Tokens that a convolution sees at once: k.
+pub(crate) const WIDTH: usize = 3;
+
+/// Every token looks at every token.
+pub(crate) const ATTENTION: EncoderKind = EncoderKind::Attention { window: None };
+/// A recurrent unit reads from the beginning.
+pub(crate) const RECURRENT: EncoderKind = EncoderKind::Recurrent { direction: Direction::Forward };
+/// A convolution over neighbours.
+pub(crate) const CONVOLUTION: EncoderKind =
+    EncoderKind::Convolutional { kernel_width: WIDTH, dilated: false };
+/// A convolution over tokens that lie further apart from layer to layer.
+pub(crate) const DILATED: EncoderKind = EncoderKind::Convolutional { kernel_width: WIDTH, dilated: true };
+
+/// Its name in tables, which tells more kinds apart than settings do.
+pub(crate) fn kind_name(kind: EncoderKind) -> &'static str {
+    match kind {
+        EncoderKind::Attention { window: None } => "attention",
+        EncoderKind::Attention { window: Some(_) } | EncoderKind::Window { .. } => "attention in a window",
+        EncoderKind::Recurrent { direction: Direction::Forward } => "recurrent",
+        EncoderKind::Recurrent { direction: Direction::Both } => "recurrent, both directions",
+        EncoderKind::Convolutional { dilated: false, .. } => "convolution",
+        EncoderKind::Convolutional { dilated: true, .. } => "dilated convolution",
+    }
+}

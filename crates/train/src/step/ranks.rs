@@ -1,0 +1,66 @@
+//! A trainer among the ranks of a job. What the ranks send each other is in
+//! [`distributed`](crate::distributed).
+
+use super::Trainer;
+use crate::config::TRAINABLE;
+use crate::distributed::shared_step::SharedStep;
+use crate::distributed::{BUCKET, Communicator, Overlap};
+use regard_core::{DType, Error, Result};
+use std::sync::Arc;
+
+impl Trainer {
+    /// Trains together with the other ranks of a group: a step is over the replicas of all. Every
+    /// rank must have made its trainer with the same model and settings, and gets the steps,
+    /// weights and moments of rank 0.
+    pub fn join(&mut self, communicator: Arc<dyn Communicator>, wire: DType, overlap: Overlap) -> Result<()> {
+        self.join_in_buckets(communicator, wire, overlap, BUCKET)
+    }
+
+    /// The same in buckets of this many pieces.
+    pub(crate) fn join_in_buckets(
+        &mut self,
+        communicator: Arc<dyn Communicator>,
+        wire: DType,
+        overlap: Overlap,
+        pieces: usize,
+    ) -> Result<()> {
+        if !TRAINABLE.contains(&wire) {
+            return Err(Error::config("wire", format!("{wire} is not possible; use f32 or bf16")));
+        }
+        let (how, replicas) = ((wire, overlap, pieces), self.replicas.len());
+        self.shared = SharedStep::join(communicator, how, &self.model, replicas, &mut self.optimizer);
+        Ok(())
+    }
+
+    /// The group that it trains in.
+    pub(crate) fn communicator(&self) -> &Arc<dyn Communicator> {
+        self.shared.communicator()
+    }
+
+    /// How many replicas all processes have.
+    pub fn replicas(&self) -> usize {
+        self.shared.parts()
+    }
+
+    /// Bytes that this process sends in a step.
+    pub fn wire_bytes(&self) -> usize {
+        self.shared.bytes()
+    }
+
+    /// How many buckets can leave before the backward pass is over.
+    #[cfg(test)]
+    pub(crate) fn early_buckets(&self) -> usize {
+        self.shared.early_buckets()
+    }
+
+    /// Lets the next step's report tell all processes that this one was asked to stop.
+    pub(crate) fn ask_to_stop(&mut self) {
+        self.shared.ask_to_stop();
+    }
+
+    /// Makes [`moments`](Self::moments) whole, of which each process keeps up its own part only.
+    /// All of them must call it.
+    pub(crate) fn collect_moments(&mut self) {
+        self.shared.collect_moments(&mut self.optimizer);
+    }
+}
