@@ -47,7 +47,7 @@ def test_attention_is_computed_by_the_server(page):
     for _ in range(7):
         page.click("#steps-next")
     page.until(".explanation h3", "Weighted sum")
-    shown = page.js("return [...document.querySelectorAll('.vectors .weight-bar .num')].map(n => Number(n.textContent))")
+    shown = page.js("return [...document.querySelectorAll('.vectors .weight-bar .num')].map(n => n.textContent.startsWith('<') ? 0 : Number(n.textContent))")
     wanted = answer["attention"]["weights"][head][0]
     holds(all(abs(a - b) < 6e-4 for a, b in zip(shown, wanted)) and len(shown) == len(wanted), f"{shown} and {wanted}")
 
@@ -120,6 +120,32 @@ def test_a_recurrent_decoder_is_explained(page):
     page.until(".explanation h3", "Forget gate")
     page.click("#steps-next")
     page.until(".section", "Kim et al.")
+
+
+@mock_only
+def test_a_model_of_relative_positions_is_described_as_it_is(page):
+    page.go("steps")
+    kinds = [model["config"]["positions"] for model in page.get("v1/model")]
+    page.choose("#sentence-pair", kinds.index("relative"))
+    page.until("[data-block=encoder-positions]", "No positions")
+    page.click("[data-block=encoder-positions]")
+    page.until(".plainly", "This model adds nothing here.")
+    same(page.text(".explanation math"), "sij=qi·(kj+rj−i)", "the formula")
+
+
+def test_formulas_are_those_of_the_model(page):
+    page.go()
+    said = lambda *of: page.js("return import(new URL('math.js', document.baseURI)).then(({ formula }) => formula(...arguments).textContent)", *of)
+    t5 = {"activation": "gelu_new", "gated": True, "linear_bias": False, "norm_kind": "rms", "scale_scores": False, "scale_embeddings": False, "positions": "bucketed"}
+    for name, paper, other in [
+        ("ffn", "FFN(x)=max(0,xW1+b1)W2+b2", "FFN(x)=(GELU(xW1)⊙xW3)W2"),
+        ("norm", "LayerNorm(xi+yi)", "RMSNorm(xi+yi)"),
+        ("embedding", "xi=d·E(ti)", "xi=E(ti)"),
+        ("positions", "xi←xi+PE(i)", "sij=qi·kj+bj−i"),
+        ("scores", "sij=qi·kj", "sij=qi·kj+bj−i"),
+    ]:
+        same([said(name, {}), said(name, t5)], [paper, other], name)
+    same(said("scores", t5, "cross"), "sij=qi·kj", "distances count in self-attention alone")
 
 
 # ---- decoding

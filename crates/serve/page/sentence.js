@@ -40,7 +40,13 @@ export function startSentence() {
     event.preventDefault();
     change();
   });
-  byId("sentence-pair").addEventListener("change", change);
+  byId("sentence-pair").addEventListener("change", () => {
+    // An example of the other model is in the wrong language; what the reader has written stays.
+    const model = models[Number(byId("sentence-pair").value)];
+    const isExample = models.some((m) => m.examples?.some((e) => e.source === byId("sentence-q").value));
+    if (isExample && model.examples?.length) byId("sentence-q").value = example(model);
+    change();
+  });
   byId("sentence-pick").addEventListener("change", (event) => {
     byId("sentence-q").value = event.target.value;
     change();
