@@ -35,10 +35,11 @@ def test_another_name_of_a_member_is_found(page):
 
 
 def foreign(path, body, model):
-    """Whether a request is for another model than this one."""
+    """Whether a request is for another model than this one, or for a glossary that only the recorded server had."""
     named = parse_qs(urlsplit(path).query).get("model", [None])[0]
     return (
         named not in (None, f"{model['source']}-{model['target']}")
+        or isinstance(body.get("glossary"), str)
         or body.get("source") not in (None, "auto", model["source"])
         or body.get("target") not in (None, model["target"])
     )
