@@ -143,6 +143,7 @@ def test_formulas_are_those_of_the_model(page):
         ("embedding", "xi=d·E(ti)", "xi=E(ti)"),
         ("positions", "xi←xi+PE(i)", "sij=qi·kj+bj−i"),
         ("scores", "sij=qi·kj", "sij=qi·kj+bj−i"),
+        ("scale", "sij=qi·kjdk", "sij=qi·kj+bj−i"),
     ]:
         same([said(name, {}), said(name, t5)], [paper, other], name)
     same(said("scores", t5, "cross"), "sij=qi·kj", "distances count in self-attention alone")

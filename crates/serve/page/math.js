@@ -34,7 +34,7 @@ const DISTANCE = {
   relative: () => row(at("q", "i"), o("·"), o("("), at("k", "j"), o("+"), sub(i("r"), distance()), o(")")),
   bucketed: () => row(product("q", "k"), o("+"), sub(i("b"), distance())),
 };
-const scores = ({ positions }) => [at("s", "ij"), o("="), (DISTANCE[positions] ?? (() => product("q", "k")))()];
+const score = ({ positions }, part) => (part === "cross" ? undefined : DISTANCE[positions])?.() ?? product("q", "k");
 
 // The non-linearity of a feed-forward part; others than ReLU by their names.
 const ACTIVATIONS = { relu: (inside) => call("max", n(0), o(","), ...inside), gelu: (inside) => call("GELU", ...inside), silu: (inside) => call("SiLU", ...inside) };
@@ -53,7 +53,7 @@ const FORMULAS = {
   embedding: (config) => [at("x", "i"), o("="), ...(config.scale_embeddings === false ? [] : [root(i("d")), o("·")]), call("E", at("t", "i"))],
   positions: (config) => {
     if (config.positions === "none") return [at("x", "i"), o("←"), at("x", "i")];
-    return config.positions in DISTANCE ? scores(config) : [at("x", "i"), o("←"), at("x", "i"), o("+"), call("PE", i("i"))];
+    return config.positions in DISTANCE ? FORMULAS.scores(config) : [at("x", "i"), o("←"), at("x", "i"), o("+"), call("PE", i("i"))];
   },
   query: () => [
     ...["q", "k", "v"].flatMap((letter, index) => [
@@ -61,8 +61,8 @@ const FORMULAS = {
       row(at(letter, index ? "j" : "i"), o("="), at("x", index ? "j" : "i"), sup(i("W"), i(letter.toUpperCase()))),
     ]),
   ],
-  scores: (config, part) => scores(part === "cross" ? {} : config),
-  scale: (config) => [at("s", "ij"), o("="), config.scale_scores === false ? product("q", "k") : frac(product("q", "k"), root(dk()))],
+  scores: (config, part) => [at("s", "ij"), o("="), score(config, part)],
+  scale: (config, part) => [at("s", "ij"), o("="), config.scale_scores === false ? score(config, part) : frac(score(config, part), root(dk()))],
   mask: () => [at("s", "ij"), o("="), o("−"), i("∞"), text("\u2003"), i("j"), o(">"), i("i")],
   softmax: () => [
     at("a", "ij"),

@@ -55,6 +55,7 @@ export function diagram({ stack: openStack, block: openBlock, config, open, size
 function labelOf(name, config) {
   if (name === "embedding" && config.scale_embeddings === false) return "step.embedding";
   if (name === "positions" && ["relative", "bucketed", "none"].includes(config.positions)) return "block.unplaced";
+  if (name === "norm" && config.norm === "pre") return "step.prenorm";
   return `block.${name}`;
 }
 
