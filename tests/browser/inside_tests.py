@@ -110,6 +110,8 @@ def test_parts_are_switched_off(page):
 def test_a_recurrent_decoder_is_explained(page):
     page.go("steps")
     page.choose("#sentence-pair", 1)
+    examples = [example["source"] for example in page.get("v1/model")[1]["examples"]]
+    holds(page.js("return document.querySelector('#sentence-q').value") in examples, "an example in the language of the other model")
     page.wait(lambda: page.text(".word-row") is not None, "the other model")
     page.choose("#steps-stack", "decoder")
     page.until("[data-block=decoder-attention]", "SSRU")
