@@ -57,6 +57,30 @@ def test_languages_and_alternatives(page):
 
 
 @mock_only
+def test_a_model_of_many_languages_can_be_looked_into(page):
+    """The recorded server has none: one that is told its languages stands for the first model."""
+    script = page.cdp("Page.addScriptToEvaluateOnNewDocument", source="""
+        const before = window.fetch;
+        window.fetch = async (address, options) => {
+            const answer = await before(address, options);
+            if (!String(address).endsWith("/v1/model")) return answer;
+            const [model] = await answer.json();
+            return new Response(JSON.stringify([{ ...model, source: "de", target: "fr", languages: ["de", "en", "fr"] }]));
+        };
+    """)
+    try:
+        page.go()
+        page.type("#source", TEXT)
+        page.translation()
+        page.click("#look")
+        page.one("#steps-result .block")
+        same(page.js("return document.querySelector('#sentence-pair').selectedOptions[0].textContent"), "English → French")
+        same(page.text(".times"), f"× {page.get('v1/model')[0]['config']['encoder_layers']}", "its layers")
+    finally:
+        page.cdp("Page.removeScriptToEvaluateOnNewDocument", **script)
+
+
+@mock_only
 def test_pointer_lights_up_words(page):
     page.go()
     page.type("#source", f"😀 {TEXT}")

@@ -152,6 +152,17 @@ export async function models(fresh = false) {
   if (fresh) kept.delete("v1/model");
   const [list, known] = await Promise.all([once("v1/model"), languages()]);
   if (list.length === 0) throw new ApiError(t("error.model"), 200);
+  const label = (source, target) => `${name(source)} → ${name(target)}`;
   const name = (code) => languageName(code, known.find((l) => l.code === code)?.name);
-  return list.map((model) => ({ ...model, label: `${name(model.source)} → ${name(model.target)}` }));
+  return list.map((model) => ({
+    ...model,
+    label: label(model.source, model.target),
+    told: (source, target) => ({ ...model, source, target, examples: [], label: label(source, target) }),
+  }));
+}
+
+/** The model that translates from one language to another by itself: one of this pair, or one of many languages that is told them. */
+export function modelOf(models, source, target) {
+  const many = ({ languages }) => languages?.includes(source) && languages.includes(target) && source !== target;
+  return models.find((m) => m.source === source && m.target === target) ?? models.find(many)?.told(source, target);
 }

@@ -78,7 +78,7 @@ async function load() {
       return { base, data: without ? await ask({ ...body, without }, signal) : base };
     });
     if (!found) return;
-    model = (await api.models()).find((m) => m.source === source && m.target === target) ?? null;
+    model = api.modelOf(await api.models(), source, target) ?? null;
     Object.assign(state, found);
     state.word = Math.min(state.word, tokens().length - 1);
     state.step = Math.min(state.step, steps().length - 1);

@@ -34,8 +34,9 @@ const output = () => byId("output");
 export async function start() {
   bind();
   try {
-    const [list, settings] = await Promise.all([api.languages(), api.settings().catch(() => ({}))]);
+    const [list, settings, served] = await Promise.all([api.languages(), api.settings().catch(() => ({})), api.models().catch(() => [])]);
     languages = list;
+    models = served;
     limit = settings.charLimit ?? -1;
     if (languages.length === 0) throw new Error(t("error.model"));
     const asked = new URLSearchParams(location.search);
@@ -94,7 +95,7 @@ function chooseLanguages(defaults, asked) {
   const [from, to] = [asked.get("source") ?? kept, asked.get("target") ?? keptTo];
   const read = languages.filter((l) => targetsOf(l.code).length > 0);
   const known = (code) => read.some((l) => l.code === code);
-  const fallback = known(defaults?.source?.code) ? defaults.source.code : (read[0]?.code ?? "auto");
+  const fallback = [defaults?.source?.code, models[0]?.source, read[0]?.code].find(known) ?? "auto";
   fillSelect(byId("from"), [["auto", t("detect")], ...read.map((l) => [l.code, nameOf(l.code)])]);
   byId("from").value = from === "auto" || known(from) ? from : fallback;
   offerTargets(to ?? defaults?.target?.code);
@@ -375,7 +376,7 @@ function allowLook() {
 }
 
 function directModel(from, to) {
-  return models.find((m) => m.source === from && m.target === to);
+  return api.modelOf(models, from, to);
 }
 
 function nameOf(code) {
