@@ -229,7 +229,9 @@ def test_curves_of_a_run_grow(page):
             if (!String(address).endsWith("/v1/model")) return answer;
             const models = await answer.json();
             const log = models[0].training;
-            log.push({ ...log.at(-1), step: log.at(-1).step + 1000, loss: 0.5 });
+            const step = log.at(-1).step + 1000;
+            if (window.bleu) log.push({ step, loss: 0.5, bleu: window.bleu, rate: 0.001 });
+            else log.push({ step, loss: 0.5, bleu: null, rate: 0.001 });
             return new Response(JSON.stringify(models));
         };
         document.querySelector("#model-terms").open = false;
@@ -241,6 +243,11 @@ def test_curves_of_a_run_grow(page):
     page.focus(".charts .plot")
     page.press("end")
     page.until(".charts .readout", f"step {log[-1]['step'] + 1000:,}: 0.5")
+    # The score of the same step comes later.
+    page.js("window.bleu = 12.5")
+    page.click("#tab-positions")
+    page.click("#tab-model")
+    page.wait(lambda: "12.5" in page.js("return document.querySelector('.charts > div:nth-child(2) svg')?.getAttribute('aria-label') ?? ''"), "the score")
     same(page.js("return document.querySelector('#model-terms').open"), False, "what the reader has closed stays closed")
 
 

@@ -64,15 +64,16 @@ function watch() {
 async function refresh() {
   try {
     const models = await api.models(true);
-    const last = (model) => model?.training?.at(-1)?.step ?? 0;
+    // The score of a step, and examples, may come after its loss.
+    const log = (model) => JSON.stringify([model?.training, model?.examples]);
     const at = state.chosen;
-    const [before, live] = [last(state.models[at]), isLive(at)];
+    const [before, live] = [log(state.models[at]), isLive(at)];
     models.forEach((model, i) => {
-      if (last(model) > last(state.models[i])) state.grown.set(i, Date.now());
+      if (log(model) !== log(state.models[i])) state.grown.set(i, Date.now());
     });
     state.models = models;
     byId("model-figures")?.replaceWith(figures(chosen()));
-    if (last(models[at]) !== before || isLive(at) !== live) drawTraining();
+    if (log(models[at]) !== before || isLive(at) !== live) drawTraining();
   } catch {
     // What was read before stays.
   }
