@@ -97,6 +97,9 @@ def test_chinese(page):
     same(page.text("#tab-translate"), "翻译")
     same(page.js("return document.documentElement.lang"), "zh-Hans")
     page.until(".explanation h3", "词元")
+    pair = page.get("v1/model")[0]
+    names = page.js("const names = new Intl.DisplayNames(['zh'], { type: 'language' }); return arguments[0].map(code => names.of(code))", [pair["source"], pair["target"]])
+    same(page.js("return document.querySelector('#sentence-pair option').textContent"), " → ".join(names), "languages in Chinese")
     page.choose("#language", "en")
     page.until("#tab-translate", "Translate")
     page.one("#steps-result .block")

@@ -47,7 +47,7 @@ def test_attention_is_computed_by_the_server(page):
     for _ in range(7):
         page.click("#steps-next")
     page.until(".explanation h3", "Weighted sum")
-    shown = page.js("return [...document.querySelectorAll('.vectors .weight-bar .num')].map(n => Number(n.textContent))")
+    shown = page.js("return [...document.querySelectorAll('.vectors .weight-bar .num')].map(n => n.textContent.startsWith('<') ? 0 : Number(n.textContent))")
     wanted = answer["attention"]["weights"][head][0]
     holds(all(abs(a - b) < 6e-4 for a, b in zip(shown, wanted)) and len(shown) == len(wanted), f"{shown} and {wanted}")
 
@@ -110,6 +110,8 @@ def test_parts_are_switched_off(page):
 def test_a_recurrent_decoder_is_explained(page):
     page.go("steps")
     page.choose("#sentence-pair", 1)
+    examples = [example["source"] for example in page.get("v1/model")[1]["examples"]]
+    holds(page.js("return document.querySelector('#sentence-q').value") in examples, "an example in the language of the other model")
     page.wait(lambda: page.text(".word-row") is not None, "the other model")
     page.choose("#steps-stack", "decoder")
     page.until("[data-block=decoder-attention]", "SSRU")
@@ -120,6 +122,33 @@ def test_a_recurrent_decoder_is_explained(page):
     page.until(".explanation h3", "Forget gate")
     page.click("#steps-next")
     page.until(".section", "Kim et al.")
+
+
+@mock_only
+def test_a_model_of_relative_positions_is_described_as_it_is(page):
+    page.go("steps")
+    kinds = [model["config"]["positions"] for model in page.get("v1/model")]
+    page.choose("#sentence-pair", kinds.index("relative"))
+    page.until("[data-block=encoder-positions]", "No positions")
+    page.click("[data-block=encoder-positions]")
+    page.until(".plainly", "This model adds nothing here.")
+    same(page.text(".explanation math"), "sij=qi·(kj+rj−i)", "the formula")
+
+
+def test_formulas_are_those_of_the_model(page):
+    page.go()
+    said = lambda *of: page.js("return import(new URL('math.js', document.baseURI)).then(({ formula }) => formula(...arguments).textContent)", *of)
+    t5 = {"activation": "gelu_new", "gated": True, "linear_bias": False, "norm_kind": "rms", "scale_scores": False, "scale_embeddings": False, "positions": "bucketed"}
+    for name, paper, other in [
+        ("ffn", "FFN(x)=max(0,xW1+b1)W2+b2", "FFN(x)=(GELU(xW1)⊙xW3)W2"),
+        ("norm", "LayerNorm(xi+yi)", "RMSNorm(xi+yi)"),
+        ("embedding", "xi=d·E(ti)", "xi=E(ti)"),
+        ("positions", "xi←xi+PE(i)", "sij=qi·kj+bj−i"),
+        ("scores", "sij=qi·kj", "sij=qi·kj+bj−i"),
+        ("scale", "sij=qi·kjdk", "sij=qi·kj+bj−i"),
+    ]:
+        same([said(name, {}), said(name, t5)], [paper, other], name)
+    same(said("scores", t5, "cross"), "sij=qi·kj", "distances count in self-attention alone")
 
 
 # ---- decoding

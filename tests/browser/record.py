@@ -13,18 +13,25 @@ the test `the_recorded_answers_are_those_of_the_server`, which runs against a re
 """
 
 import json
+import tempfile
+from pathlib import Path
 
 import mock_server
 from serving import serving
 
 # What the third model is served as.
 OTHER = "en-ca"
+# The glossary of the server, and its terms.
+GLOSSARY, TERMS = "actions", "sleeps\tmange\n"
 
 
 def begin(stack, regard, en_fr, fr_en, other, studies):
     """Starts a server of the models; the records that are filled from it."""
-    models = ["--model", fr_en, "--model", f"{OTHER}={other}", "--studies", studies, "--char-limit", "5000"]
-    _, address = stack.enter_context(serving(regard, en_fr, *models))
+    terms = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "terms.tsv"
+    terms.write_text(TERMS)
+    models = ["--model", fr_en, "--model", f"{OTHER}={other}"]
+    rest = ["--glossary", f"{GLOSSARY}={terms}", "--studies", studies, "--char-limit", "5000"]
+    _, address = stack.enter_context(serving(regard, en_fr, *models, *rest))
     return mock_server.Records(upstream=f"http://{address}")
 
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { changed, revealed, sharpestHead, stepsOf, withoutOf } from "../../crates/serve/page/steps.js";
+import { changed, revealed, sharpestHead, stepsOf, variantOf, withoutOf } from "../../crates/serve/page/steps.js";
 
 const ids = (list) => list.map((step) => step.id);
 
@@ -21,6 +21,18 @@ test("an SSRU stands in the place of self-attention", () => {
   assert.deepEqual(ids(list).slice(3, 7), ["candidate", "forget", "state", "norm"]);
   assert.ok(list.every((step) => step.id !== "mask"));
   assert.equal(list.find((step) => step.id === "state").section, null);
+});
+
+test("a model that departs from the paper is described as it is", () => {
+  const paper = { positions: "sinusoidal", scale_scores: true, norm_kind: "layer", gated: false };
+  const steps = [...stepsOf("encoder", "attention"), ...stepsOf("decoder", "attention")];
+  assert.ok(steps.every((step) => variantOf(step, paper) === ""));
+  const t5 = { positions: "bucketed", scale_scores: false, norm_kind: "rms", gated: true };
+  const found = new Set(steps.map((step) => variantOf(step, t5, false)).filter(Boolean));
+  assert.deepEqual([...found].sort(), [".bucketed", ".distance", ".gated", ".none", ".rms"]);
+  const cross = stepsOf("decoder", "attention").find((step) => step.id === "scores" && step.part === "cross");
+  assert.equal(variantOf(cross, t5, false), "", "distances count in self-attention alone");
+  assert.equal(variantOf({ id: "positions" }, { positions: "none" }, false), ".none");
 });
 
 test("columns are revealed one after the other", () => {

@@ -5,6 +5,17 @@ import time
 import mock_server
 from page import LONG, TEXT, holds, live_only, mock_only, same
 
+# A file, by its name and text, that is dropped on the page; whether the page shows that it can be.
+DROP = """
+    const file = new File([arguments[1]], arguments[0], { type: "text/plain" });
+    const data = new DataTransfer();
+    data.items.add(file);
+    for (const name of ["dragenter", "dragover"]) dispatchEvent(new DragEvent(name, { dataTransfer: data, cancelable: true }));
+    const shown = !document.querySelector("#drop").hidden;
+    dispatchEvent(new DragEvent("drop", { dataTransfer: data, cancelable: true }));
+    return shown;
+"""
+
 
 def test_translates_while_typing(page):
     page.go()
@@ -43,6 +54,30 @@ def test_languages_and_alternatives(page):
     page.wait(lambda: page.js("return !document.querySelector('#copy').disabled"), "the other translation")
     holds(page.js("return document.querySelector('#swap').disabled"), "there is no model to swap to")
     same(page.js("return document.querySelector('#output').lang"), third, "language of the output")
+
+
+@mock_only
+def test_a_model_of_many_languages_can_be_looked_into(page):
+    """The recorded server has none: one that is told its languages stands for the first model."""
+    script = page.cdp("Page.addScriptToEvaluateOnNewDocument", source="""
+        const before = window.fetch;
+        window.fetch = async (address, options) => {
+            const answer = await before(address, options);
+            if (!String(address).endsWith("/v1/model")) return answer;
+            const [model] = await answer.json();
+            return new Response(JSON.stringify([{ ...model, source: "de", target: "fr", languages: ["de", "en", "fr"] }]));
+        };
+    """)
+    try:
+        page.go()
+        page.type("#source", TEXT)
+        page.translation()
+        page.click("#look")
+        page.one("#steps-result .block")
+        same(page.js("return document.querySelector('#sentence-pair').selectedOptions[0].textContent"), "English → French")
+        same(page.text(".times"), f"× {page.get('v1/model')[0]['config']['encoder_layers']}", "its layers")
+    finally:
+        page.cdp("Page.removeScriptToEvaluateOnNewDocument", **script)
 
 
 @mock_only
@@ -284,15 +319,61 @@ def test_remarks_say_what_is_special(page):
     page.until("#remarks", "Look at this translation closely: it is far too short.")
 
 
+def add_term(page, term, translation):
+    page.click("#glossary summary")
+    page.click("#glossary-add")
+    page.type("#glossary-terms tr:last-child td:nth-child(1) input", term)
+    page.type("#glossary-terms tr:last-child td:nth-child(2) input", translation)
+    page.press("tab")
+
+
+def test_terms_that_were_applied_are_said(page):
+    """The first word of the text, so that a term is in it whatever the model was shown with."""
+    page.go()
+    text = page.sample()
+    term = text.split()[0]
+    add_term(page, term, "matou")
+    page.until("#glossary-count", "1 term")
+    page.type("#source", text)
+    page.translation()
+    terms = page.answer(text, glossary={term: "matou"})["terms"]
+    same(terms["wanted"], 1, "terms in the text")
+    said = "lacks “matou” for" if terms["missing"] else "Terms of the glossary: 1, all translated as it says."
+    page.until("#remarks", said)
+    page.js(DROP, "terms.txt", f"{text}\n" * 2)
+    page.one("#download")
+    page.until("#file-status .remarks", "Terms of the glossary: ")
+    page.click("#clear")
+    page.wait(lambda: page.text("#remarks") == "", "no remarks without a translation")
+
+
+@mock_only
+def test_glossaries_of_the_server_can_be_chosen(page):
+    page.go()
+    page.click("#glossary summary")
+    names = page.js("return [...document.querySelectorAll('#glossary-which option')].map(o => o.value)")
+    same(names, ["", *page.get("frontend/settings")["glossaries"]], "glossaries")
+    page.type("#source", TEXT)
+    same(page.translation(), "Le chat noir dort.")
+    page.choose("#glossary-which", "actions")
+    wanted = page.answer(TEXT, glossary="actions")["translatedText"]
+    holds("mange" in wanted, f"{wanted}: the glossary says mange")
+    page.until("#output", wanted)
+    same(page.text("#glossary-count"), "actions")
+    same(page.js("return document.querySelector('#glossary-own').checkVisibility()"), False, "one's own terms are put away")
+    page.do("/refresh", {})
+    page.until("#glossary-count", "actions")
+    page.until("#output", wanted)
+    page.js("document.querySelector('#glossary').open = true")
+    page.choose("#glossary-which", "")
+    page.until("#output", "Le chat noir dort.")
+
+
 @live_only
 def test_glossary(page):
     page.go()
     text = page.sample()
-    page.click("#glossary summary")
-    page.click("#glossary-add")
-    page.type("#glossary-terms tr:last-child td:nth-child(1) input", "cat")
-    page.type("#glossary-terms tr:last-child td:nth-child(2) input", "matou")
-    page.press("tab")
+    add_term(page, "cat", "matou")
     page.until("#glossary-count", "1 term")
     page.type("#source", text)
     wanted = page.answer(text, glossary={"cat": "matou"})["translatedText"]
@@ -358,26 +439,17 @@ def test_the_first_visit_shows_an_example(page):
 def test_files_are_translated(page):
     page.expected_errors = ("status of 400",)
     page.go()
-    drop = """
-        const file = new File([arguments[1]], arguments[0], { type: "text/plain" });
-        const data = new DataTransfer();
-        data.items.add(file);
-        for (const name of ["dragenter", "dragover"]) dispatchEvent(new DragEvent(name, { dataTransfer: data, cancelable: true }));
-        const shown = !document.querySelector("#drop").hidden;
-        dispatchEvent(new DragEvent("drop", { dataTransfer: data, cancelable: true }));
-        return shown;
-    """
     page.js("""
         window.seen = [];
         new MutationObserver(() => seen.push(document.querySelector(".file-card .num")?.textContent))
             .observe(document.querySelector("#file-status"), { childList: true, subtree: true, characterData: true });
     """)
     text = page.sample()
-    same(page.js(drop, "report.txt", f"{text}\n" * 40), True, "a sign to drop it")
+    same(page.js(DROP, "report.txt", f"{text}\n" * 40), True, "a sign to drop it")
     page.one("#download")
     holds(page.js("return seen.some(text => / of 40 sentences/.test(text ?? ''))"), f"progress: {page.js('return seen')}")
     holds(page.js("return document.querySelector('#download').getAttribute('href')").startswith("download_file/"), "its address")
     target = page.js("return document.querySelector('#to').value")
     same(page.js("return document.querySelector('#download').download"), f"report.{target}.txt")
-    page.js(drop, "report.exe", text)
+    page.js(DROP, "report.exe", text)
     page.until("#file-status [role=alert]", "file format not supported")

@@ -217,6 +217,40 @@ def test_training_curves(page):
     page.wait(lambda: models[1]["name"] in page.text("#model-result h3"), "the other model")
 
 
+def test_curves_of_a_run_grow(page):
+    page.go("model")
+    log = page.get("v1/model")[0]["training"]
+    if not log:
+        return
+    page.js("""
+        const before = window.fetch;
+        window.fetch = async (address, options) => {
+            const answer = await before(address, options);
+            if (!String(address).endsWith("/v1/model")) return answer;
+            const models = await answer.json();
+            const log = models[0].training;
+            const step = log.at(-1).step + 1000;
+            if (window.bleu) log.push({ step, loss: 0.5, bleu: window.bleu, rate: 0.001 });
+            else log.push({ step, loss: 0.5, bleu: null, rate: 0.001 });
+            return new Response(JSON.stringify(models));
+        };
+        document.querySelector("#model-terms").open = false;
+    """)
+    same(page.count("#model-live"), 0, "a run that stands still")
+    page.click("#tab-positions")
+    page.click("#tab-model")
+    page.one("#model-live")
+    page.focus(".charts .plot")
+    page.press("end")
+    page.until(".charts .readout", f"step {log[-1]['step'] + 1000:,}: 0.5")
+    # The score of the same step comes later.
+    page.js("window.bleu = 12.5")
+    page.click("#tab-positions")
+    page.click("#tab-model")
+    page.wait(lambda: "12.5" in page.js("return document.querySelector('.charts > div:nth-child(2) svg')?.getAttribute('aria-label') ?? ''"), "the score")
+    same(page.js("return document.querySelector('#model-terms').open"), False, "what the reader has closed stays closed")
+
+
 def test_bleu_begins_at_zero(page):
     page.go("model")
     if not any(point["bleu"] is not None for point in page.get("v1/model")[0]["training"]):

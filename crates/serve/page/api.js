@@ -1,5 +1,5 @@
 // Every request of the page. Addresses are relative, so that the page also works under a path of a larger site.
-import { t } from "./i18n.js";
+import { languageName, t } from "./i18n.js";
 import { EventLines } from "./latest.js";
 import { keep, recall } from "./store.js";
 
@@ -75,7 +75,7 @@ export function translateFile(file, { source, target, glossary }, progress, sign
   form.append("file", file);
   form.append("source", source);
   form.append("target", target);
-  if (glossary) form.append("glossary", JSON.stringify(glossary));
+  if (glossary) form.append("glossary", typeof glossary === "string" ? glossary : JSON.stringify(glossary));
   const lines = new EventLines();
   return new Promise((resolve, reject) => {
     // fetch does not tell how much it has sent.
@@ -152,6 +152,17 @@ export async function models(fresh = false) {
   if (fresh) kept.delete("v1/model");
   const [list, known] = await Promise.all([once("v1/model"), languages()]);
   if (list.length === 0) throw new ApiError(t("error.model"), 200);
-  const name = (code) => known.find((l) => l.code === code)?.name ?? code;
-  return list.map((model) => ({ ...model, label: `${name(model.source)} → ${name(model.target)}` }));
+  const label = (source, target) => `${name(source)} → ${name(target)}`;
+  const name = (code) => languageName(code, known.find((l) => l.code === code)?.name);
+  return list.map((model) => ({
+    ...model,
+    label: label(model.source, model.target),
+    told: (source, target) => ({ ...model, source, target, examples: [], label: label(source, target) }),
+  }));
+}
+
+/** The model that translates from one language to another by itself: one of this pair, or one of many languages that is told them. */
+export function modelOf(models, source, target) {
+  const many = ({ languages }) => languages?.includes(source) && languages.includes(target) && source !== target;
+  return models.find((m) => m.source === source && m.target === target) ?? models.find(many)?.told(source, target);
 }

@@ -15,13 +15,14 @@ export function beamTree(tree) {
   const { x, y, rows } = layout(nodes);
   const labels = nodes.map((node) => clip(pieceLabel(node.text)));
   const steps = 1 + Math.max(0, ...x);
-  const starts = columns(labels, x, steps);
+  // In front of the first tokens is what they all follow.
+  const root = t("token.start");
+  const starts = columns(labels, x, steps, 8 + width(root) + GAP);
   const height = TOP + rows * ROW + 8;
   const readout = h("p", { class: "readout", "aria-live": "polite" });
   const centre = (i) => TOP + y[i] * ROW + ROW / 2;
   const edges = nodes.map((node, i) => {
-    if (node.parent === null) return null;
-    const [ax, ay] = [starts[x[node.parent]] + width(labels[node.parent]), centre(node.parent)];
+    const [ax, ay] = node.parent === null ? [8 + width(root), TOP + ROW / 2] : [starts[x[node.parent]] + width(labels[node.parent]), centre(node.parent)];
     const [bx, by] = [starts[x[i]] - 4, centre(i)];
     const middle = (ax + 4 + bx) / 2;
     return timed(s("path", { class: classOf("edge", node), d: `M${ax + 4} ${ay}C${middle} ${ay} ${middle} ${by} ${bx} ${by}` }), x[i]);
@@ -46,7 +47,7 @@ export function beamTree(tree) {
   const picture = s(
     "svg",
     { width: starts[steps] + 8, height, role: "group", "aria-label": t("beam.title") },
-    s("g", { "aria-hidden": "true" }, edges.filter(Boolean)),
+    s("g", { "aria-hidden": "true" }, edges, s("text", { class: "root", x: 8, y: TOP + ROW / 2, "dominant-baseline": "central" }, root)),
     tokens,
   );
   roving(picture, ".node");
@@ -85,12 +86,12 @@ function width(label) {
 }
 
 // Where each column begins: behind the widest word of the one before.
-function columns(labels, x, steps) {
+function columns(labels, x, steps, first) {
   const widest = new Array(steps).fill(10);
   labels.forEach((label, i) => {
     widest[x[i]] = Math.max(widest[x[i]], width(label));
   });
-  const starts = [8];
+  const starts = [first];
   for (const size of widest) starts.push(starts.at(-1) + size + GAP);
   return starts;
 }

@@ -1,5 +1,6 @@
 // Curves and bars, drawn as SVG to the width at hand.
 import { drawnToWidth, h, numbers, s } from "./dom.js";
+import { t } from "./i18n.js";
 import { axisFormat, compact, digits3, extent, linear, niceDomain, ticks, tickStep } from "./scale.js";
 
 const MARGIN = { left: 58, right: 14, top: 12, bottom: 44 };
@@ -7,7 +8,8 @@ const MOST_ROWS = 400;
 const DASHES = [null, "7 4", "2 3", "9 3 2 3"];
 
 /**
- * Curves over a common x. `series` is a list of `{name, points: [[x, y]…]}`; axes are `{label, format}`.
+ * Curves over a common x. `series` is a list of `{name, points: [[x, y]…]}`; axes are `{label, format}`, x also
+ * `domain` if it is more than the points take up.
  * The pointer and the arrow keys read values off; a table holds all of them.
  */
 export function lineChart({ title, description, x, y, series, height = 260, dots = false, domain }) {
@@ -17,10 +19,10 @@ export function lineChart({ title, description, x, y, series, height = 260, dots
   });
   const points = shown.flatMap((one) => one.points);
   const xs = [...new Set(points.map((p) => p[0]))].sort((a, b) => a - b);
-  const xDomain = extent(xs) ?? [0, 1];
+  const xDomain = x.domain ?? extent(xs) ?? [0, 1];
   const yDomain = domain ?? niceDomain(extent(points.map((p) => p[1])) ?? [0, 1], 5);
   const readout = h("p", { class: "readout", "aria-live": "polite" });
-  const frame = h("div", { class: "plot", tabindex: "0", role: "group", "aria-label": `${title}. The arrow keys read values.` });
+  const frame = h("div", { class: "plot", tabindex: "0", role: "group", "aria-label": t("chart.keys", { title }) });
   const formatX = x.format ?? digits3;
   const formatY = y.format ?? digits3;
   let guide = null;

@@ -3,6 +3,7 @@ import * as api from "./api.js";
 import { byId, h, notice, wordsOf } from "./dom.js";
 import { t } from "./i18n.js";
 import { Latest } from "./latest.js";
+import { remarksOnFile } from "./remarks.js";
 
 const latest = new Latest();
 
@@ -11,6 +12,7 @@ export function startFiles({ filesTranslation, supportedFilesFormat }, languages
   if (!filesTranslation) return;
   byId("file-label").hidden = false;
   byId("file").accept = (supportedFilesFormat ?? []).join(",");
+  byId("file-label").title = (supportedFilesFormat ?? []).join(" ");
   byId("file").addEventListener("change", (event) => {
     const [file] = event.target.files;
     if (file) send(file, languages());
@@ -60,10 +62,17 @@ async function send(file, languages) {
     const answer = await latest.run((signal) => api.translateFile(file, languages, progress, signal));
     if (!answer) return;
     const address = answer.translatedFileUrl;
+    const remarks = remarksOnFile(answer);
     // The server may be known by another name outside: only the path counts.
     const path = new URL(address, document.baseURI).pathname.split("/").slice(-2).join("/");
     status.replaceChildren(
-      h("div", { class: "card file-card" }, h("p", {}, t("file.done", { name: file.name })), h("a", { class: "primary", id: "download", href: path, download: renamed(file.name, target) }, t("file.download")), (answer.warnings ?? []).map((text) => h("p", { class: "remark" }, text))),
+      h(
+        "div",
+        { class: "card file-card" },
+        h("p", {}, t("file.done", { name: file.name })),
+        h("a", { class: "primary", id: "download", href: path, download: renamed(file.name, target) }, t("file.download")),
+        remarks.length ? h("ul", { class: "remarks" }, remarks.map((text) => h("li", {}, text))) : null,
+      ),
     );
   } catch (error) {
     status.replaceChildren(notice("error", wordsOf(error), { name: t("again"), run: () => send(file, languages) }));

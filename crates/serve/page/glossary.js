@@ -1,4 +1,4 @@
-// The glossary editor: terms that are always translated in a certain way, one list for each pair of languages.
+// The glossary: terms that are translated in a certain way. One's own list for each pair of languages, or one that the server has.
 import { byId, h } from "./dom.js";
 import { asObject, formatTerms, LineError, merge, parseTerms, recallTerms } from "./glossary-table.js";
 import { t } from "./i18n.js";
@@ -6,11 +6,22 @@ import { keep, recall } from "./store.js";
 
 let terms = [];
 let pair = "";
+let stored = [];
 let changed = () => {};
 
-/** `onchange` is called whenever a term has changed. */
-export function startGlossary(onchange) {
+/** `names` are the glossaries that the server has; `onchange` is called whenever a term, or the glossary, has changed. */
+export function startGlossary(names, onchange) {
   changed = onchange;
+  stored = names;
+  const select = byId("glossary-which");
+  select.append(...names.map((name) => h("option", { value: name }, name)));
+  select.parentElement.hidden = names.length === 0;
+  select.addEventListener("change", () => {
+    keep(whichKey(), select.value || null);
+    describe();
+    changed();
+  });
+  choose();
   byId("glossary-add").addEventListener("click", () => {
     terms.push(["", ""]);
     render();
@@ -31,12 +42,21 @@ export function showGlossary(source, target) {
   pair = name;
   terms = recallTerms(recall(key()));
   render();
+  choose();
 }
 
-/** The terms as the server takes them; undefined if there is none. */
-export const glossary = () => asObject(terms);
+/** The name of the server's glossary, or one's own terms as the server takes them; undefined if there is neither. */
+export const glossary = () => byId("glossary-which").value || asObject(terms);
 
 const key = () => `regard.glossary.${pair}`;
+const whichKey = () => `regard.glossary-which.${pair}`;
+
+/** What was chosen for this pair of languages, if the server still has it. */
+function choose() {
+  const kept = recall(whichKey());
+  byId("glossary-which").value = stored.includes(kept) ? kept : "";
+  describe();
+}
 
 function store() {
   const kept = terms.filter((term) => term.some((cell) => cell.trim()));
@@ -46,8 +66,10 @@ function store() {
 }
 
 function describe(message) {
-  const count = Object.keys(glossary() ?? {}).length;
-  byId("glossary-count").textContent = count ? (count === 1 ? t("glossary.one") : t("glossary.count", { count })) : "";
+  const name = byId("glossary-which").value;
+  byId("glossary-own").hidden = name !== "";
+  const count = Object.keys(asObject(terms) ?? {}).length;
+  byId("glossary-count").textContent = name || (count ? (count === 1 ? t("glossary.one") : t("glossary.count", { count })) : "");
   byId("glossary-export").disabled = count === 0;
   byId("glossary-status").textContent = message ?? "";
 }
@@ -93,7 +115,7 @@ async function read(file) {
 }
 
 function save() {
-  const address = URL.createObjectURL(new Blob([formatTerms(Object.entries(glossary() ?? {}))], { type: "text/tab-separated-values" }));
+  const address = URL.createObjectURL(new Blob([formatTerms(Object.entries(asObject(terms) ?? {}))], { type: "text/tab-separated-values" }));
   h("a", { href: address, download: `glossary.${pair}.tsv` }).click();
   setTimeout(() => URL.revokeObjectURL(address), 10000);
 }

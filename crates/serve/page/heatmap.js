@@ -212,7 +212,11 @@ function ramp(low, high, scale) {
     context.fillRect(i, 0, 1, 1);
   });
   const { format } = axisFormat(low, high, tickStep(low, high, 4));
-  const marks = ticks(low, high, 4).map((value) => {
+  const all = ticks(low, high, 4);
+  // Long numbers that would touch: every other one, and zero among them.
+  const crowded = all.length * Math.max(...all.map((value) => format(value).length)) > 30;
+  const kept = Math.max(0, all.indexOf(0)) % 2;
+  const marks = (crowded ? all.filter((_, k) => k % 2 === kept) : all).map((value) => {
     const mark = h("span", {}, format(value));
     mark.style.left = `${(100 * (value - low)) / (high - low || 1)}%`;
     return mark;

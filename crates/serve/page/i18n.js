@@ -26,6 +26,18 @@ export function t(key, values) {
   return format(TABLES[language][key] ?? en[key] ?? key, values);
 }
 
+const names = language === "en" || !globalThis.Intl?.DisplayNames ? null : new Intl.DisplayNames([language], { type: "language", fallback: "none" });
+
+/** A language of the world in the reader's words; the server says it in English. */
+export function languageName(code, english) {
+  try {
+    return names?.of(code) ?? english ?? code;
+  } catch {
+    // A code of one's own.
+    return english ?? code;
+  }
+}
+
 /** Whether there is a string of this key in the language. */
 export const has = (key) => key in TABLES[language];
 

@@ -28,19 +28,41 @@ const at = (letter, index) => sub(i(letter), row(...[...index].map((c) => i(c)))
 const wave = () => row(i("p"), o("/"), sup(n(10000), row(n(2), i("i"), o("/"), i("d"))));
 const product = (a, b) => row(at(a, "i"), o("·"), at(b, "j"));
 
-/** Each returns the content of one formula. */
+// What the distance of two tokens adds to their score, in models that go by it.
+const distance = () => row(i("j"), o("−"), i("i"));
+const DISTANCE = {
+  relative: () => row(at("q", "i"), o("·"), o("("), at("k", "j"), o("+"), sub(i("r"), distance()), o(")")),
+  bucketed: () => row(product("q", "k"), o("+"), sub(i("b"), distance())),
+};
+const score = ({ positions }, part) => (part === "cross" ? undefined : DISTANCE[positions])?.() ?? product("q", "k");
+
+// The non-linearity of a feed-forward part; others than ReLU by their names.
+const ACTIVATIONS = { relu: (inside) => call("max", n(0), o(","), ...inside), gelu: (inside) => call("GELU", ...inside), silu: (inside) => call("SiLU", ...inside) };
+
+function feedForward({ activation = "relu", gated, linear_bias: bias }) {
+  const linear = (k) => [i("x"), sub(i("W"), n(k)), ...(bias === false ? [] : [o("+"), sub(i("b"), n(k))])];
+  const name = activation.startsWith("gelu") ? "gelu" : activation === "swish" ? "silu" : activation;
+  const inner = (ACTIVATIONS[name] ?? ACTIVATIONS.relu)(linear(1));
+  const hidden = gated ? [row(o("("), inner, o("⊙"), ...(bias === false ? linear(3) : [o("("), ...linear(3), o(")")]), o(")"))] : [inner];
+  return [call("FFN", i("x")), o("="), ...hidden, sub(i("W"), n(2)), ...(bias === false ? [] : [o("+"), sub(i("b"), n(2))])];
+}
+
+/** Each returns the content of one formula, of a model with this configuration. */
 const FORMULAS = {
   tokens: () => [at("t", "1"), o(","), o("…"), o(","), at("t", "n")],
-  embedding: () => [at("x", "i"), o("="), root(i("d")), o("·"), call("E", at("t", "i"))],
-  positions: () => [at("x", "i"), o("←"), at("x", "i"), o("+"), call("PE", i("i"))],
+  embedding: (config) => [at("x", "i"), o("="), ...(config.scale_embeddings === false ? [] : [root(i("d")), o("·")]), call("E", at("t", "i"))],
+  positions: (config) => {
+    if (config.positions === "none") return [at("x", "i"), o("←"), at("x", "i")];
+    return config.positions in DISTANCE ? FORMULAS.scores(config) : [at("x", "i"), o("←"), at("x", "i"), o("+"), call("PE", i("i"))];
+  },
   query: () => [
     ...["q", "k", "v"].flatMap((letter, index) => [
       ...(index ? [o(","), m("mspace")] : []),
       row(at(letter, index ? "j" : "i"), o("="), at("x", index ? "j" : "i"), sup(i("W"), i(letter.toUpperCase()))),
     ]),
   ],
-  scores: () => [at("s", "ij"), o("="), product("q", "k")],
-  scale: () => [at("s", "ij"), o("="), frac(product("q", "k"), root(dk()))],
+  scores: (config, part) => [at("s", "ij"), o("="), score(config, part)],
+  scale: (config, part) => [at("s", "ij"), o("="), config.scale_scores === false ? score(config, part) : frac(score(config, part), root(dk()))],
   mask: () => [at("s", "ij"), o("="), o("−"), i("∞"), text("\u2003"), i("j"), o(">"), i("i")],
   softmax: () => [
     at("a", "ij"),
@@ -49,16 +71,9 @@ const FORMULAS = {
   ],
   sum: () => [at("z", "i"), o("="), m("munder", o("∑"), i("j")), at("a", "ij"), at("v", "j")],
   heads: () => [at("y", "i"), o("="), call("Concat", at("head", "1"), o(","), o("…"), o(","), at("head", "h")), sup(i("W"), i("O"))],
-  norm: () => [call("LayerNorm", at("x", "i"), o("+"), at("y", "i"))],
+  norm: (config) => [call(config.norm_kind === "rms" ? "RMSNorm" : "LayerNorm", at("x", "i"), o("+"), at("y", "i"))],
   prenorm: () => [at("x", "i"), o("+"), at("y", "i")],
-  ffn: () => [
-    call("FFN", i("x")),
-    o("="),
-    call("max", n(0), o(","), i("x"), sub(i("W"), n(1)), o("+"), sub(i("b"), n(1))),
-    sub(i("W"), n(2)),
-    o("+"),
-    sub(i("b"), n(2)),
-  ],
+  ffn: feedForward,
   candidate: () => [sub(m("mover", i("x"), o("~")), i("t")), o("="), i("W"), at("x", "t")],
   forget: () => [at("f", "t"), o("="), call("σ", sub(i("W"), i("f")), at("x", "t"), o("+"), sub(i("b"), i("f")))],
   state: () => [
@@ -72,15 +87,23 @@ const FORMULAS = {
     o("⊙"),
     sub(m("mover", i("x"), o("~")), i("t")),
   ],
-  next: () => [call("p", i("w")), o("="), call("softmax", at("x", "i"), sup(i("E"), i("T")))],
+  // The output shares the table of the target's words, or has one of its own.
+  next: ({ tying }) => [call("p", i("w")), o("="), call("softmax", at("x", "i"), sup(i(tying === "none" || tying === "embeddings" ? "W" : "E"), i("T")))],
   penalty: () => [i("score"), o("="), frac(row(i("log"), call("P", i("y"))), sup(i("n"), i("α")))],
+  "penalty-paper": () => [
+    i("score"),
+    o("="),
+    row(i("log"), call("P", i("y"))),
+    o("/"),
+    sup(row(o("("), frac(row(n(5), o("+"), i("n")), n(6)), o(")")), i("α")),
+  ],
   sine: () => [call("PE", i("p"), o(","), n(2), i("i")), o("="), call("sin", wave())],
   cosine: () => [call("PE", i("p"), o(","), n(2), i("i"), o("+"), n(1)), o("="), call("cos", wave())],
 };
 
-/** A formula on its own line. */
-export function formula(name) {
-  const math = m("math", m("mrow", FORMULAS[name]()));
+/** A formula on its own line; `config` is that of the model, `part` where it stands, where models differ. */
+export function formula(name, config = {}, part = "") {
+  const math = m("math", m("mrow", FORMULAS[name](config, part)));
   math.setAttribute("display", "block");
   math.setAttribute("class", "math");
   for (const space of math.querySelectorAll("mspace")) space.setAttribute("width", "1em");

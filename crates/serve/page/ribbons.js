@@ -1,4 +1,4 @@
-// Ribbons between words that belong together: they hang below the lines, so that no word is covered.
+// Ribbons between words that belong together: they hang below the lines; words of other lines shine through.
 import { byId, s } from "./dom.js";
 
 /** Connects pairs of elements, those of the source first. */

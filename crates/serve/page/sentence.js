@@ -40,7 +40,13 @@ export function startSentence() {
     event.preventDefault();
     change();
   });
-  byId("sentence-pair").addEventListener("change", change);
+  byId("sentence-pair").addEventListener("change", () => {
+    // An example of the other model is in the wrong language; what the reader has written stays.
+    const model = models[Number(byId("sentence-pair").value)];
+    const isExample = models.some((m) => m.examples?.some((e) => e.source === byId("sentence-q").value));
+    if (isExample && model.examples?.length) byId("sentence-q").value = example(model);
+    change();
+  });
   byId("sentence-pick").addEventListener("change", (event) => {
     byId("sentence-q").value = event.target.value;
     change();
@@ -48,8 +54,7 @@ export function startSentence() {
 }
 
 function take({ q, source, target }) {
-  const index = models.findIndex((m) => m.source === source && m.target === target);
-  if (index >= 0) byId("sentence-pair").value = String(index);
+  offer(api.modelOf(models, source, target));
   const list = sentences(q, source);
   const pick = byId("sentence-pick");
   pick.replaceChildren(
@@ -57,6 +62,18 @@ function take({ q, source, target }) {
   );
   pick.parentElement.hidden = list.length < 2;
   byId("sentence-q").value = list[0] ?? "";
+}
+
+/** Chooses a model, which may be one of many languages that is told a pair for the first time. */
+function offer(model) {
+  if (!model) return;
+  let index = models.findIndex((m) => m.source === model.source && m.target === model.target);
+  if (index < 0) {
+    index = models.push(model) - 1;
+    byId("sentence-pair").append(h("option", { value: index }, model.label));
+    byId("sentence-pair").parentElement.hidden = false;
+  }
+  byId("sentence-pair").value = String(index);
 }
 
 function change() {

@@ -30,7 +30,7 @@ export function diagram({ stack: openStack, block: openBlock, config, open, size
           disabled: name === "other",
           onclick: () => open(stack, block),
         },
-        t(`block.${name}`),
+        t(labelOf(name, config)),
         size ? h("span", { class: "size" }, size) : null,
       );
     };
@@ -49,6 +49,14 @@ export function diagram({ stack: openStack, block: openBlock, config, open, size
   const frame = h("div", { class: "diagram" }, wires, tower("encoder"), tower("decoder"));
   new ResizeObserver(() => draw(frame, wires)).observe(frame);
   return frame;
+}
+
+/** Blocks that a model goes without are named after what it does instead. */
+function labelOf(name, config) {
+  if (name === "embedding" && config.scale_embeddings === false) return "step.embedding";
+  if (name === "positions" && ["relative", "bucketed", "none"].includes(config.positions)) return "block.unplaced";
+  if (name === "norm" && config.norm === "pre") return "step.prenorm";
+  return `block.${name}`;
 }
 
 function sizeOf(stack, name, config) {

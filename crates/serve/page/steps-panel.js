@@ -28,7 +28,7 @@ function grid(caption, columns, rows, { word, choose, footer, late } = {}) {
     );
   return h(
     "div",
-    { class: late ? "vectors late" : "vectors", tabindex: "0", role: "region", "aria-label": caption },
+    { class: `vectors ${late ?? ""}`, tabindex: "0", role: "region", "aria-label": caption },
     h(
       "table",
       {},
@@ -60,7 +60,7 @@ function embeddingTable(step, view) {
   const { words, positions, output } = data.embedding;
   const most = strongest([...words, ...output]);
   const withPositions = step.id === "positions";
-  const columns = [t("col.token"), t("col.embedding")];
+  const columns = [t("col.token"), t(data.embedding.scale === 1 ? "step.embedding" : "col.embedding")];
   if (withPositions) columns.push(t("col.plus"), t("col.sum"));
   const rows = tokens.map((label, i) => {
     const cells = [label, vector(words[i], most)];
@@ -86,7 +86,7 @@ function attentionTable(step, view) {
   const columns = [t("col.token"), t("col.key")];
   // What will be added up is shown with what decides how much of it.
   if (known === 0) columns.push(t("col.values"));
-  const names = ["", t("col.score"), t("col.scaled"), masked ? t("col.mask") : null, t("col.weight"), t("col.value")];
+  const names = ["", t("col.score"), attention.scale === 1 ? "× 1" : t("col.scaled"), masked ? t("col.mask") : null, t("col.weight"), t("col.value")];
   names.forEach((name, k) => {
     if (name && k <= known) columns.push(name);
   });
@@ -104,13 +104,13 @@ function attentionTable(step, view) {
   const total = columns.length;
   const footer =
     known >= 5
-      ? h("tr", {}, h("th", { scope: "row" }, t("col.weighted")), total > 2 ? h("td", { colspan: String(total - 2) }) : null, h("td", {}, strip(attention.sums[i], { most: mostValue })))
+      ? h("tr", {}, h("th", { scope: "row" }, t("col.weighted")), Array.from({ length: total - 2 }, () => h("td")), h("td", {}, strip(attention.sums[i], { most: mostValue })))
       : null;
   return h(
     "div",
     {},
     h("p", { class: "query-line" }, h("span", {}, t("query.of", { word: view.tokens[i] })), strip(attention.queries[i], { most: mostKey })),
-    grid(t("step.attention.table", { word: view.tokens[i] }), columns, rows, { footer, late: known >= 4 }),
+    grid(t("step.attention.table", { word: view.tokens[i] }), columns, rows, { footer, late: known >= 5 ? "late last" : known === 4 ? "late" : "" }),
     old && known >= 4 ? h("p", { class: "muted" }, t("bar.legend")) : null,
   );
 }
@@ -130,7 +130,9 @@ function bar(value, before) {
     mark.style.left = `${100 * Math.min(1, before)}%`;
     track.append(mark);
   }
-  return h("span", { class: "weight-bar" }, track, number(value));
+  // Nothing is zero that is only small.
+  const small = value > 0 && value < 0.0005;
+  return h("span", { class: "weight-bar" }, track, small ? h("span", { class: "num" }, "< 0.001") : number(value));
 }
 
 function heads(step, view) {

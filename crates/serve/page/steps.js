@@ -54,6 +54,20 @@ export function stepsOf(stack, mixer, prenorm = false) {
   return steps.map((step) => ({ ...step, section: SECTIONS[step.id] ?? null }));
 }
 
+/**
+ * Where a model does something else than the paper: the end of the key of its text at a step, empty where it does the same. `positions`
+ * says whether it adds vectors for them.
+ */
+export function variantOf({ id, part }, config, positions = true) {
+  const byDistance = ["relative", "bucketed"].includes(config.positions);
+  if (id === "positions" && !positions) return byDistance ? `.${config.positions}` : ".none";
+  if (id === "scores" && part === "attention" && byDistance) return ".distance";
+  if (id === "scale" && config.scale_scores === false) return ".none";
+  if (id === "norm" && config.norm_kind === "rms") return ".rms";
+  if (id === "ffn" && config.gated) return ".gated";
+  return "";
+}
+
 /** How many columns of the attention table are known at a step. */
 export function revealed(id) {
   return ["query", "scores", "scale", "mask", "softmax", "sum"].indexOf(id.replace("-cross", ""));

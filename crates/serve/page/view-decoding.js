@@ -238,11 +238,15 @@ function renderTree() {
     fixed(score, 2),
   ]);
   card.replaceChildren(
-    h("div", { class: "beam-head" }, h("div", {}, h("h3", {}, t("beam.title")), h("p", { class: "muted" }, t("beam.text", { beam: tree.beam }))), width),
+    h(
+      "div",
+      { class: "beam-head" },
+      h("div", {}, h("h3", {}, t("beam.title")), h("p", { class: "muted" }, t("beam.text", { beam: tree.beam }))),
+      h("div", { class: "controls" }, h("button", { type: "button", class: "plain", id: "beam-replay", "data-keep": "beam-replay", onclick: renderTree }, t("beam.replay")), width),
+    ),
     beamTree(tree),
-    h("button", { type: "button", class: "plain", id: "beam-replay", "data-keep": "beam-replay", onclick: renderTree }, t("beam.replay")),
     h("p", { class: "muted" }, t("beam.penalty", { alpha: tree.length_penalty })),
-    formula("penalty"),
+    formula(tree.penalty === "paper" ? "penalty-paper" : "penalty"),
     table(t("beam.found"), [t("beam.translation"), t("beam.logp"), t("beam.score")], rows),
   );
   if (focused) card.querySelector(`[data-keep="${CSS.escape(focused)}"]`)?.focus();

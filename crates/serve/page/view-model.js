@@ -18,8 +18,13 @@ const KNOWN = [
   "target_vocabulary",
 ];
 
-// `growing` are the models whose runs have gone on while the page is open.
-const state = { models: [], chosen: 0, growing: new Set() };
+// `grown` says when the run of a model was last seen to go on.
+const state = { models: [], chosen: 0, grown: new Map() };
+
+// How often, in ms, a run is looked at: one that goes on more often; and for how long it counts as one that does.
+const PACE = { still: 15000, growing: 4000, ended: 120000 };
+
+const isLive = (i) => Date.now() - (state.grown.get(i) ?? -Infinity) < PACE.ended;
 
 export async function start() {
   const result = byId("model-result");
@@ -41,41 +46,58 @@ export async function shown() {
 }
 
 export function hidden() {
-  clearInterval(timer);
+  clearTimeout(timer);
 }
 
 let timer = null;
 
 function watch() {
-  clearInterval(timer);
-  timer = setInterval(() => {
-    if (!document.hidden) refresh();
-  }, 15000);
+  clearTimeout(timer);
+  const pace = state.models.some((_, i) => isLive(i)) ? PACE.growing : PACE.still;
+  timer = setTimeout(async () => {
+    if (!document.hidden) await refresh();
+    if (!byId("view-model").hidden) watch();
+  }, pace);
 }
 
-/** Reads the models again. What the reader has opened or pointed at stays unless a run has gone on. */
+/** Reads the models again. Only what has grown is drawn again, so that what the reader has opened or pointed at stays. */
 async function refresh() {
   try {
     const models = await api.models(true);
-    const last = (model) => model?.training?.at(-1)?.step ?? 0;
+    // The score of a step, and examples, may come after its loss.
+    const log = (model) => JSON.stringify([model?.training, model?.examples]);
+    const at = state.chosen;
+    const [before, live] = [log(state.models[at]), isLive(at)];
     models.forEach((model, i) => {
-      if (last(model) > last(state.models[i])) state.growing.add(i);
+      if (log(model) !== log(state.models[i])) state.grown.set(i, Date.now());
     });
-    const grown = models.some((model, i) => last(model) !== last(state.models[i])) || document.activeElement === document.body;
     state.models = models;
-    if (grown) render();
+    byId("model-figures")?.replaceWith(figures(chosen()));
+    if (log(models[at]) !== before || isLive(at) !== live) drawTraining();
   } catch {
     // What was read before stays.
   }
 }
 
+/** The curves and examples again; the keyboard stays where it is. */
+function drawTraining() {
+  const card = byId("model-training");
+  const plots = () => [...card.querySelectorAll(".plot")];
+  const focused = plots().indexOf(document.activeElement);
+  card.replaceChildren(...training(chosen()));
+  plots()[focused]?.focus();
+  byId("model-examples").replaceChildren(...examples(chosen()));
+}
+
+const chosen = () => state.models[Math.min(state.chosen, state.models.length - 1)];
+
 function render() {
-  const model = state.models[Math.min(state.chosen, state.models.length - 1)];
+  const model = chosen();
   byId("model-result").replaceChildren(
     h("div", { class: "card" }, head(model), figures(model)),
     h("div", { class: "card model-diagram" }, h("div", {}, h("h3", {}, t("model.diagram")), h("p", { class: "muted" }, t("model.diagram.text")), parts(model), terms()), made(model)),
-    h("div", { class: "card" }, h("h3", {}, t("model.training")), state.growing.has(Number(state.chosen)) ? h("p", { id: "model-live", class: "muted", role: "status" }, t("model.live")) : null, training(model)),
-    h("div", { class: "card" }, h("h3", {}, t("model.examples")), examples(model)),
+    h("div", { class: "card", id: "model-training" }, training(model)),
+    h("div", { class: "card", id: "model-examples" }, examples(model)),
     h("div", { class: "card" }, settings(model)),
   );
 }
@@ -100,7 +122,7 @@ function figures(model) {
     ...KNOWN.filter((key) => Number.isFinite(config[key])).map((key) => [t(`model.${key}`), grouped(config[key])]),
     ...speed(model.speed),
   ];
-  return h("dl", { class: "figures" }, list.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+  return h("dl", { class: "figures", id: "model-figures" }, list.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 }
 
 /** What the words of this view mean. */
@@ -143,7 +165,14 @@ function parts(model) {
 }
 
 function training(model) {
+  const live = isLive(state.models.indexOf(model)) ? h("p", { id: "model-live", class: "muted", role: "status" }, t("model.live")) : "";
+  return [h("h3", {}, t("model.training")), live, curves(model)];
+}
+
+function curves(model) {
   const log = model.training ?? [];
+  // One axis for all curves, so that they can be compared.
+  const steps = [0, Math.max(1, ...log.map((r) => r.step))];
   const points = (key) => log.map((r) => [r.step, r[key]]).filter(([, v]) => Number.isFinite(v));
   const charts = [
     ["loss", false],
@@ -163,7 +192,7 @@ function training(model) {
         lineChart({
           title,
           description: t("model.curve", { title, first: digits3(list[0][1]), from: list[0][0], last: digits3(list.at(-1)[1]), to: list.at(-1)[0] }),
-          x: { label: t("model.step"), format: grouped },
+          x: { label: t("model.step"), format: grouped, domain: steps },
           y: { label, format: digits3 },
           series: [{ name: label, points: list }],
           height: 220,
@@ -179,7 +208,8 @@ function training(model) {
 
 function examples(model) {
   const list = model.examples ?? [];
-  if (list.length === 0) return notice("empty", t("model.examples.none"));
+  const title = h("h3", {}, t("model.examples"));
+  if (list.length === 0) return [title, notice("empty", t("model.examples.none"))];
   const body = list.map(({ source, target, reference }) =>
     h(
       "div",
@@ -192,7 +222,7 @@ function examples(model) {
         : null,
     ),
   );
-  return h("div", { class: "examples" }, body);
+  return [title, h("div", { class: "examples" }, body)];
 }
 
 function settings(model) {

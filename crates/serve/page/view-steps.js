@@ -7,7 +7,7 @@ import { formula } from "./math.js";
 import { currentSentence, onsentence, ready } from "./sentence.js";
 import { diagram } from "./steps-diagram.js";
 import { panel } from "./steps-panel.js";
-import { changed, sharpestHead, stepsOf, withoutOf } from "./steps.js";
+import { changed, sharpestHead, stepsOf, variantOf, withoutOf } from "./steps.js";
 import { isEnd, pieceLabel } from "./text.js";
 
 const PACE = 2600;
@@ -78,7 +78,7 @@ async function load() {
       return { base, data: without ? await ask({ ...body, without }, signal) : base };
     });
     if (!found) return;
-    model = (await api.models()).find((m) => m.source === source && m.target === target) ?? null;
+    model = api.modelOf(await api.models(), source, target) ?? null;
     Object.assign(state, found);
     state.word = Math.min(state.word, tokens().length - 1);
     state.step = Math.min(state.step, steps().length - 1);
@@ -224,7 +224,7 @@ function render() {
   );
   if (focused) result.querySelector(`[data-keep="${CSS.escape(focused)}"]`)?.focus();
   // For those who do not see it: the step, once it is there to stay.
-  const said = `${t(`step.${step.id}`)}. ${t(`step.${step.id}.text`, values(step))}`;
+  const said = `${t(`step.${step.id}`)}. ${plainly(step)}`;
   if (!timer && byId("steps-status").textContent !== said) byId("steps-status").textContent = said;
 }
 
@@ -322,10 +322,15 @@ function explanation(step, list) {
     { class: "explanation" },
     h("p", { class: "muted" }, `${part} · ${t("steps.count", { i: state.step + 1, n: list.length })}`),
     h("h3", {}, t(`step.${step.id}`)),
-    h("p", { class: "plainly" }, t(`step.${step.id}.text`, values(step))),
-    formula(step.formula),
+    h("p", { class: "plainly" }, plainly(step)),
+    formula(step.formula, config(), step.part),
     h("p", { class: "muted section" }, step.section ? t("paper", { section: step.section }) : t("paper.ssru")),
   );
+}
+
+/** A step in one plain sentence, of what this model does there. */
+function plainly(step) {
+  return t(`step.${step.id}.text${variantOf(step, config(), state.base.embedding.positions !== null)}`, values(step));
 }
 
 function values(step) {
@@ -354,7 +359,8 @@ function switches() {
   const heads = [...state.off].filter((name) => name.includes("."));
   // Without self-attention in the decoder, nothing is masked.
   const masked = config().decoder !== "ssru";
-  const listed = ["positions", "scale", ...(masked ? ["mask"] : []), ...new Set([head, ...heads])];
+  const parts = { positions: config().positions !== "none", scale: config().scale_scores !== false, mask: masked };
+  const listed = [...Object.keys(parts).filter((name) => parts[name]), ...new Set([head, ...heads])];
   const item = (name) =>
     h(
       "label",

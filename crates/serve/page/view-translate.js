@@ -3,8 +3,9 @@ import * as api from "./api.js";
 import { byId, h, notice, wordsOf } from "./dom.js";
 import { startFiles } from "./files.js";
 import { glossary, showGlossary, startGlossary } from "./glossary.js";
-import { has, language, t } from "./i18n.js";
+import { language, languageName, t } from "./i18n.js";
 import { debounce, Latest } from "./latest.js";
+import { remarksOnText } from "./remarks.js";
 import { grouped } from "./scale.js";
 import { lookAt } from "./sentence.js";
 import { keep, recall } from "./store.js";
@@ -33,15 +34,16 @@ const output = () => byId("output");
 export async function start() {
   bind();
   try {
-    const [list, settings] = await Promise.all([api.languages(), api.settings().catch(() => ({}))]);
+    const [list, settings, served] = await Promise.all([api.languages(), api.settings().catch(() => ({})), api.models().catch(() => [])]);
     languages = list;
+    models = served;
     limit = settings.charLimit ?? -1;
     if (languages.length === 0) throw new Error(t("error.model"));
     const asked = new URLSearchParams(location.search);
     chooseLanguages(settings.language, asked);
     byId("source").disabled = false;
     startFiles(settings, () => ({ source: byId("from").value, target: byId("to").value, glossary: glossary() }));
-    startGlossary(() => {
+    startGlossary(settings.glossaries ?? [], () => {
       if (source().value.trim()) later();
     });
     if (asked.get("q")) source().value = asked.get("q");
@@ -93,8 +95,8 @@ function chooseLanguages(defaults, asked) {
   const [from, to] = [asked.get("source") ?? kept, asked.get("target") ?? keptTo];
   const read = languages.filter((l) => targetsOf(l.code).length > 0);
   const known = (code) => read.some((l) => l.code === code);
-  const fallback = known(defaults?.source?.code) ? defaults.source.code : (read[0]?.code ?? "auto");
-  fillSelect(byId("from"), [["auto", t("detect")], ...read.map((l) => [l.code, l.name])]);
+  const fallback = [defaults?.source?.code, models[0]?.source, read[0]?.code].find(known) ?? "auto";
+  fillSelect(byId("from"), [["auto", t("detect")], ...read.map((l) => [l.code, nameOf(l.code)])]);
   byId("from").value = from === "auto" || known(from) ? from : fallback;
   offerTargets(to ?? defaults?.target?.code);
 }
@@ -232,21 +234,13 @@ function accept(text, answer) {
 }
 
 /** How the translation came about: how good it is likely to be, and what is special about it. */
-function showRemarks({ confidence, memory, guarded }) {
+function showRemarks(answer) {
+  const { confidence } = answer;
   const sure = typeof confidence === "number" ? Math.round(100 * confidence) : null;
   byId("confidence").textContent = sure === null ? "" : `· ${t("confidence", { sure })}`;
   byId("confidence").title = sure === null ? "" : t("confidence.text");
-  const faults = (guarded ?? []).map(({ fault, left }) =>
-    left ? t("guarded.left", { fault: faultName(left) }) : t("guarded.repaired", { fault: faultName(fault) }),
-  );
-  const known = memory ? [t(memory === "segment" ? "memory.segment" : "memory.sentences")] : [];
-  byId("remarks").replaceChildren(...[...known, ...new Set(faults)].map((text) => h("li", {}, text)));
+  byId("remarks").replaceChildren(...remarksOnText(answer).map((text) => h("li", {}, text)));
 }
-
-const faultName = (name) => {
-  const key = `fault.${name.replaceAll(" ", "-")}`;
-  return has(key) ? t(key) : name;
-};
 
 /** Text and languages go into the address, so that it can be kept and sent; long texts stay out of it. */
 function remember(text) {
@@ -382,11 +376,11 @@ function allowLook() {
 }
 
 function directModel(from, to) {
-  return models.find((m) => m.source === from && m.target === to);
+  return api.modelOf(models, from, to);
 }
 
 function nameOf(code) {
-  return languages.find((l) => l.code === code)?.name ?? code ?? "";
+  return code ? languageName(code, languages.find((l) => l.code === code)?.name) : "";
 }
 
 function fillSelect(select, options) {

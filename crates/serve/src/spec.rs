@@ -348,7 +348,7 @@ const ENDPOINTS: [Endpoint; 17] = [
         ],
         kind: JSON,
         schema: schema::of::<BeamTree>,
-        answer: r#"{"beam": 2, "length_penalty": 1.0, "source": [{"id": 5, "text": "▁Hi"}], "nodes": [{"parent": null, "length": 1, "id": 7, "text": "▁Hallo", "log_probability": -0.1, "score": -0.1, "state": "extended", "best": true}, {"parent": 0, "length": 2, "id": 0, "text": "</s>", "log_probability": -0.2, "score": -0.1, "state": "ended", "best": true}], "translations": [{"text": "Hallo", "log_probability": -0.2, "score": -0.1}]}"#,
+        answer: r#"{"beam": 2, "length_penalty": 1.0, "penalty": "power", "source": [{"id": 5, "text": "▁Hi"}], "nodes": [{"parent": null, "length": 1, "id": 7, "text": "▁Hallo", "log_probability": -0.1, "score": -0.1, "state": "extended", "best": true}, {"parent": 0, "length": 2, "id": 0, "text": "</s>", "log_probability": -0.2, "score": -0.1, "state": "ended", "best": true}], "translations": [{"text": "Hallo", "log_probability": -0.2, "score": -0.1}]}"#,
         errors: USUAL,
     },
     Endpoint {

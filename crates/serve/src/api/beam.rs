@@ -7,7 +7,7 @@ use crate::error::{ApiError, ApiResult, ok};
 use crate::params::Call;
 use crate::service::Cancellation;
 use axum::extract::State;
-use regard_core::decode::{BeamSteps, SearchOptions};
+use regard_core::decode::{BeamSteps, LengthPenalty, SearchOptions};
 use regard_core::translator::Translator;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -53,6 +53,8 @@ pub(crate) struct BeamTree {
     /// α of the length penalty.
     #[schemars(with = "f64")]
     length_penalty: Rounded,
+    /// Its form for n tokens: `power` is n^α, `paper` ((5 + n) / 6)^α.
+    penalty: &'static str,
     source: Vec<Token>,
     /// Parents come before their children.
     nodes: Vec<Node>,
@@ -99,6 +101,10 @@ fn tree(
     Ok(BeamTree {
         beam: options.beam,
         length_penalty: Rounded(options.length_penalty),
+        penalty: match options.penalty {
+            LengthPenalty::Power => "power",
+            LengthPenalty::Paper => "paper",
+        },
         source: source.iter().map(|&id| Token::new(translator.source(), id)).collect(),
         nodes: nodes(&steps, &options, translator),
         translations: steps.found.iter().map(found).collect(),

@@ -4,7 +4,7 @@ use super::translate::route;
 use crate::App;
 use crate::batcher::{QueuedSentence, Search};
 use crate::error::{ApiError, ApiResult, ok};
-use crate::languages::{Stage, canonical};
+use crate::languages::{Pairs, Stage, canonical};
 use crate::models::{Example, History, Point, Served};
 use crate::params::{Call, Texts};
 use crate::service::Cancellation;
@@ -308,6 +308,10 @@ fn tables(app: &App, pair: Option<&str>) -> ApiResult {
 pub(crate) struct ModelReport<'a> {
     source: &'a str,
     target: &'a str,
+    /// Of a model of many languages, all of them: it translates from each to every other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<String>")]
+    languages: Option<&'a [String]>,
     name: &'a str,
     parameters: usize,
     parts: PartsReport,
@@ -347,6 +351,10 @@ fn report<'a>(model: &'a Served, history: &'a History) -> ModelReport<'a> {
     ModelReport {
         source: &model.source,
         target: &model.target,
+        languages: match &model.pairs {
+            Pairs::All(codes) => Some(codes.as_slice()),
+            Pairs::One(..) => None,
+        },
         name: &model.name,
         parameters: total,
         parts: PartsReport { embeddings, encoder, decoder },

@@ -101,4 +101,7 @@ async fn one_pair_can_be_named_and_what_is_inside_is_that_of_the_pair() {
     assert_eq!(post(&app, "/v1/attention", steps).await.status, 200);
     let models = get(&app, "/v1/model").await.good();
     assert_eq!((&models[0]["source"], &models[0]["target"]), (&json!("en"), &json!("de")));
+    assert_eq!(models[0].get("languages"), None);
+    let known = models[1]["languages"].as_array().unwrap();
+    assert!(["fr", "pt", "zh-Hans"].iter().all(|code| known.contains(&json!(code))), "{known:?}");
 }

@@ -92,6 +92,7 @@ async fn a_beam_is_a_tree_whose_best_leaf_is_the_translation() {
     let value = post(&app, "/v1/beam", json!({"q": Q, "beam": 3})).await.good();
     let nodes = value["nodes"].as_array().unwrap();
     assert_eq!((&value["beam"], value["translations"].as_array().unwrap().len()), (&json!(3), 3));
+    assert_eq!(value["penalty"], "power");
     for (i, node) in nodes.iter().enumerate() {
         match node["parent"].as_u64() {
             Some(parent) => {
