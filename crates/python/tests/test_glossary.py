@@ -18,6 +18,8 @@ def test_a_glossary_is_that_of_the_command(translator, model, command, terms):
     printed = command("translate", "--model", model, "--glossary", terms, text="\n".join(LINES) + "\n").stdout
     assert translator.translate(LINES, glossary=terms) == printed.splitlines()
     assert translator.translate(LINES, glossary=TERMS) == printed.splitlines()
+    assert printed.splitlines()[0] == "Le matou dort."
+    assert "matou" in printed.splitlines()[1] and "chat" not in printed.splitlines()[1]
     assert "Firefox" in translator.translate(LINES[2], glossary=TERMS)
     assert translator.translate(LINES[0]) == translator.translate(LINES[0], glossary={"unrelated": "="})
 
@@ -35,3 +37,5 @@ def test_what_is_no_glossary(translator, folder):
         translator.translate("The cat sleeps.", glossary=folder / "no-such.tsv")
     with pytest.raises(regard.ConfigError, match="no_split"):
         translator.translate("The cat sleeps.", glossary=folder / "terms.tsv", no_split=True)
+    with pytest.raises(regard.ConfigError, match="no_split"):
+        translator.translate("The cat sleeps.", glossary=TERMS, no_split=True)

@@ -5,6 +5,7 @@ use crate::guard;
 use regard_core::decode::SearchOptions;
 use regard_core::text::{fold, is_spaced, share_stem};
 use regard_core::translator::{Candidate, Line, Phrase};
+use std::ops::Range;
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
 /// A term that the translation of a sentence should have.
@@ -42,7 +43,7 @@ pub(crate) fn terms(glossary: &Glossary, text: &str, matches: &[TermMatch]) -> V
 impl Term {
     /// How often a text has it, in any form.
     pub(crate) fn count(&self, text: &str) -> usize {
-        occurrences(text, &self.target, self.same)
+        occurrences(&text.to_lowercase(), &self.target, self.same).len()
     }
 
     /// What a search is told.
@@ -61,27 +62,39 @@ impl Term {
     }
 }
 
-/// The words of a text, as forms of words are compared.
-fn folded_words(text: &str) -> Vec<String> {
+/// The words of a text, as forms of words are compared, and where they stand.
+fn folded_words(text: &str) -> Vec<(Range<usize>, String)> {
     let of_word = |c: char| c.is_alphanumeric() || c.general_category_group() == GeneralCategoryGroup::Mark;
-    text.split(|c| !of_word(c)).filter(|word| !word.is_empty()).map(fold).collect()
+    let mut at = 0;
+    let mut words = Vec::new();
+    for part in text.split_inclusive(|c| !of_word(c)) {
+        let word = part.trim_end_matches(|c| !of_word(c));
+        if !word.is_empty() {
+            words.push((at..at + word.len(), fold(word)));
+        }
+        at += part.len();
+    }
+    words
 }
 
-/// How often a text has a term: its words in a row, each in any form unless it must be the `same`; in
-/// scripts without spaces its characters.
-fn occurrences(text: &str, term: &str, same: bool) -> usize {
+/// Where a text has a term: its words in a row, each in any form unless it must be the `same`; in
+/// scripts without spaces its characters, for which the text must be in lower case.
+fn occurrences(text: &str, term: &str, same: bool) -> Vec<Range<usize>> {
     let term_words = folded_words(term);
     if term_words.is_empty() || !term.chars().all(is_spaced) {
-        return text.to_lowercase().matches(&term.to_lowercase()).count();
+        let term = term.to_lowercase();
+        return text.match_indices(&term).map(|(at, _)| at..at + term.len()).collect();
     }
-    let is_form = |(a, b): (&String, &String)| {
+    let is_form = |((_, a), (_, b)): (&(Range<usize>, String), &(Range<usize>, String))| {
         a == b || (!same && a.chars().chain(b.chars()).all(char::is_alphabetic) && share_stem(a, b))
     };
     let words = folded_words(text);
-    let (mut found, mut at) = (0, 0);
+    let (mut found, mut at) = (Vec::new(), 0);
     while let Some(window) = words.get(at..at + term_words.len()) {
         let here = window.iter().zip(&term_words).all(is_form);
-        found += usize::from(here);
+        if here {
+            found.push(window[0].0.start..window[window.len() - 1].0.end);
+        }
         at += if here { term_words.len() } else { 1 };
     }
     found
@@ -106,23 +119,46 @@ pub(crate) fn forced(options: &SearchOptions) -> SearchOptions {
     SearchOptions { shortlist: None, sampling: None, beam: options.beam.max(CANDIDATES), ..options.clone() }
 }
 
-/// How much less likely the tokens of a translation with the terms may be, on average, in log-probability:
-/// beyond that the model has lost the thread.
+/// How much less likely the tokens beside the terms may be, on average, in log-probability: beyond that
+/// the model has lost the thread.
 const LEAST_LIKELY: f32 = 1.5;
 
-fn mean_score(candidate: &Candidate) -> f32 {
-    candidate.token_scores.iter().sum::<f32>() / candidate.token_scores.len().max(1) as f32
+/// The mean log-probability of the tokens that the search was free to choose. Those of the terms are not:
+/// a word that the model would never write is what a glossary is for.
+fn mean_free_score(candidate: &Candidate, terms: &[Term]) -> f32 {
+    let Candidate { tokens, token_scores, .. } = candidate;
+    // The end has a score, and so may a language token in front. A line in several parts has more ends.
+    let in_front = token_scores.len().saturating_sub(tokens.len() + 1);
+    let known = if in_front <= 1 { tokens.as_slice() } else { &[] };
+    let mut text = String::new();
+    let mut ends = Vec::with_capacity(known.len());
+    for token in known {
+        text.push_str(&token.replace('▁', " ").to_lowercase());
+        ends.push(text.len());
+    }
+    let spans: Vec<_> = terms.iter().flat_map(|term| occurrences(&text, &term.target, term.same)).collect();
+    let of_term = |i: usize| {
+        let Some(&end) = i.checked_sub(in_front).and_then(|i| ends.get(i)) else { return false };
+        let start = (i - in_front).checked_sub(1).map_or(0, |before| ends[before]);
+        spans.iter().any(|span| start < span.end && span.start < end)
+    };
+    let (mut sum, mut count) = (0.0, 0);
+    for (_, score) in token_scores.iter().enumerate().filter(|&(i, _)| !of_term(i)) {
+        sum += score;
+        count += 1;
+    }
+    sum / count.max(1) as f32
 }
 
 /// The translations of both searches of a sentence, best first. Those of the second that have all terms,
-/// none of them too often, and are neither more degenerate nor far less likely come before those of the first; if there are none,
-/// those with more of the terms than the first has.
+/// none of them too often, and are neither more degenerate nor far less likely beside the terms come
+/// before those of the first; if there are none, those with more of the terms than the first has.
 pub(crate) fn merge(source: &str, terms: &[Term], plain: Line, forced: Line, nbest: usize) -> Line {
     let best = plain.best().text;
-    let (fault, mean) = (guard::fault(source, &best), mean_score(&plain.best()));
+    let (fault, mean) = (guard::fault(source, &best), mean_free_score(&plain.best(), terms));
     let sound = |candidate: &Candidate| {
         let repeats = |term: &Term| term.count(&candidate.text) > term.times.max(term.count(&best));
-        let likely = mean_score(candidate) >= mean - LEAST_LIKELY;
+        let likely = mean_free_score(candidate, terms) >= mean - LEAST_LIKELY;
         likely && !terms.iter().any(repeats) && guard::fault(source, &candidate.text) <= fault
     };
     let lacks = |candidate: &Candidate| missing(terms, &candidate.text).count();
@@ -177,7 +213,7 @@ mod tests {
             ("v12 v123", "v12", false, 1),
             ("", "a", false, 0),
         ] {
-            assert_eq!(occurrences(text, term, same), count, "{text}");
+            assert_eq!(occurrences(&text.to_lowercase(), term, same).len(), count, "{text}");
         }
     }
 
@@ -212,5 +248,28 @@ mod tests {
         assert_eq!(merged(&["O arquivo na pasta", "O ficheiro"], 1), ["O arquivo na pasta"]);
         assert_eq!(merged(&[], 1), ["O arquivo na pasta"]);
         assert_eq!(report(&terms, "O arquivo na pasta").missing, [("file".into(), "ficheiro".into())]);
+    }
+
+    #[test]
+    fn the_terms_themselves_may_be_unlikely_but_not_the_rest() {
+        let terms = of(&[("cat", "matou")], "The cat sleeps.");
+        let with_scores = |tokens: &[&str], token_scores: &[f32]| {
+            let tokens: Vec<String> = tokens.iter().map(|token| (*token).to_owned()).collect();
+            let text = tokens.concat().replace('▁', " ").trim().to_owned();
+            let candidate =
+                Candidate { text, tokens, token_scores: token_scores.to_vec(), ..Line::default().best() };
+            Line { candidates: vec![candidate], parts: 1, ..Line::default() }
+        };
+        let plain = || with_scores(&["▁Le", "▁chat", "▁dort", "."], &[-0.1; 5]);
+        let merged = |forced: Line| merge("The cat sleeps.", &terms, plain(), forced, 1).best().text;
+        let pieces = ["▁Le", "▁mat", "ou", "▁dort", "."];
+        assert_eq!(merged(with_scores(&pieces, &[-0.1, -14.0, -9.0, -1.0, -0.1, -0.1])), "Le matou dort.");
+        assert_eq!(merged(with_scores(&pieces, &[-0.1, -14.0, -9.0, -9.0, -3.0, -0.1])), "Le chat dort.");
+        // With the score of a language token in front.
+        let scores = [0.0, -0.1, -14.0, -9.0, -1.0, -0.1, -0.1];
+        assert_eq!(merged(with_scores(&pieces, &scores)), "Le matou dort.");
+        // In several parts, where it is not known which score is whose, all of them count.
+        let scores = [-0.1, -14.0, -9.0, -1.0, -0.1, -0.1, -0.1, -0.1];
+        assert_eq!(merged(with_scores(&pieces, &scores)), "Le chat dort.");
     }
 }
