@@ -62,8 +62,11 @@ impl Term {
     }
 }
 
-/// The words of a text, as forms of words are compared, and where they stand.
-fn folded_words(text: &str) -> Vec<(Range<usize>, String)> {
+/// A word as forms of words are compared, and where it stands.
+type FoldedWord = (Range<usize>, String);
+
+/// The words of a text.
+fn folded_words(text: &str) -> Vec<FoldedWord> {
     let of_word = |c: char| c.is_alphanumeric() || c.general_category_group() == GeneralCategoryGroup::Mark;
     let mut at = 0;
     let mut words = Vec::new();
@@ -85,7 +88,7 @@ fn occurrences(text: &str, term: &str, same: bool) -> Vec<Range<usize>> {
         let term = term.to_lowercase();
         return text.match_indices(&term).map(|(at, _)| at..at + term.len()).collect();
     }
-    let is_form = |((_, a), (_, b)): (&(Range<usize>, String), &(Range<usize>, String))| {
+    let is_form = |((_, a), (_, b)): (&FoldedWord, &FoldedWord)| {
         a == b || (!same && a.chars().chain(b.chars()).all(char::is_alphabetic) && share_stem(a, b))
     };
     let words = folded_words(text);
@@ -98,6 +101,12 @@ fn occurrences(text: &str, term: &str, same: bool) -> Vec<Range<usize>> {
         at += if here { term_words.len() } else { 1 };
     }
     found
+}
+
+/// Whether a text has all words of another, in their order.
+fn has_all_words(text: &str, other: &str) -> bool {
+    let mut words = folded_words(text).into_iter().map(|(_, word)| word);
+    folded_words(other).into_iter().all(|(_, wanted)| words.any(|word| word == wanted))
 }
 
 /// Those of the terms that a text lacks.
@@ -119,9 +128,13 @@ pub(crate) fn forced(options: &SearchOptions) -> SearchOptions {
     SearchOptions { shortlist: None, sampling: None, beam: options.beam.max(CANDIDATES), ..options.clone() }
 }
 
-/// How much less likely the tokens beside the terms may be, on average, in log-probability: beyond that
-/// the model has lost the thread.
+/// How much less likely the tokens of a translation with the terms may be, on average, in log-probability:
+/// beyond that the model has lost the thread.
 const LEAST_LIKELY: f32 = 1.5;
+
+fn mean(scores: &[f32]) -> f32 {
+    scores.iter().sum::<f32>() / scores.len().max(1) as f32
+}
 
 /// The mean log-probability of the tokens that the search was free to choose. Those of the terms are not:
 /// a word that the model would never write is what a glossary is for.
@@ -137,28 +150,36 @@ fn mean_free_score(candidate: &Candidate, terms: &[Term]) -> f32 {
         ends.push(text.len());
     }
     let spans: Vec<_> = terms.iter().flat_map(|term| occurrences(&text, &term.target, term.same)).collect();
+    // A space in front of a term may be a token of its own.
+    let from = |start: usize| text[..start].trim_end().len();
+    let spans: Vec<Range<usize>> = spans.into_iter().map(|span| from(span.start)..span.end).collect();
     let of_term = |i: usize| {
         let Some(&end) = i.checked_sub(in_front).and_then(|i| ends.get(i)) else { return false };
         let start = (i - in_front).checked_sub(1).map_or(0, |before| ends[before]);
         spans.iter().any(|span| start < span.end && span.start < end)
     };
-    let (mut sum, mut count) = (0.0, 0);
-    for (_, score) in token_scores.iter().enumerate().filter(|&(i, _)| !of_term(i)) {
-        sum += score;
-        count += 1;
-    }
-    sum / count.max(1) as f32
+    let free = token_scores.iter().enumerate().filter(|&(i, _)| !of_term(i));
+    mean(&free.map(|(_, &score)| score).collect::<Vec<_>>())
 }
 
 /// The translations of both searches of a sentence, best first. Those of the second that have all terms,
-/// none of them too often, and are neither more degenerate nor far less likely beside the terms come
-/// before those of the first; if there are none, those with more of the terms than the first has.
+/// none of them too often, and are neither more degenerate nor far less likely come before those of the
+/// first; if there are none, those with more of the terms than the first has.
+///
+/// A term should stand in the place of another word. Where it does, its own tokens may be as unlikely as
+/// they are; where it was only added to the first translation, they count, because the model then had no
+/// place for it.
 pub(crate) fn merge(source: &str, terms: &[Term], plain: Line, forced: Line, nbest: usize) -> Line {
     let best = plain.best().text;
-    let (fault, mean) = (guard::fault(source, &best), mean_free_score(&plain.best(), terms));
+    let fault = guard::fault(source, &best);
+    let (likelihood, free) = (mean(&plain.best().token_scores), mean_free_score(&plain.best(), terms));
+    let replaces = |candidate: &Candidate| !has_all_words(&candidate.text, &best);
     let sound = |candidate: &Candidate| {
         let repeats = |term: &Term| term.count(&candidate.text) > term.times.max(term.count(&best));
-        let likely = mean_free_score(candidate, terms) >= mean - LEAST_LIKELY;
+        let likely = match replaces(candidate) {
+            true => mean_free_score(candidate, terms) >= free - LEAST_LIKELY,
+            false => mean(&candidate.token_scores) >= likelihood - LEAST_LIKELY,
+        };
         likely && !terms.iter().any(repeats) && guard::fault(source, &candidate.text) <= fault
     };
     let lacks = |candidate: &Candidate| missing(terms, &candidate.text).count();
@@ -170,7 +191,7 @@ pub(crate) fn merge(source: &str, terms: &[Term], plain: Line, forced: Line, nbe
         .filter(|(lacks, candidate)| *lacks < before && sound(candidate))
         .collect();
     // Stable: equal ones stay in the order of their scores.
-    better.sort_by_key(|(lacks, _)| *lacks);
+    better.sort_by_key(|(lacks, candidate)| (*lacks, !replaces(candidate)));
     if let Some(&(fewest, _)) = better.first() {
         better.retain(|(lacks, _)| *lacks == fewest);
     }
@@ -251,6 +272,17 @@ mod tests {
     }
 
     #[test]
+    fn a_term_in_the_place_of_a_word_comes_before_one_beside_it() {
+        let terms = of(&[("cat", "matou")], "The cat sleeps.");
+        let merged = |forced: &[&str]| {
+            merge("The cat sleeps.", &terms, line(&["Le chat dort."]), line(forced), 1).best().text
+        };
+        assert_eq!(merged(&["Le chat dort matou.", "Le matou dort."]), "Le matou dort.");
+        // Better than without it, if the model finds it likely.
+        assert_eq!(merged(&["Le chat dort matou."]), "Le chat dort matou.");
+    }
+
+    #[test]
     fn the_terms_themselves_may_be_unlikely_but_not_the_rest() {
         let terms = of(&[("cat", "matou")], "The cat sleeps.");
         let with_scores = |tokens: &[&str], token_scores: &[f32]| {
@@ -265,6 +297,16 @@ mod tests {
         let pieces = ["▁Le", "▁mat", "ou", "▁dort", "."];
         assert_eq!(merged(with_scores(&pieces, &[-0.1, -14.0, -9.0, -1.0, -0.1, -0.1])), "Le matou dort.");
         assert_eq!(merged(with_scores(&pieces, &[-0.1, -14.0, -9.0, -9.0, -3.0, -0.1])), "Le chat dort.");
+        // Added to the first translation, it counts itself.
+        let beside = ["▁Le", "▁chat", "▁dort", ".", "▁mat", "ou"];
+        assert_eq!(
+            merged(with_scores(&beside, &[-0.1, -0.1, -0.1, -0.1, -14.0, -9.0, -0.1])),
+            "Le chat dort."
+        );
+        // A space may be a token of its own.
+        let pieces_with_space = ["▁Le", "▁", "mat", "ou", "▁dort", "."];
+        let scores = [-0.1, -13.0, -14.0, -9.0, -2.0, -0.1, -0.1];
+        assert_eq!(merged(with_scores(&pieces_with_space, &scores)), "Le matou dort.");
         // With the score of a language token in front.
         let scores = [0.0, -0.1, -14.0, -9.0, -1.0, -0.1, -0.1];
         assert_eq!(merged(with_scores(&pieces, &scores)), "Le matou dort.");
