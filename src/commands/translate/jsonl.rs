@@ -67,13 +67,15 @@ pub(super) fn translate<T: AsRef<str>>(
     let translated = route.translate(texts.lines())?;
     let notes = notes(&texts, &translated);
     let found = texts.join(translated.into_iter().map(|line| line.line).collect());
-    let line = |((object, candidates), notes): ((Option<Map<String, Value>>, Vec<Candidate>), _)| {
-        let Some(object) = object else { return String::new() };
-        let mut object = filled(arguments, object, &candidates);
-        object.extend(notes);
-        Value::Object(object).to_string()
-    };
-    Ok(objects.into_iter().zip(found).zip(notes).map(line).collect())
+    let mut written = Vec::with_capacity(objects.len());
+    for ((object, candidates), notes) in objects.into_iter().zip(found).zip(notes) {
+        written.push(object.map_or_else(String::new, |object| {
+            let mut object = filled(arguments, object, &candidates);
+            object.extend(notes);
+            Value::Object(object).to_string()
+        }));
+    }
+    Ok(written)
 }
 
 /// The text of a line and its object; an empty line stays one.
