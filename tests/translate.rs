@@ -593,13 +593,12 @@ fn records_are_translated_in_place() {
     let [records, out] = ["r.jsonl", "o.jsonl"].map(|name| files.path().join(name).display().to_string());
     fs::write(&records, input).unwrap();
     let model = folder().to_str().unwrap();
-    let flags = ["translate", "-m", model, "--jsonl", "--nbest", "2", "--scores", "--alignment", &records];
-    let output = regard(&[&flags[..], &["-o", &out]].concat(), b"");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let flags = ["--jsonl", "--nbest", "2", "--scores", "--alignment", &records, "-o", &out];
+    assert_eq!(translate(&flags, b"").0, "");
     assert_eq!(fs::read_to_string(&out).unwrap(), found);
     assert!(!fs::exists(out.clone() + ".part").unwrap() && !fs::exists(out.clone() + ".part.json").unwrap());
     fs::write(&records, b"{\"text\": \"A dog.\"}\n{\"text\": \"\xff\"}\n").unwrap();
-    let output = regard(&[&flags[..], &["-o", &out]].concat(), b"");
+    let output = regard(&[&["translate", "-m", model][..], &flags].concat(), b"");
     let message = String::from_utf8(output.stderr).unwrap();
     assert_eq!(message, format!("regard: {records}:2: not UTF-8\n"));
     assert_eq!(fs::read_to_string(&out).unwrap(), found, "what was complete stays");
