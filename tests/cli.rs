@@ -334,7 +334,7 @@ fn score_refuses_files_that_cannot_be_scored() {
         ),
         (&["--hyp", "empty", "--ref", "empty"], "empty: 0 lines; there is no sentence to score"),
         (&["--hyp", "-", "--ref", "ref"], "standard input: 0 lines; there is no sentence to score"),
-        (&["--hyp", "hyp", "--ref", "none"], "none: No such file or directory (os error 2)"),
+        (&["--hyp", "hyp", "--ref", "none"], missing("none").as_str()),
         (&["--hyp", "latin1", "--ref", "ref"], "latin1:2: not UTF-8 (byte 3 of the line)"),
         (&["--hyp", ".", "--ref", "ref"], ".: is a folder, not a text file"),
         (
@@ -458,6 +458,11 @@ fn tokenize_counts() {
     assert_eq!(table, ok(expected));
 }
 
+/// The message about a file that is not there, in the words of the operating system.
+fn missing(file: &str) -> String {
+    format!("{file}: {}", std::io::Error::from_raw_os_error(2))
+}
+
 #[test]
 fn tokenize_refuses_what_it_cannot_read() {
     let folder = trained(&[]);
@@ -477,10 +482,11 @@ fn tokenize_refuses_what_it_cannot_read() {
     let file = ["--model", "tokenizer.json"];
     let with = |rest: &[&'static str]| [&file[..], rest].concat();
     refused(&file, b"a dog\nna\xefve\n", "standard input:2: not UTF-8 (byte 3 of the line)");
-    refused(&with(&["none"]), b"", "none: No such file or directory");
+    refused(&with(&["none"]), b"", &missing("none"));
     refused(&with(&["text"]), b"", "text:61: not UTF-8 (byte 1 of the line)");
-    refused(&["--model", "none"], b"", "none: No such file or directory");
-    refused(&["--model", "model"], b"", "model/tokenizer.json: No such file or directory");
+    refused(&["--model", "none"], b"", &missing("none"));
+    let inside = Path::new("model").join("tokenizer.json").display().to_string();
+    refused(&["--model", "model"], b"", &missing(&inside));
     refused(&["--model", "broken.json"], b"", "broken.json: not a tokenizer.json that can be used");
     refused(&with(&["--decode"]), "▁the\n▁zebra".as_bytes(), "standard input:2: \"▁zebra\" is not a piece");
     refused(&with(&["--decode", "--ids"]), b"1 x", "standard input:1: \"x\" is not an id; accepted: 0 to ");
@@ -488,8 +494,10 @@ fn tokenize_refuses_what_it_cannot_read() {
     refused(&with(&["--decode", "--ids"]), size.to_string().as_bytes(), &outside);
     let train = |rest: &[&'static str]| [&["--train"][..], rest].concat();
     refused(&train(&["text", "--vocabulary", "9", "--out", "t"]), b"", "--vocabulary: 9 is not between 300");
-    refused(&train(&["/dev/null", "--out", "t"]), b"", "--train: there is no text to train on");
-    refused(&train(&["text", "--out", "no/t.json"]), b"", "no/t.json: No such file or directory");
+    fs::write(folder.path().join("empty"), "").unwrap();
+    refused(&train(&["empty", "--out", "t"]), b"", "--train: there is no text to train on");
+    let no_folder = fs::write(folder.path().join("no/t.json"), "").unwrap_err();
+    refused(&train(&["text", "--out", "no/t.json"]), b"", &format!("no/t.json: {no_folder}"));
 }
 
 // ---- pipes

@@ -9,6 +9,7 @@ use regard::text::{TextSample, TokenizerPair, TokenizerSettings};
 use regard::translator::Translator;
 use regard::{Isa, Result};
 use regard_sample_corpus as builtin;
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -214,7 +215,7 @@ fn given_translations_are_scored() {
     let input = b"The dog sleeps.\nA cat.\n";
     let files = tempfile::tempdir().unwrap();
     let target = files.path().join("target");
-    std::fs::write(&target, "Le chien dort.\n\n").unwrap();
+    fs::write(&target, "Le chien dort.\n\n").unwrap();
     let target = target.to_str().unwrap();
     let of = |precision: &str| -> Vec<f64> {
         let (plain, _) = translate(&["--score-target", target, "--precision", precision], input);
@@ -401,8 +402,8 @@ fn a_closed_pipe_ends_quietly() {
 
 fn files(folder: &Path, source: &[&str], reference: &[&str]) -> (PathBuf, PathBuf) {
     let (s, r) = (folder.join("test.en"), folder.join("test.fr"));
-    std::fs::write(&s, source.join("\n") + "\n").unwrap();
-    std::fs::write(&r, reference.join("\n") + "\n").unwrap();
+    fs::write(&s, source.join("\n") + "\n").unwrap();
+    fs::write(&r, reference.join("\n") + "\n").unwrap();
     (s, r)
 }
 
@@ -431,7 +432,7 @@ fn evaluate_scores_what_translate_says() {
         b"",
     );
     let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let written = std::fs::read_to_string(&out).unwrap();
+    let written = fs::read_to_string(&out).unwrap();
     assert_eq!(written, translate(&["--no-split"], (source.join("\n") + "\n").as_bytes()).0);
     assert!(value["seconds"].as_f64().unwrap() > 0.0 && value["target_tokens_per_s"].as_f64().unwrap() > 0.0);
     let scored = regard(&["score", "--hyp", out.to_str().unwrap(), "--ref", r, "--json"], b"");
@@ -448,7 +449,7 @@ fn evaluate_scores_what_translate_says() {
     assert!(
         String::from_utf8(chinese.stderr).unwrap().contains("tokenizer zh, chosen for target language zh")
     );
-    std::fs::write(r, "Le chien dort.\n").unwrap();
+    fs::write(r, "Le chien dort.\n").unwrap();
     let output = regard(&["evaluate", "--model", model, "--src", s, "--ref", r], b"");
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(
@@ -477,7 +478,7 @@ fn look_fits_the_terminal_and_writes_pictures() {
         let output = regard(&[&base[..], &["--out", file.to_str().unwrap()]].concat(), b"");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         assert!(
-            std::fs::read(&file).unwrap().to_ascii_lowercase().starts_with(&start.to_ascii_lowercase()),
+            fs::read(&file).unwrap().to_ascii_lowercase().starts_with(&start.to_ascii_lowercase()),
             "{name}"
         );
     }
@@ -486,7 +487,7 @@ fn look_fits_the_terminal_and_writes_pictures() {
         let file = scratch.path().join("chosen.html");
         let output = regard(&[&base[..], &["--out", file.to_str().unwrap()], flags].concat(), b"");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let page = std::fs::read_to_string(&file).unwrap();
+        let page = fs::read_to_string(&file).unwrap();
         // Both sentences can be read without the script.
         assert!(page.contains(">The dog sleeps.</p>") && page.contains(">Le chien dort.</p>"), "{page}");
         let start = page.find("id=\"data\">").unwrap() + "id=\"data\">".len();
@@ -512,7 +513,7 @@ fn look_fits_the_terminal_and_writes_pictures() {
         let chosen = ["--draw", "matrix", "--kind", "decoder", "--layer", "1", "--head", "2"];
         regard(&[&base[..], &chosen, &["--out", one.to_str().unwrap()]].concat(), b"");
         regard(&[&base[..], &["--draw", "matrix", "--out", all.to_str().unwrap()]].concat(), b"");
-        assert!(std::fs::read(&one).unwrap().len() < std::fs::read(&all).unwrap().len(), "{name}");
+        assert!(fs::read(&one).unwrap().len() < fs::read(&all).unwrap().len(), "{name}");
     }
     for (flags, message) in [
         (["--layer", "3"], "--layer 3: the model has layers 1 to 2"),
@@ -539,7 +540,7 @@ fn look_takes_a_text_sentence_by_sentence() {
     let scratch = TempDir::new().unwrap();
     let file = scratch.path().join("both.html");
     regard(&[&base[..], &["--out", file.to_str().unwrap()]].concat(), b"");
-    let page = std::fs::read_to_string(&file).unwrap();
+    let page = fs::read_to_string(&file).unwrap();
     assert_eq!(page.matches("\"texts\":").count(), 2);
 }
 
@@ -589,7 +590,21 @@ fn records_are_translated_in_place() {
     let last: serde_json::Value = serde_json::from_str(lines[2]).unwrap();
     assert_eq!(last["translation"], format!("{}\n{}", plain[0], plain[2]));
 
+    // Into a file, the same.
+    let files = tempfile::tempdir().unwrap();
+    let [records, out] = ["r.jsonl", "o.jsonl"].map(|name| files.path().join(name).display().to_string());
+    fs::write(&records, input).unwrap();
     let model = folder().to_str().unwrap();
+    let flags = ["--jsonl", "--nbest", "2", "--scores", "--alignment", &records, "-o", &out];
+    assert_eq!(translate(&flags, b"").0, "");
+    assert_eq!(fs::read_to_string(&out).unwrap(), found);
+    assert!(!fs::exists(out.clone() + ".part").unwrap() && !fs::exists(out.clone() + ".part.json").unwrap());
+    fs::write(&records, b"{\"text\": \"A dog.\"}\n{\"text\": \"\xff\"}\n").unwrap();
+    let output = regard(&[&["translate", "-m", model][..], &flags].concat(), b"");
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(message, format!("regard: {records}:2: not UTF-8\n"));
+    assert_eq!(fs::read_to_string(&out).unwrap(), found, "what was complete stays");
+
     let output = regard(&["translate", "-m", model, "--jsonl"], b"{\"text\": \"A dog.\"}\n{\"txt\": \"\"}\n");
     let message = String::from_utf8(output.stderr).unwrap();
     assert_eq!(message, "regard: standard input:2: there is no field `text` or `source`\n");

@@ -80,7 +80,7 @@ def main():
     opened = gzip.open if arguments.text.endswith(".gz") else open
     with opened(arguments.text, "rt", encoding="utf-8") as file:
         sentences = [line.rstrip("\n") for line, _ in zip(file, range(arguments.sentences))]
-    systems = {"command": Command, "package": Package, "ctranslate2": CTranslate2}
+    systems = {"cli": Command, "package": Package, "ctranslate2": CTranslate2}
     loaded = {}
     for name, system in systems.items():
         try:
@@ -109,7 +109,7 @@ def main():
         machine = f"{cpu()}, {len(os.sched_getaffinity(0))} threads, {arguments.rounds} rounds, {len(sentences)} sentences, beam {arguments.beam}"
         found = {"table": "python", "list": size, **{name: round(rate, 1) for name, rate in rates.items()}, **of, "machine": machine}
         print(json.dumps({**found, "command": "tools/bench_python.py REGARD MODEL TEXT"}), flush=True)
-        assert said["package"] == said["command"], "the package and the command differ"
+        assert said["package"] == said["cli"], "the package and the command differ"
 
 
 main()

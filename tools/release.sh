@@ -5,6 +5,7 @@
 #
 # regard-VERSION-TARGET.tar.gz (binary, completions, manual pages, licences, systemd unit), regard_VERSION_ARCH.deb, the wheel
 # and the sdist of the Python package, SHA256SUMS. Prints size and start-up time of the binary and the glibc that it needs.
+# `tools/check_release.sh OUT` tries them.
 # Needs the Rust toolchain, Python 3 with venv, dpkg-deb for the .deb, and a package index for maturin.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -18,7 +19,8 @@ cd "$work/source"
 export CARGO_TARGET_DIR=$target
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 host=$(rustc -vV | sed -n 's/^host: //p')
-rm -f "$out"/*
+# Only what an earlier run left: the folder may be somebody's.
+rm -f "$out"/regard[-_]*.{tar.gz,deb,whl} "$out/SHA256SUMS"
 
 echo "== the binary"
 # With both packages selected, the wheel compiles none of the common dependencies again.
@@ -87,10 +89,11 @@ echo "== the wheel and the sdist"
 python3 -m venv "$work/venv"
 "$work/venv/bin/pip" install -q 'maturin>=1.9.4,<2'
 "$work/venv/bin/maturin" build -q --profile dist --locked -m crates/python/Cargo.toml --out "$out"
-"$work/venv/bin/maturin" sdist -q -m crates/python/Cargo.toml --out "$out"
+# It has no flag that keeps it quiet, and repeats what `cargo package` thinks of every crate.
+"$work/venv/bin/maturin" sdist -m crates/python/Cargo.toml --out "$out" 2>"$work/sdist.log" || { cat "$work/sdist.log" >&2; exit 1; }
 
 cd "$out"
-sha256sum -- * >SHA256SUMS
+sha256sum -- regard[-_]* >SHA256SUMS
 echo "== what there is"
 ls -l
 printf 'binary: %s bytes, needs glibc %s\n' "$(stat -c %s "$regard")" \

@@ -184,7 +184,10 @@ fn list(store: &ModelStore, flags: &ListFlags) -> CommandResult {
     }
     print(flags, &entries)?;
     if models.is_empty() && !flags.json {
-        note!("regard: there are no models in {}", store.folder().display());
+        let folder = store.folder().display();
+        note!(
+            "regard: there are no models in {folder}; `regard models download NAME` fetches one, `regard quickstart` trains one"
+        );
     }
     for entry in &entries {
         if let Some(problem) = entry.problem {

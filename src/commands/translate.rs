@@ -41,7 +41,7 @@ use tally::Tally;
     echo 'A dog runs.' | regard translate --model model --nbest 4 --scores\n  \
     regard translate --model model --alignment --json input.en.gz\n  \
     regard translate --model model --score-target output.de input.en\n  \
-    regard translate --model model --jsonl records.jsonl > translated.jsonl\n  \
+    regard translate --model model --jsonl records.jsonl --out translated.jsonl\n  \
     regard translate --model model report.docx --out report.de.docx\n  \
     regard translate --model model big.en --out big.de --resume\n  \
     regard translate --model model --glossary terms.tsv --memory known.tmx < input.en\n  \
@@ -111,10 +111,10 @@ pub(crate) struct Arguments {
     /// translation
     #[arg(long, value_name = "FILE", conflicts_with_all = ["nbest", "alignment"])]
     score_target: Option<PathBuf>,
-    /// Read one JSON object per line, translate its field `text` or `source`, and print it with the
+    /// Read one JSON object per line, translate its field `text` or `source`, and write it with the
     /// field `translation`; with --nbest, --scores and --alignment also `alternatives`, `score` and
     /// `alignment`
-    #[arg(long, conflicts_with_all = ["json", "score_target", "out", "format"])]
+    #[arg(long, conflicts_with_all = ["json", "score_target", "format"])]
     jsonl: bool,
     /// Text to translate; may be repeated
     #[arg(long, value_name = "TEXT")]
@@ -287,10 +287,10 @@ impl Arguments {
     /// Everything that decides what is written, as text.
     fn settings(&self, route: &Route) -> String {
         let options: Vec<_> = route.models().iter().map(|model| &model.options).collect();
-        let Arguments { nbest, scores, alignment, json, no_split, .. } = self;
+        let Arguments { nbest, scores, alignment, json, jsonl, no_split, .. } = self;
         let models = self.model.names();
         format!(
-            "{models}, {options:?}, nbest {nbest}, scores {scores}, alignment {alignment}, json {json}, no_split {no_split}{}",
+            "{models}, {options:?}, nbest {nbest}, scores {scores}, alignment {alignment}, json {json}, jsonl {jsonl}, no_split {no_split}{}",
             route.known_files()
         )
     }

@@ -190,3 +190,20 @@ fn a_run_that_diverges_says_how_to_go_on() {
     );
     assert!(text.contains(&want) && text.ends_with(" --set optimizer.clip=1\n"), "{text}");
 }
+
+#[test]
+fn flags_override_the_environment_and_the_environment_overrides_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    write_corpus(folder.path(), 30);
+    fs::write(folder.path().join("run.toml"), "steps = 3\nseed = 7\n[optimizer]\nlabel_smoothing = 0.25\n")
+        .unwrap();
+    let out = folder.path().join("out");
+    let mut run = command(folder.path(), &out, &["--seed", "9"]);
+    run.env("REGARD_CONFIG", "run.toml").env("REGARD_STEPS", "2").env("REGARD_SEED", "8");
+    let (output, text) = finish(run);
+    assert!(output.status.success(), "{text}");
+    let written = fs::read_to_string(out.join("logs/config.toml")).unwrap();
+    for line in ["seed = 9", "steps = 2", "label_smoothing = 0.25"] {
+        assert!(written.lines().any(|written| written == line), "{line} is not in {written}");
+    }
+}

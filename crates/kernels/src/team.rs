@@ -4,6 +4,9 @@
 //! A decoding step has some forty products of a few hundred microseconds each. Waking a sleeping
 //! thread costs a good part of that, so that the threads of a team look out for the next piece of
 //! work for a while before they go to sleep.
+//!
+//! No piece belongs to a thread: each is taken by the first that is free. A thread whose core another
+//! program has taken, or that has not woken up yet, holds nobody up, because the owner does its piece.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -23,20 +26,53 @@ type Work<'a> = dyn Fn(usize) + Sync + 'a;
 struct Shared {
     /// What to do; valid while `left` is not 0.
     work: UnsafeCell<Option<*const Work<'static>>>,
-    /// Counts the pieces of work.
-    round: AtomicUsize,
-    /// Threads that have not finished the present piece.
+    /// The number of the work, and in its lowest byte how many pieces nobody has taken: the last ones
+    /// are taken first.
+    free: AtomicUsize,
+    /// Pieces of the present work that are not finished, without the owner's.
     left: AtomicUsize,
     panicked: AtomicBool,
     stop: AtomicBool,
 }
 
-// SAFETY: `work` is written by the owner of the team only while no thread reads it (`left` is 0),
-// and read by the threads only after they have seen the new `round`, which is stored behind it.
-// What it points to is `Sync`.
+/// The bits of [`Shared::free`] that count pieces.
+const PIECES: usize = 0xff;
+
+// SAFETY: `work` is written by the owner of the team only while no thread reads it: `left` is 0, and
+// all pieces have been taken. A thread reads it only after it has taken a piece of the new work, which
+// is announced in `free` behind it. What it points to is `Sync`.
 unsafe impl Sync for Shared {}
 // SAFETY: as above.
 unsafe impl Send for Shared {}
+
+impl Shared {
+    /// The number of a piece that is this thread's from now on, if there is one.
+    fn take(&self) -> Option<usize> {
+        let mut free = self.free.load(Ordering::Acquire);
+        while free & PIECES > 0 {
+            match self.free.compare_exchange_weak(free, free - 1, Ordering::Acquire, Ordering::Acquire) {
+                Ok(_) => return Some(free & PIECES),
+                Err(now) => free = now,
+            }
+        }
+        None
+    }
+
+    /// Does a piece that this thread has taken.
+    fn finish(&self, piece: usize) {
+        // SAFETY: this piece has been taken and is not finished, so that the work is there and nobody
+        // writes.
+        let work = unsafe { *self.work.get() };
+        if let Some(work) = work {
+            // SAFETY: as above.
+            let done = catch_unwind(AssertUnwindSafe(|| unsafe { (*work)(piece) }));
+            if done.is_err() {
+                self.panicked.store(true, Ordering::Relaxed);
+            }
+        }
+        self.left.fetch_sub(1, Ordering::Release);
+    }
+}
 
 /// A thread and its companions.
 pub struct Team {
@@ -56,18 +92,15 @@ impl Team {
     pub fn new(size: usize) -> Self {
         let shared = Arc::new(Shared {
             work: UnsafeCell::new(None),
-            round: AtomicUsize::new(0),
+            free: AtomicUsize::new(0),
             left: AtomicUsize::new(0),
             panicked: AtomicBool::new(false),
             stop: AtomicBool::new(false),
         });
         let others = (1..size.min(MOST))
-            .map_while(|number| {
+            .map_while(|_| {
                 let shared = Arc::clone(&shared);
-                thread::Builder::new()
-                    .name("regard team".into())
-                    .spawn(move || worker_loop(&shared, number))
-                    .ok()
+                thread::Builder::new().name("regard team".into()).spawn(move || worker_loop(&shared)).ok()
             })
             .collect();
         Team { shared, others }
@@ -78,8 +111,8 @@ impl Team {
         1 + self.others.len()
     }
 
-    /// Calls `work` with the numbers from 0 to the size of the team, each on a thread of its own,
-    /// and waits for all of them.
+    /// Calls `work` with the numbers from 0 to the size of the team, each once and on as many threads as
+    /// are free, and waits for all of them.
     ///
     /// # Panics
     /// If one of them does.
@@ -90,12 +123,19 @@ impl Team {
         // SAFETY: the lifetime is forgotten, but nobody holds the pointer when this function
         // returns: it waits until `left` is 0, also if the call below panics.
         let erased = unsafe { std::mem::transmute::<*const Work<'_>, *const Work<'static>>(work) };
-        // SAFETY: `left` is 0, so that no thread reads it.
+        // SAFETY: `left` is 0 and all pieces of the work before have been taken, so that no thread reads it.
         unsafe { *self.shared.work.get() = Some(erased) };
-        self.shared.left.store(self.others.len(), Ordering::Relaxed);
-        self.shared.round.fetch_add(1, Ordering::Release);
+        // Piece 0 is this thread's.
+        let others = self.others.len();
+        self.shared.left.store(others, Ordering::Relaxed);
+        let before = self.shared.free.load(Ordering::Relaxed);
+        self.shared.free.store(before.wrapping_add(PIECES + 1) | others, Ordering::Release);
         self.others.iter().for_each(|other| other.thread().unpark());
         let own = catch_unwind(AssertUnwindSafe(|| work(0)));
+        // What the others have not begun.
+        while let Some(piece) = self.shared.take() {
+            self.shared.finish(piece);
+        }
         let mut looks = 0;
         while self.shared.left.load(Ordering::Acquire) > 0 {
             wait(&mut looks);
@@ -143,11 +183,13 @@ impl Drop for Team {
 }
 
 /// What the other threads do: wait for a piece of work, do it, and so on.
-fn worker_loop(shared: &Shared, number: usize) {
-    let mut seen = 0;
+fn worker_loop(shared: &Shared) {
     loop {
         let mut looks = 0;
-        while shared.round.load(Ordering::Acquire) == seen {
+        let piece = loop {
+            if let Some(piece) = shared.take() {
+                break piece;
+            }
             if shared.stop.load(Ordering::Acquire) {
                 return;
             }
@@ -158,19 +200,8 @@ fn worker_loop(shared: &Shared, number: usize) {
                 // missed.
                 thread::park();
             }
-        }
-        seen = seen.wrapping_add(1);
-        // SAFETY: the round has been announced, and until `left` goes down the work is there and
-        // nobody writes.
-        let work = unsafe { *shared.work.get() };
-        if let Some(work) = work {
-            // SAFETY: as above.
-            let done = catch_unwind(AssertUnwindSafe(|| unsafe { (*work)(number) }));
-            if done.is_err() {
-                shared.panicked.store(true, Ordering::Relaxed);
-            }
-        }
-        shared.left.fetch_sub(1, Ordering::Release);
+        };
+        shared.finish(piece);
     }
 }
 

@@ -3,7 +3,7 @@
 import pytest
 import regard
 
-TERMS = {"cat": "matou", "Firefox": "="}
+TERMS = {"cat": "cheval", "Firefox": "="}
 LINES = ["The cat sleeps.", "The small cat reads. The dog runs.", "Firefox sleeps."]
 
 
@@ -18,8 +18,20 @@ def test_a_glossary_is_that_of_the_command(translator, model, command, terms):
     printed = command("translate", "--model", model, "--glossary", terms, text="\n".join(LINES) + "\n").stdout
     assert translator.translate(LINES, glossary=terms) == printed.splitlines()
     assert translator.translate(LINES, glossary=TERMS) == printed.splitlines()
+    # The term stands where the model would have written another word, which it finds far more likely.
+    assert printed.splitlines()[:2] == ["Le cheval dort.", "Le petit cheval lit. Le chien court."]
     assert "Firefox" in translator.translate(LINES[2], glossary=TERMS)
     assert translator.translate(LINES[0]) == translator.translate(LINES[0], glossary={"unrelated": "="})
+
+
+def test_a_term_is_in_the_translation_or_reported(model, command, folder):
+    """The model has no piece for this word, nor a place for it."""
+    file = folder / "unlikely.tsv"
+    file.write_text("cat\tmatou\n", encoding="utf-8")
+    for line in LINES[:2]:
+        run = command("translate", "--model", model, "--glossary", file, text=line + "\n")
+        assert "matou" in run.stdout or "matou" in run.stderr, run
+        assert not ("matou" in run.stdout and "chat" in run.stdout), "beside the word that it should replace"
 
 
 def test_a_glossary_for_a_document(translator, folder):
@@ -35,3 +47,5 @@ def test_what_is_no_glossary(translator, folder):
         translator.translate("The cat sleeps.", glossary=folder / "no-such.tsv")
     with pytest.raises(regard.ConfigError, match="no_split"):
         translator.translate("The cat sleeps.", glossary=folder / "terms.tsv", no_split=True)
+    with pytest.raises(regard.ConfigError, match="no_split"):
+        translator.translate("The cat sleeps.", glossary=TERMS, no_split=True)

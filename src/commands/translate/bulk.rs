@@ -9,7 +9,7 @@ use super::super::input::Lines;
 use super::inputs::Input;
 use super::route::Route;
 use super::tally::Tally;
-use super::{Arguments, CommandResult, PART, Stats, render, spinner, stop_on_signals, warn};
+use super::{Arguments, CommandResult, PART, Stats, jsonl, render, spinner, stop_on_signals, warn};
 use serde::{Deserialize, Serialize};
 use std::error::Error;
 use std::fs::{File, OpenOptions};
@@ -143,19 +143,27 @@ pub(super) fn run(
                 return Err(format!("stopped after {done} lines; continue with --resume").into());
             }
             let texts: Vec<&str> = part.iter().map(|(text, _)| text.as_str()).collect();
-            if done == 0 {
-                super::warn_of_language(route, &texts, lines.path(), &progress);
-            }
-            for (line, (text, whole)) in route.translate(&texts)?.iter().zip(part) {
-                done += 1;
-                warn(lines.path(), done, line, *whole, &progress);
-                tally.add(line);
-                let rendered = render(arguments, line)?;
+            let rendered = match arguments.jsonl {
+                true => records(arguments, route, lines.path(), done, part)?,
+                false => {
+                    if done == 0 {
+                        super::warn_of_language(route, &texts, lines.path(), &progress);
+                    }
+                    let translated = route.translate(&texts)?;
+                    for (i, (line, (_, whole))) in translated.iter().zip(part).enumerate() {
+                        warn(lines.path(), done + i + 1, line, *whole, &progress);
+                        tally.add(line);
+                    }
+                    translated.iter().map(|line| render(arguments, line)).collect::<Result<_, _>>()?
+                }
+            };
+            for (rendered, text) in rendered.iter().zip(&texts) {
                 to.write_all(rendered.as_bytes())
                     .map_err(|e| format!("{}: {e}", unfinished.part.display()))?;
                 bytes += rendered.len() as u64;
                 feed(&mut hash, text);
             }
+            done += part.len();
             let input = format!("{:016x}", hash.digest());
             unfinished.save(&mut to, &State { lines: done, bytes, input, settings: settings.clone() })?;
             stats.add(&texts);
@@ -166,6 +174,22 @@ pub(super) fn run(
     unfinished.finish(to)?;
     tally.print();
     Ok(())
+}
+
+/// The translations of lines that are JSON objects; `before` lines precede them.
+fn records(
+    arguments: &Arguments,
+    route: &Route,
+    path: &Path,
+    before: usize,
+    part: &[(String, bool)],
+) -> Result<Vec<String>, Box<dyn Error>> {
+    if let Some(i) = part.iter().position(|(_, whole)| !whole) {
+        return Err(format!("{}:{}: not UTF-8", path.display(), before + i + 1).into());
+    }
+    let texts: Vec<&str> = part.iter().map(|(text, _)| text.as_str()).collect();
+    let lines = jsonl::translate(arguments, route, path, before, &texts)?;
+    Ok(lines.into_iter().map(|line| line + "\n").collect())
 }
 
 fn feed(hash: &mut Xxh3, line: &str) {

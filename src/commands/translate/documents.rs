@@ -85,6 +85,8 @@ fn task(arguments: &Arguments, file: &Path, out: Option<PathBuf>) -> Result<Task
     let by_name = format_of(file);
     let format = match (&arguments.format, by_name) {
         (Some(format), _) => Some(*format),
+        // The flag says what the file is, unless it cannot be.
+        (None, Some(format)) if arguments.jsonl && !format.is_package() => None,
         (None, Some(format)) if out.is_some() || format.is_package() => Some(format),
         _ => None,
     };

@@ -1,4 +1,5 @@
-//! `regard translate --jsonl`: an object per line in, the same object with its translation out.
+//! `regard translate --jsonl`: an object per line in, the same object with its translation out, printed
+//! or, with `--out`, in a file (`bulk.rs`).
 
 use super::inputs::Input;
 use super::route::Route;
@@ -41,29 +42,40 @@ pub(super) fn run(
                     output.flush()?;
                     return Err(format!("stopped after {start} lines, which are complete").into());
                 }
-                let read = part.iter().enumerate().map(|(i, line)| record(lines.path(), start + i + 1, line));
-                let records = read.collect::<Result<Vec<_>, Error>>()?;
-                let (texts, objects): (Vec<String>, Vec<Option<Map<String, Value>>>) =
-                    records.into_iter().unzip();
-                let texts = Texts::new(&texts);
-                let translated = route.translate(texts.lines())?;
-                let notes = notes(&texts, &translated);
-                let found = texts.join(translated.into_iter().map(|line| line.line).collect());
-                for ((object, candidates), notes) in objects.into_iter().zip(found).zip(notes) {
-                    match object {
-                        Some(object) => {
-                            let mut object = filled(arguments, object, &candidates);
-                            object.extend(notes);
-                            output.line(Value::Object(object))?;
-                        }
-                        None => output.line("")?,
-                    }
+                for line in translate(arguments, route, lines.path(), start, part)? {
+                    output.line(line)?;
                 }
                 output.flush()?;
             }
         }
     }
     output.flush()
+}
+
+/// The lines with their translations; `before` lines of the file precede them.
+pub(super) fn translate<T: AsRef<str>>(
+    arguments: &Arguments,
+    route: &Route,
+    path: &Path,
+    before: usize,
+    lines: &[T],
+) -> Result<Vec<String>, Error> {
+    let read = lines.iter().enumerate().map(|(i, line)| record(path, before + i + 1, line.as_ref()));
+    let records = read.collect::<Result<Vec<_>, Error>>()?;
+    let (texts, objects): (Vec<String>, Vec<Option<Map<String, Value>>>) = records.into_iter().unzip();
+    let texts = Texts::new(&texts);
+    let translated = route.translate(texts.lines())?;
+    let notes = notes(&texts, &translated);
+    let found = texts.join(translated.into_iter().map(|line| line.line).collect());
+    let mut written = Vec::with_capacity(objects.len());
+    for ((object, candidates), notes) in objects.into_iter().zip(found).zip(notes) {
+        written.push(object.map_or_else(String::new, |object| {
+            let mut object = filled(arguments, object, &candidates);
+            object.extend(notes);
+            Value::Object(object).to_string()
+        }));
+    }
+    Ok(written)
 }
 
 /// The text of a line and its object; an empty line stays one.

@@ -5,6 +5,7 @@ use crate::guard;
 use regard_core::decode::SearchOptions;
 use regard_core::text::{fold, is_spaced, share_stem};
 use regard_core::translator::{Candidate, Line, Phrase};
+use std::ops::Range;
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
 /// A term that the translation of a sentence should have.
@@ -42,7 +43,7 @@ pub(crate) fn terms(glossary: &Glossary, text: &str, matches: &[TermMatch]) -> V
 impl Term {
     /// How often a text has it, in any form.
     pub(crate) fn count(&self, text: &str) -> usize {
-        occurrences(text, &self.target, self.same)
+        occurrences(&text.to_lowercase(), &self.target, self.same).len()
     }
 
     /// What a search is told.
@@ -61,30 +62,51 @@ impl Term {
     }
 }
 
-/// The words of a text, as forms of words are compared.
-fn folded_words(text: &str) -> Vec<String> {
+/// A word as forms of words are compared, and where it stands.
+type FoldedWord = (Range<usize>, String);
+
+/// The words of a text.
+fn folded_words(text: &str) -> Vec<FoldedWord> {
     let of_word = |c: char| c.is_alphanumeric() || c.general_category_group() == GeneralCategoryGroup::Mark;
-    text.split(|c| !of_word(c)).filter(|word| !word.is_empty()).map(fold).collect()
+    let mut at = 0;
+    let mut words = Vec::new();
+    for part in text.split_inclusive(|c| !of_word(c)) {
+        let word = part.trim_end_matches(|c| !of_word(c));
+        if !word.is_empty() {
+            words.push((at..at + word.len(), fold(word)));
+        }
+        at += part.len();
+    }
+    words
 }
 
-/// How often a text has a term: its words in a row, each in any form unless it must be the `same`;
-/// in scripts without spaces its characters.
-fn occurrences(text: &str, term: &str, same: bool) -> usize {
+/// Where a text has a term: its words in a row, each in any form unless it must be the `same`; in
+/// scripts without spaces its characters, for which the text must be in lower case.
+fn occurrences(text: &str, term: &str, same: bool) -> Vec<Range<usize>> {
     let term_words = folded_words(term);
     if term_words.is_empty() || !term.chars().all(is_spaced) {
-        return text.to_lowercase().matches(&term.to_lowercase()).count();
+        let term = term.to_lowercase();
+        return text.match_indices(&term).map(|(at, _)| at..at + term.len()).collect();
     }
-    let is_form = |(a, b): (&String, &String)| {
+    let is_form = |((_, a), (_, b)): (&FoldedWord, &FoldedWord)| {
         a == b || (!same && a.chars().chain(b.chars()).all(char::is_alphabetic) && share_stem(a, b))
     };
     let words = folded_words(text);
-    let (mut found, mut at) = (0, 0);
+    let (mut found, mut at) = (Vec::new(), 0);
     while let Some(window) = words.get(at..at + term_words.len()) {
         let here = window.iter().zip(&term_words).all(is_form);
-        found += usize::from(here);
+        if here {
+            found.push(window[0].0.start..window[window.len() - 1].0.end);
+        }
         at += if here { term_words.len() } else { 1 };
     }
     found
+}
+
+/// Whether a text has all words of another, in their order.
+fn has_all_words(text: &str, other: &str) -> bool {
+    let mut words = folded_words(text).into_iter().map(|(_, word)| word);
+    folded_words(other).into_iter().all(|(_, wanted)| words.any(|word| word == wanted))
 }
 
 /// Those of the terms that a text lacks.
@@ -110,19 +132,54 @@ pub(crate) fn forced(options: &SearchOptions) -> SearchOptions {
 /// log-probability: beyond that the model has lost the thread.
 const LEAST_LIKELY: f32 = 1.5;
 
-fn mean_score(candidate: &Candidate) -> f32 {
-    candidate.token_scores.iter().sum::<f32>() / candidate.token_scores.len().max(1) as f32
+fn mean(scores: &[f32]) -> f32 {
+    scores.iter().sum::<f32>() / scores.len().max(1) as f32
 }
 
-/// The translations of both searches of a sentence, best first. Those of the second that have all
-/// terms, none of them too often, and are neither more degenerate nor far less likely come before
-/// those of the first; if there are none, those with more of the terms than the first has.
+/// The mean log-probability of the tokens that the search was free to choose. Those of the terms are not:
+/// a word that the model would never write is what a glossary is for.
+fn mean_free_score(candidate: &Candidate, terms: &[Term]) -> f32 {
+    let Candidate { tokens, token_scores, .. } = candidate;
+    // The end has a score, and so may a language token in front. A line in several parts has more ends.
+    let in_front = token_scores.len().saturating_sub(tokens.len() + 1);
+    let known = if in_front <= 1 { tokens.as_slice() } else { &[] };
+    let mut text = String::new();
+    let mut ends = Vec::with_capacity(known.len());
+    for token in known {
+        text.push_str(&token.replace('▁', " ").to_lowercase());
+        ends.push(text.len());
+    }
+    let spans: Vec<_> = terms.iter().flat_map(|term| occurrences(&text, &term.target, term.same)).collect();
+    // A space in front of a term may be a token of its own.
+    let from = |start: usize| text[..start].trim_end().len();
+    let spans: Vec<Range<usize>> = spans.into_iter().map(|span| from(span.start)..span.end).collect();
+    let of_term = |i: usize| {
+        let Some(&end) = i.checked_sub(in_front).and_then(|i| ends.get(i)) else { return false };
+        let start = (i - in_front).checked_sub(1).map_or(0, |before| ends[before]);
+        spans.iter().any(|span| start < span.end && span.start < end)
+    };
+    let free = token_scores.iter().enumerate().filter(|&(i, _)| !of_term(i));
+    mean(&free.map(|(_, &score)| score).collect::<Vec<_>>())
+}
+
+/// The translations of both searches of a sentence, best first. Those of the second that have all terms,
+/// none of them too often, and are neither more degenerate nor far less likely come before those of the
+/// first; if there are none, those with more of the terms than the first has.
+///
+/// A term should stand in the place of another word. Where it does, its own tokens may be as unlikely as
+/// they are; where it was only added to the first translation, they count, because the model then had no
+/// place for it.
 pub(crate) fn merge(source: &str, terms: &[Term], plain: Line, forced: Line, nbest: usize) -> Line {
     let best = plain.best().text;
-    let (fault, mean) = (guard::fault(source, &best), mean_score(&plain.best()));
+    let fault = guard::fault(source, &best);
+    let (likelihood, free) = (mean(&plain.best().token_scores), mean_free_score(&plain.best(), terms));
+    let replaces = |candidate: &Candidate| !has_all_words(&candidate.text, &best);
     let sound = |candidate: &Candidate| {
         let repeats = |term: &Term| term.count(&candidate.text) > term.times.max(term.count(&best));
-        let likely = mean_score(candidate) >= mean - LEAST_LIKELY;
+        let likely = match replaces(candidate) {
+            true => mean_free_score(candidate, terms) >= free - LEAST_LIKELY,
+            false => mean(&candidate.token_scores) >= likelihood - LEAST_LIKELY,
+        };
         likely && !terms.iter().any(repeats) && guard::fault(source, &candidate.text) <= fault
     };
     let lacks = |candidate: &Candidate| missing(terms, &candidate.text).count();
@@ -134,7 +191,7 @@ pub(crate) fn merge(source: &str, terms: &[Term], plain: Line, forced: Line, nbe
         .filter(|(lacks, candidate)| *lacks < before && sound(candidate))
         .collect();
     // Stable: equal ones stay in the order of their scores.
-    better.sort_by_key(|(lacks, _)| *lacks);
+    better.sort_by_key(|(lacks, candidate)| (*lacks, !replaces(candidate)));
     if let Some(&(fewest, _)) = better.first() {
         better.retain(|(lacks, _)| *lacks == fewest);
     }
@@ -177,7 +234,7 @@ mod tests {
             ("v12 v123", "v12", false, 1),
             ("", "a", false, 0),
         ] {
-            assert_eq!(occurrences(text, term, same), count, "{text}");
+            assert_eq!(occurrences(&text.to_lowercase(), term, same).len(), count, "{text}");
         }
     }
 
@@ -212,5 +269,49 @@ mod tests {
         assert_eq!(merged(&["O arquivo na pasta", "O ficheiro"], 1), ["O arquivo na pasta"]);
         assert_eq!(merged(&[], 1), ["O arquivo na pasta"]);
         assert_eq!(report(&terms, "O arquivo na pasta").missing, [("file".into(), "ficheiro".into())]);
+    }
+
+    #[test]
+    fn a_term_in_the_place_of_a_word_comes_before_one_beside_it() {
+        let terms = of(&[("cat", "matou")], "The cat sleeps.");
+        let merged = |forced: &[&str]| {
+            merge("The cat sleeps.", &terms, line(&["Le chat dort."]), line(forced), 1).best().text
+        };
+        assert_eq!(merged(&["Le chat dort matou.", "Le matou dort."]), "Le matou dort.");
+        // Better than without it, if the model finds it likely.
+        assert_eq!(merged(&["Le chat dort matou."]), "Le chat dort matou.");
+    }
+
+    #[test]
+    fn the_terms_themselves_may_be_unlikely_but_not_the_rest() {
+        let terms = of(&[("cat", "matou")], "The cat sleeps.");
+        let with_scores = |tokens: &[&str], token_scores: &[f32]| {
+            let tokens: Vec<String> = tokens.iter().map(|token| (*token).to_owned()).collect();
+            let text = tokens.concat().replace('▁', " ").trim().to_owned();
+            let candidate =
+                Candidate { text, tokens, token_scores: token_scores.to_vec(), ..Line::default().best() };
+            Line { candidates: vec![candidate], parts: 1, ..Line::default() }
+        };
+        let plain = || with_scores(&["▁Le", "▁chat", "▁dort", "."], &[-0.1; 5]);
+        let merged = |forced: Line| merge("The cat sleeps.", &terms, plain(), forced, 1).best().text;
+        let pieces = ["▁Le", "▁mat", "ou", "▁dort", "."];
+        assert_eq!(merged(with_scores(&pieces, &[-0.1, -14.0, -9.0, -1.0, -0.1, -0.1])), "Le matou dort.");
+        assert_eq!(merged(with_scores(&pieces, &[-0.1, -14.0, -9.0, -9.0, -3.0, -0.1])), "Le chat dort.");
+        // Added to the first translation, it counts itself.
+        let beside = ["▁Le", "▁chat", "▁dort", ".", "▁mat", "ou"];
+        assert_eq!(
+            merged(with_scores(&beside, &[-0.1, -0.1, -0.1, -0.1, -14.0, -9.0, -0.1])),
+            "Le chat dort."
+        );
+        // A space may be a token of its own.
+        let pieces_with_space = ["▁Le", "▁", "mat", "ou", "▁dort", "."];
+        let scores = [-0.1, -13.0, -14.0, -9.0, -2.0, -0.1, -0.1];
+        assert_eq!(merged(with_scores(&pieces_with_space, &scores)), "Le matou dort.");
+        // With the score of a language token in front.
+        let scores = [0.0, -0.1, -14.0, -9.0, -1.0, -0.1, -0.1];
+        assert_eq!(merged(with_scores(&pieces, &scores)), "Le matou dort.");
+        // In several parts, where it is not known which score is whose, all of them count.
+        let scores = [-0.1, -14.0, -9.0, -1.0, -0.1, -0.1, -0.1, -0.1];
+        assert_eq!(merged(with_scores(&pieces, &scores)), "Le chat dort.");
     }
 }

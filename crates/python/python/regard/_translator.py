@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, TypedDict, Union, overload
 
 from . import _regard
+from ._errors import ConfigError
 from ._flags import flags
 
 if TYPE_CHECKING:
@@ -507,7 +508,7 @@ def _terms(glossary: Optional[Glossary], keywords: Dict[str, Any]) -> Optional[L
         keywords["glossary"] = glossary
         return None
     if keywords.get("no_split"):
-        raise ValueError("glossary: it needs sentences, so that no_split=True cannot be used with it")
+        raise ConfigError("glossary: it needs sentences, so that no_split=True cannot be used with it")
     return list(glossary.items())
 
 
