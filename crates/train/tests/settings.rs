@@ -15,7 +15,7 @@ const FILES: [(&str, EncoderKind); 4] = [
 ];
 
 /// Settings that came later, as those files mean them.
-const NEW: [&str; 18] = [
+const NEW: [&str; 19] = [
     "# license is not set",
     "pairs = []",
     "# valid_pairs is not set",
