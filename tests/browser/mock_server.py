@@ -15,6 +15,7 @@ import gzip
 import json
 import re
 import socket
+import sys
 import threading
 import time
 import urllib.error
@@ -199,6 +200,11 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     # A browser asks for all modules at once; a full queue would make it wait for seconds.
     request_queue_size = 128
+
+    def handle_error(self, request, client_address):
+        # A browser that is closed takes its connections with it.
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
 
 def start(port=0, key=None, records=None):
