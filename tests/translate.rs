@@ -10,9 +10,12 @@ use regard::translator::Translator;
 use regard::{Isa, Result};
 use regard_sample_corpus as builtin;
 use std::fs;
+#[cfg(unix)]
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Output;
+#[cfg(unix)]
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use tempfile::TempDir;
 

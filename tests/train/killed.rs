@@ -4,7 +4,9 @@ use super::{command, finish, losses, write_corpus};
 use regard::formats::Model;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+#[cfg(unix)]
+use std::process::Command;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// Waits until a run has logged this many lines.
