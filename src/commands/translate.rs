@@ -1,5 +1,5 @@
-//! `regard translate`: standard input or files to standard output, one output line per input line; files and
-//! documents into other files.
+//! `regard translate`: standard input or files to standard output, one output line per input line;
+//! files and documents into other files.
 
 mod bulk;
 mod caller;
@@ -82,19 +82,20 @@ pub(crate) struct Arguments {
     /// Continue a translation with --out that was interrupted
     #[arg(long, requires = "out")]
     resume: bool,
-    /// Format of the documents [default: by the ending of their names; other files are lines of text]
+    /// Format of the documents
+    /// [default: by the ending of their names; other files are lines of text]
     #[arg(long, value_name = "NAME", conflicts_with = "score_target")]
     format: Option<Format>,
     /// Translate only the messages that have no translation yet (po, xliff)
     #[arg(long)]
     only_empty: bool,
-    /// Terms and how they are translated: lines of a term, a tab and its translation, or = for a term that
-    /// stays as it is. A sentence whose translation lacks one is searched again for translations
-    /// that have it
+    /// Terms and how they are translated: lines of a term, a tab and its translation, or = for a
+    /// term that stays as it is. A sentence whose translation lacks one is searched again for
+    /// translations that have it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["no_split", "score_target"])]
     glossary: Option<PathBuf>,
-    /// Translation memory (TMX; plain, .gz or .zst): lines, paragraphs, messages and sentences that it has
-    /// are taken from it
+    /// Translation memory (TMX; plain, .gz or .zst): lines, paragraphs, messages and sentences that
+    /// it has are taken from it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["no_split", "score_target"])]
     memory: Option<PathBuf>,
     /// Language of the input, where several models are given or a model does not name its own
@@ -119,8 +120,8 @@ pub(crate) struct Arguments {
     /// Text to translate; may be repeated
     #[arg(long, value_name = "TEXT")]
     text: Vec<String>,
-    /// Files to translate: plain, .gz or .zst; - is standard input. An argument with white space that
-    /// names no file is the text itself
+    /// Files to translate: plain, .gz or .zst; - is standard input. An argument with white space
+    /// that names no file is the text itself
     #[arg(value_name = "FILE|TEXT")]
     files: Vec<PathBuf>,
 }
@@ -296,7 +297,8 @@ impl Arguments {
     }
 }
 
-/// The settings of the search of a model of a route, of which only the last one says what is printed.
+/// The settings of the search of a model of a route, of which only the last one says what is
+/// printed.
 fn route_options(
     arguments: &Arguments,
     translator: &Translator,

@@ -1,10 +1,12 @@
-//! Detection of the language of one to five words: `whatlang`, which the program uses, against `lingua`.
+//! Detection of the language of one to five words: `whatlang`, which the program uses, against
+//! `lingua`.
 //!
 //!     cargo run --release -- sentences.tsv en=flores.en de=flores.de pt=flores.pt
 //!
 //! The first file has a language, a tab and a line of text per line, such as
-//! `crates/regard-core/tests/data/sentences.tsv`; the others are text in one language. Both detectors choose among the same
-//! 17 languages. Every line gives one text of each number of words, from its middle.
+//! `crates/regard-core/tests/data/sentences.tsv`; the others are text in one language. Both
+//! detectors choose among the same 17 languages. Every line gives one text of each number of words,
+//! from its middle.
 
 use lingua::{Language, LanguageDetectorBuilder};
 use std::collections::BTreeMap;
@@ -31,7 +33,8 @@ const LANGUAGES: [(&str, Lang, Language); 17] = [
     ("uk", Lang::Ukr, Language::Ukrainian),
 ];
 
-/// Texts of a language and what was found of them: how many there are, right by whatlang and by lingua.
+/// Texts of a language and what was found of them: how many there are, right by whatlang and by
+/// lingua.
 type Counts = BTreeMap<(String, usize), [usize; 3]>;
 
 fn main() {
