@@ -67,8 +67,9 @@ impl Feedback {
             }
             for i in 0..j {
                 let factor = d * u[i];
-                let row = &mut h[i * k..][..j];
-                row.iter_mut().zip(&u[..j]).for_each(|(h, u)| *h -= factor * u);
+                // Only what is on and above the diagonal is read.
+                let row = &mut h[i * k..][i..j];
+                row.iter_mut().zip(&u[i..j]).for_each(|(h, u)| *h -= factor * u);
             }
         }
         Feedback { k, rows }
