@@ -44,7 +44,7 @@ class Failure(Exception):
 class Browser:
     """One chromedriver and one Chromium with an empty profile."""
 
-    def __init__(self, timeout=20):
+    def __init__(self, timeout=60):
         self.timeout = timeout
         self.profile = tempfile.mkdtemp(prefix="regard-browser-")
         port = free_port()

@@ -36,8 +36,10 @@ def test_an_exception_of_the_callback_saves_the_run(folder, corpus):
     assert result.steps == 20 and result.model == str(out)
 
 
+# Where the tests run in the background of a shell, Ctrl-C is ignored and that is inherited.
 SCRIPT = """
-import regard, sys
+import regard, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
 def progress(event):
     if event["kind"] == "step" and event["step"] == 2:
         print("running", flush=True)
