@@ -150,7 +150,7 @@ fn the_preset_names_the_pairs_and_a_tsv_its_languages() {
     }
 }
 
-/// What is asked for counts even if the preset has it too, and a preset by name is a shape.
+/// A setting that is given counts even if the preset has it too, and a preset by name is a shape.
 #[test]
 fn a_model_to_start_from_has_the_shape_that_is_asked_for() {
     let folder = tempfile::tempdir().unwrap();

@@ -204,7 +204,7 @@ impl From<FileError> for PipelineError {
 }
 
 impl JobOptions {
-    /// What a search is asked for: its number of translations, alignment, and its prefix for the
+    /// What a search returns: its number of translations, alignment, and its prefix for the
     /// first sentence.
     pub fn of_search(options: &SearchOptions) -> Self {
         JobOptions {

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn gzip_is_sent_to_whoever_accepts_it() {
+    fn gzip_is_sent_to_clients_that_accept_it() {
         for (value, wanted) in [
             ("gzip", true),
             ("br, GZIP;q=0.5", true),

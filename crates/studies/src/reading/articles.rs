@@ -132,7 +132,7 @@ struct Written {
 
 impl Article {
     /// Writes an article about this many people. In one to train on no fact is reserved; in one to
-    /// test with, that which is asked for is.
+    /// test with, the fact that the question needs is.
     pub(super) fn write(people: usize, test: bool, key: Key) -> Self {
         let mut draws = Rng::from(key);
         let kind = Kind::ALL[draws.below(Kind::ALL.len())];

@@ -198,7 +198,7 @@ fn for_each_file(config: &TrainConfig, tokenizers: &TokenizerPair) -> Result<Vec
     languages.iter().map(pair).collect()
 }
 
-/// The tokenizers of the language that is written unless another is asked for.
+/// The tokenizers with the target language that is written by default.
 fn usual(config: &TrainConfig, tokenizers: TokenizerPair) -> Result<TokenizerPair> {
     let DataConfig { target_lang, target_langs, .. } = &config.data;
     match target_langs.first() {

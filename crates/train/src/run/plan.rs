@@ -124,8 +124,8 @@ impl Plan {
         (left / (per_step + validation / interval)) as u64
     }
 
-    /// Steps from one validation to the next: ten validations, but not so many that a short run
-    /// does little else.
+    /// Steps from one validation to the next: ten validations, or fewer where a short run would
+    /// do little else.
     fn interval(pace: &StepTimings, steps: u64) -> u64 {
         let least = (STEPS_PER_VALIDATION * pace.validation / pace.per_step.max(1e-6)).ceil() as u64;
         (steps / VALIDATIONS).max((steps / 2).min(100)).max(least).max(1)

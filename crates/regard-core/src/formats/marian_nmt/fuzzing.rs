@@ -18,7 +18,7 @@ pub(crate) fn model(file: &[u8]) {
     }
 }
 
-/// A `lex*.bin` file, which is asked for words of every kind.
+/// A `lex*.bin` file, in which words of every kind are looked up.
 pub(crate) fn shortlist(file: &[u8]) {
     let Ok(list) = LexicalShortlist::read(file) else { return };
     let mut words = Vec::new();
