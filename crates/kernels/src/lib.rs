@@ -33,6 +33,7 @@ mod recurrent;
 mod simd;
 mod softmax;
 mod ssru;
+mod system_memory;
 #[cfg(test)]
 mod testing;
 mod team;
@@ -58,6 +59,7 @@ pub use recurrent::{GruStep, gru_backward, gru_forward};
 pub use regard_random::Key;
 pub use softmax::{log_softmax_rows, softmax_rows};
 pub use ssru::{SsruSaved, ssru_backward, ssru_forward, ssru_step};
+pub use system_memory::SystemMemory;
 pub use team::Team;
 pub use timer::Timer;
 pub use vocabulary::{Bans, BestWords, Vocabulary, log_probabilities};

@@ -4,7 +4,7 @@
 //! has seen, long sources in one and long targets in another; the arena is as large as the largest
 //! pass as a whole.
 
-use regard_kernels::Mat;
+use regard_kernels::{Mat, SystemMemory};
 
 /// Numbers of a cache line: values begin at multiples of it.
 const LINE: usize = 16;
@@ -28,7 +28,7 @@ struct Place {
 /// over, they are replaced by one.
 #[derive(Debug, Default)]
 pub(super) struct Arena {
-    blocks: Vec<Vec<f32>>,
+    blocks: Vec<SystemMemory>,
     /// How much of the last block is taken.
     taken: usize,
     /// What the blocks before the last one hold.
@@ -43,7 +43,7 @@ pub(super) struct Arena {
 pub(super) struct Values<'a> {
     places: &'a [Place],
     /// Blocks, of which the last may be cut off.
-    blocks: &'a [Vec<f32>],
+    blocks: &'a [SystemMemory],
     last: &'a [f32],
 }
 
@@ -74,7 +74,7 @@ impl Arena {
         if self.blocks.len() > 1 {
             // Freed before the new one is made, so that there are never both.
             self.blocks.clear();
-            self.blocks.push(vec![0.0; self.largest]);
+            self.blocks.push(SystemMemory::zeros(self.largest));
         }
         self.places.clear();
         (self.taken, self.full) = (0, 0);
@@ -109,7 +109,7 @@ impl Arena {
             let more = if self.blocks.is_empty() { self.largest } else { self.capacity() / 4 };
             self.full += self.taken;
             self.taken = 0;
-            self.blocks.push(vec![0.0; needed.max(more).max(LEAST_BLOCK)]);
+            self.blocks.push(SystemMemory::zeros(needed.max(more).max(LEAST_BLOCK)));
         }
         let (first, block, start) = (self.places.len(), self.blocks.len() - 1, self.taken);
         for (&(rows, cols), length) in shapes.iter().zip(lengths) {
@@ -128,7 +128,7 @@ impl Arena {
 
     /// How many numbers it has room for.
     pub(super) fn capacity(&self) -> usize {
-        self.blocks.iter().map(Vec::len).sum()
+        self.blocks.iter().map(|block| block.len()).sum()
     }
 }
 
