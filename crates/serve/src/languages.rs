@@ -2,10 +2,9 @@
 
 use crate::error::{ApiError, ApiResult};
 use regard_core::languages::find;
-use regard_documents::language::recognised;
+use regard_documents::language::{Lang, detect, recognised};
 pub(crate) use regard_documents::language::{canonical, name};
 use std::collections::BTreeMap;
-use whatlang::{Detector, Lang};
 
 /// One of the models that a translation goes through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -159,12 +158,10 @@ impl Languages {
         let codes: Vec<_> = self.codes.iter().filter(|(_, code)| allowed(code)).collect();
         // Without a choice the detector is always sure; all languages together say how sure it may
         // be.
-        let found = match codes.len() {
-            0 | 1 => whatlang::detect(text),
-            _ => Detector::with_allowlist(codes.iter().map(|(lang, _)| *lang).collect()).detect(text),
-        }?;
-        let (_, code) = codes.iter().find(|(lang, _)| *lang == found.lang())?;
-        Some((code.clone(), (1000.0 * found.confidence()).round() / 10.0))
+        let among: Vec<Lang> = codes.iter().map(|(lang, _)| *lang).collect();
+        let found = detect(text, &among)?;
+        let (_, code) = codes.iter().find(|(lang, _)| *lang == found.lang)?;
+        Some((code.clone(), (1000.0 * found.confidence).round() / 10.0))
     }
 
     /// Where there is nothing to go by: English, as LibreTranslate has it, or the first.
