@@ -77,11 +77,12 @@ pub enum Attempt {
 impl Attempt {
     /// The options of the search, made of those of a first attempt.
     pub fn options(self, options: &SearchOptions) -> SearchOptions {
-        match self {
+        let options = match self {
             Attempt::Plain => options.clone(),
             Attempt::Safer => guard::safer(options),
             Attempt::Constrained => terms::forced(options),
-        }
+        };
+        SearchOptions { substitute: true, ..options }
     }
 }
 

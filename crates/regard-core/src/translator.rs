@@ -12,6 +12,7 @@
 //! ```
 
 mod phrases;
+mod substitutes;
 
 pub use phrases::Phrase;
 
@@ -28,6 +29,7 @@ use phrases::WholeWords;
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
+use substitutes::Substitutes;
 
 /// Sentences of a batch with a shortlist, of which each has its own words: those of more sentences
 /// do not fit the caches of two cores that work side by side.
@@ -43,6 +45,8 @@ pub struct Translator {
     longest: usize,
     /// Made when it is first needed.
     whole_words: OnceLock<WholeWords>,
+    /// The same.
+    substitutes: OnceLock<Substitutes>,
 }
 
 /// One of the translations of a line.
@@ -198,7 +202,14 @@ impl Translator {
         if threads == 0 {
             return Err(Error::config("threads", "0 is too few, at least 1 is needed"));
         }
-        Ok(Translator { models, engines, threads, longest, whole_words: OnceLock::new() })
+        Ok(Translator {
+            models,
+            engines,
+            threads,
+            longest,
+            whole_words: OnceLock::new(),
+            substitutes: OnceLock::new(),
+        })
     }
 
     /// A translator from one language of its models to another, with the same weights in memory;
@@ -208,7 +219,14 @@ impl Translator {
         let models = self.models.iter().map(|model| model.for_languages(source, target));
         let models = models.collect::<Result<Vec<_>>>()?;
         let (engines, threads, longest) = (self.engines.clone(), self.threads, self.longest);
-        Ok(Translator { models, engines, threads, longest, whole_words: OnceLock::new() })
+        Ok(Translator {
+            models,
+            engines,
+            threads,
+            longest,
+            whole_words: OnceLock::new(),
+            substitutes: OnceLock::new(),
+        })
     }
 
     /// A model of many languages knows which it reads and writes.
@@ -372,9 +390,10 @@ impl Translator {
         watch: &dyn WatchLines,
     ) -> Result<Vec<Line>> {
         self.check_languages()?;
-        let parts: Vec<Vec<Part>> = parallel::map(threads, lines, |line| self.split(line.as_ref()))
-            .into_iter()
-            .collect::<Result<_>>()?;
+        let parts: Vec<Vec<Part>> =
+            parallel::map(threads, lines, |line| self.split(&self.readable(line.as_ref(), options)))
+                .into_iter()
+                .collect::<Result<_>>()?;
         let places =
             parts.iter().enumerate().flat_map(|(line, p)| (0..p.len()).map(move |part| (line, part)));
         let parts_watch = WatchParts { places: places.collect(), translator: self, watch };
@@ -391,7 +410,24 @@ impl Translator {
         let mut found = found.into_iter();
         let found: Vec<(&[Part], Vec<Vec<Hypothesis>>)> =
             parts.iter().map(|parts| (&parts[..], found.by_ref().take(parts.len()).collect())).collect();
-        Ok(parallel::map(threads, &found, |(parts, hypotheses)| self.join(parts, hypotheses)))
+        let mut found = parallel::map(threads, &found, |(parts, hypotheses)| self.join(parts, hypotheses));
+        if options.substitute {
+            for (line, found) in lines.iter().zip(&mut found) {
+                let candidates = found.candidates.iter_mut();
+                candidates.for_each(|candidate| self.substitutes().restore(line.as_ref(), candidate));
+            }
+        }
+        Ok(found)
+    }
+
+    /// A line as the model reads it.
+    fn readable<'a>(&self, line: &'a str, options: &SearchOptions) -> Cow<'a, str> {
+        if options.substitute { self.substitutes().replace(line) } else { Cow::Borrowed(line) }
+    }
+
+    fn substitutes(&self) -> &Substitutes {
+        let language = || self.model().languages.target.as_deref();
+        self.substitutes.get_or_init(|| Substitutes::new(self.source(), language()))
     }
 
     /// The log-probability of each token of given translations and of their ends, and what each is

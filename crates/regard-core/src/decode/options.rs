@@ -147,6 +147,9 @@ pub struct SearchOptions {
     /// The decoder layer whose attention that is; all of them if not given, each as of the step
     /// that fits it.
     pub attention_layer: Option<usize>,
+    /// Whether characters that the vocabulary lacks are read as similar ones that it has, such as
+    /// `"` for `“`.
+    pub substitute: bool,
     /// Sentences that take their steps together.
     pub batch: usize,
     /// The end of a sentence.
@@ -178,6 +181,7 @@ impl Default for SearchOptions {
             sampling: None,
             attention: false,
             attention_layer: None,
+            substitute: false,
             batch: 32,
             end: 0,
         }
