@@ -4,6 +4,7 @@ use crate::markup::Markup;
 use crate::protect::{is_translatable, protected, within, without_outer_emoji};
 use crate::restore::restore;
 use crate::words::Translation;
+use crate::{html, message};
 use regard_core::text::{sentence_ranges, trimmed};
 use std::ops::Range;
 use std::sync::Arc;
@@ -155,7 +156,8 @@ impl Document {
         document
     }
 
-    /// Plain text: every line by itself, its sentences one by one.
+    /// Plain text: every line by itself, its sentences one by one. A line with tags, such as
+    /// `<b>Height</b>`, is a [message](crate::message) of a program.
     pub fn plain(text: &str) -> Self {
         Self::plain_in(text, None)
     }
@@ -165,7 +167,12 @@ impl Document {
         let mut document = Document::in_language(language);
         let mut at = 0;
         for line in text.split_inclusive('\n') {
-            document.add_sentences(line, at, language);
+            // The tags of a message in a list of messages go with their words. The places of words
+            // are not known then.
+            match html::is_marked_up(line) {
+                true => message::add(line, &mut document),
+                false => document.add_sentences(line, at, language),
+            }
             at += line.len();
         }
         document
@@ -485,6 +492,34 @@ mod tests {
         let rendered = document.render(text, &translation);
         assert_eq!(rendered.text, "yés\ndog the");
         assert_eq!(rendered.alignment, [[3, 6, 0, 3], [11, 15, 4, 7], [7, 10, 8, 11]]);
+    }
+
+    #[test]
+    fn tags_of_a_line_go_with_their_words() {
+        let text = "<b>Height</b>\n<qt>Open <i>%1</i> now.<br />Save it?</qt>\ncp <source> <target>\n";
+        let document = Document::plain(text);
+        assert_eq!(texts(&document), ["Height", "Open %1 now.", "Save it?", "cp <source> <target>"]);
+        let same: Vec<Translation> = document.sentences.iter().map(|s| Translation::same(&s.text)).collect();
+        assert_eq!(document.render(text, &same).text, text);
+        let upper: Vec<Translation> =
+            document.sentences.iter().map(|s| Translation::same(&s.text.to_uppercase())).collect();
+        let wanted = "<b>HEIGHT</b>\n<qt>OPEN <i>%1</i> NOW.<br />SAVE IT?</qt>\nCP <SOURCE> <TARGET>\n";
+        assert_eq!(document.render(text, &upper).text, wanted);
+    }
+
+    #[test]
+    fn what_only_looks_like_tags_is_plain_text() {
+        for text in [
+            "copy <source> to <target>",
+            "if a <b and c> d",
+            "Written by Benedikt <benny@xfce.org>.",
+            "a </b2> c",
+            "see <script>x</script> here",
+            "<!-- hidden --> text",
+        ] {
+            assert_eq!(html::is_marked_up(text), text.contains("<b and"), "{text}");
+        }
+        assert!(["<b>x", "a<br>b", "<x/> y", "<para>y</para>"].into_iter().all(html::is_marked_up));
     }
 
     #[test]

@@ -19,7 +19,11 @@ pub fn protected(text: &[u8]) {
         document.sentences.iter().map(restore).collect()
     };
     assert_eq!(document.render(&text, &restored(Translation::same)).text, text);
-    assert_eq!(document.render_anew(&text, &restored(Translation::same)).text, text);
+    // The tags of a line may move to the ends of words, as those of HTML do.
+    let marked_up = text.split_inclusive('\n').any(html::is_marked_up);
+    if !marked_up {
+        assert_eq!(document.render_anew(&text, &restored(Translation::same)).text, text);
+    }
     for (sentence, translation) in document.sentences.iter().zip(restored(|_| Translation::default())) {
         let translation = translation.text();
         let mut rest = translation.as_str();
@@ -29,8 +33,10 @@ pub fn protected(text: &[u8]) {
             rest = &rest[at + span.len()..];
         }
     }
-    let said = document.so_far(|i| Some(document.sentences[i].text.clone()));
-    assert_eq!(said, text);
+    if !marked_up {
+        let said = document.so_far(|i| Some(document.sentences[i].text.clone()));
+        assert_eq!(said, text);
+    }
 }
 
 /// HTML whose sentences are their own translations comes back as it was. Written anew, it keeps

@@ -16,7 +16,7 @@ use crate::document::{Document, Piece, keep};
 use crate::segment::{Segment, Spelling};
 use htmlize::Context;
 use tokens::{Attribute, Tag, Token, tokens};
-pub(crate) use tokens::{HIDDEN, INLINE, OPAQUE, TRANSLATED};
+pub(crate) use tokens::{HIDDEN, INLINE, OPAQUE, TRANSLATED, is_marked_up};
 
 /// The document of a text with markup.
 pub fn document(html: &str) -> Document {

@@ -60,6 +60,12 @@ pub(crate) fn placeholders(text: &str) -> Vec<&str> {
 /// The document of a message.
 pub(crate) fn document(text: &str, language: Option<&str>) -> Document {
     let mut document = Document::in_language(language);
+    add(text, &mut document);
+    document
+}
+
+/// Adds a message to a document.
+pub(crate) fn add(text: &str, document: &mut Document) {
     let mut message = Message {
         stand_ins: StandIns::new(text),
         reserved: text.chars().filter(|c| is_private_use(*c)).collect(),
@@ -67,9 +73,8 @@ pub(crate) fn document(text: &str, language: Option<&str>) -> Document {
         plural: false,
         depth: 0,
     };
-    let pieces = message.pieces(text, &mut document);
+    let pieces = message.pieces(text, document);
     document.add(pieces);
-    document
 }
 
 struct Message {

@@ -4,6 +4,7 @@
 use super::Kind;
 use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
 use html5gum::{Span, State, Tokenizer};
+use std::collections::HashMap;
 use std::ops::Range;
 
 /// A piece of HTML.
@@ -81,6 +82,33 @@ const BLOCKS: [&str; 22] = [
     "blockquote",
     "pre",
 ];
+
+/// Whether the tags of a plain line are markup: there is one, and each has its other half in the
+/// line, closes itself or is one of HTML's. Others may be names, as in `cp <source> <target>`.
+pub(crate) fn is_marked_up(line: &str) -> bool {
+    if !line.contains('<') || !line.contains('>') {
+        return false;
+    }
+    let is_known = |name: &str| INLINE.contains(&name) || BLOCKS.contains(&name);
+    let items = items(line);
+    // How many elements of a name are open.
+    let mut open: HashMap<&str, usize> = HashMap::new();
+    for item in &items {
+        match &item.kind {
+            ItemKind::Start { name, .. } if HIDDEN.contains(&name.as_str()) => return false,
+            ItemKind::Start { closed: true, .. } => {}
+            ItemKind::Start { name, .. } if is_known(name) => {}
+            ItemKind::Start { name, .. } => *open.entry(name).or_default() += 1,
+            ItemKind::End { name } if is_known(name) => {}
+            ItemKind::End { name } => match open.get_mut(name.as_str()) {
+                Some(count) if *count > 0 => *count -= 1,
+                _ => return false,
+            },
+            ItemKind::Comment | ItemKind::Other => return false,
+        }
+    }
+    !items.is_empty() && open.values().all(|count| *count == 0)
+}
 
 fn is_inline(name: &str, kind: Kind) -> bool {
     INLINE.contains(&name) || (kind == Kind::Message && !BLOCKS.contains(&name) && !HIDDEN.contains(&name))
