@@ -275,8 +275,10 @@ impl<'de> Deserialize<'de> for Every {
 
 /// How much of a model's own weights fine-tuning keeps, and its peak learning rate: docs/firefox.md
 /// has what others gained and cost.
-const INIT_SHARE: f32 = 0.5;
+const INIT_SHARE: f32 = 0.33;
 const FINE_TUNING_PEAK: f64 = 0.0002;
+/// Pairs of one document in fine-tuning: the rest of a large one teaches its own words.
+const MAX_PER_DOCUMENT: usize = 400;
 
 impl TrainConfig {
     /// The recipe of a preset.
@@ -355,7 +357,7 @@ impl TrainConfig {
             steps: Some(2_000),
             log_every: 50,
             model: ModelConfig { dropout: 0.0, ..self.model },
-            filters: Filters { drop_unknown: true, ..self.filters },
+            filters: Filters { drop_unknown: true, max_per_document: Some(MAX_PER_DOCUMENT), ..self.filters },
             batch: BatchConfig {
                 plan: BatchSettings { max_tokens: 2_048, ..self.batch.plan },
                 accumulate: 1,

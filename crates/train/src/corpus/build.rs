@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::cache::{HEADER, MAGIC, VERSION};
+use super::documents::Documents;
 use super::filter::TextFilter;
 use super::{Filters, Inputs, Pair, Pairs, Reason, Summary, nothing_usable};
 use regard_core::text::TokenizerPair;
@@ -29,6 +30,8 @@ pub(super) fn build(
     let mut writer = CacheWriter::create(path)?;
     let mut filter = TextFilter::new(filters);
     let mut summary = Summary::default();
+    let count = |most| Documents::count(inputs, filters.max_line_bytes, most);
+    let documents = filters.max_per_document.map(count).transpose()?;
     let mut pairs = Pairs::open(inputs, filters.max_line_bytes)?;
     loop {
         let block: Vec<Pair> = pairs.by_ref().take(BLOCK).collect::<Result<_>>()?;
@@ -38,6 +41,10 @@ pub(super) fn build(
         summary.read += block.len() as u64;
         let (mut places, mut sources, mut targets) = (Vec::new(), Vec::new(), Vec::new());
         for pair in &block {
+            if documents.as_ref().is_some_and(|documents| !documents.keeps(pair)) {
+                summary.drop_pair(Reason::LargeDocument, || inputs.place(pair, false));
+                continue;
+            }
             match filter.pass(pair) {
                 Ok((source, target)) => {
                     places.push(pair);

@@ -30,6 +30,9 @@ pub struct Filters {
     /// Drop pairs whose target has characters that the vocabulary lacks: from these a model would
     /// learn to leave text out, because decoding by default never writes the unknown token.
     pub drop_unknown: bool,
+    /// Pairs of one document at most, a random choice of larger ones. A document is a po file, or
+    /// what has the same third column of a TSV, if there are at least 20 and each stands together.
+    pub max_per_document: Option<usize>,
 }
 
 impl Default for Filters {
@@ -43,6 +46,7 @@ impl Default for Filters {
             drop_duplicates: false,
             drop_identical: false,
             drop_unknown: false,
+            max_per_document: None,
         }
     }
 }
@@ -60,6 +64,9 @@ impl Filters {
         if let Some(max) = self.max_words.filter(|&max| max < self.min_words.max(1)) {
             let message = format!("{max} is below min_words, {}", self.min_words.max(1));
             return Err(Error::config("max_words", message));
+        }
+        if self.max_per_document == Some(0) {
+            return Err(Error::config("max_per_document", "0 leaves no pair; give at least 1"));
         }
         if let Some(ratio) = self.max_ratio.filter(|ratio| ratio.is_nan() || *ratio < 1.0) {
             return Err(Error::config("max_ratio", format!("{ratio} is not a number of at least 1")));

@@ -14,6 +14,7 @@
 mod build;
 mod cache;
 mod check;
+mod documents;
 mod estimate;
 mod filter;
 mod lines;

@@ -21,7 +21,8 @@ pub enum Inputs {
     /// - `.jsonl`: an object per line, with the fields `source` and `target`, `src` and `tgt`, or
     ///   the two languages, which may stand under `translation`;
     /// - `.po`: messages and their translations; fuzzy and obsolete ones are left out;
-    /// - any other: source, tab, target on each line; further columns are left alone.
+    /// - any other: source, tab, target on each line; a third column may name the document, and
+    ///   further ones are left alone.
     Pairs {
         /// The files.
         files: Vec<PathBuf>,
@@ -82,6 +83,8 @@ pub struct Pair {
     pub line: usize,
     /// Which pair of files it came from, from 0.
     pub file: usize,
+    /// What stands for its document: the third column of a TSV, or the whole of a po file.
+    pub document: Option<u64>,
 }
 
 /// An iterator over all pairs of the inputs; ends at the first error.
@@ -135,7 +138,8 @@ impl Pairs {
         loop {
             let Some(reader) = &mut self.open else { return Ok(None) };
             if let Some((source, target, line)) = reader.next()? {
-                return Ok(Some(Pair { source, target, line, file: self.file }));
+                let document = reader.document();
+                return Ok(Some(Pair { source, target, line, file: self.file, document }));
             }
             self.file += 1;
             self.open_files()?;

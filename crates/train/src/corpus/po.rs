@@ -176,6 +176,10 @@ impl PairReader for PoReader {
         }
         Ok(self.ready.pop_front())
     }
+
+    fn document(&self) -> Option<u64> {
+        Some(0)
+    }
 }
 
 impl Entry {

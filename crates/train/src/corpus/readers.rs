@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Map, Value};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::Side;
 use super::lines::{Line, Lines};
@@ -14,6 +15,11 @@ use regard_core::{Error, Result};
 pub(super) trait PairReader {
     /// Source, target and the number of their line, from 1; `None` at the end.
     fn next(&mut self) -> Result<Option<(Side, Side, usize)>>;
+
+    /// What stands for the document of the last pair, if the file says.
+    fn document(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// What a file that holds both sides looks like.
@@ -56,7 +62,7 @@ pub(super) fn open(path: &Path, languages: &Languages, max_bytes: usize) -> Resu
 
 fn reader(format: PairFormat, lines: Lines, languages: &Languages, max_bytes: usize) -> Box<dyn PairReader> {
     match format {
-        PairFormat::Tsv => Box::new(Tsv { lines, max_bytes }),
+        PairFormat::Tsv => Box::new(Tsv { lines, max_bytes, document: None }),
         PairFormat::Jsonl => Box::new(Jsonl { lines, languages: languages.clone(), max_bytes }),
         PairFormat::Po => Box::new(PoReader::new(lines, max_bytes)),
     }
@@ -125,13 +131,22 @@ impl TwoFiles {
 struct Tsv {
     lines: Lines,
     max_bytes: usize,
+    document: Option<u64>,
 }
 
 impl PairReader for Tsv {
     fn next(&mut self) -> Result<Option<(Side, Side, usize)>> {
         let Some(line) = self.lines.next()? else { return Ok(None) };
+        self.document = match &line {
+            Line::Text(text) => text.split('\t').nth(2).map(|name| xxh3_64(name.as_bytes())),
+            _ => None,
+        };
         let (source, target) = split_columns(line, self.max_bytes);
         Ok(Some((source, target, self.lines.count())))
+    }
+
+    fn document(&self) -> Option<u64> {
+        self.document
     }
 }
 

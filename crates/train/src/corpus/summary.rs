@@ -36,6 +36,8 @@ pub enum Reason {
     Ratio,
     /// The target has characters that the vocabulary lacks.
     UnknownTarget,
+    /// Its document has more pairs than the maximum.
+    LargeDocument,
 }
 
 impl Reason {
@@ -55,6 +57,7 @@ impl Reason {
             Reason::TooManyTokens => "too many tokens",
             Reason::Ratio => "lengths too different",
             Reason::UnknownTarget => "characters in the target that the vocabulary lacks",
+            Reason::LargeDocument => "one of a document with more pairs than max_per_document",
         }
     }
 }

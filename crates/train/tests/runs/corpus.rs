@@ -326,6 +326,33 @@ fn everything_dropped_is_counted() {
     );
 }
 
+/// Of a large document some pairs are kept; a column of something else limits nothing.
+#[test]
+fn pairs_of_a_document_can_be_limited() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = ["</s>", "<unk>", "a", "b"];
+    let pieces = PieceList { pieces: words.map(str::to_owned).to_vec(), eos: 0, unk: 1 };
+    let tokenizers = TokenizerPair::joint(Tokenizer::from_json(pieces.to_json(), folder.path()).unwrap());
+    // 29 documents of 5 lines and one of 400.
+    let sizes = |document: usize| if document == 7 { 400 } else { 5 };
+    let line = |document: usize| format!("a\tb\tprogram {document}\n").repeat(sizes(document));
+    let together: String = (0..30).map(line).collect();
+    let apart: String = (0..600).map(|i| format!("a\tb\t0.{}\n", i % 30)).collect();
+    let few: String = (0..10).map(line).collect();
+    let filters = Filters { max_per_document: Some(50), ..Filters::default() };
+    for (name, text, all) in [("together", together, 545), ("apart", apart, 600), ("few", few, 445)] {
+        let inputs = Inputs::pairs(write(&folder, &format!("{name}.tsv"), text));
+        let corpus = Corpus::prepare(&inputs, &filters, &tokenizers, folder.path(), name, 1).unwrap();
+        let (summary, dropped) = (corpus.summary(), corpus.summary().dropped(Reason::LargeDocument));
+        assert_eq!((summary.read, summary.kept + dropped), (all, all));
+        match name {
+            // About 50 of the 400.
+            "together" => assert!((320..380).contains(&dropped), "{dropped}"),
+            _ => assert_eq!(dropped, 0, "{name}"),
+        }
+    }
+}
+
 /// A model learns to leave out what its vocabulary cannot write: fine-tuning drops such targets.
 #[test]
 fn targets_with_unknown_characters_can_be_dropped() {

@@ -111,7 +111,10 @@ impl Shifted {
     pub(super) fn problem(&self) -> (Problem, Pair) {
         let problem = if self.shift.is_some() { Problem::Shifted } else { Problem::Unrelated };
         let side = Side::Text(String::new());
-        (problem, Pair { source: side.clone(), target: side, line: self.first, file: self.file })
+        (
+            problem,
+            Pair { source: side.clone(), target: side, line: self.first, file: self.file, document: None },
+        )
     }
 
     pub(super) fn text(&self) -> String {
