@@ -144,6 +144,19 @@ def train(stored, machine):
     return table(columns, rows) + sources(r for _, r in found)
 
 
+def presets(stored, *machines):
+    """What to expect of a training run: speed and memory of each preset."""
+    shapes = {"tiny": "128, 4, 4 + 4, 256", "small": "512, 4, 6 + 6, 1024", "base": "512, 8, 6 + 6, 2048", "student": "256, 8, 6 + 2, 1536"}
+    rows = []
+    for preset, shape in shapes.items():
+        full = [stored[m].get(f"train/{preset}") for m in machines]
+        step = [stored[m].get(f"step/{preset}-f32") for m in machines]
+        speeds = [f["regard_tokens_per_s"] if f else s["target_tokens_per_s"] if s else None for f, s in zip(full, step)]
+        memory = [f["regard_peak_mb"] if f else s["peak_rss_mb"] for f, s in zip(full, step) if f or s]
+        rows.append([preset, shape, *map(number, speeds), f"{number(max(memory))} MB"])
+    return table(["preset", "width, heads, layers, feed-forward", *(MACHINES[m] for m in machines), "memory"], rows)
+
+
 CASES = ["base-int8-4-32", "base-int8-1-32", "tiny-int8-4-32", "base-int8-4-1", "base-int8-1-1", "base-f32-4-32"]
 
 
@@ -160,21 +173,19 @@ def decode(stored, machine):
 def overview(stored, *machines, language="en"):
     """The table of the README."""
     words = {
-        "en": ["training, tiny / small / base, against PyTorch f32", "decoding, base int8, beam 4, batch 32, against CTranslate2", "the same, beam 1",
-               "decoding, tiny int8, beam 4, batch 32", "one sentence at a time, base int8, beam 4", "decoding, base f32, beam 4, batch 32",
-               "Firefox model, one thread, against Bergamot", "Firefox model, line by line"],
-        "zh": ["训练 tiny / small / base,对比 PyTorch f32", "解码 base int8,束宽 4,批 32,对比 CTranslate2", "同上,束宽 1", "解码 tiny int8,束宽 4,批 32",
-               "逐句解码 base int8,束宽 4", "解码 base f32,束宽 4,批 32", "Firefox 模型,单线程,对比 Bergamot", "Firefox 模型,逐行翻译"],
+        "en": ["training, tiny / small / base, against PyTorch", "decoding, base int8, beam 4, batch 32, against CTranslate2", "the same, beam 1",
+               "the same in f32, beam 4", "one sentence at a time, base int8, beam 4", "Firefox model, one thread, against Bergamot"],
+        "zh": ["训练 tiny / small / base，对比 PyTorch", "解码 base int8，束宽 4，批大小 32，对比 CTranslate2", "同上，束宽 1", "同上，f32，束宽 4", "逐句解码 base int8，束宽 4",
+               "Firefox 模型，单线程，对比 Bergamot"],
     }[language]
-    cases = ["base-int8-4-32", "base-int8-1-32", "tiny-int8-4-32", "base-int8-4-1", "base-f32-4-32"]
+    cases = ["base-int8-4-32", "base-int8-1-32", "base-f32-4-32", "base-int8-4-1"]
 
     def column(machine):
         speeds = [get(stored, machine, f"train/{p}")["speed_ratio"] for p in ("tiny", "small", "base")]
         yield " / ".join(f"{s:.2f}×" for s in speeds)
         for case in cases:
             yield ratio(get(stored, machine, f"decode/{case}")["speed_ratio"]).strip("*")
-        for mode in ("one-thread", "line-by-line"):
-            yield ratio(get(stored, machine, f"firefox/flores/{mode}")["ratio"]).strip("*")
+        yield ratio(get(stored, machine, "firefox/flores/one-thread")["ratio"]).strip("*")
 
     rows = zip(words, *(column(m) for m in machines))
     return table(["", *(MACHINES[m] for m in machines)], [list(row) for row in rows])
@@ -252,7 +263,7 @@ def as_stored(stored, machine, called):
     return table(result["columns"], rows) + sources([result])
 
 
-TABLES = {"train": train, "decode": decode, "overview": overview, "firefox": firefox, "engines": engines, "bf16": bf16, "python": python, "real": real, "serving": serving,
+TABLES = {"presets": presets, "train": train, "decode": decode, "overview": overview, "firefox": firefox, "engines": engines, "bf16": bf16, "python": python, "real": real, "serving": serving,
           "two-hosts": two_hosts, "stored": as_stored,
           "overview-zh": lambda stored, *machines: overview(stored, *machines, language="zh")}
 
