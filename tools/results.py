@@ -23,7 +23,7 @@ of single runs (`step/…`, `torch-step/…`), the median of those with the same
 
 Needs nothing but Python.
 """
-import argparse, json, pathlib, re, statistics, sys
+import argparse, json, pathlib, re, statistics, subprocess, sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 STORED = ROOT / "docs" / "results"
@@ -263,7 +263,14 @@ def as_stored(stored, machine, called):
     return table(result["columns"], rows) + sources([result])
 
 
-TABLES = {"presets": presets, "train": train, "decode": decode, "overview": overview, "firefox": firefox, "engines": engines, "bf16": bf16, "python": python, "real": real, "serving": serving,
+def scaling(_, accumulate):
+    """The model of the cost of several hosts (tools/scaling.py)."""
+    run = [sys.executable, ROOT / "tools" / "scaling.py", "--accumulate", accumulate]
+    said = subprocess.run(run, capture_output=True, text=True, check=True).stdout
+    return [line for line in said.splitlines() if line.startswith("|")]
+
+
+TABLES = {"scaling": scaling, "presets": presets, "train": train, "decode": decode, "overview": overview, "firefox": firefox, "engines": engines, "bf16": bf16, "python": python, "real": real, "serving": serving,
           "two-hosts": two_hosts, "stored": as_stored,
           "overview-zh": lambda stored, *machines: overview(stored, *machines, language="zh")}
 
