@@ -17,7 +17,7 @@ is a table that this script writes (`TABLES` below), and
     It reaches BLEU 39.71.
     <!-- result: zen3-avx2 quality/multi30k bleu:.2f -->
 
-says which figures the paragraph above it quotes: each must be there, in this format. Several
+says which figures the paragraph, table or code block above it quotes: each must be there, in this format. Several
 results are separated by semicolons. Of results with the same name, the last line of a file counts;
 of single runs (`step/…`, `torch-step/…`), the median of those with the same date.
 
@@ -331,7 +331,9 @@ def rewrite(text, stored):
             elif found := RESULT.match(line):
                 named += 1
                 start = at - 1
-                while start > 0 and lines[start - 1].strip():
+                in_block = lines[start - 1].startswith("```")
+                start -= in_block
+                while start > 0 and (not lines[start - 1].startswith("```") if in_block else lines[start - 1].strip()):
                     start -= 1
                 faults += [(at, fault) for fault in sentence(stored, found[1], " ".join(lines[start : at - 1]))]
         except Fault as fault:

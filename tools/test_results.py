@@ -40,6 +40,9 @@ class Results(unittest.TestCase):
         self.assertEqual(results.rewrite(text, stored(CASE))[1], [])
         for wrong in ("1.8", "11.85", "1.851", "1.95"):
             self.assertEqual(len(results.rewrite(text.replace("1.85", wrong), stored(CASE))[1]), 1, wrong)
+        text = "```\nfaster: 1.85\n\nmore\n```\n<!-- result: m decode/base-int8-4-32 speed_ratio:.2f -->\n"
+        self.assertEqual(results.rewrite(text, stored(CASE))[1], [])
+        self.assertEqual(len(results.rewrite(text.replace("1.85", "1.86"), stored(CASE))[1]), 1)
         for other in ("nothing/there speed_ratio", "decode/base-int8-4-32 slowness", "decode/base-int8-4-32"):
             text = f"1.85\n<!-- result: m {other} -->\n"
             self.assertEqual(len(results.rewrite(text, stored(CASE))[1]), 1, other)
