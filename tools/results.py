@@ -84,6 +84,7 @@ def load(folder=STORED):
                 if "command" not in line:
                     raise Fault("no `command`")
                 called = name(line)
+                line.setdefault("machine", MACHINES.get(path.stem, path.stem))
             except (ValueError, KeyError, Fault) as error:
                 raise Fault(f"{path.name}:{number}: {error}") from error
             if called.startswith(("step/", "torch-step/")):
@@ -120,7 +121,7 @@ def table(columns, rows):
 
 def sources(results):
     """Where the figures come from: machine, versions, rounds, date and command, each once."""
-    said = []
+    said = {}
     for line in results:
         parts = [line.get("machine", "").replace("not recorded", "machine not recorded")]
         versions = line.get("versions", {})
@@ -130,10 +131,11 @@ def sources(results):
         command, _, build = line["command"].partition(" (")
         parts += [line.get("date", ""), build.rstrip(")")]
         text = ", ".join(p for p in parts if p)
-        text = f"{text}: `{command}`" if text else f"`{command}`"
-        if text not in said:
-            said.append(text)
-    return ["", *(f"<sub>{text}</sub>" for text in said)] if len(said) == 1 else ["", *(f"<sub>{text}</sub><br>" for text in said)]
+        commands = said.setdefault(text, [])
+        if command not in commands:
+            commands.append(command)
+    end = "<br>" if len(said) > 1 else ""
+    return ["", *(f"<sub>{text}: {', '.join(f'`{c}`' for c in commands)}</sub>{end}" for text, commands in said.items())]
 
 
 def train(stored, machine):
