@@ -45,10 +45,9 @@ fn code_lines(document: &str) -> Vec<(usize, String)> {
 fn code_spans(document: &str) -> Vec<(usize, String)> {
     let (mut spans, mut fenced, mut span) = (Vec::new(), false, None::<(usize, String)>);
     for (number, line) in (1..).zip(document.lines()) {
-        if line.trim().starts_with("```") {
-            fenced = !fenced;
-        }
-        if fenced || line.trim().is_empty() {
+        let fence = line.trim().starts_with("```");
+        fenced ^= fence;
+        if fenced || fence || line.trim().is_empty() {
             span = None;
             continue;
         }
