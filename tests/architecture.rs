@@ -91,6 +91,25 @@ fn the_library_alone_is_inference_and_metrics() {
     }
 }
 
+/// Each crate that we depend on has a reason in docs/decisions/dependencies.md, and no other has.
+#[test]
+fn dependencies_have_reasons() {
+    let metadata: Value =
+        serde_json::from_str(&cargo(&["metadata", "--format-version", "1", "--no-deps"])).unwrap();
+    let packages = metadata["packages"].as_array().unwrap().iter();
+    let used: BTreeSet<&str> = packages
+        .flat_map(|package| package["dependencies"].as_array().unwrap())
+        .map(|dependency| dependency["name"].as_str().unwrap())
+        .filter(|name| !name.starts_with("regard"))
+        .collect();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/decisions/dependencies.md");
+    let page = fs::read_to_string(path).unwrap();
+    let rows = page.lines().filter(|line| line.starts_with("| ")).skip(1);
+    let named: BTreeSet<&str> =
+        rows.flat_map(|row| row.split('|').nth(1).unwrap().trim().split(", ")).collect();
+    assert_eq!(used, named);
+}
+
 /// Adds the sources of a library below `folder`, without its tests.
 fn add_sources(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {

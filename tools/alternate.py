@@ -1,6 +1,6 @@
-"""What the benchmarks share: running a process that prints a line of JSON, and saying what machine
-this is."""
-import json, pathlib, platform, subprocess, sys
+"""What the benchmarks share: running a process that prints a line of JSON, saying what machine this
+is, and storing results."""
+import datetime, json, pathlib, platform, subprocess, sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BINARY = ROOT / "target" / "release" / "regard"
@@ -29,6 +29,38 @@ def cpu():
     except OSError:
         pass
     return platform.processor()
+
+
+def append_option(parser):
+    parser.add_argument("--append", type=pathlib.Path, metavar="FILE",
+                        help="append the results to FILE (docs/results), with command, machine, versions, date and rounds")
+
+
+def command_line(words):
+    """This script and its arguments, without --append and without the folders of absolute paths."""
+    words, kept = list(words), []
+    while words:
+        word = words.pop(0)
+        if word == "--append":
+            words.pop(0)
+        elif not word.startswith("--append="):
+            kept.append(pathlib.Path(word).name if word.startswith("/") else word)
+    return " ".join([f"tools/{pathlib.Path(kept[0]).name}", *kept[1:]])
+
+
+def append(path, rows, rounds, versions, machine=None):
+    """Result lines as tools/results.py reads them; nothing without a path."""
+    if path is None:
+        return
+    more = {"command": command_line(sys.argv), "machine": machine or cpu(), "versions": versions, "rounds": rounds,
+            "date": datetime.date.today().isoformat()}
+    with open(path, "a", encoding="utf-8") as file:
+        for row in rows:
+            file.write(json.dumps(row | more, ensure_ascii=False) + "\n")
+
+
+def regard_version(binary=BINARY):
+    return subprocess.run([binary, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
 
 
 def check_binary():

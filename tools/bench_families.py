@@ -4,7 +4,7 @@ int8, random weights, on the same folder.
 
     cargo build --release
     pip install ctranslate2 numpy
-    python tools/bench_families.py --work DIR [SHAPE…] [--rounds 3] [--threads 2] [--sentences 64]
+    python tools/bench_families.py --work DIR [SHAPE…] [--rounds 3] [--threads 2] [--sentences 64] [--append FILE]
 
 Folders are made once, in DIR. Each round runs every case of either engine in a process of its own:
 beams 4 and 1, batches of 32 and one sentence in flight, sentences of 10 to 29 tokens, exactly 25
@@ -14,7 +14,7 @@ median of the ratios, the time and peak memory of loading, and the size of the f
 import argparse, json, pathlib, resource, statistics, subprocess, sys, time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from alternate import BINARY, check_binary, cpu, run
+from alternate import BINARY, append, append_option, check_binary, cpu, regard_version, run
 
 # width, heads, layers of each stack, feed-forward width, vocabulary
 SHAPES = {"nllb-200-600m": (1024, 16, 12, 4096, 256_206), "m2m100-418m": (1024, 16, 12, 4096, 128_112)}
@@ -109,6 +109,7 @@ def main():
     a.add_argument("--sentences", type=int, default=64)
     a.add_argument("--cases", default=",".join(f"{beam}x{batch}" for beam, batch in CASES), help="BEAMxBATCH,…")
     a.add_argument("--make", action="store_true", help="make the folders and nothing else")
+    append_option(a)
     a.add_argument("--peer", nargs=3, help=argparse.SUPPRESS)
     a = a.parse_args()
     if a.peer:
@@ -133,11 +134,13 @@ def main():
                     print(f"round {n + 1}: {json.dumps(line)}", file=sys.stderr, flush=True)
             middle = lambda runs, field: statistics.median(r[field] for r in runs)
             fields = ["target_tokens_per_s", "peak_rss_mb", "load_s", "load_peak_mb"]
-            print(json.dumps({
+            row = {
                 "shape": shape, "beam": beam, "batch": batch, "speed_ratio": round(statistics.median(m["target_tokens_per_s"] / t["target_tokens_per_s"] for m, t in zip(mine, theirs)), 2),
                 **{f"ctranslate2_{f}": middle(theirs, f) for f in fields}, **{f"regard_{f}": middle(mine, f) for f in fields},
-                "file_mb": (folder / "model.bin").stat().st_size >> 20,
-                "machine": f"{cpu()}, {a.threads} threads, {mine[0]['isa']}, CTranslate2 {theirs[0]['version']}, {a.rounds} rounds"}), flush=True)
+                "file_mb": (folder / "model.bin").stat().st_size >> 20}
+            machine, peer_version = f"{cpu()}, {a.threads} threads, {mine[0]['isa']}", theirs[0]["version"]
+            append(a.append, [row], a.rounds, {"CTranslate2": peer_version, "regard": regard_version()}, machine)
+            print(json.dumps(row | {"machine": f"{machine}, CTranslate2 {peer_version}, {a.rounds} rounds"}), flush=True)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 memory, BLEU, identical lines.
 
     cargo build --release
-    python tools/bench_firefox.py MODEL SOURCE [--reference FILE] [--rounds 3] [--markdown] [--keep FOLDER]
+    python tools/bench_firefox.py MODEL SOURCE [--reference FILE] [--rounds 3] [--markdown] [--append FILE] [--keep FOLDER]
         [--bergamot PYTHON FOLDER] [--fxtranslate PYTHON FOLDER]
 
 PYTHON is the interpreter of an engine and FOLDER where its package is installed;
@@ -26,7 +26,7 @@ import of their package. Peak memory is that of one thread, with the interpreter
 """
 import argparse, json, os, pathlib, statistics, subprocess, sys, tempfile, time
 
-from alternate import BINARY, ROOT, cpu, run
+from alternate import BINARY, ROOT, append, append_option, cpu, run
 
 PEER = ROOT / "tools" / "peers" / "firefox_translate.py"
 MODES = {"one-thread": 1, "two-threads": 2, "line-by-line": 1}
@@ -192,6 +192,7 @@ def arguments():
     a.add_argument("--flags", default="", help="further flags of `regard translate`, in one argument")
     a.add_argument("--keep", type=pathlib.Path, help="where the translations stay")
     a.add_argument("--markdown", action="store_true", help="print Markdown tables")
+    append_option(a)
     a = a.parse_args()
     if unknown := [mode for mode in a.modes if mode not in MODES]:
         sys.exit(f"{', '.join(unknown)} is none of {', '.join(MODES)}")
@@ -214,7 +215,10 @@ def main():
         rows = summary(runs, engines, a, folder)
     names = ", ".join(f"{engine.name} {engine.version}" for engine in engines)
     machine = f"{cpu()}, {names}, {a.rounds} rounds, {a.source.name}"
-    show("speed", [speeds(runs, mode, peers) for mode in a.modes], machine, a.markdown)
+    speed = [speeds(runs, mode, peers) for mode in a.modes]
+    stored = [{"table": "speed", "text": a.source.name} | row for row in speed] + [{"table": "engines", "text": a.source.name} | row for row in rows]
+    append(a.append, stored, a.rounds, {engine.name: engine.version for engine in engines})
+    show("speed", speed, machine, a.markdown)
     show("engines", rows, machine, a.markdown)
     if a.markdown:
         print(machine)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The Python package against the command and ctranslate2.Translator, on the same sentences.
 
-    python3 tools/bench_python.py REGARD MODEL TEXT [--rounds 5] [--sentences 320] [--beam 4]
+    python3 tools/bench_python.py REGARD MODEL TEXT [--rounds 5] [--sentences 320] [--beam 4] [--append FILE]
 
 Run it with a Python that has the package installed; with ctranslate2 and transformers too, they
 take part. The sentences come one at a time and in lists of 32. The command gets them through a
@@ -11,6 +11,7 @@ system; printed are medians of sentences per second and of the ratios of a round
 import argparse, gzip, json, os, pathlib, platform, statistics, subprocess, sys, tempfile, time
 
 import regard
+from alternate import append, append_option
 
 
 class Command:
@@ -76,6 +77,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--sentences", type=int, default=320)
     parser.add_argument("--beam", type=int, default=4)
+    append_option(parser)
     arguments = parser.parse_args()
     opened = gzip.open if arguments.text.endswith(".gz") else open
     with opened(arguments.text, "rt", encoding="utf-8") as file:
@@ -110,6 +112,8 @@ def main():
         machine = f"{cpu()}, {len(os.sched_getaffinity(0))} threads, {arguments.rounds} rounds, {len(sentences)} sentences, beam {arguments.beam}"
         found = {"table": "python", "list": size, **{name: round(rate, 1) for name, rate in rates.items()}, **of, "machine": machine}
         print(json.dumps({**found, "command": "tools/bench_python.py REGARD MODEL TEXT"}), flush=True)
+        versions = {"regard": regard.__version__} | ({"CTranslate2": __import__("ctranslate2").__version__} if "ctranslate2" in loaded else {})
+        append(arguments.append, [found], arguments.rounds, versions, machine)
         assert said["package"] == said["cli"], "the package and the command differ"
 
 

@@ -4,7 +4,7 @@ medians and their ratios.
 
     cargo build --release
     pip install torch numpy
-    python tools/bench_train.py [tiny small base] [--rounds 3] [--seconds 12] [--threads 2] [--best] [--markdown]
+    python tools/bench_train.py [tiny small base] [--rounds 3] [--seconds 12] [--threads 2] [--best] [--markdown] [--append FILE]
 
 The workload is that of tools/peers/torch_train.py: random tokens, dropout 0.1, label smoothing 0.1,
 clipping and Adam included. Each round runs PyTorch, then Regard, in processes of their own, so that
@@ -14,7 +14,7 @@ takes part. (Elsewhere bf16 is done in software: tiny at a fourteenth of the spe
 """
 import argparse, json, pathlib, statistics, sys
 
-from alternate import BINARY, ROOT, check_binary, cpu, run
+from alternate import BINARY, ROOT, append, append_option, check_binary, cpu, run
 
 
 def multiplies_bf16():
@@ -41,6 +41,7 @@ def main():
     a.add_argument("--precision", default="f32")
     a.add_argument("--best", action="store_true", help="against the fastest of PyTorch's f32, bf16 and torch.compile")
     a.add_argument("--markdown", action="store_true", help="print a Markdown table")
+    append_option(a)
     a = a.parse_args()
     check_binary()
     rows = []
@@ -75,6 +76,7 @@ def main():
             "matmul_share": median(ours, "matmul_share"),
         })
     machine = f"{cpu()}, {a.threads} threads, {ours[0]['isa']}, torch {torch[0]['version']}, regard {ours[0]['version']}, {a.rounds} rounds"
+    append(a.append, rows, a.rounds, {"torch": torch[0]["version"], "regard": ours[0]["version"]}, f"{cpu()}, {a.threads} threads, {ours[0]['isa']}")
     if a.markdown:
         print("| preset | PyTorch tok/s | Regard tok/s | ratio | PyTorch peak MB | Regard peak MB | GFLOPS | time in GEMM |")
         print("|---|---|---|---|---|---|---|---|")

@@ -4,7 +4,7 @@ medians and their ratios.
 
     cargo build --release
     pip install ctranslate2 numpy
-    python tools/bench_translate.py [CASE…] [--rounds 3] [--threads 2] [--markdown]
+    python tools/bench_translate.py [CASE…] [--rounds 3] [--threads 2] [--markdown] [--append FILE]
 
 A case is PRESET-PRECISION-BEAM-BATCH, such as base-int8-4-32. The workload is that of
 tools/peers/ct2_translate.py: random weights, sentences of 10 to 29 tokens, exactly 25 tokens out;
@@ -13,7 +13,7 @@ and the faster counts. Each run is a process of its own, so that a noisy minute 
 """
 import argparse, json, statistics, sys
 
-from alternate import BINARY, ROOT, check_binary, cpu, run
+from alternate import BINARY, ROOT, append, append_option, check_binary, cpu, run
 
 CASES = ["base-int8-4-32", "base-int8-1-32", "base-f32-4-32", "tiny-int8-4-32", "base-int8-4-1", "base-int8-1-1"]
 
@@ -36,6 +36,7 @@ def main():
     a.add_argument("--rounds", type=int, default=3)
     a.add_argument("--threads", type=int, default=2)
     a.add_argument("--markdown", action="store_true", help="print a Markdown table")
+    append_option(a)
     a = a.parse_args()
     check_binary()
     rows = []
@@ -59,6 +60,7 @@ def main():
             "regard_share_of_peak": statistics.median(m["gmacs"] / m["peak_gmacs"] for m in mine),
         })
     machine = f"{cpu()}, {a.threads} threads, {mine[0]['isa']}, CTranslate2 {theirs[0]['version']}, regard {mine[0]['version']}, {a.rounds} rounds"
+    append(a.append, rows, a.rounds, {"CTranslate2": theirs[0]["version"], "regard": mine[0]["version"]}, f"{cpu()}, {a.threads} threads, {mine[0]['isa']}")
     if a.markdown:
         print("| preset, precision, beam, batch | CTranslate2 tok/s | Regard tok/s | ratio | CTranslate2 peak MB | Regard peak MB | of the peak |")
         print("|---|---|---|---|---|---|---|")

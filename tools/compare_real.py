@@ -19,7 +19,7 @@ patience CTranslate2 finds it too.
 """
 import argparse, json, os, pathlib, shutil, statistics, subprocess, sys, tempfile, time
 
-from alternate import BINARY, check_binary, cpu
+from alternate import BINARY, append, append_option, check_binary, cpu, regard_version
 
 CT2 = """
 import json, resource, sys, time
@@ -139,6 +139,7 @@ def main():
     a.add_argument("--beam", type=int, default=4)
     a.add_argument("--threads", type=int, default=2)
     a.add_argument("--transformers", action="store_true")
+    append_option(a)
     a = a.parse_args()
     check_binary()
     penalty = json.loads((pathlib.Path(a.model) / "generation_config.json").read_text()).get("length_penalty", 1.0)
@@ -153,13 +154,16 @@ def main():
             peer.append(theirs(at("ct2"), a.model, at("source"), at("theirs"), a.precision, a.beam, penalty, a.threads))
             mine.append(ours(a.model, at("source"), at("ours"), a.precision, a.beam, a.threads))
             print(f"round {n + 1}: CTranslate2 {peer[-1]['seconds']:.1f} s, Regard {mine[-1]['seconds']:.1f} s", file=sys.stderr, flush=True)
-        tokens = peer[0]["tokens"]
+        tokens, stored = peer[0]["tokens"], []
         for name, runs, file in (("CTranslate2", peer, at("theirs")), ("Regard", mine, at("ours"))):
             seconds = statistics.median(r["seconds"] for r in runs)
             scores = bleu(file, at("reference"))
+            stored.append({"id": f"real/{name.lower()}-{a.precision}", "beam": a.beam, "seconds": round(seconds, 2), "tokens_per_s": round(tokens / seconds),
+                           "peak_rss_mb": statistics.median(r["peak_rss_mb"] for r in runs), "bleu": round(scores[0], 2), "chrf": round(scores[1], 2)})
             print(f"{name} {a.precision} beam {a.beam}: {seconds:.1f} s with loading, {tokens / seconds:.0f} tokens/s, "
                   f"{statistics.median(r['peak_rss_mb'] for r in runs)} MB, BLEU {scores[0]:.2f}, chrF {scores[1]:.2f}")
         ratio = statistics.median(p["seconds"] / m["seconds"] for p, m in zip(peer, mine))
+        append(a.append, stored, a.rounds, {"regard": regard_version()}, f"{cpu()}, {a.threads} threads")
         print(f"Regard is {ratio:.2f} times as fast; {cpu()}, {a.threads} threads")
         source = text.splitlines()
         apart = differences(at("ours"), at("theirs"), "CTranslate2", len(source))

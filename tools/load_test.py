@@ -24,6 +24,7 @@ import sys
 import tempfile
 import time
 
+from alternate import append, append_option, regard_version
 from serving import serving
 
 RELEASE = pathlib.Path(__file__).resolve().parent.parent / "target" / "release"
@@ -73,16 +74,18 @@ def throughput(arguments):
         wanted = [sentences[i % len(sentences)] for i in range(arguments.requests)]
         text.write_text("\n".join(wanted) + "\n", encoding="utf-8")
         rounds = [one_round(arguments, text) for _ in range(arguments.rounds)]
-    good = True
+    good, stored = True, []
     for name in SERVERS:
         runs = [reports[name] for reports in rounds]
         keys = ["requests_per_s", "share_of_translate", "p50_ms", "p99_ms"]
         median = {key: round(statistics.median(run[key] for run in runs), 3) for key in keys}
         errors = sum(run["errors"] for run in runs)
         print(json.dumps({"median of": name, **median, "errors": errors}), flush=True)
+        stored.append({"id": f"serving/{name.replace(' ', '')}", "clients": arguments.clients, "requests": arguments.requests, **median, "errors": errors})
         good &= errors == 0
         if name == "serve":
             good &= median["share_of_translate"] >= 0.8 and median["p99_ms"] < 4 * median["p50_ms"]
+    append(arguments.append, stored, arguments.rounds, {"regard": regard_version(RELEASE / "regard")})
     return good
 
 
@@ -94,6 +97,8 @@ def memory(arguments):
             errors += load(arguments, address, arguments.memory // 20)["errors"]
             pieces.append(memory_mb(server))
     print(json.dumps({"requests": arguments.memory, "memory_mb": pieces, "errors": errors}), flush=True)
+    row = {"id": "serving/memory-pieces", "requests": arguments.memory, "memory_mb": pieces, "errors": errors}
+    append(arguments.append, [row], 1, {"regard": regard_version(RELEASE / "regard")})
     return errors == 0 and statistics.median(pieces[10:]) < 1.1 * statistics.median(pieces[:10])
 
 
@@ -107,6 +112,7 @@ def main():
     parser.add_argument("--requests", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--memory", type=int, help="send this number of requests and watch the memory instead")
+    append_option(parser)
     arguments = parser.parse_args()
     sys.exit(0 if (memory if arguments.memory else throughput)(arguments) else 1)
 

@@ -16,8 +16,11 @@ their way to the owners of the pieces, W the new weights on their way back.
 """
 import argparse
 
-# Measured on two Zen 3 cores (README.md): target tokens a second of a core, in f32.
-SPEED = {"base": 420 / 2, "big": 420 / 2 * 62.6 / 209}
+import results
+
+# Measured on two Zen 3 cores (docs/results): target tokens a second of a core, in f32.
+BASE = results.load()["zen3-avx2"]["train/base"]["regard_tokens_per_s"] / 2
+SPEED = {"base": BASE, "big": BASE * 62.6 / 209}
 # Weights in millions with 37,000 pieces, as in the paper.
 WEIGHTS = {"base": 63.1e6, "big": 214.2e6}
 # Those of them in the embeddings.

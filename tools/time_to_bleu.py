@@ -14,7 +14,7 @@ alone on the machine; a line an epoch, at the end the minutes of both and their 
 """
 import argparse, json, pathlib, signal, subprocess, sys, tempfile
 
-from alternate import BINARY, ROOT, check_binary, cpu, data_file
+from alternate import BINARY, ROOT, append, append_option, check_binary, cpu, data_file, regard_version
 
 
 def report(who, epoch, step, minutes, bleu):
@@ -73,15 +73,16 @@ def main():
     a.add_argument("--bleu", type=float, default=30)
     a.add_argument("--precision", default="f32", choices=["f32", "bf16"])
     a.add_argument("--threads", type=int, default=2)
+    append_option(a)
     a = a.parse_args()
     check_binary()
     with tempfile.TemporaryDirectory() as out:
         ours = regard(a, out)
     theirs = torch(a)
-    print(json.dumps({
-        "bleu": a.bleu, "precision": a.precision, "regard_minutes": round(ours, 2), "torch_minutes": theirs,
-        "ratio": round(theirs / ours, 2), "machine": f"{cpu()}, {a.threads} threads",
-    }))
+    machine = f"{cpu()}, {a.threads} threads"
+    row = {"bleu": a.bleu, "precision": a.precision, "regard_minutes": round(ours, 2), "torch_minutes": theirs, "ratio": round(theirs / ours, 2)}
+    append(a.append, [{"id": f"time-to-bleu/{a.data.name}-{a.precision}"} | row], 1, {"regard": regard_version()}, machine)
+    print(json.dumps(row | {"machine": machine}))
 
 
 main()

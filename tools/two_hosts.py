@@ -14,7 +14,8 @@ Nothing but these two namespaces is touched, and they are removed at the end.
 """
 import argparse, atexit, itertools, json, os, pathlib, signal, subprocess, sys, tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
+from alternate import ROOT, append, append_option
+
 NAMES = [f"regard-{os.getpid()}-{side}" for side in "ab"]
 LINKS = [f"rg{os.getpid() % 100000}{side}" for side in "ab"]
 ADDRESSES = ["10.213.7.1", "10.213.7.2"]
@@ -80,6 +81,7 @@ def main():
     parser.add_argument("--wires", default="f32,bf16")
     parser.add_argument("--overlaps", default="off", help="off, on or both with a comma: whether gradients leave during the backward pass")
     parser.add_argument("--seconds", default="10")
+    append_option(parser)
     parser.add_argument("command", nargs="*", help="a command of regard to run in place of the measurement")
     options = parser.parse_args()
     if os.geteuid() != 0:
@@ -107,6 +109,8 @@ def main():
                 if done.returncode != 0:
                     sys.exit(f"the job failed with status {done.returncode}")
                 r = json.loads(done.stdout.strip().splitlines()[-1])
+                row = {"id": f"mpi/two-hosts-{options.preset}-{rate}-{wire}-{overlap}", "step_ms": r["step_ms"], "exchange_ms": r["exchange_ms"], "wire_mb": r["wire_mb"]}
+                append(options.append, [row], 1, {"regard": r["version"]})
                 speed = 8 * r["wire_mb"] / (1e-3 * max(r["exchange_ms"], 1e-3))
                 print(f"| {rate} | {wire} | {overlap} | {r['step_ms']:.0f} | {r['exchange_ms']:.0f} | {r['wire_mb']:.1f} | {'–' if overlap == 'on' else f'{speed:.0f}'} |", flush=True)
 
