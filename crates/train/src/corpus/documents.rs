@@ -22,7 +22,7 @@ pub(super) struct Documents {
 
 impl Documents {
     /// Reads the inputs once. A column of documents is one in which the lines of a document stand
-    /// together; nothing is limited by any other column.
+    /// together, but for a few documents of the same name; nothing is limited by any other column.
     pub(super) fn count(inputs: &Inputs, max_line_bytes: usize, most: usize) -> Result<Self> {
         let mut counts: HashMap<(usize, u64), u64> = HashMap::new();
         let (mut last, mut runs) = (None, 0);
@@ -35,7 +35,7 @@ impl Documents {
             }
             last = document;
         }
-        if runs != counts.len() || runs < FEWEST {
+        if runs > 2 * counts.len() || counts.len() < FEWEST {
             counts.clear();
         }
         Ok(Documents { counts, most: most as u64 })

@@ -333,10 +333,11 @@ fn pairs_of_a_document_can_be_limited() {
     let words = ["</s>", "<unk>", "a", "b"];
     let pieces = PieceList { pieces: words.map(str::to_owned).to_vec(), eos: 0, unk: 1 };
     let tokenizers = TokenizerPair::joint(Tokenizer::from_json(pieces.to_json(), folder.path()).unwrap());
-    // 29 documents of 5 lines and one of 400.
-    let sizes = |document: usize| if document == 7 { 400 } else { 5 };
+    // Documents of 5 lines and one of 400.
+    let sizes = |document: usize| if document == 5 { 400 } else { 5 };
     let line = |document: usize| format!("a\tb\tprogram {document}\n").repeat(sizes(document));
-    let together: String = (0..30).map(line).collect();
+    // The last three go on with documents that were there before.
+    let together: String = (0..30).map(|i| line(if i < 27 { i } else { i - 20 })).collect();
     let apart: String = (0..600).map(|i| format!("a\tb\t0.{}\n", i % 30)).collect();
     let few: String = (0..10).map(line).collect();
     let filters = Filters { max_per_document: Some(50), ..Filters::default() };
