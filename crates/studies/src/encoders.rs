@@ -1,7 +1,7 @@
 //! Recurrent, convolutional and attending encoders in front of the same decoder, trained equally
 //! long.
 
-use crate::encoder_kinds::{ATTENTION, CONVOLUTION, DILATED, RECURRENT, WIDTH, kind_name};
+use crate::encoder_kinds::{ATTENTION, CONVOLUTION, DILATED, RECURRENT, WIDTH, kind_name, kind_name_zh};
 use crate::small::{Task, Trained};
 use crate::{Column, Report, Setup, Study, Table};
 use regard_core::Result;
@@ -13,6 +13,7 @@ pub(crate) const STUDY: Study = Study {
     name: "encoders",
     title: "Three ways to encode a sequence",
     question: "Does it matter whether an encoder is recurrent, convolutional or made of self-attention?",
+    zh: ["编码一个序列的三种方式", "编码器是循环的、卷积的，还是由自注意力组成的，有区别吗？"],
     about: "recurrent, convolutional and self-attention encoders with the same decoder: BLEU, speed and parameters",
     body: run,
 };
@@ -75,21 +76,31 @@ fn explain(report: &mut Report, outcomes: &[Outcome], steps: u64, sentences: usi
         return;
     };
     let close = best.bleu - worst.bleu < 2.0;
-    report.answer(match close {
-        true => format!(
+    match close {
+        true => report.answer(format!(
             "Hardly for the quality of these short sentences, because the decoder's attention reaches every word whatever encoded it. It \
              matters for speed: {} trains fastest and {} slowest.",
             kind_name(fastest.kind),
             kind_name(slowest.kind)
-        ),
-        false => format!(
+        ), format!(
+            "对这些短句子的质量几乎没有影响，因为无论用什么编码，解码器的注意力都能看到每个词。对速度有影响：{}训练得最快，{}最慢。",
+            kind_name_zh(fastest.kind),
+            kind_name_zh(slowest.kind)
+        )),
+        false => report.answer(format!(
             "Yes: after equal training, {} translates best and {} worst. {} trains fastest and {} slowest.",
             kind_name(best.kind),
             kind_name(worst.kind),
             capitalised(kind_name(fastest.kind)),
             kind_name(slowest.kind)
-        ),
-    });
+        ), format!(
+            "有：经过同样的训练，{}翻译得最好，{}最差。{}训练得最快，{}最慢。",
+            kind_name_zh(best.kind),
+            kind_name_zh(worst.kind),
+            kind_name_zh(fastest.kind),
+            kind_name_zh(slowest.kind)
+        )),
+    }
     report.summary(format!(
         "After {steps} steps each, {} has the highest BLEU ({:.1}) and {} the lowest ({:.1}) on {sentences} held-out sentences. Training is \
          fastest with {} ({:.0} target tokens per second) and slowest with {} ({:.0}).",
