@@ -271,7 +271,7 @@ def test_errors_are_shown_in_the_servers_words(page):
         source.value = "a".repeat(5001);
         source.dispatchEvent(new Event("input"));
     """)
-    page.until("#translate-error", "exceeds text limit (5000)")
+    page.until("#translate-error", "The text has 5001 characters; this server takes 5000 at once.")
     holds(page.js("return document.querySelector('#count').classList.contains('over')"), "the count does not warn")
 
 

@@ -425,7 +425,7 @@ export const zh = {
   "file.read": "正在读取文件……",
   "file.sentences": "已翻译 {done} / {total} 个句子",
   "studies.title": "为什么这样构造",
-  "studies.lead": "每项研究提出一个关于 Transformer 的问题，并用本程序的一次运行来回答。报告为英文。",
+  "studies.lead": "每项研究提出一个关于 Transformer 的问题，并用本程序的一次运行来回答。",
   "studies.loading": "正在载入研究报告……",
   "studies.back": "← 所有研究",
   "studies.english": "以下的数字、表格和图是研究程序写下的，只有英文。",

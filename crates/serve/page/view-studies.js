@@ -96,6 +96,8 @@ async function report({ name }) {
   );
 }
 
+const isNumber = (pieces) => pieces.every((piece) => typeof piece === "string" && /^[−-]?[\d.,]+( × 10\S+)?$|^−?[∞–]$/.test(piece.trim()));
+
 function partOf(name, { heading, text, table: rows, picture }) {
   if (heading) return h("h4", {}, rich(heading));
   if (text) return h("p", {}, rich(text));
@@ -104,6 +106,11 @@ function partOf(name, { heading, text, table: rows, picture }) {
     const cells = rows.rows.map((row) => row.map(rich));
     const made = table(caption, rows.columns.map(rich), cells);
     made.querySelector("caption").replaceChildren(...rich(rows.caption));
+    // Columns of words begin at the left, those of numbers end at the right.
+    rows.columns.forEach((_, c) => {
+      if (c === 0 || rows.rows.every((row) => isNumber(row[c]))) return;
+      for (const cell of made.querySelectorAll(`tr > :nth-child(${c + 1})`)) cell.classList.add("words");
+    });
     made.append(h("a", { class: "file", href: `studies/${name}/${rows.file}`, download: rows.file }, rows.file));
     return made;
   }

@@ -202,11 +202,8 @@ fn results(report: &mut Report, sizes: &Sizes, unseen: &[Picture], all: &[Traine
         ));
     }
     report.table(table);
-    let mut chart = LineChart::new(
-        "Places found while training",
-        "pictures trained on",
-        "row and column right (% of unseen pictures)",
-    );
+    let mut chart =
+        LineChart::new("Places found while training", "pictures trained on", "right (% of unseen pictures)");
     for t in all {
         chart = chart.series(Series::new(t.places.name(), t.course.clone()).markers());
     }
@@ -270,8 +267,7 @@ fn likeness(report: &mut Report, sizes: &Sizes, all: &[Trained]) {
             maps.push(numbered(HeatMap::new(title, Matrix::from_rows(&rows)).range(-1.0, 1.0), grid));
         }
     }
-    let picture =
-        Grid::new("Position vectors: one place (row, column) and all others", 3, maps).scale_label("cosine");
+    let picture = Grid::new("Position vectors: a place and all others", 3, maps).scale_label("cosine");
     report.picture("likeness", "Rows and columns are those of the patches.", picture);
 }
 

@@ -124,16 +124,19 @@ fn explain(report: &mut Report, curves: &[Curve], sizes: &Sizes) {
             "All encoders that were tried connect words at every distance.",
             "试过的编码器都能在任何距离上把两个词联系起来。",
         ),
-        _ => report.answer(format!(
-            "As far as one likes with: {}. These lose the connection on the way, because each of their layers reaches only so far, or \
-             because the signal has to be carried through every word in between: {}.",
-            names(&all),
-            names(&some)
-        ), format!(
-            "想多远就多远的是：{}。在半路上失去联系的是：{}，因为它们的每一层只能看那么远，或者信号必须穿过中间的每一个词。",
-            names_zh(&all),
-            names_zh(&some)
-        )),
+        _ => report.answer(
+            format!(
+                "As far as one likes with: {}. These lose the connection on the way, because each of their layers reaches only so far, or \
+                 because the signal has to be carried through every word in between: {}.",
+                names(&all),
+                names(&some)
+            ),
+            format!(
+                "想多远就多远的是：{}。在半路上失去联系的是：{}，因为它们的每一层只能看那么远，或者信号必须穿过中间的每一个词。",
+                names_zh(&all),
+                names_zh(&some)
+            ),
+        ),
     }
     report.summary(format!(
         "Distances at which the token is copied with an accuracy of at least {:.0} %, after {} steps each: {}.",

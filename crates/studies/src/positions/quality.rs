@@ -34,7 +34,7 @@ impl Models {
         let needed = others.map(|(_, bleu)| bleu[0]).fold(f64::MAX, f64::min) > of(Kind::None, 0) + 1.0;
         let en = format!(
             "A vector that depends on the position alone is added to each word's vector, or each distance between words has a vector of its \
-             own. {} At the lengths that were trained, {} positions do best; on texts about twice as long, {}.",
+             own. {} The best kind at the lengths that were trained: {}; on texts about twice as long: {}.",
             if needed {
                 "Without either, translations are clearly worse."
             } else {
