@@ -25,6 +25,19 @@ def test_steps_walk_through_the_encoder(page):
     holds(at_step(page) == seen[-2], "back")
 
 
+def test_what_a_step_adds_is_in_sight_on_a_narrow_screen(page):
+    page.resize(360, 740)
+    page.go("steps")
+    page.click("[data-block=encoder-positions]")
+    page.until(".explanation h3", "Positions")
+    ends = "return ['.vectors .newest', '.vectors'].map(css => Math.round(document.querySelector(css).getBoundingClientRect().right))"
+    page.wait(lambda: page.js("const v = document.querySelector('.vectors'); return v.scrollWidth > v.clientWidth"), "a table that is wider than the screen")
+    column, frame = page.js(ends)
+    holds(column <= frame + 1, f"the newest column ends at {column}, the frame at {frame}")
+    token = page.js("return document.querySelector('.vectors tbody th').getBoundingClientRect().left - document.querySelector('.vectors').getBoundingClientRect().left")
+    holds(abs(token) <= 1, f"the token is {token} px away from the edge")
+
+
 def test_blocks_open(page):
     page.go("steps")
     page.click("[data-block=decoder-cross]")

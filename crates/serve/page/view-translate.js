@@ -364,7 +364,9 @@ function look(view) {
 /** What was asked and answered, for those who write programs; as LibreTranslate's page shows it. */
 function showRequest(body, answer) {
   byId("request-asked").textContent = curl(new URL("translate", document.baseURI).href, body, api.currentKey() !== "");
-  byId("request-answer").textContent = JSON.stringify(answer, null, 1);
+  // Lists of numbers stay on one line.
+  const inline = (list) => list.replace(/\s+/g, " ");
+  byId("request-answer").textContent = JSON.stringify(answer, null, 2).replace(/\[\s+[-\d.e]+(,\s+[-\d.e]+)*\s+\]/g, inline);
   byId("request-none").hidden = true;
   byId("request-both").hidden = false;
 }
