@@ -82,6 +82,29 @@ fn a_server_answers_and_ends_with_a_signal() {
 }
 
 #[test]
+fn look_opens_on_the_layer_and_head_that_the_page_opens_on() {
+    let server = Server::start(&[]);
+    let model = folder().to_str().unwrap();
+    for text in ["The dog sleeps.", "A cat runs.", "The dog runs in the garden."] {
+        let body = format!("{{\"q\": \"{text}\", \"translation\": \"Le chien dort.\"}}");
+        let answer = server.ask("POST /v1/attention", &body);
+        let answer: serde_json::Value =
+            serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap();
+        for kind in ["cross", "encoder", "decoder"] {
+            let layer = answer["sharpest"][kind].as_u64().unwrap() as usize;
+            let head = answer["hints"][kind][layer]["sharpest"].as_u64().unwrap();
+            let arguments =
+                ["look", "--model", model, "--src", text, "--tgt", "Le chien dort.", "--kind", kind];
+            let output = crate::command::regard().args(arguments).output().unwrap();
+            let said = String::from_utf8(output.stdout).unwrap();
+            let title = said.lines().next().unwrap();
+            let wanted = [format!("layer {} of", layer + 1), format!(", head {} (", head + 1)];
+            assert!(wanted.iter().all(|part| title.contains(part)), "{kind}: {title} instead of {wanted:?}");
+        }
+    }
+}
+
+#[test]
 fn every_limit_is_a_flag() {
     let flags = "--char-limit 40 --batch-limit 2 --alternatives-limit 1 --max-body-bytes 300 --attention-limit 3 --idle-timeout 20 \
                  --max-connections 5 --timeout 30 --queue 9 --max-batch 3 --batch-wait-ms 1 --cors none --requests-per-minute 7 \

@@ -25,6 +25,19 @@ def test_steps_walk_through_the_encoder(page):
     holds(at_step(page) == seen[-2], "back")
 
 
+def test_what_a_step_adds_is_in_sight_on_a_narrow_screen(page):
+    page.resize(360, 740)
+    page.go("steps")
+    page.click("[data-block=encoder-positions]")
+    page.until(".explanation h3", "Positions")
+    ends = "return ['.vectors .newest', '.vectors'].map(css => Math.round(document.querySelector(css).getBoundingClientRect().right))"
+    page.wait(lambda: page.js("const v = document.querySelector('.vectors'); return v.scrollWidth > v.clientWidth"), "a table that is wider than the screen")
+    column, frame = page.js(ends)
+    holds(column <= frame + 1, f"the newest column ends at {column}, the frame at {frame}")
+    token = page.js("return document.querySelector('.vectors tbody th').getBoundingClientRect().left - document.querySelector('.vectors').getBoundingClientRect().left")
+    holds(abs(token) <= 1, f"the token is {token} px away from the edge")
+
+
 def test_blocks_open(page):
     page.go("steps")
     page.click("[data-block=decoder-cross]")
@@ -100,10 +113,34 @@ def test_parts_are_switched_off(page):
     holds(before != after, "the weights change")
     same(page.count(".vectors .mark"), len(after), "the weights before are marked")
     same(page.count(".compared"), 2, "both translations")
+    told = page.ask("v1/steps", q=page.js("return document.querySelector('#sentence-q').value"), stack="encoder", layer=0,
+                    head=int(page.js("return document.querySelector('#steps-head').value")), without="positions")
+    said = [token["text"] for token in told["target"] if token["text"] != "</s>"]
+    same(page.js("return document.querySelectorAll('.compared')[1].querySelectorAll('span, del').length"), len(said), "the translation is the server's")
     same(page.js("return document.activeElement.value"), "positions", "the focus stays")
     page.click("[name=off][value=positions]")
     page.wait(lambda: page.count(".before-after") == 0, "as trained")
     same(page.js("return [...document.querySelectorAll('.vectors .weight-bar .num')].map(n => n.textContent)"), before)
+
+
+def test_every_part_that_is_off_shows_the_numbers_of_the_server(page):
+    page.go("steps")
+    pair = page.get("v1/model")[0]
+    text = page.js("return document.querySelector('#sentence-q').value")
+    for _ in range(6):
+        page.click("#steps-next")
+    head = int(page.js("return document.querySelector('#steps-head').value"))
+    weights = "return [...document.querySelectorAll('.vectors .weight-bar .num')].map(n => n.textContent.startsWith('<') ? 0 : Number(n.textContent))"
+    for off in ["scale", f"encoder.0.{head}"]:
+        page.click(f"[name=off][value='{off}']")
+        page.one(".before-after")
+        told = page.ask("v1/steps", q=text, source=pair["source"], target=pair["target"], stack="encoder", layer=0, head=head, without=off)
+        wanted = told["attention"]["weights"][head][0]
+        close = lambda: all(abs(a - b) < 6e-4 for a, b in zip(page.js(weights), wanted))
+        page.wait(close, lambda: f"{page.js(weights)} instead of {wanted} without {off}")
+        page.until(".before-after", "left out" if "." in off else "tokens" if page.count(".compared .new, .compared .gone") else "the same")
+        page.click(f"[name=off][value='{off}']")
+        page.wait(lambda: page.count(".before-after") == 0, "as trained")
 
 
 @mock_only
@@ -118,6 +155,8 @@ def test_a_recurrent_decoder_is_explained(page):
     page.click("[data-block=decoder-attention]")
     page.until(".explanation h3", "Candidate")
     page.until(".plainly", "has no self-attention")
+    page.until("#no-mask", "no mask to switch off")
+    same(page.count("[name=off][value=mask]"), 0, "switches of the mask")
     page.click("#steps-next")
     page.until(".explanation h3", "Forget gate")
     page.click("#steps-next")
@@ -161,7 +200,9 @@ def test_the_translation_grows(page):
     page.wait(lambda: page.count(".grown-token") == count, "all tokens")
     page.click("#decoding-replay")
     holds(page.count(".grown-token") < count, "it begins again")
+    page.js("document.querySelector('.candidate-button').dataset.old = 'yes'")
     page.wait(lambda: page.count(".grown-token") == count, "all tokens again")
+    same(page.count(".candidate-button[data-old]"), 1, "candidates that stay while the translation grows")
     page.media(prefers_reduced_motion="reduce")
     page.click("#decoding-replay")
     same(page.count(".grown-token"), count, "at once where motion is unwelcome")

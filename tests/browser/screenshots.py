@@ -142,10 +142,17 @@ def learned(page):
     page.click("[name=positions-kind][value=own]")
 
 
-def study(page):
-    page.go("studies")
+def study(page, language="en"):
+    page.go("studies", language=language)
     page.click(".studies li:last-child a")
     page.one("#studies-back")
+
+
+def request(page):
+    page.go()
+    page.click("#request summary")
+    page.type("#source", page.sample())
+    page.translation()
 
 
 def key(page):
@@ -179,6 +186,8 @@ STATES = {
     "matrix": matrix,
     "learned": learned,
     "study": study,
+    "study-zh": lambda page: study(page, "zh"),
+    "request": request,
 }
 # Those that only recorded answers have.
-MOCKED = {"error", "key", "other-language", "long", "recurrent", "learned", "study"}
+MOCKED = {"error", "key", "other-language", "long", "recurrent", "learned", "study", "study-zh"}

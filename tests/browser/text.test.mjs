@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { test } from "node:test";
 import {
   codePoints,
+  curl,
   links,
   offsets,
   pieceLabel,
@@ -82,4 +84,13 @@ test("pieces are shown without the marks of their tokenizer", () => {
 test("the decoder reads the start, then what was said", () => {
   assert.deepEqual(readByDecoder(["▁Ein", "▁Hund", "</s>"]), ["<start>", "▁Ein", "▁Hund"]);
   assert.deepEqual(readByDecoder(["<pad>", "▁Ein"]), ["<pad>", "▁Ein"]);
+});
+
+test("a request is a command that a shell reads as it was meant", () => {
+  const body = { q: "It's \"new\"", source: "en" };
+  const said = curl("http://127.0.0.1:5000/translate", body, true);
+  assert.ok(said.startsWith("curl http://127.0.0.1:5000/translate \\\n"));
+  assert.ok(said.includes("Authorization: Bearer KEY"));
+  const read = execFileSync("sh", ["-c", said.replace(/^curl/, "printf '%s\\n'")], { encoding: "utf8" });
+  assert.deepEqual(JSON.parse(read.trimEnd().split("\n").at(-1)), body);
 });

@@ -203,6 +203,48 @@ def test_another_language_is_noticed(page):
     page.wait(lambda: page.count("#guess button") == 1, "an offer to change it")
 
 
+def test_other_words_lead_to_the_decoding(page):
+    page.go()
+    same(page.js("return document.querySelector('#wording').disabled"), True, "without a translation")
+    text = page.sample()
+    page.type("#source", text)
+    page.translation()
+    page.click("#wording")
+    page.one("#decoding-result .candidate-button")
+    same(page.js("return location.hash"), "#decoding")
+    same(page.js("return document.querySelector('#sentence-q').value"), text)
+
+
+def test_the_request_is_shown(page):
+    page.go()
+    page.click("#request summary")
+    page.until("#request", "Translate something first.")
+    text = page.sample()
+    page.type("#source", text)
+    said = page.translation()
+    page.until("#request-asked", "curl http")
+    asked = page.text("#request-asked")
+    holds(text in asked and "/translate" in asked and "Authorization" not in asked, asked)
+    page.until("#request-answer", said)
+    same(page.js("return document.querySelector('#request-text a').getAttribute('href')"), "docs")
+
+
+@mock_only
+def test_what_the_server_says_is_in_the_language_of_the_page(page):
+    page.expected_errors = ("status of 403",)
+    page.url = mock_server.start(key="sesame")[1]
+    page.go(language="zh")
+    page.type("#source", TEXT)
+    page.until("#translate-error", "API 密钥无效。")
+
+
+@mock_only
+def test_a_language_without_a_model_is_noticed_in_chinese(page):
+    page.go(language="zh")
+    page.type("#source", "Dieser Satz ist ganz sicher in deutscher Sprache geschrieben worden.")
+    page.until("#guess", "德语")
+
+
 @mock_only
 def test_a_language_without_a_model_is_noticed(page):
     page.go()
@@ -229,7 +271,7 @@ def test_errors_are_shown_in_the_servers_words(page):
         source.value = "a".repeat(5001);
         source.dispatchEvent(new Event("input"));
     """)
-    page.until("#translate-error", "exceeds text limit (5000)")
+    page.until("#translate-error", "The text has 5001 characters; this server takes 5000 at once.")
     holds(page.js("return document.querySelector('#count').classList.contains('over')"), "the count does not warn")
 
 
@@ -452,4 +494,4 @@ def test_files_are_translated(page):
     target = page.js("return document.querySelector('#to').value")
     same(page.js("return document.querySelector('#download').download"), f"report.{target}.txt")
     page.js(DROP, "report.exe", text)
-    page.until("#file-status [role=alert]", "file format not supported")
+    page.until("#file-status [role=alert]", "This file format is not supported.")

@@ -25,6 +25,15 @@ def test_attention_opens_on_the_sharpest_head_as_lines(page):
     same(page.js("return document.querySelector('[name=view]:checked').value"), "lines")
     holds(page.js("return document.querySelector('#attention-head').value") != "mean", "a single head")
     page.one(".lines .strand")
+    # Layer and head are the server's choice, which is that of `regard look`.
+    pair = page.get("v1/model")[0]
+    text = page.js("return document.querySelector('#sentence-q').value")
+    told = page.ask("v1/attention", q=text, source=pair["source"], target=pair["target"])
+    for kind in ["cross", "encoder"]:
+        page.click(f"[name=kind][value={kind}]")
+        layer = told["sharpest"][kind]
+        head = told["hints"][kind][layer]["sharpest"]
+        page.until("#attention-result figcaption", f"layer {layer + 1}, head {head + 1}")
 
 
 def test_heads_can_be_picked(page):
@@ -52,6 +61,22 @@ def test_heads_can_be_picked(page):
         page.click(f"[name=kind][value={kind.lower()}]")
         page.until("#attention-result figcaption", f"{kind} attention")
     same(page.js("return document.activeElement.name"), "kind", "the focus stays")
+
+
+def test_the_end_of_the_sentence_can_be_hidden(page):
+    page.go("attention")
+    ends = lambda: page.js("return [...document.querySelectorAll('.lines .token text')].filter(t => t.textContent === '</s>').length")
+    all_tokens = page.count(".lines .token")
+    same(ends(), 2, "ends")
+    page.click("#hide-ends")
+    page.wait(lambda: ends() == 0, "a drawing without ends")
+    same(page.count(".lines .token"), all_tokens - 2, "the other tokens")
+    same(page.js("return document.activeElement.id"), "hide-ends", "the focus stays")
+    page.click("[name=view][value=matrix]")
+    page.one(".plot.heat")
+    page.click("#hide-ends")
+    page.click("[name=view][value=lines]")
+    page.wait(lambda: ends() == 2, "the ends again")
 
 
 def test_matrix_can_be_read(page):
@@ -283,3 +308,20 @@ def test_studies(page):
         holds("^" not in text and "$" not in text and "_{" not in text, f"{study['name']}: a formula in plain letters")
     page.click("#studies-back")
     page.wait(lambda: page.count(".studies li") == len(studies), "the list again")
+
+
+def test_studies_in_chinese(page):
+    studies = page.get("studies/index.json")
+    if not studies:
+        return
+    page.go("studies", language="zh")
+    words = lambda pieces: "".join(piece for piece in pieces if isinstance(piece, str))
+    for i, study in enumerate(studies):
+        card = page.text(f".studies li:nth-child({i + 1})")
+        holds(all(part in card for part in [study["zh"]["question"][0], words(study["zh"]["answer"])[:12]]), card)
+    page.click(".studies li:first-child a")
+    page.one("#studies-back")
+    page.until(".prose .answer", words(studies[0]["zh"]["answer"])[:12])
+    # What is not translated says so, to the reader and to what reads it out.
+    page.until(".prose > p", "只有英文")
+    same(page.js("return document.querySelector('.prose > div[lang=en] table') !== null"), True, "the rest is marked as English")

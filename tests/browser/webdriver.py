@@ -140,7 +140,13 @@ class Browser:
         return self.js("return document.querySelector(arguments[0])?.textContent ?? null", css)
 
     def click(self, css):
-        self.do(f"/element/{self.one(css)}/click", {})
+        try:
+            self.do(f"/element/{self.one(css)}/click", {})
+        except Failure as failure:
+            if "stale element" not in str(failure):
+                raise
+            # The page has drawn it anew between finding and clicking; a user would click what is there now.
+            self.do(f"/element/{self.one(css)}/click", {})
 
     def type(self, css, text):
         self.do(f"/element/{self.one(css)}/value", {"text": text})
@@ -152,7 +158,7 @@ class Browser:
 
     def choose(self, css, value):
         """Picks an option of a select as a user does."""
-        self.do(f"/element/{self.one(f'{css} option[value={json.dumps(str(value))}]')}/click", {})
+        self.click(f"{css} option[value={json.dumps(str(value))}]")
 
     def label(self, element):
         return self.do(f"/element/{element}/computedlabel")

@@ -72,7 +72,9 @@ impl Table {
 /// Whether a cell is a number, perhaps with a sign, thousands, a unit sign or an exponent.
 fn is_number(text: &str) -> bool {
     let text = text.trim().trim_start_matches(['−', '±', '×']).trim_end_matches(['%', '×']).trim();
-    matches!(text, "–" | "—" | "-") || text.replace(',', "").parse::<f64>().is_ok()
+    // The exponent of 2.5 × 10⁻⁷ says nothing more about it.
+    let text = text.split_once(" × 10").map_or(text, |(mantissa, _)| mantissa);
+    matches!(text, "–" | "—" | "-" | "∞") || text.replace(',', "").parse::<f64>().is_ok()
 }
 
 /// Escaped text for a page. Line ends and tabs are kept; other control characters become visible.
@@ -241,7 +243,7 @@ const STYLE: &str = "
 body{margin:0;background:var(--ground);color:var(--ink);font:16px/1.55 system-ui,-apple-system,'Segoe UI',Roboto,'Noto Sans',sans-serif}
 main{max-width:64rem;margin:0 auto;padding:1.5rem 1rem 4rem}
 h1{font-size:1.7rem;line-height:1.25;margin:.5rem 0 1rem}h2{font-size:1.25rem;margin:2.2rem 0 .6rem}
-math{font-size:1.08em}.lead{font-size:1.15rem;line-height:1.5}
+math{font-size:1.08em;font-family:'Cambria Math','STIX Two Math','Latin Modern Math','DejaVu Math TeX Gyre',math}.lead{font-size:1.15rem;line-height:1.5}
 p{max-width:46rem;margin:.6rem 0;overflow-wrap:anywhere}a{color:var(--link)}
 .scroll{overflow-x:auto;max-width:100%}
 figure{margin:1.2rem 0}figure>.scroll{background:var(--panel);border:1px solid var(--rule);border-radius:8px}

@@ -33,7 +33,7 @@ pub use heat::HeatMap;
 pub use line::smooth;
 pub use lines::Lines;
 pub use matrix::Matrix;
-pub use ticks::{format_number, grouped, linear_ticks, log_ticks};
+pub use ticks::{format_number, grouped, linear_ticks, log_ticks, power_of_ten};
 
 #[cfg(test)]
 mod tests;

@@ -129,7 +129,27 @@ fn with_commas(digits: &str) -> String {
 /// The labels of a row of ticks, all with the digits that the smallest distance between them needs.
 pub(super) fn labels(ticks: &[f64], log: bool) -> Vec<String> {
     let step = ticks.windows(2).map(|w| (w[1] - w[0]).abs()).fold(f64::INFINITY, f64::min);
-    ticks.iter().map(|&t| format_number(t, if log { own_step(t) } else { step })).collect()
+    ticks.iter().map(|&t| power_of_ten(&format_number(t, if log { own_step(t) } else { step }))).collect()
+}
+
+/// A number that is written with an `e`, as people write it: `2.5e-7` as 2.5 × 10⁻⁷, `1e-5` as
+/// 10⁻⁵.
+pub fn power_of_ten(number: &str) -> String {
+    let Some((mantissa, exponent)) = number.split_once('e') else { return number.to_owned() };
+    let raised: String = exponent
+        .chars()
+        .map(|c| match c {
+            '-' => '⁻',
+            c => c
+                .to_digit(10)
+                .map_or(c, |digit| ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'][digit as usize]),
+        })
+        .collect();
+    match mantissa {
+        "1" => format!("10{raised}"),
+        "−1" => format!("−10{raised}"),
+        mantissa => format!("{mantissa} × 10{raised}"),
+    }
 }
 
 /// A number rounded to three digits, without zeros that say nothing.
@@ -216,6 +236,8 @@ mod tests {
         assert_eq!(format_number(f64::NAN, 1.0), "NaN");
         assert_eq!(format_number(f64::NEG_INFINITY, 1.0), "−∞");
         assert_eq!(format_number(5.0, f64::NAN), "5");
+        assert_eq!(labels(&[1e-6, 1e-5, 0.01], true), ["10⁻⁶", "10⁻⁵", "0.01"]);
+        assert_eq!(["2.5e7", "−1e-12", "0.5"].map(power_of_ten), ["2.5 × 10⁷", "−10⁻¹²", "0.5"]);
         assert_eq!(labels(&[0.0, 0.5, 1.0], false), ["0", "0.5", "1.0"]);
         assert_eq!(labels(&[0.01, 0.1, 1.0, 10.0], true), ["0.01", "0.1", "1", "10"]);
         assert_eq!(labels(&[2.5, 3.2, 64.0, 4096.0, 0.0], true), ["2.5", "3.2", "64", "4096", "0"]);

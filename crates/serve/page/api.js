@@ -1,6 +1,7 @@
 // Every request of the page. Addresses are relative, so that the page also works under a path of a larger site.
 import { languageName, t } from "./i18n.js";
 import { EventLines } from "./latest.js";
+import { inWords } from "./messages.js";
 import { keep, recall } from "./store.js";
 
 /** An answer that is not a result, in the server's own words where it has any. */
@@ -44,7 +45,7 @@ async function explain(response) {
   const fallback = t("error.status", { status: response.status });
   try {
     const { error } = await response.json();
-    return (typeof error === "string" && error ? error : fallback) + advice;
+    return (typeof error === "string" && error ? inWords(error) : fallback) + advice;
   } catch {
     return fallback + advice;
   }
@@ -86,7 +87,7 @@ export function translateFile(file, { source, target, glossary }, progress, sign
       read = request.responseText.length;
       for (const data of lines.push(text)) {
         const event = JSON.parse(data);
-        if (event.error) reject(new ApiError(event.error, request.status));
+        if (event.error) reject(new ApiError(inWords(event.error), request.status));
         else if (event.translatedFileUrl) resolve(event);
         else progress(1, event.done, event.total);
       }
@@ -119,7 +120,7 @@ export async function stream(body, show, signal) {
     if (done) return;
     for (const data of lines.push(value)) {
       const event = JSON.parse(data);
-      if (event.error) throw new ApiError(event.error, response.status);
+      if (event.error) throw new ApiError(inWords(event.error), response.status);
       show(event.text ?? "");
       if (event.done) return;
     }

@@ -38,6 +38,15 @@ export function languageName(code, english) {
   }
 }
 
+/** The same for a language that the server names in English alone; two letters stand for each of those that it can tell apart. */
+export function languageNamed(english) {
+  if (language === "en" || !names) return english;
+  const spoken = new Intl.DisplayNames(["en"], { type: "language", fallback: "none" });
+  const letters = [..."abcdefghijklmnopqrstuvwxyz"];
+  const code = letters.flatMap((a) => letters.map((b) => a + b)).find((both) => spoken.of(both) === english);
+  return languageName(code ?? "", english);
+}
+
 /** Whether there is a string of this key in the language. */
 export const has = (key) => key in TABLES[language];
 

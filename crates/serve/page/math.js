@@ -1,4 +1,5 @@
 // Formulas as MathML.
+import { t } from "./i18n.js";
 
 const MATHML = "http://www.w3.org/1998/Math/MathML";
 
@@ -89,9 +90,9 @@ const FORMULAS = {
   ],
   // The output shares the table of the target's words, or has one of its own.
   next: ({ tying }) => [call("p", i("w")), o("="), call("softmax", at("x", "i"), sup(i(tying === "none" || tying === "embeddings" ? "W" : "E"), i("T")))],
-  penalty: () => [i("score"), o("="), frac(row(i("log"), call("P", i("y"))), sup(i("n"), i("α")))],
+  penalty: () => [text(t("beam.score")), o("="), frac(row(i("log"), call("P", i("y"))), sup(i("n"), i("α")))],
   "penalty-paper": () => [
-    i("score"),
+    text(t("beam.score")),
     o("="),
     row(i("log"), call("P", i("y"))),
     o("/"),

@@ -115,3 +115,10 @@ export function sentences(text, language) {
   }
   return [...segmenter.segment(text)].map(({ segment }) => segment.trim()).filter(Boolean);
 }
+
+/** A request with a JSON body as a command of a shell; a key is named, not shown. */
+export function curl(address, body, keyed = false) {
+  const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
+  const key = keyed ? ["-H 'Authorization: Bearer KEY'"] : [];
+  return [`curl ${address}`, ...key, "-H 'Content-Type: application/json'", `-d ${quoted(JSON.stringify(body))}`].join(" \\\n  ");
+}

@@ -8,14 +8,13 @@ import { Latest } from "./latest.js";
 import { lineView } from "./lines.js";
 import { tidy } from "./scale.js";
 import { currentSentence, onsentence, ready } from "./sentence.js";
-import { sharpestHead } from "./steps.js";
-import { pieceLabel, readByDecoder } from "./text.js";
+import { isEnd, pieceLabel, readByDecoder } from "./text.js";
 
 const KINDS = ["cross", "encoder", "decoder"];
 
 const latest = new Latest();
 // Without a head of one's own, the sharpest of the layer is shown.
-const state = { data: null, kind: "cross", layer: null, head: null, view: "lines", translation: "" };
+const state = { data: null, kind: "cross", layer: null, head: null, view: "lines", translation: "", ends: true };
 
 export async function start() {
   onsentence(() => {
@@ -75,13 +74,13 @@ function adopt(data) {
   settle();
 }
 
-/** The layer that the server finds clearest and its sharpest head, unless the reader has chosen; both within what there is. */
+/** The layer and head that the server finds clearest, as `regard look` does, unless the reader has chosen; both within what there is. */
 function settle() {
   const layers = layersOf(state.kind);
   const { sharpest } = state.data.weights;
   state.layer = Math.max(0, Math.min(state.layer ?? sharpest[state.kind] ?? 0, layers.length - 1));
   const heads = layers[state.layer]?.heads ?? [];
-  if (state.head === null) state.head = heads.length ? sharpestHead(heads) : "mean";
+  if (state.head === null) state.head = layers[state.layer]?.sharpest ?? "mean";
   else if (state.head !== "mean") state.head = heads.length ? Math.min(state.head, heads.length - 1) : "mean";
 }
 
@@ -93,6 +92,7 @@ function layersOf(kind) {
     mean: meanOfHeads(heads),
     hints: weights.hints[kind][layer].heads,
     meanHint: weights.hints[kind][layer].mean,
+    sharpest: weights.hints[kind][layer].sharpest,
   }));
   return layers[kind];
 }
@@ -153,6 +153,12 @@ function controls() {
     segmented("view", t("drawn.as"), [["lines", t("drawn.lines")], ["matrix", t("drawn.matrix")]], state.view, (view) =>
       change({ view }, "[name=view]:checked"),
     ),
+    h(
+      "label",
+      { class: "check" },
+      h("input", { id: "hide-ends", type: "checkbox", checked: !state.ends, onchange: (event) => change({ ends: !event.target.checked }, "#hide-ends") }),
+      h("span", {}, t("ends.hide")),
+    ),
   );
 }
 
@@ -160,8 +166,12 @@ function drawing() {
   const { axes } = state.data;
   const layer = layersOf(state.kind)[state.layer];
   if (!layer) return notice("empty", t("kind.none"));
-  const [rowPieces, columnPieces] = axes[state.kind];
-  const matrix = state.head === "mean" ? layer.mean : layer.heads[state.head];
+  // The end of the sentence takes much of the weight of heads that have nothing to do; without it, the rest is easier to see.
+  const seen = (pieces) => pieces.map((_, i) => i).filter((i) => state.ends || !isEnd(pieces[i]));
+  const [shownRows, shownColumns] = axes[state.kind].map(seen);
+  const [rowPieces, columnPieces] = [shownRows.map((i) => axes[state.kind][0][i]), shownColumns.map((j) => axes[state.kind][1][j])];
+  const whole = state.head === "mean" ? layer.mean : layer.heads[state.head];
+  const matrix = shownRows.map((i) => shownColumns.map((j) => whole[i][j]));
   const names = {
     cross: [t("axis.translation"), t("axis.sentence")],
     encoder: [t("axis.from"), t("axis.to")],

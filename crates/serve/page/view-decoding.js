@@ -79,14 +79,16 @@ const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 /** Shows the tokens one after the other, those that were settled at once. */
 function grow() {
+  stop();
   const count = state.data.target.length;
   state.visible = calm() ? count : Math.min(count, state.prefix.length);
   render();
   if (state.visible >= count) return;
   timer = setInterval(() => {
+    // Only what is new is drawn: the others would fade in again, and lose the pointer.
+    byId("decoding-words")?.append(tokenButton(state.visible));
     state.visible += 1;
     if (state.visible >= count) stop();
-    render();
   }, PACE);
 }
 
@@ -122,35 +124,36 @@ function render() {
 }
 
 function sentenceRow() {
-  const { data, place, prefix, visible } = state;
-  const row = h("div", { class: "grown", role: "group", "aria-label": t("decoding.words"), lang: currentSentence().target });
-  data.target.slice(0, visible).forEach((token, i) => {
-    const p = data.places[i].p;
-    row.append(
-      h(
-        "button",
-        {
-          type: "button",
-          class: `grown-token tint-${confidence(p)}${i < prefix.length ? " settled" : ""}${isEnd(token.text) ? " end" : ""}`,
-          "aria-pressed": String(i === place),
-          "aria-label": t("decoding.token", { word: pieceLabel(token.text), p: percent(p) }),
-          tabindex: i === place ? "0" : "-1",
-          "data-keep": `place-${i}`,
-          onclick: () => {
-            stop();
-            state.visible = data.target.length;
-            state.place = i;
-            render();
-          },
-        },
-        h("span", { class: "said" }, pieceLabel(token.text)),
-        h("span", { class: "sure", "aria-hidden": "true" }, percent(p)),
-      ),
-    );
-  });
+  const { data, visible } = state;
+  const row = h("div", { id: "decoding-words", class: "grown", role: "group", "aria-label": t("decoding.words"), lang: currentSentence().target });
+  row.append(...data.target.slice(0, visible).map((_, i) => tokenButton(i)));
   if (!row.querySelector("[tabindex='0']")) row.firstElementChild?.setAttribute("tabindex", "0");
   roving(row, "button");
   return h("div", {}, h("h3", {}, t("decoding.translation")), row, h("p", { class: "muted" }, t("decoding.tip")));
+}
+
+function tokenButton(i) {
+  const { data, place, prefix } = state;
+  const [token, { p }] = [data.target[i], data.places[i]];
+  return h(
+    "button",
+    {
+      type: "button",
+      class: `grown-token tint-${confidence(p)}${i < prefix.length ? " settled" : ""}${isEnd(token.text) ? " end" : ""}`,
+      "aria-pressed": String(i === place),
+      "aria-label": t("decoding.token", { word: pieceLabel(token.text), p: percent(p) }),
+      tabindex: i === place ? "0" : "-1",
+      "data-keep": `place-${i}`,
+      onclick: () => {
+        stop();
+        state.visible = data.target.length;
+        state.place = i;
+        render();
+      },
+    },
+    h("span", { class: "said" }, pieceLabel(token.text)),
+    h("span", { class: "sure", "aria-hidden": "true" }, percent(p)),
+  );
 }
 
 function actions() {
@@ -167,7 +170,7 @@ function actions() {
 }
 
 function candidates() {
-  const { data, place, visible } = state;
+  const { data, place } = state;
   const here = data.places[place];
   const said = data.target[place];
   const before = data.target.slice(0, place).map((token) => pieceLabel(token.text)).join(" ");
@@ -186,7 +189,6 @@ function candidates() {
           "aria-pressed": String(chosen),
           "aria-label": t("decoding.candidate", { word: pieceLabel(text), p: percent(p) }),
           "data-keep": `candidate-${id}`,
-          disabled: visible < place,
           onclick: () => choose(id),
         },
         h("span", { class: "said", lang: currentSentence().target }, pieceLabel(text)),

@@ -3,7 +3,7 @@ import * as api from "./api.js";
 import { lineChart, stackedBar } from "./chart.js";
 import { byId, choice, h, notice, table, wordsOf } from "./dom.js";
 import { has, t } from "./i18n.js";
-import { compact, digits3, grouped } from "./scale.js";
+import { compact, digits3, grouped, niceDomain } from "./scale.js";
 import { diagram } from "./steps-diagram.js";
 import { openAt } from "./view-steps.js";
 
@@ -198,7 +198,7 @@ function curves(model) {
           height: 220,
           dots: dots && list.length <= 40,
           // A score from 0 to 100 is shown from 0, so that a small gain does not look like a large one.
-          domain: key === "bleu" ? [0, Math.max(5, ...list.map(([, v]) => v))] : undefined,
+          domain: key === "bleu" ? niceDomain([0, Math.max(5, ...list.map(([, v]) => v))], 5) : undefined,
         }),
         h("p", { class: "muted" }, t(`model.${key}.text`)),
       ),

@@ -223,6 +223,9 @@ function render() {
     h("p", { class: "muted precision" }, t(`precision.${data.precision === "int8" ? "int8" : "f32"}`)),
   );
   if (focused) result.querySelector(`[data-keep="${CSS.escape(focused)}"]`)?.focus();
+  // Where the table is wider than the screen, what the step has added is in sight.
+  const table = result.querySelector(".vectors");
+  if (table) table.scrollLeft = table.scrollWidth;
   // For those who do not see it: the step, once it is there to stay.
   const said = `${t(`step.${step.id}`)}. ${plainly(step)}`;
   if (!timer && byId("steps-status").textContent !== said) byId("steps-status").textContent = said;
@@ -388,6 +391,7 @@ function switches() {
     h("h3", {}, t("off.title")),
     h("p", { class: "muted" }, t("off.text")),
     h("div", { class: "switches" }, listed.map(item)),
+    masked ? null : h("p", { class: "muted", id: "no-mask" }, t("off.no-mask")),
     comparison(),
   );
 }
@@ -403,21 +407,29 @@ function comparison() {
   const said = (answer) => answer.target.filter((token) => !isEnd(token.text));
   const pieces = (answer) => said(answer).map((token) => token.text);
   const marks = changed(pieces(base), pieces(data));
-  const line = (answer, mark) =>
+  const gone = changed(pieces(data), pieces(base));
+  const line = (answer, mark, kind) =>
     h(
       "p",
       { class: "compared", lang: currentSentence().target },
       said(answer).map((token, i) => {
         const space = /^[▁Ġ]/u.test(token.text) && i > 0 ? " " : "";
-        return [space, h("span", { class: mark?.[i] ? "new" : null }, pieceLabel(token.text))];
+        return [space, h(mark[i] && kind === "gone" ? "del" : "span", { class: mark[i] ? kind : null }, pieceLabel(token.text))];
       }),
     );
-  const same = marks.every((mark) => !mark) && marks.length === pieces(base).length;
+  const count = (list) => list.filter(Boolean).length;
+  const same = count(marks) + count(gone) === 0;
+  const off = [...state.off];
+  const notes = [
+    same ? t("off.same") : t("off.different", { n: count(marks), all: marks.length, gone: count(gone), before: gone.length }),
+    state.off.has("mask") ? t("off.mask.note") : "",
+    off.some((name) => name.includes(".")) ? t("off.head.note") : "",
+  ];
   return h(
     "div",
     { class: "before-after", role: "status" },
-    h("div", {}, h("h4", {}, t("off.before")), line(base)),
-    h("div", {}, h("h4", {}, t("off.after")), line(data, marks)),
-    h("p", { class: "muted" }, same ? t("off.same") : t("off.different", { n: marks.filter(Boolean).length, all: marks.length }), state.off.has("mask") ? ` ${t("off.mask.note")}` : ""),
+    h("div", {}, h("h4", {}, t("off.before")), line(base, gone, "gone")),
+    h("div", {}, h("h4", {}, t("off.after")), line(data, marks, "new")),
+    h("p", { class: "muted" }, notes.filter(Boolean).join(" ")),
   );
 }

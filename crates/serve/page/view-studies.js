@@ -1,7 +1,7 @@
 // Studies: what `regard study` measured, question and answer first.
 import * as api from "./api.js";
 import { byId, h, notice, table, wordsOf } from "./dom.js";
-import { t } from "./i18n.js";
+import { language, t } from "./i18n.js";
 
 let studies = null;
 
@@ -39,6 +39,9 @@ function formula(text) {
   return documentElement.localName === "math" ? document.importNode(documentElement, true) : text;
 }
 
+/** Title, question and answer in the reader's language where the report has them, in English where not. */
+const opening = (study) => (study[language] ? { ...study[language], lang: null } : { ...study, lang: language === "en" ? null : "en" });
+
 function list() {
   if (studies.length === 0) {
     return [
@@ -54,37 +57,46 @@ function list() {
     h(
       "ul",
       { class: "studies" },
-      studies.map((study) =>
-        h(
+      studies.map((study) => {
+        const { title, question, answer, lang } = opening(study);
+        return h(
           "li",
-          { class: "card" },
-          h("h3", { lang: "en" }, h("a", { href: `#studies/${study.name}` }, rich(study.title))),
-          h("p", { class: "question", lang: "en" }, rich(study.question)),
-          h("p", { lang: "en" }, rich(study.answer)),
-        ),
-      ),
+          { class: "card", lang },
+          h("h3", {}, h("a", { href: `#studies/${study.name}` }, rich(title))),
+          h("p", { class: "question" }, rich(question)),
+          h("p", {}, rich(answer)),
+        );
+      }),
     ),
   ];
 }
 
 async function report({ name }) {
   const found = await api.study(name);
+  const { title, question, answer, lang } = opening(found);
   return h(
     "article",
     { class: "card prose" },
     h("a", { id: "studies-back", class: "plain", href: "#studies" }, t("studies.back")),
     h(
       "div",
+      { lang },
+      h("h3", {}, rich(title)),
+      h("p", { class: "question" }, rich(question)),
+      h("p", { class: "answer" }, rich(answer)),
+    ),
+    language === "en" ? null : h("p", { class: "muted" }, t("studies.english")),
+    h(
+      "div",
       { lang: "en" },
-      h("h3", {}, rich(found.title)),
-      h("p", { class: "question" }, rich(found.question)),
-      h("p", { class: "answer" }, rich(found.answer)),
       h("p", {}, rich(found.summary)),
       found.parts.map((part) => partOf(name, part)),
       h("p", { class: "muted" }, found.made),
     ),
   );
 }
+
+const isNumber = (pieces) => pieces.every((piece) => typeof piece === "string" && /^[−-]?[\d.,]+( × 10\S+)?$|^−?[∞–]$/.test(piece.trim()));
 
 function partOf(name, { heading, text, table: rows, picture }) {
   if (heading) return h("h4", {}, rich(heading));
@@ -94,6 +106,11 @@ function partOf(name, { heading, text, table: rows, picture }) {
     const cells = rows.rows.map((row) => row.map(rich));
     const made = table(caption, rows.columns.map(rich), cells);
     made.querySelector("caption").replaceChildren(...rich(rows.caption));
+    // Columns of words begin at the left, those of numbers end at the right.
+    rows.columns.forEach((_, c) => {
+      if (c === 0 || rows.rows.every((row) => isNumber(row[c]))) return;
+      for (const cell of made.querySelectorAll(`tr > :nth-child(${c + 1})`)) cell.classList.add("words");
+    });
     made.append(h("a", { class: "file", href: `studies/${name}/${rows.file}`, download: rows.file }, rows.file));
     return made;
   }

@@ -5,11 +5,12 @@ import { startFiles } from "./files.js";
 import { glossary, showGlossary, startGlossary } from "./glossary.js";
 import { language, languageName, t } from "./i18n.js";
 import { debounce, Latest } from "./latest.js";
+import { inWords } from "./messages.js";
 import { remarksOnText } from "./remarks.js";
 import { grouped } from "./scale.js";
 import { lookAt } from "./sentence.js";
 import { keep, recall } from "./store.js";
-import { codePoints } from "./text.js";
+import { codePoints, curl } from "./text.js";
 import { forgetLinks, playLinks, setLinks, showSource, showTarget, startWords } from "./word-links.js";
 
 const DELAY = 250;
@@ -79,13 +80,16 @@ function bind() {
   byId("swap").addEventListener("click", swap);
   byId("clear").addEventListener("click", () => setSource(""));
   byId("copy").addEventListener("click", () => copy(result?.target ?? "", byId("copy")));
-  byId("look").addEventListener("click", look);
+  byId("look").addEventListener("click", () => look("#steps"));
+  byId("wording").addEventListener("click", () => look("#decoding"));
   byId("want-alternatives").addEventListener("change", (event) => {
     keep("regard.alternatives", event.target.checked ? "yes" : "no");
     translateNow();
   });
   byId("want-alternatives").checked = recall("regard.alternatives") !== "no";
   startWords();
+  const [before, after] = t("request.text", { docs: "\n" }).split("\n");
+  byId("request-text").replaceChildren(before, h("a", { href: "docs" }, "/docs"), after);
 }
 
 // ---- languages
@@ -157,8 +161,7 @@ async function guess(warning = "") {
   const text = source().value.trim();
   const chosen = byId("from").value;
   guessLater.cancel();
-  // The server begins with a small letter, as messages of a command do.
-  byId("guess").replaceChildren(warning && `${warning[0].toUpperCase()}${warning.slice(1)}.`);
+  byId("guess").replaceChildren(inWords(warning));
   if (chosen === "auto" || text.length < 12) return;
   const found = await latestGuess.run((signal) => api.detect(text, signal)).catch(() => undefined);
   const best = found?.[0];
@@ -210,7 +213,10 @@ async function ask(text, signal) {
     });
   }
   const alternatives = byId("want-alternatives").checked ? { alternatives: ALTERNATIVES } : {};
-  return api.translate({ ...body, alignment: true, ...alternatives }, signal);
+  const whole = { ...body, alignment: true, ...alternatives };
+  const answer = await api.translate(whole, signal);
+  showRequest(whole, answer);
+  return answer;
 }
 
 function accept(text, answer) {
@@ -271,7 +277,7 @@ function forget() {
   forgetLinks();
   byId("detected").textContent = "";
   byId("translate-error").replaceChildren();
-  for (const id of ["copy", "look"]) byId(id).disabled = true;
+  for (const id of ["copy", "look", "wording"]) byId(id).disabled = true;
 }
 
 function busy(on) {
@@ -349,10 +355,20 @@ function copyBySelection(text) {
   return done;
 }
 
-function look() {
+function look(view) {
   if (!result) return;
   lookAt({ q: result.source, source: sourceLanguage(), target: byId("to").value });
-  location.hash = "#steps";
+  location.hash = view;
+}
+
+/** What was asked and answered, for those who write programs; as LibreTranslate's page shows it. */
+function showRequest(body, answer) {
+  byId("request-asked").textContent = curl(new URL("translate", document.baseURI).href, body, api.currentKey() !== "");
+  // Lists of numbers stay on one line.
+  const inline = (list) => list.replace(/\s+/g, " ");
+  byId("request-answer").textContent = JSON.stringify(answer, null, 2).replace(/\[\s+[-\d.e]+(,\s+[-\d.e]+)*\s+\]/g, inline);
+  byId("request-none").hidden = true;
+  byId("request-both").hidden = false;
 }
 
 // Sentences that the chosen model was shown with, to begin with.
@@ -372,7 +388,8 @@ async function suggest() {
 
 // A translation through a third language has no attention of its own.
 function allowLook() {
-  byId("look").disabled = !result || !directModel(sourceLanguage(), byId("to").value);
+  const refused = !result || !directModel(sourceLanguage(), byId("to").value);
+  for (const id of ["look", "wording"]) byId(id).disabled = refused;
 }
 
 function directModel(from, to) {

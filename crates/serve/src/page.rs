@@ -57,6 +57,7 @@ const FILES: &[File] = files! {
     "latest.js": SCRIPT,
     "lines.js": SCRIPT,
     "math.js": SCRIPT,
+    "messages.js": SCRIPT,
     "remarks.js": SCRIPT,
     "ribbons.js": SCRIPT,
     "scale.js": SCRIPT,

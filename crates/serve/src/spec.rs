@@ -286,7 +286,7 @@ const ENDPOINTS: [Endpoint; 17] = [
     Endpoint {
         method: "post",
         path: "/v1/attention",
-        about: "The attention of every layer and head for a sentence and its translation: [layer][head][row][column]; what each head does, and the layer to show first",
+        about: "The attention of every layer and head for a sentence and its translation: [layer][head][row][column]; what each head does, and the layer and head to show first",
         input: Input::Body,
         parameters: &[
             ONE_TEXT,
@@ -297,7 +297,7 @@ const ENDPOINTS: [Endpoint; 17] = [
         ],
         kind: JSON,
         schema: schema::of::<Attention>,
-        answer: r#"{"source": ["▁Hi", "</s>"], "target": ["▁Hallo", "</s>"], "encoder": [[[[0.9, 0.1], [0.5, 0.5]]]], "decoder": [[[[1.0, 0.0], [0.5, 0.5]]]], "cross": [[[[0.9, 0.1], [0.2, 0.8]]]], "hints": {"encoder": [], "decoder": [], "cross": [{"mean": {"name": "aligned", "short": "diagonal", "text": "Follows the diagonal: words are translated in order.", "share": 0.85, "spread": 1.5}, "heads": []}]}, "sharpest": {"encoder": 0, "decoder": 0, "cross": 0}, "translation": "Hallo"}"#,
+        answer: r#"{"source": ["▁Hi", "</s>"], "target": ["▁Hallo", "</s>"], "encoder": [[[[0.9, 0.1], [0.5, 0.5]]]], "decoder": [[[[1.0, 0.0], [0.5, 0.5]]]], "cross": [[[[0.9, 0.1], [0.2, 0.8]]]], "hints": {"encoder": [], "decoder": [], "cross": [{"mean": {"name": "aligned", "short": "diagonal", "text": "Follows the diagonal: words are translated in order.", "share": 0.85, "spread": 1.5}, "heads": [], "sharpest": 0}]}, "sharpest": {"encoder": 0, "decoder": 0, "cross": 0}, "translation": "Hallo"}"#,
         errors: USUAL,
     },
     Endpoint {

@@ -34,6 +34,8 @@ struct Entry {
     title: Value,
     question: Value,
     answer: Value,
+    /// The three in Chinese.
+    zh: Value,
 }
 
 /// Whether a name cannot lead anywhere else: it is the name of a study, or of one of its files.
@@ -71,7 +73,8 @@ async fn list(State(app): State<Arc<App>>) -> ApiResult {
         let entry = |(name, folder): (String, PathBuf)| {
             let mut report: Value = serde_json::from_slice(&read(&folder.join(REPORT))?).ok()?;
             let mut part = |key: &str| report.get_mut(key).map(Value::take).unwrap_or_default();
-            Some(Entry { name, title: part("title"), question: part("question"), answer: part("answer") })
+            let (title, question) = (part("title"), part("question"));
+            Some(Entry { name, title, question, answer: part("answer"), zh: part("zh") })
         };
         ok(&folders(&shared).into_iter().filter_map(entry).collect::<Vec<_>>())
     });
@@ -122,8 +125,9 @@ mod tests {
         for (name, question) in [("scale", "Why?"), ("cost", "How much?")] {
             let study = folder.path().join(name);
             fs::create_dir(&study).unwrap();
-            let report =
-                serde_json::json!({"title": [name], "question": [question], "answer": ["So."], "parts": []});
+            let report = serde_json::json!({
+                "title": [name], "question": [question], "answer": ["So."], "zh": {"answer": ["如此。"]}, "parts": []
+            });
             fs::write(study.join("report.json"), report.to_string()).unwrap();
             fs::write(study.join("curve.svg"), "<svg/>").unwrap();
             fs::write(study.join("secret.txt"), "no").unwrap();
@@ -135,6 +139,7 @@ mod tests {
         let names: Vec<&str> = list.as_array().unwrap().iter().map(|s| s["name"].as_str().unwrap()).collect();
         assert_eq!(names, ["scale", "cost"], "the order of the index, then the others");
         assert_eq!(list[0]["question"], serde_json::json!(["Why?"]));
+        assert_eq!(list[0]["zh"]["answer"], serde_json::json!(["如此。"]));
         let picture = get(&app, "/studies/scale/curve.svg").await;
         assert_eq!((picture.status, picture.header("content-type")), (200, "image/svg+xml"));
         assert_eq!(get(&app, "/studies/cost/report.json").await.good()["title"][0], "cost");

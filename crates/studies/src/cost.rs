@@ -14,6 +14,7 @@ pub(crate) const STUDY: Study = Study {
     name: "cost",
     title: "What a layer costs",
     question: "What does a layer cost when sentences get longer, and when the model gets wider?",
+    zh: ["一层的代价", "句子变长、模型变宽时，一层的代价如何变化？"],
     about: "time of an encoder layer against n and d, forward and backward; fitted exponents beside the theory's",
     body: run,
 };
@@ -146,13 +147,21 @@ fn explain(report: &mut Report, grid: &Grid, mixing: &[Curves], layers: &[Curves
         found.map_or(f64::NAN, |curves| curves.exponents(PASSES[0]).0)
     };
     let others = [WINDOW, CONVOLUTION, RECURRENT].map(growth);
-    report.answer(if growth(ATTENTION) > 1.3 && others.iter().all(|&n| n < 1.3) {
-        "Each token of a longer sentence costs attention more, because it looks at every other token. A window, a convolution and a \
+    let (en, zh) = if growth(ATTENTION) > 1.3 && others.iter().all(|&n| n < 1.3) {
+        (
+            "Each token of a longer sentence costs attention more, because it looks at every other token. A window, a convolution and a \
          recurrent unit cost about the same for each token, however long the sentence is. Wider models cost all of them more. In a whole \
-         layer this shows only in long sentences, because projections and feed-forward layers take most of the time in short ones."
+         layer this shows only in long sentences, because projections and feed-forward layers take most of the time in short ones.",
+            "句子越长，注意力在每个词元上花的代价越大，因为它要看其他所有词元。窗口、卷积和循环单元在每个词元上的代价基本不变，无论句子多长。\
+          模型变宽，它们全都变贵。就整个层而言，这种差别只有在长句子里才看得出来，因为在短句子里，投影和前馈层占了大部分时间。",
+        )
     } else {
-        "In the range measured here, longer sentences do not yet cost attention clearly more for each token than they cost the others."
-    });
+        (
+            "In the range measured here, longer sentences do not yet cost attention clearly more for each token than they cost the others.",
+            "在这里测量的范围内，句子变长时，注意力在每个词元上的代价还没有明显比其他方式增加得更多。",
+        )
+    };
+    report.answer(en, zh);
     report.summary(format!(
         "Forward, token mixing takes time as {}. As whole layers of width {}, attention is slower than attention in a window {}, \
          than the convolution {}, than the recurrent unit {}.",

@@ -26,3 +26,15 @@ pub(crate) fn kind_name(kind: EncoderKind) -> &'static str {
         EncoderKind::Convolutional { dilated: true, .. } => "dilated convolution",
     }
 }
+
+/// The same in Chinese, for answers.
+pub(crate) fn kind_name_zh(kind: EncoderKind) -> &'static str {
+    match kind {
+        EncoderKind::Attention { window: None } => "注意力",
+        EncoderKind::Attention { window: Some(_) } | EncoderKind::Window { .. } => "窗口内的注意力",
+        EncoderKind::Recurrent { direction: Direction::Forward } => "循环单元",
+        EncoderKind::Recurrent { direction: Direction::Both } => "双向循环单元",
+        EncoderKind::Convolutional { dilated: false, .. } => "卷积",
+        EncoderKind::Convolutional { dilated: true, .. } => "空洞卷积",
+    }
+}

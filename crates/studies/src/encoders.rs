@@ -1,7 +1,7 @@
 //! Recurrent, convolutional and attending encoders in front of the same decoder, trained equally
 //! long.
 
-use crate::encoder_kinds::{ATTENTION, CONVOLUTION, DILATED, RECURRENT, WIDTH, kind_name};
+use crate::encoder_kinds::{ATTENTION, CONVOLUTION, DILATED, RECURRENT, WIDTH, kind_name, kind_name_zh};
 use crate::small::{Task, Trained};
 use crate::{Column, Report, Setup, Study, Table};
 use regard_core::Result;
@@ -13,6 +13,7 @@ pub(crate) const STUDY: Study = Study {
     name: "encoders",
     title: "Three ways to encode a sequence",
     question: "Does it matter whether an encoder is recurrent, convolutional or made of self-attention?",
+    zh: ["编码一个序列的三种方式", "编码器是循环的、卷积的，还是由自注意力组成的，有区别吗？"],
     about: "recurrent, convolutional and self-attention encoders with the same decoder: BLEU, speed and parameters",
     body: run,
 };
@@ -75,21 +76,24 @@ fn explain(report: &mut Report, outcomes: &[Outcome], steps: u64, sentences: usi
         return;
     };
     let close = best.bleu - worst.bleu < 2.0;
-    report.answer(match close {
-        true => format!(
-            "Hardly for the quality of these short sentences, because the decoder's attention reaches every word whatever encoded it. It \
-             matters for speed: {} trains fastest and {} slowest.",
-            kind_name(fastest.kind),
-            kind_name(slowest.kind)
+    let [best_name, worst_name, fast, slow] = [best, worst, fastest, slowest].map(|o| kind_name(o.kind));
+    let [best_zh, worst_zh, fast_zh, slow_zh] = [best, worst, fastest, slowest].map(|o| kind_name_zh(o.kind));
+    let (en, zh) = match close {
+        true => (
+            "Hardly for the quality of these short sentences, because the decoder's attention reaches every word whatever encoded it. \
+             It matters for speed."
+                .to_owned(),
+            "对这些短句子的质量几乎没有影响，因为无论用什么编码，解码器的注意力都能看到每个词。对速度有影响。".to_owned(),
         ),
-        false => format!(
-            "Yes: after equal training, {} translates best and {} worst. {} trains fastest and {} slowest.",
-            kind_name(best.kind),
-            kind_name(worst.kind),
-            capitalised(kind_name(fastest.kind)),
-            kind_name(slowest.kind)
+        false => (
+            format!("Yes. The best translations after equal training: {best_name}; the worst: {worst_name}."),
+            format!("有。经过同样的训练，翻译最好的是{best_zh}，最差的是{worst_zh}。"),
         ),
-    });
+    };
+    report.answer(
+        format!("{en} Fastest to train: {fast}; slowest: {slow}."),
+        format!("{zh}训练最快的是{fast_zh}，最慢的是{slow_zh}。"),
+    );
     report.summary(format!(
         "After {steps} steps each, {} has the highest BLEU ({:.1}) and {} the lowest ({:.1}) on {sentences} held-out sentences. Training is \
          fastest with {} ({:.0} target tokens per second) and slowest with {} ({:.0}).",
@@ -113,13 +117,9 @@ fn explain(report: &mut Report, outcomes: &[Outcome], steps: u64, sentences: usi
          is exchanged. The recurrent unit is a GRU, the convolution is {WIDTH} tokens wide (its dilation grows {WIDTH}-fold from layer to \
          layer where it is dilated), the window reaches {REACH} tokens to each side. The decoder attends to every output of the encoder, \
          whatever made it, and so carries much of the way between distant words itself: for what the encoder alone can reach, see the \
-         study `path`. Sentences of the built-in corpus are short, so that speed says little about long texts: see the study `cost`."
+         study “How far a signal must travel”. Sentences of the built-in corpus are short, so that speed says little about long \
+         texts: see “What a layer costs”."
     ));
-}
-
-fn capitalised(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 fn table(outcomes: &[Outcome]) -> Table {

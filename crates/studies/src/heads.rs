@@ -18,6 +18,7 @@ pub(crate) const STUDY: Study = Study {
     name: "heads",
     title: "Attention heads: how many, what they do, what they are worth",
     question: "What are several heads good for?",
+    zh: ["注意力头：要多少个，做什么，值多少", "多个头有什么用？"],
     about: "1 to 16 heads at equal width, what each head of a trained model attends to, and BLEU without it",
     body: run,
 };
@@ -163,18 +164,26 @@ fn summary(report: &mut Report, counts: &[usize], table: &Table, heads: usize, r
     let all = 0..counts.len();
     let (Some(best), Some(worst)) = (all.clone().max_by(order), all.min_by(order)) else { return };
     let several = match counts[best] {
-        1 => "At equal width, several heads did not translate better than one here.",
-        _ => {
-            "At equal width, several heads translate better than one, because each can look at something else."
-        }
+        1 => [
+            "At equal width, several heads did not translate better than one here.",
+            "宽度相同时，这里多个头并不比一个头翻译得好。",
+        ],
+        _ => [
+            "At equal width, several heads translate better than one, because each can look at something else.",
+            "宽度相同时，多个头比一个头翻译得好，因为每个头可以看不同的东西。",
+        ],
     };
     let spare = match 2 * removed.cheap() > removed.costs.len() {
-        true => {
-            "Most single heads can be taken out of the trained model at little cost: what they do, others do too."
-        }
-        false => "Most heads of the trained model are missed when they are taken out.",
+        true => [
+            "Most single heads can be taken out of the trained model at little cost: what they do, others do too.",
+            "从训练好的模型里去掉任何一个头，大多损失很小：它做的事，别的头也在做。",
+        ],
+        false => [
+            "Most heads of the trained model are missed when they are taken out.",
+            "训练好的模型里，大多数头去掉之后都会有损失。",
+        ],
     };
-    report.answer(format!("{several} {spare}"));
+    report.answer(several[0].to_owned() + " " + spare[0], several[1].to_owned() + spare[1]);
     report.summary(format!(
         "At equal width and equal training, {} did best (BLEU {:.1}) and {} did worst ({:.1}). In the model of {heads} heads a single \
          head costs {:.1} BLEU when it is taken out, at most ({}), and {} of its {} heads cost less than {} BLEU each.",

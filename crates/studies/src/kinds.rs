@@ -33,6 +33,17 @@ impl Kind {
         }
     }
 
+    /// Its name in Chinese, for answers.
+    pub(crate) fn name_zh(self) -> &'static str {
+        match self {
+            Kind::Sinusoidal => "正弦位置",
+            Kind::Learned => "学习得到的位置",
+            Kind::Relative => "相对位置",
+            Kind::Concatenated => "拼接的位置",
+            Kind::None => "没有位置的模型",
+        }
+    }
+
     /// Makes it the model's.
     pub(crate) fn apply(self, config: &mut ModelConfig) {
         (config.positions, config.combine) = match self {

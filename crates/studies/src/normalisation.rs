@@ -17,6 +17,10 @@ pub(crate) const STUDY: Study = Study {
     name: "normalisation",
     title: "Layer norm against batch norm on sentences of different lengths",
     question: "Why do Transformers normalise each token by itself, and not each batch?",
+    zh: [
+        "句子长短不一时，层归一化与批归一化的比较",
+        "为什么 Transformer 对每个词元单独归一化，而不是对整个批次？",
+    ],
     about: "layer norm against batch norm on ragged batches: statistics at training and inference, and quality",
     body: run,
 };
@@ -66,24 +70,35 @@ fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     statistics(report, &lab, &models, sentences)?;
     sizes(report, &lab, &models)?;
     let change = neighbours(report, &lab, &models, sentences)?;
-    report.answer(answer(report));
+    let [en, zh] = answer(report);
+    report.answer(en, zh);
     report.summary(format!("{quality} {change}"));
     Ok(())
 }
 
-/// What was found, in words.
-fn answer(report: &Report) -> String {
+/// What was found, in words: English and Chinese.
+fn answer(report: &Report) -> [String; 2] {
     let bleu: Vec<f64> = report
         .tables()
         .find(|table| table.name == "quality")
         .map(|table| (0..table.rows.len()).filter_map(|row| table.number(row, "BLEU")).collect())
         .unwrap_or_default();
     let best = bleu.iter().skip(1).all(|score| bleu[0] > *score + 0.5);
-    format!(
+    let en = format!(
         "Because what a batch norm makes of a sentence depends on the sentences that happen to be beside it, and in use, where there may be \
          one sentence alone, it needs statistics kept from training. Layer norm needs none of this{}.",
         if best { ", and translates better here" } else { "; in quality they hardly differ here" }
-    )
+    );
+    let zh = format!(
+        "因为批归一化如何处理一个句子，取决于恰好和它放在一起的其他句子；而在使用时，可能只有一个句子，它就需要训练时留下的统计量。\
+         层归一化完全不需要这些{}。",
+        if best {
+            "，在这里翻译得也更好"
+        } else {
+            "；两者在这里的翻译质量几乎没有差别"
+        }
+    );
+    [en, zh]
 }
 
 fn introduce(report: &mut Report, lab: &Lab<'_>, steps: u64, sentences: usize) -> Result<()> {

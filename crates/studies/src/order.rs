@@ -15,6 +15,7 @@ pub(crate) const STUDY: Study = Study {
     name: "order",
     title: "Does the order of the input matter?",
     question: "Does a Transformer notice when its input is shuffled?",
+    zh: ["输入的顺序重要吗？", "打乱输入的顺序，Transformer 会察觉吗？"],
     about: "without positions, shuffling the input only shuffles the output; with them it does not",
     body: run,
 };
@@ -175,13 +176,21 @@ fn explain(report: &mut Report, all: &[(Kind, Moved)], sentences: usize) {
     let of =
         |kind: Kind| all.iter().find(|(k, _)| *k == kind).map_or_else(Moved::default, |(_, moved)| *moved);
     let (none, sinusoidal) = (of(Kind::None), of(Kind::Sinusoidal));
-    report.answer(if none.encoder < 1e-3 && sinusoidal.encoder > 1e-2 && none.decoder > 1e-3 {
-        "Only through its positions. Without them, the encoder gives every word of a shuffled sentence the same vector as before, just \
+    let (en, zh) = if none.encoder < 1e-3 && sinusoidal.encoder > 1e-2 && none.decoder > 1e-3 {
+        (
+            "Only through its positions. Without them, the encoder gives every word of a shuffled sentence the same vector as before, just \
          in another place. The decoder notices the order of its own words even so, because its mask lets each word see only those \
-         before it."
+         before it.",
+            "只有通过位置才会。没有位置，编码器给打乱后的句子里每个词的向量和原来一样，只是换了地方。即便如此，解码器仍能察觉自己那些词的顺序，\
+          因为掩码只让每个词看到它前面的词。",
+        )
     } else {
-        "In this run the effect of positions does not show clearly."
-    });
+        (
+            "In this run the effect of positions does not show clearly.",
+            "在这次运行中，位置的作用没有清楚地显现出来。",
+        )
+    };
+    report.answer(en, zh);
     report.summary(format!(
         "Without positions, the encoder's output of a shuffled sentence is its shuffled output, up to rounding ({} of its norm); with \
          sinusoidal positions it differs by {}. The decoder knows the order of its own tokens even without positions ({}), because the \

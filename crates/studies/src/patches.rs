@@ -15,6 +15,7 @@ pub(crate) const STUDY: Study = Study {
     name: "patches",
     title: "Images as sequences of patches",
     question: "Can a Transformer read a picture, and must it know where each piece of it belongs?",
+    zh: ["把图像看作图块的序列", "Transformer 能看懂图片吗？它必须知道每一块在什么位置吗？"],
     about: "where is the square? learned positions, two-dimensional sinusoids and none, on drawn pictures",
     body: run,
 };
@@ -176,14 +177,23 @@ fn results(report: &mut Report, sizes: &Sizes, unseen: &[Picture], all: &[Traine
         let spread = 300.0 * (p * (1.0 - p) / unseen.len() as f64).sqrt();
         let verdict = if (none - chance[2]).abs() <= spread { "which is no more than" } else { "against" };
         let knows = |right: f64| right > 3.0 * chance[2];
-        report.answer(match (knows(learned) || knows(sinusoids), knows(none)) {
-            (true, false) => {
+        let (en, zh) = match (knows(learned) || knows(sinusoids), knows(none)) {
+            (true, false) => (
                 "Yes to both. Cut into patches, a picture is a sequence that an encoder reads like a sentence; without positions it sees \
-                 the patches as a bag and can only guess where they belong."
-            }
-            (true, true) => "It can read it, and in this run it finds the place even without positions.",
-            (false, _) => "After this little training, no model finds the place yet.",
-        });
+                 the patches as a bag and can only guess where they belong.",
+                "两个问题的答案都是肯定的。切成图块之后，图片就是一个序列，编码器可以像读句子一样读它；没有位置，它看到的只是一袋图块，\
+                 只能猜它们在哪里。",
+            ),
+            (true, true) => (
+                "It can read it, and in this run it finds the place even without positions.",
+                "它能看懂，而且在这次运行中，没有位置也能找到地方。",
+            ),
+            (false, _) => (
+                "After this little training, no model finds the place yet.",
+                "训练这么少，还没有一个模型能找到地方。",
+            ),
+        };
+        report.answer(en, zh);
         report.summary(format!(
             "Asked where the square is in pictures it had not seen, a Transformer over patches was right in {learned:.1} % with one learned \
              vector a patch, in {sinusoids:.1} % with two-dimensional sinusoids, and in {none:.1} % without positions, {verdict} the \
@@ -192,11 +202,8 @@ fn results(report: &mut Report, sizes: &Sizes, unseen: &[Picture], all: &[Traine
         ));
     }
     report.table(table);
-    let mut chart = LineChart::new(
-        "Places found while training",
-        "pictures trained on",
-        "row and column right (% of unseen pictures)",
-    );
+    let mut chart =
+        LineChart::new("Places found while training", "pictures trained on", "right (% of unseen pictures)");
     for t in all {
         chart = chart.series(Series::new(t.places.name(), t.course.clone()).markers());
     }
@@ -260,8 +267,7 @@ fn likeness(report: &mut Report, sizes: &Sizes, all: &[Trained]) {
             maps.push(numbered(HeatMap::new(title, Matrix::from_rows(&rows)).range(-1.0, 1.0), grid));
         }
     }
-    let picture =
-        Grid::new("Position vectors: one place (row, column) and all others", 3, maps).scale_label("cosine");
+    let picture = Grid::new("Position vectors: a place and all others", 3, maps).scale_label("cosine");
     report.picture("likeness", "Rows and columns are those of the patches.", picture);
 }
 

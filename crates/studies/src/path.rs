@@ -2,7 +2,7 @@
 
 mod copy;
 
-use crate::encoder_kinds::{ATTENTION, CONVOLUTION, DILATED, RECURRENT, WIDTH, kind_name};
+use crate::encoder_kinds::{ATTENTION, CONVOLUTION, DILATED, RECURRENT, WIDTH, kind_name, kind_name_zh};
 use crate::{Cell, Column, Report, Setup, Study, Table};
 use copy::{Sizes, accuracies};
 use regard_core::Result;
@@ -14,6 +14,7 @@ pub(crate) const STUDY: Study = Study {
     name: "path",
     title: "How far a signal must travel",
     question: "How far apart may two words be for an encoder to connect them?",
+    zh: ["信号要走多远", "两个词最远可以相隔多远，编码器还能把它们联系起来？"],
     about: "a token is copied over a distance: accuracy after equal training, for every kind of encoder",
     body: run,
 };
@@ -112,16 +113,31 @@ fn explain(report: &mut Report, curves: &[Curve], sizes: &Sizes) {
     let (all, some): (Vec<&Curve>, Vec<&Curve>) =
         curves.iter().partition(|curve| curve.solved() == sizes.longest());
     let names = |curves: &[&Curve]| curves.iter().map(|c| kind_name(c.kind)).collect::<Vec<_>>().join("; ");
-    report.answer(match (all.is_empty(), some.is_empty()) {
-        (true, _) => "After this much training, none of the encoders connects words at every distance that was tried.".to_owned(),
-        (_, true) => "All encoders that were tried connect words at every distance.".to_owned(),
-        _ => format!(
-            "As far as one likes with: {}. These lose the connection on the way, because each of their layers reaches only so far, or \
-             because the signal has to be carried through every word in between: {}.",
-            names(&all),
-            names(&some)
+    let names_zh =
+        |curves: &[&Curve]| curves.iter().map(|c| kind_name_zh(c.kind)).collect::<Vec<_>>().join("、");
+    match (all.is_empty(), some.is_empty()) {
+        (true, _) => report.answer(
+            "After this much training, none of the encoders connects words at every distance that was tried.",
+            "经过这些训练，没有一种编码器能在试过的所有距离上把两个词联系起来。",
         ),
-    });
+        (_, true) => report.answer(
+            "All encoders that were tried connect words at every distance.",
+            "试过的编码器都能在任何距离上把两个词联系起来。",
+        ),
+        _ => report.answer(
+            format!(
+                "As far as one likes with: {}. These lose the connection on the way, because each of their layers reaches only so far, or \
+                 because the signal has to be carried through every word in between: {}.",
+                names(&all),
+                names(&some)
+            ),
+            format!(
+                "想多远就多远的是：{}。在半路上失去联系的是：{}，因为它们的每一层只能看那么远，或者信号必须穿过中间的每一个词。",
+                names_zh(&all),
+                names_zh(&some)
+            ),
+        ),
+    }
     report.summary(format!(
         "Distances at which the token is copied with an accuracy of at least {:.0} %, after {} steps each: {}.",
         100.0 * SOLVED,

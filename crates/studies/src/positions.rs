@@ -15,6 +15,7 @@ pub(crate) const STUDY: Study = Study {
     name: "positions",
     title: "How a model knows where a token is",
     question: "How does a model know where a word stands, and does it matter which kind of positions it has?",
+    zh: ["模型如何知道一个词元的位置", "模型如何知道一个词在哪里？位置的表示方式不同，有区别吗？"],
     about: "sinusoids and their linear map; five kinds of positions trained and tested beyond their lengths; a probe",
     body: run,
 };
@@ -25,7 +26,8 @@ fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let models = quality::study(setup, report, &task)?;
     let order = columns::study(setup, report, &task, models.sinusoidal())?;
     let probe = probe::study(setup, report, &task, &models)?;
-    report.answer(models.answer());
+    let [en, zh] = models.answer();
+    report.answer(en, zh);
     report.summary(format!(
         "One matrix $M(δ)$ moves every position by $δ$, within {map}. {} {order} {probe}",
         models.summary()

@@ -15,6 +15,7 @@ pub(crate) const STUDY: Study = Study {
     name: "reading",
     title: "A question as the query, an article as keys and values",
     question: "Can attention find the answer to a question in a text that it has never seen?",
+    zh: ["问题作为查询，文章作为键和值", "注意力能在从未见过的文章里找到问题的答案吗？"],
     about: "reading comprehension by cross-attention: exact match on unseen articles, and the attention over them",
     body: run,
 };
@@ -183,12 +184,19 @@ fn results(report: &mut Report, tested: &[Article], said: &[Answer]) {
     rows.chain(row("all of them", &|_| true)).for_each(|cells| table.row(cells));
     let last = table.rows.len() - 1;
     if let (Some(all), Some(guess)) = (table.number(last, "exact match"), table.number(last, "guessing")) {
-        report.answer(if all > 2.0 * guess {
-            "Yes. With the question as queries and the article as keys and values, the weights of attention point at the words of the \
-             answer, far more often than guessing would."
+        let (en, zh) = if all > 2.0 * guess {
+            (
+                "Yes. With the question as queries and the article as keys and values, the weights of attention point at the words of the \
+             answer, far more often than guessing would.",
+                "能。问题作为查询，文章作为键和值，注意力的权重就指向答案所在的词，远比猜测准。",
+            )
         } else {
-            "After this little training, it points at the right words no more often than guessing would."
-        });
+            (
+                "After this little training, it points at the right words no more often than guessing would.",
+                "训练这么少，它指对词的次数并不比猜测多。",
+            )
+        };
+        report.answer(en, zh);
         report.summary(format!(
             "A question can be the query and an article the keys and values: asked about articles it had not seen, whose facts it had not \
              been told in training, the model answered {all:.1} % of {} questions with exactly the right words; guessing among \

@@ -85,12 +85,21 @@ pub enum Part {
     Picture(Picture),
 }
 
+/// What a reader of Chinese sees first.
+#[derive(Clone, Debug, Default)]
+struct Zh {
+    title: String,
+    question: String,
+    answer: String,
+}
+
 /// What a study has found.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     title: String,
     question: String,
     answer: String,
+    zh: Zh,
     summary: String,
     parts: Vec<Part>,
 }
@@ -107,9 +116,16 @@ impl Report {
         self
     }
 
-    /// Sets the answer to the question, in plain words: the numbers are for the summary.
-    pub fn answer(&mut self, text: impl Into<String>) {
-        self.answer = text.into();
+    /// With title and question in Chinese.
+    pub fn in_chinese(mut self, [title, question]: [&str; 2]) -> Self {
+        (self.zh.title, self.zh.question) = (title.to_owned(), question.to_owned());
+        self
+    }
+
+    /// Sets the answer to the question, in plain words, in English and in Chinese: the numbers are
+    /// for the summary.
+    pub fn answer(&mut self, en: impl Into<String>, zh: impl Into<String>) {
+        (self.answer, self.zh.answer) = (en.into(), zh.into());
     }
 
     /// Sets the paragraph that says what was found, with its numbers.
@@ -156,6 +172,11 @@ impl Report {
     /// The answer in plain words.
     pub fn answered(&self) -> &str {
         &self.answer
+    }
+
+    /// Title, question and answer in Chinese.
+    pub fn chinese(&self) -> [&str; 3] {
+        [&self.zh.title, &self.zh.question, &self.zh.answer]
     }
 
     /// What was found, in a paragraph.

@@ -10,6 +10,7 @@ pub(crate) const STUDY: Study = Study {
     name: "scale",
     title: "Why attention divides by $√{d_k}$",
     question: "Why does attention divide its scores by the square root of a head's width?",
+    zh: ["注意力为什么要除以 $√{d_k}$", "注意力为什么要把得分除以头宽度的平方根？"],
     about: "variance of q·k, entropy of the weights and size of the gradient against dₖ, with and without 1/√dₖ",
     body: run,
 };
@@ -115,12 +116,20 @@ fn theory(variance: f64) -> f64 {
 fn explain(report: &mut Report, points: &[Point], queries: usize) {
     let Some(last) = points.last() else { return };
     let d_k = last.d_k;
-    report.answer(if last.plain.saturated > last.scaled.saturated + 0.2 {
-        "Because without it, the scores of a wide head lie so far apart that softmax gives nearly everything to one word, and hardly any \
-         gradient is left to learn from. Divided by the root, scores have the same spread at every width, and the weights stay soft."
+    let (en, zh) = if last.plain.saturated > last.scaled.saturated + 0.2 {
+        (
+            "Because without it, the scores of a wide head lie so far apart that softmax gives nearly everything to one word, and hardly any \
+         gradient is left to learn from. Divided by the root, scores have the same spread at every width, and the weights stay soft.",
+            "因为不除的话，宽的头的得分彼此相差太远，softmax 几乎把全部权重给了一个词，可供学习的梯度所剩无几。除以平方根之后，\
+          得分在任何宽度下都一样分散，权重保持柔和。",
+        )
     } else {
-        "At the widths of this run the division does not make a clear difference yet."
-    });
+        (
+            "At the widths of this run the division does not make a clear difference yet.",
+            "在这次运行的宽度下，除与不除还没有明显差别。",
+        )
+    };
+    report.answer(en, zh);
     report.summary(format!(
         "At $d_k = {d_k}$ the variance of $q·k$ is {}, and softmax gives one of {KEYS} keys more than 0.99 in {:.0} % of the queries: the \
          Jacobian of softmax at the median query has norm {}. Divided by $√{{d_k}}$ the variance is {}, the entropy of the weights stays at {:.2} of at most \

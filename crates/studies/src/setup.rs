@@ -74,6 +74,8 @@ pub struct Study {
     pub title: &'static str,
     /// What it asks, in plain words.
     pub question: &'static str,
+    /// Title and question in Chinese, the other language of the server's page.
+    pub zh: [&'static str; 2],
     /// What it compares, in one line.
     pub about: &'static str,
     /// Makes the sentences, tables and pictures.
@@ -83,7 +85,7 @@ pub struct Study {
 impl Study {
     /// Runs it.
     pub fn run(&self, setup: &Setup<'_>) -> Result<Report> {
-        let mut report = Report::new(self.title).asking(self.question);
+        let mut report = Report::new(self.title).asking(self.question).in_chinese(self.zh);
         (self.body)(setup, &mut report)?;
         Ok(report)
     }

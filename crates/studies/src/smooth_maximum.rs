@@ -14,6 +14,7 @@ pub(crate) const STUDY: Study = Study {
     name: "smooth-maximum",
     title: "A smooth maximum, and softmax as its gradient",
     question: "Where does softmax come from, and why the exponential?",
+    zh: ["平滑的最大值，以及作为其梯度的 softmax", "softmax 从何而来？为什么是指数函数？"],
     about: "from |x| and the step to ln(Σ eᵏˣ)/k: error against k, other generators, overflow, softmax as the gradient",
     body: run,
 };
@@ -31,13 +32,21 @@ fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let family = generators(report, Key::new(setup.seed).child(1), draws);
     let off = gradient(report, Key::new(setup.seed).child(2), draws.min(1000));
     let limit = overflow(report);
-    report.answer(if off < 1e-3 && family.errors[0] > family.errors[1] {
-        "Softmax is the gradient of a smooth version of the maximum: it says how much each of several numbers is the largest. The \
+    let (en, zh) = if off < 1e-3 && family.errors[0] > family.errors[1] {
+        (
+            "Softmax is the gradient of a smooth version of the maximum: it says how much each of several numbers is the largest. The \
          exponential comes closer to the maximum than a power does, and it alone treats all numbers alike, so that the weights add up \
-         to one."
+         to one.",
+            "softmax 是平滑的最大值的梯度：它说明几个数当中，每一个在多大程度上是最大的。指数函数比幂函数更接近最大值，而且只有它对所有的数\
+          一视同仁，使权重之和为一。",
+        )
     } else {
-        "In this run the numbers do not confirm that softmax is the gradient of the smooth maximum."
-    });
+        (
+            "In this run the numbers do not confirm that softmax is the gradient of the smooth maximum.",
+            "在这次运行中，数字没有证实 softmax 是平滑最大值的梯度。",
+        )
+    };
+    report.answer(en, zh);
     report.summary(format!(
         "$ln(Σ e^{{kx}})/k$ is never below the maximum and at most $ln(n)/k$ above it: {} equal numbers at $k = {}$ reach that, {}, and random \
          ones are {} above on average. At $k = {}$ a power is off by {}, the exponential by {} and a double exponential by {}. Softmax is \

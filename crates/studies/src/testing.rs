@@ -14,6 +14,9 @@ pub(crate) fn smoke(study: &Study) -> Report {
     let answer = report.answered();
     assert!(!answer.is_empty(), "an answer is missing");
     assert!(!answer.contains(|c: char| c.is_ascii_digit()), "the answer is in words: {answer}");
+    let [title, question, chinese] = report.chinese();
+    assert!(!title.is_empty() && question.ends_with(['？', '?']), "{question}");
+    assert!(chinese.ends_with('。') && !chinese.contains(|c: char| c.is_ascii_digit()), "{chinese}");
     assert!(!report.tables_as_text().contains('$'), "a formula that is not closed");
     let texts = report.parts().iter().filter_map(|part| match part {
         Part::Heading(text) | Part::Text(text) => Some(text.as_str()),

@@ -79,6 +79,8 @@ struct Hint {
 struct LayerHints {
     mean: Hint,
     heads: Vec<Hint>,
+    /// The head to show first.
+    sharpest: usize,
 }
 
 #[derive(JsonSchema, Serialize)]
@@ -244,7 +246,7 @@ fn hints(
     };
     let layer = |map: &AttentionMap| {
         let heads = (0..map.heads).map(|head| hint(map.head(head))).collect::<ApiResult<_>>()?;
-        Ok(LayerHints { mean: hint(&map.mean())?, heads })
+        Ok(LayerHints { mean: hint(&map.mean())?, heads, sharpest: map.sharpest_head() })
     };
     maps.iter().filter(|map| map.kind == kind).map(layer).collect()
 }

@@ -32,6 +32,7 @@ async fn attention_of_every_layer_and_head() {
         assert_eq!(hints.len(), layers, "{kind}");
         for layer in hints {
             assert_eq!(layer["heads"].as_array().unwrap().len(), 2);
+            assert!(layer["sharpest"].as_u64().unwrap() < 2, "{layer}");
             for hint in layer["heads"].as_array().unwrap().iter().chain([&layer["mean"]]) {
                 assert!(
                     hint["text"].as_str().unwrap().ends_with('.') && hint["spread"].as_f64().unwrap() >= 1.0,

@@ -21,28 +21,40 @@ impl Models {
         &found.unwrap_or(&self.trained[0]).1
     }
 
-    /// What was found, in words.
-    pub(super) fn answer(&self) -> String {
+    /// What was found, in words: English and Chinese.
+    pub(super) fn answer(&self) -> [String; 2] {
         let best = |i: usize| {
             let best = self.bleu.iter().max_by(|a, b| a.1[i].total_cmp(&b.1[i]));
-            best.map_or("none", |(kind, _)| kind.name())
+            best.map_or(Kind::None, |(kind, _)| *kind)
         };
         let of = |kind: Kind, i: usize| {
             self.bleu.iter().find(|(k, _)| *k == kind).map_or(0.0, |(_, bleu)| bleu[i])
         };
         let others = self.bleu.iter().filter(|(kind, _)| *kind != Kind::None);
         let needed = others.map(|(_, bleu)| bleu[0]).fold(f64::MAX, f64::min) > of(Kind::None, 0) + 1.0;
-        format!(
+        let en = format!(
             "A vector that depends on the position alone is added to each word's vector, or each distance between words has a vector of its \
-             own. {} At the lengths that were trained, {} positions do best; on texts about twice as long, {}.",
+             own. {} The best kind at the lengths that were trained: {}; on texts about twice as long: {}.",
             if needed {
                 "Without either, translations are clearly worse."
             } else {
                 "Without either, this task loses little."
             },
-            best(0),
-            best(2),
-        )
+            best(0).name(),
+            best(2).name(),
+        );
+        let zh = format!(
+            "要么给每个词的向量加上一个只取决于位置的向量，要么让词与词之间的每种距离有自己的向量。{}在训练过的长度上，{}最好；\
+             在大约两倍长的文本上，最好的是{}。",
+            if needed {
+                "两者都没有，翻译明显变差。"
+            } else {
+                "两者都没有，在这个任务上损失不大。"
+            },
+            best(0).name_zh(),
+            best(2).name_zh(),
+        );
+        [en, zh]
     }
 
     /// One sentence of what was found.

@@ -10,15 +10,24 @@ impl Report {
     pub fn to_json(&self, made: &str) -> String {
         let parts: Vec<String> = self.parts.iter().map(part).collect();
         format!(
-            "{{\"title\":{},\"question\":{},\"answer\":{},\"summary\":{},\"parts\":[{}],\"made\":{}}}\n",
+            "{{\"title\":{},\"question\":{},\"answer\":{},\"zh\":{},\"summary\":{},\"parts\":[{}],\"made\":{}}}\n",
             rich(&self.title),
             rich(&self.question),
             rich(&self.answer),
+            chinese(self.chinese()),
             rich(&self.summary),
             parts.join(","),
             string(made),
         )
     }
+}
+
+/// Title, question and answer in Chinese; nothing if the report has none.
+fn chinese([title, question, answer]: [&str; 3]) -> String {
+    if title.is_empty() {
+        return "null".to_owned();
+    }
+    format!("{{\"title\":{},\"question\":{},\"answer\":{}}}", rich(title), rich(question), rich(answer))
 }
 
 fn part(part: &Part) -> String {

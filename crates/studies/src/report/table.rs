@@ -1,6 +1,6 @@
 //! Rows of numbers with named columns: as text, as CSV, and for a page.
 
-use regard_plot::{grouped, html, math};
+use regard_plot::{grouped, html, math, power_of_ten};
 use std::fmt::Write;
 
 /// One cell of a table.
@@ -106,12 +106,15 @@ impl Column {
 
 /// A number with four significant digits, as the tables show it.
 pub(crate) fn significant(value: f64) -> String {
-    if value == 0.0 || !value.is_finite() {
+    if value.is_infinite() {
+        return if value > 0.0 { "∞" } else { "−∞" }.to_owned();
+    }
+    if value == 0.0 || value.is_nan() {
         return value.to_string();
     }
     let exponent = value.abs().log10().floor() as i32;
     if !(-4..7).contains(&exponent) {
-        return format!("{value:.3e}");
+        return power_of_ten(&format!("{value:.3e}"));
     }
     format!("{value:.*}", (3 - exponent).max(0) as usize)
 }
@@ -243,9 +246,9 @@ mod tests {
         assert_eq!(
             table().to_text(),
             "Times of two kinds\n\
-             \x20 kind      time (ms)         n\n\
-             \x20 one, two       12.3     1,234\n\
-             \x20 x                 –  1.234e-5\n"
+             \x20 kind      time (ms)             n\n\
+             \x20 one, two       12.3         1,234\n\
+             \x20 x                 –  1.234 × 10⁻⁵\n"
         );
         assert_eq!(table().to_csv(), "kind,time (ms),n\r\n\"one, two\",12.345,1234\r\nx,,0.000012345\r\n");
     }
@@ -264,7 +267,7 @@ mod tests {
     fn four_significant_digits() {
         let shown: Vec<String> =
             [0.0, 1.0, 12.3456, 0.001_234_56, 123_456.7, 1e9, -2.5e-7, f64::INFINITY].map(significant).into();
-        assert_eq!(shown, ["0", "1.000", "12.35", "0.001235", "123457", "1.000e9", "-2.500e-7", "inf"]);
+        assert_eq!(shown, ["0", "1.000", "12.35", "0.001235", "123457", "1.000 × 10⁹", "-2.500 × 10⁻⁷", "∞"]);
         assert_eq!([999, 1000, 1_234_567].map(grouped), ["999", "1,000", "1,234,567"]);
     }
 }

@@ -106,7 +106,7 @@ mod tests {
     use regard_plot::{LineChart, Series};
 
     fn sample(_: &Setup<'_>, report: &mut Report) -> Result<()> {
-        report.answer("Yes, $x_1$ is less.");
+        report.answer("Yes, $x_1$ is less.", "是的，$x_1$ 更小。");
         report.summary("One is less than two.");
         report.heading("Numbers");
         report.text("A paragraph with <brackets>.");
@@ -122,6 +122,7 @@ mod tests {
         name: "sample",
         title: "A sample",
         question: "Is one less than two?",
+        zh: ["示例", "一小于二吗？"],
         about: "nothing",
         body: sample,
     };
@@ -154,6 +155,9 @@ mod tests {
             json.contains("\"question\":[\"Is one less than two?\"]") && json.contains("\"line.svg\""),
             "{json}"
         );
+        let chinese =
+            "\"zh\":{\"title\":[\"示例\"],\"question\":[\"一小于二吗？\"],\"answer\":[\"是的，\",{\"math\"";
+        assert!(json.contains(chinese), "{json}");
 
         write_index(folder.path(), &[(&STUDY, report)]).unwrap();
         let index = fs::read_to_string(folder.path().join("index.html")).unwrap();
