@@ -12,11 +12,11 @@ must be within 5 % of that in the first; /health, asked by a process of its own 
 must answer within 50 ms; for short texts, p99 must be below 4 times p50.
 
 Overload: ten times the requests per second that the mixed load's short texts reached. What is not
-accepted must be refused with 429 or 503 and Retry-After, sooner than what is accepted is answered;
-what is accepted must be answered within --max-wait.
+accepted must be refused with 429 or 503 and Retry-After, in a tenth of the time that what is accepted
+takes; and that must be answered within twice --max-wait, both by the server's clock, on average.
 
 Prints a line of JSON for each part; the exit status is 1 if one of this does not hold. --quick checks
-answers, refusals and memory (within 20 %) and only prints times: it may run on a busy machine.
+answers and refusals and only prints times and memory: it may run on a busy machine, and not for long.
 """
 
 import argparse
@@ -168,6 +168,19 @@ class Mixed:
         return time.monotonic() - begin
 
 
+def server_times(address):
+    """Count and mean milliseconds of the server's answers to /translate, by status, as it measured them."""
+    import urllib.request
+
+    text = urllib.request.urlopen(f"http://{address}/metrics").read().decode()
+    found = {}
+    for kind in ("sum", "count"):
+        pattern = rf'regard_request_seconds_{kind}{{route="/translate",method="POST",status="(\d+)"}} (\S+)'
+        for status, value in re.findall(pattern, text):
+            found.setdefault(int(status), {})[kind] = float(value)
+    return found
+
+
 def probe(host, port, stop, times):
     """Asks for the server's health, in a process of its own."""
     import http.client
@@ -266,7 +279,7 @@ def main():
         "health_max_ms": percentile(asked, 1), "memory_first_quarter_mb": round(first, 1), "memory_last_quarter_mb": round(last, 1),
     }), flush=True)  # fmt: skip
     judge(f"errors: {mixed.wrong[:5]}", not mixed.wrong)
-    judge("memory", abs(last / first - 1) <= (0.2 if arguments.quick else 0.05))
+    judge("memory", abs(last / first - 1) <= 0.05, timed=True)
     judge("p99 below 4 x p50 of short texts", percentile(short, 0.99) < 4 * percentile(short, 0.5), timed=True)
     judge("/health within 50 ms", max(asked) < 0.05, timed=True)
     judge("/health always answers", max(asked) < 10)
@@ -275,16 +288,26 @@ def main():
     with serving(arguments.regard, arguments.model, *flags) as (server, address):
         warm = argparse.Namespace(**vars(arguments) | {"requests": 200, "clients": 8, "seconds": 20})
         asyncio.run(Mixed(warm, address, server).run())
+        before = server_times(address)
         accepted, refused, wrong, seconds = asyncio.run(overload(arguments, address, 10 * rate))
+        after = server_times(address)
+
+    def mean_ms(status):
+        of = lambda times, kind: times.get(status, {}).get(kind, 0)
+        count = of(after, "count") - of(before, "count")
+        return round(1e3 * (of(after, "sum") - of(before, "sum")) / count, 1) if count else None
+
     print(json.dumps({
         "run": "overload", "wanted_per_s": round(10 * rate), "sent": len(accepted) + len(refused) + len(wrong), "accepted": len(accepted),
         "refused": len(refused), "other": len(wrong), "accepted_per_s": round(len(accepted) / seconds, 1), "accepted_p50_ms": percentile(accepted, 0.5),
         "accepted_p99_ms": percentile(accepted, 0.99), "refused_p50_ms": percentile(refused, 0.5), "refused_p99_ms": percentile(refused, 0.99),
+        "server_accepted_mean_ms": mean_ms(200), "server_refused_mean_ms": mean_ms(503),
     }), flush=True)  # fmt: skip
     judge(f"refusals without Retry-After: {wrong[:5]}", not wrong)
     judge("some are accepted", accepted)
-    judge("refused sooner than accepted", not refused or percentile(refused, 0.5) <= percentile(accepted, 0.5), timed=True)
-    judge("accepted within twice --max-wait", percentile(accepted, 0.99) <= 2e3 * arguments.max_wait, timed=True)
+    # By the server's clock: this process may be the one that cannot keep up.
+    judge("refused in a tenth of the time of the accepted", not refused or mean_ms(503) <= mean_ms(200) / 10, timed=True)
+    judge("accepted within twice --max-wait", mean_ms(200) <= 2e3 * arguments.max_wait, timed=True)
     sys.exit(0 if all(good) else 1)
 
 

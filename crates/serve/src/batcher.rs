@@ -218,9 +218,9 @@ impl Queue {
         self.requests.iter().map(|request| share(request.jobs.len(), batching)).sum()
     }
 
-    /// By how much a new request would wait too long, if it would.
-    fn late(&self, batching: &Batching) -> Option<Duration> {
-        let wait = self.pace? * self.shares(batching) as f64;
+    /// By how much a new request would wait too long, if it would; so many others are about to come.
+    fn late(&self, batching: &Batching, coming: usize) -> Option<Duration> {
+        let wait = self.pace? * (self.shares(batching) + coming) as f64;
         let late = wait - batching.max_wait.as_secs_f64();
         (late > 0.0).then(|| Duration::try_from_secs_f64(late).unwrap_or(Limits::LONGEST))
     }
@@ -296,6 +296,18 @@ struct Shared {
     queue: Mutex<Queue>,
     filled: Condvar,
     busy: AtomicUsize,
+    /// Requests whose texts are being taken apart.
+    coming: AtomicUsize,
+}
+
+/// A request whose text is being taken apart, before its sentences are known; counted until it is
+/// dropped.
+pub(crate) struct Reservation(Arc<Shared>);
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.0.coming.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// The queue of a model and its workers.
@@ -345,14 +357,32 @@ impl Batcher {
         metrics: Arc<ModelMetrics>,
     ) -> std::io::Result<Self> {
         let workers = batching.workers.max(1);
-        let (queue, filled, busy) = (Mutex::default(), Condvar::new(), AtomicUsize::new(0));
-        let shared = Arc::new(Shared { translator, batching, metrics, queue, filled, busy });
+        let (queue, filled) = (Mutex::default(), Condvar::new());
+        let (busy, coming) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let shared = Arc::new(Shared { translator, batching, metrics, queue, filled, busy, coming });
         let start = |n: usize| {
             let shared = Arc::clone(&shared);
             std::thread::Builder::new().name(format!("worker {n}")).spawn(move || shared.work())
         };
         let workers = (0..workers).map(start).collect::<std::io::Result<Vec<_>>>()?;
         Ok(Batcher { shared, workers: Mutex::new(workers) })
+    }
+
+    /// Counts a request before any work is done for it, or refuses it because it would wait too
+    /// long.
+    pub(crate) fn reserve(&self) -> Result<Reservation, Failure> {
+        let coming = self.shared.coming.load(Ordering::Relaxed);
+        let late = |queue: &Queue| queue.late(&self.shared.batching, coming);
+        let mut queue = self.shared.lock();
+        if late(&queue).is_some() {
+            self.shared.metrics.given_up.add(queue.leave_out_gone());
+            if let Some(wait) = late(&queue) {
+                return Err(Failure::Late(wait));
+            }
+        }
+        drop(queue);
+        self.shared.coming.fetch_add(1, Ordering::Relaxed);
+        Ok(Reservation(Arc::clone(&self.shared)))
     }
 
     /// Puts the first sentences of a request into the queue.
@@ -371,7 +401,7 @@ impl Batcher {
             return Err(Failure::Closing);
         }
         let refusal = |queue: &Queue| {
-            let late = queue.late(&self.shared.batching).filter(|_| turn == Turn::First);
+            let late = queue.late(&self.shared.batching, 0).filter(|_| turn == Turn::First);
             let full = !queue.has_room(sentences.len(), &self.shared.batching);
             late.map(Failure::Late).or(full.then_some(Failure::Full))
         };

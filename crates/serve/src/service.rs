@@ -5,7 +5,7 @@
 //! whatever it is sent.
 
 use crate::App;
-use crate::batcher::{Failure, QueuedSentence, Search, Ticket, Turn};
+use crate::batcher::{Failure, QueuedSentence, Reservation, Search, Ticket, Turn};
 use crate::error::{ApiError, ApiResult};
 use crate::languages::Stage;
 use axum::http::StatusCode;
@@ -262,6 +262,19 @@ impl App {
         let missing = || ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "there is no such model");
         let turn = if round.stage == 0 { Turn::First } else { Turn::Later };
         self.submit_as(turn, *route.get(round.stage).ok_or_else(missing)?, sentences)
+    }
+
+    /// Counts a request in the queue of its first model before its text is taken apart, or refuses
+    /// it there. Nothing where the model is not known yet.
+    pub(crate) fn reserve(&self, source: &str, target: &str) -> ApiResult<Option<Reservation>> {
+        let codes = self.languages.known(source).and_then(|s| Ok((s, self.languages.known(target)?)));
+        let route = codes.and_then(|(source, target)| self.languages.route(&source, &target));
+        let model = match route {
+            Ok(route) => route.first().and_then(|stage| self.models.get(stage.model)),
+            // The language is to be detected, and there is one model that it can be for.
+            Err(_) => self.models.first().filter(|_| self.models.len() == 1),
+        };
+        Ok(model.map(|model| model.batcher.reserve()).transpose()?)
     }
 
     /// Puts the first sentences of a request into a model's queue.

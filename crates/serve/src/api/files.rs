@@ -196,6 +196,7 @@ async fn translated(
     let refused = |error: FileError| ApiError::bad(format!("Invalid request: {error}"));
     let shared = Arc::clone(app);
     let without_memory = options.without_memory;
+    let reserved = app.reserve(&source, &target)?;
     let (document, routed, known) = app
         .compute(move |cancellation| {
             let known = |code: &str| shared.languages.known(code).ok();
@@ -218,6 +219,7 @@ async fn translated(
             Ok((document, routed, known))
         })
         .await?;
+    drop(reserved);
     let job = app.job(&routed.route, document.sentences(), &options);
     let job = app.run_job_with_progress(&routed.route, job, progress).await?;
     app.compute(move |_| {

@@ -168,6 +168,7 @@ pub(super) async fn parse(
     target: String,
     markup: bool,
 ) -> ApiResult<Vec<Ready>> {
+    let _reserved = app.reserve(&source, &target)?;
     let shared = Arc::clone(app);
     app.compute(move |cancellation| {
         let ready = |text: String| {

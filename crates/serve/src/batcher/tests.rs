@@ -178,10 +178,16 @@ fn a_request_that_would_wait_too_long_is_refused_at_once() {
     waiting.push(bench.batcher.submit(sentences(&["a"])).unwrap());
     let late = bench.batcher.submit(sentences(&["b"])).unwrap_err();
     assert_eq!(late, Failure::Late(Duration::from_millis(500)));
+    assert_eq!(bench.batcher.reserve().err(), Some(late), "before any work is done for it");
     // What other models have worked for goes on, and who leaves makes room.
     waiting.push(bench.batcher.submit_as(Turn::Later, sentences(&["c"])).unwrap());
     drop(waiting.remove(1));
     waiting.push(bench.batcher.submit(sentences(&["d"])).unwrap());
+    // Three wait; two more may be taken apart, and a third when one of them has been.
+    let two = [(); 2].map(|()| bench.batcher.reserve().unwrap());
+    assert!(bench.batcher.reserve().is_err());
+    drop(two);
+    assert!(bench.batcher.reserve().is_ok());
     go.send(()).unwrap();
     for ticket in waiting {
         wait(ticket).unwrap();
@@ -192,12 +198,12 @@ fn a_request_that_would_wait_too_long_is_refused_at_once() {
 fn the_pace_is_that_of_batches_behind_which_others_wait() {
     let mut queue = Queue::default();
     let batching = Batching { max_wait: Duration::from_secs(1), ..one_worker(100) };
-    assert_eq!(queue.late(&batching), None, "nothing is known");
+    assert_eq!(queue.late(&batching, 0), None, "nothing is known");
     queue.ran(10, Duration::from_secs(4), 2);
     assert_eq!(queue.pace, Some(0.2));
     queue.ran(1, Duration::from_millis(700), 1);
     assert!((queue.pace.unwrap() - 0.3).abs() < 1e-9, "{:?}", queue.pace);
-    assert_eq!(queue.late(&batching), None, "nobody waits");
+    assert_eq!(queue.late(&batching, 0), None, "nobody waits");
 }
 
 #[test]
