@@ -44,6 +44,9 @@ enum Command {
     /// Serve translations over HTTP, with LibreTranslate's API and a web page
     #[cfg(feature = "serve")]
     Serve(Box<commands::serve::Arguments>),
+    /// Add, list and revoke the API keys of a server
+    #[cfg(feature = "serve")]
+    Keys(commands::keys::Arguments),
     /// Translate a test set and score the result: BLEU, chrF, TER and speed
     Evaluate(commands::evaluate::Arguments),
     /// Show the attention between a sentence and its translation
@@ -96,6 +99,8 @@ impl Command {
             Command::Evaluate(_) => Some("evaluate"),
             #[cfg(feature = "serve")]
             Command::Serve(_) => Some("serve"),
+            #[cfg(feature = "serve")]
+            Command::Keys(_) => Some("keys"),
             Command::Models(_) => Some("models"),
             Command::Tokenize(_) => Some("tokenize"),
             _ => None,
@@ -344,6 +349,8 @@ fn carry_out(command: Command) -> CommandResult {
         Command::Evaluate(arguments) => commands::evaluate::run(arguments),
         #[cfg(feature = "serve")]
         Command::Serve(arguments) => commands::serve::run(*arguments),
+        #[cfg(feature = "serve")]
+        Command::Keys(arguments) => commands::keys::run(arguments),
         Command::Models(arguments) => commands::models::run(arguments),
         Command::Look(arguments) => commands::look::run(arguments),
         Command::Score(arguments) => commands::score::run(arguments),

@@ -19,6 +19,7 @@ mod launcher;
 mod marian_tokenizers;
 #[cfg(feature = "hub")]
 mod models;
+mod security;
 mod serve;
 mod study;
 mod train;

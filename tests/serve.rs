@@ -6,31 +6,31 @@ use std::net::TcpStream;
 use std::process::{Child, ChildStderr, Command, Stdio};
 
 /// A server that is ended with the test.
-struct Server {
-    child: Child,
+pub(crate) struct Server {
+    pub(crate) child: Child,
     log: BufReader<ChildStderr>,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Server {
-    fn start(flags: &[&str]) -> Self {
+    pub(crate) fn start(flags: &[&str]) -> Self {
         let mut command = crate::command::regard();
         command.args(["serve", "--port", "0", "--max-length", "9", "--model", folder().to_str().unwrap()]);
         command.args(flags);
         Self::of(command)
     }
 
-    fn of(mut command: Command) -> Self {
+    pub(crate) fn of(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
         log.read_line(&mut line).unwrap();
-        let address =
-            line.trim().strip_prefix("regard: serving on http://").unwrap_or_else(|| panic!("{line}"));
+        let address = line.trim().strip_prefix("regard: serving on ").and_then(|url| url.split_once("://"));
+        let (_, address) = address.unwrap_or_else(|| panic!("{line}"));
         Server { address: address.to_owned(), child, log }
     }
 
-    fn ask(&self, head: &str, body: &str) -> String {
+    pub(crate) fn ask(&self, head: &str, body: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let length = body.len();
         let kind =
@@ -45,7 +45,7 @@ impl Server {
     }
 
     /// Ends it by a signal, where there are signals; what it logged.
-    fn stop(mut self, signal: &str) -> String {
+    pub(crate) fn stop(mut self, signal: &str) -> String {
         if cfg!(unix) {
             let kill = Command::new("kill").args([signal, &self.child.id().to_string()]).status();
             assert!(kill.unwrap().success());
@@ -108,7 +108,8 @@ fn look_opens_on_the_layer_and_head_that_the_page_opens_on() {
 fn every_limit_is_a_flag() {
     let flags = "--char-limit 40 --batch-limit 2 --alternatives-limit 1 --max-body-bytes 300 --attention-limit 3 --idle-timeout 20 \
                  --max-connections 5 --timeout 30 --queue 9 --max-batch 3 --batch-wait-ms 1 --cors none --requests-per-minute 7 \
-                 --max-connections-per-address 4 --stall-timeout 10 --trusted-proxy 10.0.0.0/8,::1 --wrong-keys-per-minute 5";
+                 --max-connections-per-address 4 --stall-timeout 10 --trusted-proxy 10.0.0.0/8,::1 --wrong-keys-per-minute 5 \
+                 --max-wait 20";
     let server = Server::start(&flags.split_whitespace().collect::<Vec<_>>());
     let answer = server.ask("GET /languages", "");
     assert!(!answer.contains("access-control"), "{answer}");
@@ -228,7 +229,7 @@ fn settings_come_from_the_environment_and_a_file() {
 }
 
 /// Copies the small model into a folder.
-fn copy_model(to: &std::path::Path) {
+pub(crate) fn copy_model(to: &std::path::Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(folder()).unwrap() {
         let from = entry.unwrap().path();

@@ -3,7 +3,7 @@
 #
 #     tools/check_release.sh [OUT] [--no-sdist]      OUT: target/release-files unless given
 #
-# The checksums; the archive's binary, completions and manual pages; the files of the .deb and its systemd unit
+# The checksums; the software bill of materials; the archive's binary, completions and manual pages; the files of the .deb and its systemd unit
 # (`systemd-analyze verify`, and its exposure by `systemd-analyze security`, which must stay below 3 of 10); the wheel in a
 # clean environment; the sdist, from which pip builds a wheel in another one (--no-sdist leaves out that compilation).
 set -euo pipefail
@@ -23,6 +23,17 @@ for file in "$out"/*; do
   [ "$name" = SHA256SUMS ] || grep -q "  $name\$" "$out/SHA256SUMS" || { echo "$name has no checksum" >&2; exit 1; }
 done
 
+echo "== the software bill of materials"
+python3 - "$out"/*.cdx.json <<'SBOM'
+import json, sys
+bom = json.load(open(sys.argv[1]))
+names = {component["name"] for component in bom["components"]}
+assert bom["bomFormat"] == "CycloneDX" and bom["specVersion"] == "1.5"
+assert {"regard-core", "tokio", "rustls", "tokenizers"} <= names and "tempfile" not in names, sorted(names)
+assert all(component["licenses"] and component["purl"] for component in bom["components"])
+print(f"{len(names)} packages")
+SBOM
+
 echo "== the archive"
 # Of the two archives the sdist has no system in its name.
 for file in "$out"/*.tar.gz; do
@@ -30,7 +41,7 @@ for file in "$out"/*.tar.gz; do
 done
 tar -xzf "$binaries" -C "$work"
 archive=$work/$(basename "$binaries" .tar.gz)
-for file in README.md LICENSE-MIT LICENSE-APACHE regard.service completions/{regard.bash,_regard,regard.fish} man/regard{,-translate,-serve}.1; do
+for file in README.md SECURITY.md LICENSE-MIT LICENSE-APACHE regard.service completions/{regard.bash,_regard,regard.fish} man/regard{,-translate,-serve}.1; do
   [ -s "$archive/$file" ] || { echo "the archive lacks $file" >&2; exit 1; }
 done
 bash -n "$archive/completions/regard.bash"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the seeds of three fuzz targets: of `text_files`, a file of each format behind the letter
-that names it, of `model_index`, a list of each kind and a model card, and of `pairs`, parallel text
-in each format.
+"""Writes the seeds of five fuzz targets: of `text_files`, a file of each format behind the letter
+that names it, of `model_index`, a list of each kind and a model card, of `pairs`, parallel text in
+each format, of `glossary`, terms and a text behind a byte 0, and of `keys`, a file of API keys.
 
     python3 tools/fuzz_seeds.py
 """
@@ -41,9 +41,20 @@ PAIRS = {
     "po": b'msgid ""\nmsgstr ""\n"Language: de\\n"\n\n#, fuzzy\nmsgctxt "c"\nmsgid "a \\"b\\""\n"\\tc"\nmsgstr "d"\n\nmsgid "%d e"\nmsgid_plural "%d es"\nmsgstr[0] "%d f"\nmsgstr[1] "%d fs"\n#~ msgid "g"\n',
 }
 
+GLOSSARIES = {
+    "terms": "\ufeff# ours\nfile\tDatei\nopen file\toffene Datei\r\nFirefox\t=\nÉcole\tSchule\n\0The open file of Firefox, a file; files. École".encode(),
+    "wrong": b"file Datei\n",
+}
+
+KEYS = {
+    "hashed": b"# ours\nsha256:" + b"0a" * 32 + b" name=office created=2026-11-17 requests-per-minute=60 char-limit=5000\n\nin plain text\n",
+    "wrong": b"sha256:12 name=a\n",
+}
+
 
 def main():
-    for target, seeds in {"text_files": SEEDS, "model_index": INDEXES, "pairs": PAIRS}.items():
+    all_seeds = {"text_files": SEEDS, "model_index": INDEXES, "pairs": PAIRS, "glossary": GLOSSARIES, "keys": KEYS}
+    for target, seeds in all_seeds.items():
         folder = CORPUS / target
         folder.mkdir(parents=True, exist_ok=True)
         for name, seed in seeds.items():

@@ -4,7 +4,7 @@
 #     tools/release.sh [OUT]       OUT: target/release-files unless given
 #
 # regard-VERSION-TARGET.tar.gz (binary, completions, manual pages, licences, systemd unit), regard_VERSION_ARCH.deb, the wheel
-# and the sdist of the Python package, SHA256SUMS. Prints size and start-up time of the binary and the glibc that it needs.
+# and the sdist of the Python package, regard-VERSION-TARGET.cdx.json (the software bill of materials), SHA256SUMS. Prints size and start-up time of the binary and the glibc that it needs.
 # `tools/check_release.sh OUT` tries them.
 # Needs the Rust toolchain, Python 3 with venv, dpkg-deb for the .deb, and a package index for maturin.
 set -euo pipefail
@@ -20,7 +20,7 @@ export CARGO_TARGET_DIR=$target
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 host=$(rustc -vV | sed -n 's/^host: //p')
 # Only what an earlier run left: the folder may be somebody's.
-rm -f "$out"/regard[-_]*.{tar.gz,deb,whl} "$out/SHA256SUMS"
+rm -f "$out"/regard[-_]*.{tar.gz,deb,whl,cdx.json} "$out/SHA256SUMS"
 
 echo "== the binary"
 # With both packages selected, the wheel compiles none of the common dependencies again.
@@ -34,7 +34,9 @@ regard=$work/$name/regard
 "$regard" completions zsh >"$work/$name/completions/_regard"
 "$regard" completions fish >"$work/$name/completions/regard.fish"
 "$regard" man --out "$work/$name/man"
-cp README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE packaging/regard.service packaging/serve.toml "$work/$name"
+echo "== the software bill of materials"
+python3 tools/sbom.py "$out/$name.cdx.json"
+cp README.md CHANGELOG.md SECURITY.md LICENSE-MIT LICENSE-APACHE packaging/regard.service packaging/serve.toml "$work/$name"
 # The same files give the same archive.
 tar --sort=name --mtime="@$(git log -1 --format=%ct)" --owner=0 --group=0 --numeric-owner -C "$work" -czf "$out/$name.tar.gz" "$name"
 

@@ -10,6 +10,8 @@ pub(crate) mod evaluate;
 pub(crate) mod export;
 pub(crate) mod info;
 mod input;
+#[cfg(feature = "serve")]
+pub(crate) mod keys;
 pub(crate) mod look;
 pub(crate) mod man;
 pub(crate) mod models;

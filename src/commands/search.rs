@@ -130,7 +130,7 @@ fn pair(languages: &Languages) -> String {
 
 /// A flag that is not given has the value in the model's `generation_config.json`, else its
 /// default.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(
     next_help_heading = "Search (a flag overrides the model's generation_config.json, which overrides the default)"
 )]

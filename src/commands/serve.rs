@@ -12,11 +12,11 @@ use regard::Isa;
 use regard::store::ModelStore;
 use regard::translator::Translator;
 use regard_serve::{
-    AddressRange, App, Batching, Keys, Limits, Loader, ModelSource, ServeError, Settings, Shutdown,
+    AddressRange, App, Batching, Keys, Limits, LoadedModel, Loader, ModelSource, ServeError, Settings,
+    Shutdown, Tls,
 };
 use std::error::Error;
-use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -27,13 +27,15 @@ use std::time::Duration;
     regard serve --models-dir models --unload-after 600\n  \
     regard serve --config serve.toml\n  \
     regard serve --model en-de --glossary it=terms.tsv --memory known.tmx\n  \
-    regard serve --model en-de=my-folder --host 0.0.0.0 --api-keys keys.txt --requests-per-minute 60\n\n  \
+    regard serve --model en-de=my-folder --host 0.0.0.0 --api-keys keys.txt --requests-per-minute 60\n  \
+    regard serve --model en-de --host 0.0.0.0 --tls-cert cert.pem --tls-key key.pem\n\n  \
     curl http://127.0.0.1:5000/translate -d q='A dog runs.' -d source=en -d target=de\n  \
     curl http://127.0.0.1:5000/translate -H 'Content-Type: application/json' \\\n    \
     -d '{\"q\": [\"A <b>dog</b> runs.\"], \"source\": \"auto\", \"target\": \"de\", \"format\": \"html\", \"alternatives\": 2}'\n\n\
     The API is LibreTranslate's, so its clients can be used; http://127.0.0.1:5000/docs shows it, http://127.0.0.1:5000/ is the\n\
     page. Where there is no model from one language to another, two in a row are used. Addresses, placeholders such as\n\
-    {name} and %s, numbers and emoji are preserved. SIGTERM and Ctrl-C finish requests in progress.\n\n\
+    {name} and %s, numbers and emoji are preserved. SIGTERM and Ctrl-C finish requests in progress. SIGHUP reads models, keys and\n\
+    the certificate again without losing a request, unless standard error is a terminal.\n\n\
     Every flag is also a variable of the environment (--max-batch is REGARD_MAX_BATCH, lists are separated by commas) and a key of\n\
     --config (max-batch = 32): flags override the environment, and the environment overrides the file. LibreTranslate's LT_HOST,\n\
     LT_PORT, LT_THREADS, LT_CHAR_LIMIT, LT_BATCH_LIMIT, LT_REQ_LIMIT and LT_ALTERNATIVES_LIMIT are understood, too.")]
@@ -117,11 +119,21 @@ impl From<Log> for regard_serve::Log {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Access")]
 struct Access {
-    /// A file with one key per line. Requests that translate, detect a language or look inside a
-    /// model then need a key: in an `Authorization: Bearer` header, as `api_key` in the query, or
-    /// as `api_key` in the body
+    /// A file of keys, as `regard keys` writes it, or with one key per line. Requests that
+    /// translate, detect a language or look inside a model then need a key: in an
+    /// `Authorization: Bearer` header, as `api_key` in the query, or as `api_key` in the body. A
+    /// changed file is noticed within a second
     #[arg(long, value_name = "FILE")]
     api_keys: Option<PathBuf>,
+    /// Serve over HTTPS with this certificate: a PEM file, the server's certificate first, then
+    /// those that lead to its authority. A changed file is noticed within a second
+    #[cfg(feature = "tls")]
+    #[arg(long, value_name = "FILE")]
+    tls_cert: Option<PathBuf>,
+    /// The private key of --tls-cert, a PEM file
+    #[cfg(feature = "tls")]
+    #[arg(long, value_name = "FILE")]
+    tls_key: Option<PathBuf>,
     /// The origin whose pages may call the server: one, * for any, or none
     #[arg(long, value_name = "ORIGIN", default_value = "*")]
     cors: String,
@@ -141,6 +153,32 @@ struct Access {
     trusted_proxy: Vec<AddressRange>,
 }
 
+impl Access {
+    /// The certificate and its key, which come together.
+    #[cfg(feature = "tls")]
+    fn tls(&self) -> Result<Option<Tls>, Box<dyn Error>> {
+        match (&self.tls_cert, &self.tls_key) {
+            (None, None) => Ok(None),
+            (Some(certificate), Some(key)) => Ok(Some(Tls::load(certificate, key)?)),
+            (Some(_), None) => Err(Usage("--tls-cert needs --tls-key".into()).into()),
+            (None, Some(_)) => Err(Usage("--tls-key needs --tls-cert".into()).into()),
+        }
+    }
+
+    #[cfg(not(feature = "tls"))]
+    fn tls(&self) -> Result<Option<Tls>, Box<dyn Error>> {
+        Ok(None)
+    }
+
+    /// The certificate that the server shows.
+    fn certificate(&self) -> Option<&Path> {
+        #[cfg(feature = "tls")]
+        return self.tls_cert.as_deref();
+        #[cfg(not(feature = "tls"))]
+        return None;
+    }
+}
+
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Batches")]
 struct Gathering {
@@ -158,6 +196,10 @@ struct Gathering {
     /// turns, so a long one delays the others by one batch and counts for no more
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = whole(1..=1_000_000))]
     queue: usize,
+    /// Seconds that a request may have to wait for its turn, as far as the speed of the last batches
+    /// tells; one that would wait longer gets status 503 at once
+    #[arg(long, value_name = "SECONDS", default_value_t = 15.0, value_parser = decimal(WAIT))]
+    max_wait: f64,
 }
 
 #[derive(Debug, Args)]
@@ -202,7 +244,7 @@ const WAIT: std::ops::RangeInclusive<f64> = 0.001..=86_400.0;
 impl Arguments {
     fn settings(&self, models: &[ModelSource]) -> Result<Settings, Box<dyn Error>> {
         let cores = self.threads.unwrap_or_else(cores).max(1);
-        let Gathering { max_batch, batch_wait_ms, workers, queue } = self.gathering;
+        let Gathering { max_batch, batch_wait_ms, workers, queue, max_wait } = self.gathering;
         let limits = &self.limits;
         if let Some(folder) = self.studies.as_deref().filter(|folder| !folder.is_dir()) {
             return Err(format!("--studies {}: this is not a folder", folder.display()).into());
@@ -227,10 +269,12 @@ impl Arguments {
                 most: max_batch,
                 wait: Duration::from_secs_f64(batch_wait_ms / 1e3),
                 queue,
+                max_wait: Duration::from_secs_f64(max_wait),
                 workers: workers.unwrap_or(cores),
                 cores,
             },
             keys: self.access.api_keys.as_deref().map(Keys::load).transpose()?,
+            tls: self.access.tls()?,
             cors: (self.access.cors != "none").then(|| self.access.cors.clone()),
             memories: known::memories(&self.memory, models)?,
             glossaries: known::glossaries(&self.glossary)?,
@@ -245,10 +289,13 @@ impl Arguments {
         let threads = self.threads.unwrap_or_else(cores);
         let load = |argument: &String| -> Result<ModelSource, Box<dyn Error>> {
             let (languages, folder) = languages(argument);
-            let (place, precision) = (resolve(folder)?, self.precision);
-            let loader = Loader::new(move || Translator::load_as(&[&place], precision, isa, threads));
-            let translator = loader.load()?;
-            let options = self.search.options(&translator)?;
+            let (place, precision, search) = (resolve(folder)?, self.precision, self.search.clone());
+            let loader = Loader::new(move || {
+                let translator = Translator::load_as(&[&place], precision, isa, threads)?;
+                let options = search.options(&translator)?;
+                Ok(LoadedModel { translator, options })
+            });
+            let LoadedModel { translator, options } = loader.load()?;
             let loader = Some(loader);
             Ok(ModelSource { folder: folder.to_owned(), translator, options, languages, loader })
         };
@@ -355,39 +402,21 @@ fn reachable(host: IpAddr) -> IpAddr {
     }
 }
 
-/// Asks a running server for its health.
-fn check_health(host: IpAddr, port: u16) -> CommandResult {
-    let address = SocketAddr::new(reachable(host), port);
-    let wait = Duration::from_secs(5);
-    let ask = || -> std::io::Result<String> {
-        let mut stream = TcpStream::connect_timeout(&address, wait)?;
-        stream.set_read_timeout(Some(wait))?;
-        stream.set_write_timeout(Some(wait))?;
-        write!(stream, "GET /health HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
-        let mut first = [0; 12];
-        stream.read_exact(&mut first)?;
-        Ok(String::from_utf8_lossy(&first).into_owned())
-    };
-    match ask() {
-        Ok(status) if status == "HTTP/1.1 200" => Ok(()),
-        Ok(status) => Err(format!("http://{address}/health answers {status:?}").into()),
-        Err(error) => Err(format!("http://{address}/health: {error}").into()),
-    }
-}
-
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
     if arguments.health_check {
-        return check_health(arguments.host, arguments.port);
+        let address = SocketAddr::new(reachable(arguments.host), arguments.port);
+        return Ok(regard_serve::check_health(address, arguments.access.certificate())?);
     }
     regard_serve::start_log(arguments.log.into());
     regard_serve::hide_panic_messages();
+    let scheme = if arguments.access.certificate().is_some() { "https" } else { "http" };
     let announce = |address: SocketAddr, pairs: &[String]| {
-        note!("regard: serving on http://{address}");
+        note!("regard: serving on {scheme}://{address}");
         for pair in pairs {
             note!("regard: {pair}");
         }
         let shown = SocketAddr::new(reachable(address.ip()), address.port());
-        note!("regard: page http://{shown}/, API http://{shown}/docs");
+        note!("regard: page {scheme}://{shown}/, API {scheme}://{shown}/docs");
     };
     serve(&arguments, announce, Shutdown::Signals)?;
     note!("regard: finished what was under way");

@@ -3,7 +3,7 @@
 
 use crate::files::{FileDocument, FileOptions, Format};
 use crate::html::{self, contents};
-use crate::{Document, Sentence, Translation};
+use crate::{Document, Glossary, Sentence, Translation};
 
 /// Plain text whose sentences are their own translations comes back as it was; one whose
 /// translations are lost keeps what is protected.
@@ -156,6 +156,24 @@ pub fn text_file(data: &[u8]) {
     }
 }
 
+/// A glossary, and behind a byte 0 a text to find its terms in: an error that names a line, or terms
+/// that the text has.
+pub fn glossary(data: &[u8]) {
+    let data = String::from_utf8_lossy(data);
+    let (file, text) = data.split_once('\0').unwrap_or((&data, &data));
+    let glossary = match Glossary::parse(file) {
+        Ok(glossary) => glossary,
+        Err(error) => return assert!(error.line.is_some_and(|line| line <= 1 + file.len()), "{error}"),
+    };
+    assert_eq!(glossary.iter().count(), glossary.len());
+    let mut before = 0;
+    for found in glossary.find(text, &[]) {
+        assert!(found.range.start >= before && text.get(found.range.clone()).is_some(), "{found:?}");
+        assert!(found.entry < glossary.len());
+        before = found.range.end;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use regard_core::formats::fuzzing::damage_seeds;
@@ -163,6 +181,11 @@ mod tests {
     #[test]
     fn html_of_any_kind() {
         damage_seeds("html", super::html);
+    }
+
+    #[test]
+    fn glossaries_of_any_kind() {
+        damage_seeds("glossary", super::glossary);
     }
 
     #[test]

@@ -11,7 +11,6 @@ use crate::limits::Limits;
 use crate::metrics::ModelMetrics;
 use crate::models::for_pair;
 use crate::resident::Resident;
-use regard_core::decode::SearchOptions;
 use regard_core::translator::{Line, Phrase, WatchLines};
 use regard_documents::pipeline::Attempt;
 use std::collections::VecDeque;
@@ -32,6 +31,9 @@ pub struct Batching {
     /// Sentences that may wait; a request that does not fit is refused. Requests take turns, so one
     /// of them delays others by a batch at most, and counts for no more than that.
     pub queue: usize,
+    /// How long a request may have to wait for its turn, as far as the speed of the last batches
+    /// tells; one that would wait longer is refused at once.
+    pub max_wait: Duration,
     /// Threads that run batches, each model its own.
     pub workers: usize,
     /// Cores that the workers share.
@@ -41,7 +43,14 @@ pub struct Batching {
 impl Default for Batching {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Batching { most: 32, wait: Duration::from_millis(2), queue: 4_096, workers: cores, cores }
+        Batching {
+            most: 32,
+            wait: Duration::from_millis(2),
+            queue: 4_096,
+            max_wait: Duration::from_secs(15),
+            workers: cores,
+            cores,
+        }
     }
 }
 
@@ -75,18 +84,16 @@ pub(crate) trait BatchTranslator: Send + Sync + 'static {
     ) -> regard_core::Result<Vec<Line>>;
 }
 
-/// A model and how it is searched.
+/// A model.
 #[derive(Debug)]
 pub(crate) struct ModelTranslator {
     /// The model.
     pub(crate) resident: Arc<Resident>,
-    /// Its search, before the options of a request.
-    pub(crate) options: SearchOptions,
 }
 
 impl BatchTranslator for ModelTranslator {
     fn beam(&self, nbest: usize) -> usize {
-        self.options.beam.max(nbest)
+        self.resident.details().options.beam.max(nbest)
     }
 
     fn translate(
@@ -97,11 +104,11 @@ impl BatchTranslator for ModelTranslator {
         threads: usize,
         watch: &dyn WatchLines,
     ) -> regard_core::Result<Vec<Line>> {
-        let mut options = search.attempt.options(&self.options);
+        // Held as long as it is used, so that it is not taken for idle.
+        let (model, details) = self.resident.get_with_details()?;
+        let mut options = search.attempt.options(&details.options);
         (options.beam, options.nbest) = (options.beam.max(search.nbest), search.nbest);
         options.attention = search.attention;
-        // Held as long as it is used, so that it is not taken for idle.
-        let model = self.resident.get()?;
         let translator = for_pair(Arc::clone(&model), search.pair)?;
         if search.pair.is_some() {
             options.forced_first = translator.options().forced_first;
@@ -115,6 +122,9 @@ impl BatchTranslator for ModelTranslator {
 pub(crate) enum Failure {
     #[error("too many requests are waiting, try again")]
     Full,
+    /// The wait would be too long by this much.
+    #[error("too many requests are waiting, try again")]
+    Late(Duration),
     #[error("the server is shutting down")]
     Closing,
     #[error("the translation failed; the log says why")]
@@ -173,7 +183,13 @@ struct Request {
 struct Queue {
     requests: VecDeque<Request>,
     closing: bool,
+    /// Seconds that all workers together need for a sentence while others wait: an average in which
+    /// a batch counts for less with every later one.
+    pace: Option<f64>,
 }
+
+/// What the last batch counts for in the pace.
+const NEWEST: f64 = 0.2;
 
 /// Sentences of long requests may be this many times the queue: they delay nobody, but they take
 /// memory.
@@ -196,17 +212,33 @@ impl Queue {
         count
     }
 
+    /// How many sentences come before those of a new request, which takes turns with the others,
+    /// at most: a batch of each.
+    fn shares(&self, batching: &Batching) -> usize {
+        self.requests.iter().map(|request| share(request.jobs.len(), batching)).sum()
+    }
+
+    /// By how much a new request would wait too long, if it would; so many others are about to come.
+    fn late(&self, batching: &Batching, coming: usize) -> Option<Duration> {
+        let wait = self.pace? * (self.shares(batching) + coming) as f64;
+        let late = wait - batching.max_wait.as_secs_f64();
+        (late > 0.0).then(|| Duration::try_from_secs_f64(late).unwrap_or(Limits::LONGEST))
+    }
+
+    /// Counts a batch that was run while others waited.
+    fn ran(&mut self, sentences: usize, time: Duration, workers: usize) {
+        let new = time.as_secs_f64() / (sentences.max(1) * workers.max(1)) as f64;
+        self.pace = Some(self.pace.map_or(new, |old| old + NEWEST * (new - old)));
+    }
+
     /// Whether a request of `count` sentences may wait with the others.
     fn has_room(&self, count: usize, batching: &Batching) -> bool {
         let (queue, batch) = (batching.queue.max(1), batching.most.max(1));
-        // A request that is larger than the whole queue must still have a chance: when nobody
-        // waits.
-        let share = |count: usize| count.min(batch).min(queue);
-        let shares: usize = self.requests.iter().map(|request| share(request.jobs.len())).sum();
+        let shares = self.shares(batching);
         let long = self.requests.iter().map(|request| request.jobs.len()).filter(|&count| count > batch);
         let long: usize = long.sum();
         let fits = count <= batch || long == 0 || long.saturating_add(count) <= queue.saturating_mul(LONG);
-        fits && shares + share(count) <= queue
+        fits && shares + share(count, batching) <= queue
     }
 
     /// Up to `most` sentences that can be searched together, one of each request in turn.
@@ -237,6 +269,26 @@ impl Queue {
     }
 }
 
+/// What a request of `count` sentences counts for in the queue. One that is larger than the whole
+/// queue must still have a chance: when nobody waits.
+fn share(count: usize, batching: &Batching) -> usize {
+    count.min(batching.most.max(1)).min(batching.queue.max(1))
+}
+
+/// A request's first sentences, or those of one that other models have worked for already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    First,
+    Later,
+}
+
+/// Sentences that are run together.
+struct Batch {
+    jobs: Vec<Job>,
+    /// Whether others wait.
+    others_wait: bool,
+}
+
 struct Shared {
     translator: Arc<dyn BatchTranslator>,
     batching: Batching,
@@ -244,6 +296,18 @@ struct Shared {
     queue: Mutex<Queue>,
     filled: Condvar,
     busy: AtomicUsize,
+    /// Requests whose texts are being taken apart.
+    coming: AtomicUsize,
+}
+
+/// A request whose text is being taken apart, before its sentences are known; counted until it is
+/// dropped.
+pub(crate) struct Reservation(Arc<Shared>);
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.0.coming.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// The queue of a model and its workers.
@@ -293,8 +357,9 @@ impl Batcher {
         metrics: Arc<ModelMetrics>,
     ) -> std::io::Result<Self> {
         let workers = batching.workers.max(1);
-        let (queue, filled, busy) = (Mutex::default(), Condvar::new(), AtomicUsize::new(0));
-        let shared = Arc::new(Shared { translator, batching, metrics, queue, filled, busy });
+        let (queue, filled) = (Mutex::default(), Condvar::new());
+        let (busy, coming) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let shared = Arc::new(Shared { translator, batching, metrics, queue, filled, busy, coming });
         let start = |n: usize| {
             let shared = Arc::clone(&shared);
             std::thread::Builder::new().name(format!("worker {n}")).spawn(move || shared.work())
@@ -303,19 +368,48 @@ impl Batcher {
         Ok(Batcher { shared, workers: Mutex::new(workers) })
     }
 
-    /// Puts the sentences of a request into the queue.
+    /// Counts a request before any work is done for it, or refuses it because it would wait too
+    /// long.
+    pub(crate) fn reserve(&self) -> Result<Reservation, Failure> {
+        let coming = self.shared.coming.load(Ordering::Relaxed);
+        let late = |queue: &Queue| queue.late(&self.shared.batching, coming);
+        let mut queue = self.shared.lock();
+        if late(&queue).is_some() {
+            self.shared.metrics.given_up.add(queue.leave_out_gone());
+            if let Some(wait) = late(&queue) {
+                return Err(Failure::Late(wait));
+            }
+        }
+        drop(queue);
+        self.shared.coming.fetch_add(1, Ordering::Relaxed);
+        Ok(Reservation(Arc::clone(&self.shared)))
+    }
+
+    /// Puts the first sentences of a request into the queue.
+    #[cfg(test)]
     pub(crate) fn submit(&self, sentences: Vec<QueuedSentence>) -> Result<Ticket, Failure> {
+        self.submit_as(Turn::First, sentences)
+    }
+
+    /// Puts sentences of a request into the queue. One that has been worked for is not refused
+    /// because of its wait.
+    pub(crate) fn submit_as(&self, turn: Turn, sentences: Vec<QueuedSentence>) -> Result<Ticket, Failure> {
         let gone = Arc::new(AtomicBool::new(false));
         let mut replies = Vec::with_capacity(sentences.len());
         let mut queue = self.shared.lock();
         if queue.closing {
             return Err(Failure::Closing);
         }
-        if !queue.has_room(sentences.len(), &self.shared.batching) {
+        let refusal = |queue: &Queue| {
+            let late = queue.late(&self.shared.batching, 0).filter(|_| turn == Turn::First);
+            let full = !queue.has_room(sentences.len(), &self.shared.batching);
+            late.map(Failure::Late).or(full.then_some(Failure::Full))
+        };
+        if refusal(&queue).is_some() {
             // What nobody waits for takes no room.
             self.shared.metrics.given_up.add(queue.leave_out_gone());
-            if !queue.has_room(sentences.len(), &self.shared.batching) {
-                return Err(Failure::Full);
+            if let Some(refusal) = refusal(&queue) {
+                return Err(refusal);
             }
         }
         let jobs: VecDeque<Job> = sentences
@@ -364,19 +458,23 @@ impl Shared {
     }
 
     fn work(&self) {
-        while let Some(batch) = self.take() {
-            if batch.is_empty() {
+        while let Some(Batch { jobs, others_wait }) = self.take() {
+            if jobs.is_empty() {
                 continue;
             }
+            let (sentences, start) = (jobs.len(), Instant::now());
             // A lone batch may use all cores; several share them.
             let busy = self.busy.fetch_add(1, Ordering::Relaxed) + 1;
-            self.run(batch, (self.batching.cores / busy).max(1));
+            self.run(jobs, (self.batching.cores / busy).max(1));
             self.busy.fetch_sub(1, Ordering::Relaxed);
+            if others_wait {
+                self.lock().ran(sentences, start.elapsed(), busy);
+            }
         }
     }
 
     /// The next batch; nothing when the queue is closed and empty.
-    fn take(&self) -> Option<Vec<Job>> {
+    fn take(&self) -> Option<Batch> {
         let mut queue = self.lock();
         while queue.requests.is_empty() {
             if queue.closing {
@@ -392,7 +490,8 @@ impl Shared {
             queue = self.filled.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         self.metrics.given_up.add(queue.leave_out_gone());
-        Some(queue.gather(self.batching.most.max(1)))
+        let jobs = queue.gather(self.batching.most.max(1));
+        Some(Batch { jobs, others_wait: !queue.requests.is_empty() })
     }
 
     fn run(&self, batch: Vec<Job>, threads: usize) {

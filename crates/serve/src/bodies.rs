@@ -6,6 +6,7 @@
 
 use crate::clients::ClientAddress;
 use crate::error::{ApiError, ApiResult};
+use crate::keys::KeyHash;
 use crate::limits::Limits;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +22,7 @@ const SHARE: usize = 4;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Owner {
     /// A request whose key is valid.
-    Key(String),
+    Key(KeyHash),
     /// A request that needs no key.
     Address(ClientAddress),
     /// A request whose key may be in its body.
@@ -172,10 +173,10 @@ mod tests {
             (0..20).map(|n| BodyBytes::new(&bodies, Owner::Unverified(client(n)))).collect();
         let held = unverified.iter_mut().filter_map(|body| body.add(10).ok()).count();
         assert_eq!(held, UNVERIFIED);
-        let mut keyed = BodyBytes::new(&bodies, Owner::Key("secret".into()));
+        let mut keyed = BodyBytes::new(&bodies, Owner::Key(KeyHash::of("secret")));
         assert!(keyed.add(30).is_ok());
         // A body that turns out to have a key makes room for others without one.
-        unverified[0].transfer(Owner::Key("secret".into())).unwrap();
+        unverified[0].transfer(Owner::Key(KeyHash::of("secret"))).unwrap();
         assert!(keyed.add(1).is_err() && unverified[10].add(10).is_ok());
     }
 }

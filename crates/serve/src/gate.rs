@@ -2,35 +2,18 @@
 
 use crate::clients::ClientAddress;
 use crate::error::{ApiError, ApiResult};
+use crate::keys::{KeyHash, KeyLimits, Keys};
 use crate::limits::Limits;
 use axum::http::StatusCode;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::hash::Hash;
-use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-/// Keys that clients must show.
-#[derive(Clone, Debug, Default)]
-pub struct Keys(HashSet<String>);
-
-impl Keys {
-    /// Reads a file with one key per line; empty lines and lines that begin with `#` are left out.
-    pub fn load(path: &Path) -> regard_core::Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|e| regard_core::Error::io(path, e))?;
-        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
-        let keys: HashSet<String> = lines.map(str::to_owned).collect();
-        if keys.is_empty() {
-            return Err(regard_core::Error::file(path, "there is no key in it; one per line is expected"));
-        }
-        Ok(Keys(keys))
-    }
-}
 
 /// Whose requests are counted together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Client {
-    Key(String),
+    Key(KeyHash),
     Address(ClientAddress),
 }
 
@@ -43,7 +26,7 @@ pub(crate) struct Gate {
     requests: Mutex<Recent<Client, Window>>,
     wrong_keys: Mutex<Recent<ClientAddress, Window>>,
     /// From where a valid key came: there it is believed also after wrong ones of somebody else.
-    known: Mutex<Recent<(ClientAddress, String), ()>>,
+    known: Mutex<Recent<(ClientAddress, KeyHash), ()>>,
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -68,35 +51,38 @@ impl Gate {
         self.keys.is_some()
     }
 
-    /// Counts a request, or refuses it.
-    pub(crate) fn admit(&self, key: Option<&str>, address: ClientAddress) -> ApiResult<()> {
+    /// Counts a request, or refuses it. What it may do is what its key allows, or else the server.
+    pub(crate) fn admit(&self, key: Option<&KeyHash>, address: ClientAddress) -> ApiResult<KeyLimits> {
         self.admit_at(key, address, Instant::now())
     }
 
-    fn admit_at(&self, key: Option<&str>, address: ClientAddress, now: Instant) -> ApiResult<()> {
-        let client = match (&self.keys, key) {
-            (None, _) => Client::Address(address),
+    fn admit_at(&self, key: Option<&KeyHash>, address: ClientAddress, now: Instant) -> ApiResult<KeyLimits> {
+        let (client, limits) = match (&self.keys, key) {
+            (None, _) => (Client::Address(address), KeyLimits::default()),
             (Some(_), None) => return Err(no_key()),
-            (Some(keys), Some(key)) => {
-                self.check(keys, key, address, now)?;
-                Client::Key(key.to_owned())
-            }
+            (Some(keys), Some(key)) => (Client::Key(*key), self.check(keys, key, address, now)?),
         };
-        let Some(limit) = self.per_minute else { return Ok(()) };
+        let Some(limit) = limits.requests_per_minute.or(self.per_minute) else { return Ok(limits) };
         let mut requests = lock(&self.requests);
         let window = requests.entry(client, || Window { since: now, count: 0 });
         if let Some(wait) = window.add(limit, now) {
             let message = format!("Slowdown: {limit} per 1 minute");
             return Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, message).after(wait));
         }
-        Ok(())
+        Ok(limits)
     }
 
-    /// Whether a key is valid. An address that showed too many wrong ones may try no other for a
+    /// What a key allows, if it is valid. An address that showed too many wrong ones may try no other for a
     /// while: a guess must not be told from a valid key then. Clients at the same address whose key
     /// was valid before are not affected.
-    fn check(&self, keys: &Keys, key: &str, address: ClientAddress, now: Instant) -> ApiResult<()> {
-        let pair = (address, key.to_owned());
+    fn check(
+        &self,
+        keys: &Keys,
+        key: &KeyHash,
+        address: ClientAddress,
+        now: Instant,
+    ) -> ApiResult<KeyLimits> {
+        let pair = (address, *key);
         let blocked = lock(&self.wrong_keys).get(&address).and_then(|w| w.full(self.wrong_per_minute, now));
         if let Some(wait) = blocked
             && lock(&self.known).get(&pair).is_none()
@@ -104,9 +90,9 @@ impl Gate {
             let message = format!("Slowdown: {} wrong keys per 1 minute", self.wrong_per_minute);
             return Err(ApiError::new(StatusCode::TOO_MANY_REQUESTS, message).after(wait));
         }
-        if keys.0.contains(key) {
+        if let Some(limits) = keys.current().find(key) {
             lock(&self.known).entry(pair, || ());
-            return Ok(());
+            return Ok(limits);
         }
         let mut wrong = lock(&self.wrong_keys);
         wrong.entry(address, || Window { since: now, count: 0 }).add(self.wrong_per_minute, now);
@@ -189,6 +175,7 @@ impl<K: Hash + Eq, V> Recent<K, V> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keys::KeyFile;
     use std::net::{IpAddr, Ipv6Addr};
 
     fn client(n: u32) -> ClientAddress {
@@ -231,28 +218,57 @@ mod tests {
         assert!(requests.young.len() + requests.old.len() <= CLIENTS);
     }
 
-    #[test]
-    fn keys_are_read_and_required() {
+    fn keys(text: &str) -> Keys {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("keys");
-        std::fs::write(&file, "# ours\n\n secret \n").unwrap();
-        let gate = Gate::new(Some(Keys::load(&file).unwrap()), &Limits::default());
-        assert!(gate.admit(Some("secret"), client(1)).is_ok());
-        assert_eq!(gate.admit(Some("other"), client(1)).unwrap_err().status, StatusCode::FORBIDDEN);
+        std::fs::write(&file, text).unwrap();
+        Keys::load(&file).unwrap()
+    }
+
+    #[test]
+    fn keys_are_read_and_required() {
+        let gate = Gate::new(Some(keys("# ours\n\n secret \n")), &Limits::default());
+        assert!(gate.admit(Some(&KeyHash::of("secret")), client(1)).is_ok());
+        let wrong = gate.admit(Some(&KeyHash::of("other")), client(1));
+        assert_eq!(wrong.unwrap_err().status, StatusCode::FORBIDDEN);
         assert_eq!(gate.admit(None, client(1)).unwrap_err().status, StatusCode::BAD_REQUEST);
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("keys");
         std::fs::write(&file, "# none\n").unwrap();
         let error = Keys::load(&file).unwrap_err().to_string();
         assert!(error.ends_with("there is no key in it; one per line is expected"), "{error}");
     }
 
     #[test]
+    fn a_key_may_have_limits_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("keys");
+        let own = KeyLimits { requests_per_minute: Some(3), characters: Some(7) };
+        let slow = KeyLimits { requests_per_minute: Some(1), characters: None };
+        let add = |name, limits| KeyHash::of(&KeyFile::add(&file, name, limits, None).unwrap());
+        let keys = [add("own", own), add("slow", slow), add("usual", KeyLimits::default())];
+        let gate = Gate::new(Some(Keys::load(&file).unwrap()), &limits(2));
+        let now = Instant::now();
+        let allowed = keys.map(|key| {
+            let admitted = (0..5).filter(|_| gate.admit_at(Some(&key), client(1), now).is_ok());
+            admitted.count()
+        });
+        assert_eq!(allowed, [3, 1, 2]);
+        let later = now + MINUTE;
+        assert_eq!(gate.admit_at(Some(&keys[0]), client(1), later).unwrap(), own);
+    }
+
+    #[test]
     fn wrong_keys_are_counted() {
-        let keys = Keys(["first", "second"].map(str::to_owned).into());
-        let gate = Gate::new(Some(keys), &Limits { wrong_keys_per_minute: 3, ..Limits::default() });
+        let gate = Gate::new(
+            Some(keys("first\nsecond\n")),
+            &Limits { wrong_keys_per_minute: 3, ..Limits::default() },
+        );
         let start = Instant::now();
         let status = |key: &str, n, after| {
-            let outcome = gate.admit_at(Some(key), client(n), start + Duration::from_secs(after));
-            outcome.map_or_else(|error| error.status.as_u16(), |()| 200)
+            let key = KeyHash::of(key);
+            let outcome = gate.admit_at(Some(&key), client(n), start + Duration::from_secs(after));
+            outcome.map_or_else(|error| error.status.as_u16(), |_| 200)
         };
         assert_eq!(status("first", 1, 0), 200);
         assert_eq!([0, 1, 2].map(|after| status("guess", 1, after)), [403; 3]);

@@ -11,7 +11,10 @@ mod bodies;
 mod clients;
 mod connections;
 mod error;
+mod files;
 mod gate;
+mod health;
+mod keys;
 mod languages;
 mod limits;
 mod listen;
@@ -24,19 +27,23 @@ mod resident;
 mod service;
 mod spec;
 mod studies;
+#[cfg_attr(not(feature = "tls"), path = "no_tls.rs")]
+mod tls;
 
 pub use batcher::Batching;
 pub use clients::{AddressRange, InvalidAddressRange};
-pub use gate::Keys;
+pub use health::check_health;
+pub use keys::{KeyFile, KeyLimits, Keys, ListedKey};
 pub use limits::Limits;
 pub use models::ModelSource;
 pub use process::{Log, ServeError, Shutdown, serve, start_log};
-pub use resident::Loader;
+pub use resident::{LoadedModel, Loader};
+pub use tls::Tls;
 
 use api::files::Files;
 use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use bodies::Bodies;
@@ -66,6 +73,8 @@ pub struct Settings {
     pub batching: Batching,
     /// Keys that clients must show, if they must.
     pub keys: Option<Keys>,
+    /// The certificate to serve with over HTTPS; without one, the server speaks HTTP.
+    pub tls: Option<Tls>,
     /// The origin whose pages may call the server: one, `*` for any, or none.
     pub cors: Option<String>,
     /// Known translations, which are not asked of the models, by the codes of source and target.
@@ -87,6 +96,7 @@ impl Default for Settings {
             limits: Limits::default(),
             batching: Batching::default(),
             keys: None,
+            tls: None,
             cors: Some("*".to_owned()),
             memories: BTreeMap::new(),
             glossaries: BTreeMap::new(),
@@ -152,6 +162,32 @@ impl App {
                 .map_err(|e| regard_core::Error::config("unload_after", format!("no thread starts: {e}")))?;
         }
         Ok(app)
+    }
+
+    /// Reads the files of keys and certificates again if they have changed. With `all`, they are
+    /// read in any case, and so are the models: each is replaced when the new one is in memory, and
+    /// no request is lost. What cannot be read is logged, and the server goes on with what it has.
+    pub(crate) fn reload(&self, all: bool) {
+        if let Some(keys) = &self.settings.keys {
+            let count = || keys.count();
+            match keys.reload(all) {
+                Ok(true) => tracing::info!(keys = count(), "the keys were read again"),
+                Ok(false) => {}
+                Err(error) => tracing::error!(%error, "the keys stay as they were"),
+            }
+        }
+        if let Some(tls) = &self.settings.tls {
+            match tls.reload(all) {
+                Ok(true) => tracing::info!("the certificate was read again"),
+                Ok(false) => {}
+                Err(error) => tracing::error!(%error, "the certificate stays as it was"),
+            }
+        }
+        for model in self.models.iter().filter(|_| all) {
+            if let Err(error) = model.resident.reload() {
+                tracing::error!(%error, model = model.pair(), "the model stays as it was");
+            }
+        }
     }
 
     /// Finishes what waits in the queues and ends their workers.
@@ -245,7 +281,25 @@ fn known_method(method: &Method) -> &'static str {
 }
 
 fn add_headers(headers: &mut HeaderMap, cors: Option<&HeaderValue>) {
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    let always = [
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::X_FRAME_OPTIONS, "DENY"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    ];
+    for (name, value) in always {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    // The pages have their own. Any other answer is data, perhaps somebody's text: it is not kept,
+    // and nothing in it is run.
+    let others = [
+        (header::CACHE_CONTROL, "no-store"),
+        (header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox"),
+    ];
+    for (name, value) in others {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    }
     let Some(origin) = cors else { return };
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
     let fixed = [
@@ -265,6 +319,7 @@ fn add_headers(headers: &mut HeaderMap, cors: Option<&HeaderValue>) {
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing {
+    pub use crate::keys::read_any_keys as keys;
     pub use crate::params::fuzzing::parameters;
 }
 

@@ -6,6 +6,7 @@
 
 use crate::connections::{Answering, ConnectionSlot, Connections, Refusal};
 use crate::limits::Limits;
+use crate::tls::Tls;
 use crate::{App, router};
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
@@ -64,7 +65,10 @@ pub(crate) async fn run(
             Ok(slot) => Arc::new(slot),
             Err(refusal) => {
                 app.metrics.refused_connections.add(1);
-                if let Ok(slot) = Arc::clone(&refused).try_acquire_owned() {
+                // To agree on a cipher takes more time than to answer: over TLS, the connection ends.
+                if app.settings.tls.is_none()
+                    && let Ok(slot) = Arc::clone(&refused).try_acquire_owned()
+                {
                     tokio::spawn(async move {
                         let _ = tokio::time::timeout(REFUSED_FOR, refuse(stream, refusal)).await;
                         drop(slot);
@@ -73,12 +77,19 @@ pub(crate) async fn run(
                 continue;
             }
         };
-        let connection = connection(stream, address, router.clone(), &limits, &slot);
-        let connection = graceful.watch(connection);
+        let (watcher, app) = (graceful.watcher(), Arc::clone(&app));
+        let router = router.clone();
         tokio::spawn(async move {
+            let limits = &app.settings.limits;
+            let answered = async {
+                let stream = opened(stream, app.settings.tls.as_ref(), limits.idle).await?;
+                let connection = connection(stream, address, router, limits, &slot);
+                watcher.watch(connection).await.map_err(Box::from)
+            };
             tokio::select! {
                 // A client that goes away or sends no HTTP is no event of ours.
-                outcome = connection => if let Err(error) = outcome {
+                outcome = answered => if let Err(error) = outcome {
+                    let error: Box<dyn std::error::Error + Send + Sync> = error;
                     tracing::debug!(%error, "a connection ended");
                 },
                 () = slot.taken() => tracing::debug!("an idle connection gave its slot to another"),
@@ -113,6 +124,21 @@ async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     }
 }
 
+/// What a connection is read from and written to.
+pub(crate) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Io for S {}
+
+/// A connection over which HTTP is spoken, inside TLS where there is a certificate.
+async fn opened(stream: TcpStream, tls: Option<&Tls>, wait: Duration) -> io::Result<Box<dyn Io>> {
+    // An answer is written in one go; waiting for more would only delay it.
+    let _ = stream.set_nodelay(true);
+    match tls {
+        None => Ok(Box::new(stream)),
+        Some(tls) => tokio::time::timeout(wait, tls.accept(stream)).await?,
+    }
+}
+
 /// Says why a connection is refused. What the client sends is read, because a connection that is
 /// closed over unread bytes takes its answer back.
 async fn refuse(mut stream: TcpStream, refusal: Refusal) -> io::Result<()> {
@@ -132,7 +158,7 @@ async fn refuse(mut stream: TcpStream, refusal: Refusal) -> io::Result<()> {
 }
 
 fn connection(
-    stream: TcpStream,
+    stream: Box<dyn Io>,
     address: SocketAddr,
     router: Router,
     limits: &Limits,
@@ -146,8 +172,6 @@ fn connection(
         Future: Send,
     > + use<>,
 > {
-    // An answer is written in one go; waiting for more would only delay it.
-    let _ = stream.set_nodelay(true);
     let inner = TowerToHyperService::new(router);
     let slot = Arc::clone(slot);
     let service = service_fn(move |mut request: Request<Incoming>| {
@@ -191,7 +215,7 @@ impl HttpBody for AnswerBody {
 
 /// A stream that fails when the other side takes nothing for a while.
 struct Patient {
-    stream: TcpStream,
+    stream: Box<dyn Io>,
     patience: Duration,
     /// Runs while something waits to be taken.
     given_up: Option<Pin<Box<Sleep>>>,

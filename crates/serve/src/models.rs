@@ -4,11 +4,10 @@
 use crate::batcher::{BatchTranslator, Batcher, Batching, ModelTranslator};
 use crate::languages::{Pairs, Stage, canonical};
 use crate::metrics::ModelMetrics;
-use crate::resident::{Loader, Resident};
+use crate::resident::{LoadedModel, Loader, Resident};
 use regard_core::decode::SearchOptions;
-use regard_core::formats::{Record, StepRecord, ValidationRecord, read_log};
+use regard_core::formats::{Languages, Record, StepRecord, ValidationRecord, read_log};
 use regard_core::languages::shortest;
-use regard_core::model::{ModelConfig, Parts};
 use regard_core::translator::Translator;
 use regard_core::{Error, Result};
 use schemars::JsonSchema;
@@ -45,9 +44,6 @@ pub(crate) struct Served {
     pub(crate) pairs: Pairs,
     pub(crate) name: String,
     pub(crate) resident: Arc<Resident>,
-    /// Its settings and numbers of weights, which are known while it is not in memory, too.
-    pub(crate) config: ModelConfig,
-    pub(crate) parts: Parts,
     pub(crate) batcher: Batcher,
     pub(crate) metrics: Arc<ModelMetrics>,
     pub(crate) history: LiveHistory,
@@ -89,15 +85,17 @@ impl Served {
             (None, None) => pair(&folder, &translator)?,
         };
         let loader = loader.map(|loader| {
+            let expected = Expected { folder: folder.clone(), languages: languages_of(&translator) };
             let (source, target) = (source.clone(), target.clone());
-            Loader::new(move || translator_for(loader.load()?, &source, &target))
+            Loader::new(move || {
+                let model = loader.load()?;
+                expected.check(&model.translator)?;
+                told(model, &source, &target)
+            })
         });
-        let translator = translator_for(translator, &source, &target)?;
-        let options = options_for(&translator, options);
+        let model = told(LoadedModel { translator, options }, &source, &target)?;
         let history = LiveHistory::new(&folder);
         let metrics = Arc::new(ModelMetrics::default());
-        let transformer = &translator.model().transformer;
-        let (config, parts) = (transformer.config().clone(), transformer.parameters().parts());
         let name = folder.canonicalize().unwrap_or_else(|_| folder.clone());
         let name = name.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         let (source, target) = (canonical(&source), canonical(&target));
@@ -106,12 +104,12 @@ impl Served {
             None => Pairs::One(source.clone(), target.clone()),
         };
         let known_as = pairs.name(&name);
-        let resident = Arc::new(Resident::new(known_as, translator, loader, Arc::clone(&metrics)));
+        let resident = Arc::new(Resident::new(known_as, model, loader, Arc::clone(&metrics)));
         let searched: Arc<dyn BatchTranslator> =
-            Arc::new(ModelTranslator { resident: Arc::clone(&resident), options });
+            Arc::new(ModelTranslator { resident: Arc::clone(&resident) });
         let batcher = Batcher::new(searched, batching.clone(), Arc::clone(&metrics))
             .map_err(|e| Error::config("workers", format!("a thread could not be started: {e}")))?;
-        Ok(Served { source, target, pairs, name, resident, config, parts, batcher, metrics, history })
+        Ok(Served { source, target, pairs, name, resident, batcher, metrics, history })
     }
 
     /// The codes that a stage of a route leads from and to.
@@ -162,18 +160,37 @@ pub(crate) fn for_pair(translator: Arc<Translator>, pair: Option<(u16, u16)>) ->
 }
 
 /// A model of many languages is told the pair that it serves.
-fn translator_for(translator: Translator, source: &str, target: &str) -> Result<Translator> {
-    match translator.model().tokenizers.languages().is_none() {
-        true => Ok(translator),
-        false => translator.for_languages(Some(source), Some(target)),
+fn told(model: LoadedModel, source: &str, target: &str) -> Result<LoadedModel> {
+    if model.translator.model().tokenizers.languages().is_none() {
+        return Ok(model);
     }
+    let translator = model.translator.for_languages(Some(source), Some(target))?;
+    let options = SearchOptions { forced_first: translator.options().forced_first, ..model.options };
+    Ok(LoadedModel { translator, options })
 }
 
-/// The search of a model that has been told its pair.
-fn options_for(translator: &Translator, options: SearchOptions) -> SearchOptions {
-    match translator.model().tokenizers.languages().is_none() {
-        true => options,
-        false => SearchOptions { forced_first: translator.options().forced_first, ..options },
+/// The languages that a model names, and those of a model of many.
+type ModelLanguages = (Languages, Option<Vec<String>>);
+
+fn languages_of(translator: &Translator) -> ModelLanguages {
+    (translator.model().languages.clone(), all_languages(translator))
+}
+
+/// What a model must be that is loaded again: the server has told its clients about its languages.
+struct Expected {
+    folder: PathBuf,
+    languages: ModelLanguages,
+}
+
+impl Expected {
+    fn check(&self, translator: &Translator) -> Result<()> {
+        match languages_of(translator) == self.languages {
+            true => Ok(()),
+            false => {
+                let message = "the model has other languages than before; start the server again to serve it";
+                Err(Error::file(&self.folder, message))
+            }
+        }
     }
 }
 

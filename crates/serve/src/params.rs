@@ -15,6 +15,7 @@ use crate::bodies::{BodyBytes, Owner};
 use crate::clients::{ClientAddress, NO_ADDRESS};
 use crate::error::{ApiError, ApiResult};
 use crate::gate::no_key;
+use crate::keys::{KeyHash, KeyLimits};
 use crate::limits::Limits;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{ConnectInfo, DefaultBodyLimit, FromRequest, MatchedPath, Multipart, Request};
@@ -40,6 +41,8 @@ pub(crate) struct Call {
     values: Parameters,
     pub(crate) file: Option<Upload>,
     pub(crate) headers: HeaderMap,
+    /// Characters that it may have: those of its key, or else of the server.
+    pub(crate) characters: usize,
     /// Frees the room of its body.
     _held: Option<BodyBytes>,
 }
@@ -57,14 +60,15 @@ impl FromRequest<Arc<App>> for Call {
         let mut call = Call { headers: parts.headers.clone(), ..Call::default() };
         call.values.add_form(parts.uri.query().unwrap_or_default().as_bytes(), &schema)?;
 
-        let key = call.values.key().or_else(|| bearer(&parts.headers)).map(str::to_owned);
+        call.characters = limits.characters;
+        let key = call.values.key().or_else(|| bearer(&parts.headers)).map(KeyHash::of);
         let owner = match (app.gate.needs_key(), key) {
             (false, _) => {
                 app.gate.admit(None, client)?;
                 Owner::Address(client)
             }
             (true, Some(key)) => {
-                admit(app, &key, client)?;
+                call.characters = admit(app, &key, client)?.characters.unwrap_or(limits.characters);
                 Owner::Key(key)
             }
             (true, None) if body.is_end_stream() => return Err(no_key()),
@@ -76,9 +80,9 @@ impl FromRequest<Arc<App>> for Call {
         let (body, mut held) = reading.await.map_err(|_| too_slow())??;
         call.add_body(&parts, body, &schema).await?;
         if unverified {
-            let key = call.values.key().ok_or_else(no_key)?;
-            admit(app, key, client)?;
-            held.transfer(Owner::Key(key.to_owned()))?;
+            let key = call.values.key().map(KeyHash::of).ok_or_else(no_key)?;
+            call.characters = admit(app, &key, client)?.characters.unwrap_or(limits.characters);
+            held.transfer(Owner::Key(key))?;
         }
         call._held = Some(held);
         Ok(call)
@@ -86,7 +90,7 @@ impl FromRequest<Arc<App>> for Call {
 }
 
 /// Checks a key, and counts it where it is wrong.
-fn admit(app: &App, key: &str, client: ClientAddress) -> ApiResult<()> {
+fn admit(app: &App, key: &KeyHash, client: ClientAddress) -> ApiResult<KeyLimits> {
     app.gate.admit(Some(key), client).inspect_err(|error| {
         if error.status == StatusCode::FORBIDDEN {
             app.metrics.wrong_keys.add(1);

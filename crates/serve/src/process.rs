@@ -8,7 +8,9 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::net::TcpListener;
+use tokio::sync::mpsc;
 
 /// Threads that handle connections; translation has threads of its own.
 const CONNECTION_THREADS: usize = 2;
@@ -53,14 +55,56 @@ pub fn serve(
     runtime.block_on(async {
         let listener =
             TcpListener::bind(address).await.map_err(|source| ServeError::Listen { address, source })?;
-        ready(listener.local_addr()?);
+        let signals = matches!(shutdown, Shutdown::Signals);
         let stop = match shutdown {
             Shutdown::Signals => Box::pin(signal()?),
             Shutdown::When(stop) => stop,
         };
+        tokio::spawn(watch_files(Arc::clone(&app), hangups(signals)?));
+        ready(listener.local_addr()?);
         listen::run(listener, app, stop).await?;
         Ok(())
     })
+}
+
+/// How often the files of keys and certificates are looked at.
+const WATCH: Duration = Duration::from_secs(1);
+
+/// Reads keys and certificates again when their files change, and everything when `hangups` says
+/// so, as long as the runtime lasts.
+async fn watch_files(app: Arc<App>, mut hangups: mpsc::UnboundedReceiver<()>) {
+    let mut closed = false;
+    loop {
+        let all = tokio::select! {
+            hangup = hangups.recv(), if !closed => {
+                closed = hangup.is_none();
+                !closed
+            }
+            () = tokio::time::sleep(WATCH) => false,
+        };
+        let app = Arc::clone(&app);
+        // Files are read elsewhere than where requests are answered.
+        let _ = tokio::task::spawn_blocking(move || app.reload(all)).await;
+    }
+}
+
+/// Where each SIGHUP arrives, if signals are this server's: not at a terminal, which sends one when
+/// it is closed and expects that to be the end.
+#[cfg(unix)]
+fn hangups(signals: bool) -> io::Result<mpsc::UnboundedReceiver<()>> {
+    use std::io::IsTerminal;
+    use tokio::signal::unix::{SignalKind, signal};
+    let (to, from) = mpsc::unbounded_channel();
+    if signals && !io::stderr().is_terminal() {
+        let mut hangup = signal(SignalKind::hangup())?;
+        tokio::spawn(async move { while hangup.recv().await.is_some() && to.send(()).is_ok() {} });
+    }
+    Ok(from)
+}
+
+#[cfg(not(unix))]
+fn hangups(_: bool) -> io::Result<mpsc::UnboundedReceiver<()>> {
+    Ok(mpsc::unbounded_channel().1)
 }
 
 /// Ends with the first SIGINT or SIGTERM; a second one ends the process at once.

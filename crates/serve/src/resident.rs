@@ -1,23 +1,35 @@
-//! Models that leave memory when nobody uses them, and come back with the next request.
+//! Models that leave memory when nobody uses them, come back with the next request, and can be
+//! replaced while they are used.
 
 use crate::metrics::ModelMetrics;
+use regard_core::decode::SearchOptions;
+use regard_core::model::{ModelConfig, Parts};
 use regard_core::translator::Translator;
 use regard_core::{Error, Result};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 use std::time::{Duration, Instant};
+
+/// A model from its files, and how it is searched.
+#[derive(Debug)]
+pub struct LoadedModel {
+    /// The model.
+    pub translator: Translator,
+    /// Its search, before the options of a request.
+    pub options: SearchOptions,
+}
 
 /// Loads a model again, as it was loaded first.
 #[derive(Clone)]
-pub struct Loader(Arc<dyn Fn() -> Result<Translator> + Send + Sync>);
+pub struct Loader(Arc<dyn Fn() -> Result<LoadedModel> + Send + Sync>);
 
 impl Loader {
     /// One that calls `load`.
-    pub fn new(load: impl Fn() -> Result<Translator> + Send + Sync + 'static) -> Self {
+    pub fn new(load: impl Fn() -> Result<LoadedModel> + Send + Sync + 'static) -> Self {
         Loader(Arc::new(load))
     }
 
     /// The model, from its files.
-    pub fn load(&self) -> Result<Translator> {
+    pub fn load(&self) -> Result<LoadedModel> {
         (self.0)()
     }
 }
@@ -28,6 +40,17 @@ impl std::fmt::Debug for Loader {
     }
 }
 
+/// What is known of a model while it is not in memory, too.
+#[derive(Debug)]
+pub(crate) struct Details {
+    /// Its search, before the options of a request.
+    pub(crate) options: SearchOptions,
+    /// Its settings.
+    pub(crate) config: ModelConfig,
+    /// Its numbers of weights.
+    pub(crate) parts: Parts,
+}
+
 /// A model that is in memory, or can be brought back.
 #[derive(Debug)]
 pub(crate) struct Resident {
@@ -36,24 +59,52 @@ pub(crate) struct Resident {
     loader: Option<Loader>,
     metrics: Arc<ModelMetrics>,
     state: Mutex<State>,
+    /// Those of the state, which is locked while a model is loaded.
+    details: RwLock<Arc<Details>>,
 }
 
 #[derive(Debug)]
 struct State {
     translator: Option<Arc<Translator>>,
+    details: Arc<Details>,
     used: Instant,
+}
+
+/// A model for its place in memory.
+fn split(loaded: LoadedModel) -> (Arc<Translator>, Arc<Details>) {
+    let LoadedModel { translator, options } = loaded;
+    let transformer = &translator.model().transformer;
+    let (config, parts) = (transformer.config().clone(), transformer.parameters().parts());
+    (Arc::new(translator), Arc::new(Details { options, config, parts }))
 }
 
 impl Resident {
     pub(crate) fn new(
         name: String,
-        translator: Translator,
+        model: LoadedModel,
         loader: Option<Loader>,
         metrics: Arc<ModelMetrics>,
     ) -> Self {
         metrics.loads.add(1);
-        let state = State { translator: Some(Arc::new(translator)), used: Instant::now() };
-        Resident { name, loader, metrics, state: Mutex::new(state) }
+        let (translator, details) = split(model);
+        let current = RwLock::new(Arc::clone(&details));
+        let state = State { translator: Some(translator), details, used: Instant::now() };
+        Resident { name, loader, metrics, state: Mutex::new(state), details: current }
+    }
+
+    /// What is known of the model; never waits for one that is being loaded.
+    pub(crate) fn details(&self) -> Arc<Details> {
+        Arc::clone(&self.details.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Puts a model into its place.
+    fn put(&self, state: &mut State, model: LoadedModel) -> Arc<Translator> {
+        let (translator, details) = split(model);
+        *self.details.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&details);
+        (state.translator, state.details) = (Some(Arc::clone(&translator)), details);
+        state.used = Instant::now();
+        self.metrics.loads.add(1);
+        translator
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -64,21 +115,46 @@ impl Resident {
     /// as long as at the start: not for threads that answer requests. Others that need it wait
     /// meanwhile.
     pub(crate) fn get(&self) -> Result<Arc<Translator>> {
+        Ok(self.get_with_details()?.0)
+    }
+
+    /// The same with what is known of this very model: a later one may have replaced it.
+    pub(crate) fn get_with_details(&self) -> Result<(Arc<Translator>, Arc<Details>)> {
         let mut state = self.lock();
         state.used = Instant::now();
         if let Some(translator) = &state.translator {
-            return Ok(Arc::clone(translator));
+            return Ok((Arc::clone(translator), Arc::clone(&state.details)));
         }
         let loader = self.loader.as_ref().ok_or_else(|| {
             let message = "it is not in memory, and nothing says where it comes from";
             Error::config("model", format!("{}: {message}", self.name))
         })?;
-        let translator = Arc::new(loader.load()?);
-        self.metrics.loads.add(1);
+        let model = loader.load()?;
         tracing::info!(model = self.name, seconds = state.used.elapsed().as_secs_f64(), "loaded");
-        state.used = Instant::now();
-        state.translator = Some(Arc::clone(&translator));
-        Ok(translator)
+        let translator = self.put(&mut state, model);
+        Ok((translator, Arc::clone(&state.details)))
+    }
+
+    /// Replaces the model by what its files are now; whether it was in memory. Requests go on with
+    /// the old one until the new one is there, and those in progress end with the one that they
+    /// began with. If it cannot be loaded, the old one stays.
+    pub(crate) fn reload(&self) -> Result<bool> {
+        let Some(loader) = &self.loader else { return Ok(false) };
+        // Otherwise the next request loads it.
+        if self.lock().translator.is_none() {
+            return Ok(false);
+        }
+        let begin = Instant::now();
+        let model = loader.load()?;
+        let mut state = self.lock();
+        let old = state.translator.take();
+        self.put(&mut state, model);
+        drop(state);
+        if old.is_some() {
+            self.metrics.unloads.add(1);
+        }
+        tracing::info!(model = self.name, seconds = begin.elapsed().as_secs_f64(), "replaced");
+        Ok(true)
     }
 
     /// Gives its memory back if nobody has used it for so long; whether it did.

@@ -5,7 +5,7 @@
 //! whatever it is sent.
 
 use crate::App;
-use crate::batcher::{Failure, QueuedSentence, Search, Ticket};
+use crate::batcher::{Failure, QueuedSentence, Reservation, Search, Ticket, Turn};
 use crate::error::{ApiError, ApiResult};
 use crate::languages::Stage;
 use axum::http::StatusCode;
@@ -102,6 +102,7 @@ impl From<Failure> for ApiError {
         let message = failure.to_string();
         match failure {
             Failure::Full | Failure::Closing => ApiError::busy(message),
+            Failure::Late(wait) => ApiError::busy(message).after(wait),
             Failure::Panic => ApiError::internal(message),
             Failure::Refused(_) => ApiError::internal(format!("Cannot translate text: {message}")),
         }
@@ -259,16 +260,34 @@ impl App {
         sentences: Vec<QueuedSentence>,
     ) -> ApiResult<Ticket> {
         let missing = || ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "there is no such model");
-        self.submit(*route.get(round.stage).ok_or_else(missing)?, sentences)
+        let turn = if round.stage == 0 { Turn::First } else { Turn::Later };
+        self.submit_as(turn, *route.get(round.stage).ok_or_else(missing)?, sentences)
     }
 
-    /// Puts sentences into a model's queue.
-    pub(crate) fn submit(&self, stage: Stage, mut sentences: Vec<QueuedSentence>) -> ApiResult<Ticket> {
+    /// Counts a request in the queue of its first model before its text is taken apart, or refuses
+    /// it there. Nothing where the model is not known yet.
+    pub(crate) fn reserve(&self, source: &str, target: &str) -> ApiResult<Option<Reservation>> {
+        let codes = self.languages.known(source).and_then(|s| Ok((s, self.languages.known(target)?)));
+        let route = codes.and_then(|(source, target)| self.languages.route(&source, &target));
+        let model = match route {
+            Ok(route) => route.first().and_then(|stage| self.models.get(stage.model)),
+            // The language is to be detected, and there is one model that it can be for.
+            Err(_) => self.models.first().filter(|_| self.models.len() == 1),
+        };
+        Ok(model.map(|model| model.batcher.reserve()).transpose()?)
+    }
+
+    /// Puts the first sentences of a request into a model's queue.
+    pub(crate) fn submit(&self, stage: Stage, sentences: Vec<QueuedSentence>) -> ApiResult<Ticket> {
+        self.submit_as(Turn::First, stage, sentences)
+    }
+
+    fn submit_as(&self, turn: Turn, stage: Stage, mut sentences: Vec<QueuedSentence>) -> ApiResult<Ticket> {
         let missing = || ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "there is no such model");
         let model = self.models.get(stage.model).ok_or_else(missing)?;
         sentences.iter_mut().for_each(|sentence| sentence.search.pair = stage.pair);
         model.metrics.requests.add(1);
-        Ok(model.batcher.submit(sentences)?)
+        Ok(model.batcher.submit_as(turn, sentences)?)
     }
 }
 

@@ -64,7 +64,7 @@ pub(crate) struct BeamTree {
 
 /// `POST /v1/beam`.
 pub(super) async fn beam(State(app): State<Arc<App>>, call: Call) -> ApiResult {
-    let text = sentence(&app, &call)?;
+    let text = sentence(&call)?;
     let width = call.beam(WIDEST)?;
     app.in_time(async {
         let model = model_of(&app, &call, &text).await?;

@@ -68,6 +68,6 @@ pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiRes
         }
     });
     let mut response = typed(StatusCode::OK, "text/event-stream; charset=utf-8", Body::new(EventBody(body)));
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(response)
 }

@@ -4,6 +4,7 @@
 use super::translate::{Terms, route};
 use crate::App;
 use crate::error::{ApiError, ApiResult, ok, typed};
+use crate::keys::hex;
 use crate::params::Call;
 use crate::service::{TranslateOptions, nth_best};
 use axum::body::Bytes;
@@ -12,6 +13,7 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use regard_documents::files::{FileDocument, FileError, FileOptions, Format};
 use regard_documents::{TermReport, Translation};
+use ring::rand::{SecureRandom, SystemRandom};
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -43,12 +45,21 @@ struct File {
 #[derive(Default)]
 pub(crate) struct Files(Mutex<VecDeque<File>>);
 
+/// 128 bits of the system's generator.
+fn random_name() -> String {
+    let mut bytes = [0; 16];
+    if SystemRandom::new().fill(&mut bytes).is_err() {
+        // The keys of the standard library's hasher are random, too.
+        bytes[..8].copy_from_slice(&RandomState::new().hash_one(1).to_le_bytes());
+        bytes[8..].copy_from_slice(&RandomState::new().hash_one(2).to_le_bytes());
+    }
+    hex(&bytes)
+}
+
 impl Files {
     /// Keeps a file under a name that nobody can guess.
     fn keep(&self, ending: &str, media_type: &'static str, bytes: Vec<u8>, now: Instant) -> String {
-        // The keys of the standard library's hasher are random.
-        let number = || RandomState::new().hash_one(&bytes);
-        let name = format!("{:016x}{:016x}.{ending}", number(), number());
+        let name = format!("{}.{ending}", random_name());
         let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         files.retain(|file| now.duration_since(file.since) < KEPT);
         files.push_back(File { name: name.clone(), bytes: bytes.into(), media_type, since: now });
@@ -104,6 +115,8 @@ pub(super) struct FileRequest {
     source: String,
     target: String,
     options: TranslateOptions,
+    /// Characters that it may have.
+    most: usize,
     /// The address that the client knows the server by.
     origin: String,
 }
@@ -134,7 +147,8 @@ impl FileRequest {
             source: source.to_owned(),
             target: target.to_owned(),
             options,
-            origin: origin(&call.headers),
+            most: call.characters,
+            origin: origin(&call.headers, app.settings.tls.is_some()),
         })
     }
 
@@ -178,10 +192,11 @@ async fn translated(
     request: FileRequest,
     progress: impl FnMut(usize, usize),
 ) -> ApiResult<Translated> {
-    let FileRequest { format, bytes, source, target, options, .. } = request;
+    let FileRequest { format, bytes, source, target, options, most, .. } = request;
     let refused = |error: FileError| ApiError::bad(format!("Invalid request: {error}"));
     let shared = Arc::clone(app);
     let without_memory = options.without_memory;
+    let reserved = app.reserve(&source, &target)?;
     let (document, routed, known) = app
         .compute(move |cancellation| {
             let known = |code: &str| shared.languages.known(code).ok();
@@ -193,9 +208,9 @@ async fn translated(
             let mut document = FileDocument::open(format, &bytes, &file_options).map_err(refused)?;
             cancellation.check()?;
             let words = document.words();
-            let (characters, limit) = (words.chars().count(), shared.settings.limits.characters);
-            if characters > limit {
-                return Err(ApiError::too_long(characters, limit));
+            let characters = words.chars().count();
+            if characters > most {
+                return Err(ApiError::too_long(characters, most));
             }
             shared.metrics.characters.add(characters);
             let routed = route(&shared, &words, &source, &target)?;
@@ -204,6 +219,7 @@ async fn translated(
             Ok((document, routed, known))
         })
         .await?;
+    drop(reserved);
     let job = app.job(&routed.route, document.sentences(), &options);
     let job = app.run_job_with_progress(&routed.route, job, progress).await?;
     app.compute(move |_| {
@@ -227,9 +243,9 @@ async fn translated(
 
 /// The address that the client knows the server by; nothing, and so an address relative to the
 /// server, where it names none.
-fn origin(headers: &HeaderMap) -> String {
+fn origin(headers: &HeaderMap, tls: bool) -> String {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let scheme = text("x-forwarded-proto").filter(|scheme| *scheme == "https").unwrap_or("http");
+    let scheme = if tls || text("x-forwarded-proto") == Some("https") { "https" } else { "http" };
     text("host")
         .filter(|host| is_authority(host))
         .map_or_else(String::new, |host| format!("{scheme}://{host}"))
@@ -279,9 +295,10 @@ mod tests {
         {
             let mut headers = HeaderMap::new();
             headers.insert("host", good.parse().unwrap());
-            assert_eq!(origin(&headers), format!("http://{good}"));
+            assert_eq!(origin(&headers, false), format!("http://{good}"));
+            assert_eq!(origin(&headers, true), format!("https://{good}"));
             headers.insert("x-forwarded-proto", HeaderValue::from_static("https"));
-            assert_eq!(origin(&headers), format!("https://{good}"));
+            assert_eq!(origin(&headers, false), format!("https://{good}"));
         }
         for bad in [
             "",
@@ -303,9 +320,9 @@ mod tests {
         ] {
             let mut headers = HeaderMap::new();
             headers.insert("host", bad.parse().unwrap());
-            assert_eq!(origin(&headers), "", "{bad}");
+            assert_eq!(origin(&headers, false), "", "{bad}");
         }
-        assert_eq!(origin(&HeaderMap::new()), "");
+        assert_eq!(origin(&HeaderMap::new(), true), "");
     }
 
     #[test]

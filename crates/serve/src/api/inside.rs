@@ -7,6 +7,7 @@ use crate::error::{ApiError, ApiResult, ok};
 use crate::languages::{Pairs, Stage, canonical};
 use crate::models::{Example, History, Point, Served};
 use crate::params::{Call, Texts};
+use crate::resident::Details;
 use crate::service::Cancellation;
 use axum::extract::State;
 use regard_core::model::{
@@ -114,7 +115,7 @@ pub(super) async fn attention(State(app): State<Arc<App>>, call: Call) -> ApiRes
     let Texts::One(text) = call.texts()? else {
         return Err(ApiError::bad("Invalid request: q must be a string; attention is that of one sentence"));
     };
-    let limit = app.settings.limits.characters;
+    let limit = call.characters;
     if text.chars().count() > limit {
         return Err(ApiError::too_long(text.chars().count(), limit));
     }
@@ -284,7 +285,8 @@ fn tables(app: &App, pair: Option<&str>) -> ApiResult {
             })?
         }
     };
-    let config = &model.config;
+    let details = model.resident.details();
+    let config = &details.config;
     let d = config.d_model;
     let n = POSITIONS.min(config.max_positions);
     let interleaved = table::interleaved(n, d);
@@ -342,14 +344,15 @@ struct Speed {
 pub(super) async fn models(State(app): State<Arc<App>>, _: Call) -> ApiResult {
     let shared = Arc::clone(&app);
     let work = app.compute(move |_| {
-        let histories: Vec<Arc<History>> = shared.models.iter().map(|m| m.history.current()).collect();
-        ok(&shared.models.iter().zip(&histories).map(|(m, h)| report(m, h)).collect::<Vec<_>>())
+        let known: Vec<(Arc<History>, Arc<Details>)> =
+            shared.models.iter().map(|m| (m.history.current(), m.resident.details())).collect();
+        ok(&shared.models.iter().zip(&known).map(|(m, (h, d))| report(m, h, d)).collect::<Vec<_>>())
     });
     app.in_time(work).await
 }
 
-fn report<'a>(model: &'a Served, history: &'a History) -> ModelReport<'a> {
-    let Parts { total, embeddings, encoder, decoder } = model.parts;
+fn report<'a>(model: &'a Served, history: &'a History, details: &'a Details) -> ModelReport<'a> {
+    let Parts { total, embeddings, encoder, decoder } = details.parts;
     ModelReport {
         source: &model.source,
         target: &model.target,
@@ -360,7 +363,7 @@ fn report<'a>(model: &'a Served, history: &'a History) -> ModelReport<'a> {
         name: &model.name,
         parameters: total,
         parts: PartsReport { embeddings, encoder, decoder },
-        config: &model.config,
+        config: &details.config,
         training: &history.training,
         examples: &history.examples,
         speed: Speed {

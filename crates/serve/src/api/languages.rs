@@ -31,7 +31,7 @@ pub(super) async fn list(State(app): State<Arc<App>>) -> ApiResult {
 pub(super) async fn detect(State(app): State<Arc<App>>, call: Call) -> ApiResult {
     let texts = call.texts()?;
     let characters = texts.list().iter().map(|text| text.chars().count()).sum();
-    let limit = app.settings.limits.characters;
+    let limit = call.characters;
     if characters > limit {
         return Err(ApiError::too_long(characters, limit));
     }

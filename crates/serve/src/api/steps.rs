@@ -274,7 +274,7 @@ struct View {
 
 /// `POST /v1/steps`.
 pub(super) async fn steps(State(app): State<Arc<App>>, call: Call) -> ApiResult {
-    let text = sentence(&app, &call)?;
+    let text = sentence(&call)?;
     app.in_time(async {
         let model = model_of(&app, &call, &text).await?;
         let view = view(&app, &call, &model)?;
@@ -284,11 +284,11 @@ pub(super) async fn steps(State(app): State<Arc<App>>, call: Call) -> ApiResult 
 }
 
 /// The one sentence of a request that looks inside.
-pub(super) fn sentence(app: &App, call: &Call) -> ApiResult<String> {
+pub(super) fn sentence(call: &Call) -> ApiResult<String> {
     let Texts::One(text) = call.texts()? else {
         return Err(ApiError::bad("Invalid request: q must be a string; one sentence is looked at"));
     };
-    let (count, limit) = (text.chars().count(), app.settings.limits.characters);
+    let (count, limit) = (text.chars().count(), call.characters);
     if count > limit { Err(ApiError::too_long(count, limit)) } else { Ok(text) }
 }
 

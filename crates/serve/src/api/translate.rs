@@ -140,8 +140,8 @@ impl Wanted {
             return Err(ApiError::too_long(texts.list().len(), limits.texts));
         }
         let characters = texts.list().iter().map(|text| text.chars().count()).sum();
-        if characters > limits.characters {
-            return Err(ApiError::too_long(characters, limits.characters));
+        if characters > call.characters {
+            return Err(ApiError::too_long(characters, call.characters));
         }
         let markup = match call.text("format").unwrap_or("text") {
             "text" => false,
@@ -168,6 +168,7 @@ pub(super) async fn parse(
     target: String,
     markup: bool,
 ) -> ApiResult<Vec<Ready>> {
+    let _reserved = app.reserve(&source, &target)?;
     let shared = Arc::clone(app);
     app.compute(move |cancellation| {
         let ready = |text: String| {

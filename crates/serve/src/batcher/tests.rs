@@ -63,7 +63,7 @@ fn bench(batching: Batching, held: bool) -> (Bench, channel::Sender<()>) {
 }
 
 fn one_worker(queue: usize) -> Batching {
-    Batching { most: 4, wait: Duration::ZERO, queue, workers: 1, cores: 1 }
+    Batching { most: 4, wait: Duration::ZERO, queue, workers: 1, cores: 1, ..Batching::default() }
 }
 
 fn sentences(texts: &[&str]) -> Vec<QueuedSentence> {
@@ -164,6 +164,46 @@ fn long_requests_do_not_lock_others_out() {
     for ticket in short.into_iter().chain([first, last]) {
         wait(ticket).unwrap();
     }
+}
+
+#[test]
+fn a_request_that_would_wait_too_long_is_refused_at_once() {
+    let batching = Batching { max_wait: Duration::from_secs(2), ..one_worker(100) };
+    let (bench, go) = bench(batching.clone(), true);
+    let first = bench.batcher.submit(sentences(&["x"])).unwrap();
+    bench.begun.recv().unwrap();
+    // Half a second a sentence: four may wait, and a long request counts for no more than a batch.
+    bench.batcher.shared.lock().pace = Some(0.5);
+    let mut waiting = vec![first, bench.batcher.submit(sentences(&["s"; 50])).unwrap()];
+    waiting.push(bench.batcher.submit(sentences(&["a"])).unwrap());
+    let late = bench.batcher.submit(sentences(&["b"])).unwrap_err();
+    assert_eq!(late, Failure::Late(Duration::from_millis(500)));
+    assert_eq!(bench.batcher.reserve().err(), Some(late), "before any work is done for it");
+    // What other models have worked for goes on, and who leaves makes room.
+    waiting.push(bench.batcher.submit_as(Turn::Later, sentences(&["c"])).unwrap());
+    drop(waiting.remove(1));
+    waiting.push(bench.batcher.submit(sentences(&["d"])).unwrap());
+    // Three wait; two more may be taken apart, and a third when one of them has been.
+    let two = [(); 2].map(|()| bench.batcher.reserve().unwrap());
+    assert!(bench.batcher.reserve().is_err());
+    drop(two);
+    assert!(bench.batcher.reserve().is_ok());
+    go.send(()).unwrap();
+    for ticket in waiting {
+        wait(ticket).unwrap();
+    }
+}
+
+#[test]
+fn the_pace_is_that_of_batches_behind_which_others_wait() {
+    let mut queue = Queue::default();
+    let batching = Batching { max_wait: Duration::from_secs(1), ..one_worker(100) };
+    assert_eq!(queue.late(&batching, 0), None, "nothing is known");
+    queue.ran(10, Duration::from_secs(4), 2);
+    assert_eq!(queue.pace, Some(0.2));
+    queue.ran(1, Duration::from_millis(700), 1);
+    assert!((queue.pace.unwrap() - 0.3).abs() < 1e-9, "{:?}", queue.pace);
+    assert_eq!(queue.late(&batching, 0), None, "nobody waits");
 }
 
 #[test]

@@ -8,8 +8,8 @@ use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
 
 /// A server on a free port whose first model is the stand-in.
-struct Listening {
-    address: SocketAddr,
+pub(super) struct Listening {
+    pub(super) address: SocketAddr,
     stand_in: Arc<StandIn>,
     stop: oneshot::Sender<()>,
     server: JoinHandle<std::io::Result<()>>,
@@ -20,7 +20,7 @@ impl Listening {
         Self::with(Settings { limits, ..settings() }).await
     }
 
-    async fn with(settings: Settings) -> Self {
+    pub(super) async fn with(settings: Settings) -> Self {
         let (app, stand_in) = with_stand_in(settings);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -33,7 +33,7 @@ impl Listening {
     }
 
     /// What a client does, on a thread of its own.
-    fn client<T: Send + 'static>(
+    pub(super) fn client<T: Send + 'static>(
         &self,
         work: impl FnOnce(TcpStream) -> T + Send + 'static,
     ) -> impl Future<Output = T> {
@@ -68,13 +68,13 @@ impl Listening {
         .await
     }
 
-    async fn end(self) {
+    pub(super) async fn end(self) {
         self.stop.send(()).unwrap();
         self.server.await.unwrap().unwrap();
     }
 }
 
-fn translation(q: &str, connection: &str) -> String {
+pub(super) fn translation(q: &str, connection: &str) -> String {
     let body = format!("q={}&source=en&target=fr", q.replace(' ', "+"));
     let length = body.len();
     format!(

@@ -1,5 +1,5 @@
 use super::*;
-use crate::gate::Keys;
+use crate::keys::Keys;
 
 async fn refused(app: &Arc<App>, value: Value) -> (u16, String) {
     post(app, "/translate", value).await.error()

@@ -6,7 +6,10 @@ mod errors;
 mod inside;
 mod many_languages;
 mod pages;
+mod security;
 mod steps;
+#[cfg(feature = "tls")]
+mod tls;
 mod translate;
 
 use super::*;

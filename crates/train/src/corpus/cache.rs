@@ -333,6 +333,41 @@ impl Layout {
     }
 }
 
+/// Any bytes as a cache, as they are and with a header and hashes that fit them: an error or pairs,
+/// never a panic, and no memory that they do not warrant. For fuzzing.
+#[cfg(any(test, feature = "fuzzing"))]
+pub fn read_any_cache(bytes: &[u8]) {
+    let thread = std::thread::current().id();
+    let path = std::env::temp_dir().join(format!("regard-{}-{thread:?}.ids", std::process::id()));
+    for file in [Some(bytes.to_vec()), repaired(bytes)].into_iter().flatten() {
+        fs::write(&path, &file).expect("the temporary folder can be written to");
+        let Ok(corpus) = Corpus::open(&path, 0) else { continue };
+        assert!(corpus.len() <= file.len() && corpus.lengths().len() == corpus.len());
+        for (i, (source, target)) in corpus.lengths().into_iter().enumerate() {
+            let pair = corpus.pair(i).expect("nobody has changed the file");
+            assert_eq!((pair.source().len(), pair.target().len()), (source as usize, target as usize));
+        }
+    }
+    let _ = fs::remove_file(&path);
+}
+
+/// Bytes with the header of a cache of as many pairs and ids as they may say, if they can be one.
+#[cfg(any(test, feature = "fuzzing"))]
+fn repaired(bytes: &[u8]) -> Option<Vec<u8>> {
+    let (header, content) = bytes.split_first_chunk::<HEADER>()?;
+    let field = |i: usize| u64::from_le_bytes(header.as_chunks::<8>().0[i]);
+    let (pairs, ids) = (field(4) % 100, field(5) % 2_000);
+    let before = (4 * ids).next_multiple_of(8) + 8 * (2 * pairs + 1);
+    let summary = (content.len() as u64).checked_sub(before)?;
+    let mut file = MAGIC.to_vec();
+    for number in [VERSION, 0, 0, pairs, ids, summary, xxh3_64(content), field(8)] {
+        file.extend(number.to_le_bytes());
+    }
+    file.extend(xxh3_64(&file).to_le_bytes());
+    file.extend(content);
+    Some(file)
+}
+
 /// A hash of everything that decides what is in the cache.
 fn fingerprint(inputs: &Inputs, filters: &Filters, tokenizers: &[TokenizerPair]) -> Result<u128> {
     let mut text = format!("{VERSION}\n{filters:?}\n");
@@ -358,4 +393,22 @@ fn fingerprint(inputs: &Inputs, filters: &Filters, tokenizers: &[TokenizerPair])
         text += &facts().map_err(|e| Error::io(path, e))?;
     }
     Ok(xxh3_128(text.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn caches_of_any_kind() {
+        regard_core::formats::fuzzing::damage_seeds("cache", super::read_any_cache);
+    }
+
+    /// The seed is a cache: damage reaches what is behind the hashes.
+    #[test]
+    fn a_seed_can_be_opened() {
+        let seed = include_bytes!("../../../../fuzz/corpus/cache/small.ids");
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("small.ids");
+        std::fs::write(&path, super::repaired(seed).unwrap()).unwrap();
+        assert!(super::Corpus::open(&path, 0).is_ok_and(|corpus| corpus.len() == 60));
+    }
 }

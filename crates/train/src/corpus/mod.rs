@@ -23,6 +23,8 @@ mod po;
 mod readers;
 mod summary;
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub use cache::read_any_cache;
 pub use cache::{CacheState, Corpus, PairIds};
 pub use check::{CheckReport, CheckSettings, Example, Finding, OtherLanguage, Problem, Severity, check};
 pub use estimate::{PairCount, count_pairs};

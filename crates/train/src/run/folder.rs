@@ -52,7 +52,27 @@ impl Folder {
             // Some network file systems have no locks.
             Err(TryLockError::Error(_)) => {}
         }
+        for folder in [out, &checkpoints, &logs, &cache] {
+            remove_leftovers(folder);
+        }
         Ok(Folder { out: out.to_owned(), checkpoints, logs, cache, _lock: lock })
+    }
+}
+
+/// Removes files that a run has begun to write beside their places and did not finish, because it
+/// was killed. Those of another process cannot be among them: the folder is ours.
+fn remove_leftovers(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_ours = name.strip_suffix(".part").is_some_and(|rest| {
+            // `NAME.PROCESS.part`, `NAME.PROCESS.KIND.part`, or a state.
+            let mut parts = rest.rsplit('.').take(2);
+            rest.ends_with(".ckpt") || parts.any(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit()))
+        });
+        if is_ours && entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            // If it cannot be removed, it is in nobody's way.
+            let _ = fs::remove_file(entry.path());
+        }
     }
 }
 
@@ -84,6 +104,32 @@ fn foreign_entry(out: &Path) -> Result<Option<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_killed_run_left_unfinished_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path();
+        drop(Folder::open(out, false).unwrap());
+        fs::write(config_file(out), "").unwrap();
+        let stale = [
+            "model.safetensors.4711.part",
+            "cache/train.ids.4711.lines.part",
+            "checkpoints/state-00000002.ckpt.part",
+            "logs/report.html.4711.part",
+        ];
+        let kept =
+            ["model.safetensors", "notes.part", "v1.5-notes.txt.part", "checkpoints/state-00000002.ckpt"];
+        for name in stale.iter().chain(&kept) {
+            fs::write(out.join(name), "x").unwrap();
+        }
+        let held = Folder::open(out, true).unwrap();
+        assert!(stale.iter().all(|name| !out.join(name).exists()));
+        assert!(kept.iter().all(|name| out.join(name).exists()));
+        // Nothing is removed while another process writes.
+        fs::write(out.join(stale[0]), "x").unwrap();
+        assert!(Folder::open(out, true).is_err() && out.join(stale[0]).exists());
+        drop(held);
+    }
 
     #[test]
     fn a_folder_with_something_else_is_left_alone() {

@@ -1,0 +1,652 @@
+#!/usr/bin/env python3
+"""Faults of the machine, made on purpose: what was saved must load, and a resumed run must end as if
+nothing had happened.
+
+    cargo build --release
+    python3 tools/fault_test.py                      everything, with 20 kills
+    python3 tools/fault_test.py --only kill --kills 200
+    python3 tools/fault_test.py --only power,disk --regard target/release/regard
+
+kill         kill -9 at random moments of small training runs; the next --resume goes on. Every
+             finished run has the weights and losses of an undisturbed one, to the bit.
+power        Power loss: every write, rename and sync of a run is recorded (with strace), and the
+             folder is rebuilt as it would be after each of them, with what had not been synced cut
+             off or missing. Each must be a model, or say that it is none yet; --resume goes on.
+disk         A disk (tmpfs) that is too small for the run, in many sizes; then it grows.
+readonly     A folder that can only be read.
+descriptors  As few file descriptors as make the run fail somewhere else each time.
+corpus       The corpus changes between two parts of a run.
+diverge      A learning rate that makes the loss infinite.
+serve        The server under load: SIGHUP loses no request, SIGTERM finishes what was accepted, too
+             few descriptors cost connections and not the server, a full disk costs nothing.
+
+Each prints one line; the exit status is 1 if one found something. disk and readonly mount a tmpfs and
+need root; power needs strace; what cannot run here says so.
+"""
+
+import argparse
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import random
+import re
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+SETTINGS = [
+    "d_model=16", "heads=2", "d_ff=16", "encoder_layers=1", "decoder_layers=1", "tokenizer.size=400",
+    "batch.max_tokens=200", "validation.every=4 steps", "checkpoints.every=2 steps", "log_every=1", "warmup=5",
+]  # fmt: skip
+NOT_YET = "is not a model yet"
+
+
+class Fault(Exception):
+    """Something that must not happen."""
+
+
+def expect(holds, message):
+    if not holds:
+        raise Fault(message)
+
+
+def write_corpus(folder, pairs=60):
+    """Sentences of a small grammar, the same ones every time."""
+    chosen = random.Random(1)
+    words = [("dog", "chien"), ("cat", "chat"), ("house", "maison"), ("tree", "arbre"), ("river", "fleuve"), ("book", "livre")]
+    deeds = [("sees", "voit"), ("likes", "aime"), ("finds", "trouve"), ("paints", "peint")]
+
+    def pair():
+        (a, b), (c, d), (e, f) = chosen.choice(words), chosen.choice(deeds), chosen.choice(words)
+        number = chosen.randrange(100)
+        return f"The {a} {c} the {e} {number}.", f"Le {b} {d} le {f} {number}."
+
+    for name, count in [("train", pairs), ("valid", 10)]:
+        lines = [pair() for _ in range(count)]
+        for ending, side in [("en", 0), ("fr", 1)]:
+            (folder / f"{name}.{ending}").write_text("".join(line[side] + "\n" for line in lines))
+
+
+class Runs:
+    """Small training runs in one folder with one corpus."""
+
+    def __init__(self, regard, folder, steps):
+        self.regard, self.folder, self.steps = str(regard), folder, steps
+        write_corpus(folder)
+        begin = time.monotonic()
+        outcome = self.finish(folder / "whole")
+        self.seconds = time.monotonic() - begin
+        expect(outcome.returncode == 0, outcome.stderr)
+        self.losses, self.weights = self.results(folder / "whole")
+
+    def command(self, out, *more, steps=None):
+        command = [self.regard, "train", "--src", "train.en", "--tgt", "train.fr", "--valid-src", "valid.en"]
+        command += ["--valid-tgt", "valid.fr", "--preset", "tiny", "--threads", "1", "--out", str(out)]
+        command += [part for setting in SETTINGS for part in ("--set", setting)]
+        return [*command, "--steps", str(steps or self.steps), *more]
+
+    def finish(self, out, *more, steps=None, limit=None):
+        command = self.command(out, *more, steps=steps)
+        return subprocess.run(
+            command, cwd=self.folder, capture_output=True, text=True, stdin=subprocess.DEVNULL, preexec_fn=limit, timeout=600
+        )
+
+    @staticmethod
+    def results(out):
+        lines = [json.loads(line) for line in (out / "logs/log.jsonl").read_text().splitlines()]
+        steps = [(line["step"], line["loss"]) for line in lines if line["kind"] == "step"]
+        return steps, (out / "model.safetensors").read_bytes()
+
+    def check_loadable(self, out, when):
+        """A model, or nothing that was promised yet."""
+        told = subprocess.run([self.regard, "info", "--model", str(out)], capture_output=True, text=True)
+        if told.returncode == 0:
+            return True
+        states = list(out.glob("checkpoints/*.ckpt"))
+        expect(not states, f"{when}: there is a state, but no model: {told.stderr}")
+        nothing = not (out / "cache/lock").exists()
+        expect(NOT_YET in told.stderr or nothing, f"{when}: {told.stderr}")
+        expect("panicked" not in told.stderr, f"{when}: {told.stderr}")
+        return False
+
+    def check_whole(self, out, when):
+        """The same as the run that nothing disturbed."""
+        losses, weights = self.results(out)
+        expect(losses == self.losses, f"{when}: the losses differ")
+        expect(weights == self.weights, f"{when}: the weights differ")
+        self.check_leftovers(out, when)
+
+    @staticmethod
+    def check_leftovers(out, when):
+        left = [str(path) for path in out.rglob("*") if ".part" in path.name]
+        expect(not left, f"{when}: left over: {left}")
+
+    def check_message(self, outcome, when):
+        """One clear message at the end, and no panic."""
+        expect(outcome.returncode == 1, f"{when}: status {outcome.returncode}: {outcome.stderr}")
+        last = outcome.stderr.rstrip("\n").rsplit("\n", 1)[-1]
+        expect(last.startswith("regard: ") and "panicked" not in outcome.stderr, f"{when}: {outcome.stderr}")
+        return last
+
+
+def kill(runs, options):
+    chosen = random.Random(options.seed)
+    kills = finished = early = 0
+    while kills < options.kills:
+        out = runs.folder / "killed"
+        shutil.rmtree(out, ignore_errors=True)
+        loadable = False
+        while True:
+            child = subprocess.Popen(
+                runs.command(out, "--resume"), cwd=runs.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE, text=True,
+            )  # fmt: skip
+            try:
+                # Shorter than a whole run most of the time, so that one is killed several times.
+                child.wait(timeout=chosen.uniform(0.0, 0.9) * runs.seconds if kills < options.kills else None)
+            except subprocess.TimeoutExpired:
+                child.send_signal(signal.SIGKILL)
+            stderr = child.stderr.read()
+            child.stderr.close()
+            if child.wait() == 0:
+                break
+            expect(child.returncode == -signal.SIGKILL, f"kill {kills}: {stderr}")
+            kills += 1
+            now = runs.check_loadable(out, f"kill {kills}")
+            expect(now or not loadable, f"kill {kills}: there was a model, and now there is none")
+            loadable, early = now, early + (not now)
+        runs.check_whole(out, f"after {kills} kills")
+        finished += 1
+    return f"{kills} kills ({early} before the first save), {finished} runs finished, all identical to the bit"
+
+
+# ---- power loss -----------------------------------------------------------------------------------
+
+
+CALL = re.compile(r"^(?:\[pid +\d+\] |\d+ +)?(\w+)\((.*)\) += (-?\d+)")
+QUOTED = re.compile(r'"((?:\\x[0-9a-f]{2})*)"')
+
+
+def unquoted(text):
+    return bytes.fromhex(text.replace("\\x", ""))
+
+
+def record(runs, out):
+    """What a run does to the files in a folder, in order: (operation, path, …)."""
+    trace = runs.folder / "trace"
+    calls = "openat,open,creat,write,pwrite64,writev,rename,renameat,renameat2,unlink,unlinkat,ftruncate,fsync,fdatasync,mkdir,mkdirat,close,lseek,copy_file_range,sendfile,fallocate,mmap"
+    command = ["strace", "-f", "-xx", "-s", "100000000", "-e", f"trace={calls}", "-o", str(trace), *runs.command(out)]
+    outcome = subprocess.run(command, cwd=runs.folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    expect(outcome.returncode == 0, outcome.stderr)
+    inside = str(out).encode()
+    operations, names, unfinished = [], {}, {}
+    for line in trace.open():
+        # Calls of several threads are interleaved.
+        thread, _, rest = line.rstrip("\n").partition(" ")
+        rest = rest.lstrip()
+        if rest.endswith("<unfinished ...>"):
+            unfinished[thread] = rest[: -len("<unfinished ...>")]
+            continue
+        if rest.startswith("<... "):
+            rest = unfinished.pop(thread, "") + rest.split("resumed>", 1)[1]
+        found = CALL.match(rest)
+        if not found or int(found[3]) < 0:
+            continue
+        call, arguments, result = found[1], found[2], int(found[3])
+        texts = [unquoted(text) for text in QUOTED.findall(arguments)]
+        first = arguments.split(",", 1)[0]
+        if call in ("openat", "open", "creat"):
+            path = os.path.join(os.fsencode(runs.folder), texts[0])
+            names[result] = path
+            if path.startswith(inside):
+                if "O_TRUNC" in arguments or call == "creat":
+                    operations.append(("truncate", path, 0))
+                elif "O_CREAT" in arguments:
+                    operations.append(("create", path))
+                names[result] = (path, "O_APPEND" in arguments)
+            continue
+        if call in ("rename", "renameat", "renameat2"):
+            paths = [os.path.join(os.fsencode(runs.folder), text) for text in texts]
+            if paths[1].startswith(inside):
+                operations.append(("rename", *paths))
+            continue
+        if call in ("unlink", "unlinkat", "mkdir", "mkdirat"):
+            path = os.path.join(os.fsencode(runs.folder), texts[0])
+            if path.startswith(inside):
+                operations.append(("mkdir" if "mkdir" in call else "unlink", path))
+            continue
+        if call == "mmap":
+            # The fifth argument is the descriptor; a shared mapping for writing would escape the record.
+            parts = arguments.split(", ")
+            known = names.get(int(parts[4])) if len(parts) > 4 and parts[4].isdigit() else None
+            escaped = isinstance(known, tuple) and "MAP_SHARED" in arguments and "PROT_WRITE" in arguments
+            expect(not escaped, f"a shared mapping of {known} is written to: this script cannot follow it")
+            continue
+        descriptor = int(first) if first.isdigit() else -1
+        known = names.get(descriptor)
+        if call == "close":
+            names.pop(descriptor, None)
+        if not isinstance(known, tuple):
+            continue
+        path, append = known
+        if call in ("write", "writev"):
+            operations.append(("write", path, descriptor, b"".join(texts)[:result]))
+        elif call == "pwrite64":
+            operations.append(("pwrite", path, texts[0][:result], int(arguments.rsplit(",", 1)[1])))
+        elif call == "ftruncate":
+            operations.append(("truncate", path, int(arguments.rsplit(",", 1)[1])))
+        elif call == "lseek":
+            operations.append(("seek", path, descriptor, result))
+        elif call in ("fsync", "fdatasync"):
+            operations.append(("sync", path))
+        elif call in ("copy_file_range", "sendfile", "fallocate"):
+            raise Fault(f"{call} is used: this script cannot follow it")
+        elif call == "close":
+            operations.append(("close", path, descriptor))
+    return operations
+
+
+class Disk:
+    """What a run has written, and what of it a power loss would leave."""
+
+    def __init__(self):
+        self.files = {}  # name: number of its content
+        self.contents = {}  # number: [bytes now, bytes at the last sync]
+        self.folders = set()
+        self.durable = {}  # names at the last sync of their folder
+        self.at = {}
+
+    def content(self, path):
+        if path not in self.files:
+            self.files[path] = len(self.contents)
+            self.contents[self.files[path]] = [b"", None]
+        return self.contents[self.files[path]]
+
+    def apply(self, operation):
+        kind, path = operation[:2]
+        if kind == "mkdir":
+            self.folders.add(path)
+        elif kind == "create":
+            self.content(path)
+        elif kind == "truncate":
+            content = self.content(path)
+            content[0] = content[0][: operation[2]].ljust(operation[2], b"\0")
+        elif kind == "write":
+            content, place = self.content(path), self.at.get((path, operation[2]))
+            place = len(content[0]) if place is None else place
+            content[0] = content[0][:place].ljust(place, b"\0") + operation[3] + content[0][place + len(operation[3]) :]
+            self.at[(path, operation[2])] = place + len(operation[3])
+        elif kind == "pwrite":
+            content, place = self.content(path), operation[3]
+            content[0] = content[0][:place].ljust(place, b"\0") + operation[2] + content[0][place + len(operation[2]) :]
+        elif kind == "seek":
+            self.at[(path, operation[2])] = operation[3]
+        elif kind == "close":
+            self.at.pop((path, operation[2]), None)
+        elif kind == "rename" and path in self.files:
+            self.files[operation[2]] = self.files.pop(path)
+        elif kind == "unlink":
+            self.files.pop(path, None)
+        elif kind == "sync":
+            if path in self.files:
+                content = self.content(path)
+                content[1] = content[0]
+            else:
+                # A folder: the names in it are now what the disk has.
+                below = {p: n for p, n in self.files.items() if os.path.dirname(p) == path}
+                self.durable = {p: n for p, n in self.durable.items() if os.path.dirname(p) != path} | below
+
+    def lay_out(self, how):
+        """Name and bytes of every file. `all`: everything arrived (a kill). `data`: names arrived, bytes
+        that were not synced did not. `half`: half of them did. `names`: neither bytes nor names that
+        were not synced arrived, for names of files that are synced with their folder at all."""
+        names = self.files
+        if how == "names":
+            synced = {os.path.dirname(path) for path in self.durable}
+            names = {p: n for p, n in self.files.items() if os.path.dirname(p) not in synced} | self.durable
+        for path, number in names.items():
+            now, synced = self.contents[number]
+            if how == "all":
+                yield path, now
+            else:
+                synced = synced or b""
+                more = now[len(synced) :] if now.startswith(synced) else b""
+                yield path, synced + (more[: len(more) // 2] if how == "half" else b"")
+
+
+def power(runs, options):
+    if not shutil.which("strace"):
+        return "skipped: there is no strace"
+    out = runs.folder / "recorded"
+    operations = record(runs, out)
+    replay = runs.folder / "replayed"
+    disk, checked, resumed, loadable = Disk(), 0, 0, 0
+    chosen = random.Random(options.seed)
+    was_loadable = False
+    for i, operation in enumerate(operations):
+        disk.apply(operation)
+        if operation[0] in ("seek", "close"):
+            continue
+        # Appended lines of a log are many and alike.
+        if operation[1].endswith((b".jsonl", b"stdout")) and chosen.random() > 0.1:
+            continue
+        for how in ("all", "data", "half", "names"):
+            shutil.rmtree(replay, ignore_errors=True)
+            replay.mkdir()
+            place = lambda path: replay / os.fsdecode(os.path.relpath(path, os.fsencode(out)))
+            for folder in sorted(disk.folders):
+                place(folder).mkdir(parents=True, exist_ok=True)
+            for path, content in disk.lay_out(how):
+                place(path).parent.mkdir(parents=True, exist_ok=True)
+                place(path).write_bytes(content)
+            when = f"after operation {i} of {len(operations)} ({operation[0]} {os.path.basename(operation[1])}), {how}"
+            now = runs.check_loadable(replay, when)
+            if how == "all":
+                expect(now or not was_loadable, f"{when}: there was a model, and now there is none")
+                was_loadable = now
+            checked, loadable = checked + 1, loadable + now
+            if chosen.random() < options.resume_share:
+                outcome = runs.finish(replay, "--resume")
+                expect(outcome.returncode == 0, f"{when}: it does not resume: {outcome.stderr}")
+                runs.check_whole(replay, f"{when}, resumed")
+                resumed += 1
+    return f"{checked} states after {len(operations)} operations: {loadable} models, the others say so; {resumed} resumed"
+
+
+# ---- disks, descriptors, corpora ------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def small_disk(folder, kilobytes):
+    """A tmpfs of this size; nothing where it cannot be mounted."""
+    place = folder / "disk"
+    place.mkdir(exist_ok=True)
+    options = f"size={kilobytes}k"
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)], capture_output=True)
+    if mounted.returncode != 0:
+        yield None
+        return
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def remount(place, options):
+    subprocess.run(["mount", "-o", f"remount,{options}", str(place)], check=True)
+
+
+def disk(runs, _):
+    whole = sum(path.stat().st_size for path in (runs.folder / "whole").rglob("*") if path.is_file()) // 1024
+    failures, messages = 0, set()
+    for share in (5, 15, 25, 40, 55, 65, 75, 85, 92, 97):
+        with small_disk(runs.folder, whole * share // 100) as place:
+            if place is None:
+                return "skipped: a tmpfs cannot be mounted here"
+            out = place / "out"
+            outcome = runs.finish(out, "--resume")
+            if outcome.returncode != 0:
+                failures += 1
+                last = runs.check_message(outcome, f"{share} %")
+                expect("No space left" in last, f"{share} %: {last}")
+                messages.add(last.rsplit(": ", 1)[-1])
+                runs.check_loadable(out, f"{share} %")
+            remount(place, f"size={4 * whole}k")
+            outcome = runs.finish(out, "--resume")
+            expect(outcome.returncode == 0, f"{share} %, then enough: {outcome.stderr}")
+            runs.check_whole(out, f"{share} %, then enough")
+    expect(failures >= 5, f"only {failures} runs have met the end of the disk")
+    return f"10 sizes, {failures} full disks ({', '.join(messages)}), all went on after it had grown"
+
+
+def readonly(runs, _):
+    with small_disk(runs.folder, 100_000) as place:
+        if place is None:
+            return "skipped: a tmpfs cannot be mounted here"
+        out = place / "out"
+        expect(runs.finish(out, steps=4).returncode == 0, "the first steps failed")
+        remount(place, "ro")
+        last = runs.check_message(runs.finish(out, "--resume"), "read-only")
+        expect("Read-only file system" in last, last)
+        runs.check_loadable(out, "read-only")
+        expect(subprocess.run([runs.regard, "info", "--model", out], capture_output=True).returncode == 0, "info fails")
+        remount(place, "rw")
+        outcome = runs.finish(out, "--resume")
+        expect(outcome.returncode == 0, outcome.stderr)
+        runs.check_whole(out, "writable again")
+    return f"one message ({last.rsplit(': ', 1)[-1]}), then it went on"
+
+
+def descriptors(runs, _):
+    out, failures = runs.folder / "descriptors", 0
+    for most in range(4, 16):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        outcome = runs.finish(out, "--resume", limit=limit)
+        if outcome.returncode != 0:
+            failures += 1
+            # With fewer than it takes to start, the system's loader may be the one that complains.
+            if outcome.returncode != 127:
+                expect("panicked" not in outcome.stderr, f"{most} descriptors: {outcome.stderr}")
+                last = runs.check_message(outcome, f"{most} descriptors")
+                expect("Too many open files" in last, f"{most} descriptors: {last}")
+            runs.check_loadable(out, f"{most} descriptors")
+    expect(0 < failures, "no run has met the limit")
+    outcome = runs.finish(out, "--resume")
+    expect(outcome.returncode == 0, outcome.stderr)
+    runs.check_whole(out, "enough descriptors again")
+    return f"4 to 15 descriptors: {failures} failed with one message, the others ran"
+
+
+def corpus(runs, _):
+    out, file = runs.folder / "corpus", runs.folder / "train.en"
+    expect(runs.finish(out, steps=4).returncode == 0, "the first steps failed")
+    before = file.read_text()
+    try:
+        file.write_text(before.replace("dog", "wolf"))
+        last = runs.check_message(runs.finish(out, "--resume"), "changed")
+        expect("train.en" in last or "corpus" in last, last)
+        file.write_text(before + "One line more.\n")
+        more = runs.check_message(runs.finish(out, "--resume"), "longer")
+        file.unlink()
+        missing = runs.finish(out, "--resume")
+    finally:
+        file.write_text(before)
+    expect(missing.returncode in (0, 1) and "panicked" not in missing.stderr, missing.stderr)
+    outcome = runs.finish(out, "--resume")
+    expect(outcome.returncode == 0, outcome.stderr)
+    runs.check_whole(out, "the old corpus again")
+    return f"refused ({last[:100]}; {more[:100]}), then it went on with the old one"
+
+
+def diverge(runs, _):
+    out = runs.folder / "diverged"
+    expect(runs.finish(out, steps=4).returncode == 0, "the first steps failed")
+    saved = runs.results(out)[1]
+    outcome = runs.finish(out, "--resume", "--set", "schedule.peak=1e30", steps=400)
+    told = subprocess.run([runs.regard, "info", "--model", out], capture_output=True, text=True)
+    expect(told.returncode == 0, told.stderr)
+    expect("panicked" not in outcome.stderr, outcome.stderr)
+    expect(outcome.returncode == 1, outcome.stderr)
+    message = next((line for line in outcome.stderr.splitlines() if line.startswith("regard: ")), "")
+    expect("no longer a number" in message, outcome.stderr)
+    weights = runs.results(out)[1]
+    expect(len(weights) == len(saved), "the weights have another size")
+    return f"one message ({message[8:70]}…), and the folder still loads"
+
+
+# ---- the server -----------------------------------------------------------------------------------
+
+
+class Server:
+    def __init__(self, regard, model, *flags, limit=None, env=None):
+        command = [str(regard), "serve", "--model", str(model), "--port", "0", "--log", "quiet", "--max-length", "20", *flags]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=limit, env=env)
+        line = self.process.stderr.readline()
+        found = re.search(r"serving on http://(\S+):(\d+)", line)
+        expect(found, f"the server did not start: {line}")
+        self.host, self.port = found[1], int(found[2])
+        # What it says is read, so that it never waits for a reader.
+        self.said = []
+        self.reader = threading.Thread(target=lambda: self.said.extend(self.process.stderr))
+        self.reader.start()
+
+    def ask(self, method, path, body=None, headers=None, timeout=60):
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout)
+        try:
+            connection.request(method, path, body, headers or {})
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
+    def translate(self, text):
+        body = json.dumps({"q": text, "source": "en", "target": "fr"})
+        return self.ask("POST", "/translate", body, {"Content-Type": "application/json"})
+
+    def end(self, signal_number=signal.SIGTERM):
+        self.process.send_signal(signal_number)
+        status = self.process.wait(timeout=60)
+        self.reader.join()
+        self.process.stderr.close()
+        return status, "".join(self.said)
+
+
+def clients(server, count, seconds, outcomes, stop):
+    def client(n):
+        i = 0
+        while not stop.is_set():
+            i += 1
+            try:
+                status, answer = server.translate(f"The dog {n} sees the cat {i}.")
+                outcomes.append(status if status != 200 or b"translatedText" in answer else "half an answer")
+            except (ConnectionError, http.client.HTTPException, OSError) as error:
+                outcomes.append(type(error).__name__)
+                if isinstance(error, ConnectionRefusedError):
+                    return
+
+    threads = [threading.Thread(target=client, args=(n,)) for n in range(count)]
+    for thread in threads:
+        thread.start()
+    time.sleep(seconds)
+    return threads
+
+
+def serve(runs, options):
+    model, report = runs.folder / "served", []
+    shutil.rmtree(model, ignore_errors=True)
+    shutil.copytree(runs.folder / "whole", model, ignore=shutil.ignore_patterns("checkpoints", "cache"))
+    named = f"en-fr={model}"
+
+    # SIGHUP under load, while the model is replaced: no request fails.
+    server = Server(options.regard, named)
+    outcomes, stop = [], threading.Event()
+    threads = clients(server, 16, 0.5, outcomes, stop)
+    for _ in range(options.hangups):
+        new = runs.folder / "served.new"
+        shutil.copytree(model, new)
+        old = runs.folder / "served.old"
+        model.rename(old)
+        new.rename(model)
+        shutil.rmtree(old)
+        server.process.send_signal(signal.SIGHUP)
+        time.sleep(0.3)
+    expect(server.process.poll() is None, f"SIGHUP ended the server: {server.said}")
+    loads = re.search(rb'regard_model_loads_total\{[^}]*\} (\d+)', server.ask("GET", "/metrics")[1])
+    stop.set()
+    for thread in threads:
+        thread.join()
+    wrong = [outcome for outcome in outcomes if outcome != 200]
+    expect(not wrong, f"SIGHUP: {len(wrong)} of {len(outcomes)} requests failed: {set(wrong)}")
+    report.append(f"SIGHUP x {options.hangups}: {len(outcomes)} requests, none failed, {int(loads[1])} loads")
+
+    # SIGTERM under load: what was accepted is answered.
+    outcomes, stop = [], threading.Event()
+    threads = clients(server, 16, 1.0, outcomes, stop)
+    status, said = server.end()
+    stop.set()
+    for thread in threads:
+        thread.join()
+    expect(status == 0, f"SIGTERM: status {status}: {said}")
+    # A connection that the system had accepted and the server had not is reset: nothing of it was read.
+    wrong = [o for o in outcomes if o not in (200, 503, "ConnectionRefusedError", "ConnectionResetError", "RemoteDisconnected")]
+    expect(not wrong, f"SIGTERM: {set(wrong)}")
+    report.append(f"SIGTERM: {outcomes.count(200)} answered, {len(outcomes) - outcomes.count(200)} not let in")
+
+    # Few descriptors: some connections fail, the server does not.
+    limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
+    server = Server(options.regard, named, limit=limit)
+    outcomes, stop = [], threading.Event()
+    threads = clients(server, 60, 2.0, outcomes, stop)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    expect(server.translate("The dog sees the cat.")[0] == 200, "few descriptors: the server does not answer any more")
+    status, said = server.end()
+    expect(status == 0 and "panicked" not in said, f"few descriptors: {status}: {said}")
+    report.append(f"40 descriptors, 60 clients: {outcomes.count(200)} answered, then all well")
+
+    # Uploads where nothing can be written: the server needs no disk for them.
+    def nothing_written():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+    empty = runs.folder / "tmp"
+    empty.mkdir(exist_ok=True)
+    server = Server(options.regard, named, limit=nothing_written, env=os.environ | {"TMPDIR": str(empty)})
+    text = "The dog sees the cat.\n" * 40
+    for n in range(30):
+        body = "".join(
+            f'--x\r\nContent-Disposition: form-data; name="{name}"{file}\r\n\r\n{value}\r\n'
+            for name, file, value in [("source", "", "en"), ("target", "", "fr"), ("file", f'; filename="{n}.txt"', text)]
+        )
+        status, answer = server.ask("POST", "/translate_file", body + "--x--\r\n", {"Content-Type": "multipart/form-data; boundary=x"})
+        expect(status == 200, f"upload {n}: {status} {answer}")
+    expect(not list(empty.iterdir()), f"left over: {list(empty.iterdir())}")
+    status, said = server.end()
+    expect(status == 0, said)
+    report.append("30 uploads without a byte on a disk")
+    return "; ".join(report)
+
+
+ALL = {"kill": kill, "power": power, "disk": disk, "readonly": readonly, "descriptors": descriptors, "corpus": corpus,
+       "diverge": diverge, "serve": serve}  # fmt: skip
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--regard", type=pathlib.Path, default=ROOT / "target/release/regard")
+    parser.add_argument("--only", default=",".join(ALL), help="comma-separated names")
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--hangups", type=int, default=10)
+    parser.add_argument("--resume-share", type=float, default=0.03, help="share of the states after a power loss that are resumed")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    options.regard = options.regard.resolve()
+    names = options.only.split(",")
+    unknown = [name for name in names if name not in ALL]
+    if unknown:
+        parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(ALL)}")
+    failed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        runs = Runs(options.regard, pathlib.Path(folder).resolve(), options.steps)
+        for name in names:
+            begin = time.monotonic()
+            try:
+                print(f"{name}: {ALL[name](runs, options)} ({time.monotonic() - begin:.0f} s)", flush=True)
+            except Fault as fault:
+                failed += 1
+                print(f"{name}: FAULT: {fault}", flush=True)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
