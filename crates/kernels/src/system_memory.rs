@@ -89,7 +89,7 @@ mod tests {
             let mut numbers = SystemMemory::zeros(len);
             assert_eq!(numbers.len(), len);
             assert!(numbers.iter().all(|&x| x == 0.0));
-            assert!(len == 0 || numbers.as_ptr().addr() % LINE == 0);
+            assert!(len == 0 || numbers.as_ptr().addr().is_multiple_of(LINE));
             numbers.iter_mut().enumerate().for_each(|(i, x)| *x = i as f32);
             let moved = std::thread::spawn(move || numbers).join().unwrap();
             assert!(moved.iter().enumerate().all(|(i, &x)| x == i as f32));
