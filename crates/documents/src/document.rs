@@ -157,7 +157,7 @@ impl Document {
     }
 
     /// Plain text: every line by itself, its sentences one by one. A line with tags, such as
-    /// `<b>Height</b>`, is a [message](crate::message) of a program.
+    /// `<b>Height</b>`, is a message of a program: the tags go with their words.
     pub fn plain(text: &str) -> Self {
         Self::plain_in(text, None)
     }
