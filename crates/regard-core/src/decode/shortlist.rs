@@ -139,7 +139,13 @@ impl Shortlist {
 
     /// Reads a file that [`Shortlist::save`] has written.
     pub fn load(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
+        let bytes = std::fs::read(path).map_err(|e| Error::io(path, e))?;
+        let text = String::from_utf8(bytes).map_err(|_| {
+            Error::file(
+                path,
+                "not UTF-8; expected a shortlist in text, not the `lex*.bin` of a Marian folder",
+            )
+        })?;
         Self::parse(&text).map_err(|(line, message)| Error::Line { path: path.to_path_buf(), line, message })
     }
 
