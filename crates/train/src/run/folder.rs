@@ -52,8 +52,9 @@ impl Folder {
             // Some network file systems have no locks.
             Err(TryLockError::Error(_)) => {}
         }
-        for folder in [out, &checkpoints, &logs, &cache] {
-            remove_leftovers(folder);
+        remove_leftovers(out, is_of_a_process);
+        for folder in [&checkpoints, &logs, &cache] {
+            remove_leftovers(folder, |_| true);
         }
         Ok(Folder { out: out.to_owned(), checkpoints, logs, cache, _lock: lock })
     }
@@ -61,19 +62,21 @@ impl Folder {
 
 /// Removes files that a run has begun to write beside their places and did not finish, because it
 /// was killed. Those of another process cannot be among them: the folder is ours.
-fn remove_leftovers(folder: &Path) {
+fn remove_leftovers(folder: &Path, is_ours: impl Fn(&str) -> bool) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let is_ours = name.strip_suffix(".part").is_some_and(|rest| {
-            // `NAME.PROCESS.part`, `NAME.PROCESS.KIND.part`, or a state.
-            let mut parts = rest.rsplit('.').take(2);
-            rest.ends_with(".ckpt") || parts.any(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit()))
-        });
+        let is_ours = name.strip_suffix(".part").is_some_and(&is_ours);
         if is_ours && entry.file_type().is_ok_and(|kind| kind.is_file()) {
             // If it cannot be removed, it is in nobody's way.
             let _ = fs::remove_file(entry.path());
         }
     }
+}
+
+/// Whether a name ends in the number of a process: beside the model, other files may lie.
+fn is_of_a_process(name: &str) -> bool {
+    let (_, number) = name.rsplit_once('.').unwrap_or_default();
+    !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
 }
 
 /// Something in the folder that an earlier start of a run has not made: the cache, and its own
@@ -115,7 +118,7 @@ mod tests {
             "model.safetensors.4711.part",
             "cache/train.ids.4711.lines.part",
             "checkpoints/state-00000002.ckpt.part",
-            "logs/report.html.4711.part",
+            "logs/report.html.part",
         ];
         let kept =
             ["model.safetensors", "notes.part", "v1.5-notes.txt.part", "checkpoints/state-00000002.ckpt"];
