@@ -37,6 +37,8 @@ SENTENCES = [
     "The old man reads a book in the garden.", "A small dog runs through the park.", "She writes a letter to her friend.",
     "We saw two ships near the harbour.", "The children are playing in the street.", "He bought three apples and a loaf of bread.",
 ]  # fmt: skip
+# Connections of the overload at a time.
+OPEN = 900
 KINDS = {"short": 72, "list": 7, "html": 6, "long": 3, "stream": 4, "document": 2, "abort": 3, "malformed": 3}
 
 
@@ -220,11 +222,15 @@ async def overload(arguments, address, rate):
         else:
             wrong.append(status)
 
-    tasks, begin = [], time.monotonic()
-    # No more than the server's connections and this process can have.
+    tasks, begin, started = set(), time.monotonic(), 0
     while (passed := time.monotonic() - begin) < arguments.overload_seconds:
-        while len(tasks) < passed * rate:
-            tasks.append(asyncio.create_task(one()))
+        # No more at a time than the server's connections: it would give the places of those that this process
+        # has opened and not used yet to others.
+        while started < passed * rate and len(tasks) < OPEN:
+            task = asyncio.create_task(one())
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+            started += 1
         await asyncio.sleep(0.005)
     await asyncio.gather(*tasks)
     return accepted, refused, wrong, time.monotonic() - begin
@@ -276,7 +282,8 @@ def main():
         "run": "mixed", "requests": sent, "clients": arguments.clients, "seconds": round(seconds, 1), "requests_per_s": round(sent / seconds, 1),
         "kinds": mixed.counts, "errors": len(mixed.wrong), "short_p50_ms": percentile(short, 0.5), "short_p99_ms": percentile(short, 0.99),
         "long_p50_ms": percentile(mixed.times.get("long", []), 0.5), "health_p50_ms": percentile(asked, 0.5),
-        "health_max_ms": percentile(asked, 1), "memory_first_quarter_mb": round(first, 1), "memory_last_quarter_mb": round(last, 1),
+        "health_p99_ms": percentile(asked, 0.99), "health_max_ms": percentile(asked, 1), "memory_first_quarter_mb": round(first, 1), "memory_last_quarter_mb": round(last, 1),
+        "memory_mb": [round(memory[i * (len(memory) - 1) // 11]) for i in range(12)],
     }), flush=True)  # fmt: skip
     judge(f"errors: {mixed.wrong[:5]}", not mixed.wrong)
     judge("memory", abs(last / first - 1) <= 0.05, timed=True)
