@@ -15,7 +15,8 @@ const FILES: [(&str, EncoderKind); 4] = [
 ];
 
 /// Settings that came later, as those files mean them.
-const NEW: [&str; 19] = [
+const NEW: [&str; 20] = [
+    "# max_per_document is not set",
     "# license is not set",
     "pairs = []",
     "# valid_pairs is not set",
