@@ -218,15 +218,7 @@ impl Translator {
     pub fn for_languages(&self, source: Option<&str>, target: Option<&str>) -> Result<Self> {
         let models = self.models.iter().map(|model| model.for_languages(source, target));
         let models = models.collect::<Result<Vec<_>>>()?;
-        let (engines, threads, longest) = (self.engines.clone(), self.threads, self.longest);
-        Ok(Translator {
-            models,
-            engines,
-            threads,
-            longest,
-            whole_words: OnceLock::new(),
-            substitutes: OnceLock::new(),
-        })
+        Self::with_engines(models, self.engines.clone(), self.threads)
     }
 
     /// A model of many languages knows which it reads and writes.
