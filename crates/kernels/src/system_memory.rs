@@ -31,7 +31,7 @@ unsafe impl Send for SystemMemory {}
 unsafe impl Sync for SystemMemory {}
 
 impl SystemMemory {
-    /// So many zeros.
+    /// `len` zeros.
     ///
     /// # Panics
     /// If that is more than an address can reach. If there is not enough memory, the program ends,

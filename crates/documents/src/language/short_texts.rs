@@ -15,6 +15,12 @@ const WORDS: usize = 6;
 static DETECTORS: LazyLock<Mutex<HashMap<Vec<Language>, Arc<LanguageDetector>>>> =
     LazyLock::new(Mutex::default);
 
+/// The languages of both detectors.
+static LANGUAGES: LazyLock<HashMap<Lang, Language>> = LazyLock::new(|| {
+    let known = Lang::all().iter().filter_map(|&lang| Some((lang, language(lang)?)));
+    known.collect()
+});
+
 /// The likeliest of some languages for a short text; with fewer than two of them, of all that
 /// `lingua` knows. Nothing for a longer text, if a language is not known, and if the text says
 /// nothing.
@@ -23,8 +29,8 @@ pub(super) fn detect(text: &str, among: &[Lang]) -> Option<Detected> {
         return None;
     }
     let mut languages = match among {
-        [] | [_] => Language::all().into_iter().collect(),
-        _ => among.iter().map(|&lang| language(lang)).collect::<Option<Vec<Language>>>()?,
+        [] | [_] => LANGUAGES.values().copied().collect::<Vec<Language>>(),
+        _ => among.iter().map(|lang| LANGUAGES.get(lang).copied()).collect::<Option<Vec<Language>>>()?,
     };
     languages.sort();
     let detector = {
@@ -37,7 +43,7 @@ pub(super) fn detect(text: &str, among: &[Lang]) -> Option<Detected> {
     if confidence <= 1.5 / languages.len() as f64 {
         return None;
     }
-    let lang = Lang::all().iter().copied().find(|&lang| language(lang) == Some(found))?;
+    let (&lang, _) = LANGUAGES.iter().find(|(_, language)| **language == found)?;
     Some(Detected { lang, confidence })
 }
 
