@@ -218,7 +218,8 @@ impl Queue {
         self.requests.iter().map(|request| share(request.jobs.len(), batching)).sum()
     }
 
-    /// By how much a new request would wait too long, if it would; so many others are about to come.
+    /// How much longer than `max_wait` a new request would wait, if it would, when `coming` batches
+    /// of others are about to be queued.
     fn late(&self, batching: &Batching, coming: usize) -> Option<Duration> {
         let wait = self.pace? * (self.shares(batching) + coming) as f64;
         let late = wait - batching.max_wait.as_secs_f64();
