@@ -400,16 +400,17 @@ impl Translator {
             if constraints.is_empty() { Vec::new() } else { whole.collect() };
         let found = search_constrained(&engines, &sources, &constraints, options, threads, &parts_watch)?;
         let mut found = found.into_iter();
-        let found: Vec<(&[Part], Vec<Vec<Hypothesis>>)> =
-            parts.iter().map(|parts| (&parts[..], found.by_ref().take(parts.len()).collect())).collect();
-        let mut found = parallel::map(threads, &found, |(parts, hypotheses)| self.join(parts, hypotheses));
-        if options.substitute {
-            for (line, found) in lines.iter().zip(&mut found) {
-                let candidates = found.candidates.iter_mut();
+        let of_parts = |parts: &Vec<Part>| found.by_ref().take(parts.len()).collect::<Vec<_>>();
+        let found: Vec<Vec<Vec<Hypothesis>>> = parts.iter().map(of_parts).collect();
+        let lines: Vec<_> = lines.iter().zip(&parts).zip(&found).collect();
+        Ok(parallel::map(threads, &lines, |((line, parts), hypotheses)| {
+            let mut joined = self.join(parts, hypotheses);
+            if options.substitute {
+                let candidates = joined.candidates.iter_mut();
                 candidates.for_each(|candidate| self.substitutes().restore(line.as_ref(), candidate));
             }
-        }
-        Ok(found)
+            joined
+        }))
     }
 
     /// A line as the model reads it.

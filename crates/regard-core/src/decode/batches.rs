@@ -19,7 +19,7 @@ pub(super) fn in_batches<W, T: Send>(
     let mut order: Vec<usize> = (0..lengths.len()).collect();
     order.sort_by_key(|&i| (std::cmp::Reverse(lengths[i]), i));
     let per_batch = most.min(lengths.len().div_ceil(threads.max(1))).max(1);
-    let batches = batches(&order, lengths, per_batch);
+    let batches = batches(&order, lengths, per_batch, threads);
     let workers = threads.clamp(1, batches.len().max(1));
     // With fewer batches than cores, the others help inside the matrix multiplications.
     let inside = (threads / workers).max(1);
@@ -46,21 +46,30 @@ pub(super) fn in_batches<W, T: Send>(
 /// Tokens of a batch at most: what it needs of memory does not depend on how long sentences are.
 const TOKENS: usize = 4_096;
 
+/// Sentences that are worth a batch.
+const FEW: usize = 8;
+
 /// Batches of at most `most` sentences and [`TOKENS`] tokens; a longer sentence is a batch of its
-/// own.
-fn batches<'a>(order: &'a [usize], lengths: &[usize], most: usize) -> Vec<&'a [usize]> {
+/// own. Towards the end they become smaller, down to [`FEW`] sentences, so that all cores come to the end at
+/// about the same time: each has half of a core's share of the tokens that are left.
+fn batches<'a>(order: &'a [usize], lengths: &[usize], most: usize, threads: usize) -> Vec<&'a [usize]> {
     let mut found = Vec::new();
     let mut rest = order;
+    let mut left: usize = lengths.iter().sum();
     while !rest.is_empty() {
-        let mut tokens = 0;
-        let fits = |&&i: &&usize| {
-            tokens += lengths[i];
-            tokens <= TOKENS
-        };
-        let count = rest.iter().take(most).take_while(fits).count().max(1);
-        let (batch, others) = rest.split_at(count);
+        let share = if threads > 1 { left.div_ceil(2 * threads) } else { left };
+        let (mut sentences, mut tokens) = (0, 0);
+        for &i in rest.iter().take(most) {
+            let with = tokens + lengths[i];
+            if sentences > 0 && (with > TOKENS || (with > share && sentences >= FEW)) {
+                break;
+            }
+            (sentences, tokens) = (sentences + 1, with);
+        }
+        let (batch, others) = rest.split_at(sentences.max(1));
         found.push(batch);
         rest = others;
+        left -= tokens;
     }
     found
 }
@@ -73,8 +82,22 @@ mod tests {
     fn batches_have_few_sentences_and_few_tokens() {
         let lengths = [5_000, 4_000, 90, 6, 5, 4, 3];
         let order: Vec<usize> = (0..lengths.len()).collect();
-        assert_eq!(batches(&order, &lengths, 3), [&[0][..], &[1, 2, 3], &[4, 5, 6]]);
-        assert_eq!(batches(&order[..2], &lengths, 3), [&[0][..], &[1]]);
-        assert!(batches(&[], &lengths, 3).is_empty());
+        assert_eq!(batches(&order, &lengths, 3, 1), [&[0][..], &[1, 2, 3], &[4, 5, 6]]);
+        assert_eq!(batches(&order[..2], &lengths, 3, 1), [&[0][..], &[1]]);
+        assert!(batches(&[], &[], 3, 1).is_empty());
+    }
+
+    #[test]
+    fn with_several_cores_the_last_batches_are_small() {
+        let lengths = [10; 200];
+        let order: Vec<usize> = (0..lengths.len()).collect();
+        let sizes =
+            |threads| batches(&order, &lengths, 64, threads).iter().map(|b| b.len()).collect::<Vec<_>>();
+        assert_eq!(sizes(1), [64, 64, 64, 8]);
+        let sizes = sizes(2);
+        assert_eq!(sizes.iter().sum::<usize>(), lengths.len());
+        assert_eq!(sizes[0], 50);
+        assert!(sizes.is_sorted_by(|a, b| a >= b), "{sizes:?}");
+        assert!(sizes.iter().rev().skip(1).all(|&n| n >= FEW) && sizes[sizes.len() - 2] == FEW, "{sizes:?}");
     }
 }
