@@ -224,8 +224,8 @@ fn print_lines(arguments: &Arguments, route: &Route, inputs: &[Input], stats: &m
                 break;
             }
             let texts: Vec<&str> = batch.iter().map(|(text, _)| text.as_str()).collect();
-            // Large enough for batches of similar lengths, small enough to show progress.
-            for (start, part) in texts.chunks(PART).enumerate().map(|(i, part)| (i * PART, part)) {
+            let size = route.part();
+            for (start, part) in texts.chunks(size).enumerate().map(|(i, part)| (i * size, part)) {
                 if stop.load(Ordering::Relaxed) {
                     output.flush()?;
                     return Err(format!("stopped after {} lines, which are complete", before + start).into());
@@ -374,7 +374,7 @@ fn end_when_idle() -> std::io::Result<Arc<AtomicBool>> {
     Ok(idle)
 }
 
-/// Number of lines translated between two checks for signals.
+/// Number of pairs scored together.
 const PART: usize = 512;
 
 fn progress(inputs: &[Input]) -> ProgressBar {

@@ -9,7 +9,7 @@ use super::super::input::Lines;
 use super::inputs::Input;
 use super::route::Route;
 use super::tally::Tally;
-use super::{Arguments, CommandResult, PART, Stats, jsonl, render, spinner, stop_on_signals, warn};
+use super::{Arguments, CommandResult, Stats, jsonl, render, spinner, stop_on_signals, warn};
 use serde::{Deserialize, Serialize};
 use std::error::Error;
 use std::fs::{File, OpenOptions};
@@ -138,7 +138,7 @@ pub(super) fn run(
         if batch.is_empty() {
             break;
         }
-        for part in batch.chunks(PART) {
+        for part in batch.chunks(route.part()) {
             if stop.load(Ordering::Relaxed) {
                 return Err(format!("stopped after {done} lines; continue with --resume").into());
             }

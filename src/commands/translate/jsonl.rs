@@ -3,7 +3,7 @@
 
 use super::inputs::Input;
 use super::route::Route;
-use super::{Arguments, CommandResult, Output, PART};
+use super::{Arguments, CommandResult, Output};
 use regard::Error;
 use regard::translator::Candidate;
 use regard_documents::{Match, TermReport, Texts, TranslatedLine};
@@ -37,7 +37,8 @@ pub(super) fn run(
             if batch.is_empty() {
                 break;
             }
-            for (start, part) in batch.chunks(PART).enumerate().map(|(i, part)| (before + i * PART, part)) {
+            let size = route.part();
+            for (start, part) in batch.chunks(size).enumerate().map(|(i, part)| (before + i * size, part)) {
                 if stop.load(Ordering::Relaxed) {
                     output.flush()?;
                     return Err(format!("stopped after {start} lines, which are complete").into());

@@ -14,6 +14,9 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Texts whose language is looked at, at most: detection takes time, too.
 const CHECKS: usize = 20;
 
+/// Weights times lines that are translated between two checks for signals: a few seconds' work.
+const PART_WORK: usize = 120_000_000_000;
+
 /// A model of the route and how it is searched.
 #[derive(Debug)]
 pub(super) struct Model {
@@ -118,6 +121,17 @@ impl Route {
     /// All models, in their order.
     pub(super) fn models(&self) -> &[Model] {
         &self.models
+    }
+
+    /// How many lines are translated between two checks for signals: enough for batches of like
+    /// length, fewer with a large model, so that there is progress to be seen.
+    pub(super) fn part(&self) -> usize {
+        let weights = |model: &Model| {
+            let transformer = &model.translator.model().transformer;
+            transformer.parameters().len().saturating_mul(model.options.beam)
+        };
+        let work = self.models.iter().map(weights).fold(1, usize::saturating_add);
+        (PART_WORK / work).clamp(256, 2048)
     }
 
     /// The language of the text, if the model says it.
