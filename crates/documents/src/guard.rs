@@ -173,7 +173,6 @@ pub fn safer(options: &SearchOptions) -> SearchOptions {
         beam: options.beam.max(4),
         no_repeat_ngram: ngram,
         repetition_penalty: options.repetition_penalty.max(1.2),
-        shortlist: None,
         sampling: None,
         ..options.clone()
     }
