@@ -92,12 +92,12 @@ pub struct Rendered {
 /// Bytes of a sentence at most: more than most models read in one go.
 const LONGEST: usize = 1_500;
 
-/// Where the sentences of a text lie. None of them begins or ends inside of what is `whole`, which
-/// is in order, and one that is too long is cut: behind a mark, else between two words, else
+/// Where the sentences of a text lie. None of them begins or ends inside of one of `spans`, which
+/// are in order, and one that is too long is cut: behind a mark, else between two words, else
 /// anywhere.
-pub(crate) fn sentences(text: &str, whole: &[Range<usize>], language: Option<&str>) -> Vec<Range<usize>> {
+pub(crate) fn sentences(text: &str, spans: &[Range<usize>], language: Option<&str>) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
-    let mut whole = whole.iter().peekable();
+    let mut whole = spans.iter().peekable();
     for range in joined(sentence_ranges(text, language), whole.clone()) {
         let mut start = range.start;
         while range.end - start > LONGEST {
@@ -114,7 +114,42 @@ pub(crate) fn sentences(text: &str, whole: &[Range<usize>], language: Option<&st
         }
         found.push(trimmed(text, start..range.end));
     }
+    let mut found: Vec<Range<usize>> =
+        found.into_iter().flat_map(|range| without_rules(text, range, spans)).collect();
     found.retain(|range| !range.is_empty());
+    found
+}
+
+/// How often a character stands in a row that is drawn, not read.
+const RULE: usize = 5;
+
+/// A sentence without the rows of dots, lines and the like inside it, as in tables of contents and
+/// forms: they are no words, and models repeat them without end. Those inside of one of `spans`
+/// stay.
+fn without_rules(text: &str, range: Range<usize>, spans: &[Range<usize>]) -> Vec<Range<usize>> {
+    let drawn = |c: char| matches!(c, '.' | '…' | '·' | '•' | '_' | '-' | '–' | '—' | '=' | '*' | '~');
+    let (mut found, mut start, mut at) = (Vec::new(), range.start, range.start);
+    while let Some(c) = text[at..range.end].chars().next() {
+        let mut end = at + c.len_utf8();
+        if drawn(c) {
+            let mut count = 1;
+            loop {
+                let rest = &text[end..range.end];
+                let next = rest.trim_start_matches(' ');
+                if !next.starts_with(c) {
+                    break;
+                }
+                (count, end) = (count + 1, range.end - next.len() + c.len_utf8());
+            }
+            let touched = spans.get(spans.partition_point(|span| span.end <= at));
+            if count >= RULE && touched.is_none_or(|span| span.start >= end) {
+                found.push(trimmed(text, start..at));
+                start = end;
+            }
+        }
+        at = end;
+    }
+    found.push(trimmed(text, start..range.end));
     found
 }
 
@@ -436,6 +471,23 @@ mod tests {
             document.sentences.iter().map(|s| Translation::same(&s.text.to_uppercase())).collect();
         let wanted = "  ONE DOG. TWO DOGS!\r\n\r\n\tTHREE \n12 %\n🙂 FOUR 🙂\n\n";
         assert_eq!(document.render(text, &upper).text, wanted);
+    }
+
+    #[test]
+    fn rows_of_dots_are_not_translated() {
+        for (text, wanted) in [
+            ("1.2 The first steps ........... 17", &["1.2 The first steps"][..]),
+            ("The end . . . . . . 9\nName: ________ Date: ________", &["The end", "Name:", "Date:"]),
+            ("Well... so be it.... Good", &["Well... so be it....", "Good"]),
+            ("See https://a.example/-------/b now", &["See https://a.example/-------/b now"]),
+            ("-----\nBEGIN", &["BEGIN"]),
+        ] {
+            let document = Document::plain(text);
+            assert_eq!(texts(&document), wanted, "{text}");
+            let same: Vec<Translation> =
+                document.sentences.iter().map(|s| Translation::same(&s.text)).collect();
+            assert_eq!(document.render(text, &same).text, text);
+        }
     }
 
     #[test]
