@@ -2,9 +2,9 @@
 
 use crate::pipeline::{Job, JobOptions, Outcome, Stage, run_job};
 use crate::{Document, Guarded, Match, TermReport, Translation};
-use regard_core::Result;
 use regard_core::decode::SearchOptions;
 use regard_core::translator::{Candidate, Line, Translator, single_line};
+use regard_core::{Result, parallel};
 use std::collections::HashSet;
 
 /// A translated line, and how it came about.
@@ -32,7 +32,7 @@ pub struct TranslatedLine {
 /// in the whole line, as white space parts them.
 ///
 /// A prefix is what the translation of a line begins with, so only the first sentence gets it.
-pub fn translate_lines<T: AsRef<str>>(
+pub fn translate_lines<T: AsRef<str> + Sync>(
     translator: &Translator,
     lines: &[T],
     options: &SearchOptions,
@@ -44,13 +44,14 @@ pub fn translate_lines<T: AsRef<str>>(
 }
 
 /// The same along a route of one model or several, for lines in the language of this code.
-pub(crate) fn translate_lines_along<T: AsRef<str>>(
+pub(crate) fn translate_lines_along<T: AsRef<str> + Sync>(
     route: &[Stage<'_>],
     lines: &[T],
     wanted: &JobOptions,
     source_language: Option<&str>,
 ) -> Result<Vec<TranslatedLine>> {
-    let lines = lines.iter().map(|line| {
+    let threads = route.first().map_or(1, |stage| stage.translator.threads());
+    let lines: Vec<PlainLine<'_>> = parallel::map(threads, lines, |line| {
         let line = line.as_ref().trim_end_matches(['\r', '\n']);
         // A token such as `>>de<<` is for every sentence of the line.
         let trimmed = line.trim_start();
@@ -63,10 +64,9 @@ pub(crate) fn translate_lines_along<T: AsRef<str>>(
             None => PlainLine::new(line, 0, source_language),
         }
     });
-    let lines: Vec<PlainLine<'_>> = lines.collect();
     let mut job = line_job(&lines, route.len(), wanted);
     run_job(&mut job, route)?;
-    Ok(assemble(&lines, job, wanted))
+    Ok(assemble(&lines, job, wanted, threads))
 }
 
 /// The sentences of all lines, but for lines that the memory knows.
@@ -81,18 +81,19 @@ fn line_job(lines: &[PlainLine<'_>], stages: usize, wanted: &JobOptions) -> Job 
 }
 
 /// The lines again, when all their sentences have been translated.
-fn assemble(lines: &[PlainLine<'_>], job: Job, wanted: &JobOptions) -> Vec<TranslatedLine> {
+fn assemble(lines: &[PlainLine<'_>], job: Job, wanted: &JobOptions, threads: usize) -> Vec<TranslatedLine> {
     let translated = lines.iter().filter(|line| line.known(wanted).is_none());
     let sentences = translated.flat_map(|line| &line.document.sentences);
     let mut outcomes = job.finish(sentences).into_iter();
-    let assembled = lines.iter().map(|line| match line.known(wanted) {
-        Some(target) => PlainLine::from_memory(&target, wanted),
-        None => {
-            let own: Vec<Outcome> = outcomes.by_ref().take(line.document.sentences.len()).collect();
-            line.assemble(own, wanted)
-        }
-    });
-    assembled.collect()
+    let own = |line| match PlainLine::known(line, wanted) {
+        Some(target) => (line, Some(target), Vec::new()),
+        None => (line, None, outcomes.by_ref().take(line.document.sentences.len()).collect()),
+    };
+    let found: Vec<(&PlainLine<'_>, Option<String>, Vec<Outcome>)> = lines.iter().map(own).collect();
+    parallel::map(threads, &found, |(line, known, own)| match known {
+        Some(target) => PlainLine::from_memory(target, wanted),
+        None => line.assemble(own, wanted),
+    })
 }
 
 /// A line taken apart.
@@ -123,7 +124,7 @@ impl<'a> PlainLine<'a> {
     }
 
     /// The line made of the translations of its sentences.
-    fn assemble(&self, found: Vec<Outcome>, wanted: &JobOptions) -> TranslatedLine {
+    fn assemble(&self, found: &[Outcome], wanted: &JobOptions) -> TranslatedLine {
         let nbest = wanted.nbest.max(1);
         let kept = self.document.sentences.is_empty() && self.text.contains(is_visible);
         let remembered = found.iter().any(|outcome| outcome.from_memory);
@@ -131,7 +132,7 @@ impl<'a> PlainLine<'a> {
         let counts = found.iter().map(|outcome| outcome.line.candidates.len()).filter(|&count| count > 0);
         let known = found.iter().any(Outcome::is_known);
         let count = counts.min().unwrap_or(if kept || known { nbest } else { 0 });
-        let candidates = (0..count).map(|n| self.candidate(&found, n, wanted.alignment)).collect();
+        let candidates = (0..count).map(|n| self.candidate(found, n, wanted.alignment)).collect();
         let weights = found.iter().zip(&self.document.sentences);
         let weights =
             weights.filter_map(|(outcome, s)| Some((outcome.confidence?, s.text.chars().count() as f32)));
@@ -256,7 +257,7 @@ mod tests {
             })
         })
         .unwrap();
-        (assemble(&lines, job, wanted), searches)
+        (assemble(&lines, job, wanted, 2), searches)
     }
 
     #[test]

@@ -110,7 +110,7 @@ impl<'a> Pipeline<'a> {
     }
 
     /// Translates lines: one in, one out.
-    pub fn lines<T: AsRef<str>>(&self, lines: &[T]) -> regard_core::Result<Vec<TranslatedLine>> {
+    pub fn lines<T: AsRef<str> + Sync>(&self, lines: &[T]) -> regard_core::Result<Vec<TranslatedLine>> {
         translate_lines_along(&self.route, lines, &self.options, self.source_language.as_deref())
     }
 

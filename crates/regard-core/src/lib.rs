@@ -20,7 +20,7 @@ mod dtype;
 mod error;
 // Codes of languages, as models and people spell them.
 pub mod languages;
-mod parallel;
+pub mod parallel;
 mod replace;
 
 pub use dtype::DType;

@@ -20,11 +20,14 @@ pub(crate) fn both<A: Send, B>(first: impl Fn() -> A + Send + Sync, second: impl
 }
 
 /// What `f` makes of each item, on `threads` threads at most.
-pub(crate) fn map<T: Sync, R: Send>(threads: usize, items: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
+pub fn map<'a, T: Sync, R: Send>(threads: usize, items: &'a [T], f: impl Fn(&'a T) -> R + Sync) -> Vec<R> {
     map_parts(threads, items, &f)
 }
 
-fn map_parts<T: Sync, R: Send, F: Fn(&T) -> R + Sync>(threads: usize, items: &[T], f: &F) -> Vec<R> {
+fn map_parts<'a, T: Sync, R: Send, F>(threads: usize, items: &'a [T], f: &F) -> Vec<R>
+where
+    F: Fn(&'a T) -> R + Sync,
+{
     let part = items.len().div_ceil(threads.max(1)).max(ITEMS);
     if items.len() <= part {
         return items.iter().map(f).collect();
