@@ -1,7 +1,7 @@
 //! How fast products with packed weights are on one core, at the sizes of a base model:
 //! `cargo run --release -p regard-kernels --example gemm`.
 
-use regard_kernels::{Isa, Mat, MatMut, PackedMatrix, RowScratch, quantize_rows};
+use regard_kernels::{Isa, Mat, MatMut, PackedB, RowScratch, quantize_rows};
 use std::time::Instant;
 
 /// What a shape is for, and its `n` and `k`.
@@ -21,10 +21,9 @@ fn main() {
         for (name, n, k) in SHAPES {
             let w = normal(n * k);
             let (values, scales) = quantize_rows(&w, k);
-            for (precision, packed) in [
-                ("f32", PackedMatrix::f32(isa, &w, n, k)),
-                ("int8", PackedMatrix::int8(isa, &values, &scales, k)),
-            ] {
+            for (precision, packed) in
+                [("f32", PackedB::f32(isa, &w, n, k)), ("int8", PackedB::int8(isa, &values, &scales, k))]
+            {
                 let speeds = ROWS.map(|m| format!("{:7.1}", speed(&packed, m)));
                 println!("{:10} {name:20} {precision:>5} {}", isa.name(), speeds.join(" "));
             }
@@ -42,7 +41,7 @@ fn normal(count: usize) -> Vec<f32> {
     (0..count).map(|_| uniform() + uniform() + uniform() + uniform()).collect()
 }
 
-fn speed(w: &PackedMatrix, m: usize) -> f64 {
+fn speed(w: &PackedB, m: usize) -> f64 {
     let (n, k) = (w.outputs(), w.inputs());
     let (x, mut y, mut scratch) = (normal(m * k), vec![0.0; m * n], RowScratch::default());
     let rows = w.rows(Mat::new(&x, m, k), &mut scratch);

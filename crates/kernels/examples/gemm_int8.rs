@@ -5,7 +5,7 @@
 
 use regard_kernels::mapped::Int8Values;
 use regard_kernels::{
-    Epilogue, Isa, IsaError, MarianScales, Mat, MatMut, PackedMatrix, RowLists, RowScratch, quantize_rows,
+    Epilogue, Isa, IsaError, MarianScales, Mat, MatMut, PackedB, RowLists, RowScratch, quantize_rows,
 };
 use std::time::Instant;
 
@@ -29,13 +29,13 @@ fn main() -> Result<(), IsaError> {
         let w = normal(n * k, WEIGHTS);
         let values: Vec<i8> = w.iter().map(|x| x.round().clamp(-127.0, 127.0) as i8).collect();
         let (rescaled, scales) = quantize_rows(&w, k);
-        let fixed = PackedMatrix::int8_fixed(
+        let fixed = PackedB::int8_fixed(
             isa,
             &values,
             MarianScales { multipliers: &vec![1.0; n], input: Some(1.0), bias: None },
             k,
         );
-        let affine = PackedMatrix::int8(isa, &rescaled, &scales, k);
+        let affine = PackedB::int8(isa, &rescaled, &scales, k);
         // Alternately, so that what else the machine does is the same for all.
         let mut best = [[0.0; ROWS.len()]; 3];
         for _ in 0..20 {
@@ -71,7 +71,7 @@ fn normal(count: usize, deviation: f32) -> Vec<f32> {
     (0..count).map(|_| uniform() + uniform() + uniform() + uniform()).collect()
 }
 
-fn speed(w: &PackedMatrix, x: &[f32], m: usize) -> f64 {
+fn speed(w: &PackedB, x: &[f32], m: usize) -> f64 {
     let (n, k) = (w.outputs(), w.inputs());
     let (mut y, mut scratch) = (vec![0.0; m * n], RowScratch::default());
     let times = (5_000_000 / (m * n * k)).max(1);
@@ -87,7 +87,7 @@ fn speed(w: &PackedMatrix, x: &[f32], m: usize) -> f64 {
 fn shortlist(isa: Isa) -> (f64, f64) {
     let (n, k) = (32_000, 256);
     let values: Vec<i8> = normal(n * k, WEIGHTS).iter().map(|&x| x as i8).collect();
-    let table = PackedMatrix::int8_table(
+    let table = PackedB::int8_table(
         isa,
         Int8Values::Owned(values),
         MarianScales { multipliers: &vec![1.0; n], input: Some(1.0), bias: None },

@@ -26,9 +26,13 @@ pub(crate) struct Aligned<T> {
     of: PhantomData<T>,
 }
 
+impl<T> Aligned<T> {
+    pub(crate) const EMPTY: Self = Aligned { lines: Vec::new(), len: 0, of: PhantomData };
+}
+
 impl<T> Default for Aligned<T> {
     fn default() -> Self {
-        Aligned { lines: Vec::new(), len: 0, of: PhantomData }
+        Self::EMPTY
     }
 }
 
@@ -43,6 +47,11 @@ impl<T: Plain> Aligned<T> {
     pub(crate) fn resize(&mut self, len: usize) {
         self.lines.resize((len * size_of::<T>()).div_ceil(64), Line([0; 64]));
         self.len = len;
+    }
+
+    /// Makes it no shorter than that.
+    pub(crate) fn at_least(&mut self, len: usize) {
+        self.resize(len.max(self.len));
     }
 
     pub(crate) fn bytes(&self) -> usize {

@@ -27,7 +27,6 @@ pub mod bf16;
 pub mod mapped;
 pub mod naive;
 mod norm;
-mod packed;
 mod gemm;
 mod recurrent;
 mod simd;
@@ -47,13 +46,13 @@ pub use counting::CountingAllocator;
 pub use cross_entropy::{BlockStatistics, logits_to_exponentials, logits_to_gradient};
 pub use dropout::Dropout;
 pub use elementwise::{add, add_product, add_scaled, dropout, dropout_in_place, multiply, sum_of_squares};
-pub use gemm::{Accumulate, Gemm, PackedB, Right, matmul};
+pub use gemm::{
+    Accumulate, ChosenRows, Epilogue, Gemm, MarianScales, PackedB, Right, RowLists, RowScratch, Rows, matmul,
+    quantize_rows,
+};
 pub use isa::{Isa, IsaError, VARIABLE as ISA_VARIABLE};
 pub use mat::{Mat, MatMut};
 pub use norm::{Norm, NormSaved, add_norm, add_norm_backward};
-pub use packed::{
-    ChosenRows, Epilogue, MarianScales, PackedMatrix, RowLists, RowScratch, Rows, quantize_rows,
-};
 pub use paged::{Paged, paged_attention};
 pub use recurrent::{GruStep, gru_backward, gru_forward};
 pub use regard_random::Key;

@@ -5,9 +5,9 @@
 //! kept. The parts of the softmax are put together in the order of the chunks, whichever thread
 //! made them, so that the result does not depend on how many there are.
 
+use crate::gemm::{PackedB, Rows};
 use crate::mat::MatMut;
 use crate::math::exp_of_negative;
-use crate::packed::{PackedMatrix, Rows};
 use crate::simd::loops::{self, Place, vectors};
 use crate::simd::{Simd, lanes, simd_kernel};
 use crate::{Isa, Team};
@@ -21,7 +21,7 @@ const CHUNK: usize = 512;
 #[derive(Clone, Copy, Debug)]
 pub struct Vocabulary<'a> {
     /// The output matrix.
-    pub table: &'a PackedMatrix,
+    pub table: &'a PackedB,
     /// How many of its rows take part.
     pub words: usize,
     /// What is added to the logits, one number for each row of the matrix.
@@ -263,7 +263,7 @@ fn enter(best: &mut Vec<(u32, f32)>, count: usize, word: u32, logit: f32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packed::{RowScratch, quantize_rows};
+    use crate::gemm::{RowScratch, quantize_rows};
     use crate::testing::random;
     use crate::{Mat, log_softmax_rows};
 
@@ -298,8 +298,7 @@ mod tests {
                 let (w, x) = (random((words + 1) * d, 1), random(rows * d, 2));
                 let (values, scales) = quantize_rows(&w, d);
                 let bias = random(words + 1, 3);
-                let tables =
-                    [PackedMatrix::f32(isa, &w, words + 1, d), PackedMatrix::int8(isa, &values, &scales, d)];
+                let tables = [PackedB::f32(isa, &w, words + 1, d), PackedB::int8(isa, &values, &scales, d)];
                 for table in &tables {
                     let mut scratch = RowScratch::default();
                     let x = table.rows(Mat::new(&x, rows, d), &mut scratch);
@@ -342,7 +341,7 @@ mod tests {
     #[test]
     fn equal_words_come_in_their_order_and_the_number_of_threads_changes_nothing() {
         let (words, d) = (2000, 8);
-        let table = PackedMatrix::f32(Isa::best(), &vec![0.25; words * d], words, d);
+        let table = PackedB::f32(Isa::best(), &vec![0.25; words * d], words, d);
         let x = random(d, 4);
         let mut found = [1, 2, 3].map(|size| {
             let (mut best, mut scratch) = (BestWords::default(), RowScratch::default());
@@ -362,7 +361,7 @@ mod tests {
         let (words, d) = (600, 4);
         let mut w = random(words * d, 5);
         w[550 * d] = f32::NAN;
-        let table = PackedMatrix::f32(Isa::best(), &w, words, d);
+        let table = PackedB::f32(Isa::best(), &w, words, d);
         let (mut best, mut scratch) = (BestWords::default(), RowScratch::default());
         let x = random(d, 6);
         let rows = table.rows(Mat::new(&x, 1, d), &mut scratch);

@@ -1,67 +1,89 @@
-//! Gemm of f32 matrices: tiles of the output in registers, blocks of the operands in cache.
+//! The micro-kernel of f32 matrices.
 //!
-//! The right operand is packed. Numbers of the left one are broadcast one by one: rows can be read
-//! where they lie; columns are packed into panels, which a few tiles read again and again.
+//! B is packed. Numbers of A are broadcast one by one: rows are read where they lie; columns are
+//! packed into panels, which a few tiles read again and again.
 
-use super::over_rows;
-use super::packed_b::Operand;
-use super::panels::{CTile, Layout, NC};
-use crate::aligned::Aligned;
+use super::nest::{self, CTile, MicroKernel, Workspace, split_rows};
+use super::packed_b::{Layout, Operand};
+use super::{Accumulate, Epilogue};
+use crate::Isa;
 use crate::mat::{Mat, MatMut};
 use crate::simd::{Simd, lanes, simd_kernel};
-use crate::{Accumulate, Isa};
-use std::cell::Cell;
+use std::ops::Range;
 
-/// How much of `k` is summed in registers before it is added to the output: a panel of it takes
-/// half of a first-level cache.
+/// A panel of B, `KC · NR` numbers, takes half of a first-level cache.
 pub(super) const KC: usize = 256;
 
-/// Rows of the left operand that all panels are multiplied with before the next ones come: a part
-/// of a second-level cache, and whole tiles on every instruction set.
+/// Rows of A, `MC · KC` numbers, take a part of a second-level cache, beside the block of B.
 const MC: usize = 96;
 
-/// How many tiles ahead rows of the left operand are prefetched, while those of the first panel are
-/// multiplied.
+/// A block of B, `KC · NC` numbers, takes half of a second-level cache.
+pub(super) const NC: usize = 512;
+
+/// How many tiles ahead rows of A are prefetched, while those of the first panel are multiplied.
 const AHEAD: usize = 2;
 
-/// Memory for packed operands, kept from one product to the next.
-struct Workspace {
-    right: Aligned<u32>,
-    left: Aligned<f32>,
+/// How the micro-kernel of an instruction set reads B.
+pub(super) fn layout(isa: Isa) -> Layout {
+    Layout { nr: 2 * lanes(isa), kc: KC, in_word: 1 }
 }
 
-thread_local! {
-    static WORKSPACE: Cell<Option<Workspace>> = const { Cell::new(None) };
-}
-
-const fn layout(lanes: usize) -> Layout {
-    Layout { columns: 2 * lanes, kc: KC, in_word: 1 }
-}
-
-/// How the kernel of an instruction set wants its right operand.
-pub(super) fn layout_of(isa: Isa) -> Layout {
-    layout(lanes(isa))
-}
-
-/// Packs a right operand for [`product`].
-pub(super) fn pack_right(isa: Isa, b: Mat<'_>, to: &mut Aligned<u32>) {
+/// Packs all of B.
+pub(super) fn pack_b(isa: Isa, b: Mat<'_>, to: &mut [u32]) {
     assert!(b.is_within());
-    layout_of(isa).pack(b, to, |b, to| pack_block(isa, b, floats_mut(to)));
+    layout(isa).pack(b, to, |b, to| pack_block(isa, b, floats_mut(to)));
 }
 
-/// The product, split over threads.
-pub(super) fn product(isa: Isa, c: MatMut<'_>, a: Mat<'_>, b: Operand<'_>, into: Accumulate, threads: usize) {
-    over_rows((c, a, b), into, MC, threads, &|c, a| {
-        let mut workspace = WORKSPACE
-            .take()
-            .unwrap_or_else(|| Workspace { right: Aligned::zeros(KC * NC), left: Aligned::zeros(KC * MC) });
-        by_one_thread(isa, c, a, b, into, &mut workspace);
-        WORKSPACE.set(Some(workspace));
-    });
+/// What becomes of the sums: `C = A·B` or `C += A·B`, and when the sum is complete the epilogue.
+#[derive(Clone, Copy)]
+pub(super) struct Output<'a> {
+    pub(super) into: Accumulate,
+    pub(super) epilogue: Epilogue<'a>,
+}
+
+/// The matmul by this thread.
+pub(super) fn matmul(isa: Isa, c: MatMut<'_>, a: Mat<'_>, b: Operand<'_>, output: Output<'_>) {
+    Workspace::with(|workspace| on_isa(isa, c, a, b, output, workspace));
+}
+
+/// The matmul on up to `threads` threads, each having some of the rows.
+pub(super) fn matmul_rows(
+    isa: Isa,
+    c: MatMut<'_>,
+    a: Mat<'_>,
+    b: Operand<'_>,
+    into: Accumulate,
+    threads: usize,
+) {
+    let output = Output { into, epilogue: Epilogue::default() };
+    split_rows((c, a, b), into, MC, threads, &|c, a| matmul(isa, c, a, b, output));
+}
+
+#[inline(always)]
+fn body<S: Simd>(
+    s: S,
+    c: MatMut<'_>,
+    a: Mat<'_>,
+    b: Operand<'_>,
+    output: Output<'_>,
+    workspace: &mut Workspace,
+) {
+    let (k, n) = (a.cols, c.cols);
+    assert!(c.rows == a.rows && b.shape() == (k, n) && a.is_within());
+    assert!(output.epilogue.bias.is_none_or(|bias| bias.len() == n));
+    let panels = std::ptr::null();
+    match S::TILE_ROWS {
+        3 => nest::run(F32::<S, 3> { s, a, b, output, workspace, panels, depth: 0..0, first: 0 }, c, k),
+        6 => nest::run(F32::<S, 6> { s, a, b, output, workspace, panels, depth: 0..0, first: 0 }, c, k),
+        _ => nest::run(F32::<S, 12> { s, a, b, output, workspace, panels, depth: 0..0, first: 0 }, c, k),
+    }
+}
+simd_kernel! {
+    fn on_isa(c: MatMut<'_>, a: Mat<'_>, b: Operand<'_>, output: Output<'_>, workspace: &mut Workspace) = body;
 }
 
 /// The words as numbers.
-fn floats(words: &[u32]) -> &[f32] {
+pub(super) fn floats(words: &[u32]) -> &[f32] {
     // SAFETY: both have the same size and alignment, and every pattern of bits is a number.
     unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), words.len()) }
 }
@@ -71,103 +93,182 @@ fn floats_mut(words: &mut [u32]) -> &mut [f32] {
     unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), words.len()) }
 }
 
-#[inline(always)]
-fn body<S: Simd>(
+struct F32<'a, S, const ROWS: usize> {
     s: S,
-    c: MatMut<'_>,
-    a: Mat<'_>,
-    b: Operand<'_>,
-    into: Accumulate,
-    workspace: &mut Workspace,
-) {
-    match S::TILE_ROWS {
-        3 => blocks::<S, 3>(s, c, a, b, into, workspace),
-        6 => blocks::<S, 6>(s, c, a, b, into, workspace),
-        _ => blocks::<S, 12>(s, c, a, b, into, workspace),
-    }
-}
-simd_kernel! {
-    fn by_one_thread(c: MatMut<'_>, a: Mat<'_>, b: Operand<'_>, into: Accumulate, workspace: &mut Workspace) = body;
+    a: Mat<'a>,
+    b: Operand<'a>,
+    output: Output<'a>,
+    workspace: &'a mut Workspace,
+    /// The block of B, `[panel][depth][NR]`.
+    panels: *const f32,
+    /// The block's part of the sum.
+    depth: Range<usize>,
+    /// The block's first column.
+    first: usize,
 }
 
-/// The product in tiles of `MR` rows.
-#[inline(always)]
-fn blocks<S: Simd, const MR: usize>(
-    s: S,
-    mut c: MatMut<'_>,
-    a: Mat<'_>,
-    b: Operand<'_>,
-    into: Accumulate,
-    workspace: &mut Workspace,
-) {
-    const { assert!(MC.is_multiple_of(MR)) }
-    let (m, n, k) = (a.rows, c.cols, a.cols);
-    assert!(c.rows == m && b.shape() == (k, n) && a.is_within());
-    let (layout, columns) = (layout(S::LANES), 2 * S::LANES);
-    for start in (0..k).step_by(KC) {
-        let kc = KC.min(k - start);
-        let a = a.columns(start, kc);
-        for first in (0..n).step_by(NC) {
-            let nc = NC.min(n - first);
-            let panels = match b {
-                Operand::Matrix(b) => {
-                    let to = &mut workspace.right.as_mut_slice()[..layout.words(kc, nc)];
-                    pack(s, b.rows_from(start, kc).columns(first, nc), floats_mut(to));
-                    floats(to)
-                }
-                Operand::Packed(b) => floats(b.block(layout, start, first)),
-            };
-            for top in (0..m).step_by(MC) {
-                let mc = MC.min(m - top);
-                let a = a.rows_from(top, mc);
-                // Whole tiles of rows are read where they lie.
-                let direct = if a.col_stride == 1 { mc / MR * MR } else { 0 };
-                let packed_a = workspace.left.as_mut_slice();
-                pack_a::<MR>(a.rows_from(direct, mc - direct), packed_a);
-                for (column, panel) in (0..nc).step_by(columns).zip(panels.chunks_exact(columns * kc)) {
-                    for row in (0..mc).step_by(MR) {
-                        let size = (MR.min(mc - row), columns.min(nc - column));
-                        let add = into == Accumulate::Add || start > 0;
-                        let c_tile = CTile::within(&mut c, (top + row, first + column), size, add);
-                        let left = a.data.as_ptr().wrapping_add(row * a.row_stride);
-                        if row < direct && column == 0 {
-                            prefetch_rows::<S, MR>(
-                                s,
-                                left.wrapping_add(AHEAD * MR * a.row_stride),
-                                a.row_stride,
-                                kc,
-                            );
-                        }
-                        // SAFETY: `MR` rows from `row` on are there, or have been packed, filled up
-                        // with zeros; a panel is a whole one; the tile is inside C, a `&mut` view.
-                        unsafe {
-                            if row < direct {
-                                tile::<S, MR, true>(s, kc, (left, a.row_stride), panel.as_ptr(), c_tile);
-                            } else {
-                                let left = packed_a[(row - direct) * kc..].as_ptr();
-                                tile::<S, MR, false>(s, kc, (left, MR), panel.as_ptr(), c_tile);
-                            }
-                        }
-                    }
-                }
+impl<S: Simd, const ROWS: usize> MicroKernel for F32<'_, S, ROWS> {
+    const MR: usize = ROWS;
+    const NR: usize = 2 * S::LANES;
+    const KC: usize = KC;
+    const MC: usize = MC;
+    const NC: usize = NC;
+
+    #[inline(always)]
+    fn begin_block(&mut self, depth: Range<usize>, columns: Range<usize>) {
+        let layout = Layout { nr: Self::NR, kc: KC, in_word: 1 };
+        let panels = match self.b {
+            Operand::Matrix(b) => {
+                let words = layout.words(depth.len(), columns.len());
+                self.workspace.b.at_least(words);
+                let to = &mut self.workspace.b.as_mut_slice()[..words];
+                let b = b.rows_from(depth.start, depth.len()).columns(columns.start, columns.len());
+                pack_panels(self.s, b, floats_mut(to));
+                &*to
             }
+            Operand::Packed(b) => b.block(layout, depth.start, columns.clone()),
+        };
+        (self.panels, self.depth, self.first) = (floats(panels).as_ptr(), depth, columns.start);
+    }
+
+    #[inline(always)]
+    fn pack_a(&mut self, rows: Range<usize>) {
+        if self.a.col_stride != 1 {
+            let kc = self.depth.len();
+            self.workspace.a.at_least(self.a.rows.next_multiple_of(ROWS) * kc);
+            let a = self.a.columns(self.depth.start, kc).rows_from(rows.start, rows.len());
+            pack_columns::<ROWS>(a, &mut floats_mut(self.workspace.a.as_mut_slice())[rows.start * kc..]);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn tile<const R: usize>(&mut self, row: usize, column: usize, c: CTile) {
+        let (s, a, kc) = (self.s, self.a, self.depth.len());
+        let panel = self.panels.wrapping_add((column - self.first) * kc);
+        // SAFETY: the rows are there, or have been packed; the panel is a whole one.
+        let sums = unsafe {
+            if a.col_stride == 1 {
+                let left = a.data.as_ptr().add(row * a.row_stride + self.depth.start);
+                if R == ROWS && column == self.first {
+                    let ahead = left.wrapping_add(AHEAD * ROWS * a.row_stride);
+                    prefetch_rows::<S, R>(s, ahead, a.row_stride, kc);
+                }
+                c.prefetch::<S, R>(s);
+                sums::<S, R, true>(s, kc, (left, a.row_stride), panel)
+            } else {
+                let first = row / ROWS * ROWS;
+                let left = floats(self.workspace.a.as_slice()).as_ptr().add(first * kc + row - first);
+                c.prefetch::<S, R>(s);
+                sums::<S, R, false>(s, kc, (left, ROWS), panel)
+            }
+        };
+        let add = self.output.into == Accumulate::Add || self.depth.start > 0;
+        let Epilogue { bias, relu } = self.output.epilogue;
+        if (bias.is_none() && !relu) || self.depth.end < a.cols {
+            for (i, sums) in sums.into_iter().enumerate() {
+                // SAFETY: row `i` of the tile is there.
+                unsafe { c.write(s, i, sums, add) };
+            }
+            return;
+        }
+        let mut biases = [s.zero(); 2];
+        if let Some(bias) = bias {
+            for (v, to) in biases.iter_mut().enumerate() {
+                let there = c.lanes(v, S::LANES);
+                // SAFETY: the bias has a number for each of the columns that there are.
+                *to = unsafe { s.load_partial(bias.as_ptr().wrapping_add(column + v * S::LANES), there) };
+            }
+        }
+        for (i, sums) in sums.into_iter().enumerate() {
+            // SAFETY: row `i` of the tile is there.
+            unsafe { finish_row(s, c, i, sums, (add, biases, relu)) };
         }
     }
 }
 
-/// Prefetches `MR` rows; they may end anywhere.
+/// Writes row `i` of a tile whose sums are complete.
+///
+/// # Safety
+/// The row can be written, and no other thread touches it.
 #[inline(always)]
-fn prefetch_rows<S: Simd, const MR: usize>(s: S, first: *const f32, stride: usize, kc: usize) {
-    for i in 0..MR {
+unsafe fn finish_row<S: Simd>(
+    s: S,
+    c: CTile,
+    i: usize,
+    sums: [S::F; 2],
+    (add, bias, relu): (bool, [S::F; 2], bool),
+) {
+    let mut values = sums;
+    for v in 0..2 {
+        if add {
+            let from = c.to.wrapping_add(i * c.stride + v * S::LANES);
+            // SAFETY: the caller vouches for the row, of which the columns that there are are read.
+            values[v] = s.add(unsafe { s.load_partial(from, c.lanes(v, S::LANES)) }, values[v]);
+        }
+        values[v] = s.add(values[v], bias[v]);
+        if relu {
+            values[v] = s.max(s.zero(), values[v]);
+        }
+    }
+    // SAFETY: the caller vouches for the row.
+    unsafe { c.write(s, i, values, false) };
+}
+
+/// Prefetches `R` rows; they may end anywhere.
+#[inline(always)]
+fn prefetch_rows<S: Simd, const R: usize>(s: S, first: *const f32, stride: usize, kc: usize) {
+    for i in 0..R {
         for at in (0..kc).step_by(16) {
             s.prefetch(first.wrapping_add(i * stride + at));
         }
     }
 }
 
+/// The sums of a tile: `R` rows by a panel. The rows lie `stride` apart, `BY_ROWS`, or are packed
+/// (interleaved), `stride` in each step.
+///
+/// # Safety
+/// Those rows can be read at `left`, and `kc · 2 · LANES` numbers at `panel`.
+#[inline(always)]
+unsafe fn sums<S: Simd, const R: usize, const BY_ROWS: bool>(
+    s: S,
+    kc: usize,
+    (left, stride): (*const f32, usize),
+    panel: *const f32,
+) -> [[S::F; 2]; R] {
+    let mut sums = [[s.zero(); 2]; R];
+    // Not a function: sums that are lent out leave their registers.
+    macro_rules! step {
+        ($p:expr) => {{
+            let p = $p;
+            let w = panel.wrapping_add(2 * p * S::LANES);
+            // SAFETY: the caller vouches for two vectors at each step.
+            let w = unsafe { [s.load(w), s.load(w.add(S::LANES))] };
+            for i in 0..R {
+                let at = if BY_ROWS { i * stride + p } else { p * stride + i };
+                // SAFETY: the caller vouches for `R` rows up to `kc`.
+                let x = s.splat(unsafe { *left.add(at) });
+                sums[i][0] = s.mul_add(x, w[0], sums[i][0]);
+                sums[i][1] = s.mul_add(x, w[1], sums[i][1]);
+            }
+        }};
+    }
+    let whole = kc / 4 * 4;
+    for p in (0..whole).step_by(4) {
+        step!(p);
+        step!(p + 1);
+        step!(p + 2);
+        step!(p + 3);
+    }
+    for p in whole..kc {
+        step!(p);
+    }
+    sums
+}
+
 /// `[rows, k]` as `[panel][k][MR rows]`, with zeros where the last panel has nothing.
 #[inline(always)]
-fn pack_a<const MR: usize>(x: Mat<'_>, to: &mut [f32]) {
+fn pack_columns<const MR: usize>(x: Mat<'_>, to: &mut [f32]) {
     for (first, to) in (0..x.rows).step_by(MR).zip(to.chunks_exact_mut(MR * x.cols)) {
         let rows = MR.min(x.rows - first);
         let x = x.rows_from(first, rows);
@@ -185,75 +286,11 @@ fn pack_a<const MR: usize>(x: Mat<'_>, to: &mut [f32]) {
     }
 }
 
-/// A tile: the sum over `kc` of `MR` rows by a panel. The rows lie `stride` apart, `BY_ROWS`, or
-/// are packed (interleaved), `stride` in each step.
-///
-/// # Safety
-/// Those rows can be read at `left`, and `kc · 2 · LANES` numbers at `right`; `c_tile` can be
-/// written, and no other thread touches it. It has at most `MR` rows and `2 · LANES` columns.
-#[inline(always)]
-unsafe fn tile<S: Simd, const MR: usize, const BY_ROWS: bool>(
-    s: S,
-    kc: usize,
-    (left, stride): (*const f32, usize),
-    right: *const f32,
-    c_tile: CTile,
-) {
-    for i in 0..MR {
-        s.prefetch(c_tile.to.wrapping_add(i * c_tile.stride));
-        s.prefetch(c_tile.to.wrapping_add(i * c_tile.stride + S::LANES));
-    }
-    let mut sums = [[s.zero(); 2]; MR];
-    // Not a function: sums that are lent out leave their registers.
-    macro_rules! step {
-        ($p:expr) => {{
-            let p = $p;
-            let w = right.wrapping_add(2 * p * S::LANES);
-            // SAFETY: the caller vouches for two vectors at each step.
-            let w = unsafe { [s.load(w), s.load(w.add(S::LANES))] };
-            for i in 0..MR {
-                let at = if BY_ROWS { i * stride + p } else { p * stride + i };
-                // SAFETY: the caller vouches for `MR` rows up to `kc`.
-                let x = s.splat(unsafe { *left.add(at) });
-                sums[i][0] = s.mul_add(x, w[0], sums[i][0]);
-                sums[i][1] = s.mul_add(x, w[1], sums[i][1]);
-            }
-        }};
-    }
-    let whole = kc / 4 * 4;
-    for p in (0..whole).step_by(4) {
-        step!(p);
-        step!(p + 1);
-        step!(p + 2);
-        step!(p + 3);
-    }
-    for p in whole..kc {
-        step!(p);
-    }
-    let is_whole = c_tile.rows == MR && c_tile.columns == 2 * S::LANES;
-    // The bounds of the loops are constants here too, for the same reason.
-    for (i, sums) in sums.into_iter().enumerate() {
-        for (v, sum) in sums.into_iter().enumerate() {
-            let to = c_tile.to.wrapping_add(i * c_tile.stride + v * S::LANES);
-            // SAFETY: row `i` of the tile is there, and so are the columns that are touched.
-            unsafe {
-                if is_whole {
-                    s.store(to, if c_tile.add { s.add(s.load(to), sum) } else { sum });
-                } else if i < c_tile.rows {
-                    let there = c_tile.columns.saturating_sub(v * S::LANES).min(S::LANES);
-                    let old = if c_tile.add { s.load_partial(to, there) } else { s.zero() };
-                    s.store_partial(to, s.add(old, sum), there);
-                }
-            }
-        }
-    }
-}
-
 /// `[k, n]` as `[panel][k][columns of a tile]`, with zeros where the last panel has nothing.
 #[inline(always)]
-fn pack<S: Simd>(s: S, b: Mat<'_>, to: &mut [f32]) {
+fn pack_panels<S: Simd>(s: S, b: Mat<'_>, to: &mut [f32]) {
     let columns = 2 * S::LANES;
-    assert!(b.is_within() && to.len() == layout(S::LANES).words(b.rows, b.cols));
+    assert!(b.is_within() && to.len() == b.cols.next_multiple_of(columns) * b.rows);
     let kc = b.rows;
     for (first, to) in (0..b.cols).step_by(columns).zip(to.chunks_exact_mut(columns * kc)) {
         let nc = columns.min(b.cols - first);
@@ -291,7 +328,7 @@ fn pack<S: Simd>(s: S, b: Mat<'_>, to: &mut [f32]) {
     }
 }
 simd_kernel! {
-    fn pack_block(b: Mat<'_>, to: &mut [f32]) = pack;
+    fn pack_block(b: Mat<'_>, to: &mut [f32]) = pack_panels;
 }
 
 #[cfg(test)]

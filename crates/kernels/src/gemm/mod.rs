@@ -1,25 +1,35 @@
-//! Gemm of large matrices, in f32 or in bf16, the upper half of an f32: operands rounded to 8
-//! bits of mantissa, sums in f32.
+//! Matmul: one loop nest ([`nest`]), a micro-kernel for each number format and instruction set, one
+//! packed operand ([`PackedB`]) for training and decoding.
 //!
-//! The operands are f32 matrices. Those that are rounded are so while they are packed, so that no
-//! copy in bf16 has to be kept; of weights, which many products read, one can be: [`PackedB`]. What
-//! the numbers are is said at [`Gemm`].
+//! | format | micro-kernel | operands |
+//! |---|---|---|
+//! | f32 | [`f32_kernel`] | matrices of f32 |
+//! | bf16, the upper half of an f32 | [`bf16_kernel`] | matrices of f32, rounded to 8 bits of mantissa while they are packed; sums in f32 |
+//! | int8 | [`int8_kernel`] | packed weights and quantized rows of the input; sums are exact integers |
+//!
+//! [`chosen_rows`] is no matmul: it multiplies each row of the input with columns of its own.
 
 // Only x86 has the instruction; elsewhere the tests run its model.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
-mod bf16;
-mod panels;
+mod bf16_kernel;
+mod chosen_rows;
+mod f32_kernel;
+mod int8_kernel;
+mod int8_panels;
+mod nest;
 mod packed_b;
+mod quantize;
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 mod rounding;
-mod f32_kernel;
 
-pub use packed_b::{PackedB, Right};
+pub use chosen_rows::{ChosenRows, RowLists};
+pub use int8_kernel::MarianScales;
+pub use packed_b::{PackedB, Right, RowScratch, Rows};
+pub use quantize::quantize_rows;
 
 use crate::mat::{Mat, MatMut};
 use crate::{Isa, Timer};
-use packed_b::Operand;
-use panels::Layout;
+use packed_b::{Layout, Operand};
 use rounding::rounded;
 
 /// What a product does to what was in its output before.
@@ -29,6 +39,21 @@ pub enum Accumulate {
     Overwrite,
     /// `C += A·B`
     Add,
+}
+
+/// What a matmul does with its sums before it writes them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Epilogue<'a> {
+    /// Added to every row, a number for each column.
+    pub bias: Option<&'a [f32]>,
+    /// Whether negative numbers then become 0; NaN stays.
+    pub relu: bool,
+}
+
+impl<'a> From<Option<&'a [f32]>> for Epilogue<'a> {
+    fn from(bias: Option<&'a [f32]>) -> Self {
+        Epilogue { bias, relu: false }
+    }
 }
 
 /// How matrix multiplications are made: on which instruction set, and with operands in f32 or in bf16.
@@ -102,8 +127,8 @@ impl Gemm {
     /// How these products want their right operand.
     fn layout(self) -> Layout {
         match self.format {
-            Format::F32 | Format::Bf16InSoftware => f32_kernel::layout_of(self.isa),
-            Format::Bf16 => bf16::LAYOUT,
+            Format::F32 | Format::Bf16InSoftware => f32_kernel::layout(self.isa),
+            Format::Bf16 => bf16_kernel::LAYOUT,
         }
     }
 
@@ -128,8 +153,8 @@ impl Gemm {
             self.name()
         );
         match self.format {
-            Format::F32 => f32_kernel::product(self.isa, c, a, b, into, threads),
-            Format::Bf16 => bf16::in_hardware(self.isa, c, a, b, into, threads),
+            Format::F32 => f32_kernel::matmul_rows(self.isa, c, a, b, into, threads),
+            Format::Bf16 => bf16_kernel::matmul_rows(self.isa, c, a, b, into, threads),
             Format::Bf16InSoftware => {
                 let timer = Timer::start();
                 let (left, right) =
@@ -139,7 +164,7 @@ impl Gemm {
                     packed => packed,
                 };
                 drop(timer);
-                f32_kernel::product(self.isa, c, Mat { data: &left, ..a }, b, into, threads);
+                f32_kernel::matmul_rows(self.isa, c, Mat { data: &left, ..a }, b, into, threads);
             }
         }
     }
@@ -150,59 +175,9 @@ pub fn matmul(isa: Isa, c: MatMut<'_>, a: Mat<'_>, b: Mat<'_>, into: Accumulate,
     Gemm::f32(isa).matmul(c, a, b, into, threads);
 }
 
-/// Whether there was nothing to multiply, and what that leaves to do has been done.
-///
-/// # Panics
-/// If the shapes do not fit.
-fn is_done(c: &mut MatMut<'_>, a: Mat<'_>, b: Operand<'_>, into: Accumulate) -> bool {
-    let ((m, k), (rows, n)) = ((a.rows, a.cols), b.shape());
-    assert!(
-        rows == k && c.rows == m && c.cols == n,
-        "product of {m}×{k} and {rows}×{n} into {}×{}",
-        c.rows,
-        c.cols
-    );
-    assert!(a.is_within());
-    if let Operand::Matrix(b) = b {
-        assert!(b.is_within());
-    }
-    if k == 0 && into == Accumulate::Overwrite {
-        c.fill(0.0);
-    }
-    m == 0 || n == 0 || k == 0
-}
-
-/// Makes a product by what makes some of its rows, on up to `threads` threads; each but the last
-/// gets a multiple of `least` rows.
-///
-/// # Panics
-/// If the shapes do not fit.
-fn over_rows(
-    (mut c, a, b): (MatMut<'_>, Mat<'_>, Operand<'_>),
-    into: Accumulate,
-    least: usize,
-    threads: usize,
-    run: &(impl Fn(MatMut<'_>, Mat<'_>) + Sync),
-) {
-    if is_done(&mut c, a, b, into) {
-        return;
-    }
-    let _timer = Timer::start();
-    let m = a.rows;
-    let share = m.div_ceil(threads.max(1)).next_multiple_of(least);
-    if share >= m {
-        return run(c, a);
-    }
-    rayon::scope(|scope| {
-        let mut rest = c;
-        for start in (0..m).step_by(share) {
-            let rows = share.min(m - start);
-            let (part, others) = rest.split_rows(rows);
-            rest = others;
-            scope.spawn(move |_| run(part, a.rows_from(start, rows)));
-        }
-    });
-}
-
 #[cfg(test)]
-mod tests;
+mod bf16_tests;
+#[cfg(test)]
+mod fixed_tests;
+#[cfg(test)]
+mod packed_tests;

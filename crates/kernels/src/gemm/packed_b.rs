@@ -1,32 +1,437 @@
-//! Right operands that are packed once for many products.
+//! The right operand B of a matmul, packed once for many.
 
-use super::panels::{NC, Panels};
+use super::chosen_rows::ChosenRows;
+use super::int8_kernel::{Int8Table, Int8Weights, MarianScales, check_scales};
+use super::quantize::{Quantization, QuantizedRows};
 use super::rounding::rounded;
-use super::{Format, Gemm, bf16, f32_kernel};
+use super::{Accumulate, Epilogue, Format, Gemm, bf16_kernel, f32_kernel};
 use crate::aligned::Aligned;
-use crate::mat::Mat;
+use crate::mapped::Int8Values;
+use crate::mat::{Mat, MatMut};
+use crate::simd::lanes;
+use crate::{Isa, Team, Timer};
+use std::ops::Range;
 
-/// The right operand of products, as these want to read it: packed, and rounded where they are in bf16.
-///
-/// A matrix of weights is multiplied by every replica of a training step and changes once. It begins empty;
-/// [`Gemm::pack_b`] fills it, and uses the same memory when that is done anew.
-#[derive(Debug, Default)]
-pub struct PackedB {
+/// How a micro-kernel reads a packed B `[k, n]` of floats: `[block of KC rows][panel of NR columns][row]
+/// [column]`, the last panel filled up with zeros.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Layout {
+    /// Columns of a panel.
+    pub(super) nr: usize,
+    /// Rows of a block.
+    pub(super) kc: usize,
+    /// Rows that share a word.
+    pub(super) in_word: usize,
+}
+
+impl Layout {
+    /// How many words so many rows of a block take, or all blocks of some rows that begin with one.
+    pub(super) const fn words(self, rows: usize, cols: usize) -> usize {
+        cols.next_multiple_of(self.nr) * rows.div_ceil(self.in_word)
+    }
+
+    /// Packs a whole matrix by what packs a block.
+    pub(super) fn pack(self, b: Mat<'_>, to: &mut [u32], block: impl Fn(Mat<'_>, &mut [u32])) {
+        assert_eq!(to.len(), self.words(b.rows, b.cols));
+        let mut rest = to;
+        for start in (0..b.rows).step_by(self.kc) {
+            let kc = self.kc.min(b.rows - start);
+            let (now, others) = rest.split_at_mut(self.words(kc, b.cols));
+            block(b.rows_from(start, kc), now);
+            rest = others;
+        }
+    }
+}
+
+/// A packed B of floats, or a part of one that begins and ends with blocks and panels.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Panels<'a> {
+    words: &'a [u32],
+    layout: Layout,
+    /// Rows and columns of the whole.
+    whole: (usize, usize),
+    /// Where the part begins.
+    first: (usize, usize),
     rows: usize,
     cols: usize,
-    words: Aligned<u32>,
-    by: Option<Gemm>,
+}
+
+impl<'a> Panels<'a> {
+    pub(super) fn new(words: &'a [u32], layout: Layout, rows: usize, cols: usize) -> Self {
+        assert_eq!(words.len(), layout.words(rows, cols));
+        Panels { words, layout, whole: (rows, cols), first: (0, 0), rows, cols }
+    }
+
+    pub(super) fn rows_from(self, from: usize, rows: usize) -> Self {
+        let start = self.first.0 + from;
+        assert!(from + rows <= self.rows && borders(start, rows, self.whole.0, self.layout.kc));
+        Panels { first: (start, self.first.1), rows, ..self }
+    }
+
+    pub(super) fn columns(self, from: usize, cols: usize) -> Self {
+        let start = self.first.1 + from;
+        assert!(from + cols <= self.cols && start.is_multiple_of(self.layout.nr));
+        Panels { first: (self.first.0, start), cols, ..self }
+    }
+
+    /// The panels of these columns in the block that begins with that row.
+    ///
+    /// # Panics
+    /// If it was packed for another kernel.
+    #[inline]
+    pub(super) fn block(&self, layout: Layout, row: usize, columns: Range<usize>) -> &'a [u32] {
+        assert_eq!(self.layout, layout, "packed for another kernel");
+        let ((rows, cols), (row, column)) = (self.whole, (self.first.0 + row, self.first.1 + columns.start));
+        assert!(column.is_multiple_of(layout.nr) && columns.end <= self.cols);
+        let kc = layout.kc.min(rows - row);
+        let before = layout.words(row, cols) + layout.words(kc, column);
+        &self.words[before..][..layout.words(kc, columns.len())]
+    }
+}
+
+/// Whether a part begins with a block of `size` and ends with one.
+fn borders(start: usize, count: usize, whole: usize, size: usize) -> bool {
+    let is_border = |at: usize| at == whole || at.is_multiple_of(size);
+    is_border(start) && is_border(start + count)
+}
+
+/// The right operand `B [k, n]` of a matmul in the order in which a micro-kernel reads it: in f32, in
+/// bf16 or in 8 bits, for one instruction set.
+///
+/// **In training** a matrix of weights is multiplied by every replica of a step and changes once: it
+/// begins empty, [`Gemm::pack_b`] fills it, and uses the same memory when that is done anew.
+///
+/// **In decoding** it is packed when a model is loaded. The weights of a layer are stored as
+/// `W [n, k]` and B is their transpose, so that constructors take rows of W and [`PackedB::matmul`]
+/// is `x·Wᵀ + bias`.
+///
+/// **8 bits.** Each row of `W` has a scale, its largest number being ±127; each row of the input gets
+/// a scale and a zero point at run time, its numbers going from 0 to 127. The sums are exact
+/// integers, the same on every instruction set.
+///
+/// **8 bits of Marian and Bergamot** ([`PackedB::int8_fixed`]). The integers of the file are used as
+/// they are, with a multiplier for each matrix and one for its inputs, in that engine's order of
+/// operations. Inputs go from −127 to 127; each row is shifted so that its smallest integer becomes
+/// 0, and is corrected by the sums of the columns afterwards, which changes no sum. The shorter a
+/// row's range, the more of its products AVX2 can add in 16 bits: `int8_panels` says how.
+#[derive(Clone, Debug)]
+pub struct PackedB {
+    isa: Isa,
+    k: usize,
+    n: usize,
+    data: Data,
+}
+
+#[derive(Clone, Debug)]
+enum Data {
+    /// Nothing has been packed.
+    Empty,
+    Floats(Format, Aligned<u32>),
+    Int8(Box<Int8Weights>),
+    Int8Table(Box<Int8Table>),
+}
+
+impl Default for PackedB {
+    fn default() -> Self {
+        PackedB { isa: Isa::PORTABLE, k: 0, n: 0, data: Data::Empty }
+    }
+}
+
+/// The left operand of a matmul, in the form that its weights want.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows<'a>(pub(super) Form<'a>);
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Form<'a> {
+    F32(Mat<'a>),
+    Int8(&'a QuantizedRows),
+}
+
+/// Memory for inputs in 8 bits, to be used again and again.
+#[derive(Clone, Debug, Default)]
+pub struct RowScratch(pub(super) QuantizedRows);
+
+impl Rows<'_> {
+    /// How many.
+    pub fn len(&self) -> usize {
+        match self.0 {
+            Form::F32(x) => x.rows,
+            Form::Int8(x) => x.rows,
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Gemm {
+    /// Makes a right operand ready. The products with it are those with the matrix itself, to the bit.
+    pub fn pack_b(self, matrix: Mat<'_>, to: &mut PackedB) {
+        let mut words = match std::mem::replace(&mut to.data, Data::Empty) {
+            Data::Floats(_, words) => words,
+            _ => Aligned::default(),
+        };
+        words.resize(self.layout().words(matrix.rows, matrix.cols));
+        match self.format {
+            Format::F32 => f32_kernel::pack_b(self.isa, matrix, words.as_mut_slice()),
+            Format::Bf16 => bf16_kernel::pack_b(self.isa, matrix, words.as_mut_slice()),
+            Format::Bf16InSoftware => {
+                let data = rounded(matrix);
+                f32_kernel::pack_b(self.isa, Mat { data: &data, ..matrix }, words.as_mut_slice());
+            }
+        }
+        let data = Data::Floats(self.format, words);
+        *to = PackedB { isa: self.isa, k: matrix.rows, n: matrix.cols, data };
+    }
 }
 
 impl PackedB {
-    /// All of it.
+    /// Packs the transpose of `W [n, k]` in f32.
     ///
     /// # Panics
-    /// If nothing was packed.
+    /// If `w` has another size.
+    pub fn f32(isa: Isa, w: &[f32], n: usize, k: usize) -> Self {
+        let mut packed = PackedB::default();
+        Gemm::f32(isa).pack_b(Mat::new(w, n, k).t(), &mut packed);
+        packed
+    }
+
+    /// Packs the transpose of a `W [n, k]` that [`quantize_rows`](super::quantize_rows) has made of one.
+    ///
+    /// # Panics
+    /// If the sizes do not fit.
+    pub fn int8(isa: Isa, values: &[i8], scales: &[f32], k: usize) -> Self {
+        let n = scales.len();
+        assert_eq!(values.len(), n * k, "a {n}×{k} matrix");
+        PackedB { isa, n, k, data: Data::Int8(Box::new(Int8Weights::pack(isa, values, scales, k))) }
+    }
+
+    /// Packs the transpose of a `W [n, k]` of integers as Marian and Bergamot store them,
+    /// `w ≈ value / multiplier` with a multiplier `m` for each row (matrices with one each can be put
+    /// below each other), and the bias of the layer, which is prepared here: products must not be
+    /// given another one.
+    ///
+    /// Inputs become `q = round(x·a)`, ties to even, clamped to ±127, with `a` the
+    /// `input_multiplier`. The result is in f32, rounded after every operation in Bergamot's order,
+    /// with exact sums:
+    ///
+    /// ```text
+    /// (Σ (q + 127)·w) · (1 / (a·m))  +  (Σ w · (−((127/a)·(127/m)) / 127) + bias)
+    /// ```
+    ///
+    /// Without an input multiplier `a` is 127 / the largest magnitude of the *row* of the input.
+    /// Marian takes the largest of the whole input matrix instead, and with that a sentence's
+    /// translation depends on its neighbours in the batch. A row with a NaN or an infinity has a
+    /// result of NaNs.
+    ///
+    /// # Panics
+    /// If the sizes do not fit, or `k` exceeds 66,000, where sums could exceed 32 bits.
+    pub fn int8_fixed(isa: Isa, values: &[i8], scales: MarianScales<'_>, k: usize) -> Self {
+        let n = check_scales(scales, k);
+        assert_eq!(values.len(), n * k, "a {n}×{k} matrix");
+        PackedB { isa, n, k, data: Data::Int8(Box::new(Int8Weights::pack_fixed(isa, values, scales, k))) }
+    }
+
+    /// The same of a table of words, of which rows are read and chosen ([`PackedB::choose`]): all of it
+    /// is packed only when it is first multiplied by. Whole rows that are missing at its end are
+    /// zero.
+    ///
+    /// # Panics
+    /// As [`PackedB::int8_fixed`].
+    pub fn int8_table(isa: Isa, values: Int8Values, scales: MarianScales<'_>, k: usize) -> Self {
+        let (n, given) = (check_scales(scales, k), values.as_slice().len());
+        assert!(given <= n * k && given.is_multiple_of(k.max(1)), "rows of a {n}×{k} matrix");
+        PackedB { isa, n, k, data: Data::Int8Table(Box::new(Int8Table::new(values, scales, k))) }
+    }
+
+    /// Whether the bias was given when the matrix was packed, so that products must not be given one:
+    /// [`PackedB::int8_fixed`].
+    pub fn has_own_bias(&self) -> bool {
+        self.quantization().is_some_and(|quantization| quantization != Quantization::Affine)
+    }
+
+    /// How inputs are quantized, if they are.
+    fn quantization(&self) -> Option<Quantization> {
+        match &self.data {
+            Data::Empty | Data::Floats(..) => None,
+            Data::Int8(w) => Some(w.quantization()),
+            Data::Int8Table(w) => Some(w.quantization()),
+        }
+    }
+
+    /// Some rows of W, in an order of one's choice, to be multiplied one by one. They take the memory
+    /// of `reuse`.
+    ///
+    /// # Panics
+    /// If there is no such row, or the matrix is in bf16.
+    pub fn choose(&self, rows: &[u32], reuse: Option<ChosenRows>) -> ChosenRows {
+        assert!(rows.iter().all(|&row| (row as usize) < self.n), "rows of a matrix of {}", self.n);
+        match &self.data {
+            Data::Empty | Data::Floats(..) => ChosenRows::f32(self, rows, reuse),
+            Data::Int8(w) => w.choose(self.isa, rows, reuse),
+            Data::Int8Table(w) => w.choose(self.isa, rows, reuse),
+        }
+    }
+
+    /// The instruction set it was packed for.
+    pub fn isa(&self) -> Isa {
+        self.isa
+    }
+
+    /// The columns of B, which are the rows of W: how many numbers a row of the product has.
+    pub fn outputs(&self) -> usize {
+        self.n
+    }
+
+    /// The rows of B: how many numbers a row of the input has.
+    pub fn inputs(&self) -> usize {
+        self.k
+    }
+
+    /// How much memory it takes.
+    pub fn bytes(&self) -> usize {
+        match &self.data {
+            Data::Empty => 0,
+            Data::Floats(_, words) => words.bytes(),
+            Data::Int8(w) => w.bytes(),
+            Data::Int8Table(w) => w.bytes(),
+        }
+    }
+
+    /// Columns of a product are split between threads, and chosen, in multiples of this.
+    pub fn panel(&self) -> usize {
+        2 * lanes(self.isa)
+    }
+
+    /// Row `i` of W: how a table of embeddings is read.
+    ///
+    /// # Panics
+    /// If there is no such row, `to` has another length, or the matrix is in bf16.
+    pub fn read_row(&self, i: usize, to: &mut [f32]) {
+        assert!(i < self.n && to.len() == self.k, "row {i} of a {}×{} matrix", self.n, self.k);
+        match &self.data {
+            Data::Empty => {}
+            Data::Floats(format, words) => {
+                assert!(*format != Format::Bf16, "a row of f32 of a matrix in bf16");
+                let (layout, mut rest) = (f32_kernel::layout(self.isa), f32_kernel::floats(words.as_slice()));
+                for to in to.chunks_mut(layout.kc) {
+                    let (block, others) = rest.split_at(layout.words(to.len(), self.n));
+                    let panel = &block[i / layout.nr * layout.nr * to.len()..];
+                    for (x, row) in to.iter_mut().zip(panel.chunks_exact(layout.nr)) {
+                        *x = row[i % layout.nr];
+                    }
+                    rest = others;
+                }
+            }
+            Data::Int8(w) => w.read_row(i, to),
+            Data::Int8Table(w) => w.read_row(i, to),
+        }
+    }
+
+    /// The input `[m, k]` in the form that this matrix wants: itself, or quantised into `scratch`.
+    ///
+    /// # Panics
+    /// If its rows have another length, or it is transposed.
+    pub fn rows<'a>(&self, x: Mat<'a>, scratch: &'a mut RowScratch) -> Rows<'a> {
+        assert!(x.cols == self.k && x.col_stride == 1 && x.is_within(), "rows of {}", self.k);
+        let Some(quantization) = self.quantization() else { return Rows(Form::F32(x)) };
+        scratch.0.fill(self.isa, quantization, x);
+        Rows(Form::Int8(&scratch.0))
+    }
+
+    /// `to = x·Wᵀ + bias`, of which only the columns `columns` are computed; they begin with a panel.
+    /// The epilogue can be a bias alone.
+    ///
+    /// # Panics
+    /// If the shapes do not fit, the rows were made for a matrix in another format or with another
+    /// input multiplier, or there is a bias for a matrix that has its own.
+    pub fn matmul<'e>(
+        &self,
+        x: Rows<'_>,
+        columns: Range<usize>,
+        epilogue: impl Into<Epilogue<'e>>,
+        to: MatMut<'_>,
+    ) {
+        self.matmul_columns(x, columns, epilogue.into(), to);
+    }
+
+    fn matmul_columns(&self, x: Rows<'_>, columns: Range<usize>, epilogue: Epilogue<'_>, to: MatMut<'_>) {
+        let Epilogue { bias, relu } = epilogue;
+        let (start, end) = (columns.start, columns.end);
+        assert!(
+            start.is_multiple_of(self.panel()) && start <= end && end <= self.n,
+            "columns {start}..{end}"
+        );
+        assert!((to.rows, to.cols) == (x.len(), end - start), "{} rows of columns {start}..{end}", x.len());
+        assert!(bias.is_none_or(|b| b.len() == self.n), "a bias of {} numbers", self.n);
+        assert!(bias.is_none() || !self.has_own_bias(), "a second bias");
+        let _timer = Timer::start();
+        let w = match (&self.data, x.0) {
+            (Data::Floats(Format::F32, words), Form::F32(x)) if x.cols == self.k => {
+                let b = Panels::new(words.as_slice(), f32_kernel::layout(self.isa), self.k, self.n);
+                let b = Operand::Packed(b.columns(start, end - start));
+                let epilogue = Epilogue { bias: bias.map(|bias| &bias[columns]), relu };
+                let output = f32_kernel::Output { into: Accumulate::Overwrite, epilogue };
+                return f32_kernel::matmul(self.isa, to, x, b, output);
+            }
+            (Data::Int8(w), Form::Int8(_)) => w,
+            (Data::Int8Table(w), Form::Int8(_)) => w.packed(self.isa),
+            _ => panic!("the rows were made for another matrix"),
+        };
+        match x.0 {
+            Form::Int8(x) if x.cols == self.k && x.quantization == w.quantization() => {
+                w.matmul(self.isa, x, columns, epilogue, to)
+            }
+            _ => panic!("the rows were made for another matrix"),
+        }
+    }
+
+    /// `to = x·Wᵀ + bias` by all threads of a team, each having some of the columns.
+    ///
+    /// # Panics
+    /// As [`PackedB::matmul`].
+    pub fn matmul_with<'e>(
+        &self,
+        team: &mut Team,
+        x: Rows<'_>,
+        epilogue: impl Into<Epilogue<'e>>,
+        to: MatMut<'_>,
+    ) {
+        let epilogue = epilogue.into();
+        // A panel for each thread, at least: below that there is nothing to split.
+        let share = self.n.div_ceil(team.size()).next_multiple_of(self.panel());
+        let mut rest = Some(to);
+        team.each(
+            (0..self.n).step_by(share.max(1)).map(|start| {
+                let end = (start + share).min(self.n);
+                let part = rest.take().map(|to| {
+                    let (part, others) = to.split_columns(end - start);
+                    rest = Some(others);
+                    part
+                });
+                (start..end, part)
+            }),
+            |(columns, part)| {
+                if let Some(part) = part {
+                    self.matmul_columns(x, columns, epilogue, part);
+                }
+            },
+        );
+    }
+
+    /// All of it, as the right operand of [`Gemm::matmul`].
+    ///
+    /// # Panics
+    /// If nothing was packed, or integers were.
     pub fn whole(&self) -> Right<'_> {
-        let by = self.by.expect("an operand is packed before it is used");
-        let panels = Panels::new(self.words.as_slice(), by.layout(), self.rows, self.cols);
-        Right { operand: Operand::Packed(panels), packed_for: Some(by.format) }
+        let Data::Floats(format, words) = &self.data else {
+            panic!("floats are packed before they are used")
+        };
+        let layout = Gemm { isa: self.isa, format: *format }.layout();
+        let panels = Panels::new(words.as_slice(), layout, self.k, self.n);
+        Right { operand: Operand::Packed(panels), packed_for: Some(*format) }
     }
 }
 
@@ -89,22 +494,5 @@ impl Right<'_> {
     }
 }
 
-const _: () = {
-    assert!(Right::STEP.is_multiple_of(NC));
-    assert!(Right::STEP.is_multiple_of(f32_kernel::KC) && Right::STEP.is_multiple_of(bf16::KC));
-};
-
-impl Gemm {
-    /// Makes a right operand ready. The products with it are those with the matrix itself, to the bit.
-    pub fn pack_b(self, matrix: Mat<'_>, to: &mut PackedB) {
-        (to.rows, to.cols, to.by) = (matrix.rows, matrix.cols, Some(self));
-        match self.format {
-            Format::F32 => f32_kernel::pack_right(self.isa, matrix, &mut to.words),
-            Format::Bf16 => bf16::pack_in_hardware(self.isa, matrix, &mut to.words),
-            Format::Bf16InSoftware => {
-                let data = rounded(matrix);
-                f32_kernel::pack_right(self.isa, Mat { data: &data, ..matrix }, &mut to.words);
-            }
-        }
-    }
-}
+const _: () =
+    assert!(Right::STEP.is_multiple_of(f32_kernel::KC) && Right::STEP.is_multiple_of(bf16_kernel::KC));

@@ -25,8 +25,15 @@ pub(super) fn rounded(x: Mat<'_>) -> Vec<f32> {
 /// A stretch of `W` rows, each of them in one array.
 pub(super) type Stretch<const W: usize> = [[u32; STRETCH]; W];
 
-/// How a stretch is transposed.
-pub(super) trait Turn: Copy {
+/// How numbers are rounded and brought into their places.
+pub(super) trait Rounding: Copy {
+    /// Rounds the pairs at the beginning of `from` to `to`, with a zero where the last one is not
+    /// whole.
+    fn pairs(self, from: &[f32], to: &mut [u32; STRETCH]);
+
+    /// Rounds `W` pairs, of which `first` and `second` have the beginning and the rest are zeros.
+    fn interleave<const W: usize>(self, first: &[f32], second: &[f32], to: &mut [u32; W]);
+
     /// `to` gets, for each pair of the stretch, those of its `W` rows; it may end before the stretch does.
     fn turn<const W: usize>(self, from: &Stretch<W>, to: &mut [u32]);
 }
@@ -35,7 +42,22 @@ pub(super) trait Turn: Copy {
 #[derive(Clone, Copy)]
 pub(super) struct Plain;
 
-impl Turn for Plain {
+impl Rounding for Plain {
+    #[inline(always)]
+    fn pairs(self, from: &[f32], to: &mut [u32; STRETCH]) {
+        for (to, two) in to.iter_mut().zip(from.chunks(2)) {
+            *to = pair(two[0], two.get(1).copied().unwrap_or(0.0));
+        }
+    }
+
+    #[inline(always)]
+    fn interleave<const W: usize>(self, first: &[f32], second: &[f32], to: &mut [u32; W]) {
+        let at = |x: &[f32], i: usize| x.get(i).copied().unwrap_or(0.0);
+        for (i, to) in to.iter_mut().enumerate() {
+            *to = pair(at(first, i), at(second, i));
+        }
+    }
+
     #[inline(always)]
     fn turn<const W: usize>(self, from: &Stretch<W>, to: &mut [u32]) {
         for (q, to) in to.chunks_exact_mut(W).enumerate() {
@@ -46,28 +68,14 @@ impl Turn for Plain {
     }
 }
 
-/// Rounds the pairs at the beginning of `from` to `to`, with a zero where the last one is not whole.
-#[inline(always)]
-fn pairs(from: &[f32], to: &mut [u32; STRETCH]) {
-    if let Some(whole) = from.first_chunk::<{ 2 * STRETCH }>() {
-        for (q, to) in to.iter_mut().enumerate() {
-            *to = pair(whole[2 * q], whole[2 * q + 1]);
-        }
-    } else {
-        for (to, two) in to.iter_mut().zip(from.chunks(2)) {
-            *to = pair(two[0], two.get(1).copied().unwrap_or(0.0));
-        }
-    }
-}
-
 /// The rows of a matrix that lie one behind the other, each rounded, `stride` words apart.
 #[inline(always)]
-pub(super) fn pack_rows(x: Mat<'_>, to: &mut [u32], stride: usize) {
+pub(super) fn pack_rows(rounding: impl Rounding, x: Mat<'_>, to: &mut [u32], stride: usize) {
     assert!(stride.is_multiple_of(STRETCH) && stride >= x.cols.div_ceil(2) && to.len() >= x.rows * stride);
     for (r, to) in to.chunks_exact_mut(stride).enumerate().take(x.rows) {
         let (stretches, _) = to.as_chunks_mut::<STRETCH>();
         for (from, to) in x.row(r).chunks(2 * STRETCH).zip(stretches) {
-            pairs(from, to);
+            rounding.pairs(from, to);
         }
     }
 }
@@ -75,7 +83,7 @@ pub(super) fn pack_rows(x: Mat<'_>, to: &mut [u32], stride: usize) {
 /// `[rows, cols]` as `[panel][pair of columns][W rows]`, with zeros where the last panel and the
 /// last pair have nothing.
 #[inline(always)]
-pub(super) fn pack<const W: usize>(turn: impl Turn, x: Mat<'_>, to: &mut [u32]) {
+pub(super) fn pack<const W: usize>(rounding: impl Rounding, x: Mat<'_>, to: &mut [u32]) {
     assert!(to.len() == x.rows.next_multiple_of(W) * x.cols.div_ceil(2) && x.is_within());
     if to.is_empty() {
         return;
@@ -85,9 +93,9 @@ pub(super) fn pack<const W: usize>(turn: impl Turn, x: Mat<'_>, to: &mut [u32]) 
         let rows = W.min(x.rows - panel * W);
         let x = x.rows_from(panel * W, rows);
         if x.col_stride == 1 {
-            along::<W>(turn, x, to);
+            along::<W>(rounding, x, to);
         } else if x.row_stride == 1 {
-            across::<W>(x, to);
+            across::<W>(rounding, x, to);
         } else {
             scattered::<W>(x, to);
         }
@@ -96,35 +104,22 @@ pub(super) fn pack<const W: usize>(turn: impl Turn, x: Mat<'_>, to: &mut [u32]) 
 
 /// A panel whose rows lie one behind the other: stretches of each are rounded, then transposed.
 #[inline(always)]
-fn along<const W: usize>(turn: impl Turn, x: Mat<'_>, to: &mut [u32]) {
+fn along<const W: usize>(rounding: impl Rounding, x: Mat<'_>, to: &mut [u32]) {
     let mut stretch = [[0; STRETCH]; W];
     for (s, to) in to.chunks_mut(STRETCH * W).enumerate() {
         for (r, to) in stretch.iter_mut().enumerate().take(x.rows) {
-            pairs(&x.row(r)[s * 2 * STRETCH..], to);
+            rounding.pairs(&x.row(r)[s * 2 * STRETCH..], to);
         }
-        turn.turn(&stretch, to);
+        rounding.turn(&stretch, to);
     }
 }
 
 /// A panel whose columns lie one behind the other: two of them are interleaved.
 #[inline(always)]
-fn across<const W: usize>(x: Mat<'_>, to: &mut [u32]) {
-    let column = |c: usize| -> [f32; W] {
-        let mut column = [0.0; W];
-        if c < x.cols {
-            let from = &x.data[c * x.col_stride..][..x.rows];
-            match from.first_chunk::<W>() {
-                Some(whole) => column = *whole,
-                None => column[..x.rows].copy_from_slice(from),
-            }
-        }
-        column
-    };
-    for (p, to) in to.chunks_exact_mut(W).enumerate() {
-        let (first, second) = (column(2 * p), column(2 * p + 1));
-        for r in 0..W {
-            to[r] = pair(first[r], second[r]);
-        }
+fn across<const W: usize>(rounding: impl Rounding, x: Mat<'_>, to: &mut [u32]) {
+    let column = |c: usize| if c < x.cols { &x.data[c * x.col_stride..][..x.rows] } else { &[] };
+    for (p, to) in to.as_chunks_mut::<W>().0.iter_mut().enumerate() {
+        rounding.interleave(column(2 * p), column(2 * p + 1), to);
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::model::{Param, Parameter, Role, Transformer};
 use crate::{DType, Result};
 use regard_kernels::mapped::Int8Values;
-use regard_kernels::{Isa, MarianScales, Mat, MatMut, PackedMatrix, RowScratch, quantize_rows};
+use regard_kernels::{Isa, MarianScales, Mat, MatMut, PackedB, RowScratch, quantize_rows};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::Instant;
@@ -40,7 +40,7 @@ pub struct Engine {
     /// `F32` or `Int8`.
     dtype: DType,
     /// By where they lie in the flat vector of weights.
-    matrices: HashMap<usize, PackedMatrix>,
+    matrices: HashMap<usize, PackedB>,
     vectors: HashMap<usize, Vec<f32>>,
 }
 
@@ -95,22 +95,20 @@ impl Engine {
             return;
         }
         let packed = match (self.dtype, values) {
-            (DType::Int8, Values::Int8 { values, scales }) => {
-                PackedMatrix::int8(self.isa, &values, &scales, cols)
-            }
+            (DType::Int8, Values::Int8 { values, scales }) => PackedB::int8(self.isa, &values, &scales, cols),
             (DType::Int8, Values::FixedInt8 { values, multipliers, input_multiplier }) => {
                 let (isa, bias) = (self.isa, self.bias_of(parameter));
                 let scales = MarianScales { multipliers: &multipliers, input: input_multiplier, bias };
                 match parameter.role {
-                    Role::Vocabulary => PackedMatrix::int8_table(isa, values, scales, cols),
-                    _ => PackedMatrix::int8_fixed(isa, values.as_slice(), scales, cols),
+                    Role::Vocabulary => PackedB::int8_table(isa, values, scales, cols),
+                    _ => PackedB::int8_fixed(isa, values.as_slice(), scales, cols),
                 }
             }
             (DType::Int8, Values::F32(values)) => {
                 let (values, scales) = quantize_rows(&values, cols);
-                PackedMatrix::int8(self.isa, &values, &scales, cols)
+                PackedB::int8(self.isa, &values, &scales, cols)
             }
-            (_, values) => PackedMatrix::f32(self.isa, &widened(values, cols), rows, cols),
+            (_, values) => PackedB::f32(self.isa, &widened(values, cols), rows, cols),
         };
         self.matrices.insert(at, packed);
     }
@@ -132,8 +130,7 @@ impl Engine {
 
     /// What is added to the logits behind the output matrix, unless that does it itself.
     pub fn bias(&self) -> Option<&[f32]> {
-        let is_packed =
-            self.matrices.get(&self.model.output().offset).is_some_and(PackedMatrix::has_own_bias);
+        let is_packed = self.matrices.get(&self.model.output().offset).is_some_and(PackedB::has_own_bias);
         self.model.output_bias().filter(|_| !is_packed)
     }
 
@@ -141,7 +138,7 @@ impl Engine {
     pub fn bytes(&self) -> usize {
         let bias = self.bias().map(|bias| 4 * bias.len());
         let vectors = self.vectors.values().map(|v| 4 * v.len()).chain(bias);
-        self.matrices.values().map(PackedMatrix::bytes).chain(vectors).sum()
+        self.matrices.values().map(PackedB::bytes).chain(vectors).sum()
     }
 
     /// The flat vector of weights again, as training and attention maps want it; in 8 bits, what is
@@ -161,7 +158,7 @@ impl Engine {
         weights
     }
 
-    pub(super) fn matrix(&self, param: Param) -> &PackedMatrix {
+    pub(super) fn matrix(&self, param: Param) -> &PackedB {
         &self.matrices[&param.offset]
     }
 
@@ -200,8 +197,8 @@ pub fn peak_speed(dtype: DType, isa: Isa, threads: usize) -> f64 {
     let (m, n, k) = SIZE;
     let ones = vec![1.0; n * k];
     let packed = match dtype.for_decoding() {
-        DType::Int8 => PackedMatrix::int8(isa, &vec![1; n * k], &vec![1.0; n], k),
-        _ => PackedMatrix::f32(isa, &ones, n, k),
+        DType::Int8 => PackedB::int8(isa, &vec![1; n * k], &vec![1.0; n], k),
+        _ => PackedB::f32(isa, &ones, n, k),
     };
     let work = || {
         let (mut y, mut scratch) = (vec![0.0; m * n], RowScratch::default());

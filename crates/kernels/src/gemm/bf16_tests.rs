@@ -1,5 +1,6 @@
-use super::bf16::{KC, Kernel, LAYOUT, pack_right, product};
-use super::panels::{CTile, NC, Panels};
+use super::bf16_kernel::{self, Instructions, KC, LAYOUT, NC, pack_b_by};
+use super::nest::CTile;
+use super::packed_b::Panels;
 use super::*;
 use crate::aligned::Aligned;
 use crate::naive;
@@ -17,42 +18,54 @@ fn model(sum: f32, x: u32, y: u32) -> f32 {
 #[derive(Clone, Copy)]
 struct Model;
 
-impl Kernel for Model {
+impl Instructions for Model {
     fn pack<const W: usize>(self, x: Mat<'_>, to: &mut [u32]) {
         rounding::pack::<W>(rounding::Plain, x, to);
     }
 
     fn pack_rows(self, x: Mat<'_>, to: &mut [u32], stride: usize) {
-        rounding::pack_rows(x, to, stride);
+        rounding::pack_rows(rounding::Plain, x, to, stride);
     }
 
-    unsafe fn tile<const V: usize, const BY_ROWS: bool>(
+    unsafe fn tile<const R: usize, const BY_ROWS: bool>(
         self,
         pairs: usize,
         (left, stride): (*const u32, usize),
-        right: *const u32,
-        c_tile: CTile,
+        panel: *const u32,
+        c: CTile,
+        add: bool,
     ) {
-        for i in 0..c_tile.rows {
-            for j in 0..c_tile.columns.min(16 * V) {
+        for i in 0..R {
+            for j in 0..c.columns {
                 let sum = (0..pairs).fold(0.0, |sum, p| {
-                    // SAFETY: the caller vouches for twelve and thirty-two words of each pair.
+                    // SAFETY: the caller vouches for `R` and thirty-two words of each pair.
                     let (x, y) = unsafe {
                         (
                             *left.add(if BY_ROWS { i * stride + p } else { p * stride + i }),
-                            *right.add(p * 32 + j),
+                            *panel.add(p * 32 + j),
                         )
                     };
                     model(sum, x, y)
                 });
                 // SAFETY: the caller vouches for the tile.
                 unsafe {
-                    let to = c_tile.to.add(i * c_tile.stride + j);
-                    *to = if c_tile.add { *to } else { 0.0 } + sum;
+                    let to = c.to.add(i * c.stride + j);
+                    *to = if add { *to } else { 0.0 } + sum;
                 }
             }
         }
     }
+}
+
+/// Multiplies by [`Model`].
+fn product(c: MatMut<'_>, a: Mat<'_>, b: Operand<'_>, into: Accumulate, threads: usize) {
+    bf16_kernel::matmul_rows_by(Model, c, a, b, into, threads);
+}
+
+/// B packed by [`Model`].
+fn pack_right(b: Mat<'_>, to: &mut Aligned<u32>) {
+    to.resize(LAYOUT.words(b.rows, b.cols));
+    pack_b_by(Model, b, to.as_mut_slice());
 }
 
 type Product = fn(MatMut<'_>, Mat<'_>, Mat<'_>, Accumulate, usize);
@@ -61,10 +74,10 @@ type Product = fn(MatMut<'_>, Mat<'_>, Mat<'_>, Accumulate, usize);
 /// there is one.
 fn kernels() -> Vec<(&'static str, Product)> {
     let mut all: Vec<(&'static str, Product)> =
-        vec![("model", |c, a, b, into, threads| product(Model, c, a, Operand::Matrix(b), into, threads))];
+        vec![("model", |c, a, b, into, threads| product(c, a, Operand::Matrix(b), into, threads))];
     if Isa::best().has_bf16() {
         all.push(("instruction", |c, a, b, into, threads| {
-            bf16::in_hardware(Isa::best(), c, a, Operand::Matrix(b), into, threads)
+            bf16_kernel::matmul_rows(Isa::best(), c, a, Operand::Matrix(b), into, threads)
         }));
     }
     all
@@ -270,8 +283,8 @@ fn a_packed_operand_gives_the_bits_of_the_matrix() {
         in_every_form((m, n, k), &a, &b, |form, a, b| {
             let mut words = Aligned::default();
             // What was packed before leaves no trace.
-            pack_right(Model, b.t(), &mut words);
-            pack_right(Model, b, &mut words);
+            pack_right(b.t(), &mut words);
+            pack_right(b, &mut words);
             let packed = Panels::new(words.as_slice(), LAYOUT, k, n);
             for (first, rows, start, cols) in parts(k, n) {
                 let (a, b) = (a.columns(first, rows), b.rows_from(first, rows).columns(start, cols));
@@ -279,7 +292,7 @@ fn a_packed_operand_gives_the_bits_of_the_matrix() {
                 for into in [Accumulate::Overwrite, Accumulate::Add] {
                     let [want, got] = [Operand::Matrix(b), Operand::Packed(packed)].map(|b| {
                         let mut c = old[..m * cols].to_vec();
-                        product(Model, MatMut::new(&mut c, m, cols), a, b, into, 1);
+                        product(MatMut::new(&mut c, m, cols), a, b, into, 1);
                         c
                     });
                     assert_eq!(got, want, "{form} {m}×{n}×{k} {into:?} {first} {rows} {start} {cols}");
@@ -321,8 +334,17 @@ fn an_operand_packed_for_other_products_is_refused() {
 #[should_panic(expected = "borders")]
 fn parts_of_packed_operands_begin_with_a_block() {
     let mut words = Aligned::default();
+    let x = vec![0.0; 2 * KC];
+    pack_right(Mat::new(&x, 2 * KC, 1), &mut words);
+    Panels::new(words.as_slice(), LAYOUT, 2 * KC, 1).rows_from(1, KC);
+}
+
+#[test]
+#[should_panic(expected = "is_multiple_of")]
+fn and_with_a_panel() {
+    let mut words = Aligned::default();
     let x = vec![0.0; 2 * NC];
-    pack_right(Model, Mat::new(&x, 1, 2 * NC), &mut words);
+    pack_right(Mat::new(&x, 1, 2 * NC), &mut words);
     Panels::new(words.as_slice(), LAYOUT, 1, 2 * NC).columns(1, NC);
 }
 
@@ -365,5 +387,5 @@ fn shapes_that_do_not_fit_are_named() {
     let x = [0.0; 6];
     let mut c = [0.0; 6];
     let x = Mat::new(&x, 2, 3);
-    product(Model, MatMut::new(&mut c, 2, 3), x, Operand::Matrix(x), Accumulate::Add, 1);
+    product(MatMut::new(&mut c, 2, 3), x, Operand::Matrix(x), Accumulate::Add, 1);
 }

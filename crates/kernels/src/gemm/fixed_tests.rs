@@ -1,6 +1,8 @@
 //! Matrices with fixed multipliers against Bergamot's expression in plain loops: equal to the bit, on every instruction set.
 
 use super::*;
+use crate::Team;
+use crate::mapped::Int8Values;
 use crate::testing::random;
 
 const SHAPES: [(usize, usize); 8] =
@@ -22,10 +24,10 @@ impl Layer {
         Layer { values, multipliers, input: Some(29.3), bias: Some(random(n, seed + 2)), k }
     }
 
-    fn pack(&self, isa: Isa) -> PackedMatrix {
+    fn pack(&self, isa: Isa) -> PackedB {
         let Layer { values, multipliers, input, bias, k } = self;
         let scales = MarianScales { multipliers, input: *input, bias: bias.as_deref() };
-        PackedMatrix::int8_fixed(isa, values, scales, *k)
+        PackedB::int8_fixed(isa, values, scales, *k)
     }
 
     /// The twin: integers in i64, floats in the documented order.
@@ -49,7 +51,7 @@ impl Layer {
     }
 }
 
-fn multiply(w: &PackedMatrix, x: &[f32], relu: bool) -> Vec<f32> {
+fn multiply(w: &PackedB, x: &[f32], relu: bool) -> Vec<f32> {
     let (m, n, mut scratch) = (x.len() / w.inputs(), w.outputs(), RowScratch::default());
     let mut y = vec![f32::NAN; m * n];
     let rows = w.rows(Mat::new(x, m, w.inputs()), &mut scratch);
@@ -136,7 +138,7 @@ fn ties_are_rounded_to_even() {
 #[test]
 fn chosen_rows_and_tables_are_the_whole_matrix() {
     for (n, k, size) in [(70, 45, 63.5), (1_030, 64, 20.0), (70, 256, 127.0), (70, 300, 90.0)] {
-        let lists = super::tests::some_lists(n as u32);
+        let lists = super::packed_tests::some_lists(n as u32);
         let lists = lists.each_ref().map(Vec::as_slice);
         let mut layer = Layer::random(n, k, size, 8);
         let x: Vec<f32> = random(lists.len() * k, 11).iter().map(|x| 4.0 * x).collect();
@@ -146,9 +148,9 @@ fn chosen_rows_and_tables_are_the_whole_matrix() {
             for isa in Isa::available() {
                 let Layer { values, multipliers, input, bias, .. } = &layer;
                 let scales = MarianScales { multipliers, input: *input, bias: bias.as_deref() };
-                let table = PackedMatrix::int8_table(isa, Int8Values::Owned(values.clone()), scales, k);
+                let table = PackedB::int8_table(isa, Int8Values::Owned(values.clone()), scales, k);
                 for packed in [layer.pack(isa), table] {
-                    let chosen = super::tests::multiply_chosen(&packed, &x, &lists, None);
+                    let chosen = super::packed_tests::multiply_chosen(&packed, &x, &lists, None);
                     for ((y, list), chosen) in all.chunks(n).zip(lists).zip(chosen) {
                         let want: Vec<f32> = list.iter().map(|&row| y[row as usize]).collect();
                         assert_same(&chosen, &want, &format!("{isa} {n}×{k} {input:?}"));
@@ -188,8 +190,8 @@ fn relu_in_the_epilogue_is_relu_afterwards() {
     let (values, scales) = quantize_rows(&w, k);
     for isa in Isa::available() {
         for packed in [
-            PackedMatrix::f32(isa, &w, n, k),
-            PackedMatrix::int8(isa, &values, &scales, k),
+            PackedB::f32(isa, &w, n, k),
+            PackedB::int8(isa, &values, &scales, k),
             Layer::random(n, k, 30.0, 15).pack(isa),
         ] {
             let want: Vec<f32> = multiply(&packed, &x, false).iter().map(|y| y.max(0.0)).collect();

@@ -1,11 +1,20 @@
 use super::*;
-use crate::naive;
 use crate::testing::{SIZES, assert_close, random, widen};
+use crate::{Team, naive};
 
 const SHAPES: [(usize, usize); 9] =
     [(1, 1), (3, 5), (16, 8), (17, 31), (33, 64), (40, 65), (64, 129), (100, 16), (5, 300)];
 
-fn multiply(w: &PackedMatrix, x: &[f32], m: usize, bias: Option<&[f32]>) -> Vec<f32> {
+/// The same with a ReLU behind it.
+fn multiply_relu(w: &PackedB, x: &[f32], m: usize, bias: &[f32]) -> Vec<f32> {
+    let (n, mut scratch) = (w.outputs(), RowScratch::default());
+    let mut y = vec![f32::NAN; m * n];
+    let rows = w.rows(Mat::new(x, m, w.inputs()), &mut scratch);
+    w.matmul(rows, 0..n, Epilogue { bias: Some(bias), relu: true }, MatMut::new(&mut y, m, n));
+    y
+}
+
+fn multiply(w: &PackedB, x: &[f32], m: usize, bias: Option<&[f32]>) -> Vec<f32> {
     let (n, mut scratch) = (w.outputs(), RowScratch::default());
     let mut y = vec![f32::NAN; m * n];
     let rows = w.rows(Mat::new(x, m, w.inputs()), &mut scratch);
@@ -22,12 +31,28 @@ fn wanted(x: &[f32], w: &[f32], (m, n, k): (usize, usize, usize), bias: &[f32]) 
 }
 
 #[test]
+fn a_relu_comes_after_the_whole_sum_and_the_bias() {
+    for isa in Isa::available() {
+        for (m, n, k) in [(1, 3, 5), (14, 40, 300), (25, 33, 600)] {
+            let (w, x, bias) = (random(n * k, 1), random(m * k, 2), random(n, 3));
+            let (values, scales) = quantize_rows(&w, k);
+            for packed in [PackedB::f32(isa, &w, n, k), PackedB::int8(isa, &values, &scales, k)] {
+                let plain = multiply(&packed, &x, m, Some(&bias));
+                let want: Vec<f32> = plain.iter().map(|y| y.max(0.0)).collect();
+                assert_eq!(multiply_relu(&packed, &x, m, &bias), want, "{isa} {m}×{n}×{k}");
+                assert!(plain.iter().any(|y| *y < 0.0) && plain.iter().any(|y| *y > 0.0));
+            }
+        }
+    }
+}
+
+#[test]
 fn f32_agrees_with_the_naive_twin_at_every_size() {
     for isa in Isa::available() {
         for (n, k) in SHAPES {
             let (w, bias) = (random(n * k, 1), random(n, 2));
-            let packed = PackedMatrix::f32(isa, &w, n, k);
-            for m in [0, 1, 2, 3, 4, 5, 6, 7, 13] {
+            let packed = PackedB::f32(isa, &w, n, k);
+            for m in [0, 1, 2, 3, 4, 5, 6, 7, 13, 23] {
                 let x = random(m * k, 3);
                 let want = wanted(&x, &w, (m, n, k), &bias);
                 assert_close(
@@ -72,7 +97,7 @@ fn int8_gives_the_same_integers_everywhere() {
             let x = whole_inputs(m, k, 5);
             let want: Vec<f32> = wanted(&x, &w, (m, n, k), &vec![0.0; n]).iter().map(|&y| y as f32).collect();
             for isa in Isa::available() {
-                let packed = PackedMatrix::int8(isa, &values, &scales, k);
+                let packed = PackedB::int8(isa, &values, &scales, k);
                 assert_eq!(multiply(&packed, &x, m, None), want, "{isa} {m}×{n}×{k}");
             }
         }
@@ -87,9 +112,9 @@ fn inputs_are_rounded_in_the_same_way_everywhere() {
     let mut x = random(m * k, 16);
     x[..k].iter_mut().for_each(|x| *x = x.max(0.0));
     x[k..2 * k].iter_mut().for_each(|x| *x = x.min(0.0));
-    let portable = multiply(&PackedMatrix::int8(Isa::PORTABLE, &values, &scales, k), &x, m, None);
+    let portable = multiply(&PackedB::int8(Isa::PORTABLE, &values, &scales, k), &x, m, None);
     for isa in Isa::available() {
-        assert_eq!(multiply(&PackedMatrix::int8(isa, &values, &scales, k), &x, m, None), portable, "{isa}");
+        assert_eq!(multiply(&PackedB::int8(isa, &values, &scales, k), &x, m, None), portable, "{isa}");
     }
 }
 
@@ -102,7 +127,7 @@ fn the_largest_numbers_do_not_saturate() {
     let w: Vec<f32> = columns.iter().flat_map(|w| (0..k).map(w)).collect();
     let (values, scales) = quantize_rows(&w, k);
     for isa in Isa::available() {
-        let packed = PackedMatrix::int8(isa, &values, &scales, k);
+        let packed = PackedB::int8(isa, &values, &scales, k);
         for x in [127.0, -127.0] {
             let want: Vec<f32> = w.chunks(k).map(|w| w.iter().sum::<f32>() * x).collect();
             assert_eq!(multiply(&packed, &vec![x; k], 1, None), want, "{isa}");
@@ -116,7 +141,7 @@ fn int8_is_near_the_exact_product() {
         for (n, k) in SHAPES {
             let (w, bias, x) = (random(n * k, 6), random(n, 7), random(3 * k, 8));
             let (values, scales) = quantize_rows(&w, k);
-            let y = multiply(&PackedMatrix::int8(isa, &values, &scales, k), &x, 3, Some(&bias));
+            let y = multiply(&PackedB::int8(isa, &values, &scales, k), &x, 3, Some(&bias));
             for (i, (y, want)) in y.iter().zip(wanted(&x, &w, (3, n, k), &bias)).enumerate() {
                 // Half a step of 2/127 of a weight, a whole one of 4/127 of an input, times numbers up to 2.
                 let most = k as f64 * 2.0 * (5.0 / 127.0 + 0.002);
@@ -132,8 +157,7 @@ fn rows_are_read_back() {
         for (n, k) in SHAPES {
             let w = random(n * k, 9);
             let (values, scales) = quantize_rows(&w, k);
-            let (single, bytes) =
-                (PackedMatrix::f32(isa, &w, n, k), PackedMatrix::int8(isa, &values, &scales, k));
+            let (single, bytes) = (PackedB::f32(isa, &w, n, k), PackedB::int8(isa, &values, &scales, k));
             let mut row = vec![0.0; k];
             for i in 0..n {
                 single.read_row(i, &mut row);
@@ -148,7 +172,7 @@ fn rows_are_read_back() {
 
 /// Gemm of each input with rows of its own, given as rows of the matrix.
 pub(super) fn multiply_chosen(
-    w: &PackedMatrix,
+    w: &PackedB,
     x: &[f32],
     lists: &[&[u32]],
     bias: Option<&[f32]>,
@@ -193,16 +217,17 @@ fn chosen_rows_give_the_same_numbers_as_the_whole_matrix() {
             let m = lists.len();
             let (w, x, bias) = (random(n * k, 17), random(m * k, 18), random(n, 19));
             let (values, scales) = quantize_rows(&w, k);
-            let int8 = PackedMatrix::int8(isa, &values, &scales, k);
-            for packed in [PackedMatrix::f32(isa, &w, n, k), int8] {
+            let int8 = PackedB::int8(isa, &values, &scales, k);
+            for (packed, exact) in [(PackedB::f32(isa, &w, n, k), false), (int8, true)] {
                 let all = multiply(&packed, &x, m, Some(&bias));
                 let chosen = multiply_chosen(&packed, &x, &lists, Some(&bias));
                 for ((y, list), chosen) in all.chunks(n).zip(lists).zip(chosen) {
                     let want: Vec<f32> = list.iter().map(|&row| y[row as usize]).collect();
-                    match packed.data {
+                    if exact {
+                        assert_eq!(chosen, want, "{isa} {n}×{k}");
+                    } else {
                         // Floats are added in another order.
-                        Data::F32(_) => assert_close(&chosen, &widen(&want), 1e-4, &format!("{isa} {n}×{k}")),
-                        _ => assert_eq!(chosen, want, "{isa} {n}×{k}"),
+                        assert_close(&chosen, &widen(&want), 1e-4, &format!("{isa} {n}×{k}"));
                     }
                 }
             }
@@ -216,7 +241,7 @@ fn a_row_does_not_depend_on_the_others_nor_a_column_on_who_computes_it() {
         let (m, n, k) = (11, 100, 70);
         let (w, x, bias) = (random(n * k, 10), random(m * k, 11), random(n, 12));
         let (values, scales) = quantize_rows(&w, k);
-        for packed in [PackedMatrix::f32(isa, &w, n, k), PackedMatrix::int8(isa, &values, &scales, k)] {
+        for packed in [PackedB::f32(isa, &w, n, k), PackedB::int8(isa, &values, &scales, k)] {
             let whole = multiply(&packed, &x, m, Some(&bias));
             for r in 0..m {
                 let one = multiply(&packed, &x[r * k..][..k], 1, Some(&bias));
@@ -248,13 +273,13 @@ fn nan_and_infinity_stay_in_their_row() {
             for odd in [f32::NAN, f32::INFINITY] {
                 let mut x = random(2 * k, 14);
                 x[k - 1] = odd;
-                let y = multiply(&PackedMatrix::int8(isa, &values, &scales, k), &x, 2, None);
+                let y = multiply(&PackedB::int8(isa, &values, &scales, k), &x, 2, None);
                 assert!(
                     y[..n].iter().all(|y| y.is_nan()) && y[n..].iter().all(|y| y.is_finite()),
                     "{isa} {k}"
                 );
             }
-            let zeros = multiply(&PackedMatrix::int8(isa, &values, &scales, k), &vec![0.0; k], 1, None);
+            let zeros = multiply(&PackedB::int8(isa, &values, &scales, k), &vec![0.0; k], 1, None);
             assert_eq!(zeros, [0.0; 3], "{isa} {k}");
         }
     }

@@ -1,12 +1,12 @@
-//! Gemm of packed weights in 8 bits with inputs in 8 bits.
+//! The micro-kernel of weights in 8 bits with inputs in 8 bits.
 //!
-//! The sums are exact integers on every instruction set; what is made of them depends on how the weights were quantized
-//! ([`Dequantization`]).
+//! The sums are exact integers on every instruction set; what is made of them depends on how the
+//! weights were quantized ([`Dequantization`]).
 
-use super::f32_weights::OutputTile;
 use super::int8_panels::{GRAINS, Int8Panels, Runs, STEP, grain};
+use super::nest::{self, CTile, MicroKernel};
 use super::quantize::{LARGEST, Quantization, QuantizedRows, RowParams};
-use super::{ChosenRows, Epilogue, with_rows};
+use super::{ChosenRows, Epilogue};
 use crate::Isa;
 use crate::mapped::Int8Values;
 use crate::mat::MatMut;
@@ -15,10 +15,15 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 /// Longer rows could exceed 32 bits.
-pub(super) const MAX_K: usize = (i32::MAX / (254 * 128)) as usize;
+const MAX_K: usize = (i32::MAX / (254 * 128)) as usize;
 
-/// Rows of the input that stay in a cache while all panels go by; a multiple of any [`Simd::BYTE_ROWS`].
-const BLOCK: usize = 60;
+/// Rows of the input that stay in a second-level cache while all panels go by; a multiple of any
+/// [`Simd::BYTE_ROWS`].
+const MC: usize = 60;
+
+/// The whole sum runs in registers, because C has room for floats alone, and there are no blocks of
+/// columns: B is packed, and a panel of it is small enough for a first-level cache.
+const UNBOUNDED: usize = 1 << 62;
 
 /// Weights in 8 bits, and what their integers mean.
 #[derive(Clone, Debug)]
@@ -230,8 +235,16 @@ impl Int8Weights {
         to: MatMut<'_>,
     ) {
         assert!(x.cols == self.panels.k && x.width == self.panels.words);
-        product(isa, self, x, columns, epilogue, to);
+        on_isa(isa, self, x, columns, epilogue, to);
     }
+}
+
+/// Checks what belongs to a matrix of Marian's and returns how many rows it has.
+pub(super) fn check_scales(fixed: MarianScales<'_>, k: usize) -> usize {
+    let n = fixed.multipliers.len();
+    assert!(fixed.bias.is_none_or(|bias| bias.len() == n), "a bias of {n} numbers");
+    assert!(k <= MAX_K, "rows of {k} weights, which is more than {MAX_K}");
+    n
 }
 
 /// The numbers, and zeros up to whole panels.
@@ -248,75 +261,136 @@ fn body<S: Simd>(
     x: &QuantizedRows,
     columns: Range<usize>,
     epilogue: Epilogue<'_>,
-    mut to: MatMut<'_>,
+    to: MatMut<'_>,
 ) {
     let Int8Weights { panels, dequantization } = w;
     let (m, words, width) = (x.rows, panels.words, 2 * S::LANES);
     let (size, steps) = (words * GROUP * width, words / 2);
     let (scales, offsets) = dequantization.vectors(epilogue.bias);
-    let weights = panels.weights.as_slice();
     assert!(panels.lanes == S::LANES && x.words.len() == m * words && x.params.len() == m);
     assert!(to.rows == m && to.cols == columns.len() && columns.start.is_multiple_of(width));
     let all = columns.end.div_ceil(width);
-    assert!(all * size <= weights.len() && all * steps <= panels.order.len());
+    assert!(all * size <= panels.weights.as_slice().len() && all * steps <= panels.order.len());
     assert!(!S::ADDS_IN_16_BITS || all <= panels.runs.len());
     assert!(all * width <= panels.totals.len() && all * width <= scales.len());
     assert!(offsets.is_none_or(|b| b.len() >= columns.end));
-    // A bias need not fill the last panel.
-    let (mut last, zeros) = ([0.0; 64], [0.0; 64]);
-    for first in (0..m).step_by(BLOCK) {
-        let end = m.min(first + BLOCK);
-        for start in columns.clone().step_by(width) {
-            let (valid, at) = (width.min(columns.end - start), start / width);
-            let offset = match offsets {
-                None => &zeros[..],
-                Some(offsets) if offsets.len() >= start + width => &offsets[start..],
-                Some(offsets) => {
-                    last[..valid].copy_from_slice(&offsets[start..start + valid]);
-                    &last[..]
-                }
-            };
+    let kernel = Int8 { s, panels, x, first: columns.start, scales, offsets, relu: epilogue.relu };
+    // A sum over nothing is written too.
+    nest::run(kernel, to, panels.k.max(1));
+}
+simd_kernel! {
+    fn on_isa(w: &Int8Weights, x: &QuantizedRows, columns: Range<usize>, epilogue: Epilogue<'_>, to: MatMut<'_>) = body;
+}
+
+struct Int8<'a, S> {
+    s: S,
+    panels: &'a Int8Panels,
+    x: &'a QuantizedRows,
+    /// Which column of the weights is the first of C.
+    first: usize,
+    /// For each column of the weights.
+    scales: &'a [f32],
+    offsets: Option<&'a [f32]>,
+    relu: bool,
+}
+
+impl<S: Simd> MicroKernel for Int8<'_, S> {
+    const MR: usize = S::BYTE_ROWS;
+    const NR: usize = 2 * S::LANES;
+    const KC: usize = UNBOUNDED;
+    const MC: usize = MC;
+    const NC: usize = UNBOUNDED;
+
+    #[inline(always)]
+    fn begin_block(&mut self, _: Range<usize>, _: Range<usize>) {}
+
+    #[inline(always)]
+    fn pack_a(&mut self, _: Range<usize>) {}
+
+    #[inline(always)]
+    unsafe fn tile<const R: usize>(&mut self, row: usize, column: usize, c: CTile) {
+        let Int8 { s, panels, x, .. } = *self;
+        let (words, steps, start) = (panels.words, panels.words / 2, self.first + column);
+        let at = start / Self::NR;
+        // SAFETY: `body` has asserted that the rows of the input and the panels of these columns are
+        // there. A panel's order is a permutation of its steps (`Int8Panels`).
+        unsafe {
             let panel = Panel {
-                weights: weights[at * size..].as_ptr(),
-                order: &panels.order[at * steps..][..steps],
-                runs: if S::ADDS_IN_16_BITS { &panels.runs[at] } else { &NO_RUNS },
-                totals: panels.totals[start..].as_ptr(),
-                scales: scales[start..].as_ptr(),
-                offset: offset.as_ptr(),
+                weights: panels.weights.as_slice().as_ptr().add(at * words * GROUP * Self::NR),
+                order: panels.order.get_unchecked(at * steps..(at + 1) * steps),
+                runs: if S::ADDS_IN_16_BITS { panels.runs.get_unchecked(at) } else { &NO_RUNS },
             };
-            let mut i = first;
-            while i < end {
-                let rows = S::BYTE_ROWS.min(end - i);
-                // SAFETY: rows `i .. i + rows` of input and output are there, as is the panel: asserted above. Its order is a
-                // permutation of its steps (`Int8Panels`).
-                unsafe {
-                    let input =
-                        Input { words: x.words.as_ptr().add(i * words), params: x.params.as_ptr().add(i) };
-                    let c = OutputTile {
-                        to: to.as_ptr().add(i * to.stride + (start - columns.start)),
-                        stride: to.stride,
-                        valid,
-                        relu: epilogue.relu,
-                    };
-                    with_rows!(rows, S::BYTE_ROWS, R => match x.quantization {
-                        Quantization::Affine => tile::<S, R, AFFINE>(s, input, panel, c),
-                        Quantization::Fixed(_) => tile::<S, R, FIXED>(s, input, panel, c),
-                        Quantization::Symmetric => tile::<S, R, SYMMETRIC>(s, input, panel, c),
-                    })
-                }
-                i += rows;
+            let input =
+                Input { words: x.words.as_ptr().add(row * words), params: x.params.as_ptr().add(row) };
+            let sums = integer_sums::<S, R>(s, input, panel);
+            let columns = [self.columns(start, 0, c), self.columns(start, 1, c)];
+            // Outside of the loop, so that its body has no branches.
+            match x.quantization {
+                Quantization::Affine => self.finish::<R, AFFINE>(sums, input, columns, c),
+                Quantization::Fixed(_) => self.finish::<R, FIXED>(sums, input, columns, c),
+                Quantization::Symmetric => self.finish::<R, SYMMETRIC>(sums, input, columns, c),
             }
         }
     }
 }
-simd_kernel! {
-    fn product(w: &Int8Weights, x: &QuantizedRows, columns: Range<usize>, epilogue: Epilogue<'_>, to: MatMut<'_>) = body;
+
+impl<S: Simd> Int8<'_, S> {
+    /// What belongs to vector `v` of the columns of a panel that begins at column `start` of the
+    /// weights.
+    ///
+    /// # Safety
+    /// The panel is there.
+    #[inline(always)]
+    unsafe fn columns(&self, start: usize, v: usize, c: CTile) -> Finish<S> {
+        let (s, at) = (self.s, start + v * S::LANES);
+        // SAFETY: totals and scales have whole panels; of offsets, the columns that there are are read.
+        unsafe {
+            let offset = match self.offsets {
+                None => s.zero(),
+                Some(offsets) => s.load_partial(offsets.as_ptr().wrapping_add(at), c.lanes(v, S::LANES)),
+            };
+            Finish {
+                total: s.load_i(self.panels.totals.as_ptr().add(at)),
+                scale: s.load(self.scales.as_ptr().add(at)),
+                offset,
+            }
+        }
+    }
+
+    /// Writes a tile. `KIND` is the inputs' quantization.
+    ///
+    /// # Safety
+    /// Parameters of `R` rows can be read at `x`, and `c` can be written.
+    #[inline(always)]
+    unsafe fn finish<const R: usize, const KIND: u8>(
+        &self,
+        sums: [[S::I; 2]; R],
+        x: Input,
+        columns: [Finish<S>; 2],
+        c: CTile,
+    ) {
+        let s = self.s;
+        for (i, sums) in sums.into_iter().enumerate() {
+            // SAFETY: the caller vouches for the row.
+            unsafe {
+                let params = *x.params.add(i);
+                let mut out = [
+                    finish::<S, KIND>(s, sums[0], params, columns[0]),
+                    finish::<S, KIND>(s, sums[1], params, columns[1]),
+                ];
+                if self.relu {
+                    out = [s.max(s.zero(), out[0]), s.max(s.zero(), out[1])];
+                }
+                c.write(s, i, out, false);
+            }
+        }
+    }
 }
 
 /// Where nothing is added in 16 bits.
 static NO_RUNS: [Runs; GRAINS] = [[0; 4]; GRAINS];
 
-/// A panel of weights with what belongs to its columns.
+/// A panel of weights.
 #[derive(Clone, Copy)]
 struct Panel<'a> {
     weights: *const i8,
@@ -324,27 +398,6 @@ struct Panel<'a> {
     order: &'a [u16],
     /// By the size of the inputs.
     runs: &'a [Runs; GRAINS],
-    totals: *const i32,
-    scales: *const f32,
-    offset: *const f32,
-}
-
-impl Panel<'_> {
-    /// What belongs to a vector of its columns.
-    ///
-    /// # Safety
-    /// These columns are there.
-    #[inline(always)]
-    unsafe fn columns<S: Simd>(self, s: S, at: usize) -> Finish<S> {
-        // SAFETY: the caller vouches for the columns.
-        unsafe {
-            Finish {
-                total: s.load_i(self.totals.add(at)),
-                scale: s.load(self.scales.add(at)),
-                offset: s.load(self.offset.add(at)),
-            }
-        }
-    }
 }
 
 /// Some rows of the input.
@@ -352,27 +405,6 @@ impl Panel<'_> {
 struct Input {
     words: *const i32,
     params: *const RowParams,
-}
-
-/// `R` rows by one panel. `KIND` is the inputs' quantization.
-///
-/// # Safety
-/// `R` rows of two words a step and parameters can be read at `x`, all steps at `panel`, and `c` can be written.
-#[inline(always)]
-unsafe fn tile<S: Simd, const R: usize, const KIND: u8>(s: S, x: Input, panel: Panel<'_>, c: OutputTile) {
-    // SAFETY: the caller vouches for all of it; a panel has two vectors of each of its numbers.
-    unsafe {
-        let sums = integer_sums::<S, R>(s, x, panel);
-        let columns = [panel.columns(s, 0), panel.columns(s, S::LANES)];
-        for (i, sums) in sums.iter().enumerate() {
-            let params = *x.params.add(i);
-            let out = [
-                finish::<S, KIND>(s, sums[0], params, columns[0]),
-                finish::<S, KIND>(s, sums[1], params, columns[1]),
-            ];
-            c.write(s, i, out);
-        }
-    }
 }
 
 /// What belongs to a vector of columns.

@@ -4,10 +4,9 @@
 //! product with all words of the batch would mostly be wasted. Here the rows are contiguous, and each
 //! is multiplied only with the inputs that have it on their list.
 
-use super::f32_weights::F32Weights;
-use super::int8::{Dequantization, Finish, finish};
+use super::int8_kernel::{AFFINE, Dequantization, FIXED, Finish, SYMMETRIC, finish};
+use super::packed_b::{Form, PackedB, RowScratch, Rows};
 use super::quantize::{Quantization, QuantizedRows, RowParams, words};
-use super::{Form, RowScratch, Rows};
 use crate::aligned::Aligned;
 use crate::mat::Mat;
 use crate::simd::{GROUP, Simd, adds_in_16_bits, lanes, simd_kernel};
@@ -71,23 +70,18 @@ pub struct RowLists<'a> {
 }
 
 impl ChosenRows {
-    /// Some rows of packed weights.
-    pub(super) fn f32(
-        isa: Isa,
-        (from, panel): (&F32Weights, usize),
-        rows: &[u32],
-        k: usize,
-        reuse: Option<ChosenRows>,
-    ) -> Self {
+    /// Some rows of packed weights in f32.
+    pub(super) fn f32(from: &PackedB, rows: &[u32], reuse: Option<ChosenRows>) -> Self {
+        let k = from.inputs();
         let mut values = match reuse {
             Some(ChosenRows { data: Data::F32(old), .. }) => old,
             _ => Vec::new(),
         };
         values.resize(rows.len() * k, 0.0);
         for (&row, to) in rows.iter().zip(values.chunks_exact_mut(k.max(1))) {
-            from.read_row(panel, row as usize, to);
+            from.read_row(row as usize, to);
         }
-        ChosenRows { isa, k, n: rows.len(), data: Data::F32(values) }
+        ChosenRows { isa: from.isa(), k, n: rows.len(), data: Data::F32(values) }
     }
 
     /// Rows of integers, of which those at the end that are missing are zero; `dequantization` is told the sum of each row.
@@ -293,9 +287,9 @@ fn int8_body<S: Simd>(
                 };
                 let sum = s.load_i(sums.as_ptr().add(at));
                 let y = match x.quantization {
-                    Quantization::Affine => finish::<S, { super::int8::AFFINE }>(s, sum, params, columns),
-                    Quantization::Fixed(_) => finish::<S, { super::int8::FIXED }>(s, sum, params, columns),
-                    Quantization::Symmetric => finish::<S, { super::int8::SYMMETRIC }>(s, sum, params, columns),
+                    Quantization::Affine => finish::<S, AFFINE>(s, sum, params, columns),
+                    Quantization::Fixed(_) => finish::<S, FIXED>(s, sum, params, columns),
+                    Quantization::Symmetric => finish::<S, SYMMETRIC>(s, sum, params, columns),
                 };
                 s.store(out.as_mut_ptr().add(at), y);
             }
