@@ -30,20 +30,24 @@ pub(crate) fn exp<S: Simd>(s: S, x: S::F) -> S::F {
     s.select(s.lt(high, x), s.splat(f32::INFINITY), y)
 }
 
-/// `e^x` for `x` that is not above 0 but by rounding, to 10⁻⁶: what a softmax needs, at two thirds
-/// of the work of [`exp`]. 0 below [`EXP_LOW`], NaN of NaN.
+/// `e^x` for `x` that is not above 0 but by rounding, to 10⁻⁶: what a softmax needs, at half of the
+/// work of [`exp`]. 0 below [`EXP_LOW`], NaN of NaN.
+///
+/// `ln 2` in one part, where the product with it is not rounded, moves `r` by 2.4·10⁻⁷ at most, and the polynomial of degree 5 with the smallest
+/// relative error on |r| ≤ ln 2 / 2, among those with `1 + r`, is off by 1.05·10⁻⁷.
 #[inline(always)]
 pub(crate) fn exp_of_negative<S: Simd>(s: S, x: S::F) -> S::F {
-    let low = s.splat(EXP_LOW);
-    let clamped = s.max(low, x);
-    let n = s.round(s.mul(clamped, s.splat(std::f32::consts::LOG2_E)));
-    let r = s.mul_add(n, s.splat(-0.693_359_4), clamped);
-    let r = s.mul_add(n, s.splat(2.121_944_4e-4), r);
-    let mut p = s.splat(1.398_199_9e-3);
-    for c in [8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5, 1.0, 1.0] {
+    let n = s.round(s.mul(x, s.splat(std::f32::consts::LOG2_E)));
+    let r = if S::FUSED {
+        s.mul_add(n, s.splat(-std::f32::consts::LN_2), x)
+    } else {
+        s.mul_add(n, s.splat(2.121_944_4e-4), s.mul_add(n, s.splat(-0.693_359_4), x))
+    };
+    let mut p = s.splat(8.312_521e-3);
+    for c in [4.189_016e-2, 1.666_711_4e-1, 4.999_923e-1, 1.0, 1.0] {
         p = s.mul_add(p, r, s.splat(c));
     }
-    s.select(s.lt(x, low), s.zero(), s.mul(p, s.pow2(n)))
+    s.times_pow2_or_zero(p, n, s.lt(x, s.splat(EXP_LOW)))
 }
 
 /// `1 / (1 + e^−x)`.

@@ -97,14 +97,17 @@ fn by_heads<S: Simd, const V: usize>(
             for (i, q) in q.iter_mut().enumerate() {
                 *q = s.load(query.as_ptr().add(h * width + i * S::LANES));
             }
-            for (score, &row) in scores.iter_mut().zip(list) {
-                let key = base.add(row as usize * kv.row_stride + h * width);
-                prefetch_next_head::<S, V>(s, key);
-                let mut sum = s.mul(q[0], s.load(key));
-                for (i, &q) in q.iter().enumerate().skip(1) {
-                    sum = s.mul_add(q, s.load(key.add(i * S::LANES)), sum);
+            // Eight keys at a time: adding up the lanes of one vector costs more than its products.
+            for (scores, rows) in scores.chunks_mut(8).zip(list.chunks(8)) {
+                let mut sums = [s.zero(); 8];
+                for (sum, &row) in sums.iter_mut().zip(rows) {
+                    let key = base.add(row as usize * kv.row_stride + h * width);
+                    prefetch_next_head::<S, V>(s, key);
+                    for (i, &q) in q.iter().enumerate() {
+                        *sum = s.mul_add(q, s.load(key.add(i * S::LANES)), *sum);
+                    }
                 }
-                *score = s.reduce_sum(sum);
+                scores.copy_from_slice(&s.reduce_sums(sums)[..rows.len()]);
             }
             weigh(s, shape, h, scores);
             let mut sums = [s.zero(); V];

@@ -42,6 +42,8 @@ pub(crate) trait Simd: Copy {
     /// Rows of a tile of 8-bit products, six at most: as many as fit the registers with two vectors
     /// of sums each, and hide the latency.
     const BYTE_ROWS: usize = 6;
+    /// Whether `mul_add` rounds once.
+    const FUSED: bool = true;
     /// Whether there is `products_in_16_bits` and what goes with it.
     const ADDS_IN_16_BITS: bool = false;
 
@@ -69,7 +71,7 @@ pub(crate) trait Simd: Copy {
     fn mul(self, a: Self::F, b: Self::F) -> Self::F;
     fn div(self, a: Self::F, b: Self::F) -> Self::F;
     fn sqrt(self, a: Self::F) -> Self::F;
-    /// `a * b + c`, rounded once where the CPU can.
+    /// `a * b + c`, rounded once if [`FUSED`](Self::FUSED).
     fn mul_add(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F;
     /// The larger; `b` where either is NaN.
     fn max(self, a: Self::F, b: Self::F) -> Self::F;
@@ -82,8 +84,23 @@ pub(crate) trait Simd: Copy {
     fn round(self, a: Self::F) -> Self::F;
     /// `2^n` for integer-valued `n` in −126 ..= 127.
     fn pow2(self, n: Self::F) -> Self::F;
+    /// `a · 2^n` for integer-valued `n` up to 127, and 0 where `zero`, as must be where `n` is under
+    /// −126.
+    #[inline(always)]
+    fn times_pow2_or_zero(self, a: Self::F, n: Self::F, zero: Self::M) -> Self::F {
+        self.select(zero, self.zero(), self.mul(a, self.pow2(self.max(self.splat(-126.0), n))))
+    }
     fn reduce_sum(self, a: Self::F) -> f32;
     fn reduce_max(self, a: Self::F) -> f32;
+    /// The sum of the lanes of each vector.
+    #[inline(always)]
+    fn reduce_sums(self, a: [Self::F; 8]) -> [f32; 8] {
+        let mut sums = [0.0; 8];
+        for (sum, a) in sums.iter_mut().zip(a) {
+            *sum = self.reduce_sum(a);
+        }
+        sums
+    }
 
     fn splat_u(self, x: u32) -> Self::U;
     /// 0, 1, 2, …

@@ -222,22 +222,11 @@ impl Simd for Avx2 {
     }
     #[inline(always)]
     fn reduce_each(self, a: [Self::I; 8]) -> [i32; 8] {
-        op!({
-            let pairs = [
-                _mm256_hadd_epi32(a[0], a[1]),
-                _mm256_hadd_epi32(a[2], a[3]),
-                _mm256_hadd_epi32(a[4], a[5]),
-                _mm256_hadd_epi32(a[6], a[7]),
-            ];
-            // Each half has the sums of half of the lanes of four vectors.
-            let first = _mm256_hadd_epi32(pairs[0], pairs[1]);
-            let second = _mm256_hadd_epi32(pairs[2], pairs[3]);
-            let low = _mm256_permute2x128_si256::<0x20>(first, second);
-            let high = _mm256_permute2x128_si256::<0x31>(first, second);
-            let mut sums = [0; 8];
-            self.store_i(sums.as_mut_ptr(), _mm256_add_epi32(low, high));
-            sums
-        })
+        op!(reduce_each(a))
+    }
+    #[inline(always)]
+    fn reduce_sums(self, a: [Self::F; 8]) -> [f32; 8] {
+        op!(reduce_sums(a))
     }
     #[inline(always)]
     fn max_in_16_bits(self, a: Self::I, b: Self::I) -> Self::I {
@@ -340,4 +329,43 @@ impl Simd for Avx2 {
     }
 
     block_methods!(Avx2::new(), "avx2,fma");
+}
+
+/// The sum of the lanes of each vector.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) fn reduce_each(a: [__m256i; 8]) -> [i32; 8] {
+    let pairs = [
+        _mm256_hadd_epi32(a[0], a[1]),
+        _mm256_hadd_epi32(a[2], a[3]),
+        _mm256_hadd_epi32(a[4], a[5]),
+        _mm256_hadd_epi32(a[6], a[7]),
+    ];
+    // Each half has the sums of half of the lanes of four vectors.
+    let (first, second) = (_mm256_hadd_epi32(pairs[0], pairs[1]), _mm256_hadd_epi32(pairs[2], pairs[3]));
+    let low = _mm256_permute2x128_si256::<0x20>(first, second);
+    let high = _mm256_permute2x128_si256::<0x31>(first, second);
+    let mut sums = [0; 8];
+    // SAFETY: eight numbers of 32 bits.
+    unsafe { _mm256_storeu_si256(sums.as_mut_ptr().cast(), _mm256_add_epi32(low, high)) };
+    sums
+}
+
+/// The same of floats.
+#[inline]
+#[target_feature(enable = "avx2")]
+pub(super) fn reduce_sums(a: [__m256; 8]) -> [f32; 8] {
+    let pairs = [
+        _mm256_hadd_ps(a[0], a[1]),
+        _mm256_hadd_ps(a[2], a[3]),
+        _mm256_hadd_ps(a[4], a[5]),
+        _mm256_hadd_ps(a[6], a[7]),
+    ];
+    let (first, second) = (_mm256_hadd_ps(pairs[0], pairs[1]), _mm256_hadd_ps(pairs[2], pairs[3]));
+    let low = _mm256_permute2f128_ps::<0x20>(first, second);
+    let high = _mm256_permute2f128_ps::<0x31>(first, second);
+    let mut sums = [0.0; 8];
+    // SAFETY: eight floats.
+    unsafe { _mm256_storeu_ps(sums.as_mut_ptr(), _mm256_add_ps(low, high)) };
+    sums
 }

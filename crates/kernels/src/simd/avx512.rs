@@ -120,6 +120,10 @@ impl Simd for Avx512 {
         })
     }
     #[inline(always)]
+    fn times_pow2_or_zero(self, a: Self::F, n: Self::F, zero: Self::M) -> Self::F {
+        op!(_mm512_maskz_scalef_ps(!zero, a, n))
+    }
+    #[inline(always)]
     fn reduce_sum(self, a: Self::F) -> f32 {
         op!(_mm512_reduce_add_ps(a))
     }
@@ -173,6 +177,14 @@ impl Simd for Avx512 {
         op!(_mm512_storeu_si512(p.cast(), v))
     }
     #[inline(always)]
+    fn reduce_each(self, a: [Self::I; 8]) -> [i32; 8] {
+        op!(super::avx2::reduce_each(fold_i(a)))
+    }
+    #[inline(always)]
+    fn reduce_sums(self, a: [Self::F; 8]) -> [f32; 8] {
+        op!(super::avx2::reduce_sums(fold(a)))
+    }
+    #[inline(always)]
     fn int_to_float(self, a: Self::I) -> Self::F {
         op!(_mm512_cvtepi32_ps(a))
     }
@@ -210,4 +222,27 @@ impl Simd for Avx512 {
     }
 
     block_methods!(Avx512::new(), "avx512f,avx512bw,avx512vnni,avx2,fma");
+}
+
+/// The sums of the upper and the lower half of each vector.
+#[inline]
+#[target_feature(enable = "avx512f,avx2")]
+fn fold_i(a: [__m512i; 8]) -> [__m256i; 8] {
+    let mut halves = [_mm256_setzero_si256(); 8];
+    for (half, a) in halves.iter_mut().zip(a) {
+        *half = _mm256_add_epi32(_mm512_castsi512_si256(a), _mm512_extracti64x4_epi64::<1>(a));
+    }
+    halves
+}
+
+/// The same of floats.
+#[inline]
+#[target_feature(enable = "avx512f,avx2")]
+fn fold(a: [__m512; 8]) -> [__m256; 8] {
+    let mut halves = [_mm256_setzero_ps(); 8];
+    for (half, a) in halves.iter_mut().zip(a) {
+        let upper = _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(a)));
+        *half = _mm256_add_ps(_mm512_castps512_ps256(a), upper);
+    }
+    halves
 }

@@ -22,6 +22,7 @@ fn zip_u(a: [u32; N], b: [u32; N], f: impl Fn(u32, u32) -> u32) -> [u32; N] {
 impl Simd for Portable {
     const LANES: usize = N;
     const TILE_ROWS: usize = 3;
+    const FUSED: bool = false;
     type F = [f32; N];
     type U = [u32; N];
     type M = [bool; N];
