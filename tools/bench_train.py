@@ -8,7 +8,8 @@ medians and their ratios.
 
 The workload is that of tools/peers/torch_train.py: random tokens, dropout 0.1, label smoothing 0.1,
 clipping and Adam included. Each round runs PyTorch, then Regard, in processes of their own, so that
-a noisy minute hits both. PyTorch is eager and in the given precision; with --best, its f32, its
+a noisy minute hits both. Regard multiplies in the format that it chooses for this CPU, unless
+--regard-precision says otherwise. PyTorch is eager and in the given precision; with --best, its f32, its
 torch.compile (of f32) and, where the CPU multiplies bf16, its bf16 are tried once, and the fastest
 takes part. (Elsewhere bf16 is done in software: tiny at a fourteenth of the speed of f32.)
 """
@@ -38,7 +39,8 @@ def main():
     a.add_argument("--rounds", type=int, default=3)
     a.add_argument("--seconds", type=float, default=12)
     a.add_argument("--threads", type=int, default=2)
-    a.add_argument("--precision", default="f32")
+    a.add_argument("--precision", default="f32", help="PyTorch's, without --best")
+    a.add_argument("--regard-precision", default="auto", help="auto, f32 or bf16; auto is the faster on this CPU")
     a.add_argument("--best", action="store_true", help="against the fastest of PyTorch's f32, bf16 and torch.compile")
     a.add_argument("--markdown", action="store_true", help="print a Markdown table")
     append_option(a)
@@ -60,13 +62,14 @@ def main():
             way = max(tried)[1]
         for n in range(a.rounds):
             torch.append(peer(*way))
-            ours.append(run([BINARY, "bench", "train", "--preset", preset, "--precision", a.precision, "--json", *common]))
+            ours.append(run([BINARY, "bench", "train", "--preset", preset, "--precision", a.regard_precision, "--json", *common]))
             for line in (torch[-1], ours[-1]):
                 print(f"round {n + 1}: {json.dumps(line)}", file=sys.stderr, flush=True)
         median = lambda runs, field: statistics.median(r[field] for r in runs)
         rows.append({
             "preset": preset,
             "peer": " ".join(["torch", *way]),
+            "regard_precision": ours[0]["precision"],
             "torch_tokens_per_s": median(torch, "target_tokens_per_s"),
             "regard_tokens_per_s": median(ours, "target_tokens_per_s"),
             "speed_ratio": statistics.median(o["target_tokens_per_s"] / t["target_tokens_per_s"] for o, t in zip(ours, torch)),
