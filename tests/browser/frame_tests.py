@@ -1,6 +1,6 @@
 """Tests of what all views share: tabs, theme, languages of the page, names for screen readers, narrow screens; run.py runs them."""
 
-from page import VIEWS, holds, same
+from page import VIEWS, holds, own_request, same
 from webdriver import ELEMENT, Failure
 
 
@@ -19,6 +19,19 @@ def test_tabs_and_addresses(page):
     page.wait(lambda: shown() == ["view-studies"], "the view to the right")
     page.press("home")
     page.wait(lambda: shown() == ["view-translate"], "the first view")
+
+
+def test_requests_elsewhere_are_noticed(page):
+    servers = ["http://127.0.0.1:1/", "http://127.0.0.1:2/"]
+    holds(own_request("http://127.0.0.1:2/app.js", "http://127.0.0.1:2/#model", servers), "a server that a test has started")
+    for address, page_address in [
+        ("http://127.0.0.1:2/app.js", "http://127.0.0.1:1/"),
+        ("http://127.0.0.1:3/", "http://127.0.0.1:3/"),
+        ("https://fonts.example/a.woff2", "http://127.0.0.1:1/"),
+        ("https://127.0.0.1:1/", "http://127.0.0.1:1/"),
+        ("http://127.0.0.1:1/", "about:blank"),
+    ]:
+        holds(not own_request(address, page_address, servers), f"{address} from {page_address}")
 
 
 def test_theme(page):

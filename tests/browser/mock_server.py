@@ -212,11 +212,15 @@ def start(port=0, key=None, records=None):
     members = {"key": key, "records": records or RECORDS or Records(), "requests": []}
     server = Server(("127.0.0.1", port), type("ReplayHandler", (Handler,), members))
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    return server, f"http://127.0.0.1:{server.server_address[1]}/"
+    url = f"http://127.0.0.1:{server.server_address[1]}/"
+    STARTED.append(url)
+    return server, url
 
 
 # Those of a run that records, which all of its servers share.
 RECORDS = None
+# The addresses of all servers of this process.
+STARTED = []
 
 
 def main():

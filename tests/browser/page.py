@@ -2,6 +2,7 @@
 
 import json
 import urllib.request
+from urllib.parse import urlsplit
 
 VIEWS = ["translate", "steps", "decoding", "attention", "positions", "model", "studies"]
 TEXT = "The black cat sleeps."
@@ -81,6 +82,12 @@ class Page:
         self.cdp("Emulation.clearDeviceMetricsOverride")
         self.media()
         self.expected_errors = ()
+
+
+def own_request(address, page_address, servers):
+    """Whether a page of one of our servers asks the server that it came from; a test may start several."""
+    origin = urlsplit(address)[:2]
+    return origin == urlsplit(page_address)[:2] and (origin[0] == "about" or origin in [urlsplit(url)[:2] for url in servers])
 
 
 def mock_only(test):

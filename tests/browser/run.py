@@ -17,7 +17,6 @@ import sys
 import time
 import traceback
 from pathlib import Path
-from urllib.parse import urlsplit
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
 
@@ -30,7 +29,7 @@ import record_tests
 import screenshots
 import translate_tests
 import view_tests
-from page import Page
+from page import Page, own_request
 from serving import serving
 from webdriver import Browser, Failure
 
@@ -44,13 +43,12 @@ def complaints(page):
         expected = any(text in entry["message"] for text in page.expected_errors)
         if entry["level"] in ("SEVERE", "WARNING") and not expected:
             found.append(f"console: {entry['message']}")
-    origin = urlsplit(page.url)[:2]
     for entry in page.log("performance"):
         message = json.loads(entry["message"])["message"]
         if message["method"] == "Network.requestWillBeSent":
-            address = message["params"]["request"]["url"]
-            if urlsplit(address)[:2] != origin and not address.startswith("about:"):
-                found.append(f"a request to {address}")
+            address, page_address = message["params"]["request"]["url"], message["params"]["documentURL"]
+            if not own_request(address, page_address, [page.home, *mock_server.STARTED]):
+                found.append(f"a request to {address} from {page_address}")
     return found
 
 
