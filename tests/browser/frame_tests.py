@@ -105,6 +105,12 @@ def test_narrow_screens(page):
         same(cut, [], f"{view}: cut off")
 
 
+def test_the_theme_has_a_name_where_there_is_no_room_for_it(page):
+    page.resize(360, 740)
+    page.go()
+    same(page.label(page.one("#theme")), "Theme: auto")
+
+
 def test_chinese(page):
     page.go("steps", language="zh")
     same(page.text("#tab-translate"), "翻译")

@@ -16,7 +16,8 @@ def test_steps_walk_through_the_encoder(page):
     while not page.js("return document.querySelector('#steps-next').disabled"):
         page.click("#steps-next")
         seen.append(at_step(page))
-        holds(page.count(".explanation math") == 1, f"{seen[-1]} has a formula")
+        holds(page.count(".explanation .math") == 1, f"{seen[-1]} has a formula")
+        holds(not set("√ₖᴼ") & set(page.text("#steps-result")), f"{seen[-1]}: a formula in plain letters")
         holds("section" in page.text(".section"), f"{seen[-1]} names a section")
         # No number is made up on the way: none is missing either.
         holds("NaN" not in page.text("#steps-result") and "undefined" not in page.text("#steps-result"), seen[-1])
@@ -25,8 +26,38 @@ def test_steps_walk_through_the_encoder(page):
     holds(at_step(page) == seen[-2], "back")
 
 
-def test_what_a_step_adds_is_in_sight_on_a_narrow_screen(page):
+def test_every_step_fits_a_narrow_screen(page):
     page.resize(360, 740)
+    page.go("steps")
+    for stack in ["encoder", "decoder"]:
+        page.choose("#steps-stack", stack)
+        page.until(".explanation .muted", stack.capitalize())
+        while True:
+            name = f"{stack}, {at_step(page)}"
+            width = page.js("return document.scrollingElement.scrollWidth")
+            holds(width <= 360, f"{name}: the page is {width} wide")
+            hidden = page.js("const v = document.querySelector('.vectors'); return v ? v.scrollWidth - v.clientWidth : 0")
+            holds(hidden <= 0, f"{name}: {hidden} px of the table are out of sight")
+            hidden = page.js("const m = document.querySelector('.explanation .math'); return m.scrollWidth - m.clientWidth")
+            holds(hidden <= 1, f"{name}: {hidden} px of the formula are out of sight")
+            if page.js("return document.querySelector('#steps-next').disabled"):
+                break
+            page.click("#steps-next")
+
+
+def test_a_block_brings_its_step_into_sight(page):
+    page.media(prefers_reduced_motion="reduce")
+    page.resize(360, 740)
+    page.go("steps")
+    page.click("[data-block=encoder-ffn]")
+    page.until(".explanation h3", "Feed-forward")
+    top = page.js("return document.querySelector('.steps-main').getBoundingClientRect().top")
+    holds(0 <= top + 1 < 370, f"the step begins at {top}")
+    same(page.js("return document.activeElement.dataset.block"), "encoder-ffn", "the focus stays")
+
+
+def test_what_a_step_adds_is_in_sight_where_a_table_does_not_fit(page):
+    page.resize(240, 740)
     page.go("steps")
     page.click("[data-block=encoder-positions]")
     page.until(".explanation h3", "Positions")
@@ -171,7 +202,7 @@ def test_a_model_of_relative_positions_is_described_as_it_is(page):
     page.until("[data-block=encoder-positions]", "No positions")
     page.click("[data-block=encoder-positions]")
     page.until(".plainly", "This model adds nothing here.")
-    same(page.text(".explanation math"), "sij=qi·(kj+rj−i)", "the formula")
+    same(page.text(".explanation .math"), "sij=qi·(kj+rj−i)", "the formula")
 
 
 def test_formulas_are_those_of_the_model(page):
@@ -206,6 +237,23 @@ def test_the_translation_grows(page):
     page.media(prefers_reduced_motion="reduce")
     page.click("#decoding-replay")
     same(page.count(".grown-token"), count, "at once where motion is unwelcome")
+
+
+@mock_only
+def test_pieces_of_a_word_are_read_as_one(page):
+    page.media(prefers_reduced_motion="reduce")
+    page.go("decoding")
+    words = page.text(".whole").split()
+    pieces = page.js("return [...document.querySelectorAll('.grown-token')].map(b => [b.querySelector('.said').textContent, b.classList.contains('joined')])")
+    read = []
+    for piece, joined in pieces[:-1]:
+        read = [*read[:-1], read[-1] + piece] if joined else [*read, piece]
+    same(read, words, "tokens that touch are words")
+    page.click(f".grown-token:nth-child({len(pieces)})")
+    page.until("#decoding-result", f"after “{' '.join(words)}”")
+    page.focus("#beam-card .node.best")
+    page.press("end")
+    holds("voulons" in page.text("#beam-card .readout") or "voulions" in page.text("#beam-card .readout"), page.text("#beam-card .readout"))
 
 
 def test_another_candidate_rewrites_the_rest(page):

@@ -3,12 +3,14 @@ import { execFileSync } from "node:child_process";
 import { test } from "node:test";
 import {
   codePoints,
+  continuing,
   curl,
   links,
   offsets,
   pieceLabel,
   readByDecoder,
   segments,
+  spoken,
   wordAt,
   words,
 } from "../../crates/serve/page/text.js";
@@ -93,4 +95,14 @@ test("a request is a command that a shell reads as it was meant", () => {
   assert.ok(said.includes("Authorization: Bearer KEY"));
   const read = execFileSync("sh", ["-c", said.replace(/^curl/, "printf '%s\\n'")], { encoding: "utf8" });
   assert.deepEqual(JSON.parse(read.trimEnd().split("\n").at(-1)), body);
+});
+
+test("tokens are read as the words that they are pieces of", () => {
+  assert.equal(spoken(["▁Nous", "▁voul", "ons", "."]), "Nous voulons.");
+  assert.deepEqual(continuing(["<s>", "▁Nous", "▁voul", "ons", ".", "</s>"]), [false, false, false, true, true, false]);
+  assert.equal(spoken(["Ġco", "ld", "Ġmilk"]), "cold milk");
+  assert.equal(spoken(["co@@", "ld", "milk"]), "cold milk");
+  assert.equal(spoken(["cold", "milk"]), "cold milk", "a vocabulary of words");
+  assert.equal(spoken(["▁cold", "</s>"]), "cold </s>");
+  assert.equal(spoken([]), "");
 });

@@ -97,6 +97,16 @@ def test_pointer_lights_up_words(page):
     page.wait(lambda: page.js(lit, ".own, .linked") == [], "nothing lit")
 
 
+@mock_only
+def test_a_ribbon_stays_between_two_lines(page):
+    page.go()
+    page.js("const source = document.querySelector('#source'); source.value = arguments[0]; source.dispatchEvent(new Event('input'))", LONG)
+    page.translation()
+    page.hover_over("#output .word", 2)
+    path = page.js("return document.querySelector('#ribbons path').getBBox().height")
+    holds(path < 8, f"it hangs {path} px down, into the next line")
+
+
 def test_words_light_up_as_they_are_aligned(page):
     page.go()
     text = page.sample()

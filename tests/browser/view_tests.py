@@ -193,7 +193,7 @@ def test_learned_positions(page):
     own = "return document.querySelector('[name=positions-kind][value=own]').disabled"
     same(page.js(own), True, "a model of relative positions has no table of its own")
     page.click("[name=positions-width][value=full]")
-    page.until(".formula", "d = 128")
+    page.until(".formula", "d=128")
     page.choose("#positions-model", kinds.index("learned"))
     page.until(".about", "learned a vector")
     page.click("[name=positions-kind][value=own]")

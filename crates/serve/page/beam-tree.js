@@ -3,7 +3,7 @@ import { layout } from "./decoding.js";
 import { h, numbers, roving, s } from "./dom.js";
 import { t } from "./i18n.js";
 import { fixed } from "./scale.js";
-import { pieceLabel } from "./text.js";
+import { pieceLabel, spoken } from "./text.js";
 
 const ROW = 26;
 const TOP = 20;
@@ -28,10 +28,10 @@ export function beamTree(tree) {
     return timed(s("path", { class: classOf("edge", node), d: `M${ax + 4} ${ay}C${middle} ${ay} ${middle} ${by} ${bx} ${by}` }), x[i]);
   });
   const say = (i) => {
-    const words = [];
-    for (let at = i; at !== null; at = nodes[at].parent) words.unshift(pieceLabel(nodes[at].text));
+    const pieces = [];
+    for (let at = i; at !== null; at = nodes[at].parent) pieces.unshift(nodes[at].text);
     const { log_probability, score, state } = nodes[i];
-    readout.textContent = t("beam.say", { words: words.join(" "), logp: fixed(log_probability, 2), score: fixed(score, 2), state: t(`beam.${state}`) });
+    readout.textContent = t("beam.say", { words: spoken(pieces), logp: fixed(log_probability, 2), score: fixed(score, 2), state: t(`beam.${state}`) });
   };
   const tokens = nodes.map((node, i) => {
     const group = s(

@@ -3,7 +3,7 @@ import { drawnToWidth, h, numbers, s } from "./dom.js";
 import { t } from "./i18n.js";
 import { axisFormat, compact, digits3, extent, linear, niceDomain, ticks, tickStep } from "./scale.js";
 
-const MARGIN = { left: 58, right: 14, top: 12, bottom: 44 };
+const MARGIN = { left: 64, right: 14, top: 12, bottom: 44 };
 const MOST_ROWS = 400;
 const DASHES = [null, "7 4", "2 3", "9 3 2 3"];
 

@@ -37,6 +37,7 @@ export function heatMap({ title, description, matrix, rows, columns, scale = "se
     stage.style.height = `${geometry.height}px`;
     frame.replaceChildren(stage);
     legend.replaceChildren(...ramp(low, high, scale));
+    legend.style.paddingLeft = `${geometry.left}px`;
     place();
   };
   const place = () => {

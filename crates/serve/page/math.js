@@ -29,6 +29,9 @@ const at = (letter, index) => sub(i(letter), row(...[...index].map((c) => i(c)))
 const wave = () => row(i("p"), o("/"), sup(n(10000), row(n(2), i("i"), o("/"), i("d"))));
 const product = (a, b) => row(at(a, "i"), o("·"), at(b, "j"));
 
+// What keys and values are made of: in cross-attention, of what came out of the encoder.
+const keyed = (part) => (part === "cross" ? m("msubsup", i("x"), i("j"), text("enc")) : at("x", "j"));
+
 // What the distance of two tokens adds to their score, in models that go by it.
 const distance = () => row(i("j"), o("−"), i("i"));
 const DISTANCE = {
@@ -56,15 +59,15 @@ const FORMULAS = {
     if (config.positions === "none") return [at("x", "i"), o("←"), at("x", "i")];
     return config.positions in DISTANCE ? FORMULAS.scores(config) : [at("x", "i"), o("←"), at("x", "i"), o("+"), call("PE", i("i"))];
   },
-  query: () => [
+  query: (_, part) => [
     ...["q", "k", "v"].flatMap((letter, index) => [
       ...(index ? [o(","), m("mspace")] : []),
-      row(at(letter, index ? "j" : "i"), o("="), at("x", index ? "j" : "i"), sup(i("W"), i(letter.toUpperCase()))),
+      row(at(letter, index ? "j" : "i"), o("="), index ? keyed(part) : at("x", "i"), sup(i("W"), i(letter.toUpperCase()))),
     ]),
   ],
   scores: (config, part) => [at("s", "ij"), o("="), score(config, part)],
   scale: (config, part) => [at("s", "ij"), o("="), config.scale_scores === false ? score(config, part) : frac(score(config, part), root(dk()))],
-  mask: () => [at("s", "ij"), o("="), o("−"), i("∞"), text("\u2003"), i("j"), o(">"), i("i")],
+  mask: () => [at("s", "ij"), o("="), o("−"), i("∞"), text("\u2003"), o("("), i("j"), o(">"), i("i"), o(")")],
   softmax: () => [
     at("a", "ij"),
     o("="),
@@ -101,6 +104,29 @@ const FORMULAS = {
   sine: () => [call("PE", i("p"), o(","), n(2), i("i")), o("="), call("sin", wave())],
   cosine: () => [call("PE", i("p"), o(","), n(2), i("i"), o("+"), n(1)), o("="), call("cos", wave())],
 };
+
+// Formulas inside of sentences and labels, as the tables of strings write them.
+const INLINE = [
+  [/^1\/√dₖ$/, () => row(n(1), o("/"), root(dk()))],
+  [/^√dₖ$/, () => root(dk())],
+  [/^√d$/, () => root(i("d"))],
+  [/^√\d+$/, (found) => root(n(found.slice(1)))],
+  [/^Wᴼ$/, () => sup(i("W"), i("O"))],
+  [/^q·k$/, () => row(i("q"), o("·"), i("k"))],
+  [/^log P$/, () => row(i("log"), i("P"))],
+  [/^[dα] = [\d.]+$/, (found) => row(i(found[0]), o("="), n(found.slice(4)))],
+];
+
+/** A text as a list of words and of formulas. */
+export function withMath(words) {
+  return words.split(/(1\/√dₖ|√dₖ|√d|√\d+|Wᴼ|q·k|log P|[dα] = [\d.]+)/u).map((part) => {
+    const made = INLINE.find(([pattern]) => pattern.test(part))?.[1](part);
+    if (!made) return part;
+    const math = m("math", made);
+    math.setAttribute("class", "inline-math");
+    return math;
+  });
+}
 
 /** A formula on its own line; `config` is that of the model, `part` where it stands, where models differ. */
 export function formula(name, config = {}, part = "") {

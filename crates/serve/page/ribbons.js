@@ -1,4 +1,4 @@
-// Ribbons between words that belong together: they hang below the lines; words of other lines shine through.
+// Ribbons between words that belong together: they hang below the words, and stay between two lines where another line follows.
 import { byId, s } from "./dom.js";
 
 /** Connects pairs of elements, those of the source first. */
@@ -20,6 +20,7 @@ function ribbon(pair, frame) {
     const middle = (y1 + end) / 2;
     return s("path", { d: `M${x1} ${y1}C${x1} ${middle} ${x2} ${middle} ${x2} ${end}` });
   }
-  const sag = 16 + Math.min(26, Math.abs(x2 - x1) / 14);
+  const followed = pair.some((element, k) => element.parentElement.lastElementChild.getBoundingClientRect().bottom > [a, b][k].bottom + 4);
+  const sag = followed ? 6 : 16 + Math.min(26, Math.abs(x2 - x1) / 14);
   return s("path", { d: `M${x1} ${y1}C${x1} ${y1 + sag} ${x2} ${y2 + sag} ${x2} ${y2}` });
 }

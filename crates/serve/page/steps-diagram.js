@@ -1,6 +1,7 @@
 // Encoder and decoder side by side, as blocks that open.
 import { h, s } from "./dom.js";
 import { t } from "./i18n.js";
+import { withMath } from "./math.js";
 import { grouped } from "./scale.js";
 
 const BLOCKS = {
@@ -19,6 +20,7 @@ export function diagram({ stack: openStack, block: openBlock, config, open, size
       const encoders = attends(stack) ? "attention" : "other";
       const name = block === "attention" ? (stack === "decoder" ? decoders : encoders) : kind;
       const size = sizes ? sizeOf(stack, name, config) : null;
+      const label = t(labelOf(name, config));
       return h(
         "button",
         {
@@ -27,10 +29,11 @@ export function diagram({ stack: openStack, block: openBlock, config, open, size
           "data-block": `${stack}-${block}`,
           "data-keep": `${stack}-${block}`,
           "aria-current": current ? "step" : null,
+          "aria-label": size ? `${label}, ${size}` : label,
           disabled: name === "other",
           onclick: () => open(stack, block),
         },
-        t(labelOf(name, config)),
+        withMath(label),
         size ? h("span", { class: "size" }, size) : null,
       );
     };

@@ -2,6 +2,7 @@
 import { h } from "./dom.js";
 import { heatMap } from "./heatmap.js";
 import { t } from "./i18n.js";
+import { withMath } from "./math.js";
 import { digits3, fixed, tidy } from "./scale.js";
 import { revealed } from "./steps.js";
 import { largest, strip } from "./strip.js";
@@ -28,12 +29,12 @@ function grid(caption, columns, rows, { word, choose, footer, late } = {}) {
     );
   return h(
     "div",
-    { class: `vectors ${late ?? ""}`, tabindex: "0", role: "region", "aria-label": caption },
+    { class: `vectors ${columns.length > 3 ? "four" : ""} ${late ?? ""}`, tabindex: "0", role: "region", "aria-label": caption },
     h(
       "table",
       {},
       h("caption", { class: "away" }, caption),
-      h("thead", {}, h("tr", {}, columns.map((name, j) => h("th", { scope: "col", class: j === columns.length - 1 ? "newest" : null }, name)))),
+      h("thead", {}, h("tr", {}, columns.map((name, j) => h("th", { scope: "col", class: j === columns.length - 1 ? "newest" : null }, withMath(name))))),
       h("tbody", {}, rows.map(row)),
       footer ? h("tfoot", {}, footer) : null,
     ),
@@ -42,8 +43,11 @@ function grid(caption, columns, rows, { word, choose, footer, late } = {}) {
 
 const number = (value, digits = 3) => h("span", { class: "num" }, fixed(value, digits));
 
+// Three digits, zeros among them, so that a column of lengths can be compared.
+const three = (value) => (value >= 100 ? value.toFixed(0) : value.toPrecision(3));
+
 function vector({ norm, values }, most) {
-  return h("span", { class: "vector" }, strip(values, { most, norm }), h("span", { class: "num muted" }, tidy(norm)));
+  return h("span", { class: "vector" }, strip(values, { most, norm }), h("span", { class: "num muted" }, three(norm)));
 }
 
 const strongest = (list) => largest(list.map((v) => v.values));
@@ -82,7 +86,9 @@ function attentionTable(step, view) {
   const weights = attention.weights[attention.head][i];
   const old = comparable(before, attention, i);
   const mostKey = largest([...attention.keys, attention.queries[i]]);
-  const mostValue = largest([...attention.values, attention.sums[i]]);
+  const mostValue = largest(attention.values);
+  // What is added and what comes of it have the same colours.
+  const mostSum = largest([attention.sums[i]]);
   const columns = [t("col.token"), t("col.key")];
   // What will be added up is shown with what decides how much of it.
   if (known === 0) columns.push(t("col.values"));
@@ -98,19 +104,19 @@ function attentionTable(step, view) {
     if (known >= 2) cells.push(number(attention.scaled[i][j], 2));
     if (known >= 3 && masked) cells.push(hidden ? h("span", { class: "hidden-mark" }, "−∞") : h("span", { class: "muted" }, t("visible")));
     if (known >= 4) cells.push(bar(weights[j], old?.[j]));
-    if (known >= 5) cells.push(strip(attention.values[j], { most: mostValue, opacity: 0.12 + 0.88 * Math.min(1, weights[j]) }));
+    if (known >= 5) cells.push(strip(attention.values[j].map((value) => value * weights[j]), { most: mostSum }));
     return cells;
   });
   const total = columns.length;
   const footer =
     known >= 5
-      ? h("tr", {}, h("th", { scope: "row" }, t("col.weighted")), Array.from({ length: total - 2 }, () => h("td")), h("td", {}, strip(attention.sums[i], { most: mostValue })))
+      ? h("tr", {}, h("th", { scope: "row" }, t("col.weighted")), Array.from({ length: total - 2 }, () => h("td")), h("td", {}, strip(attention.sums[i], { most: mostSum })))
       : null;
   return h(
     "div",
     {},
     h("p", { class: "query-line" }, h("span", {}, t("query.of", { word: view.tokens[i] })), strip(attention.queries[i], { most: mostKey })),
-    grid(t("step.attention.table", { word: view.tokens[i] }), columns, rows, { footer, late: known >= 5 ? "late last" : known === 4 ? "late" : "" }),
+    grid(t("step.attention.table", { word: view.tokens[i] }), columns, rows, { footer, late: `${known >= 4 ? "late" : ""} ${known >= 5 ? "last" : ""} ${masked && known >= 3 ? "masked" : ""}` }),
     old && known >= 4 ? h("p", { class: "muted" }, t("bar.legend")) : null,
   );
 }
@@ -154,7 +160,7 @@ function heads(step, view) {
       range: [0, 1],
       say: (head, j, w) => t("heads.say", { head: head + 1, word: labels[j], w: tidy(w), norm: digits3(attention.norms[head][i]) }),
     }),
-    h("p", { class: "query-line" }, h("span", {}, t("heads.output")), vector(attention.output[i], most)),
+    h("p", { class: "query-line" }, h("span", {}, withMath(t("heads.output"))), vector(attention.output[i], most)),
   );
 }
 
@@ -172,7 +178,7 @@ function vectorsTable(step, view) {
   const rows = tokens.map((label, i) => [
     label,
     ...lists.map(([name]) => vector(part[name][i], strongest(part[name]))),
-    ...(step.id === "ffn" ? [h("span", { class: "num" }, `${part.active[i]} / ${part.width}`)] : []),
+    ...(step.id === "ffn" ? [h("span", { class: "num" }, part.active[i], h("span", { class: "of" }, ` / ${part.width}`))] : []),
   ]);
   const columns = [t("col.token"), ...lists.map(([, label]) => label), ...(step.id === "ffn" ? [t("col.active")] : [])];
   return grid(t(`step.${step.id}`), columns, rows, view);

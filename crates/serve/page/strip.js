@@ -8,13 +8,12 @@ const HEIGHT = 14;
 const CELL = 5;
 
 /** `values` as cells; `most` is the magnitude of the strongest colour. `norm` is the length of the whole vector. */
-export function strip(values, { most, norm, opacity = 1 } = {}) {
+export function strip(values, { most, norm } = {}) {
   const shown = values.slice(0, 32);
   const size = most ?? largest([shown]);
   const canvas = h("canvas", { class: "strip", role: "img", "aria-label": describe(shown, norm) });
   canvas.width = shown.length * CELL;
   canvas.height = HEIGHT;
-  canvas.style.opacity = String(opacity);
   const colours = palette("diverging", isDark());
   const context = canvas.getContext("2d");
   shown.forEach((value, i) => {

@@ -92,6 +92,23 @@ export function pieceLabel(piece) {
   return plain === "" ? "␣" : plain;
 }
 
+/** For each token whether it goes on with the word before it. A vocabulary that does not mark words has no such tokens. */
+export function continuing(pieces) {
+  const marked = pieces.some((piece) => /^[▁Ġ]/u.test(piece));
+  return pieces.map((piece, i) => {
+    if (i === 0 || special(piece) || special(pieces[i - 1])) return false;
+    return /@@$/.test(pieces[i - 1]) || (marked && !/^[▁Ġ]/u.test(piece));
+  });
+}
+
+const special = (piece) => /^(<.+>|\[.+\])$/.test(piece);
+
+/** Tokens as the text that they are. */
+export function spoken(pieces) {
+  const joined = continuing(pieces);
+  return pieces.map((piece, i) => (i === 0 || joined[i] ? "" : " ") + pieceLabel(piece)).join("");
+}
+
 /** What the decoder reads at each step: the start, then what it has said so far. */
 export function readByDecoder(said) {
   const starts = new Set(["<s>", "<pad>", "<start>"]);

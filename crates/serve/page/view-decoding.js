@@ -4,11 +4,11 @@ import { beamTree } from "./beam-tree.js";
 import { byId, choice, h, notice, roving, table, wordsOf } from "./dom.js";
 import { t } from "./i18n.js";
 import { Latest } from "./latest.js";
-import { formula } from "./math.js";
+import { formula, withMath } from "./math.js";
 import { fixed } from "./scale.js";
 import { currentSentence, onsentence, ready } from "./sentence.js";
 import { confidence } from "./decoding.js";
-import { isEnd, pieceLabel } from "./text.js";
+import { continuing, isEnd, pieceLabel, spoken } from "./text.js";
 
 const PACE = 420;
 const BEAMS = [1, 2, 3, 4, 5, 6, 8];
@@ -135,11 +135,12 @@ function sentenceRow() {
 function tokenButton(i) {
   const { data, place, prefix } = state;
   const [token, { p }] = [data.target[i], data.places[i]];
+  const joined = continuing(data.target.map(({ text }) => text))[i];
   return h(
     "button",
     {
       type: "button",
-      class: `grown-token tint-${confidence(p)}${i < prefix.length ? " settled" : ""}${isEnd(token.text) ? " end" : ""}`,
+      class: `grown-token tint-${confidence(p)}${i < prefix.length ? " settled" : ""}${isEnd(token.text) ? " end" : ""}${joined ? " joined" : ""}`,
       "aria-pressed": String(i === place),
       "aria-label": t("decoding.token", { word: pieceLabel(token.text), p: percent(p) }),
       tabindex: i === place ? "0" : "-1",
@@ -173,7 +174,7 @@ function candidates() {
   const { data, place } = state;
   const here = data.places[place];
   const said = data.target[place];
-  const before = data.target.slice(0, place).map((token) => pieceLabel(token.text)).join(" ");
+  const before = spoken(data.target.slice(0, place).map((token) => token.text));
   const item = ({ id, text, p }) => {
     const chosen = id === said?.id;
     const fill = h("span", { class: "fill" });
@@ -247,9 +248,9 @@ function renderTree() {
       h("div", { class: "controls" }, h("button", { type: "button", class: "plain", id: "beam-replay", "data-keep": "beam-replay", onclick: renderTree }, t("beam.replay")), width),
     ),
     beamTree(tree),
-    h("p", { class: "muted" }, t("beam.penalty", { alpha: tree.length_penalty })),
+    h("p", { class: "muted" }, withMath(t("beam.penalty", { alpha: tree.length_penalty }))),
     formula(tree.penalty === "paper" ? "penalty-paper" : "penalty"),
-    table(t("beam.found"), [t("beam.translation"), t("beam.logp"), t("beam.score")], rows),
+    table(t("beam.found"), [t("beam.translation"), withMath(t("beam.logp")), t("beam.score")], rows),
   );
   if (focused) card.querySelector(`[data-keep="${CSS.escape(focused)}"]`)?.focus();
 }

@@ -95,7 +95,7 @@ function render() {
   const model = chosen();
   byId("model-result").replaceChildren(
     h("div", { class: "card" }, head(model), figures(model)),
-    h("div", { class: "card model-diagram" }, h("div", {}, h("h3", {}, t("model.diagram")), h("p", { class: "muted" }, t("model.diagram.text")), parts(model), terms()), made(model)),
+    h("div", { class: "card model-diagram" }, h("div", {}, h("h3", {}, t("model.diagram")), h("p", { class: "muted" }, t("model.diagram.text")), parts(model), terms(model)), made(model)),
     h("div", { class: "card", id: "model-training" }, training(model)),
     h("div", { class: "card", id: "model-examples" }, examples(model)),
     h("div", { class: "card" }, settings(model)),
@@ -128,12 +128,13 @@ function figures(model) {
 /** What the words of this view mean. */
 const TERMS = ["parameters", "d_model", "layers", "heads", "d_ff", "vocabulary", "speed", "step"];
 
-function terms() {
+function terms({ speed: measured }) {
+  const shown = TERMS.filter((key) => key !== "speed" || measured?.tokens_per_s > 0);
   return h(
     "details",
     { class: "numbers", id: "model-terms", open: true },
     h("summary", {}, t("model.terms")),
-    h("dl", { class: "terms" }, TERMS.map((key) => h("div", {}, h("dt", {}, t(`term.${key}`)), h("dd", {}, t(`term.${key}.text`))))),
+    h("dl", { class: "terms" }, shown.map((key) => h("div", {}, h("dt", {}, t(`term.${key}`)), h("dd", {}, t(`term.${key}.text`))))),
   );
 }
 

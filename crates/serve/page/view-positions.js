@@ -4,7 +4,7 @@ import { lineChart } from "./chart.js";
 import { byId, choice, h, notice, segmented, wordsOf } from "./dom.js";
 import { heatMap } from "./heatmap.js";
 import { has, t } from "./i18n.js";
-import { formula } from "./math.js";
+import { formula, withMath } from "./math.js";
 import { digits3, extent, tidy } from "./scale.js";
 import { column, similarity, sinusoidal, wavelength } from "./sinusoid.js";
 
@@ -131,7 +131,7 @@ function about(d) {
   const { kind, own } = state.data;
   const model = has(`positions.kind.${kind}`) ? t(`positions.kind.${kind}`) : t("positions.kind.other", { kind });
   const none = own ? "" : ` ${t("positions.no.table")}`;
-  const shown = state.kind === "sinusoidal" ? h("div", { class: "formula" }, formula("sine"), formula("cosine"), h("span", {}, `d = ${d}`)) : null;
+  const shown = state.kind === "sinusoidal" ? h("div", { class: "formula" }, formula("sine"), formula("cosine"), h("span", {}, withMath(`d = ${d}`))) : null;
   return h("div", { class: "about" }, h("p", {}, model, none), shown);
 }
 

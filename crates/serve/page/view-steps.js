@@ -3,12 +3,12 @@ import * as api from "./api.js";
 import { byId, choice, h, notice, roving, wordsOf } from "./dom.js";
 import { t } from "./i18n.js";
 import { Latest } from "./latest.js";
-import { formula } from "./math.js";
+import { formula, withMath } from "./math.js";
 import { currentSentence, onsentence, ready } from "./sentence.js";
 import { diagram } from "./steps-diagram.js";
 import { panel } from "./steps-panel.js";
 import { changed, sharpestHead, stepsOf, variantOf, withoutOf } from "./steps.js";
-import { isEnd, pieceLabel } from "./text.js";
+import { continuing, isEnd, pieceLabel } from "./text.js";
 
 const PACE = 2600;
 
@@ -110,12 +110,16 @@ function mixer(data = state.data) {
 const prenorm = () => config().norm === "pre";
 const steps = () => stepsOf(state.stack, mixer(), prenorm());
 
-/** The tokens that the stack reads. */
+/** The tokens that the stack reads, as the model has them. */
+function pieces() {
+  const { source, target, places } = state.data;
+  const read = state.stack === "encoder" ? source : [{ text: "<s>" }, ...target].slice(0, places.length);
+  return read.map((token) => token.text);
+}
+
+/** The same as people read them. */
 function tokens() {
-  const { source, target } = state.data;
-  if (state.stack === "encoder") return source.map((token) => pieceLabel(token.text));
-  const count = state.data.places.length;
-  return [t("token.start"), ...target.map((token) => pieceLabel(token.text))].slice(0, count);
+  return pieces().map((piece, i) => (i === 0 && state.stack === "decoder" ? t("token.start") : pieceLabel(piece)));
 }
 
 function go(update) {
@@ -135,6 +139,8 @@ export function openAt(stack, block) {
 }
 
 let wanted = null;
+// A block was opened: on a narrow screen its step lies below the diagram, out of sight.
+let reveal = false;
 
 /** Opens a block of the diagram. */
 function open(stack, block) {
@@ -144,6 +150,7 @@ function open(stack, block) {
   const found = list.findIndex((step) => step.block === block);
   const layers = config()[stack === "encoder" ? "encoder_layers" : "decoder_layers"] ?? 1;
   const update = { step: Math.max(0, found) };
+  reveal = true;
   if (!same) Object.assign(update, { stack, layer: Math.min(state.layer, layers - 1), head: null, word: 0 });
   go(update);
 }
@@ -222,7 +229,10 @@ function render() {
     ),
     h("p", { class: "muted precision" }, t(`precision.${data.precision === "int8" ? "int8" : "f32"}`)),
   );
-  if (focused) result.querySelector(`[data-keep="${CSS.escape(focused)}"]`)?.focus();
+  if (focused) result.querySelector(`[data-keep="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+  const main = result.querySelector(".steps-main");
+  if (reveal && main.getBoundingClientRect().top > 0.6 * innerHeight) main.scrollIntoView({ behavior: calm() ? "auto" : "smooth" });
+  reveal = false;
   // Where the table is wider than the screen, what the step has added is in sight.
   const table = result.querySelector(".vectors");
   if (table) table.scrollLeft = table.scrollWidth;
@@ -269,7 +279,7 @@ function transport(list) {
 }
 
 function wordRow() {
-  const list = tokens();
+  const [list, joined] = [tokens(), continuing(pieces())];
   const row = h("div", { class: "word-row", role: "group", "aria-label": t("steps.words") });
   row.append(
     ...list.map((label, i) =>
@@ -277,7 +287,7 @@ function wordRow() {
         "button",
         {
           type: "button",
-          class: "token-chip",
+          class: joined[i] ? "token-chip joined" : "token-chip",
           "aria-pressed": String(i === state.word),
           tabindex: i === state.word ? "0" : "-1",
           "data-keep": `word-${i}`,
@@ -325,7 +335,7 @@ function explanation(step, list) {
     { class: "explanation" },
     h("p", { class: "muted" }, `${part} · ${t("steps.count", { i: state.step + 1, n: list.length })}`),
     h("h3", {}, t(`step.${step.id}`)),
-    h("p", { class: "plainly" }, plainly(step)),
+    h("p", { class: "plainly" }, withMath(plainly(step))),
     formula(step.formula, config(), step.part),
     h("p", { class: "muted section" }, step.section ? t("paper", { section: step.section }) : t("paper.ssru")),
   );
@@ -375,6 +385,7 @@ function switches() {
         "data-keep": `off-${name}`,
         name: "off",
         value: name,
+        "aria-label": labelOf(name),
         onchange: (event) => {
           pause();
           const off = new Set(state.off);
@@ -383,7 +394,7 @@ function switches() {
           go({ off });
         },
       }),
-      h("span", {}, labelOf(name)),
+      h("span", {}, withMath(labelOf(name))),
     );
   return h(
     "div",
@@ -405,18 +416,20 @@ function comparison() {
   if (state.off.size === 0) return null;
   const { base, data } = state;
   const said = (answer) => answer.target.filter((token) => !isEnd(token.text));
-  const pieces = (answer) => said(answer).map((token) => token.text);
-  const marks = changed(pieces(base), pieces(data));
-  const gone = changed(pieces(data), pieces(base));
-  const line = (answer, mark, kind) =>
-    h(
+  const texts = (answer) => said(answer).map((token) => token.text);
+  const marks = changed(texts(base), texts(data));
+  const gone = changed(texts(data), texts(base));
+  const line = (answer, mark, kind) => {
+    const joined = continuing(texts(answer));
+    return h(
       "p",
       { class: "compared", lang: currentSentence().target },
-      said(answer).map((token, i) => {
-        const space = /^[▁Ġ]/u.test(token.text) && i > 0 ? " " : "";
-        return [space, h(mark[i] && kind === "gone" ? "del" : "span", { class: mark[i] ? kind : null }, pieceLabel(token.text))];
+      texts(answer).map((text, i) => {
+        const space = i === 0 || joined[i] ? "" : " ";
+        return [space, h(mark[i] && kind === "gone" ? "del" : "span", { class: mark[i] ? kind : null }, pieceLabel(text))];
       }),
     );
+  };
   const count = (list) => list.filter(Boolean).length;
   const same = count(marks) + count(gone) === 0;
   const off = [...state.off];

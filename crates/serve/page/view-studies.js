@@ -24,6 +24,7 @@ export const shown = () => (studies?.length ? show() : start());
 async function show() {
   const name = wanted();
   const study = studies.find((one) => one.name === name);
+  byId("view-studies").classList.toggle("reading", Boolean(study));
   byId("studies-result").replaceChildren(...(study ? [await report(study)] : list()));
   if (study) byId("studies-back").focus({ preventScroll: true });
   scrollTo(0, 0);
