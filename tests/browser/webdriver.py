@@ -119,8 +119,9 @@ class Browser:
     def screenshot(self, file):
         Path(file).write_bytes(base64.b64decode(self.do("/screenshot")))
 
-    def resize(self, width, height):
-        self.cdp("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+    def resize(self, width, height, mobile=False):
+        """With `mobile`, scroll bars take no room, as on a phone."""
+        self.cdp("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile)
 
     def media(self, **features):
         listed = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
