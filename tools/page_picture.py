@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """The picture of the page in the README: docs/page.png.
 
-    python3 tools/page_picture.py REGARD MODEL [SENTENCE]
+    python3 tools/page_picture.py [REGARD MODEL [SENTENCE]]
 
-Starts the server and takes a screenshot of "Step by step" in Chromium (Debian: chromium,
-chromium-driver).
+Takes a screenshot of "Step by step" in Chromium (Debian: chromium, chromium-driver), with the
+recorded answers of the page's tests, or of a server that is started with a model.
 """
 
+import contextlib
 import sys
 import time
 from pathlib import Path
@@ -15,6 +16,7 @@ from urllib.parse import quote
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "browser"))
 
+import mock_server
 from serving import serving
 from webdriver import Browser
 
@@ -23,16 +25,25 @@ PICTURE = ROOT / "docs" / "page.png"
 STEPS, WORD = 7, 3
 
 
+@contextlib.contextmanager
+def page(server):
+    """The address of the page, with recorded answers if there is no program and no model."""
+    if not server:
+        yield mock_server.start()[1]
+        return
+    with serving(*server) as (_, address):
+        yield f"http://{address}/"
+
+
 def main():
-    regard, model, *sentence = sys.argv[1:]
-    text = sentence[0] if sentence else "The black cat sleeps."
-    with serving(regard, model) as (_, address):
+    text = sys.argv[3] if len(sys.argv) > 3 else "The black cat sleeps."
+    with page(sys.argv[1:3]) as address:
         browser = Browser()
         try:
             browser.resize(1180, 900)
             browser.cdp("Emulation.setScrollbarsHidden", hidden=True)
             browser.media(prefers_color_scheme="light", prefers_reduced_motion="reduce")
-            browser.open(f"http://{address}/?q={quote(text)}#translate")
+            browser.open(f"{address}?q={quote(text)}#translate")
             browser.one("#look:enabled")
             browser.click("#look")
             browser.one(".token-chip")
