@@ -203,6 +203,7 @@ def test_a_model_of_relative_positions_is_described_as_it_is(page):
     page.click("[data-block=encoder-positions]")
     page.until(".plainly", "This model adds nothing here.")
     same(page.text(".explanation .math"), "sij=qi·(kj+rj−i)", "the formula")
+    page.until(".section", "Shaw et al.")
 
 
 def test_formulas_are_those_of_the_model(page):

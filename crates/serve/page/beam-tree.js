@@ -81,7 +81,7 @@ let measure = null;
 
 function width(label) {
   measure ??= new OffscreenCanvas(1, 1).getContext("2d");
-  measure.font = "600 14px sans-serif";
+  measure.font = `600 14px ${getComputedStyle(document.body).fontFamily}`;
   return measure.measureText(label).width + 2;
 }
 

@@ -195,7 +195,12 @@ function next(view) {
   return h(
     "div",
     {},
-    h("ol", { class: "candidates" }, rows),
+    h(
+      "div",
+      { class: "candidate-table" },
+      h("p", { class: "candidates-head muted" }, h("span", { class: "candidate" }, t("col.token")), h("span", {}, t("next.p"))),
+      h("ol", { class: "candidates" }, rows),
+    ),
     h("button", { type: "button", class: "plain", id: "feed-back", disabled: last, "data-keep": "feed-back", onclick: view.feedBack }, last ? t("next.end") : t("next.feed", { word: said ? pieceLabel(said.text) : "" })),
   );
 }

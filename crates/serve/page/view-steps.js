@@ -337,13 +337,21 @@ function explanation(step, list) {
     h("h3", {}, t(`step.${step.id}`)),
     h("p", { class: "plainly" }, withMath(plainly(step))),
     formula(step.formula, config(), step.part),
-    h("p", { class: "muted section" }, step.section ? t("paper", { section: step.section }) : t("paper.ssru")),
+    h("p", { class: "muted section" }, source(step)),
   );
+}
+
+const variant = (step) => variantOf(step, config(), state.base.embedding.positions !== null);
+
+/** Where a step is described: in the paper, or in the one that a model follows instead. */
+function source(step) {
+  if (!step.section) return t("paper.ssru");
+  return [".relative", ".bucketed", ".distance"].includes(variant(step)) ? t(`paper.${config().positions}`) : t("paper", { section: step.section });
 }
 
 /** A step in one plain sentence, of what this model does there. */
 function plainly(step) {
-  return t(`step.${step.id}.text${variantOf(step, config(), state.base.embedding.positions !== null)}`, values(step));
+  return t(`step.${step.id}.text${variant(step)}`, values(step));
 }
 
 function values(step) {
