@@ -91,6 +91,28 @@ fn the_library_alone_is_inference_and_metrics() {
     }
 }
 
+/// Vocabularies are trained by `regard-train`; whoever only translates compiles nothing of it.
+#[test]
+fn only_training_enables_the_training_of_tokenizers() {
+    let enables = |package: &[&str]| {
+        let tree = ["tree", "-e", "normal", "--prefix", "none", "--format", "{p} features:{f}", "-p"];
+        let tree = cargo(&[&tree, package].concat());
+        let core: Vec<&str> = tree.lines().filter(|line| line.starts_with("regard-core ")).collect();
+        assert!(!core.is_empty(), "{tree}");
+        core.iter().any(|line| line.contains("tokenizer-training"))
+    };
+    assert!(enables(&["regard-train"]) && enables(&["regard"]));
+    for package in [
+        &["regard", "--no-default-features"][..],
+        &["regard", "--no-default-features", "--features", "hub,serve,tls"],
+        &["regard-core"],
+        &["regard-documents"],
+        &["regard-serve"],
+    ] {
+        assert!(!enables(package), "{package:?}");
+    }
+}
+
 /// Each crate that we depend on has a reason in docs/decisions/dependencies.md, and no other has.
 #[test]
 fn dependencies_have_reasons() {

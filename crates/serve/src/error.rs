@@ -1,5 +1,4 @@
-//! What a request can be refused with: a status and one sentence, in the shape that
-//! LibreTranslate's clients read.
+//! Errors of requests: a status and one sentence, in the format that LibreTranslate's clients read.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};

@@ -22,7 +22,7 @@ use serde_json::Value;
 use tokenizers::normalizers::{NFC, NFD};
 use tokenizers::{NormalizedString, Normalizer};
 
-use super::dropout::merge_parts;
+use super::json::merge_parts;
 use super::pipeline::{BLANK, normaliser, word_splitter};
 use super::sentencepiece::{
     NewModel, NewPiece, PieceKind, SentencePiece, SpmAlgorithm, byte_of, compile_rules,

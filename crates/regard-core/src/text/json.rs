@@ -3,20 +3,21 @@
 use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::path::Path;
+#[cfg(feature = "tokenizer-training")]
 use std::sync::OnceLock;
 
 use serde_json::Value;
 use tokenizers::Model;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::dropout::{MergeTable, merge_parts};
+#[cfg(feature = "tokenizer-training")]
+use super::bpe_dropout::MergeTable;
 use super::expansion::check_expansion;
 use super::pipeline::{for_each_word, normalise, normaliser, word_splitter};
 use super::tokenizer::{Special, failed};
 use super::{EOS, PAD, UNK};
 use crate::replace::replace;
 use crate::{Error, Result};
-use regard_random::Rng;
 
 /// Text to ids and back by the `tokenizers` crate.
 pub(super) struct JsonTokenizer {
@@ -26,7 +27,9 @@ pub(super) struct JsonTokenizer {
     special: Special,
     /// Ids that are not text: left out by `decode`.
     hidden: HashSet<u32>,
-    merges: OnceLock<Option<MergeTable>>,
+    /// Read on first use.
+    #[cfg(feature = "tokenizer-training")]
+    pub(super) merges: OnceLock<Option<MergeTable>>,
     /// The stages before the model are the ones of this library, which has a faster way through
     /// them.
     own_stages: bool,
@@ -89,7 +92,15 @@ impl JsonTokenizer {
             return Err(Error::file(path, message));
         }
         hidden.extend([special.eos, special.unk, special.pad]);
-        Ok(JsonTokenizer { inner, json, special, hidden, merges: OnceLock::new(), own_stages })
+        Ok(JsonTokenizer {
+            inner,
+            json,
+            special,
+            hidden,
+            #[cfg(feature = "tokenizer-training")]
+            merges: OnceLock::new(),
+            own_stages,
+        })
     }
 
     /// Writes the file: beside, then renamed.
@@ -154,21 +165,22 @@ impl JsonTokenizer {
         outcome.map(|()| ids)
     }
 
-    /// Other ids of the same text, each merge left out with probability `dropout`; `None` if the
-    /// model has no merges that can be.
-    pub(super) fn resample(&self, ids: &[u32], dropout: f32, seed: u64) -> Option<Vec<u32>> {
-        let merges = self.merges.get_or_init(|| {
-            let file: Value = serde_json::from_str(&self.json).ok()?;
-            MergeTable::read(&file["model"])
-        });
-        let merges = merges.as_ref()?;
-        Some(merges.resample(ids, f64::from(dropout), &mut Rng::stream(seed, 0)))
-    }
-
     pub(super) fn decode(&self, ids: &[u32]) -> String {
         let text: Vec<u32> = ids.iter().copied().filter(|id| !self.hidden.contains(id)).collect();
         let pieces = || text.iter().filter_map(|&id| self.piece(id)).collect();
         self.inner.decode(&text, false).unwrap_or_else(|_| pieces())
+    }
+}
+
+/// Both ways in which files write a merge: `["a", "b"]` and `"a b"`.
+pub(super) fn merge_parts(merge: &Value) -> Option<(&str, &str)> {
+    match merge {
+        Value::String(text) => text.split_once(' '),
+        Value::Array(parts) => match parts.as_slice() {
+            [left, right] => Some((left.as_str()?, right.as_str()?)),
+            _ => None,
+        },
+        _ => None,
     }
 }
 

@@ -19,9 +19,12 @@
 //! Published MarianMT folders have other files, which are read and kept as they are:
 //! [`SentencePiece`] models that cut text into pieces, and a `vocab.json` with the ids of pieces. A
 //! leading language token (`>>de<<`) is one piece.
+//!
+//! Training a vocabulary and BPE-dropout are behind the feature `tokenizer-training`.
 
 mod as_sentencepiece;
-mod dropout;
+#[cfg(feature = "tokenizer-training")]
+mod bpe_dropout;
 mod expansion;
 mod json;
 mod language_tokens;
@@ -32,6 +35,7 @@ mod sentencepiece;
 mod sentences;
 mod stems;
 mod tokenizer;
+#[cfg(feature = "tokenizer-training")]
 mod train;
 
 pub use as_sentencepiece::SPM_MULTIPLE;
@@ -43,6 +47,7 @@ pub use sentencepiece::SentencePiece;
 pub use sentences::{sentence_ranges, trimmed};
 pub use stems::{fold, is_spaced, share_stem};
 pub use tokenizer::Tokenizer;
+#[cfg(feature = "tokenizer-training")]
 pub use train::{Segmentation, TextSample, TokenizerSettings, vocabulary_size_for};
 
 /// Ends every sentence; id 0 in a vocabulary trained here.

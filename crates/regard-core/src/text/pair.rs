@@ -5,11 +5,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::language_tokens::{Frame, LanguagePlacement, LanguageToken, LanguageTokens};
+use super::Tokenizer;
+use super::language_tokens::{Frame, LanguageToken, LanguageTokens};
 use super::marian::{self, MarianTokenizer, PieceList};
 use super::pipeline::{hugging_face_config, marian_config};
-use super::train::learn;
-use super::{TextSample, Tokenizer, TokenizerSettings};
 use crate::{Error, Result};
 
 /// A `.spm` file, with the ids of its pieces if they are not its own.
@@ -50,46 +49,6 @@ impl TokenizerPair {
     pub fn separate(source: Tokenizer, target: Tokenizer) -> Self {
         let (source, target) = (Arc::new(source), Arc::new(target));
         TokenizerPair { source, target, languages: None, chosen: [None, None] }
-    }
-
-    /// Trains on the text of both sides. Separate vocabularies get one size, the smaller of the
-    /// two: a MarianMT configuration has one id for `<pad>`, which is the last of either.
-    pub fn train(source: &TextSample, target: &TextSample, settings: &TokenizerSettings) -> Result<Self> {
-        if !settings.separate {
-            return Ok(Self::joint(Tokenizer::from_pieces(learn(&[source, target], settings)?)?));
-        }
-        let mut source = learn(&[source], settings)?;
-        let mut target = learn(&[target], settings)?;
-        target.shrink(source.size());
-        source.shrink(target.size());
-        Ok(Self::separate(Tokenizer::from_pieces(source)?, Tokenizer::from_pieces(target)?))
-    }
-
-    /// Trains one vocabulary for all languages, with a token for each language that is written;
-    /// none of them is chosen yet.
-    pub fn train_for_languages(
-        source: &TextSample,
-        target: &TextSample,
-        settings: &TokenizerSettings,
-        codes: &[String],
-    ) -> Result<Self> {
-        if settings.separate {
-            let message = "a model of several target languages has one vocabulary for all; use false";
-            return Err(Error::config("tokenizer.separate", message));
-        }
-        let tokens: Vec<String> = codes.iter().map(|code| LanguageTokens::token(code)).collect();
-        let mut pieces = learn(&[source, target], settings)?;
-        // The tokens come out of the size that was asked for, so that it is that size.
-        pieces.shrink(pieces.size().saturating_sub(tokens.len()));
-        pieces.add_tokens(&tokens);
-        let pair = Self::joint(Tokenizer::from_pieces(pieces)?);
-        let mut list = Vec::new();
-        for (code, token) in codes.iter().zip(tokens) {
-            let missing = || Error::config("tokenizer", format!("{token} is not in the vocabulary"));
-            let id = pair.source.id(&token).ok_or_else(missing)?;
-            list.push(LanguageToken { code: code.clone(), token, id });
-        }
-        Ok(pair.with_languages(LanguageTokens { list, placement: LanguagePlacement::Target }, &[]))
     }
 
     /// Reads the tokenizer or tokenizers of a model folder: `tokenizer.json` if it is there, else

@@ -43,6 +43,7 @@ pub(super) fn word_splitter() -> Value {
 }
 
 /// A whole `tokenizer.json` around `model`, whose vocabulary ends with `pad`.
+#[cfg(feature = "tokenizer-training")]
 pub(super) fn tokenizer_json(model: Value, pad: usize) -> Value {
     let special = |id: usize, content: &str| {
         json!({"id": id, "content": content, "single_word": false, "lstrip": false, "rstrip": false,

@@ -10,8 +10,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::json::{JsonTokenizer, WordCache};
 use super::language_tokens::Frame;
 use super::marian::MarianTokenizer;
-use super::train::{Pieces, learn};
-use super::{EOS, PAD, TextSample, TokenizerSettings, UNK};
+use super::{EOS, PAD, UNK};
 use crate::{Error, Result, bounded};
 
 /// Text to ids and back.
@@ -109,15 +108,6 @@ impl Tokenizer {
         &self.frame.behind
     }
 
-    /// Trains one vocabulary on all samples together.
-    pub fn train(samples: &[&TextSample], settings: &TokenizerSettings) -> Result<Self> {
-        Self::from_pieces(learn(samples, settings)?)
-    }
-
-    pub(super) fn from_pieces(pieces: Pieces) -> Result<Self> {
-        Self::from_json(pieces.into_json()?, Path::new("tokenizer.json"))
-    }
-
     /// Reads a `tokenizer.json`, one of ours or any other that has `</s>`, `<unk>` and `<pad>`.
     pub fn load(path: &Path) -> Result<Self> {
         Self::from_json(bounded::read_text(path, bounded::LARGEST_TEXT)?, path)
@@ -166,6 +156,14 @@ impl Tokenizer {
     /// Whether the tokenizer is a `.spm` file, which has no padding of its own.
     pub fn is_sentencepiece(&self) -> bool {
         matches!(&*self.kind, Kind::Marian(_))
+    }
+
+    #[cfg(feature = "tokenizer-training")]
+    pub(super) fn as_json(&self) -> Option<&JsonTokenizer> {
+        match &*self.kind {
+            Kind::Json(json) => Some(json),
+            Kind::Marian(_) => None,
+        }
     }
 
     pub(super) fn as_marian(&self) -> Option<&MarianTokenizer> {
@@ -307,22 +305,6 @@ impl Tokenizer {
                 all.extend(part.join().map_err(|_| failed("a thread panicked"))??);
             }
             Ok(all)
-        })
-    }
-
-    /// BPE-dropout of a sentence that [`encode`](Self::encode) has made ids of: its words are
-    /// merged again, each merge left out with probability `dropout`. The result depends on the ids,
-    /// `dropout` and `seed` alone.
-    pub fn resample(&self, ids: &[u32], dropout: f32, seed: u64) -> Result<Vec<u32>> {
-        if !(0.0..=1.0).contains(&dropout) {
-            return Err(Error::config("bpe_dropout", format!("{dropout} is not between 0 and 1")));
-        }
-        let resampled = match &*self.kind {
-            Kind::Json(json) => json.resample(ids, dropout, seed),
-            Kind::Marian(_) => None,
-        };
-        resampled.ok_or_else(|| {
-            Error::config("bpe_dropout", "only a BPE vocabulary with byte fallback can do this; use 0")
         })
     }
 

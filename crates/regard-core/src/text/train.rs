@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ use tokenizers::models::unigram::{Unigram, UnigramTrainer};
 
 use super::json::parse;
 use super::pipeline::{for_each_word, normalise, tokenizer_json};
-use super::{EOS, PAD, UNK};
+use super::{EOS, LanguagePlacement, LanguageToken, LanguageTokens, PAD, Tokenizer, TokenizerPair, UNK};
 use crate::{Error, Result};
 use regard_random::mix;
 
@@ -130,8 +131,61 @@ impl<S: AsRef<str>> Extend<S> for TextSample {
     }
 }
 
+impl Tokenizer {
+    /// Trains one vocabulary on all samples together.
+    pub fn train(samples: &[&TextSample], settings: &TokenizerSettings) -> Result<Self> {
+        Self::from_pieces(learn(samples, settings)?)
+    }
+
+    fn from_pieces(pieces: Pieces) -> Result<Self> {
+        Self::from_json(pieces.into_json()?, Path::new("tokenizer.json"))
+    }
+}
+
+impl TokenizerPair {
+    /// Trains on the text of both sides. Separate vocabularies get one size, the smaller of the
+    /// two: a MarianMT configuration has one id for `<pad>`, which is the last of either.
+    pub fn train(source: &TextSample, target: &TextSample, settings: &TokenizerSettings) -> Result<Self> {
+        if !settings.separate {
+            return Ok(Self::joint(Tokenizer::from_pieces(learn(&[source, target], settings)?)?));
+        }
+        let mut source = learn(&[source], settings)?;
+        let mut target = learn(&[target], settings)?;
+        target.shrink(source.size());
+        source.shrink(target.size());
+        Ok(Self::separate(Tokenizer::from_pieces(source)?, Tokenizer::from_pieces(target)?))
+    }
+
+    /// Trains one vocabulary for all languages, with a token for each language that is written;
+    /// none of them is chosen yet.
+    pub fn train_for_languages(
+        source: &TextSample,
+        target: &TextSample,
+        settings: &TokenizerSettings,
+        codes: &[String],
+    ) -> Result<Self> {
+        if settings.separate {
+            let message = "a model of several target languages has one vocabulary for all; use false";
+            return Err(Error::config("tokenizer.separate", message));
+        }
+        let tokens: Vec<String> = codes.iter().map(|code| LanguageTokens::token(code)).collect();
+        let mut pieces = learn(&[source, target], settings)?;
+        // The language tokens count towards the requested size.
+        pieces.shrink(pieces.size().saturating_sub(tokens.len()));
+        pieces.add_tokens(&tokens);
+        let pair = Self::joint(Tokenizer::from_pieces(pieces)?);
+        let mut list = Vec::new();
+        for (code, token) in codes.iter().zip(tokens) {
+            let missing = || Error::config("tokenizer", format!("{token} is not in the vocabulary"));
+            let id = pair.source().id(&token).ok_or_else(missing)?;
+            list.push(LanguageToken { code: code.clone(), token, id });
+        }
+        Ok(pair.with_languages(LanguageTokens { list, placement: LanguagePlacement::Target }, &[]))
+    }
+}
+
 /// The pieces of a trained model before they get their ids.
-pub(super) enum Pieces {
+enum Pieces {
     /// Characters first, then products of merges in their order.
     Bpe { pieces: Vec<String>, merges: Vec<(String, String)> },
     /// By falling score.
@@ -139,7 +193,7 @@ pub(super) enum Pieces {
 }
 
 /// Learns pieces from the samples together.
-pub(super) fn learn(samples: &[&TextSample], settings: &TokenizerSettings) -> Result<Pieces> {
+fn learn(samples: &[&TextSample], settings: &TokenizerSettings) -> Result<Pieces> {
     let size = match settings.size {
         None => vocabulary_size_for(samples.iter().map(|s| s.bytes()).sum()),
         Some(size) if (MIN_SIZE..=MAX_SIZE).contains(&size) => size,
@@ -277,7 +331,7 @@ fn settle_rare_characters(pieces: &mut [(String, f64)]) {
 
 impl Pieces {
     /// Size of the vocabulary these pieces make.
-    pub(super) fn size(&self) -> usize {
+    fn size(&self) -> usize {
         FIXED
             + match self {
                 Pieces::Bpe { pieces, .. } => pieces.len(),
@@ -286,7 +340,7 @@ impl Pieces {
     }
 
     /// Leaves out the last learned pieces until the vocabulary has `size`.
-    pub(super) fn shrink(&mut self, size: usize) {
+    fn shrink(&mut self, size: usize) {
         let keep = size.saturating_sub(FIXED);
         match self {
             Pieces::Bpe { pieces, merges } => {
@@ -310,7 +364,7 @@ impl Pieces {
 
     /// Adds tokens that no text becomes. In a BPE vocabulary nothing is merged to them; words are
     /// cut at `<` and `>` before a unigram model sees them.
-    pub(super) fn add_tokens(&mut self, tokens: &[String]) {
+    fn add_tokens(&mut self, tokens: &[String]) {
         match self {
             Pieces::Bpe { pieces, .. } => pieces.extend(tokens.iter().cloned()),
             Pieces::Unigram { pieces } => pieces.extend(tokens.iter().map(|token| (token.clone(), 0.0))),
@@ -318,7 +372,7 @@ impl Pieces {
     }
 
     /// The text of the `tokenizer.json`.
-    pub(super) fn into_json(self) -> Result<String> {
+    fn into_json(self) -> Result<String> {
         let pad = self.size() - 1;
         let fixed =
             [EOS, UNK].map(str::to_owned).into_iter().chain((0..=255u8).map(|b| format!("<0x{b:02X}>")));

@@ -1,5 +1,4 @@
-//! A training run: its start, the loop, validation, checkpoints, and how it goes on where it was
-//! stopped.
+//! A training run: its start, the loop, validation, checkpoints, resuming.
 
 // Before the first step.
 mod data;

@@ -8,11 +8,41 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
+use super::Tokenizer;
+use super::json::{JsonTokenizer, merge_parts};
+use crate::{Error, Result};
 use regard_random::Rng;
 
 /// Words are merged in stretches of at most this many symbols: choosing a merge looks at all of
 /// them.
 const STRETCH: usize = 128;
+
+impl Tokenizer {
+    /// BPE-dropout of a sentence that [`encode`](Self::encode) has made ids of: its words are
+    /// merged again, each merge left out with probability `dropout`. The result depends on the ids,
+    /// `dropout` and `seed` alone.
+    pub fn resample(&self, ids: &[u32], dropout: f32, seed: u64) -> Result<Vec<u32>> {
+        if !(0.0..=1.0).contains(&dropout) {
+            return Err(Error::config("bpe_dropout", format!("{dropout} is not between 0 and 1")));
+        }
+        let merges = self.as_json().and_then(JsonTokenizer::merge_table).ok_or_else(|| {
+            Error::config("bpe_dropout", "only a BPE vocabulary with byte fallback can do this; use 0")
+        })?;
+        Ok(merges.resample(ids, f64::from(dropout), &mut Rng::stream(seed, 0)))
+    }
+}
+
+impl JsonTokenizer {
+    /// The merges, read from the file on first use; `None` if the model has none that can be left
+    /// out.
+    fn merge_table(&self) -> Option<&MergeTable> {
+        let read = || {
+            let file: Value = serde_json::from_str(self.text()).ok()?;
+            MergeTable::read(&file["model"])
+        };
+        self.merges.get_or_init(read).as_ref()
+    }
+}
 
 /// The merges of a BPE model by ids.
 #[derive(Debug)]
@@ -28,7 +58,7 @@ pub(super) struct MergeTable {
 impl MergeTable {
     /// Reads the `model` of a `tokenizer.json`; `None` if it is not a BPE with byte fallback and
     /// plain pieces.
-    pub(super) fn read(model: &Value) -> Option<Self> {
+    fn read(model: &Value) -> Option<Self> {
         let plain = |field: &str| model[field].as_str().is_none_or(str::is_empty);
         if model["type"] != "BPE"
             || model["byte_fallback"] != true
@@ -57,7 +87,7 @@ impl MergeTable {
     /// Other pieces of the same text: each word is taken apart into single characters and merged
     /// again, each merge left out with probability `dropout`. Special tokens and bytes are no
     /// product of a merge, and stay as they are.
-    pub(super) fn resample(&self, ids: &[u32], dropout: f64, random: &mut Rng) -> Vec<u32> {
+    fn resample(&self, ids: &[u32], dropout: f64, random: &mut Rng) -> Vec<u32> {
         let (mut all, mut word) = (Vec::with_capacity(2 * ids.len()), Vec::new());
         for &id in ids {
             if self.begins_word.contains(&id) {
@@ -104,17 +134,5 @@ impl MergeTable {
             }
         }
         best.map(|(_, at, product)| (at, product))
-    }
-}
-
-/// Both ways in which files write a merge: `["a", "b"]` and `"a b"`.
-pub(super) fn merge_parts(merge: &Value) -> Option<(&str, &str)> {
-    match merge {
-        Value::String(text) => text.split_once(' '),
-        Value::Array(parts) => match parts.as_slice() {
-            [left, right] => Some((left.as_str()?, right.as_str()?)),
-            _ => None,
-        },
-        _ => None,
     }
 }
