@@ -448,6 +448,27 @@ impl Transformer {
         self.decoder.iter().map(|layer| &layer.cross_attention)
     }
 
+    /// The projections at the end of the sub-layers, back to the width of the model. An SSRU has
+    /// none.
+    pub fn output_projections(&self) -> Vec<LinearLayer> {
+        let encoder = self.encoder.iter().flat_map(|layer| {
+            let mixer = match &layer.mixer {
+                TokenMixer::Attention(attention) => attention.out,
+                TokenMixer::Recurrent(recurrent) => recurrent.out,
+                TokenMixer::Convolution(convolution) => convolution.out,
+            };
+            [mixer, layer.feed_forward.down]
+        });
+        let decoder = self.decoder.iter().flat_map(|layer| {
+            let mixer = match &layer.mixer {
+                PastMixer::Attention(attention) => Some(attention.out),
+                PastMixer::Ssru(_) => None,
+            };
+            mixer.into_iter().chain([layer.cross_attention.out, layer.feed_forward.down])
+        });
+        encoder.chain(decoder).collect()
+    }
+
     /// Runs the encoder: `[n, d]`.
     pub fn encode<E: Executor>(&self, e: &mut E) -> E::Tensor {
         let mut x = self.embed(e, &self.source);

@@ -4,7 +4,7 @@ use crate::small::{Batches, Task, Trained};
 use crate::{Column, Report, Setup, Table};
 use regard_core::batch::Batch;
 use regard_core::model::positions::{interleaved, sinusoidal};
-use regard_core::model::{Positions, Role, Transformer};
+use regard_core::model::{Param, Parameter, Positions, Role, Transformer};
 use regard_core::{Error, Result};
 use regard_train::autograd::Tape;
 use regard_train::token_losses;
@@ -90,6 +90,7 @@ fn losses(
     config.positions = Positions::Learned;
     config.max_positions = positions.len() / config.d_model;
     let model = Transformer::new(config)?;
+    let axes = ModelAxes::of(&model);
     let mut weights = vec![0.0; model.parameters().len()];
     for parameter in model.parameters() {
         let to = &mut weights[parameter.param.range()];
@@ -101,24 +102,51 @@ fn losses(
             operation: "reordering columns",
             message: format!("the trained model has no {}", parameter.name),
         })?;
-        reorder(&parameter.name, parameter.shape, order, &trained.weights[from.param.range()], to);
+        reorder(
+            axes.of_parameter(parameter),
+            parameter.shape,
+            order,
+            &trained.weights[from.param.range()],
+            to,
+        );
     }
     token_losses(&mut Tape::new(setup.isa, setup.threads), &model, &weights, batch)
 }
 
-/// Which sides of a parameter are as wide as the model: its rows, its columns.
-fn sides(name: &str) -> (bool, bool) {
-    let ends = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
-    // What leads back into the vectors between the layers.
-    if ends(&[".out.weight", ".down.weight"]) {
-        return (true, false);
-    }
-    // Biases of queries, keys, values and of what is inside the feed-forward layers.
-    (false, !ends(&[".qkv.bias", ".q.bias", ".kv.bias", ".up.bias"]))
+/// Which axes of the parameters are as wide as the model: those that belong to the vectors between
+/// the layers, whose columns are reordered.
+struct ModelAxes {
+    /// Matrices that lead back into these vectors; all others read them.
+    projections: Vec<Param>,
+    /// Biases of the others: of queries, keys, values and of what is inside the feed-forward layers.
+    inner_biases: Vec<Param>,
 }
 
-fn reorder(name: &str, [rows, columns]: [usize; 2], order: &[usize], from: &[f32], to: &mut [f32]) {
-    let (by_row, by_column) = sides(name);
+impl ModelAxes {
+    fn of(model: &Transformer) -> Self {
+        let projections: Vec<Param> = model.output_projections().iter().map(|layer| layer.weight).collect();
+        let matrices = model.parameters().iter().filter(|p| !projections.contains(&p.param));
+        let inner_biases = matrices.filter_map(|matrix| matrix.bias).collect();
+        ModelAxes { projections, inner_biases }
+    }
+
+    /// Rows and columns.
+    fn of_parameter(&self, Parameter { role, param, .. }: &Parameter) -> [bool; 2] {
+        match role {
+            Role::Matrix if self.projections.contains(param) => [true, false],
+            Role::Vector => [false, !self.inner_biases.contains(param)],
+            Role::Matrix | Role::Vocabulary | Role::Positions => [false, true],
+        }
+    }
+}
+
+fn reorder(
+    [by_row, by_column]: [bool; 2],
+    [rows, columns]: [usize; 2],
+    order: &[usize],
+    from: &[f32],
+    to: &mut [f32],
+) {
     for r in 0..rows {
         for c in 0..columns {
             let row = if by_row { order[r] } else { r };
