@@ -1,5 +1,6 @@
 //! `regard check`: what is likely wrong with parallel text, before a model is trained on it.
 
+use super::corpus::CorpusArguments;
 use super::train::named_by_flags;
 use super::{CommandResult, Output, SaidElsewhere};
 use clap::Args;
@@ -9,9 +10,9 @@ use regard::train::{TrainConfig, inputs, languages, validation_files};
 use regard_documents::language::{name, other_than};
 use regard_plot::grouped;
 use serde_json::{Value, json};
-use std::path::PathBuf;
 
 #[derive(Debug, Args)]
+#[command(mut_arg("valid_src", |arg| arg.help("Source text to validate on: which of it is in the training data?")))]
 #[command(after_help = "Examples:\n  \
     regard check --src train.en --tgt train.de --valid-src val.en --valid-tgt val.de\n  \
     regard check --pairs de.po pairs.jsonl --source-lang en --target-lang de\n  \
@@ -21,33 +22,8 @@ use std::path::PathBuf;
     text. Each finding comes with its number, the first lines and advice. Text is read once and not kept in memory.\n\
     Exit status: 0 if there is nothing but notes, 1 if there are problems, 2 for wrong arguments.")]
 pub(crate) struct Arguments {
-    /// Source text, one sentence per line; plain, .gz or .zst
-    #[arg(long, num_args = 1.., value_name = "FILE")]
-    src: Vec<PathBuf>,
-    /// Its translation, line by line, in as many files
-    #[arg(long, num_args = 1.., value_name = "FILE")]
-    tgt: Vec<PathBuf>,
-    /// One file with source and target separated by a tab, instead of --src and --tgt
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["src", "tgt"])]
-    tsv: Option<PathBuf>,
-    /// Files that hold both sides, instead of --src and --tgt: .tsv, .jsonl or .po
-    #[arg(long, num_args = 1.., value_name = "FILE", conflicts_with_all = ["src", "tgt", "tsv"])]
-    pairs: Vec<PathBuf>,
-    /// Source text to validate on: which of it is in the training data?
-    #[arg(long, value_name = "FILE")]
-    valid_src: Option<PathBuf>,
-    /// Its translation
-    #[arg(long, value_name = "FILE")]
-    valid_tgt: Option<PathBuf>,
-    /// One file that holds both sides, instead of --valid-src and --valid-tgt
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["valid_src", "valid_tgt"])]
-    valid_pairs: Option<PathBuf>,
-    /// Source language [default: from the names of the files]
-    #[arg(long, value_name = "TAG")]
-    source_lang: Option<String>,
-    /// Target language [default: from the names of the files]
-    #[arg(long, value_name = "TAG")]
-    target_lang: Option<String>,
+    #[command(flatten)]
+    corpus: CorpusArguments,
     /// Print one JSON object on one line
     #[arg(long)]
     json: bool,
@@ -55,18 +31,8 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: Arguments) -> CommandResult {
     let json = arguments.json;
-    let data = DataConfig {
-        src: arguments.src,
-        tgt: arguments.tgt,
-        tsv: arguments.tsv,
-        pairs: arguments.pairs,
-        valid_src: arguments.valid_src,
-        valid_tgt: arguments.valid_tgt,
-        valid_pairs: arguments.valid_pairs,
-        source_lang: arguments.source_lang,
-        target_lang: arguments.target_lang,
-        ..DataConfig::default()
-    };
+    let mut data = DataConfig::default();
+    arguments.corpus.apply(&mut data);
     let mut reports = Vec::new();
     let valid = by_flags(validation_files(&data))?;
     reports.push(("training", look_at(&by_flags(inputs(&data))?, valid.as_ref(), &data, None, true)?));

@@ -4,6 +4,7 @@ pub(crate) mod average;
 pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod completions;
+mod corpus;
 pub(crate) mod distill;
 mod dtypes;
 pub(crate) mod evaluate;

@@ -1,14 +1,17 @@
 //! `regard train`: two text files to a translator.
 
 mod tmx;
+mod view;
 
+pub(crate) use view::View;
+
+use super::corpus::{CorpusArguments, put};
 use super::dtypes::{STORED, TrainingDType, one_of, training_or_auto};
 use super::numbers::{STEPS, THREADS, decimal, whole, whole_u64};
 use super::{
     CommandResult, Usage, check, cores, interrupted, presets, print_line, resolve, stop_on_signals, together,
 };
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use regard::DType;
 use regard::Isa;
 use regard::formats::Model;
@@ -19,14 +22,23 @@ use regard::train::distributed::{
     Communicator, ConsistencyCheck, check_consistency, config_check, join, program_check,
 };
 use regard::train::{
-    CardCommands, End, Outcome, Progress, Start, StepRecord, TrainConfig, ValidationRecord, check_shape,
-    has_run, inputs, resumed_config, run_worker,
+    CardCommands, End, Outcome, Progress, Start, TrainConfig, check_shape, has_run, inputs, resumed_config,
+    run_worker,
 };
 use std::error::Error;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+
+const TSV: &str = "One file with source and target separated by a tab, instead of --src and --tgt; or a \
+    translation memory (.tmx, with --source-lang and --target-lang). Plain, .gz or .zst";
+
+const VALID_SRC: &str = "Source text to validate on \
+    [default: one pair in fifty of the corpus, which is then not trained on]";
+
+fn lang_help(side: &str) -> String {
+    format!("{side} language, stored with the model [default: from the names of the files]")
+}
 
 const HELP: &str = "Examples:\n  \
     regard train --src train.en --tgt train.de --valid-src val.en --valid-tgt val.de --out en-de\n  \
@@ -69,32 +81,13 @@ fn long_help() -> String {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_arg("tsv", |arg| arg.help(TSV)), mut_arg("valid_src", |arg| arg.help(VALID_SRC)))]
+#[command(mut_arg("source_lang", |arg| arg.help(lang_help("Source"))))]
+#[command(mut_arg("target_lang", |arg| arg.help(lang_help("Target"))))]
 #[command(after_help = HELP, after_long_help = long_help())]
 pub(crate) struct Arguments {
-    /// Source text, one sentence per line; plain, .gz or .zst
-    #[arg(long, num_args = 1.., value_name = "FILE")]
-    src: Vec<PathBuf>,
-    /// Its translation, line by line, in as many files
-    #[arg(long, num_args = 1.., value_name = "FILE")]
-    tgt: Vec<PathBuf>,
-    /// One file with source and target separated by a tab, instead of --src and --tgt; or a
-    /// translation memory (.tmx, with --source-lang and --target-lang). Plain, .gz or .zst
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["src", "tgt"])]
-    tsv: Option<PathBuf>,
-    /// Files that hold both sides, instead of --src and --tgt: .tsv, .jsonl (source and target, src
-    /// and tgt, or the two languages) or .po
-    #[arg(long, num_args = 1.., value_name = "FILE", conflicts_with_all = ["src", "tgt", "tsv"])]
-    pairs: Vec<PathBuf>,
-    /// Source text to validate on
-    /// [default: one pair in fifty of the corpus, which is then not trained on]
-    #[arg(long, value_name = "FILE")]
-    valid_src: Option<PathBuf>,
-    /// Its translation
-    #[arg(long, value_name = "FILE")]
-    valid_tgt: Option<PathBuf>,
-    /// One file that holds both sides, instead of --valid-src and --valid-tgt
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["valid_src", "valid_tgt"])]
-    valid_pairs: Option<PathBuf>,
+    #[command(flatten)]
+    corpus: CorpusArguments,
     /// Folder of the new model
     #[arg(long, short, value_name = "DIR")]
     out: PathBuf,
@@ -125,12 +118,6 @@ pub(crate) struct Arguments {
     /// hub
     #[arg(long, value_name = "DIR")]
     init: Option<PathBuf>,
-    /// Source language, stored with the model [default: from the names of the files]
-    #[arg(long, value_name = "TAG")]
-    source_lang: Option<String>,
-    /// Target language, stored with the model [default: from the names of the files]
-    #[arg(long, value_name = "TAG")]
-    target_lang: Option<String>,
     /// Target language of each pair of files, for one model of several: it is told which to write
     #[arg(long, num_args = 1.., value_name = "TAG", conflicts_with = "tsv")]
     target_langs: Vec<String>,
@@ -212,12 +199,7 @@ fn start(
 ) -> Result<Outcome, Box<dyn Error>> {
     let isa = Isa::from_env()?;
     let resume = arguments.resume && has_run(&arguments.out);
-    if arguments.resume
-        && !resume
-        && arguments.src.is_empty()
-        && arguments.tsv.is_none()
-        && arguments.pairs.is_empty()
-    {
+    if arguments.resume && !resume && arguments.corpus.is_empty() {
         let out = arguments.out.display();
         return Err(format!("{out}: there is no run to resume; start one with --src and --tgt").into());
     }
@@ -307,8 +289,9 @@ fn in_flags(error: regard::Error, out: &Path) -> regard::Error {
 
 /// Refuses flags without any text, or with one side of it.
 fn check_text(arguments: &Arguments) -> Result<(), Usage> {
-    let missing = match (arguments.src.is_empty(), arguments.tgt.is_empty()) {
-        _ if arguments.tsv.is_some() || !arguments.pairs.is_empty() => return Ok(()),
+    let CorpusArguments { src, tgt, tsv, pairs, .. } = &arguments.corpus;
+    let missing = match (src.is_empty(), tgt.is_empty()) {
+        _ if tsv.is_some() || !pairs.is_empty() => return Ok(()),
         (false, false) => return Ok(()),
         (false, true) => "--src needs --tgt: the files with the translations, line by line",
         (true, false) => "--tgt needs --src: the files with the text that it translates, line by line",
@@ -336,29 +319,9 @@ pub(crate) fn summary(outcome: &Outcome, out: &Path) -> String {
 
 /// The flags that stand for settings, put into them.
 fn apply(arguments: &Arguments, config: &mut TrainConfig) -> Result<(), regard::Error> {
-    let Arguments { src, tgt, tsv, pairs, valid_src, valid_tgt, valid_pairs, .. } = arguments;
     let data = &mut config.data;
-    if !src.is_empty() {
-        data.src.clone_from(src);
-    }
-    if !tgt.is_empty() {
-        data.tgt.clone_from(tgt);
-    }
-    fn put<T: Clone>(place: &mut Option<T>, value: &Option<T>) {
-        if value.is_some() {
-            place.clone_from(value);
-        }
-    }
-    put(&mut data.tsv, tsv);
-    put(&mut data.valid_src, valid_src);
-    put(&mut data.valid_tgt, valid_tgt);
-    put(&mut data.valid_pairs, valid_pairs);
-    if !pairs.is_empty() {
-        data.pairs.clone_from(pairs);
-    }
+    arguments.corpus.apply(data);
     put(&mut data.init, &arguments.init);
-    put(&mut data.source_lang, &arguments.source_lang);
-    put(&mut data.target_lang, &arguments.target_lang);
     if !arguments.target_langs.is_empty() {
         data.target_langs.clone_from(&arguments.target_langs);
     }
@@ -387,6 +350,7 @@ fn with_list(error: regard::Error) -> regard::Error {
 }
 
 fn new_config(arguments: &Arguments) -> Result<TrainConfig, regard::Error> {
+    let corpus = &arguments.corpus;
     let choose = |written: &serde_json::Value| {
         let listed = |key: &str, flag: &[PathBuf]| -> Vec<PathBuf> {
             let written = || serde_json::from_value(written["data"][key].clone()).unwrap_or_default();
@@ -394,10 +358,10 @@ fn new_config(arguments: &Arguments) -> Result<TrainConfig, regard::Error> {
         };
         let tsv = serde_json::from_value(written["data"]["tsv"].clone()).ok();
         let data = DataConfig {
-            src: listed("src", &arguments.src),
-            tgt: listed("tgt", &arguments.tgt),
-            tsv: arguments.tsv.clone().or(tsv).filter(|_| arguments.src.is_empty()),
-            pairs: listed("pairs", &arguments.pairs),
+            src: listed("src", &corpus.src),
+            tgt: listed("tgt", &corpus.tgt),
+            tsv: corpus.tsv.clone().or(tsv).filter(|_| corpus.src.is_empty()),
+            pairs: listed("pairs", &corpus.pairs),
             ..DataConfig::default()
         };
         let pairs = inputs(&data).ok().and_then(|inputs| count_pairs(&inputs));
@@ -445,107 +409,4 @@ fn check_init(arguments: &Arguments, config: &TrainConfig) -> Result<(), regard:
     let message =
         format!("{preset} means {wanted}, but the model to start from, {init}, has {has}; leave this out");
     Err(regard::Error::config("--preset", message))
-}
-
-/// A bar on a terminal, lines elsewhere; all of it on stderr.
-pub(crate) struct View {
-    bar: Option<ProgressBar>,
-    terminal: bool,
-    /// Loss, BLEU and chrF of the last validation.
-    before: Option<(f64, f64, f64)>,
-}
-
-impl View {
-    pub(crate) fn new() -> Self {
-        View { bar: None, terminal: std::io::stderr().is_terminal(), before: None }
-    }
-
-    /// Leaves the screen to others.
-    pub(crate) fn close(&mut self) {
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
-        }
-    }
-
-    fn bar(&mut self, total: Option<u64>) -> &ProgressBar {
-        let bar = self.bar.get_or_insert_with(ProgressBar::no_length);
-        if bar.length() != total {
-            let template = match total {
-                Some(total) => {
-                    bar.set_length(total);
-                    "{bar:24} {pos}/{len} {msg}, {eta} left"
-                }
-                None => "{spinner} {pos} {msg}",
-            };
-            if let Ok(style) = ProgressStyle::with_template(template) {
-                bar.set_style(style);
-            }
-        }
-        bar
-    }
-}
-
-fn describe(r: &StepRecord) -> String {
-    format!(
-        "epoch {:.2}, loss {:.3}, rate {:.2e}, {:.0} tokens/s",
-        r.epoch, r.loss, r.rate, r.tokens_per_second
-    )
-}
-
-impl Progress for View {
-    fn message(&mut self, text: &str) {
-        let text = named_by_flags(text);
-        match &self.bar {
-            Some(bar) => bar.suspend(|| note!("{text}")),
-            None => note!("{text}"),
-        }
-    }
-
-    fn step(&mut self, record: &StepRecord, total: Option<u64>) {
-        if self.terminal {
-            let text = describe(record);
-            let bar = self.bar(total);
-            if bar.position() == 0 {
-                // So that a resumed run does not count steps of another one as its speed.
-                bar.set_position(record.step);
-                bar.reset_eta();
-            }
-            bar.set_position(record.step);
-            bar.set_message(text);
-        }
-    }
-
-    fn logged(&mut self, record: &StepRecord, total: Option<u64>) {
-        if !self.terminal {
-            let of = total.map_or(String::new(), |t| format!("/{t}"));
-            let left = total.map_or(String::new(), |t| {
-                let seconds = record.seconds / record.step as f64 * t.saturating_sub(record.step) as f64;
-                format!(", {:.1} min left", seconds / 60.0)
-            });
-            note!("step {}{of}: {}{left}", record.step, describe(record));
-        }
-    }
-
-    fn validated(&mut self, r: &ValidationRecord, best: bool) {
-        let whose = if r.weights == "step" { format!("step {}", r.step) } else { r.weights.clone() };
-        let before = self.before.replace((r.loss, r.bleu, r.chrf));
-        let since = |of: fn((f64, f64, f64)) -> f64, now: f64, digits: usize| {
-            before.map_or(String::new(), |before| format!(" ({:+.digits$})", now - of(before)))
-        };
-        let mut text = format!(
-            "{whose}: validation loss {:.4}{}, perplexity {:.2}, BLEU {:.2}{}, chrF {:.2}{}{}",
-            r.loss,
-            since(|b| b.0, r.loss, 4),
-            r.perplexity,
-            r.bleu,
-            since(|b| b.1, r.bleu, 2),
-            r.chrf,
-            since(|b| b.2, r.chrf, 2),
-            if best { ", the best so far" } else { "" }
-        );
-        for (source, translation, reference) in &r.samples {
-            text += &format!("\n    {source}\n  → {translation}\n  = {reference}");
-        }
-        self.message(&text);
-    }
 }

@@ -26,9 +26,9 @@ fn is_memory(path: &Path) -> bool {
 
 /// Names the file of pairs in the place of a memory.
 pub(super) fn plan(arguments: &mut Arguments) -> Option<Conversion> {
-    let memory = arguments.tsv.take_if(|path| is_memory(path))?;
+    let memory = arguments.corpus.tsv.take_if(|path| is_memory(path))?;
     let pairs = arguments.out.join("cache").join("tmx.tsv");
-    arguments.tsv = Some(pairs.clone());
+    arguments.corpus.tsv = Some(pairs.clone());
     Some(Conversion { memory, pairs })
 }
 
@@ -40,7 +40,8 @@ impl Conversion {
             return Ok(());
         }
         let memory = self.memory.display();
-        let (Some(source), Some(target)) = (&arguments.source_lang, &arguments.target_lang) else {
+        let (Some(source), Some(target)) = (&arguments.corpus.source_lang, &arguments.corpus.target_lang)
+        else {
             let message =
                 "a translation memory holds many languages; name two with --source-lang and --target-lang";
             return Err(format!("{memory}: {message}").into());
