@@ -4,11 +4,11 @@ use super::config::{Combine, DecoderKind, ModelConfig, NormKind, Positions};
 use super::encoder_kind::{Direction, EncoderKind};
 use super::layers::{
     ConvolutionLayer, CrossAttentionLayer, EmbeddingLayer, FeedForwardLayer, HeadShape, LinearLayer,
-    NormLayer, PastMixer, RecurrentCell, RecurrentLayer, RelativePositions, SelfAttentionLayer, Side,
-    SsruLayer, TokenMixer,
+    NormLayer, RecurrentCell, RecurrentLayer, RelativePositions, SelfAttentionLayer, Side, SsruLayer,
 };
 use super::parameters::{Initial, Location, Param, Parameters, Role};
 use super::positions::Buckets;
+use super::transformer::{PastMixer, TokenMixer};
 use regard_kernels::Mask;
 
 /// Makes layers of the widths that a configuration has, and lays out their parameters one behind

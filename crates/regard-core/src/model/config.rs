@@ -3,6 +3,7 @@
 use super::encoder_kind::{Direction, EncoderKind};
 use super::layers::{HeadShape, Side};
 use super::positions;
+use super::tied_embeddings::Tying;
 use crate::{Error, Result};
 use regard_kernels::Activation;
 use serde::{Deserialize, Serialize};
@@ -82,21 +83,6 @@ pub enum Combine {
     /// Put beside it and projected back to `d_model` by a learned matrix, so that the embeddings
     /// can still be tied.
     Concatenate,
-}
-
-/// Which of the three vocabulary matrices (source, target, output) are one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Tying {
-    /// All three, the paper's; needs one vocabulary for both languages.
-    #[default]
-    ThreeWay,
-    /// Target and output.
-    Decoder,
-    /// Source and target; needs one vocabulary for both languages.
-    Embeddings,
-    /// None.
-    None,
 }
 
 /// A named size of model.

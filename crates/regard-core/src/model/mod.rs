@@ -8,22 +8,25 @@ mod attention_map;
 mod builder;
 mod config;
 mod encoder_kind;
+mod executor;
 mod heads;
 mod layers;
 mod parameters;
 pub mod positions;
+mod tied_embeddings;
+mod transformer;
 
 pub use attention_map::{AttentionKind, AttentionMap, sharpest};
 pub use builder::LayerBuilder;
-pub use config::{
-    Combine, DecoderKind, Frequencies, ModelConfig, NormKind, NormPlace, Positions, Preset, Tying,
-};
+pub use config::{Combine, DecoderKind, Frequencies, ModelConfig, NormKind, NormPlace, Positions, Preset};
 pub use encoder_kind::{Direction, EncoderKind};
+pub use executor::Executor;
 pub use heads::{HeadHint, HeadPattern, describe_head, remove_head};
 pub use layers::{
-    ConvolutionLayer, CrossAttentionLayer, EmbeddingLayer, Executor, FeedForwardLayer, HeadShape,
-    LinearLayer, NormLayer, RecurrentCell, RecurrentLayer, RelativePositions, SelfAttentionLayer, Side,
-    SsruLayer, TokenMixer, Transformer,
+    ConvolutionLayer, CrossAttentionLayer, EmbeddingLayer, FeedForwardLayer, HeadShape, LinearLayer,
+    NormLayer, RecurrentCell, RecurrentLayer, RelativePositions, SelfAttentionLayer, Side, SsruLayer,
 };
 pub use parameters::{Initial, Location, Param, Parameter, Parameters, Parts, Role};
 pub use regard_kernels::Activation;
+pub use tied_embeddings::Tying;
+pub use transformer::{TokenMixer, Transformer};

@@ -1,0 +1,55 @@
+//! What a model needs of the code that computes it.
+
+use super::layers::{
+    ConvolutionLayer, CrossAttentionLayer, EmbeddingLayer, LinearLayer, NormLayer, RecurrentLayer,
+    SelfAttentionLayer, SsruLayer,
+};
+
+/// What carries the layers out: on the training tape, or with caches while decoding.
+///
+/// The executor applies dropout: it knows whether this is training.
+pub trait Executor {
+    /// A handle to the vectors of some tokens.
+    type Tensor: Copy;
+
+    /// Token vectors with their positions.
+    fn embed(&mut self, layer: &EmbeddingLayer) -> Self::Tensor;
+    /// `x·Wᵀ + b`
+    fn linear(&mut self, x: Self::Tensor, layer: &LinearLayer) -> Self::Tensor;
+    /// `activation(x·Wᵀ + b)`
+    fn activated(&mut self, x: Self::Tensor, layer: &LinearLayer) -> Self::Tensor;
+    /// Attention of tokens over tokens of the same side; `qkv` side by side.
+    fn self_attention(&mut self, qkv: Self::Tensor, layer: &SelfAttentionLayer) -> Self::Tensor;
+    /// The states of a recurrent layer, given what the tokens add to its gates.
+    fn recurrent(&mut self, gates: Self::Tensor, layer: &RecurrentLayer) -> Self::Tensor;
+    /// The outputs of an SSRU, given the projections of the tokens: candidates, and forget gates
+    /// before their sigmoid.
+    fn ssru(&mut self, candidates: Self::Tensor, forget: Self::Tensor, layer: &SsruLayer) -> Self::Tensor;
+    /// The tokens around each token of the same sentence side by side, zeros where there are none.
+    fn unfold(&mut self, x: Self::Tensor, layer: &ConvolutionLayer) -> Self::Tensor;
+    /// The keys and values of the encoder's output for one decoder layer, which a cache may hold
+    /// already.
+    fn memory(&mut self, memory: Self::Tensor, layer: &CrossAttentionLayer) -> Self::Tensor;
+    /// Attention of target tokens over source tokens.
+    fn cross_attention(
+        &mut self,
+        q: Self::Tensor,
+        kv: Self::Tensor,
+        layer: &CrossAttentionLayer,
+    ) -> Self::Tensor;
+    /// `LayerNorm(x + f)`, or the RMS norm of that.
+    fn add_norm(&mut self, x: Self::Tensor, branch: Self::Tensor, norm: &NormLayer) -> Self::Tensor;
+    /// `LayerNorm(x)`, or its RMS norm.
+    fn norm(&mut self, x: Self::Tensor, norm: &NormLayer) -> Self::Tensor;
+    /// `x + f`
+    fn add(&mut self, x: Self::Tensor, branch: Self::Tensor) -> Self::Tensor;
+    /// `gate ∘ x`, element by element: the inside of a gated feed-forward layer.
+    fn multiply(&mut self, gate: Self::Tensor, x: Self::Tensor) -> Self::Tensor;
+    /// `factor · x`
+    fn scale(&mut self, x: Self::Tensor, factor: f32) -> Self::Tensor;
+    /// An embedding or a layer is over: of all that this pass has made, only `x` is needed from
+    /// here on.
+    fn end_layer(&mut self, x: Self::Tensor) -> Self::Tensor {
+        x
+    }
+}
