@@ -4,7 +4,7 @@
 //! Inside a batch, all hypotheses of all sentences take a step together; finished ones leave. What
 //! a sentence gets does not depend on the others, on their order or on the number of threads.
 //!
-//! `beam` has the loop over the steps of a batch. A step goes through `decoder`, the models and
+//! `beam_search` has the loop over the steps of a batch. A step goes through `decoder`, the models and
 //! their state (`executor` for the layers, `workspace` for their buffers, `kv_cache` for what they
 //! remember), through `logits_processors`, which say what may not come, through a `scorer`, which
 //! finds the likely words (their log-probabilities by `normalization`), and ends in `hypotheses`,
@@ -14,7 +14,7 @@
 mod attention;
 mod attention_maps;
 mod batches;
-mod beam;
+mod beam_search;
 mod beam_steps;
 mod constraints;
 mod decoder;
@@ -25,6 +25,7 @@ mod forced;
 mod full_rows;
 mod hypotheses;
 mod kv_cache;
+mod length_penalty;
 mod lists;
 mod logits_processors;
 mod normalization;
@@ -41,7 +42,8 @@ pub use attention_maps::{LayerInputs, attention_maps, encoder_output, layer_inpu
 pub use beam_steps::{BeamEntry, BeamSteps, beam_steps};
 pub use constraints::Constraint;
 pub use engine::{Engine, Values, peak_speed};
-pub use options::{BeamRule, EarlyStopping, LengthPenalty, Sampling, SearchOptions};
+pub use length_penalty::LengthPenalty;
+pub use options::{BeamRule, EarlyStopping, Sampling, SearchOptions};
 pub use shortlist::{Shortlist, ShortlistSize};
 pub use trace::{
     Ablation, AttentionTrace, EmbeddingTrace, FeedForwardTrace, LayerTrace, Matrix, NextWord, SsruTrace,
@@ -51,7 +53,7 @@ pub use trace::{
 use crate::model::Transformer;
 use crate::{DType, Result};
 use batches::in_batches;
-use beam::BatchSearch;
+use beam_search::BatchSearch;
 use forced::ForcedDecoding;
 use regard_kernels::Isa;
 use validate::{check, check_pairs, check_weights};

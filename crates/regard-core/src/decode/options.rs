@@ -1,6 +1,6 @@
 //! Every setting of the search, with the paper's defaults.
 
-use super::Shortlist;
+use super::{LengthPenalty, Shortlist};
 use crate::{Error, Result};
 use std::sync::Arc;
 
@@ -62,16 +62,6 @@ pub enum BeamRule {
     /// As Marian does: a hypothesis that ends leaves its place empty, and the search goes on until
     /// none runs.
     Marian,
-}
-
-/// What a log-probability is divided by, `n` being the number of tokens with the end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LengthPenalty {
-    /// `n^α`, as `transformers` and CTranslate2 do.
-    #[default]
-    Power,
-    /// `((5 + n) / 6)^α`, the paper's (Wu et al., 2016, equation 14).
-    Paper,
 }
 
 /// Sampling from the model's distribution instead of searching for the most probable translation.
@@ -242,15 +232,6 @@ impl SearchOptions {
             }
         }
         Ok(())
-    }
-
-    /// The length penalty of `n` tokens, the end included: what their log-probability is divided
-    /// by.
-    pub fn length_penalty_of(&self, n: usize) -> f32 {
-        match self.penalty {
-            LengthPenalty::Power => (n as f32).powf(self.length_penalty),
-            LengthPenalty::Paper => ((5.0 + n as f32) / 6.0).powf(self.length_penalty),
-        }
     }
 
     /// The most tokens, the end included, for a source of `n` tokens with its end.

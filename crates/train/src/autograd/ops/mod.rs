@@ -3,23 +3,23 @@
 //! Letters as in the paper: `n` source tokens, `m` target tokens, `d` model width, `h` heads, `v`
 //! vocabulary; `rows` where it may be either kind of token.
 
-mod r_drop;
 mod attention;
-mod cross_entropy;
 mod embedding;
+mod label_smoothed_cross_entropy;
 mod linear;
-mod unfold;
 mod multiply;
 mod norm;
 mod pick;
-mod recurrent;
 mod pointer;
+mod r_drop;
+mod recurrent;
 mod residual;
 mod ssru;
+mod unfold;
 
 pub use attention::{CrossAttention, SelfAttention};
-pub use cross_entropy::CrossEntropy;
 pub use embedding::{Embedding, PositionVectors};
+pub use label_smoothed_cross_entropy::CrossEntropy;
 pub use linear::Linear;
 pub use multiply::{Multiply, Scale};
 pub use norm::AddNorm;

@@ -1,0 +1,24 @@
+//! The length penalty of beam search (section 6.1 of the paper).
+
+use super::SearchOptions;
+
+/// What a log-probability is divided by, `n` being the number of tokens with the end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LengthPenalty {
+    /// `n^α`, as `transformers` and CTranslate2 do.
+    #[default]
+    Power,
+    /// `((5 + n) / 6)^α`, the paper's (Wu et al., 2016, equation 14).
+    Paper,
+}
+
+impl SearchOptions {
+    /// The length penalty of `n` tokens, the end included: what their log-probability is divided
+    /// by.
+    pub fn length_penalty_of(&self, n: usize) -> f32 {
+        match self.penalty {
+            LengthPenalty::Power => (n as f32).powf(self.length_penalty),
+            LengthPenalty::Paper => ((5.0 + n as f32) / 6.0).powf(self.length_penalty),
+        }
+    }
+}
