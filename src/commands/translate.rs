@@ -11,6 +11,7 @@ mod spread;
 mod stats;
 mod tally;
 
+use super::input::Lines;
 use super::numbers::{BEAM, whole};
 use super::search::{ModelFlags, SearchFlags};
 use super::{CommandResult, Output, stop_on_signals};
@@ -18,7 +19,7 @@ pub(crate) use caller::Caller;
 use clap::Args;
 use documents::Task;
 use indicatif::{ProgressBar, ProgressStyle};
-use inputs::Input;
+use inputs::{Input, for_each_part};
 use regard::decode::SearchOptions;
 use regard::translator::{Candidate, Translator};
 use regard_documents::files::Format;
@@ -30,7 +31,7 @@ use stats::Stats;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 use tally::Tally;
 
@@ -206,45 +207,22 @@ fn print_lines(arguments: &Arguments, route: &Route, inputs: &[Input], stats: &m
     if arguments.jsonl {
         return jsonl::run(arguments, route, inputs, (&stop, &idle));
     }
-    let mut output = Output::new();
     let mut tally = Tally::default();
-    for input in inputs {
-        let mut lines = input.open()?;
-        loop {
-            let before = lines.count();
-            idle.store(true, Ordering::SeqCst);
-            // A signal from now on ends the program; one that came before has left its mark.
-            if stop.load(Ordering::SeqCst) {
-                return Err(format!("stopped after {before} lines, which are complete").into());
-            }
-            let batch = lines.next_batch_lossy();
-            idle.store(false, Ordering::SeqCst);
-            let batch = batch?;
-            if batch.is_empty() {
-                break;
-            }
-            let texts: Vec<&str> = batch.iter().map(|(text, _)| text.as_str()).collect();
-            let size = route.part();
-            for (start, part) in texts.chunks(size).enumerate().map(|(i, part)| (i * size, part)) {
-                if stop.load(Ordering::Relaxed) {
-                    output.flush()?;
-                    return Err(format!("stopped after {} lines, which are complete", before + start).into());
-                }
-                warn_of_language(route, part, lines.path(), &progress);
-                let translated = route.translate(part)?;
-                for (i, (line, (_, whole))) in translated.iter().zip(&batch[start..]).enumerate() {
-                    warn(lines.path(), before + start + i + 1, line, *whole, &progress);
-                    tally.add(line);
-                    output.bytes(render(arguments, line)?.as_bytes())?;
-                }
-                output.flush()?;
-                stats.add(part);
-                progress.inc(part.len() as u64);
-            }
+    let signals = (&*stop, &*idle);
+    for_each_part(inputs, signals, route.part(), Lines::next_batch_lossy, |path, before, part, output| {
+        let texts: Vec<&str> = part.iter().map(|(text, _)| text.as_str()).collect();
+        warn_of_language(route, &texts, path, &progress);
+        for (i, (line, (_, whole))) in route.translate(&texts)?.iter().zip(part).enumerate() {
+            warn(path, before + i + 1, line, *whole, &progress);
+            tally.add(line);
+            output.bytes(render(arguments, line)?.as_bytes())?;
         }
-    }
+        output.flush()?;
+        stats.add(&texts);
+        progress.inc(texts.len() as u64);
+        Ok(())
+    })?;
     progress.finish_and_clear();
-    output.flush()?;
     tally.print();
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Models of other families against `transformers`: ids of texts, encoder output, logits and what
 //! generate finds (goldens by tools/goldens/families.py).
 
+use crate::formats::edit;
 use regard_core::decode::{Engine, SearchOptions, encoder_output, score_pairs};
 use regard_core::formats::Model;
 use regard_core::model::Transformer;
@@ -72,13 +73,6 @@ fn copy(case: &str) -> TempDir {
         fs::copy(file.path(), to.path().join(file.file_name())).unwrap();
     }
     to
-}
-
-fn edit(folder: &Path, file: &str, change: impl FnOnce(&mut Value)) {
-    let path = folder.join(file);
-    let mut value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
-    change(&mut value);
-    fs::write(path, value.to_string()).unwrap();
 }
 
 fn close(got: &[f32], want: &[f32], what: &str) {

@@ -61,7 +61,7 @@ pub(crate) fn refusal(folder: &Path) -> String {
 }
 
 /// Changes a JSON file of a folder.
-fn edit(folder: &Path, file: &str, change: impl FnOnce(&mut Value)) {
+pub(crate) fn edit(folder: &Path, file: &str, change: impl FnOnce(&mut Value)) {
     let path = folder.join(file);
     let mut value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
     change(&mut value);

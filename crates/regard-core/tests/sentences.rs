@@ -1,4 +1,5 @@
-//! A small parallel text and tokenizers of it, for the tests of formats and text.
+//! A small parallel text and tokenizers of it, for the tests of formats, text and
+//! corpus.
 
 use regard_core::text::{Segmentation, TextSample, TokenizerPair, TokenizerSettings};
 

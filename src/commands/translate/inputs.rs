@@ -1,8 +1,9 @@
 //! What `regard translate` translates: standard input, files, or text on the command line.
 
 use super::super::input::{Lines, is_stdin};
-use super::Arguments;
+use super::{Arguments, CommandResult, Output};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Where lines come from.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +37,47 @@ pub(super) fn of(arguments: &Arguments) -> Result<Vec<Input>, regard::Error> {
         inputs.push(Input::File("-".into()));
     }
     Ok(inputs)
+}
+
+/// Reads the lines of all inputs with `read`, as they come, and gives them to `translate` in parts of
+/// at most `size` lines, with the input's name and the number of lines before the part.
+///
+/// `signals` are the flag that a signal sets, which ends the work between two parts, and the flag
+/// that is true while nothing is lost by ending at once.
+pub(super) fn for_each_part<T>(
+    inputs: &[Input],
+    (stop, idle): (&AtomicBool, &AtomicBool),
+    size: usize,
+    read: impl Fn(&mut Lines) -> regard::Result<Vec<T>>,
+    mut translate: impl FnMut(&Path, usize, &[T], &mut Output) -> CommandResult,
+) -> CommandResult {
+    let stopped_after = |lines: usize| Err(format!("stopped after {lines} lines, which are complete").into());
+    let mut output = Output::new();
+    for input in inputs {
+        let mut lines = input.open()?;
+        loop {
+            let before = lines.count();
+            idle.store(true, Ordering::SeqCst);
+            // A signal from now on ends the program; one that came before has left its mark.
+            if stop.load(Ordering::SeqCst) {
+                return stopped_after(before);
+            }
+            let batch = read(&mut lines);
+            idle.store(false, Ordering::SeqCst);
+            let batch = batch?;
+            if batch.is_empty() {
+                break;
+            }
+            for (start, part) in batch.chunks(size).enumerate().map(|(i, part)| (before + i * size, part)) {
+                if stop.load(Ordering::Relaxed) {
+                    output.flush()?;
+                    return stopped_after(start);
+                }
+                translate(lines.path(), start, part, &mut output)?;
+            }
+        }
+    }
+    output.flush()
 }
 
 /// An existing path is a file, an argument with white space is text, and a single word that names

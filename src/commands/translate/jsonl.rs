@@ -1,56 +1,33 @@
 //! `regard translate --jsonl`: an object per line in, the same object with its translation out, printed
 //! or, with `--out`, in a file (`bulk.rs`).
 
-use super::inputs::Input;
+use super::super::input::Lines;
+use super::inputs::{Input, for_each_part};
 use super::route::Route;
-use super::{Arguments, CommandResult, Output};
+use super::{Arguments, CommandResult};
 use regard::Error;
 use regard::translator::Candidate;
 use regard_documents::{Match, TermReport, Texts, TranslatedLine};
 use serde_json::{Map, Value, json};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// The fields that may hold the text, the first that is there.
 const FIELDS: [&str; 2] = ["text", "source"];
 
-/// `signals` are the flag that a signal sets, and the one that is true while nothing is lost by ending.
+/// Translates the objects of all inputs to standard output.
 pub(super) fn run(
     arguments: &Arguments,
     route: &Route,
     inputs: &[Input],
     signals: (&AtomicBool, &AtomicBool),
 ) -> CommandResult {
-    let (stop, idle) = signals;
-    let mut output = Output::new();
-    for input in inputs {
-        let mut lines = input.open()?;
-        loop {
-            let before = lines.count();
-            idle.store(true, Ordering::SeqCst);
-            if stop.load(Ordering::SeqCst) {
-                return Err(format!("stopped after {before} lines, which are complete").into());
-            }
-            let batch = lines.next_batch();
-            idle.store(false, Ordering::SeqCst);
-            let batch = batch?;
-            if batch.is_empty() {
-                break;
-            }
-            let size = route.part();
-            for (start, part) in batch.chunks(size).enumerate().map(|(i, part)| (before + i * size, part)) {
-                if stop.load(Ordering::Relaxed) {
-                    output.flush()?;
-                    return Err(format!("stopped after {start} lines, which are complete").into());
-                }
-                for line in translate(arguments, route, lines.path(), start, part)? {
-                    output.line(line)?;
-                }
-                output.flush()?;
-            }
+    for_each_part(inputs, signals, route.part(), Lines::next_batch, |path, before, part, output| {
+        for line in translate(arguments, route, path, before, part)? {
+            output.line(line)?;
         }
-    }
-    output.flush()
+        output.flush()
+    })
 }
 
 /// The lines with their translations; `before` lines of the file precede them.

@@ -6,7 +6,7 @@
 
 use super::TOKENIZER_CONFIG;
 use super::json::Keys;
-use super::marian::{EPSILON, activation};
+use super::marian::bart_shape;
 use super::t5;
 use crate::languages::{bare, is_code};
 use crate::model::{Frequencies, ModelConfig, NormPlace, Positions, Tying};
@@ -82,40 +82,20 @@ impl Family {
         if self == Family::T5 {
             return t5::read_config(keys);
         }
-        let number = |key: &str| keys.need::<usize>(key);
-        let rate = |key: &str, default: f32| Ok::<f32, Error>(keys.get(key)?.unwrap_or(default));
-        let (heads, decoder_heads) = keys.two("encoder_attention_heads", "decoder_attention_heads")?;
-        let (d_ff, decoder_d_ff) = keys.two("encoder_ffn_dim", "decoder_ffn_dim")?;
-        let words = number("vocab_size")?;
         let (usual_activation, scaled) = match self {
             Family::M2m100 => ("relu", true),
             Family::Mbart | Family::T5 => ("gelu", false),
         };
         let shape = ModelConfig {
-            source_vocabulary: words,
-            target_vocabulary: words,
             start_token: Some(keys.get("decoder_start_token_id")?.unwrap_or(2)),
-            d_model: number("d_model")?,
-            heads,
-            decoder_heads,
-            d_ff,
-            decoder_d_ff,
-            encoder_layers: number("encoder_layers")?,
-            decoder_layers: number("decoder_layers")?,
             norm: NormPlace::Pre,
-            norm_epsilon: EPSILON,
-            activation: activation(keys, usual_activation)?,
-            dropout: rate("dropout", 0.1)?,
-            attention_dropout: rate("attention_dropout", 0.0)?,
-            activation_dropout: rate("activation_dropout", 0.0)?,
             tying: match keys.get("tie_word_embeddings")?.unwrap_or(true) {
                 true => Tying::ThreeWay,
                 false => Tying::Embeddings,
             },
             scale_embeddings: keys.get("scale_embedding")?.unwrap_or(scaled),
-            max_positions: keys.get("max_position_embeddings")?.unwrap_or(1024),
             position_offset: 2,
-            ..ModelConfig::default()
+            ..bart_shape(keys, usual_activation)?
         };
         Ok(match self {
             Family::M2m100 => ModelConfig { frequencies: Frequencies::Tensor2tensor, ..shape },

@@ -20,7 +20,7 @@ use std::ops::Range;
 pub(super) const MARIAN: &str = "marian";
 pub(super) const REGARD: &str = "regard";
 const ARCHITECTURE: &str = "MarianMTModel";
-pub(super) const EPSILON: f32 = 1e-5;
+const EPSILON: f32 = 1e-5;
 
 /// Activations by the names that Marian configurations use; the first of a kind is written.
 const ACTIVATIONS: [(&str, Activation); 4] = [
@@ -202,15 +202,37 @@ pub(super) fn read_config(keys: &Keys) -> Result<ModelConfig> {
     Ok(config)
 }
 
-/// Keys that a file may lack have the values of `transformers`' class.
-fn read_marian(keys: &Keys) -> Result<ModelConfig> {
-    let number = |key: &str| keys.need::<usize>(key);
-    let flag = |key: &str, default: bool| Ok::<bool, Error>(keys.get(key)?.unwrap_or(default));
+/// What the configurations of all classes after BART in `transformers` (MarianMT, M2M100, mBART) say
+/// in the same keys. Keys that a file may lack have the values of those classes.
+pub(super) fn bart_shape(keys: &Keys, usual_activation: &str) -> Result<ModelConfig> {
     let rate = |key: &str, default: f32| Ok::<f32, Error>(keys.get(key)?.unwrap_or(default));
     let (heads, decoder_heads) = keys.two("encoder_attention_heads", "decoder_attention_heads")?;
     let (d_ff, decoder_d_ff) = keys.two("encoder_ffn_dim", "decoder_ffn_dim")?;
-    let source_vocabulary = number("vocab_size")?;
-    let target_vocabulary = keys.get("decoder_vocab_size")?.unwrap_or(source_vocabulary);
+    let words = keys.need("vocab_size")?;
+    Ok(ModelConfig {
+        source_vocabulary: words,
+        target_vocabulary: words,
+        d_model: keys.need("d_model")?,
+        heads,
+        decoder_heads,
+        d_ff,
+        decoder_d_ff,
+        encoder_layers: keys.need("encoder_layers")?,
+        decoder_layers: keys.need("decoder_layers")?,
+        norm_epsilon: EPSILON,
+        activation: activation(keys, usual_activation)?,
+        dropout: rate("dropout", 0.1)?,
+        attention_dropout: rate("attention_dropout", 0.0)?,
+        activation_dropout: rate("activation_dropout", 0.0)?,
+        max_positions: keys.get("max_position_embeddings")?.unwrap_or(1024),
+        ..ModelConfig::default()
+    })
+}
+
+fn read_marian(keys: &Keys) -> Result<ModelConfig> {
+    let flag = |key: &str, default: bool| Ok::<bool, Error>(keys.get(key)?.unwrap_or(default));
+    let shape = bart_shape(keys, "gelu")?;
+    let target_vocabulary = keys.get("decoder_vocab_size")?.unwrap_or(shape.source_vocabulary);
     let shared = flag("share_encoder_decoder_embeddings", true)?;
     let tied = flag("tie_word_embeddings", true)?;
     let tying = match (shared, tied) {
@@ -228,30 +250,12 @@ fn read_marian(keys: &Keys) -> Result<ModelConfig> {
             return Err(keys.wrong(key, message));
         }
     }
-    Ok(ModelConfig {
-        source_vocabulary,
-        target_vocabulary,
-        d_model: number("d_model")?,
-        heads,
-        decoder_heads,
-        d_ff,
-        decoder_d_ff,
-        encoder_layers: number("encoder_layers")?,
-        decoder_layers: number("decoder_layers")?,
-        activation: activation(keys, "gelu")?,
-        dropout: rate("dropout", 0.1)?,
-        attention_dropout: rate("attention_dropout", 0.0)?,
-        activation_dropout: rate("activation_dropout", 0.0)?,
-        tying,
-        scale_embeddings: flag("scale_embedding", false)?,
-        max_positions: keys.get("max_position_embeddings")?.unwrap_or(1024),
-        norm_epsilon: EPSILON,
-        ..ModelConfig::default()
-    })
+    let scale_embeddings = flag("scale_embedding", false)?;
+    Ok(ModelConfig { target_vocabulary, tying, scale_embeddings, ..shape })
 }
 
 /// The activation that `config.json` names, or `usual`.
-pub(super) fn activation(keys: &Keys, usual: &str) -> Result<Activation> {
+fn activation(keys: &Keys, usual: &str) -> Result<Activation> {
     let function: String = keys.get("activation_function")?.unwrap_or_else(|| usual.into());
     activation_named(&function).ok_or_else(|| {
         let message = format!("{function:?} is not supported; supported are swish, silu, relu and gelu");

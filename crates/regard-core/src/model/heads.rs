@@ -70,63 +70,42 @@ impl HeadPattern {
 
     /// Its name in JSON.
     pub fn name(self) -> &'static str {
-        match self {
-            HeadPattern::Diagonal => "diagonal",
-            HeadPattern::Aligned => "aligned",
-            HeadPattern::Read => "read",
-            HeadPattern::Previous => "previous",
-            HeadPattern::Next => "next",
-            HeadPattern::First => "first",
-            HeadPattern::End => "end",
-            HeadPattern::Punctuation => "punctuation",
-            HeadPattern::Same => "same",
-            HeadPattern::One => "one",
-            HeadPattern::Near => "near",
-            HeadPattern::Even => "even",
-            HeadPattern::Mixed => "mixed",
-            HeadPattern::Short => "short",
-        }
+        self.words().0
     }
 
     /// A word or two, for small places.
     pub fn short(self) -> &'static str {
-        match self {
-            HeadPattern::Diagonal => "itself",
-            HeadPattern::Aligned => "diagonal",
-            HeadPattern::Read => "just read",
-            HeadPattern::Previous => "previous",
-            HeadPattern::Next => "next",
-            HeadPattern::First => "first",
-            HeadPattern::End => "end",
-            HeadPattern::Punctuation => "marks",
-            HeadPattern::Same => "same",
-            HeadPattern::One => "one word",
-            HeadPattern::Near => "near",
-            HeadPattern::Even => "even",
-            HeadPattern::Mixed => "mixed",
-            HeadPattern::Short => "–",
-        }
+        self.words().1
     }
 
     /// A sentence.
     pub fn text(self) -> &'static str {
+        self.words().2
+    }
+
+    /// Name, a word or two, a sentence.
+    fn words(self) -> (&'static str, &'static str, &'static str) {
         match self {
-            HeadPattern::Diagonal => "Looks at the token itself.",
-            HeadPattern::Aligned => "Follows the diagonal: words are translated in order.",
-            HeadPattern::Read => "Looks at the token that was just read.",
-            HeadPattern::Previous => "Looks at the previous token.",
-            HeadPattern::Next => "Looks at the next token.",
-            HeadPattern::First => "Looks at the first token, whatever the query.",
-            HeadPattern::End => {
-                "Attends to the end of the sentence, which often means to nothing in particular."
+            HeadPattern::Diagonal => ("diagonal", "itself", "Looks at the token itself."),
+            HeadPattern::Aligned => {
+                ("aligned", "diagonal", "Follows the diagonal: words are translated in order.")
             }
-            HeadPattern::Punctuation => "Looks at punctuation.",
-            HeadPattern::Same => "Looks at other places with the same token.",
-            HeadPattern::One => "All tokens look at one and the same token.",
-            HeadPattern::Near => "Looks around itself, at most two tokens away.",
-            HeadPattern::Even => "Attends to all tokens about equally.",
-            HeadPattern::Mixed => "No simple pattern: it depends on the words.",
-            HeadPattern::Short => "The sentence is too short to tell.",
+            HeadPattern::Read => ("read", "just read", "Looks at the token that was just read."),
+            HeadPattern::Previous => ("previous", "previous", "Looks at the previous token."),
+            HeadPattern::Next => ("next", "next", "Looks at the next token."),
+            HeadPattern::First => ("first", "first", "Looks at the first token, whatever the query."),
+            HeadPattern::End => (
+                "end",
+                "end",
+                "Attends to the end of the sentence, which often means to nothing in particular.",
+            ),
+            HeadPattern::Punctuation => ("punctuation", "marks", "Looks at punctuation."),
+            HeadPattern::Same => ("same", "same", "Looks at other places with the same token."),
+            HeadPattern::One => ("one", "one word", "All tokens look at one and the same token."),
+            HeadPattern::Near => ("near", "near", "Looks around itself, at most two tokens away."),
+            HeadPattern::Even => ("even", "even", "Attends to all tokens about equally."),
+            HeadPattern::Mixed => ("mixed", "mixed", "No simple pattern: it depends on the words."),
+            HeadPattern::Short => ("short", "–", "The sentence is too short to tell."),
         }
     }
 }

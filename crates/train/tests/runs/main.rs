@@ -9,4 +9,6 @@ mod init;
 mod multilingual;
 mod records;
 mod resume;
+// The text that the tests of the tokenizers use.
+#[path = "../../../regard-core/tests/sentences.rs"]
 mod sentences;
