@@ -121,33 +121,33 @@ fn stated_licence(report: &Report<'_>) -> String {
     }
 }
 
+/// Stands before the reasons.
+const ONLY_OURS: &str = "only regard can run it, because";
+
+/// Which other programs can load the model.
+fn readers(report: &Report<'_>) -> &'static str {
+    match report.description.model_type {
+        "m2m_100" | "mbart" | "t5" => "transformers and CTranslate2 can load it too",
+        "ctranslate2" => "CTranslate2 can load it too",
+        "argos" => "a package of Argos Translate",
+        _ if !report.description.why_not_marian.is_empty() => ONLY_OURS,
+        _ if report.vocabulary.joint => "transformers and CTranslate2 can load it too",
+        _ if report.vocabulary.files.1 == TokenizerPair::TARGET_FILE => {
+            "transformers can load it too; its output is decoded with target_tokenizer.json"
+        }
+        _ => "transformers can load it too",
+    }
+}
+
 fn describe(report: &Report<'_>) -> Result<String, serde_json::Error> {
     let Report { description, languages, language_codes, vocabulary, parameters, config, generation, .. } =
         report;
     let mut lines = Vec::new();
     let mut line = |title: &str, text: String| lines.push(format!("{title:<12}{text}\n"));
-    let others = match description.model_type {
-        "m2m_100" | "mbart" | "t5" => Some("transformers and CTranslate2 can load it too"),
-        "ctranslate2" => Some("CTranslate2 can load it too"),
-        "argos" => Some("a package of Argos Translate"),
-        _ => None,
-    };
-    if let Some(others) = others {
-        line("type", format!("{}: {others}", description.model_type));
-    } else if description.why_not_marian.is_empty() {
-        let readers = if vocabulary.joint {
-            "transformers and CTranslate2 can load it too"
-        } else if vocabulary.files.1 == TokenizerPair::TARGET_FILE {
-            "transformers can load it too; its output is decoded with target_tokenizer.json"
-        } else {
-            "transformers can load it too"
-        };
-        line("type", format!("{}: {readers}", description.model_type));
-    } else {
-        line("type", format!("{}: only regard can run it, because", description.model_type));
-        for reason in &description.why_not_marian {
-            line("", format!("- {reason}"));
-        }
+    let readers = readers(report);
+    line("type", format!("{}: {readers}", description.model_type));
+    for reason in description.why_not_marian.iter().filter(|_| readers == ONLY_OURS) {
+        line("", format!("- {reason}"));
     }
     let language = |name: &Option<String>| name.clone().unwrap_or_else(|| "unknown".into());
     let pair = format!("{} → {}", language(&languages.source), language(&languages.target));

@@ -132,13 +132,7 @@ impl CrossEntropy {
                 logits_to_exponentials(cx.isa, MatMut::new(to, rows, width), statistics);
             }
             let of_row = |r: usize| statistics.iter().skip(r).step_by(group);
-            let log_sum = |r: usize| {
-                let top = of_row(r).map(|s| s.top).fold(f32::NEG_INFINITY, f32::max);
-                let sum: f64 =
-                    of_row(r).map(|s| f64::from(s.exponentials) * f64::from(s.top - top).exp()).sum();
-                (f64::from(top) + sum.ln()) as f32
-            };
-            let log_sums: Vec<f32> = (0..rows).map(log_sum).collect();
+            let log_sums: Vec<f32> = (0..rows).map(|r| log_sum(of_row(r))).collect();
             for (r, loss) in losses.iter_mut().enumerate() {
                 // `loss` is −(1−ε)·l_target so far.
                 cx.scratch.nll += f64::from(log_sums[r] + *loss / (1.0 - self.smoothing));
@@ -170,4 +164,11 @@ impl CrossEntropy {
         }
         cx.scratch.logits = logits;
     }
+}
+
+/// `ln Σ exp(l)` over all logits of a row, from the statistics of its blocks.
+fn log_sum<'a>(blocks: impl Iterator<Item = &'a BlockStatistics> + Clone) -> f32 {
+    let top = blocks.clone().map(|s| s.top).fold(f32::NEG_INFINITY, f32::max);
+    let sum: f64 = blocks.map(|s| f64::from(s.exponentials) * f64::from(s.top - top).exp()).sum();
+    (f64::from(top) + sum.ln()) as f32
 }
