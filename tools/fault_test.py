@@ -168,7 +168,8 @@ def kill(runs, options):
     return f"{kills} kills ({early} before the first save), {finished} runs finished, all identical to the bit"
 
 
-# ---- power loss -----------------------------------------------------------------------------------
+# ---- power loss
+# -----------------------------------------------------------------------------------
 
 
 CALL = re.compile(r"^(?:\[pid +\d+\] |\d+ +)?(\w+)\((.*)\) += (-?\d+)")
@@ -224,7 +225,8 @@ def record(runs, out):
                 operations.append(("mkdir" if "mkdir" in call else "unlink", path))
             continue
         if call == "mmap":
-            # The fifth argument is the descriptor; a shared mapping for writing would escape the record.
+            # The fifth argument is the descriptor; a shared mapping for writing would escape the
+            # record.
             parts = arguments.split(", ")
             known = names.get(int(parts[4])) if len(parts) > 4 and parts[4].isdigit() else None
             escaped = isinstance(known, tuple) and "MAP_SHARED" in arguments and "PROT_WRITE" in arguments
@@ -361,7 +363,8 @@ def power(runs, options):
     return f"{checked} states after {len(operations)} operations: {loadable} models, the others say so; {resumed} resumed"
 
 
-# ---- disks, descriptors, corpora ------------------------------------------------------------------
+# ---- disks, descriptors, corpora
+# ------------------------------------------------------------------
 
 
 @contextlib.contextmanager
@@ -482,7 +485,8 @@ def diverge(runs, _):
     return f"one message ({message[8:70]}…), and the folder still loads"
 
 
-# ---- the server -----------------------------------------------------------------------------------
+# ---- the server
+# -----------------------------------------------------------------------------------
 
 
 class Server:
@@ -575,7 +579,8 @@ def serve(runs, options):
     for thread in threads:
         thread.join()
     expect(status == 0, f"SIGTERM: status {status}: {said}")
-    # A connection that the system had accepted and the server had not is reset: nothing of it was read.
+    # A connection that the system had accepted and the server had not is reset: nothing of it was
+    # read.
     wrong = [o for o in outcomes if o not in (200, 503, "ConnectionRefusedError", "ConnectionResetError", "RemoteDisconnected")]
     expect(not wrong, f"SIGTERM: {set(wrong)}")
     report.append(f"SIGTERM: {outcomes.count(200)} answered, {len(outcomes) - outcomes.count(200)} not let in")

@@ -224,8 +224,8 @@ async def overload(arguments, address, rate):
 
     tasks, begin, started = set(), time.monotonic(), 0
     while (passed := time.monotonic() - begin) < arguments.overload_seconds:
-        # No more at a time than the server's connections: it would give the places of those that this process
-        # has opened and not used yet to others.
+        # No more at a time than the server's connections: it would give the places of those that
+        # this process has opened and not used yet to others.
         while started < passed * rate and len(tasks) < OPEN:
             task = asyncio.create_task(one())
             tasks.add(task)

@@ -196,8 +196,8 @@ struct Gathering {
     /// turns, so a long one delays the others by one batch and counts for no more
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = whole(1..=1_000_000))]
     queue: usize,
-    /// Seconds that a request may have to wait for its turn, as far as the speed of the last batches
-    /// tells; one that would wait longer gets status 503 at once
+    /// Seconds that a request may have to wait for its turn, as far as the speed of the last
+    /// batches tells; one that would wait longer gets status 503 at once
     #[arg(long, value_name = "SECONDS", default_value_t = 15.0, value_parser = decimal(WAIT))]
     max_wait: f64,
 }

@@ -146,7 +146,8 @@ class Browser:
         except Failure as failure:
             if "stale element" not in str(failure):
                 raise
-            # The page has drawn it anew between finding and clicking; a user would click what is there now.
+            # The page has drawn it anew between finding and clicking; a user would click what is
+            # there now.
             self.do(f"/element/{self.one(css)}/click", {})
 
     def type(self, css, text):

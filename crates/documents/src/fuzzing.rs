@@ -156,8 +156,8 @@ pub fn text_file(data: &[u8]) {
     }
 }
 
-/// A glossary, and behind a byte 0 a text to find its terms in: an error that names a line, or terms
-/// that the text has.
+/// A glossary, and behind a byte 0 a text to find its terms in: an error that names a line, or
+/// terms that the text has.
 pub fn glossary(data: &[u8]) {
     let data = String::from_utf8_lossy(data);
     let (file, text) = data.split_once('\0').unwrap_or((&data, &data));

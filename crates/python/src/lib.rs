@@ -1,8 +1,9 @@
-//! The native half of the Python package `regard`: [`regard`] behind functions that take and return plain Python values.
-//! Names, defaults, documentation and types are in `python/regard`, which wraps it.
+//! The native half of the Python package `regard`: [`regard`] behind functions that take and return
+//! plain Python values. Names, defaults, documentation and types are in `python/regard`, which
+//! wraps it.
 //!
-//! Keywords travel as flags of the command line, so that every setting has one name, one range and one message. All
-//! computing happens without the GIL.
+//! Keywords travel as flags of the command line, so that every setting has one name, one range and
+//! one message. All computing happens without the GIL.
 
 mod errors;
 mod evaluate;

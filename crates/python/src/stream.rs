@@ -72,7 +72,8 @@ impl Follower<'_> {
 }
 
 impl Stream {
-    /// Starts a thread that translates; a greedy search or sampling, because a beam may take back tokens.
+    /// Starts a thread that translates; a greedy search or sampling, because a beam may take back
+    /// tokens.
     pub(crate) fn start(translator: Arc<regard::Translator>, text: String, options: SearchOptions) -> Self {
         let (to, events) = sync_channel(64);
         let cancelled = Arc::new(AtomicBool::new(false));

@@ -81,8 +81,9 @@ impl Event {
     }
 }
 
-/// Trains with the flags of `regard train`. `progress` is called in the calling thread with each event. A signal, or
-/// an exception of `progress`, ends the run with everything saved and is raised then.
+/// Trains with the flags of `regard train`. `progress` is called in the calling thread with each
+/// event. A signal, or an exception of `progress`, ends the run with everything saved and is raised
+/// then.
 #[pyfunction]
 pub(crate) fn train<'py>(
     py: Python<'py>,

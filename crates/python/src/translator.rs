@@ -146,8 +146,8 @@ impl Translator {
         Ok(found)
     }
 
-    /// Every attention of a text and a translation, by kind: its shape `[layer, head, rows, columns]` and its
-    /// weights as bytes of f32; and the tokens of both sides.
+    /// Every attention of a text and a translation, by kind: its shape `[layer, head, rows,
+    /// columns]` and its weights as bytes of f32; and the tokens of both sides.
     fn attention<'py>(
         &self,
         py: Python<'py>,

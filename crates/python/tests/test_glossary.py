@@ -18,7 +18,8 @@ def test_a_glossary_is_that_of_the_command(translator, model, command, terms):
     printed = command("translate", "--model", model, "--glossary", terms, text="\n".join(LINES) + "\n").stdout
     assert translator.translate(LINES, glossary=terms) == printed.splitlines()
     assert translator.translate(LINES, glossary=TERMS) == printed.splitlines()
-    # The term stands where the model would have written another word, which it finds far more likely.
+    # The term stands where the model would have written another word, which it finds far more
+    # likely.
     assert printed.splitlines()[:2] == ["Le cheval dort.", "Le petit cheval lit. Le chien court."]
     assert "Firefox" in translator.translate(LINES[2], glossary=TERMS)
     assert translator.translate(LINES[0]) == translator.translate(LINES[0], glossary={"unrelated": "="})

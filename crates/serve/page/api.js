@@ -1,4 +1,5 @@
-// Every request of the page. Addresses are relative, so that the page also works under a path of a larger site.
+// Every request of the page. Addresses are relative, so that the page also works under a path of a
+// larger site.
 import { languageName, t } from "./i18n.js";
 import { EventLines } from "./latest.js";
 import { inWords } from "./messages.js";
@@ -127,7 +128,8 @@ export async function stream(body, show, signal) {
   }
 }
 
-// Answers that do not change while the page is open are requested once; a failed request is repeated.
+// Answers that do not change while the page is open are requested once; a failed request is
+// repeated.
 const kept = new Map();
 
 function once(path) {

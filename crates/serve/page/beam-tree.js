@@ -64,7 +64,8 @@ export function beamTree(tree) {
   );
 }
 
-// Each appears in its step, and what is pruned fades in the next; the style sheet does both, where motion is welcome.
+// Each appears in its step, and what is pruned fades in the next; the style sheet does both, where
+// motion is welcome.
 function timed(element, step) {
   element.style.setProperty("--step", String(step));
   return element;

@@ -1,5 +1,5 @@
-// Colours of heat maps, computed in OKLCH so that equal steps look equal. The same palettes as in the program's own
-// pictures (crates/regard/src/plot/colour.rs). No DOM: tested with node.
+// Colours of heat maps, computed in OKLCH so that equal steps look equal. The same palettes as in
+// the program's own pictures (crates/regard/src/plot/colour.rs). No DOM: tested with node.
 
 /** From nearly white to dark blue on light ground, from nearly black to bright yellow on dark; `t` in 0..1. */
 export function sequential(t, dark) {

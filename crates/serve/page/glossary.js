@@ -1,4 +1,5 @@
-// The glossary: terms that are translated in a certain way. One's own list for each pair of languages, or one that the server has.
+// The glossary: terms that are translated in a certain way. One's own list for each pair of
+// languages, or one that the server has.
 import { byId, h } from "./dom.js";
 import { asObject, formatTerms, LineError, merge, parseTerms, recallTerms } from "./glossary-table.js";
 import { t } from "./i18n.js";

@@ -1,4 +1,5 @@
-// The page's words in the reader's language. One table of strings per language; English is the one that has them all.
+// The page's words in the reader's language. One table of strings per language; English is the one
+// that has them all.
 import { en } from "./strings-en.js";
 import { zh } from "./strings-zh.js";
 import { keep, recall } from "./store.js";

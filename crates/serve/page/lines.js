@@ -1,4 +1,5 @@
-// The line view of attention: queries to the left, keys to the right, a line as strong as its weight.
+// The line view of attention: queries to the left, keys to the right, a line as strong as its
+// weight.
 import { drawnToWidth, h, numbers, roving, s } from "./dom.js";
 import { t } from "./i18n.js";
 import { tidy } from "./scale.js";

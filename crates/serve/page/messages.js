@@ -1,5 +1,5 @@
-// What the server says, in the reader's words. Its answers are LibreTranslate's: sentences without a number, so that they are known by
-// their form. No DOM: tested with node.
+// What the server says, in the reader's words. Its answers are LibreTranslate's: sentences without
+// a number, so that they are known by their form. No DOM: tested with node.
 import { languageNamed, t } from "./i18n.js";
 
 const KNOWN = [

@@ -1,4 +1,5 @@
-// What is special about a translation, in one sentence each: where it came from, what had to be done twice, which terms it has.
+// What is special about a translation, in one sentence each: where it came from, what had to be
+// done twice, which terms it has.
 import { has, t } from "./i18n.js";
 
 /** The remarks on a text's translation. */

@@ -1,4 +1,5 @@
-// Position vectors: the sine and cosine table, and how alike positions are. No DOM: tested with node.
+// Position vectors: the sine and cosine table, and how alike positions are. No DOM: tested with
+// node.
 
 /** PE(p, 2i) = sin(p / 10000^(2i/d)), PE(p, 2i+1) = cos of the same, for p in 0..count. */
 export function sinusoidal(count, d) {

@@ -72,7 +72,8 @@ function sizeOf(stack, name, config) {
   return key && Number.isFinite(d) ? t(`size.${key}`, values) : null;
 }
 
-// The two ways that do not lead straight down: what was encoded, to cross-attention; the next word, back to the start.
+// The two ways that do not lead straight down: what was encoded, to cross-attention; the next word,
+// back to the start.
 function draw(frame, wires) {
   const bounds = frame.getBoundingClientRect();
   const box = (name) => {

@@ -1,5 +1,5 @@
-// What is remembered: choices for good, the key for as long as the tab is open. Browsers may forbid storage; then
-// a choice lasts as long as the page.
+// What is remembered: choices for good, the key for as long as the tab is open. Browsers may forbid
+// storage; then a choice lasts as long as the page.
 
 export function recall(name, area = "localStorage") {
   try {

@@ -1,4 +1,5 @@
-// Runs before the page is painted, so that a chosen theme does not flash. Not a module: modules wait.
+// Runs before the page is painted, so that a chosen theme does not flash. Not a module: modules
+// wait.
 (() => {
   try {
     const chosen = localStorage.getItem("regard.theme");

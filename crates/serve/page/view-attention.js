@@ -166,7 +166,8 @@ function drawing() {
   const { axes } = state.data;
   const layer = layersOf(state.kind)[state.layer];
   if (!layer) return notice("empty", t("kind.none"));
-  // The end of the sentence takes much of the weight of heads that have nothing to do; without it, the rest is easier to see.
+  // The end of the sentence takes much of the weight of heads that have nothing to do; without it,
+  // the rest is easier to see.
   const seen = (pieces) => pieces.map((_, i) => i).filter((i) => state.ends || !isEnd(pieces[i]));
   const [shownRows, shownColumns] = axes[state.kind].map(seen);
   const [rowPieces, columnPieces] = [shownRows.map((i) => axes[state.kind][0][i]), shownColumns.map((j) => axes[state.kind][1][j])];

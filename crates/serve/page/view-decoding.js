@@ -15,7 +15,8 @@ const BEAMS = [1, 2, 3, 4, 5, 6, 8];
 
 const latest = new Latest();
 const latestBeam = new Latest();
-// `prefix` are the tokens that the reader has settled; `place` is the one whose candidates are shown.
+// `prefix` are the tokens that the reader has settled; `place` is the one whose candidates are
+// shown.
 const state = { data: null, prefix: [], place: 0, visible: 0, beam: null, tree: null };
 let timer = null;
 

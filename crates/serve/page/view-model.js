@@ -21,7 +21,8 @@ const KNOWN = [
 // `grown` says when the run of a model was last seen to go on.
 const state = { models: [], chosen: 0, grown: new Map() };
 
-// How often, in ms, a run is looked at: one that goes on more often; and for how long it counts as one that does.
+// How often, in ms, a run is looked at: one that goes on more often; and for how long it counts as
+// one that does.
 const PACE = { still: 15000, growing: 4000, ended: 120000 };
 
 const isLive = (i) => Date.now() - (state.grown.get(i) ?? -Infinity) < PACE.ended;
@@ -198,7 +199,8 @@ function curves(model) {
           series: [{ name: label, points: list }],
           height: 220,
           dots: dots && list.length <= 40,
-          // A score from 0 to 100 is shown from 0, so that a small gain does not look like a large one.
+          // A score from 0 to 100 is shown from 0, so that a small gain does not look like a large
+          // one.
           domain: key === "bleu" ? niceDomain([0, Math.max(5, ...list.map(([, v]) => v))], 5) : undefined,
         }),
         h("p", { class: "muted" }, t(`model.${key}.text`)),

@@ -26,7 +26,8 @@ const latestGuess = new Latest();
 let languages = [];
 let models = [];
 let limit = -1;
-// The translation that is shown: `{source, target, detected}`; null while there is none or it is being made.
+// The translation that is shown: `{source, target, detected}`; null while there is none or it is
+// being made.
 let result = null;
 
 const source = () => byId("source");
@@ -207,7 +208,8 @@ async function ask(text, signal) {
   const terms = glossary();
   const body = { q: text, source: byId("from").value, target: byId("to").value, ...(terms ? { glossary: terms } : {}) };
   if (codePoints(text) > STREAM_FROM && body.source !== "auto") {
-    // What has arrived is shown; the full answer, with its links, follows. A server that does not stream is no error.
+    // What has arrived is shown; the full answer, with its links, follows. A server that does not
+    // stream is no error.
     await api.stream(body, showTarget, signal).catch((error) => {
       if (signal.aborted || (error.status !== 404 && error.status !== 405)) throw error;
     });

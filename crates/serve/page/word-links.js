@@ -4,7 +4,8 @@ import { t } from "./i18n.js";
 import { drawRibbons } from "./ribbons.js";
 import { links, segments, wordAt, words } from "./text.js";
 
-// The words of both texts and their partners; null while there is no translation of the text at hand.
+// The words of both texts and their partners; null while there is no translation of the text at
+// hand.
 let linked = null;
 let lit = { source: [], target: [] };
 

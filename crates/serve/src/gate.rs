@@ -72,9 +72,9 @@ impl Gate {
         Ok(limits)
     }
 
-    /// What a key allows, if it is valid. An address that showed too many wrong ones may try no other for a
-    /// while: a guess must not be told from a valid key then. Clients at the same address whose key
-    /// was valid before are not affected.
+    /// What a key allows, if it is valid. An address that showed too many wrong ones may try no
+    /// other for a while: a guess must not be told from a valid key then. Clients at the same
+    /// address whose key was valid before are not affected.
     fn check(
         &self,
         keys: &Keys,

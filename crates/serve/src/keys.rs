@@ -124,8 +124,8 @@ impl Keys {
     }
 
     /// Reads the file again if it has changed, or in any case with `always`. A file that cannot be
-    /// read changes nothing; one without keys locks everybody out, as the one who revoked the last key
-    /// wanted.
+    /// read changes nothing; one without keys locks everybody out, as the one who revoked the last
+    /// key wanted.
     pub(crate) fn reload(&self, always: bool) -> Result<bool> {
         let now = stamp(&self.0.path);
         {

@@ -65,7 +65,8 @@ pub(crate) async fn run(
             Ok(slot) => Arc::new(slot),
             Err(refusal) => {
                 app.metrics.refused_connections.add(1);
-                // To agree on a cipher takes more time than to answer: over TLS, the connection ends.
+                // To agree on a cipher takes more time than to answer: over TLS, the connection
+                // ends.
                 if app.settings.tls.is_none()
                     && let Ok(slot) = Arc::clone(&refused).try_acquire_owned()
                 {

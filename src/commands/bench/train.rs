@@ -37,7 +37,8 @@ pub(super) struct Arguments {
     /// Whether MPI ranks exchange gradients during the backward pass
     #[arg(long, value_enum, default_value = "off")]
     overlap: OverlapFlag,
-    /// Words drawn for the softmax of each step besides the targets of its batch [default: all words]
+    /// Words drawn for the softmax of each step besides the targets of its batch [default: all
+    /// words]
     #[arg(long, value_name = "N", value_parser = whole(1..=1_000_000))]
     softmax_sample: Option<usize>,
     /// Print one line of JSON

@@ -1,5 +1,6 @@
 "use strict";
-// The data of the page: sentences, each with its tokens and with the weights of its heads in thousandths.
+// The data of the page: sentences, each with its tokens and with the weights of its heads in
+// thousandths.
 const data = JSON.parse(document.getElementById("data").textContent);
 const SVG = "http://www.w3.org/2000/svg";
 const NAMES = {

@@ -39,8 +39,8 @@ pub(super) fn of(arguments: &Arguments) -> Result<Vec<Input>, regard::Error> {
     Ok(inputs)
 }
 
-/// Reads the lines of all inputs with `read`, as they come, and gives them to `translate` in parts of
-/// at most `size` lines, with the input's name and the number of lines before the part.
+/// Reads the lines of all inputs with `read`, as they come, and gives them to `translate` in parts
+/// of at most `size` lines, with the input's name and the number of lines before the part.
 ///
 /// `signals` are the flag that a signal sets, which ends the work between two parts, and the flag
 /// that is true while nothing is lost by ending at once.

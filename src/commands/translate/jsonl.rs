@@ -1,5 +1,5 @@
-//! `regard translate --jsonl`: an object per line in, the same object with its translation out, printed
-//! or, with `--out`, in a file (`bulk.rs`).
+//! `regard translate --jsonl`: an object per line in, the same object with its translation out,
+//! printed or, with `--out`, in a file (`bulk.rs`).
 
 use super::super::input::Lines;
 use super::inputs::{Input, for_each_part};

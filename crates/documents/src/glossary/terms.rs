@@ -136,11 +136,12 @@ fn mean(scores: &[f32]) -> f32 {
     scores.iter().sum::<f32>() / scores.len().max(1) as f32
 }
 
-/// The mean log-probability of the tokens that the search was free to choose. Those of the terms are not:
-/// a word that the model would never write is what a glossary is for.
+/// The mean log-probability of the tokens that the search was free to choose. Those of the terms
+/// are not: a word that the model would never write is what a glossary is for.
 fn mean_free_score(candidate: &Candidate, terms: &[Term]) -> f32 {
     let Candidate { tokens, token_scores, .. } = candidate;
-    // The end has a score, and so may a language token in front. A line in several parts has more ends.
+    // The end has a score, and so may a language token in front. A line in several parts has more
+    // ends.
     let in_front = token_scores.len().saturating_sub(tokens.len() + 1);
     let known = if in_front <= 1 { tokens.as_slice() } else { &[] };
     let mut text = String::new();
@@ -162,13 +163,13 @@ fn mean_free_score(candidate: &Candidate, terms: &[Term]) -> f32 {
     mean(&free.map(|(_, &score)| score).collect::<Vec<_>>())
 }
 
-/// The translations of both searches of a sentence, best first. Those of the second that have all terms,
-/// none of them too often, and are neither more degenerate nor far less likely come before those of the
-/// first; if there are none, those with more of the terms than the first has.
+/// The translations of both searches of a sentence, best first. Those of the second that have all
+/// terms, none of them too often, and are neither more degenerate nor far less likely come before
+/// those of the first; if there are none, those with more of the terms than the first has.
 ///
-/// A term should stand in the place of another word. Where it does, its own tokens may be as unlikely as
-/// they are; where it was only added to the first translation, they count, because the model then had no
-/// place for it.
+/// A term should stand in the place of another word. Where it does, its own tokens may be as
+/// unlikely as they are; where it was only added to the first translation, they count, because the
+/// model then had no place for it.
 pub(crate) fn merge(source: &str, terms: &[Term], plain: Line, forced: Line, nbest: usize) -> Line {
     let best = plain.best().text;
     let fault = guard::fault(source, &best);

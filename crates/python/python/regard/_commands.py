@@ -161,7 +161,8 @@ def evaluate(
     if not isinstance(model, Translator):
         model = Translator(model, threads=threads, precision=precision)
     start = time.perf_counter()
-    # A model of one pair keeps it: there, the target language only chooses the tokenizer, as in the command.
+    # A model of one pair keeps it: there, the target language only chooses the tokenizer, as in the
+    # command.
     many = bool(model.info()["language_codes"])
     languages: Dict[str, Any] = dict(source_lang=source_lang, target_lang=target_lang) if many else {}
     translations = model.translate(sources, no_split=True, **languages, **search)

@@ -10,8 +10,8 @@ from typing import Any, Dict, Iterable, List
 _BOOLEAN_VALUES = {"early_stopping"}
 
 
-# What recent calls became: most have the keywords of the call before, and a small model takes well below a
-# millisecond for a sentence.
+# What recent calls became: most have the keywords of the call before, and a small model takes well
+# below a millisecond for a sentence.
 _recent: Dict[Any, List[str]] = {}
 _RECENT = 64
 

@@ -4,12 +4,12 @@
 //! Inside a batch, all hypotheses of all sentences take a step together; finished ones leave. What
 //! a sentence gets does not depend on the others, on their order or on the number of threads.
 //!
-//! `beam_search` has the loop over the steps of a batch. A step goes through `decoder`, the models and
-//! their state (`executor` for the layers, `workspace` for their buffers, `kv_cache` for what they
-//! remember), through `logits_processors`, which say what may not come, through a `scorer`, which
-//! finds the likely words (their log-probabilities by `normalization`), and ends in `hypotheses`,
-//! the beams. `constraints` keeps phrases in a beam that must occur; `forced` scores given
-//! translations instead; `trace` records what the layers compute for one of them.
+//! `beam_search` has the loop over the steps of a batch. A step goes through `decoder`, the models
+//! and their state (`executor` for the layers, `workspace` for their buffers, `kv_cache` for what
+//! they remember), through `logits_processors`, which say what may not come, through a `scorer`,
+//! which finds the likely words (their log-probabilities by `normalization`), and ends in
+//! `hypotheses`, the beams. `constraints` keeps phrases in a beam that must occur; `forced` scores
+//! given translations instead; `trace` records what the layers compute for one of them.
 
 mod attention;
 mod attention_maps;

@@ -202,8 +202,8 @@ pub(super) fn read_config(keys: &Keys) -> Result<ModelConfig> {
     Ok(config)
 }
 
-/// What the configurations of all classes after BART in `transformers` (MarianMT, M2M100, mBART) say
-/// in the same keys. Keys that a file may lack have the values of those classes.
+/// What the configurations of all classes after BART in `transformers` (MarianMT, M2M100, mBART)
+/// say in the same keys. Keys that a file may lack have the values of those classes.
 pub(super) fn bart_shape(keys: &Keys, usual_activation: &str) -> Result<ModelConfig> {
     let rate = |key: &str, default: f32| Ok::<f32, Error>(keys.get(key)?.unwrap_or(default));
     let (heads, decoder_heads) = keys.two("encoder_attention_heads", "decoder_attention_heads")?;

@@ -101,8 +101,8 @@ impl KeyFile {
         self.0.iter().filter_map(key).collect()
     }
 
-    /// Adds a key to the file at `path`, a random one unless `key` is given, and returns it. This is
-    /// the only moment at which it can be seen.
+    /// Adds a key to the file at `path`, a random one unless `key` is given, and returns it. This
+    /// is the only moment at which it can be seen.
     pub fn add(path: &Path, name: &str, limits: KeyLimits, key: Option<&str>) -> Result<String> {
         check_name(name).map_err(|message| Error::config("name", message))?;
         let key = match key.map(str::trim) {
@@ -252,7 +252,8 @@ fn day(mut days: u64) -> String {
 }
 
 /// Changes a file: it is locked against other changes, and the new one is written beside it,
-/// readable by its owner alone, and renamed. With `create`, a file that is not there is an empty one.
+/// readable by its owner alone, and renamed. With `create`, a file that is not there is an empty
+/// one.
 fn change(path: &Path, create: bool, edit: impl FnOnce(&mut KeyFile) -> Result<()>) -> Result<()> {
     let failed = |e| Error::io(path, e);
     let locked = lock(path, create).map_err(failed)?;

@@ -22,8 +22,8 @@ impl Files {
         self.0.path().join(name)
     }
 
-    /// Puts one of the committed files into the place of `name`, as programs that renew certificates
-    /// do.
+    /// Puts one of the committed files into the place of `name`, as programs that renew
+    /// certificates do.
     fn put(&self, from: &str, name: &str) {
         let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/certificates").join(from);
         std::fs::copy(committed, self.path("new")).unwrap();

@@ -118,7 +118,8 @@ fn losses(
 struct ModelAxes {
     /// Matrices that lead back into these vectors; all others read them.
     projections: Vec<Param>,
-    /// Biases of the others: of queries, keys, values and of what is inside the feed-forward layers.
+    /// Biases of the others: of queries, keys, values and of what is inside the feed-forward
+    /// layers.
     inner_biases: Vec<Param>,
 }
 

@@ -1,10 +1,10 @@
 //! A softmax over some of the words: those that a step must learn, and a sample of the others.
 //!
-//! With 32,000 words and a narrow model, half of a training step is the output layer, and nearly all
-//! of it goes into words that are nowhere near the right one. A step takes the words of its own
-//! targets and draws others, each with the same probability `p` ("sampled softmax", Jean and others,
-//! 2015). The logit of a drawn word gets `−ln p` added, so that the sum of exponentials is right on
-//! average and the model can be used with all of its words.
+//! With 32,000 words and a narrow model, half of a training step is the output layer, and nearly
+//! all of it goes into words that are nowhere near the right one. A step takes the words of its own
+//! targets and draws others, each with the same probability `p` ("sampled softmax", Jean and
+//! others, 2015). The logit of a drawn word gets `−ln p` added, so that the sum of exponentials is
+//! right on average and the model can be used with all of its words.
 
 use super::{Forward, Param, Weights};
 use regard_kernels::{Gemm, Isa, Key, Mat, PackedB, Right, add};
@@ -41,8 +41,8 @@ pub struct Draw<'a> {
 const WORTHWHILE: usize = 4;
 
 impl SampledSoftmax {
-    /// Chooses the words: all targets and about `count` others. Whether that leaves enough words out to
-    /// be worth it; the choice depends on the set of targets, not on their order.
+    /// Chooses the words: all targets and about `count` others. Whether that leaves enough words
+    /// out to be worth it; the choice depends on the set of targets, not on their order.
     pub fn draw(&mut self, targets: impl Iterator<Item = u32>, draw: Draw<'_>) -> bool {
         self.words.clear();
         self.words.extend(targets);
@@ -146,8 +146,8 @@ impl<'a> OutputLayer<'a> {
         self.sample.map_or_else(|| targets.to_vec(), |sample| sample.places(targets))
     }
 
-    /// Calls `f` with the gradient of the rows that take part, to be added to, if there are gradients:
-    /// they are rows of the parameter `table`.
+    /// Calls `f` with the gradient of the rows that take part, to be added to, if there are
+    /// gradients: they are rows of the parameter `table`.
     pub(super) fn with_gradient(
         &self,
         cx: &mut Forward<'_>,

@@ -26,7 +26,8 @@ impl Log {
         let error = |e| Error::io(&path, e);
         let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
         let mut file = open.map_err(error)?;
-        // The name of a new file lasts only when its folder is synced, too. Only Unix can open that.
+        // The name of a new file lasts only when its folder is synced, too. Only Unix can open
+        // that.
         if cfg!(unix) {
             File::open(folder).and_then(|folder| folder.sync_all()).map_err(error)?;
         }

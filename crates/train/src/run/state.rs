@@ -311,8 +311,8 @@ mod tests {
         assert_eq!(wrong(|s| s.all_seconds = -1.0), "-1 seconds is not a duration");
     }
 
-    /// Writes the seeds of the fuzz target: `cargo test -p regard-train seeds_of_the_checkpoint_target
-    /// -- --ignored`.
+    /// Writes the seeds of the fuzz target: `cargo test -p regard-train
+    /// seeds_of_the_checkpoint_target -- --ignored`.
     #[test]
     #[ignore = "writes files of the repository"]
     fn seeds_of_the_checkpoint_target() {

@@ -36,7 +36,8 @@ pub struct StepSettings {
     /// translation.
     pub r_drop: Option<f32>,
     /// About how many words take part in the softmax of a training step besides the target words of
-    /// its batch, drawn at random in each step; all of them if not given. Validation always has all.
+    /// its batch, drawn at random in each step; all of them if not given. Validation always has
+    /// all.
     pub softmax_sample: Option<usize>,
 }
 
@@ -117,7 +118,8 @@ impl Replica {
     }
 }
 
-/// Streams of a step's random numbers: batches count from 0, and the sample of words is none of them.
+/// Streams of a step's random numbers: batches count from 0, and the sample of words is none of
+/// them.
 const SAMPLE_STREAM: u64 = u64::MAX;
 
 /// Chooses the words of the softmax of a step, if not all take part. Every rank chooses the same.

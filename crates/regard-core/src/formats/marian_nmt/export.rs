@@ -59,8 +59,8 @@ impl InputStatistics {
         }
     }
 
-    /// Takes note of how the inputs of a matmul, `[rows, k]`, go together: the weights are then rounded
-    /// so that the outputs change least.
+    /// Takes note of how the inputs of a matmul, `[rows, k]`, go together: the weights are then
+    /// rounded so that the outputs change least.
     pub fn observe_moments(&mut self, isa: Isa, matrix: &str, inputs: &[f32], k: usize) {
         if !self.moments.contains_key(matrix) {
             self.moments.insert(matrix.to_owned(), Moments::new(k));

@@ -1,10 +1,10 @@
 //! Rounding weights to integers so that the outputs change as little as possible.
 //!
-//! Rounding each weight to the nearest integer makes the smallest error of the weights, not of what a
-//! layer computes: its inputs are correlated, so the error of one weight can be made good by the
-//! others of its row. The weights of a row are rounded one after the other, and each is first moved by
-//! what the errors so far say (LDLQ of QuIP, Chee and others, 2023, which is what GPTQ computes): with
-//! `H = Σ x·xᵀ = (U + I)·D·(U + I)ᵀ`, `U` strictly upper triangular,
+//! Rounding each weight to the nearest integer makes the smallest error of the weights, not of what
+//! a layer computes: its inputs are correlated, so the error of one weight can be made good by the
+//! others of its row. The weights of a row are rounded one after the other, and each is first moved
+//! by what the errors so far say (LDLQ of QuIP, Chee and others, 2023, which is what GPTQ
+//! computes): with `H = Σ x·xᵀ = (U + I)·D·(U + I)ᵀ`, `U` strictly upper triangular,
 //!
 //! ```text
 //! q_j = round(w_j + Σ_{i<j} (w_i − q_i)·U_ij)
@@ -37,7 +37,8 @@ impl Moments {
         matmul(isa, to, x.t(), x, Accumulate::Add, 1);
     }
 
-    /// How errors are made good, if the inputs have as many numbers as the weights and were not all zero.
+    /// How errors are made good, if the inputs have as many numbers as the weights and were not all
+    /// zero.
     pub(super) fn feedback(&self, k: usize) -> Option<Feedback> {
         let mean =
             (0..self.k).map(|i| f64::from(self.sums[i * self.k + i])).sum::<f64>() / self.k.max(1) as f64;

@@ -84,7 +84,8 @@ impl CrossEntropy {
         OutputLayer::new(weights, self.table, (self.words, d), self.bias.as_deref())
     }
 
-    /// The losses and, if there is a gradient `[words, d]` of the output layer to add to, all gradients.
+    /// The losses and, if there is a gradient `[words, d]` of the output layer to add to, all
+    /// gradients.
     fn run(
         &self,
         cx: &mut Forward<'_>,

@@ -53,8 +53,8 @@ impl Op for RDrop {
 }
 
 impl RDrop {
-    /// Adds the divergence to the losses and, if there is a gradient `[words, d]` of the output layer to add
-    /// to, to all gradients.
+    /// Adds the divergence to the losses and, if there is a gradient `[words, d]` of the output
+    /// layer to add to, to all gradients.
     fn add_divergence(
         &self,
         cx: &mut Forward<'_>,
