@@ -3,7 +3,7 @@
 //! end a server in their own way there are [`call`], [`TranslateSettings`], [`train`] and
 //! [`serve`].
 
-use crate::commands::{self, ClosedPipe, CommandResult, Interrupted, SaidElsewhere, Usage};
+use crate::commands::{self, AlreadyReported, ClosedPipe, CommandResult, Interrupted, Usage};
 use crate::decode::SearchOptions;
 use crate::train::distributed::refuse_copies;
 use crate::train::{Outcome, Progress};
@@ -173,7 +173,7 @@ pub fn run(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> u8 {
     match carry_out(command) {
         Ok(()) => 0,
         Err(error) if error.is::<ClosedPipe>() => 0,
-        Err(error) if error.is::<SaidElsewhere>() => 1,
+        Err(error) if error.is::<AlreadyReported>() => 1,
         Err(error) => {
             if let Some(Interrupted(status)) = error.downcast_ref() {
                 return *status;

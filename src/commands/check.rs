@@ -2,7 +2,7 @@
 
 use super::corpus::CorpusArguments;
 use super::train::named_by_flags;
-use super::{CommandResult, Output, SaidElsewhere};
+use super::{AlreadyReported, CommandResult, Output};
 use clap::Args;
 use regard::train::config::DataConfig;
 use regard::train::corpus::{CheckReport, CheckSettings, Finding, Inputs, Severity, check};
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
     }
     output.flush()?;
     // The findings are the message.
-    if problems > 0 { Err(Box::new(SaidElsewhere)) } else { Ok(()) }
+    if problems > 0 { Err(Box::new(AlreadyReported)) } else { Ok(()) }
 }
 
 fn by_flags<T>(result: regard::Result<T>) -> regard::Result<T> {

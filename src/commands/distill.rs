@@ -20,7 +20,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use teach::{Filter, Teaching};
+use teach::{Filter, TeacherTranslations};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -167,7 +167,7 @@ fn taught(
     stop: &AtomicBool,
 ) -> Result<[PathBuf; 2], Box<dyn Error>> {
     let names = arguments.teacher.iter().map(|path| path.display().to_string()).collect();
-    let teaching = Teaching::open(&arguments.out, names, arguments.beam, &arguments.src)?;
+    let teaching = TeacherTranslations::open(&arguments.out, names, arguments.beam, &arguments.src)?;
     teaching.translate(teachers, stop)?;
     let filter = Filter { keep: arguments.keep, min_score: arguments.min_score };
     teaching.select(&filter)

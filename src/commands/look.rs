@@ -10,7 +10,7 @@ use super::numbers::whole;
 use super::search::{LanguageFlags, ModelFlags, SearchFlags};
 use super::{CommandResult, Output};
 use clap::{Args, ValueEnum};
-use page::Shown;
+use page::ShownSentence;
 use regard::model::{AttentionKind, AttentionMap, sharpest};
 use regard::text::{Tokenizer, sentence_ranges, trimmed};
 use regard::translator::Translator;
@@ -55,14 +55,14 @@ pub(crate) struct Arguments {
     head: Option<usize>,
     /// How to draw it
     #[arg(long, value_enum, default_value = "lines")]
-    draw: Drawn,
+    draw: Drawing,
     /// Write a picture to this file (.svg or .png), or a page (.html)
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
-enum Drawn {
+enum Drawing {
     /// A line from each token to those that it looks at
     Lines,
     /// A grid: each row shows where that token looks
@@ -226,8 +226,8 @@ fn show(view: &View, arguments: &Arguments) -> CommandResult {
     output.line(title(view, arguments, map, head))?;
     output.line(format!("{} → {}", view.text, view.translation))?;
     let drawn = match arguments.draw {
-        Drawn::Lines => terminal::lines(&matrix, rows, columns, width),
-        Drawn::Matrix => {
+        Drawing::Lines => terminal::lines(&matrix, rows, columns, width),
+        Drawing::Matrix => {
             let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
             terminal::heat_map(&matrix, rows, columns, width, colour)
         }
@@ -271,10 +271,10 @@ fn write(views: &[View], arguments: &Arguments, file: &Path) -> CommandResult {
     let failed = |e: regard_plot::Error| format!("--out {}: {e}", file.display());
     let bytes = match (extension, arguments.draw) {
         ("html", _) => html(views, arguments)?.into_bytes(),
-        ("svg", Drawn::Lines) => lines(view, arguments)?.to_svg().into_bytes(),
-        ("svg", Drawn::Matrix) => grid(view, arguments, arguments.kind())?.to_svg().into_bytes(),
-        ("png", Drawn::Lines) => lines(view, arguments)?.to_png(2.0).map_err(failed)?,
-        ("png", Drawn::Matrix) => grid(view, arguments, arguments.kind())?.to_png(2.0).map_err(failed)?,
+        ("svg", Drawing::Lines) => lines(view, arguments)?.to_svg().into_bytes(),
+        ("svg", Drawing::Matrix) => grid(view, arguments, arguments.kind())?.to_svg().into_bytes(),
+        ("png", Drawing::Lines) => lines(view, arguments)?.to_png(2.0).map_err(failed)?,
+        ("png", Drawing::Matrix) => grid(view, arguments, arguments.kind())?.to_png(2.0).map_err(failed)?,
         _ => return Err(format!("--out {}: the name must end in .html, .svg or .png", file.display()).into()),
     };
     std::fs::write(file, bytes).map_err(|e| format!("{}: {e}", file.display()))?;
@@ -321,7 +321,7 @@ fn html(views: &[View], arguments: &Arguments) -> Result<String, Box<dyn Error>>
             let heads = arguments.head.map_or(0..map.heads, |head| head - 1..head);
             maps.push((map, heads.collect()));
         }
-        sentences.push(Shown { view, maps });
+        sentences.push(ShownSentence { view, maps });
     }
     let picture = views.first().map(|view| lines(view, arguments)).transpose()?;
     let picture = picture.map(|picture| picture.to_svg()).unwrap_or_default();

@@ -62,9 +62,9 @@ pub(crate) struct Interrupted(pub(crate) u8);
 
 /// Rank 0 has printed the error message, or the findings on standard output are it.
 #[derive(Debug)]
-pub(crate) struct SaidElsewhere;
+pub(crate) struct AlreadyReported;
 
-impl Error for SaidElsewhere {}
+impl Error for AlreadyReported {}
 impl Error for Usage {}
 impl Error for Interrupted {}
 impl Error for ClosedPipe {}
@@ -81,7 +81,7 @@ impl Display for Interrupted {
     }
 }
 
-impl Display for SaidElsewhere {
+impl Display for AlreadyReported {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("rank 0 has printed the error message")
     }
@@ -120,7 +120,7 @@ pub(crate) fn together(
         // The launcher ends all ranks when the first one exits, so they wait until rank 0 has
         // printed the message.
         communicator.all_gather_bytes(&[]);
-        return Err(Box::new(SaidElsewhere));
+        return Err(Box::new(AlreadyReported));
     }
     note!("regard: rank {} on {}: {error}", communicator.rank(), communicator.host());
     communicator.abort(if error.is::<Usage>() { 2 } else { 1 })

@@ -147,7 +147,7 @@ pub(super) struct SearchFlags {
     penalty: Option<PenaltyForm>,
     /// When the search stops; the same values as in transformers
     #[arg(long, value_enum, value_name = "RULE")]
-    early_stopping: Option<Stopping>,
+    early_stopping: Option<EarlyStoppingFlag>,
     /// Maximum translation length in tokens [default: 50 more than the source has]
     #[arg(long, value_name = "N", value_parser = whole(TOKENS))]
     max_length: Option<usize>,
@@ -197,7 +197,7 @@ enum PenaltyForm {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Stopping {
+enum EarlyStoppingFlag {
     False,
     True,
     Never,
@@ -220,9 +220,9 @@ impl SearchFlags {
             None => {}
         }
         match self.early_stopping {
-            Some(Stopping::False) => options.early_stopping = EarlyStopping::No,
-            Some(Stopping::True) => options.early_stopping = EarlyStopping::Yes,
-            Some(Stopping::Never) => options.early_stopping = EarlyStopping::Never,
+            Some(EarlyStoppingFlag::False) => options.early_stopping = EarlyStopping::No,
+            Some(EarlyStoppingFlag::True) => options.early_stopping = EarlyStopping::Yes,
+            Some(EarlyStoppingFlag::Never) => options.early_stopping = EarlyStopping::Never,
             None => {}
         }
         if let Some(text) = &self.prefix {

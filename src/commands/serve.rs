@@ -89,7 +89,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     access: Access,
     #[command(flatten)]
-    gathering: Gathering,
+    gathering: BatchFlags,
     #[command(flatten)]
     limits: LimitFlags,
     #[command(flatten)]
@@ -181,7 +181,7 @@ impl Access {
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Batches")]
-struct Gathering {
+struct BatchFlags {
     /// Maximum sentences that are translated together, of one request or several; 1 turns batching
     /// off
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = whole(1..=10_000))]
@@ -244,7 +244,7 @@ const WAIT: std::ops::RangeInclusive<f64> = 0.001..=86_400.0;
 impl Arguments {
     fn settings(&self, models: &[ModelSource]) -> Result<Settings, Box<dyn Error>> {
         let cores = self.threads.unwrap_or_else(cores).max(1);
-        let Gathering { max_batch, batch_wait_ms, workers, queue, max_wait } = self.gathering;
+        let BatchFlags { max_batch, batch_wait_ms, workers, queue, max_wait } = self.gathering;
         let limits = &self.limits;
         if let Some(folder) = self.studies.as_deref().filter(|folder| !folder.is_dir()) {
             return Err(format!("--studies {}: this is not a folder", folder.display()).into());

@@ -85,7 +85,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
 }
 
 /// A shortlist, and what it was learned from.
-pub(super) struct Learned {
+pub(super) struct LearnedShortlist {
     pub(super) list: Shortlist,
     pub(super) pairs: usize,
     /// Words that are considered for a sentence, on average.
@@ -99,7 +99,7 @@ pub(super) fn learn(
     size: ShortlistSize,
     most: usize,
     threads: usize,
-) -> Result<Learned, regard::Error> {
+) -> Result<LearnedShortlist, regard::Error> {
     let config = model.transformer.config();
     let scratch = Scratch(std::env::temp_dir().join(format!("regard-shortlist-{}", std::process::id())));
     let corpus =
@@ -114,7 +114,7 @@ pub(super) fn learn(
     let sample = pairs.iter().take(1000);
     let count = sample.len().max(1);
     let total: usize = sample.map(|(source, _)| (list.words(source, &mut words), words.len()).1).sum();
-    Ok(Learned { pairs: pairs.len(), words: total / count, list })
+    Ok(LearnedShortlist { pairs: pairs.len(), words: total / count, list })
 }
 
 #[cfg(test)]

@@ -236,7 +236,7 @@ fn warn_of_language(route: &Route, lines: &[&str], path: &Path, progress: &Progr
 }
 
 /// What is known beside the models.
-type Known = (Option<Arc<Glossary>>, Option<Arc<Memory>>);
+type Resources = (Option<Arc<Glossary>>, Option<Arc<Memory>>);
 
 impl Arguments {
     /// The models, each by itself.
@@ -249,7 +249,7 @@ impl Arguments {
     }
 
     /// The glossary and the memory, for these models in a row.
-    fn known(&self, models: &[Arc<Translator>]) -> Result<Known, Box<dyn std::error::Error>> {
+    fn known(&self, models: &[Arc<Translator>]) -> Result<Resources, Box<dyn std::error::Error>> {
         let glossary = self.glossary.as_deref().map(Glossary::load).transpose()?.map(Arc::new);
         let Some(file) = &self.memory else { return Ok((glossary, None)) };
         let of = |model: Option<&Arc<Translator>>| model.map(|model| model.model().languages.clone());

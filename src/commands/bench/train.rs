@@ -141,7 +141,7 @@ fn flops(config: &ModelConfig, words: usize, tokens: usize) -> f64 {
 
 /// What the measured steps took.
 #[derive(Default)]
-struct Measured {
+struct StepMeasurements {
     steps: u32,
     seconds: f64,
     busy: Duration,
@@ -154,11 +154,11 @@ fn take_steps(
     arguments: &Arguments,
     communicator: &dyn Communicator,
     mut step: impl FnMut(u64) -> Result<StepReport, regard::Error>,
-) -> Result<Measured, Box<dyn std::error::Error>> {
+) -> Result<StepMeasurements, Box<dyn std::error::Error>> {
     for n in 0..2 {
         step(n)?;
     }
-    let mut measured = Measured::default();
+    let mut measured = StepMeasurements::default();
     let start = Instant::now();
     while go_on(communicator, measured.steps < 2 || start.elapsed().as_secs_f64() < arguments.seconds) {
         let report = step(2 + u64::from(measured.steps))?;

@@ -16,7 +16,7 @@ const PART: usize = 1000;
 
 /// What the translations in a folder were made of and by.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Made {
+struct TeachingRecord {
     teachers: Vec<String>,
     beam: usize,
     /// Files and their sizes in bytes.
@@ -24,9 +24,9 @@ struct Made {
 }
 
 /// The translations of a text in a folder.
-pub(super) struct Teaching {
+pub(super) struct TeacherTranslations {
     folder: PathBuf,
-    made: Made,
+    made: TeachingRecord,
 }
 
 /// Which translations are good enough.
@@ -38,17 +38,17 @@ pub(super) struct Filter {
 }
 
 /// A line of a part.
-struct Taught<'a> {
+struct TaughtLine<'a> {
     source: &'a str,
     translation: &'a str,
     score: f32,
 }
 
-impl<'a> Taught<'a> {
+impl<'a> TaughtLine<'a> {
     fn parse(line: &'a str) -> Option<Self> {
         let mut columns = line.split('\t');
         let (score, source, translation) = (columns.next()?, columns.next()?, columns.next()?);
-        Some(Taught { source, translation, score: score.parse().ok()? })
+        Some(TaughtLine { source, translation, score: score.parse().ok()? })
     }
 
     /// Empty translations, and those that are many times as long as what they translate.
@@ -59,7 +59,7 @@ impl<'a> Taught<'a> {
     }
 }
 
-impl Teaching {
+impl TeacherTranslations {
     /// Begins, or goes on with what is in `out`, which must be of the same teachers and text.
     pub(super) fn open(
         out: &Path,
@@ -72,11 +72,11 @@ impl Teaching {
         let size =
             |path: &PathBuf| Ok((path.clone(), fs::metadata(path).map_err(|e| Error::io(path, e))?.len()));
         let files = sources.iter().map(size).collect::<Result<Vec<_>, Error>>()?;
-        let made = Made { teachers, beam, files };
+        let made = TeachingRecord { teachers, beam, files };
         let record = folder.join("made.json");
         match fs::read(&record) {
             Ok(bytes) => {
-                if serde_json::from_slice::<Made>(&bytes).ok().as_ref() != Some(&made) {
+                if serde_json::from_slice::<TeachingRecord>(&bytes).ok().as_ref() != Some(&made) {
                     let message =
                         "holds translations by other teachers or of other text; choose another folder";
                     return Err(Error::file(out, message));
@@ -88,7 +88,7 @@ impl Teaching {
             }
             Err(e) => return Err(Error::io(&record, e)),
         }
-        Ok(Teaching { folder, made })
+        Ok(TeacherTranslations { folder, made })
     }
 
     fn part(&self, number: usize) -> PathBuf {
@@ -159,12 +159,12 @@ impl Teaching {
     }
 
     /// Calls `action` with each translated line.
-    fn each(&self, mut action: impl FnMut(Taught<'_>) -> Result<(), Error>) -> Result<(), Error> {
+    fn each(&self, mut action: impl FnMut(TaughtLine<'_>) -> Result<(), Error>) -> Result<(), Error> {
         for path in (0..).map(|number| self.part(number)).take_while(|path| path.exists()) {
             let file = File::open(&path).map_err(|e| Error::io(&path, e))?;
             for (number, line) in BufReader::new(file).lines().enumerate() {
                 let line = line.map_err(|e| Error::io(&path, e))?;
-                let Some(taught) = Taught::parse(&line) else {
+                let Some(taught) = TaughtLine::parse(&line) else {
                     let message =
                         "not a score, a text and its translation; remove the file to make it again".into();
                     return Err(Error::Line { path, line: number + 1, message });

@@ -2,7 +2,7 @@
 //! script that shows one after the other. It stands alone: nothing is fetched, and without scripts
 //! it shows the sharpest head.
 
-use super::{Drawn, View};
+use super::{Drawing, View};
 use regard::model::{AttentionKind, AttentionMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -10,14 +10,19 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// A sentence with the maps that are shown, each with its heads, counted from 0.
-pub(super) struct Shown<'a> {
+pub(super) struct ShownSentence<'a> {
     pub(super) view: &'a View,
     pub(super) maps: Vec<(&'a AttentionMap, Vec<usize>)>,
 }
 
 /// The page of several sentences. `first` is the kind of attention that it opens with; `picture` is
 /// what readers without scripts see.
-pub(super) fn render(sentences: &[Shown<'_>], first: AttentionKind, drawn: Drawn, picture: &str) -> String {
+pub(super) fn render(
+    sentences: &[ShownSentence<'_>],
+    first: AttentionKind,
+    drawn: Drawing,
+    picture: &str,
+) -> String {
     let data = data(sentences, first, drawn);
     // The policy lets no other script run, whatever the sentences are; their text is escaped, too.
     let mut hasher = DefaultHasher::new();
@@ -50,16 +55,16 @@ pub(super) fn render(sentences: &[Shown<'_>], first: AttentionKind, drawn: Drawn
     )
 }
 
-fn data(sentences: &[Shown<'_>], first: AttentionKind, drawn: Drawn) -> String {
+fn data(sentences: &[ShownSentence<'_>], first: AttentionKind, drawn: Drawing) -> String {
     let sentences: Vec<String> = sentences.iter().map(sentence).collect();
     let drawn = match drawn {
-        Drawn::Lines => "lines",
-        Drawn::Matrix => "matrix",
+        Drawing::Lines => "lines",
+        Drawing::Matrix => "matrix",
     };
     format!("{{\"kind\":\"{}\",\"draw\":\"{drawn}\",\"sentences\":[{}]}}", name(first), sentences.join(","))
 }
 
-fn sentence(shown: &Shown<'_>) -> String {
+fn sentence(shown: &ShownSentence<'_>) -> String {
     let View { text, translation, source, read, said, .. } = shown.view;
     let list =
         |pieces: &[String]| format!("[{}]", pieces.iter().map(|p| string(p)).collect::<Vec<_>>().join(","));

@@ -32,20 +32,20 @@ struct State {
 }
 
 /// The files of a translation that is under way.
-struct Unfinished {
+struct PartFiles {
     out: PathBuf,
     part: PathBuf,
     state: PathBuf,
 }
 
-impl Unfinished {
+impl PartFiles {
     fn new(out: &Path) -> Self {
         let beside = |ending: &str| {
             let mut name = out.as_os_str().to_owned();
             name.push(ending);
             PathBuf::from(name)
         };
-        Unfinished { out: out.to_owned(), part: beside(".part"), state: beside(".part.json") }
+        PartFiles { out: out.to_owned(), part: beside(".part"), state: beside(".part.json") }
     }
 
     fn read(&self) -> Result<Option<State>, Box<dyn Error>> {
@@ -109,7 +109,7 @@ pub(super) fn run(
     stats: &mut Stats,
 ) -> CommandResult {
     let stop = stop_on_signals()?;
-    let unfinished = Unfinished::new(out);
+    let unfinished = PartFiles::new(out);
     let settings = format!("{:016x}", xxh3_64(arguments.settings(route).as_bytes()));
     let mut lines = input.open()?;
     let mut hash = Xxh3::new();
@@ -203,7 +203,7 @@ fn skip(
     hash: &mut Xxh3,
     state: &State,
     settings: &str,
-    unfinished: &Unfinished,
+    unfinished: &PartFiles,
 ) -> Result<(), Box<dyn Error>> {
     let part = unfinished.part.display();
     if state.settings != settings {

@@ -65,16 +65,16 @@ impl WriteFile for Splice {
 
 /// A whole text that was taken apart, and comes back in one piece.
 #[derive(Debug)]
-struct Whole {
+struct WholeText {
     encoding: Encoding,
 }
 
 /// A file that is one document.
 pub(super) fn whole(text: String, encoding: Encoding, document: crate::Document) -> FileDocument {
-    FileDocument::new(vec![Unit::new(text, document)], Whole { encoding })
+    FileDocument::new(vec![Unit::new(text, document)], WholeText { encoding })
 }
 
-impl WriteFile for Whole {
+impl WriteFile for WholeText {
     fn write(&self, texts: Vec<String>) -> Result<Vec<u8>, FileError> {
         Ok(self.encoding.encode(&texts.concat()))
     }

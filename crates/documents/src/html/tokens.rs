@@ -134,7 +134,7 @@ pub(super) fn tokens(html: &str, kind: Kind) -> Vec<Token<'_>> {
 }
 
 /// The name of an attribute, and where its value lies.
-type Named = (String, Range<usize>);
+type AttributeSpan = (String, Range<usize>);
 
 /// What is not text, as the tokenizer finds it.
 struct Item {
@@ -146,7 +146,7 @@ enum ItemKind {
     Start {
         name: String,
         closed: bool,
-        attributes: Vec<Named>,
+        attributes: Vec<AttributeSpan>,
     },
     End {
         name: String,
@@ -160,7 +160,7 @@ enum ItemKind {
 fn items(html: &str) -> Vec<Item> {
     let mut found: Vec<Item> = Vec::new();
     // The tag that has begun, and its attributes.
-    let mut open: Option<(String, usize, Vec<Named>)> = None;
+    let mut open: Option<(String, usize, Vec<AttributeSpan>)> = None;
     let mut tokenizer = Tokenizer::new_with_emitter(html, CallbackEmitter::new(event));
     while let Some(Ok(event)) = tokenizer.next() {
         let (range, kind) = match event {
@@ -302,7 +302,7 @@ fn numbered_end(raw: &str) -> Option<&str> {
 }
 
 /// Whether a tag says that its content is not to be translated.
-fn is_marked(html: &str, attributes: &[Named]) -> bool {
+fn is_marked(html: &str, attributes: &[AttributeSpan]) -> bool {
     attributes.iter().any(|(name, range)| {
         let value = &html[range.clone()];
         match name.as_str() {
@@ -314,7 +314,7 @@ fn is_marked(html: &str, attributes: &[Named]) -> bool {
 }
 
 /// The attributes that are translated, of a tag that begins at `start`.
-fn translated(html: &str, start: usize, attributes: &[Named]) -> Vec<Attribute> {
+fn translated(html: &str, start: usize, attributes: &[AttributeSpan]) -> Vec<Attribute> {
     let read =
         attributes.iter().filter(|(name, range)| !range.is_empty() && TRANSLATED.contains(&name.as_str()));
     read.map(|(_, range)| Attribute {

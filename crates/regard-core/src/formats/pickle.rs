@@ -33,7 +33,7 @@ pub(super) enum Value<'a> {
     Dict(Vec<(Ref, Ref)>),
     Global(Global),
     Storage(Storage<'a>),
-    Tensor(Strided),
+    Tensor(StridedView),
 }
 
 /// What a pickle may refer to.
@@ -60,7 +60,7 @@ pub(super) struct Storage<'a> {
 
 /// A view of a storage.
 #[derive(Clone, Debug)]
-pub(super) struct Strided {
+pub(super) struct StridedView {
     pub(super) storage: Ref,
     pub(super) offset: usize,
     pub(super) shape: Vec<usize>,
@@ -387,12 +387,12 @@ impl<'a> Machine<'a> {
     }
 
     /// `(storage, offset, shape, strides, …)`.
-    fn tensor(&self, arguments: &[Ref]) -> Option<Strided> {
+    fn tensor(&self, arguments: &[Ref]) -> Option<StridedView> {
         let [storage, offset, shape, strides, ..] = *arguments else { return None };
         let Value::Storage(_) = self.get(storage) else { return None };
         let (shape, strides) = (self.sizes(shape)?, self.sizes(strides)?);
         let offset = self.size(offset)?;
-        (shape.len() == strides.len()).then_some(Strided { storage, offset, shape, strides })
+        (shape.len() == strides.len()).then_some(StridedView { storage, offset, shape, strides })
     }
 }
 

@@ -5,7 +5,7 @@
 //! keys of the storages) and then the storages, each behind its size. Tensors are views of storages
 //! and may share them.
 
-use super::pickle::{Pickle, Storage, Strided, Value};
+use super::pickle::{Pickle, Storage, StridedView, Value};
 use super::tensor::is_contiguous;
 use super::weights::{Entry, Tensors};
 use super::zip;
@@ -128,8 +128,8 @@ fn tensors(pickle: &Pickle<'_>, find: impl Fn(&str) -> Option<Range<usize>>) -> 
 }
 
 /// Where the numbers of a tensor are in the file.
-fn place(name: &str, view: &Strided, storage: &Storage<'_>, bytes: Range<usize>) -> Result<Entry> {
-    let Strided { offset, shape, strides, .. } = view;
+fn place(name: &str, view: &StridedView, storage: &Storage<'_>, bytes: Range<usize>) -> Result<Entry> {
+    let StridedView { offset, shape, strides, .. } = view;
     let &Storage { dtype, key, size, from, count } = storage;
     let width = dtype.bytes();
     let has = bytes.len() / width;

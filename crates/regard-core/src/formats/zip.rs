@@ -135,10 +135,10 @@ fn directory(file: &[u8]) -> Option<Range<usize>> {
     (range.end <= file.len()).then_some(range)
 }
 
-type Found<'a> = (&'a str, Result<Member<'a>, &'static str>, usize);
+type FoundEntry<'a> = (&'a str, Result<Member<'a>, &'static str>, usize);
 
 /// The entry described at `at`: its name, its bytes, and where the next description is.
-fn entry(file: &[u8], at: usize) -> Option<Found<'_>> {
+fn entry(file: &[u8], at: usize) -> Option<FoundEntry<'_>> {
     (number::<4>(file, at)? == ENTRY).then_some(())?;
     let (flags, method) = (number::<2>(file, at + 8)?, number::<2>(file, at + 10)?);
     let [name, extra, comment] = [28, 30, 32].map(|field| size::<2>(file, at + field));

@@ -140,7 +140,7 @@ impl Corpus {
         }
         let file = File::open(path).map_err(unreadable)?;
         let length = file.metadata().map_err(unreadable)?.len();
-        let mut reader = Hashing { from: BufReader::with_capacity(1 << 18, &file), hash: Xxh3::new() };
+        let mut reader = HashingReader { from: BufReader::with_capacity(1 << 18, &file), hash: Xxh3::new() };
         let mut header = [0; HEADER];
         let read = reader.from.read_exact(&mut header);
         read.map_err(|_| Unusable::Because("it is not a cache of ids".into()))?;
@@ -229,12 +229,12 @@ fn read_at(mut file: &File, to: &mut [u8], at: u64) -> io::Result<()> {
 }
 
 /// Hashes what is read through it.
-struct Hashing<R> {
+struct HashingReader<R> {
     from: R,
     hash: Xxh3,
 }
 
-impl<R: Read> Read for Hashing<R> {
+impl<R: Read> Read for HashingReader<R> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         let read = self.from.read(to)?;
         self.hash.update(&to[..read]);
@@ -245,7 +245,7 @@ impl<R: Read> Read for Hashing<R> {
 /// Where each pair begins, and how many source tokens it has.
 type Offsets = (Vec<u64>, Vec<u32>);
 
-impl<R: Read> Hashing<R> {
+impl<R: Read> HashingReader<R> {
     /// Calls `action` for each of the next `count` numbers of `N` bytes.
     fn numbers<const N: usize>(&mut self, count: u64, mut action: impl FnMut([u8; N])) -> io::Result<()> {
         let mut buffer = vec![0; N << 14];

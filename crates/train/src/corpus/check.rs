@@ -6,7 +6,7 @@
 mod alignment;
 mod damage;
 mod findings;
-mod seen;
+mod pair_hashes;
 
 pub use findings::{CheckReport, Example, Finding, Problem, Severity};
 
@@ -15,8 +15,8 @@ use std::collections::HashMap;
 use super::filter::hash;
 use super::{Filters, Inputs, Pair, Pairs, Side};
 use alignment::Alignment;
+use pair_hashes::PairHashes;
 use regard_core::Result;
-use seen::Seen;
 
 /// Finds out in which language a text is, if that is surely not the expected one: given the text
 /// and the code of the language that it should be in, the code of the other.
@@ -71,7 +71,7 @@ pub fn check(inputs: &Inputs, valid: Option<&Inputs>, settings: CheckSettings<'_
 
 /// Of the sides whose language was looked at, how many were in another one.
 #[derive(Debug, Default)]
-struct Judged {
+struct LanguageCount {
     all: u64,
     other: u64,
     /// The other languages that were seen.
@@ -82,12 +82,12 @@ struct Checker<'a> {
     inputs: &'a Inputs,
     settings: CheckSettings<'a>,
     report: CheckReport,
-    seen: Seen,
+    seen: PairHashes,
     /// Hashes of the pairs to validate on, and whether they were met.
     validation: HashMap<u64, bool>,
     alignment: Alignment,
     /// Source and target.
-    judged: [Judged; 2],
+    judged: [LanguageCount; 2],
     /// Pairs of which each side seems to be in the other one's language.
     swapped: u64,
     looked_at: u64,
@@ -99,7 +99,7 @@ impl<'a> Checker<'a> {
             inputs,
             settings,
             report: CheckReport::of_validation(validation.len() as u64),
-            seen: Seen::default(),
+            seen: PairHashes::default(),
             validation,
             alignment: Alignment::default(),
             judged: Default::default(),

@@ -54,7 +54,7 @@ pub(super) struct Bucket {
 /// The sums of all ranks in the pieces that this one owns, and the squares of each piece, bucket by
 /// bucket.
 #[derive(Debug)]
-pub(super) struct Arrived {
+pub(super) struct OwnedSums {
     sums: Vec<(Range<usize>, Vec<f32>)>,
     squares: Vec<Vec<f64>>,
 }
@@ -157,8 +157,8 @@ impl Exchange {
         isa: Isa,
         gradient_buckets: &[GradientBucket],
         replicas: &[Receiver<Vec<f32>>],
-    ) -> Option<Arrived> {
-        let mut arrived = Arrived { sums: Vec::new(), squares: vec![Vec::new(); gradient_buckets.len()] };
+    ) -> Option<OwnedSums> {
+        let mut arrived = OwnedSums { sums: Vec::new(), squares: vec![Vec::new(); gradient_buckets.len()] };
         for GradientBucket { bucket, .. } in gradient_buckets {
             let mut of_replicas = replicas.iter().map(Receiver::recv);
             let mut sum = of_replicas.next()?.ok()?;
@@ -175,7 +175,12 @@ impl Exchange {
 
     /// As [`sum`](Self::sum), of what has arrived; `waited` is how long the step had to wait for
     /// it.
-    pub(super) fn take_arrived(&mut self, arrived: Arrived, waited: Duration, gradients: &mut [f32]) -> f64 {
+    pub(super) fn take_arrived(
+        &mut self,
+        arrived: OwnedSums,
+        waited: Duration,
+        gradients: &mut [f32],
+    ) -> f64 {
         let start = Instant::now();
         for (own, sum) in arrived.sums {
             gradients[own].copy_from_slice(&sum);

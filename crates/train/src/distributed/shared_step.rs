@@ -5,7 +5,7 @@
 //! This is all that the step knows of other processes. Alone, nothing is sent and nothing is
 //! copied.
 
-use super::exchange::{Arrived, Exchange};
+use super::exchange::{Exchange, OwnedSums};
 use super::overlap::{BucketQueue, GradientBucket, Overlap, OverlapTuner, bucket_queue, gradient_buckets};
 use super::{Communicator, SingleProcess};
 use crate::optimizer::Optimizer;
@@ -29,8 +29,8 @@ pub(crate) struct Totals {
 /// The sums of gradients that arrived while the replicas worked, and how long the step waited for
 /// the last of them.
 #[derive(Debug)]
-pub(crate) struct Early {
-    arrived: Arrived,
+pub(crate) struct EarlySums {
+    arrived: OwnedSums,
     waited: Duration,
 }
 
@@ -136,7 +136,7 @@ impl SharedStep {
         overlapped: bool,
         replicas: &mut Replicas,
         run: impl FnOnce(&mut Replicas, Vec<Option<BucketQueue>>) -> T,
-    ) -> (T, Option<Early>) {
+    ) -> (T, Option<EarlySums>) {
         if !overlapped {
             let queues = (0..replicas.len()).map(|_| None).collect();
             return (run(replicas, queues), None);
@@ -150,7 +150,7 @@ impl SharedStep {
             let sums = scope.spawn(move || exchange.sum_arriving(isa, buckets, &receivers));
             let result = run(replicas, queues);
             let done = Instant::now();
-            let early = joined(sums).map(|arrived| Early { arrived, waited: done.elapsed() });
+            let early = joined(sums).map(|arrived| EarlySums { arrived, waited: done.elapsed() });
             (result, early)
         })
     }
@@ -182,9 +182,9 @@ impl SharedStep {
 
     /// Adds up the gradients of all replicas of all processes, where `early` is not that sum
     /// already. The replicas then have it in what this process owns; returns `Σ g²` of everything.
-    pub(crate) fn sum_gradients(&mut self, replicas: &mut Replicas, early: Option<Early>) -> f64 {
+    pub(crate) fn sum_gradients(&mut self, replicas: &mut Replicas, early: Option<EarlySums>) -> f64 {
         match early {
-            Some(Early { arrived, waited }) => {
+            Some(EarlySums { arrived, waited }) => {
                 self.exchange.take_arrived(arrived, waited, replicas.gradient_mut())
             }
             None if self.exchange.is_alone() => replicas.sum_and_square(),

@@ -2,7 +2,7 @@
 
 use super::Communicator;
 use super::consistency::{check_consistency, corpus_check};
-use super::workers::{BatchPlace, Command, Opening, receive, tokenizers_of};
+use super::workers::{BatchPlace, Command, WorkerSetup, receive, tokenizers_of};
 use crate::batches::plan_epoch;
 use crate::config::{TrainConfig, choose_dtype};
 use crate::run::{Data, dropout_seed};
@@ -23,7 +23,7 @@ pub fn run_worker(
     stop: &AtomicBool,
     local: impl FnOnce(&mut TrainConfig) -> Result<()>,
 ) -> Result<()> {
-    let Opening { mut config, tokenizers, bias } = receive(&*communicator)?;
+    let WorkerSetup { mut config, tokenizers, bias } = receive(&*communicator)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     // What a resumed run had on rank 0, if there are as many here.
     config.threads = config.threads.map(|threads| threads.min(cores)).or(Some(cores));

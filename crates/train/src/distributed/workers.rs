@@ -36,7 +36,7 @@ pub(crate) struct BatchPlace {
 
 /// What a worker needs to know before it can begin.
 #[derive(Serialize, Deserialize)]
-pub(super) struct Opening {
+pub(super) struct WorkerSetup {
     pub(super) config: TrainConfig,
     /// The files of the tokenizers.
     pub(super) tokenizers: Vec<(String, Vec<u8>)>,
@@ -88,7 +88,7 @@ impl Workers {
             return Ok(());
         }
         let tokenizers = files_of(&data.tokenizers, &folder.cache.join("tokenizers"))?;
-        self.broadcast(&Opening { config, tokenizers, bias: bias.clone() });
+        self.broadcast(&WorkerSetup { config, tokenizers, bias: bias.clone() });
         check_consistency(&*self.communicator, Ok::<_, Error>(corpus_check(data)))
     }
 

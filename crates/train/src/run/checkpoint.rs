@@ -24,7 +24,7 @@ pub(super) fn write(path: &Path, head: &impl Serialize, vectors: &[&[f32]]) -> R
     let head = serde_json::to_vec(head).map_err(|e| Error::file(path, e.to_string()))?;
     let beside = with_suffix(path, ".part");
     let written = File::create(&beside).and_then(|file| {
-        let mut out = Hashed { to: BufWriter::with_capacity(1 << 20, file), hash: Xxh3::new() };
+        let mut out = HashingWriter { to: BufWriter::with_capacity(1 << 20, file), hash: Xxh3::new() };
         let length = vectors.first().map_or(0, |v| v.len());
         let padding = head.len().next_multiple_of(8) - head.len();
         let whole = FIXED + head.len() + padding + 4 * length * vectors.len() + 8;
@@ -111,12 +111,12 @@ pub(super) fn seal(bytes: &mut [u8]) {
     bytes[end..].copy_from_slice(&hash.to_le_bytes());
 }
 
-struct Hashed {
+struct HashingWriter {
     to: BufWriter<File>,
     hash: Xxh3,
 }
 
-impl Hashed {
+impl HashingWriter {
     fn put(&mut self, bytes: &[u8]) -> std::io::Result<()> {
         self.hash.update(bytes);
         self.to.write_all(bytes)

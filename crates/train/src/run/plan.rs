@@ -203,7 +203,7 @@ mod tests {
     }
 
     /// What a run did with its time.
-    struct Done {
+    struct TimeSpent {
         /// Of the time that it was given.
         share: f64,
         validations: usize,
@@ -217,7 +217,7 @@ mod tests {
         preparation: f64,
         step_time: impl Fn(f64, u64) -> f64,
         validation_time: impl Fn(f64) -> f64,
-    ) -> Done {
+    ) -> TimeSpent {
         let config = TrainConfig { minutes: Some(minutes), ..TrainConfig::new(Preset::Tiny) };
         let (mut plan, mut pace) = (None, StepTimings::default());
         let (mut now, mut step, mut validations, mut rates) = (preparation, 0, 0, Vec::new());
@@ -240,7 +240,7 @@ mod tests {
         }
         // The averages.
         now += 2.0 * validation_time(now);
-        Done { share: now / (60.0 * minutes), validations, rates }
+        TimeSpent { share: now / (60.0 * minutes), validations, rates }
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(super) struct Validator {
 
 /// What a validation found.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Found {
+pub(super) struct ValidationResult {
     pub(super) loss: f64,
     pub(super) bleu: f64,
     pub(super) chrf: f64,
@@ -106,7 +106,7 @@ impl Validator {
     }
 
     /// Validates; the same weights give the same numbers.
-    pub(super) fn run(&self, model: &Transformer, weights: &[f32]) -> Result<Found> {
+    pub(super) fn run(&self, model: &Transformer, weights: &[f32]) -> Result<ValidationResult> {
         let loss = self.loss(model, weights)?;
         let found = search(model, weights, &self.sources, &self.search, self.isa, self.threads)?;
         let target = self.tokenizers.target();
@@ -122,7 +122,7 @@ impl Validator {
             .map(|k| k * n / count)
             .map(|i| (self.source_texts[i].clone(), translations[i].clone(), self.references[0][i].clone()))
             .collect();
-        Ok(Found { loss, bleu, chrf, samples })
+        Ok(ValidationResult { loss, bleu, chrf, samples })
     }
 
     /// The tapes live as long as this: training has the memory for itself.

@@ -10,7 +10,7 @@ pub(crate) use replicas::Replicas;
 
 use crate::autograd::{BackwardHook, Draw, PackedWeights, Repack, SampledSoftmax, Weights};
 use crate::distributed::overlap::BucketQueue;
-use crate::distributed::shared_step::{Early, SharedStep, Totals};
+use crate::distributed::shared_step::{EarlySums, SharedStep, Totals};
 use crate::optimizer::{AdamSettings, Optimizer};
 use crate::taped::{Dropouts, LossSettings, loss};
 use crate::threads::over_threads;
@@ -308,7 +308,7 @@ impl Trainer {
         batches: &[Batch],
         scale: f32,
         overlapped: bool,
-    ) -> Result<(Totals, Option<Early>)> {
+    ) -> Result<(Totals, Option<EarlySums>)> {
         let key = Key::new(self.seed).child(self.optimizer.steps());
         let config = self.model.config();
         let StepSettings { label_smoothing: smoothing, r_drop, .. } = self.settings;

@@ -35,7 +35,7 @@ impl Entry {
 
 /// What has been read of an entry.
 #[derive(Default)]
-struct Begun {
+struct PartialEntry {
     start: Option<usize>,
     flags: Option<usize>,
     is_fuzzy: bool,
@@ -46,9 +46,9 @@ struct Begun {
     translations: Vec<Text>,
 }
 
-impl Begun {
+impl PartialEntry {
     fn end(&mut self, entries: &mut Vec<Entry>) -> Result<(), String> {
-        let Begun { start, flags, is_fuzzy, id, plural, translations, .. } = std::mem::take(self);
+        let PartialEntry { start, flags, is_fuzzy, id, plural, translations, .. } = std::mem::take(self);
         match (start, id) {
             (Some(start), Some(id)) if !translations.is_empty() => {
                 entries.push(Entry { start, flags, is_fuzzy, id, plural, translations });
@@ -63,7 +63,7 @@ impl Begun {
 
 /// The entries of a text that are not obsolete.
 pub(super) fn entries(text: &str) -> Result<Vec<Entry>, FileError> {
-    let (mut entries, mut begun) = (Vec::new(), Begun::default());
+    let (mut entries, mut begun) = (Vec::new(), PartialEntry::default());
     let (mut open, mut start) = (Open::Nothing, 0);
     for line in text.split_inclusive('\n') {
         let problem = |problem: String| at(Format::Po, text, start, problem);
@@ -76,7 +76,7 @@ pub(super) fn entries(text: &str) -> Result<Vec<Entry>, FileError> {
             }
             // The flags of an obsolete entry are its own.
             if content.starts_with("#~") && begun.start.is_none() {
-                begun = Begun::default();
+                begun = PartialEntry::default();
             }
             if let Some(flags) = content.strip_prefix("#,") {
                 begun.flags = Some(offset + 2);
@@ -113,7 +113,7 @@ enum Open {
 }
 
 impl Open {
-    fn text<'a>(&self, begun: &'a mut Begun) -> Result<&'a mut Text, String> {
+    fn text<'a>(&self, begun: &'a mut PartialEntry) -> Result<&'a mut Text, String> {
         let text = match self {
             Open::Nothing => None,
             Open::Other => begun.other.as_mut(),
@@ -126,7 +126,7 @@ impl Open {
 }
 
 /// Begins a string after its keyword.
-fn begin(keyword: &str, string: Text, begun: &mut Begun) -> Result<Open, String> {
+fn begin(keyword: &str, string: Text, begun: &mut PartialEntry) -> Result<Open, String> {
     let index = keyword.strip_prefix("msgstr[").and_then(|rest| rest.strip_suffix(']'));
     match keyword {
         "msgctxt" | "domain" => {

@@ -175,7 +175,7 @@ pub(super) fn file_name(path: &Path) -> &str {
     without_ending(path.file_name().and_then(|name| name.to_str()).unwrap_or_default())
 }
 
-type Named = (String, PathBuf);
+type NamedFile = (String, PathBuf);
 
 impl<'a> Files<'a> {
     fn list(folder: &'a Path) -> Result<Self> {
@@ -201,7 +201,7 @@ impl<'a> Files<'a> {
     }
 
     /// The only file whose name fits, if there is one.
-    fn only(&self, what: &str, fits: impl Fn(&str) -> bool) -> Result<Option<Named>> {
+    fn only(&self, what: &str, fits: impl Fn(&str) -> bool) -> Result<Option<NamedFile>> {
         let found: Vec<_> = self.names.iter().filter(|(name, _)| fits(name)).collect();
         match found[..] {
             [] => Ok(None),
@@ -214,7 +214,7 @@ impl<'a> Files<'a> {
     }
 
     /// A file that the configuration names, which lies in the folder.
-    fn named(&self, name: &str, key: &str) -> Result<Named> {
+    fn named(&self, name: &str, key: &str) -> Result<NamedFile> {
         // Configurations often have the paths of the machine that trained.
         let last = name.rsplit(['/', '\\']).next().unwrap_or(name);
         let name = without_ending(last);
@@ -260,7 +260,7 @@ impl<'a> Files<'a> {
         Ok(config)
     }
 
-    fn model(&self, config: &Config) -> Result<Option<Named>> {
+    fn model(&self, config: &Config) -> Result<Option<NamedFile>> {
         match &config.models[..] {
             [] => {}
             [name] => return self.named(name, "models").map(Some),
@@ -274,7 +274,7 @@ impl<'a> Files<'a> {
     }
 
     /// The vocabularies of source and target.
-    fn vocabularies(&self, config: &Config) -> Result<(Named, Named)> {
+    fn vocabularies(&self, config: &Config) -> Result<(NamedFile, NamedFile)> {
         match &config.vocabularies[..] {
             [] => {}
             [source, target] => return Ok((self.named(source, "vocabs")?, self.named(target, "vocabs")?)),
@@ -302,7 +302,7 @@ impl<'a> Files<'a> {
     }
 
     /// The only vocabulary whose name fits, SentencePiece models before others.
-    fn vocabulary(&self, fits: impl Fn(&str) -> bool) -> Result<Option<Named>> {
+    fn vocabulary(&self, fits: impl Fn(&str) -> bool) -> Result<Option<NamedFile>> {
         for ending in VOCABULARIES {
             let found = self.only("vocabulary", |name| fits(name) && name.ends_with(ending))?;
             if found.is_some() {

@@ -93,7 +93,7 @@ fn multiplier(data: &[u8]) -> Option<f32> {
 }
 
 /// The items of a `.bin` or `.npz` file, in the file's order.
-pub(super) struct Parsed {
+pub(super) struct ParsedItems {
     pub(super) entries: Vec<Entry>,
     /// The data of compressed members.
     pub(super) inflated: Vec<u8>,
@@ -101,13 +101,13 @@ pub(super) struct Parsed {
 
 /// Reads the bytes of a model file, which is not compressed as a whole, and whose compressed parts
 /// may unpack to `most` bytes.
-pub(super) fn parse(file: &[u8], most: u64) -> std::result::Result<Parsed, String> {
+pub(super) fn parse(file: &[u8], most: u64) -> std::result::Result<ParsedItems, String> {
     if file.starts_with(b"PK") {
         return npz::read(file, most);
     }
     match file.first_chunk().map(|bytes| u64::from_le_bytes(*bytes)) {
         // Versions are small numbers; other files begin otherwise.
-        Some(0..=255) => Ok(Parsed { entries: bin::read(file)?, inflated: Vec::new() }),
+        Some(0..=255) => Ok(ParsedItems { entries: bin::read(file)?, inflated: Vec::new() }),
         _ => Err(format!("{} bytes that are neither Marian's .bin nor .npz", file.len())),
     }
 }
@@ -127,7 +127,7 @@ impl ItemFile {
     pub fn open(path: &Path) -> Result<Self> {
         let bytes = FileBytes::open(path)?;
         let parsed = parse(bytes.bytes(), bytes.most_unpacked());
-        let Parsed { entries, inflated } = parsed.map_err(|e| Error::file(path, e))?;
+        let ParsedItems { entries, inflated } = parsed.map_err(|e| Error::file(path, e))?;
         let places = entries.iter().enumerate().map(|(i, entry)| (entry.name.clone(), i)).collect();
         Ok(ItemFile { path: path.to_path_buf(), bytes, inflated, entries, places })
     }

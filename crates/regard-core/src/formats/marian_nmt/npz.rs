@@ -5,7 +5,7 @@
 //! may unpack to the size that the directory says, and all of them to what any compressed file of
 //! the size that the archive takes on disk may. Every member's checksum is verified.
 
-use super::items::{Entry, Parsed, data_bytes, elements, type_name};
+use super::items::{Entry, ParsedItems, data_bytes, elements, type_name};
 use crate::DType;
 use crate::formats::tensor::MOST_DIMENSIONS;
 use crate::formats::zip::{self, Packing, check_crc, inflate};
@@ -16,8 +16,8 @@ const ENDING: &str = ".npy";
 const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// The arrays of a file, all checked to lie in it or inflated, to `most` bytes together.
-pub(super) fn read(file: &[u8], most: u64) -> Result<Parsed, String> {
-    let mut parsed = Parsed { entries: Vec::new(), inflated: Vec::new() };
+pub(super) fn read(file: &[u8], most: u64) -> Result<ParsedItems, String> {
+    let mut parsed = ParsedItems { entries: Vec::new(), inflated: Vec::new() };
     let mut seen = HashSet::new();
     for member in zip::members(file)? {
         let name = member.name.strip_suffix(ENDING).unwrap_or(member.name);

@@ -18,13 +18,13 @@ const LEAST: usize = 60;
 #[derive(Debug, Default)]
 pub(super) struct Alignment {
     window: Window,
-    found: Vec<Shifted>,
+    found: Vec<Misalignment>,
     last_file: usize,
 }
 
 /// A part of a file whose sides do not belong together line by line.
 #[derive(Clone, Debug)]
-pub(super) struct Shifted {
+pub(super) struct Misalignment {
     file: usize,
     first: usize,
     last: usize,
@@ -95,18 +95,18 @@ impl Alignment {
                 before.last = last;
                 before.pairs += pairs;
             }
-            _ => self.found.push(Shifted { file, first, last, pairs, shift }),
+            _ => self.found.push(Misalignment { file, first, last, pairs, shift }),
         }
     }
 
     /// The parts that do not belong together.
-    pub(super) fn finish(mut self) -> Vec<Shifted> {
+    pub(super) fn finish(mut self) -> Vec<Misalignment> {
         self.end_window();
         self.found
     }
 }
 
-impl Shifted {
+impl Misalignment {
     /// What is wrong, and the first pair of it.
     pub(super) fn problem(&self) -> (Problem, Pair) {
         let problem = if self.shift.is_some() { Problem::Shifted } else { Problem::Unrelated };
@@ -118,7 +118,7 @@ impl Shifted {
     }
 
     pub(super) fn text(&self) -> String {
-        let Shifted { first, last, shift, .. } = self;
+        let Misalignment { first, last, shift, .. } = self;
         match shift {
             Some(shift) => format!(
                 "lines {first} to {last}: the translation of a source line stands {} {} on the target side",

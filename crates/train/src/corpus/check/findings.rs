@@ -107,11 +107,11 @@ pub struct CheckReport {
     /// What was found, problems first.
     pub findings: Vec<Finding>,
     #[serde(skip)]
-    found: BTreeMap<Problem, Found>,
+    found: BTreeMap<Problem, FindingCount>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Found {
+struct FindingCount {
     count: u64,
     of: Option<u64>,
     examples: Vec<Example>,
@@ -181,7 +181,7 @@ impl CheckReport {
     pub(super) fn judge(&mut self, from_scratch: bool) {
         if from_scratch && self.whole && self.usable < FEW {
             let (count, of) = (self.usable, Some(self.pairs));
-            self.found.insert(Problem::TooLittle, Found { count, of, ..Found::default() });
+            self.found.insert(Problem::TooLittle, FindingCount { count, of, ..FindingCount::default() });
         }
         for (problem, found) in std::mem::take(&mut self.found) {
             if found.count == 0 && problem != Problem::TooLittle {

@@ -8,7 +8,7 @@ const MOST: usize = 4_000_000;
 /// The hashes of pairs. If there are too many, those of a half, a quarter, … of all pairs are kept,
 /// chosen by their last bits, and duplicates are estimated from these.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct PairHashes {
     hashes: HashSet<u64>,
     most: usize,
     /// Hashes whose last bits, this many, are zero are kept.
@@ -16,13 +16,13 @@ pub(super) struct Seen {
     duplicates: u64,
 }
 
-impl Default for Seen {
+impl Default for PairHashes {
     fn default() -> Self {
-        Seen { hashes: HashSet::new(), most: MOST, bits: 0, duplicates: 0 }
+        PairHashes { hashes: HashSet::new(), most: MOST, bits: 0, duplicates: 0 }
     }
 }
 
-impl Seen {
+impl PairHashes {
     /// Whether the pair was surely there before.
     pub(super) fn insert(&mut self, hash: u64) -> bool {
         if hash.trailing_zeros() < self.bits {
@@ -52,7 +52,7 @@ mod tests {
     #[test]
     fn few_pairs_are_counted_and_many_are_estimated() {
         let count = |most: usize| {
-            let mut seen = Seen { most, ..Seen::default() };
+            let mut seen = PairHashes { most, ..PairHashes::default() };
             // Every fourth is there twice.
             for i in 0..40_000u64 {
                 seen.insert(mix(i));
