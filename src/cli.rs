@@ -257,7 +257,7 @@ impl TranslateSettings {
         self.0.translate(lines)
     }
 
-    /// The translation of a file, in its format, and how it came about. `progress` is told how many
+    /// The translation of a file, in its format, and how it was made. `progress` gets how many
     /// sentences or lines are done and may stop the work; then there is none.
     pub fn file(
         &self,

@@ -1,4 +1,4 @@
-//! The commands on models of many languages, and on those of CTranslate2 and Argos Translate.
+//! The commands on multilingual models, and on those of CTranslate2 and Argos Translate.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     /// Text for the teachers to translate, one sentence per line; plain, .gz or .zst
     #[arg(long, value_name = "FILE", num_args = 1.., required = true)]
     src: Vec<PathBuf>,
-    /// Folder for everything that is made
+    /// Folder to write everything to
     #[arg(long, short, value_name = "DIR")]
     out: PathBuf,
     /// Back-translation: the text is what the student should write, and the teachers translate it

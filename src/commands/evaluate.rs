@@ -29,11 +29,11 @@ pub(crate) struct Arguments {
     /// Metrics to compute, separated by commas: bleu, chrf, chrf++, ter
     #[arg(long, default_value = "bleu,chrf,ter")]
     metric: String,
-    /// Language of the source, for models of many languages
+    /// Language of the source, for multilingual models
     #[arg(long, value_name = "CODE")]
     source_lang: Option<String>,
     /// Language of the translations, which chooses BLEU's tokenizer as in `regard score`, and what
-    /// a model of many languages translates into [default: the model's target language]
+    /// a multilingual model translates into [default: the model's target language]
     #[arg(long, value_name = "CODE")]
     target_lang: Option<String>,
     /// BLEU's tokenizer [default: chosen by the target language]

@@ -39,7 +39,7 @@ struct Report<'a> {
     languages: &'a Languages,
     /// The licence of the weights, if the folder states it.
     licence: Option<Licence>,
-    /// The codes of a model of many languages.
+    /// The codes of a multilingual model.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     language_codes: Vec<&'a str>,
     vocabulary: Vocabulary,

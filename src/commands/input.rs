@@ -69,9 +69,9 @@ impl Lines {
         }
     }
 
-    /// The lines that can be read without waiting, at least one; empty at the end. Someone who
-    /// types, or a program that feeds a pipe line by line, gets each answer at once, and a file is
-    /// read in large parts.
+    /// The lines that can be read without waiting, at least one; empty at the end. So a user who
+    /// types, or a program that writes line by line into a pipe, gets each answer at once, and a
+    /// file is read in large parts.
     pub(super) fn next_batch(&mut self) -> Result<Vec<String>> {
         let mut batch = Vec::new();
         while let Some(line) = self.next_text()? {

@@ -45,7 +45,7 @@ struct FileFlag {
 
 #[derive(Debug, Args)]
 struct AddFlags {
-    /// What to call the key: letters, digits, dots, hyphens, @ and _
+    /// Name of the key: letters, digits, dots, hyphens, @ and _
     #[arg(value_name = "NAME")]
     name: String,
     #[command(flatten)]

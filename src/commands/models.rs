@@ -72,7 +72,7 @@ struct DownloadFlags {
     /// Where the files of the index are, a folder or a URL [default: where the index says]
     #[arg(long, value_name = "DIR|URL", requires = "index")]
     files: Option<String>,
-    /// What to call the model here [default: its own name]
+    /// Name of the model on this machine [default: its own name]
     #[arg(long = "as", value_name = "NAME")]
     called: Option<String>,
 }

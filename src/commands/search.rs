@@ -64,10 +64,10 @@ impl ModelFlags {
 /// The languages of a model that has several.
 #[derive(Debug, Args)]
 pub(super) struct LanguageFlags {
-    /// Language of the input, for models of many languages: de, deu_Latn, de_DE and __de__ all work
+    /// Language of the input, for multilingual models: de, deu_Latn, de_DE and __de__ all work
     #[arg(long, value_name = "CODE")]
     source_lang: Option<String>,
-    /// Language to translate into, for models of many languages
+    /// Language to translate into, for multilingual models
     #[arg(long, value_name = "CODE")]
     target_lang: Option<String>,
 }
@@ -79,7 +79,8 @@ impl LanguageFlags {
     }
 }
 
-/// The translator for one of its pairs of languages. A model of one pair may be told its own.
+/// The translator for one of its pairs of languages. For a model of one pair, naming that pair is
+/// accepted.
 pub(super) fn choose_languages(
     translator: Translator,
     source: Option<&str>,
@@ -88,7 +89,7 @@ pub(super) fn choose_languages(
     Ok(languages_for(&translator, source, target)?.unwrap_or(translator))
 }
 
-/// A translator of many languages that has been told the pair; nothing for one that has only one
+/// A translator of a multilingual model, for one pair; nothing for one that has only one
 /// pair, which these must be, if any are given.
 pub(super) fn languages_for(
     translator: &Translator,

@@ -42,7 +42,7 @@ use std::time::Duration;
 pub(crate) struct Arguments {
     /// Model folder, or name of a model; repeat the flag to serve several language pairs.
     /// SOURCE-TARGET=DIR names the languages of a model that does not name its own, or one pair of
-    /// a model of many languages, which otherwise serves every pair. A folder that holds nothing
+    /// a multilingual model, which otherwise serves every pair. A folder that holds nothing
     /// but folders stands for all the models in it [default: all models of `regard models`]
     #[arg(long, short, value_name = "DIR", num_args = 1..)]
     model: Vec<String>,
@@ -141,8 +141,8 @@ struct Access {
     /// [default: no limit]
     #[arg(long, value_name = "N", value_parser = whole_u32(1..=1_000_000))]
     requests_per_minute: Option<u32>,
-    /// Wrong keys per minute of one address; further keys that it has not used before are refused
-    /// unseen
+    /// Wrong keys per minute of one address; after that, keys that it has not used before are
+    /// refused unchecked
     #[arg(long, value_name = "N", default_value_t = Limits::default().wrong_keys_per_minute)]
     #[arg(value_parser = whole_u32(1..=1_000_000))]
     wrong_keys_per_minute: u32,
@@ -182,8 +182,7 @@ impl Access {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Batches")]
 struct BatchFlags {
-    /// Maximum sentences that are translated together, of one request or several; 1 turns batching
-    /// off
+    /// Maximum sentences per batch, of one request or several; 1 turns batching off
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = whole(1..=10_000))]
     max_batch: usize,
     /// Milliseconds that a worker waits for more sentences
@@ -196,8 +195,8 @@ struct BatchFlags {
     /// turns, so a long one delays the others by one batch and counts for no more
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = whole(1..=1_000_000))]
     queue: usize,
-    /// Seconds that a request may have to wait for its turn, as far as the speed of the last
-    /// batches tells; one that would wait longer gets status 503 at once
+    /// Maximum seconds in the queue, estimated from the speed of recent batches; a request that
+    /// would wait longer gets status 503 at once
     #[arg(long, value_name = "SECONDS", default_value_t = 15.0, value_parser = decimal(WAIT))]
     max_wait: f64,
 }

@@ -121,7 +121,7 @@ fn run_one(
     Ok(report)
 }
 
-/// How a report came about.
+/// The command and the machine that made a report.
 fn made(study: &Study, setup: &Setup<'_>, seconds: f64) -> String {
     let scale = match setup.scale {
         Scale::Smoke => " --smoke",

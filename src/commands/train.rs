@@ -118,7 +118,7 @@ pub(crate) struct Arguments {
     /// hub
     #[arg(long, value_name = "DIR")]
     init: Option<PathBuf>,
-    /// Target language of each pair of files, for one model of several: it is told which to write
+    /// Target language of each pair of files, to train one multilingual model
     #[arg(long, num_args = 1.., value_name = "TAG", conflicts_with = "tsv")]
     target_langs: Vec<String>,
     /// Number of cores to use [default: all]

@@ -9,7 +9,7 @@ use regard_core::text::{sentence_ranges, trimmed};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A text on its way.
+/// A text and its sentences.
 #[derive(Debug, Default)]
 pub struct Document {
     /// The code of its language, if that is known.

@@ -1,5 +1,5 @@
-//! Files of documents: taken apart into units of text, and written again with the translations in
-//! their place.
+//! Document files: split into units of text, and written again with the translations in their
+//! place.
 //!
 //! ```
 //! use regard_documents::Translation;
@@ -116,7 +116,7 @@ pub trait WriteFile: Debug + Send + Sync {
     /// The file with these texts, one for each unit and in their order.
     fn write(&self, texts: Vec<String>) -> Result<Vec<u8>, FileError>;
 
-    /// What somebody should look at in the file with these texts, one sentence each.
+    /// Warnings about the file with these texts, one sentence each.
     fn warnings(&self, texts: &[String]) -> Vec<String> {
         let _ = texts;
         Vec::new()
@@ -194,7 +194,7 @@ impl FileDocument {
         Ok(self.render_with_warnings(translations)?.0)
     }
 
-    /// The same, and what somebody should look at: messages that lost a placeholder, for example.
+    /// The same, with warnings: messages that lost a placeholder, for example.
     pub fn render_with_warnings(
         &self,
         translations: &[Translation],

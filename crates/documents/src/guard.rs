@@ -1,6 +1,6 @@
-//! The guard against degenerate translations: what models say when they have lost the thread.
+//! The guard against degenerate translations.
 //!
-//! A translation is at [`Fault`] if it
+//! A translation has a [`Fault`] if it
 //!
 //! 1. has no letter or digit, although the source has letters;
 //! 2. repeats itself: the same stretch of up to [`LONGEST_PERIOD`] characters at least three times
@@ -49,7 +49,7 @@ impl Fault {
     }
 }
 
-/// A sentence whose first translation was at fault.
+/// A sentence whose first translation was degenerate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Guarded {
     /// What was wrong with it.

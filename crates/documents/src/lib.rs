@@ -1,13 +1,13 @@
-//! A text on its way through a translator: cut into sentences, with everything kept that must not
-//! change, and put together again.
+//! From a text to the sentences that a model translates, and back: everything that must not change
+//! is kept.
 //!
 //! [`Document::plain`] and [`html::document`] take a text apart; the sentences go through a model;
 //! [`Sentence::restore`] puts back what the model lost of addresses, placeholders and numbers;
 //! [`Document::render`] makes the translated text.
 //!
 //! [`Pipeline`] does all of this for lines, texts, HTML and [`files`], with one model or several in
-//! a row: [`pipeline`] says what each model is asked, [`guard`] notices degenerate translations, a
-//! [`Memory`] has known ones, a [`Glossary`] has terms, and [`fn@confidence`] says how good a
+//! a row: [`pipeline`] makes the requests to the models, [`guard`] notices degenerate translations,
+//! a [`Memory`] has known ones, a [`Glossary`] has terms, and [`fn@confidence`] says how good a
 //! translation is likely to be.
 
 pub mod files;

@@ -7,12 +7,12 @@ use regard_core::translator::{Candidate, Line, Translator, single_line};
 use regard_core::{Result, parallel};
 use std::collections::HashSet;
 
-/// A translated line, and how it came about.
+/// A translated line, and how it was made.
 #[derive(Clone, Debug, Default)]
 pub struct TranslatedLine {
     /// Its translations.
     pub line: Line,
-    /// Sentences whose first translation was at fault.
+    /// Sentences whose first translation was degenerate.
     pub guarded: Vec<Guarded>,
     /// What of it came from the memory.
     pub memory: Option<Match>,
@@ -233,7 +233,7 @@ mod tests {
         Line { candidates: (0..options.nbest).map(candidate).collect(), source, parts: 1, cut: 0 }
     }
 
-    /// What becomes of the lines, and the sentences of each search.
+    /// How each line is translated, and the sentences of each search.
     fn translated(lines: &[&str], options: &SearchOptions) -> (Vec<Line>, Vec<(Vec<String>, SearchOptions)>) {
         let (found, searches) = translated_with(lines, options, &JobOptions::of_search(options));
         (found.into_iter().map(|found| found.line).collect(), searches)

@@ -1,6 +1,6 @@
 //! A message of a program: text with placeholders, perhaps with tags, perhaps in the format of ICU.
 //!
-//! Each line is translated by itself. Placeholders come through as they are, tags go with their
+//! Each line is translated by itself. Placeholders are kept, tags go with their
 //! words, and of `{count, plural, one {# file} other {# files}}` the texts inside are translated.
 
 use crate::document::{Document, Piece, keep};

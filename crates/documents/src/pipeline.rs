@@ -1,9 +1,9 @@
-//! Sentences on their way along a route of models: what is asked of which model, the guard, what
-//! the memory knows, the terms of the glossary, and the translations at the end.
+//! Sentences on a route of models: the requests to each model, the guard, the translation memory,
+//! the terms of the glossary, and the translations at the end.
 //!
-//! A [`Job`] does no translating itself. It says what it wants translated ([`Job::next_round`]) and
-//! is told the answers ([`Job::answer`]), so that a program that waits and a server that does other
-//! things meanwhile go the same way.
+//! A [`Job`] runs no model itself. It returns the sentences to translate ([`Job::next_round`]) and
+//! takes the translations ([`Job::answer`]), so that the blocking command and the asynchronous
+//! server share it.
 
 use crate::glossary::terms::{self, Term};
 use crate::guard::{self, Fault, Guarded};
@@ -86,25 +86,25 @@ impl Attempt {
     }
 }
 
-/// Sentences that a model of the route is asked to translate.
+/// Sentences for a model of the route to translate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Round {
     /// The model's number in the route.
     pub stage: usize,
     /// The numbers of the sentences, in the order in which they were added.
     pub numbers: Vec<usize>,
-    /// What it is asked.
+    /// The sentences.
     pub queries: Vec<Query>,
 }
 
-/// What became of a sentence.
+/// The result for a sentence.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     /// Its translations, best first and one at least.
     pub translations: Vec<Translation>,
     /// What the last model said.
     pub line: Line,
-    /// Whether its first translation was at fault, in any of the models.
+    /// Whether its first translation was degenerate, in any of the models.
     pub guarded: Option<Guarded>,
     /// Whether it comes from the memory.
     pub from_memory: bool,
@@ -112,18 +112,18 @@ pub struct Outcome {
     pub kept: bool,
     /// How good it is likely to be: that of the model that was least sure.
     pub confidence: Option<f32>,
-    /// What became of the terms of the glossary.
+    /// Which terms of the glossary it has.
     pub terms: TermReport,
 }
 
 impl Outcome {
-    /// Whether no model is asked.
+    /// Whether no model is needed.
     pub(crate) fn is_known(&self) -> bool {
         self.from_memory || self.kept
     }
 }
 
-/// A sentence on its way.
+/// A sentence on the route.
 #[derive(Debug)]
 struct State {
     text: String,
@@ -176,19 +176,19 @@ fn without_first_word(candidate: &Candidate) -> Candidate {
 
 #[derive(Debug)]
 enum Phase {
-    /// The model of this number is asked next.
+    /// The model of this number is next.
     Ask(usize),
-    /// These sentences, by their number, have been asked of it.
+    /// These sentences, by their number, were sent to it.
     Asked(usize, Vec<usize>),
-    /// These translations of it were at fault and are asked for again.
+    /// These translations of it were degenerate and are searched again.
     Retry(usize, Vec<(usize, Fault)>),
     Retried(usize, Vec<(usize, Fault)>),
-    /// These sentences lack terms and have been asked for once more.
+    /// These sentences lack terms and are searched once more.
     AskedForTerms(usize, Vec<usize>),
     Done,
 }
 
-/// Sentences on their way along a route of models.
+/// Sentences on a route of models.
 #[derive(Debug)]
 pub struct Job {
     states: Vec<State>,

@@ -33,7 +33,7 @@ pub struct Pipeline<'a> {
     pub options: JobOptions,
 }
 
-/// A translated text, and how it came about.
+/// A translated text, and how it was made.
 #[derive(Clone, Debug, Default)]
 pub struct TranslatedText {
     /// The text.
@@ -49,14 +49,14 @@ pub struct Report {
     pub sentences: usize,
     /// How many of them came from the memory, one by one or with their segment.
     pub from_memory: usize,
-    /// Sentences whose first translation was at fault, by their number from 0.
+    /// Sentences whose first translation was degenerate, by their number from 0.
     pub guarded: Vec<(usize, Guarded)>,
     /// How good the translation is likely to be: the mean over sentences; nothing where no model
     /// was asked.
     pub confidence: Option<f32>,
     /// What became of the terms of the glossary.
     pub terms: TermReport,
-    /// What somebody should look at in the translated file: messages that lost a placeholder, for
+    /// Warnings about the translated file: messages that lost a placeholder, for
     /// example.
     pub warnings: Vec<String>,
 }
@@ -78,7 +78,7 @@ impl Report {
         }
     }
 
-    /// How many sentences are still at fault.
+    /// How many sentences are still degenerate.
     pub fn faults_left(&self) -> usize {
         self.guarded.iter().filter(|(_, guarded)| guarded.left.is_some()).count()
     }
@@ -131,7 +131,7 @@ impl<'a> Pipeline<'a> {
         Ok(TranslatedText { rendered: document.render(text, &translations), report })
     }
 
-    /// Translates a file. `progress` is told how many sentences are done and may stop the work;
+    /// Translates a file. `progress` gets how many sentences are done and may stop the work;
     /// then there is no file.
     pub fn file(
         &self,

@@ -1,4 +1,4 @@
-"""Models of many languages, and two models in a row."""
+"""Multilingual models, and two models in a row."""
 
 import json
 import os

@@ -99,7 +99,7 @@ struct Part {
 
 /// Follows the translation of lines; several threads call it at once.
 pub trait WatchLines: Sync {
-    /// Whether line `index` is still wanted; one that is not comes back unfinished.
+    /// Whether line `index` is still wanted; one that is not is returned unfinished.
     fn wanted(&self, index: usize) -> bool;
 
     /// Whether [`WatchLines::grown`] should be called for line `index`.
@@ -221,7 +221,7 @@ impl Translator {
         Self::with_engines(models, self.engines.clone(), self.threads)
     }
 
-    /// A model of many languages knows which it reads and writes.
+    /// A multilingual model knows which it reads and writes.
     fn check_languages(&self) -> Result<()> {
         let Some(tokens) = self.model().tokenizers.languages() else { return Ok(()) };
         let languages = &self.model().languages;
@@ -391,7 +391,7 @@ impl Translator {
         let parts_watch = WatchParts { places: places.collect(), translator: self, watch };
         let sources: Vec<Vec<u32>> = parts.iter().flatten().map(|p| p.ids.clone()).collect();
         let engines: Vec<&Engine> = self.engines.iter().map(Arc::as_ref).collect();
-        // Nobody knows which part of a line that is split a phrase belongs to.
+        // It is not known which part of a split line a phrase belongs to.
         let whole = parts.iter().enumerate().flat_map(|(line, parts)| {
             let of_line = constraints.get(line).filter(|_| parts.len() == 1);
             std::iter::repeat_n(of_line.cloned().unwrap_or_default(), parts.len())
@@ -575,7 +575,7 @@ pub fn is_line_break(c: char) -> bool {
     matches!(c, '\n' | '\u{b}' | '\u{c}' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// The text with a space in the place of every line break.
+/// The text with a space for every line break.
 pub fn single_line(text: &str) -> Cow<'_, str> {
     match text.contains(is_line_break) {
         true => text.replace(is_line_break, " ").into(),

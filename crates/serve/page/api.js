@@ -164,7 +164,7 @@ export async function models(fresh = false) {
   }));
 }
 
-/** The model that translates from one language to another by itself: one of this pair, or one of many languages that is told them. */
+/** The model that translates from one language to another by itself: one of this pair, or a multilingual one that is told them. */
 export function modelOf(models, source, target) {
   const many = ({ languages }) => languages?.includes(source) && languages.includes(target) && source !== target;
   return models.find((m) => m.source === source && m.target === target) ?? models.find(many)?.told(source, target);

@@ -64,7 +64,7 @@ function take({ q, source, target }) {
   byId("sentence-q").value = list[0] ?? "";
 }
 
-/** Chooses a model, which may be one of many languages that is told a pair for the first time. */
+/** Chooses a model, which may be a multilingual one that is told a pair for the first time. */
 function offer(model) {
   if (!model) return;
   let index = models.findIndex((m) => m.source === model.source && m.target === model.target);

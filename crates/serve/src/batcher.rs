@@ -3,7 +3,7 @@
 //!
 //! A worker takes what is there, waiting a few milliseconds for more, and runs it as one batch.
 //! Requests take turns, a sentence at a time, so that a long document does not delay a short text
-//! by more than its share. A request that nobody waits for any more is left out, or given up
+//! by more than its share. A request whose client has gone is left out, or given up
 //! between two steps. A panic is caught; the sentences of that batch are tried one by one, so that
 //! it costs the request that caused it and no other; an error is handled likewise.
 
@@ -63,7 +63,7 @@ pub(crate) struct Search {
     pub(crate) attention: bool,
     /// With which settings.
     pub(crate) attempt: Attempt,
-    /// The languages that a model of many is told, by their numbers.
+    /// The pair of languages of a multilingual model, by their numbers.
     pub(crate) pair: Option<(u16, u16)>,
 }
 
@@ -145,7 +145,7 @@ pub(crate) struct QueuedSentence {
 }
 
 impl QueuedSentence {
-    /// A sentence that nobody follows.
+    /// A sentence whose progress is not sent.
     pub(crate) fn new(text: String, search: Search) -> Self {
         QueuedSentence { text, search, phrases: Vec::new(), progress: None }
     }
@@ -191,8 +191,8 @@ struct Queue {
 /// What the last batch counts for in the pace.
 const NEWEST: f64 = 0.2;
 
-/// Sentences of long requests may be this many times the queue: they delay nobody, but they take
-/// memory.
+/// Sentences of long requests may be this many times the queue: they delay no other request, but
+/// they take memory.
 const LONG: usize = 4;
 
 impl Queue {
@@ -201,7 +201,7 @@ impl Queue {
         self.requests.iter().map(|request| request.jobs.len()).sum()
     }
 
-    /// Leaves out what nobody waits for; how many sentences that were.
+    /// Leaves out the sentences of clients that have gone; how many they were.
     fn leave_out_gone(&mut self) -> usize {
         let mut count = 0;
         self.requests.retain(|request| {
@@ -407,7 +407,7 @@ impl Batcher {
             late.map(Failure::Late).or(full.then_some(Failure::Full))
         };
         if refusal(&queue).is_some() {
-            // What nobody waits for takes no room.
+            // Sentences of clients that have gone do not count.
             self.shared.metrics.given_up.add(queue.leave_out_gone());
             if let Some(refusal) = refusal(&queue) {
                 return Err(refusal);
@@ -441,7 +441,7 @@ impl Batcher {
         self.shared.filled.notify_all();
         let workers = std::mem::take(&mut *self.workers.lock().unwrap_or_else(PoisonError::into_inner));
         for worker in workers {
-            // A worker catches every panic; one that ended otherwise has nothing left to be told.
+            // A worker catches every panic; one that ended otherwise needs no message.
             let _ = worker.join();
         }
     }

@@ -90,7 +90,7 @@ impl BodyBytes {
         BodyBytes { bodies: Arc::clone(bodies), owner, bytes: 0 }
     }
 
-    /// Counts more bytes, if there is room for them.
+    /// Reserves more bytes, if the pool has them.
     pub(crate) fn add(&mut self, bytes: usize) -> ApiResult<()> {
         let pool = self.bodies.pool(&self.owner);
         let mut held = pool.lock();

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub(crate) struct Stage {
     /// Its number.
     pub(crate) model: usize,
-    /// Of a model of many languages: the numbers of the two that it is told.
+    /// Of a multilingual model: the numbers of the pair.
     pub(crate) pair: Option<(u16, u16)>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) enum Pairs {
 type LanguageNumbers = (u16, u16);
 
 impl Pairs {
-    /// For example `en-de`; a model of many languages has the name of its folder.
+    /// For example `en-de`; a multilingual model has the name of its folder.
     pub(crate) fn name(&self, folder: &str) -> String {
         match self {
             Pairs::One(source, target) => format!("{source}-{target}"),
@@ -39,7 +39,7 @@ impl Pairs {
         }
     }
 
-    /// Every pair, with the numbers of its languages if the model must be told.
+    /// Every pair, with the numbers of its languages if the model is multilingual.
     fn each(&self) -> Vec<(&String, &String, Option<LanguageNumbers>)> {
         match self {
             Pairs::One(source, target) => vec![(source, target, None)],

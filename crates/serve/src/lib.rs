@@ -198,7 +198,7 @@ impl App {
     }
 }
 
-/// Looks for models that nobody uses, as long as there is an application.
+/// Unloads idle models, as long as there is an application.
 fn unload_idle_models(app: &Weak<App>, after: Duration) {
     let pause = (after / 4).clamp(Duration::from_millis(10), Duration::from_secs(1));
     loop {

@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Bytes of the head of a request: the line, the headers and what is buffered of a body.
 const HEAD_BYTES: usize = 32 << 10;
 
-/// How long the heads that are on their way are waited for when the server ends.
+/// How long the server waits for unfinished request heads when it ends.
 const LAST_HEADS: Duration = Duration::from_secs(1);
 
 /// The number of refused clients that get an answer at a time, and how long each may take to read

@@ -36,9 +36,9 @@ const MOST_LANGUAGES: usize = 1_000;
 
 /// A model that is being served.
 pub(crate) struct Served {
-    /// What it reads, or of a model of many languages, what it reads unless it is told.
+    /// Its source language; of a multilingual model, the default.
     pub(crate) source: String,
-    /// The same of what it writes.
+    /// Its target language, likewise.
     pub(crate) target: String,
     /// From what to what it translates.
     pub(crate) pairs: Pairs,
@@ -127,20 +127,20 @@ impl Served {
         for_pair(self.resident.get()?, stage.pair)
     }
 
-    /// For example `en-de`; a model of many languages has its name.
+    /// For example `en-de`; a multilingual model has its name.
     pub(crate) fn pair(&self) -> String {
         self.pairs.name(&self.name)
     }
 }
 
-/// The codes of a model of many languages, as short as they can be; none if it has one pair.
+/// The codes of a multilingual model, as short as they can be; none if it has one pair.
 fn all_languages(translator: &Translator) -> Option<Vec<String>> {
     let tokens = translator.model().tokenizers.languages()?;
     let codes: Vec<&str> = tokens.list.iter().map(|language| language.code.as_str()).collect();
     Some(shortest(&codes))
 }
 
-/// What a model of many languages reads and writes unless it is told: what its folder says, or the
+/// The default languages of a multilingual model: what its folder says, or the
 /// first.
 fn usual_pair(translator: &Translator, codes: &[String]) -> (String, String) {
     let languages = &translator.model().languages;
@@ -151,7 +151,7 @@ fn usual_pair(translator: &Translator, codes: &[String]) -> (String, String) {
     (or(&languages.source, 0), or(&languages.target, 1))
 }
 
-/// A model of many languages for two of them, by their numbers.
+/// A multilingual model for two of them, by their numbers.
 pub(crate) fn for_pair(translator: Arc<Translator>, pair: Option<(u16, u16)>) -> Result<Arc<Translator>> {
     let Some((source, target)) = pair else { return Ok(translator) };
     let list = translator.model().tokenizers.languages().map(|tokens| &tokens.list);
@@ -159,7 +159,7 @@ pub(crate) fn for_pair(translator: Arc<Translator>, pair: Option<(u16, u16)>) ->
     Ok(Arc::new(translator.for_languages(code(source), code(target))?))
 }
 
-/// A model of many languages is told the pair that it serves.
+/// Chooses the pair that a multilingual model serves.
 fn told(model: LoadedModel, source: &str, target: &str) -> Result<LoadedModel> {
     if model.translator.model().tokenizers.languages().is_none() {
         return Ok(model);

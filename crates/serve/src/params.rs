@@ -43,7 +43,7 @@ pub(crate) struct Call {
     pub(crate) headers: HeaderMap,
     /// Characters that it may have: those of its key, or else of the server.
     pub(crate) characters: usize,
-    /// Frees the room of its body.
+    /// Frees the memory of its body.
     _held: Option<BodyBytes>,
 }
 

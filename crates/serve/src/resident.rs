@@ -1,4 +1,4 @@
-//! Models that leave memory when nobody uses them, come back with the next request, and can be
+//! Models that are unloaded when they are idle, loaded again by the next request, and can be
 //! replaced while they are used.
 
 use crate::metrics::ModelMetrics;
@@ -157,7 +157,7 @@ impl Resident {
         Ok(true)
     }
 
-    /// Gives its memory back if nobody has used it for so long; whether it did.
+    /// Frees its memory if it was idle for this long; whether it did.
     pub(crate) fn unload_if_idle(&self, after: Duration) -> bool {
         if self.loader.is_none() {
             return false;

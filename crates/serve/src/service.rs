@@ -43,12 +43,12 @@ pub(crate) struct Outcome {
     pub(crate) report: TextReport,
 }
 
-/// How a translation came about.
+/// How a translation was made.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TextReport {
     /// How good it is likely to be; nothing where no model was asked.
     pub(crate) confidence: Option<f32>,
-    /// Sentences whose first translation was at fault.
+    /// Sentences whose first translation was degenerate.
     pub(crate) guarded: Vec<Guarded>,
     /// What of it came from the memory.
     pub(crate) memory: Option<Match>,
@@ -74,7 +74,7 @@ impl TextReport {
     }
 }
 
-/// Tells work on another thread that nobody waits for it any more.
+/// Tells work on another thread that its client has gone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cancellation(Arc<AtomicBool>);
 

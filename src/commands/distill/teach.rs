@@ -60,7 +60,7 @@ impl<'a> TaughtLine<'a> {
 }
 
 impl TeacherTranslations {
-    /// Begins, or goes on with what is in `out`, which must be of the same teachers and text.
+    /// Starts, or continues what is in `out`, which must be of the same teachers and text.
     pub(super) fn open(
         out: &Path,
         teachers: Vec<String>,

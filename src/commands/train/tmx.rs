@@ -24,7 +24,7 @@ fn is_memory(path: &Path) -> bool {
     name.ends_with(".tmx")
 }
 
-/// Names the file of pairs in the place of a memory.
+/// Replaces a translation memory by the file that its pairs will be in.
 pub(super) fn plan(arguments: &mut Arguments) -> Option<Conversion> {
     let memory = arguments.corpus.tsv.take_if(|path| is_memory(path))?;
     let pairs = arguments.out.join("cache").join("tmx.tsv");

@@ -2,7 +2,7 @@
 //! be continued.
 //!
 //! The translations grow in `FILE.part`; `FILE.part.json` says after each part how far it is, and
-//! the fingerprint of what has been read for it. A call with `--resume` reads the input up to
+//! the fingerprint of the input read so far. A call with `--resume` reads the input up to
 //! there, compares, and goes on.
 
 use super::super::input::Lines;

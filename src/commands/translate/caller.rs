@@ -49,7 +49,7 @@ impl Caller {
         self.route.translate(lines)
     }
 
-    /// The bytes of a translated file; nothing if `progress`, which is told how much is done, stops
+    /// The bytes of a translated file; nothing if `progress`, which gets how much is done, stops
     /// the work. What is no document is translated line by line.
     pub(crate) fn file(
         &self,

@@ -33,7 +33,7 @@ pub(crate) struct Route {
     /// The fingerprints of the files that both come from.
     known_files: String,
     no_split: bool,
-    /// How many more texts are looked at before somebody has been told of another language.
+    /// How many more texts are checked for another language; 0 after a warning.
     unchecked: AtomicUsize,
 }
 
@@ -60,7 +60,7 @@ impl LoadedModels {
         Ok(LoadedModels { pairs: pairs.into_iter().map(ensemble).collect::<regard::Result<_>>()? })
     }
 
-    /// The model that was named first, before it is told its languages.
+    /// The model that was named first, before a pair of languages is chosen.
     pub(crate) fn first(&self) -> Option<&Arc<Translator>> {
         self.pairs.first().map(|(_, translator)| translator)
     }

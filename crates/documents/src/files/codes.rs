@@ -5,7 +5,7 @@ use super::tags::{Element, Kind, Xml, XmlText};
 use crate::document::{Document, Piece};
 use crate::segment::{Segment, Spelling};
 
-/// The content of a `source` or `seg` on its way: its pieces.
+/// The content of a `source` or `seg`: its pieces.
 pub(super) fn content(xml: &Xml<'_>, item: usize, text: &mut XmlText, document: &mut Document) -> Vec<Piece> {
     let begin = || Segment::new(Spelling::xml());
     let (mut pieces, mut segment) = (Vec::new(), begin());

@@ -44,7 +44,7 @@ pub enum FileError {
         /// What is wrong.
         problem: String,
     },
-    /// A line of a text file is not as its format wants it.
+    /// A line of a text file breaks the rules of its format.
     #[error("line {line} of the {format} file: {problem}")]
     Line {
         /// What kind of file it is.
@@ -54,7 +54,7 @@ pub enum FileError {
         /// What is wrong.
         problem: String,
     },
-    /// The value of a key is not as its format wants it.
+    /// The value of a key breaks the rules of its format.
     #[error("`{key}` in the {format} file: {problem}")]
     Key {
         /// What kind of file it is.

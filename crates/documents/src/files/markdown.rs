@@ -40,7 +40,7 @@ fn document(text: &str, language: Option<&str>) -> Document {
     walker.document
 }
 
-/// A file on its way: all before `at` is in the document or in the segment.
+/// A file being read: all before `at` is in the document or in the segment.
 struct Walker<'a> {
     text: &'a str,
     document: Document,

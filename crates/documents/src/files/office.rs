@@ -41,7 +41,7 @@ pub(super) fn open(format: Format, bytes: &[u8], options: &FileOptions) -> Resul
     Ok(FileDocument::new(units, file))
 }
 
-/// A package whose texts have been taken out.
+/// A package without its texts.
 #[derive(Debug)]
 struct OfficeFile {
     package: Package,
@@ -67,7 +67,7 @@ struct Edit {
     content: Content,
 }
 
-/// What comes in the place of a range.
+/// The replacement of a range.
 #[derive(Debug)]
 enum Content {
     /// The text of a unit with the tags in it, and how runs are written if the format has them.

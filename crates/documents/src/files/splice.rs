@@ -63,7 +63,7 @@ impl WriteFile for Splice {
     }
 }
 
-/// A whole text that was taken apart, and comes back in one piece.
+/// A text file that is one unit.
 #[derive(Debug)]
 struct WholeText {
     encoding: Encoding,

@@ -37,7 +37,7 @@ pub(super) fn open(format: Format, bytes: &[u8], options: &FileOptions) -> Resul
     Ok(FileDocument::new(units, Subtitles { text, encoding, groups }))
 }
 
-/// The text of a cue on its way: vtt has entities, srt does not.
+/// The text of a cue: vtt has entities, srt does not.
 struct CueText {
     stand_ins: StandIns,
     is_xml: bool,
@@ -145,7 +145,7 @@ struct Group {
     slots: Vec<Slot>,
 }
 
-/// The text of the cues, sentence by sentence as far as they can be told.
+/// The text of the cues, sentence by sentence where sentences can be found.
 fn groups(text: &str, cues: Vec<Cue>) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut last: Option<Cue> = None;

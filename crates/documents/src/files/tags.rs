@@ -1,7 +1,6 @@
-//! XML as tags and text with their places, and the text between tags on its way through a
-//! translation.
+//! XML as tags and text with their places, and the text between tags before and after translation.
 //!
-//! Entities are never expanded: those that a document type defines come back as they are.
+//! Entities are never expanded: those that a document type defines are kept.
 
 use super::encoding::at;
 use super::{FileError, Format};
@@ -209,7 +208,7 @@ fn attribute_range(tag: &str, name: &str) -> Option<Range<usize>> {
     }
 }
 
-/// Text between tags on its way.
+/// Text between tags.
 pub(super) struct XmlText {
     pub(super) stand_ins: StandIns,
 }

@@ -1,4 +1,4 @@
-//! The terms of a sentence: whether a translation has them, and what is asked of a second search.
+//! The terms of a sentence: whether a translation has them, and the constraints of a second search.
 
 use super::{Glossary, TermMatch, TermReport};
 use crate::guard;
@@ -46,7 +46,7 @@ impl Term {
         occurrences(&text.to_lowercase(), &self.target, self.same).len()
     }
 
-    /// What a search is told.
+    /// The constraint of a search.
     pub(crate) fn phrase(&self) -> Phrase {
         let mut spellings = vec![self.target.clone()];
         if !self.same && !self.target.contains(char::is_uppercase) {
@@ -129,7 +129,7 @@ pub(crate) fn forced(options: &SearchOptions) -> SearchOptions {
 }
 
 /// How much less likely the tokens of a translation with the terms may be, on average, in
-/// log-probability: beyond that the model has lost the thread.
+/// log-probability: beyond that the translation is degenerate.
 const LEAST_LIKELY: f32 = 1.5;
 
 fn mean(scores: &[f32]) -> f32 {

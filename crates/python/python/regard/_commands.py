@@ -138,7 +138,7 @@ def evaluate(
     :param src: The name of a file with one sentence per line, or a list of sentences.
     :param ref: Reference translations: the same, or a list of several such.
     :param metric: ``bleu``, ``chrf``, ``chrf++``, ``ter``; a list, or separated by commas.
-    :param source_lang: Language to translate from, for models of many languages.
+    :param source_lang: Language to translate from, for multilingual models.
     :param target_lang: Language to translate into; chooses BLEU's tokenizer, too [default: the model's].
     :param tokenize: BLEU's tokenizer [default: chosen by the target language].
     :param search: See :class:`SearchOptions`.

@@ -240,7 +240,7 @@ class Translator:
         :param threads: Number of cores to use [default: all].
         :param precision: Number format of matrix multiplications, ``"f32"`` or ``"int8"`` [default: ``"int8"`` for a
             quantized model, else ``"f32"``].
-        :param source_lang: Language to translate from, for models of many languages: ``de``, ``deu_Latn``, ``de_DE``
+        :param source_lang: Language to translate from, for multilingual models: ``de``, ``deu_Latn``, ``de_DE``
             and ``__de__`` all work. A call may name another.
         :param target_lang: Language to translate into.
         """
@@ -310,7 +310,7 @@ class Translator:
         :param no_split: Translate each line as a whole and leave the model's output unchanged.
         :param glossary: Terms and their translations, as a dictionary or a file; ``"="`` keeps a term as it is. A sentence
             whose translation lacks one is searched again for translations that have it.
-        :param source_lang: Language to translate from, for models of many languages.
+        :param source_lang: Language to translate from, for multilingual models.
         :param target_lang: Language to translate into.
         :param search: See :class:`SearchOptions`.
         """
@@ -355,7 +355,7 @@ class Translator:
         :param only_empty: Translate only the messages that have no translation yet (po, xliff).
         :param glossary: Terms and their translations, as a dictionary or a file; ``"="`` keeps a term as it is. A sentence
             whose translation lacks one is searched again for translations that have it.
-        :param source_lang: Language to translate from, for models of many languages.
+        :param source_lang: Language to translate from, for multilingual models.
         :param target_lang: Language to translate into.
         :param search: See :class:`SearchOptions`.
         """

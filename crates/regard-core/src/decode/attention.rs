@@ -1,5 +1,4 @@
-//! Attention carried out for decoding: the encoder's over whole sentences, the decoder's over rows
-//! of the cache.
+//! Attention in decoding: the encoder's over whole sentences, the decoder's over rows of the cache.
 
 use super::Engine;
 use super::executor::{DistanceTables, Input, Pass, Step};

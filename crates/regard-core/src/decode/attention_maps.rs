@@ -1,4 +1,4 @@
-//! Every attention of a model while it reads a sentence and says a given translation.
+//! Every attention map of a model for a sentence and a given translation.
 
 use super::executor::{Inference, Step};
 use super::kv_cache::ModelCache;

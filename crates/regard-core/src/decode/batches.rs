@@ -50,8 +50,8 @@ const TOKENS: usize = 4_096;
 const FEW: usize = 8;
 
 /// Batches of at most `most` sentences and [`TOKENS`] tokens; a longer sentence is a batch of its
-/// own. Towards the end they become smaller, down to [`FEW`] sentences, so that all cores come to
-/// the end at about the same time: each has half of a core's share of the tokens that are left.
+/// own. Towards the end they become smaller, down to [`FEW`] sentences, so that all cores finish
+/// at about the same time: each has half of a core's share of the tokens that are left.
 fn batches<'a>(order: &'a [usize], lengths: &[usize], most: usize, threads: usize) -> Vec<&'a [usize]> {
     let mut found = Vec::new();
     let mut rest = order;

@@ -122,7 +122,7 @@ fn cancel(batch: &[usize], beams: &mut [Beam], watch: &dyn Watch) {
     }
 }
 
-/// Shows the best running hypothesis of each sentence, and all of them to somebody who follows
+/// Reports the best running hypothesis of each sentence to `watch`, and all of them if it follows
 /// beams.
 fn report(batch: &[usize], beams: &[Beam], options: &SearchOptions, watch: &dyn Watch) {
     if watch.follows_beams() {

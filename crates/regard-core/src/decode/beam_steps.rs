@@ -1,4 +1,4 @@
-//! A beam search that is followed: which hypotheses there were after each step.
+//! A recorded beam search: the hypotheses after each step.
 
 use super::{Engine, Hypothesis, SearchOptions, Watch, search_watched};
 use crate::Result;

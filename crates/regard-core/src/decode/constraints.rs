@@ -112,7 +112,7 @@ impl Constraints {
         Progress { open, ..progress }
     }
 
-    /// The tokens that begin a phrase or go on with the one that is begun.
+    /// The tokens that begin a phrase or continue the one that has begun.
     pub(super) fn next_tokens(&self, progress: Progress, tokens: &[u32]) -> Vec<u32> {
         let mut next: Vec<u32> = match progress.open {
             Some((_, length)) => self.open_forms(tokens, progress.open).map(|form| form[length]).collect(),
@@ -183,12 +183,12 @@ impl Beam {
             }
         }
         self.finished.sort_by(|a, b| b.score.total_cmp(&a.score));
-        self.done = last || self.next.is_empty() || self.is_settled(options);
+        self.done = last || self.next.is_empty() || self.is_decided(options);
         self.turn();
     }
 
     /// Whether enough hypotheses have ended, and nothing that runs is better than they are.
-    fn is_settled(&self, options: &SearchOptions) -> bool {
+    fn is_decided(&self, options: &SearchOptions) -> bool {
         let scores = self.next.iter().map(|next| next.total / options.length_penalty_of(next.tokens.len()));
         let best_running = scores.fold(f32::NEG_INFINITY, f32::max);
         let last_wanted = self.finished.get(options.nbest.max(1) - 1);

@@ -1,4 +1,4 @@
-//! What encoders do that do not attend, carried out for decoding.
+//! Recurrent and convolutional encoders in decoding.
 
 use super::executor::{Input, Pass};
 use super::workspace::Tensor;

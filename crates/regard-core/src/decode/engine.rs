@@ -1,4 +1,4 @@
-//! A model made ready to decode: its matrices packed, in f32 or in 8 bits.
+//! A model prepared for decoding: its matrices packed, in f32 or in 8 bits.
 
 use crate::model::{Param, Parameter, Role, Transformer};
 use crate::{DType, Result};

@@ -172,7 +172,7 @@ impl<'a> Inference<'a> {
         }
     }
 
-    /// Empties a cache and makes room for the keys and values of these sentences.
+    /// Empties a cache and reserves memory for the keys and values of these sentences.
     pub(super) fn prepare(&self, source: &Packed, cache: &mut ModelCache) {
         let model = self.engine.model();
         cache.clear(model.config().decoder_layers);

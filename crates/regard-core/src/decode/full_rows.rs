@@ -1,4 +1,4 @@
-//! Whole rows of log-probabilities: the path of everything that needs more than the best words.
+//! Whole rows of log-probabilities, for scorers that need more than the best words.
 
 use super::decoder::Decoder;
 use super::hypotheses::{Beam, running};

@@ -1,5 +1,5 @@
-//! The hypotheses of a sentence, and how a step changes them. Their memory is used again: a step
-//! that only extends them asks for none.
+//! The hypotheses of a sentence, and how a step changes them. Their memory is reused: a step
+//! that only extends them allocates nothing.
 
 use super::constraints::{Constraints, Progress};
 use super::{BeamEntry, BeamRule, EarlyStopping, Hypothesis, SearchOptions};
@@ -186,7 +186,7 @@ impl Beam {
         }
     }
 
-    /// What runs and what has ended, for somebody who follows the search.
+    /// The running and the finished hypotheses, for a [`Watch`](super::Watch).
     pub(super) fn entries(&self, options: &SearchOptions) -> Vec<BeamEntry> {
         let running = self.running.iter().map(|running| BeamEntry {
             tokens: running.tokens.clone(),

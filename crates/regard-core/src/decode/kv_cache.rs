@@ -198,7 +198,7 @@ mod tests {
         let last = states.mat().row(parent as usize)[0];
         states.write(&children, 1, [&[last + 1.0][..], &[last + 2.0]].into_iter());
         assert_eq!(states.mat().data(), [1.0, 2.0, 3.0]);
-        // With the parent's row nobody reads any more.
+        // Nothing reads the parent's row any more.
         cache.retain(children.iter().map(std::slice::from_ref));
         assert_eq!(cache.take(), parent);
     }

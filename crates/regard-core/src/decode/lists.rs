@@ -1,4 +1,4 @@
-//! Several lists in one piece of memory, which is used again from step to step.
+//! Several lists in one buffer, which is reused from step to step.
 
 /// Lists laid end to end: list `i` is `items[offsets[i]..offsets[i + 1]]`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,10 +1,11 @@
 //! What changes the log-probabilities of the next token before the search chooses: a list of
 //! processors in the order of `transformers`.
 //!
-//! Most processors only ban words. While all of them do, for all hypotheses, nobody needs whole
-//! rows of log-probabilities: the scorer gets the lists of banned words and leaves them out while
-//! it looks for the best ones. So each processor says two things about a hypothesis: which words it
-//! bans, and whether that is all. Processors at the end of the list mask what the others ban.
+//! Most processors only ban words. While all of them do, for all hypotheses, whole rows of
+//! log-probabilities are not needed: the scorer gets the lists of banned words and leaves them out
+//! while it looks for the best ones. So each processor says two things about a hypothesis: which
+//! words it bans, and whether that is all. Processors at the end of the list mask what the others
+//! ban.
 
 use super::SearchOptions;
 use super::hypotheses::{Beam, running};

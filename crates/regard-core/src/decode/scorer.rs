@@ -184,7 +184,8 @@ impl Scorer for FullRowScorer {
         for (log_p, (_, beam, hypothesis)) in rows.zip(running(beams)) {
             top_k(log_p, self.count, &mut self.found);
             if !beam.constraints.is_empty() {
-                // What goes on with a phrase may come however unlikely it is, unless it is banned.
+                // A token that continues a phrase is a candidate however unlikely it is, unless
+                // banned.
                 for token in beam.constraints.next_tokens(hypothesis.progress, &hypothesis.tokens) {
                     let p = log_p.get(token as usize).copied().unwrap_or(f32::NEG_INFINITY);
                     if p > f32::NEG_INFINITY && self.found.iter().all(|&(found, _)| found != token) {

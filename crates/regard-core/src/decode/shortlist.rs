@@ -191,7 +191,7 @@ impl Shortlist {
     }
 }
 
-/// The words that the sentences of a batch can come to, ascending; each sentence has some of them.
+/// The target words of all sentences of a batch, ascending; each sentence has some of them.
 #[derive(Debug)]
 pub(super) struct BatchShortlist {
     words: Vec<u32>,
@@ -261,10 +261,10 @@ fn write_list(file: &mut impl Write, word: &str, list: &[u32]) -> std::io::Resul
 /// source word that is never seen stands behind the others: it is in every sentence, and takes what
 /// belongs to none of them.
 fn translations(pairs: &[&(&[u32], &[u32])], source_words: usize) -> Vec<HashMap<u32, Entry>> {
-    let nobody = source_words as u32;
+    let null_word = source_words as u32;
     let mut table: Vec<HashMap<u32, Entry>> = vec![HashMap::new(); source_words + 1];
     for (source, target) in pairs {
-        for s in source.iter().chain([&nobody]) {
+        for s in source.iter().chain([&null_word]) {
             let start = Entry { probability: 1.0, count: 0.0 };
             target.iter().for_each(|&t| _ = table[*s as usize].insert(t, start));
         }
@@ -276,9 +276,9 @@ fn translations(pairs: &[&(&[u32], &[u32])], source_words: usize) -> Vec<HashMap
         for (source, target) in pairs {
             for t in *target {
                 shares.clear();
-                shares.extend(source.iter().chain([&nobody]).map(|&s| table[s as usize][t].probability));
+                shares.extend(source.iter().chain([&null_word]).map(|&s| table[s as usize][t].probability));
                 let sum: f32 = shares.iter().sum();
-                for (&s, share) in source.iter().chain([&nobody]).zip(&shares) {
+                for (&s, share) in source.iter().chain([&null_word]).zip(&shares) {
                     let part = share / sum;
                     totals[s as usize] += part;
                     if let Some(entry) = table[s as usize].get_mut(t) {

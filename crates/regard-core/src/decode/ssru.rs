@@ -1,4 +1,4 @@
-//! The decoder's SSRU carried out for decoding: the state of a hypothesis is one row of the cache.
+//! The decoder's SSRU in decoding: the state of a hypothesis is one row of the cache.
 
 use super::executor::{Input, Pass};
 use super::workspace::Tensor;

@@ -77,7 +77,7 @@ pub struct EmbeddingTrace {
     pub output: Matrix,
 }
 
-/// A decoder's simpler simple recurrent unit, which stands in the place of self-attention.
+/// A decoder's simpler simple recurrent unit, which replaces self-attention.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SsruTrace {
     /// W·x of each token: `[m, d]`.
@@ -121,7 +121,7 @@ pub struct LayerTrace {
 pub struct StackTrace {
     /// Where it begins.
     pub embedding: EmbeddingTrace,
-    /// The layer that was asked for.
+    /// The requested layer.
     pub layer: LayerTrace,
 }
 

@@ -1,4 +1,4 @@
-//! What is refused before a search begins.
+//! Checks before a search begins.
 
 use super::{Engine, SearchOptions};
 use crate::model::{Positions, Transformer};

@@ -138,7 +138,7 @@ impl Family {
             list = pieces.filter_map(|piece| self.language(source, piece)).collect();
         }
         if list.is_empty() && self == Family::T5 {
-            // T5 itself is told the languages in words.
+            // T5 itself names the languages in the text.
             return Ok(pair);
         }
         if list.is_empty() {

@@ -75,7 +75,7 @@ pub struct Model {
     pub tokenizers: TokenizerPair,
     /// From what to what it translates.
     pub languages: Languages,
-    /// How it wants to be searched.
+    /// Its default search settings.
     pub generation: GenerationConfig,
     /// The words that a source sentence makes likely, if the folder has such lists: the search is
     /// over those alone.
@@ -342,7 +342,7 @@ fn read_config(folder: &Path) -> Result<(Keys, ModelConfig)> {
     Ok((keys, config))
 }
 
-/// How the model wants to be searched; `keys` are those of [`CONFIG`].
+/// The model's default search settings; `keys` are those of [`CONFIG`].
 fn read_generation(folder: &Path, keys: &Keys, family: Option<Family>) -> Result<GenerationConfig> {
     let file = Keys::open_if_there(&folder.join(GENERATION))?;
     let generation: GenerationConfig = if !file.is_empty() {

@@ -197,7 +197,7 @@ pub(crate) fn write(path: &Path, tensors: &[Writable<'_>], dtype: DType) -> Resu
     }
     let floats = if dtype == DType::Int8 { DType::F32 } else { dtype };
     let (mut header, mut at) = (serde_json::Map::new(), 0);
-    // `transformers` wants to know which library's conventions the tensors follow.
+    // `transformers` requires the name of the library whose conventions the tensors follow.
     header.insert("__metadata__".into(), serde_json::json!({"format": "pt"}));
     for (name, shape, values) in &stored {
         let (code, bytes) = match values {

@@ -1,11 +1,11 @@
-//! What a model needs of the code that computes it.
+//! The operations that the layers are made of.
 
 use super::layers::{
     ConvolutionLayer, CrossAttentionLayer, EmbeddingLayer, LinearLayer, NormLayer, RecurrentLayer,
     SelfAttentionLayer, SsruLayer,
 };
 
-/// What carries the layers out: on the training tape, or with caches while decoding.
+/// Runs the layers: on the training tape, or with caches while decoding.
 ///
 /// The executor applies dropout: it knows whether this is training.
 pub trait Executor {

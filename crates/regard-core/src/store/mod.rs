@@ -40,7 +40,7 @@ pub struct RemoteModel {
     pub files: Vec<RemoteFile>,
     /// What a private model needs; it is sent to the hub alone.
     pub(crate) token: Option<String>,
-    /// Whether the folder must be told the languages.
+    /// Whether the folder does not name the languages itself.
     pub(crate) needs_metadata: bool,
 }
 

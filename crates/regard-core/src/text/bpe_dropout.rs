@@ -86,7 +86,7 @@ impl MergeTable {
 
     /// Other pieces of the same text: each word is taken apart into single characters and merged
     /// again, each merge left out with probability `dropout`. Special tokens and bytes are no
-    /// product of a merge, and stay as they are.
+    /// product of a merge, and are kept.
     fn resample(&self, ids: &[u32], dropout: f64, random: &mut Rng) -> Vec<u32> {
         let (mut all, mut word) = (Vec::with_capacity(2 * ids.len()), Vec::new());
         for &id in ids {

@@ -116,7 +116,7 @@ impl JsonTokenizer {
         xxh3_64(self.json.as_bytes())
     }
 
-    /// Whether the file has a normalisation of its own, which must see the text as it is.
+    /// Whether the file has a normalisation of its own, which must see the raw text.
     pub(super) fn normalises(&self) -> bool {
         !self.own_stages && self.inner.get_normalizer().is_some()
     }

@@ -1,4 +1,4 @@
-//! The tokens with which a model of many languages is told which to read and which to write.
+//! Language tokens: they tell a multilingual model which languages to read and to write.
 
 use super::Tokenizer;
 use crate::languages::find;
@@ -15,7 +15,7 @@ pub enum LanguagePlacement {
     /// The source's behind the end of the source, the target's at the beginning of the translation:
     /// older folders of NLLB-200.
     Behind,
-    /// The target's before the source: MADLAD-400, and models of many languages that we train.
+    /// The target's before the source: MADLAD-400, and multilingual models that we train.
     Target,
 }
 
@@ -78,7 +78,7 @@ impl LanguageTokens {
         Ok(&self.list[found])
     }
 
-    /// Whether the model must be told the source language.
+    /// Whether the model needs a token of the source language.
     pub fn needs_source(&self) -> bool {
         self.placement != LanguagePlacement::Target
     }

@@ -16,7 +16,7 @@
 //!   `<pad>` also starts the decoder. Text that merely looks like one of them (`</s>`, `<0x41>`) is
 //!   text.
 //!
-//! Published MarianMT folders have other files, which are read and kept as they are:
+//! Published MarianMT folders have other files, which are read and kept unchanged:
 //! [`SentencePiece`] models that cut text into pieces, and a `vocab.json` with the ids of pieces. A
 //! leading language token (`>>de<<`) is one piece.
 //!

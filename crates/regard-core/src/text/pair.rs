@@ -27,7 +27,7 @@ pub struct SpmFile<'a> {
 pub struct TokenizerPair {
     source: Arc<Tokenizer>,
     target: Arc<Tokenizer>,
-    /// The languages, if the model is told which to read or write.
+    /// The languages, if the model has language tokens.
     languages: Option<Arc<LanguageTokens>>,
     /// The codes of the pair that was chosen of them, as far as it was.
     chosen: [Option<String>; 2],
@@ -116,13 +116,13 @@ impl TokenizerPair {
         }
     }
 
-    /// The languages that the model is told to read or write, if it is told.
+    /// The languages of the model, if it has language tokens.
     pub fn languages(&self) -> Option<&LanguageTokens> {
         self.languages.as_deref()
     }
 
     /// The same for one pair of languages, and the codes of the pair as the model spells them. What
-    /// is not given stays open. A model that is not told its languages stays as it is.
+    /// is not given stays open. A model without language tokens is returned unchanged.
     pub fn for_languages(
         &self,
         source: Option<&str>,
@@ -134,7 +134,7 @@ impl TokenizerPair {
         };
         let find = |field, code: Option<&str>| code.map(|code| languages.find(field, code)).transpose();
         let target = find("target_lang", target)?;
-        // A model that is not told the source reads any.
+        // A model without a token of the source language reads any.
         let (named, source) = match languages.needs_source() {
             true => (None, find("source_lang", source)?),
             false => (owned(source), None),

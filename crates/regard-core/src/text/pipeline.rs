@@ -1,4 +1,4 @@
-//! The stages around the model, as they stand in `tokenizer.json`, and the normalisation by itself.
+//! The stages around the model as `tokenizer.json` has them, and the normalisation as a function.
 
 use std::sync::LazyLock;
 

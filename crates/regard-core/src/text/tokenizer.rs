@@ -93,7 +93,7 @@ impl Tokenizer {
         Tokenizer { frame, ..self.clone() }
     }
 
-    /// The ids before every text: the token of a language, where a model wants one.
+    /// The ids before every text: a language token, for models that need one.
     pub fn before(&self) -> &[u32] {
         &self.frame.before
     }
@@ -247,7 +247,7 @@ impl Tokenizer {
     }
 
     /// The line that [`Tokenizer::encode`] should be given: [`normalise`](super::normalise)d,
-    /// unless the tokenizer has a normalisation of its own that must see the text as it is. Empty
+    /// unless the tokenizer has a normalisation of its own that must see the raw text. Empty
     /// if there is no text.
     pub fn prepare(&self, line: &str) -> String {
         let normalised = super::normalise(line);

@@ -300,7 +300,7 @@ fn learn_unigram(words: BTreeMap<String, u64>, budget: usize) -> Result<Pieces> 
         Err(_) => return Err(failed("the unigram trainer gave up on this text")),
     };
     let mut pieces: Vec<(String, f64)> = model.iter().cloned().collect();
-    settle_rare_characters(&mut pieces);
+    order_rare_characters(&mut pieces);
     pieces.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     Ok(Pieces::Unigram { pieces })
 }
@@ -308,7 +308,7 @@ fn learn_unigram(words: BTreeMap<String, u64>, budget: usize) -> Result<Pieces> 
 /// The trainer gives characters that it pruned and must take back the scores m, m + 0.0001, … above
 /// the lowest score m, in the order of a randomly seeded hash table. The same scores are dealt out
 /// here in the order of the characters.
-fn settle_rare_characters(pieces: &mut [(String, f64)]) {
+fn order_rare_characters(pieces: &mut [(String, f64)]) {
     let lowest = pieces.iter().map(|p| p.1).fold(f64::INFINITY, f64::min);
     pieces.sort_by(|a, b| a.0.cmp(&b.0));
     let (mut scores, mut places) = (Vec::new(), Vec::new());

@@ -81,7 +81,7 @@ impl Files {
 pub(crate) struct FileAnswer {
     /// Where the translated file can be fetched for half an hour.
     translated_file_url: String,
-    /// What somebody should look at: messages that lost a placeholder, text in another language.
+    /// Warnings: messages that lost a placeholder, text in another language.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     warnings: Vec<String>,
@@ -98,7 +98,7 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// A translated file, and how it came about.
+/// A translated file, and how it was made.
 struct Translated {
     bytes: Vec<u8>,
     warnings: Vec<String>,
@@ -106,7 +106,7 @@ struct Translated {
     terms: TermReport,
 }
 
-/// A file and what is to become of it.
+/// A file and how to translate it.
 pub(super) struct FileRequest {
     format: Format,
     /// What the name of the translated file ends in.

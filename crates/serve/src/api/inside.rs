@@ -156,7 +156,7 @@ pub(super) async fn model_of(app: &Arc<App>, call: &Call, text: &str) -> ApiResu
     app.compute(move |_| translator(&shared, stage)).await
 }
 
-/// Computes what a request wants to see inside of a model: one request at a time.
+/// Computes what a request shows of a model, one request at a time.
 pub(super) async fn look_inside<T: Send + 'static>(
     app: &Arc<App>,
     work: impl FnOnce(&App, &Cancellation) -> ApiResult<T> + Send + 'static,
@@ -312,7 +312,7 @@ fn tables(app: &App, pair: Option<&str>) -> ApiResult {
 pub(crate) struct ModelReport<'a> {
     source: &'a str,
     target: &'a str,
-    /// Of a model of many languages, all of them: it translates from each to every other.
+    /// Of a multilingual model, all of them: it translates from each to every other.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<String>")]
     languages: Option<&'a [String]>,

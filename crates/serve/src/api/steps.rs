@@ -187,7 +187,7 @@ impl AttentionSteps {
     }
 }
 
-/// An SSRU, in the place of the decoder's self-attention.
+/// An SSRU, which replaces the decoder's self-attention.
 #[derive(JsonSchema, Serialize)]
 struct SsruSteps {
     candidate: Vec<Vector>,
@@ -260,7 +260,7 @@ pub(crate) struct Steps {
     feed_forward: FeedForwardSteps,
 }
 
-/// What a request wants to see of a model.
+/// What a request shows of a model.
 struct View {
     stack: Side,
     layer: usize,

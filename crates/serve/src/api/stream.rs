@@ -75,7 +75,7 @@ pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiRes
         let mut events = Events(to);
         let work = async { Ok(follow(&app, &ready.routed.route, ready.parsed, &options, &mut events).await) };
         let outcome = app.until(deadline, work);
-        // A client that has gone is told nothing; dropping the future gave up its sentences.
+        // A client that has gone gets no answer; dropping the future gave up its sentences.
         let last = match outcome.await {
             Ok(Ok(text)) => events.send(&Event::Text { text: &text, done: true }).await,
             Ok(Err(Stop::Gone)) => Err(Gone),

@@ -20,7 +20,7 @@ const HASHED: &str = "sha256:";
 /// What a new key begins with, so that people and scanners of sources know it for one.
 const PREFIX: &str = "rgd_";
 
-/// A key that somebody brings must not be one that can be guessed from its hash.
+/// A key that a user chooses must not be one that can be guessed from its hash.
 const SHORTEST: usize = 16;
 
 /// The file of keys that `regard serve --api-keys` reads.

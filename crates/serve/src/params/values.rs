@@ -414,7 +414,7 @@ fn boolean(value: Scalar) -> Option<bool> {
     }
 }
 
-/// A JSON object on its way into the parameters.
+/// A JSON object being read into the parameters.
 struct Reading<'a> {
     parameters: &'a mut Parameters,
     schema: &'a Schema,

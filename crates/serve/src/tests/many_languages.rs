@@ -1,4 +1,4 @@
-//! Models of many languages: every pair is served.
+//! Multilingual models: every pair is served.
 
 use super::*;
 

@@ -87,7 +87,7 @@ impl TrainConfig {
         let parsed: Option<Value> = toml::from_str::<Value>(&format!("x = {text}"))
             .ok()
             .and_then(|mut t| t.get_mut("x").map(Value::take));
-        // What is not TOML is a text that someone did not want to quote.
+        // What is not TOML is a string without quotation marks.
         let value = parsed.unwrap_or_else(|| Value::String(text.to_owned()));
         let key = self.resolve(key)?;
         self.put(&key, value)

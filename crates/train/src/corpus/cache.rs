@@ -190,7 +190,7 @@ impl Corpus {
         Ok(PairIds { ids, source_length: self.source_lengths[i] as usize })
     }
 
-    /// Source and target tokens of every pair, as [`plan_epoch`](crate::batches::plan_epoch) wants
+    /// Source and target tokens of every pair, as [`plan_epoch`](crate::batches::plan_epoch) needs
     /// them.
     pub fn lengths(&self) -> Vec<(u32, u32)> {
         let both = self.starts.windows(2).map(|w| u32::try_from(w[1] - w[0]).unwrap_or(u32::MAX));

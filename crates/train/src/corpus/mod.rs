@@ -65,7 +65,7 @@ pub fn train_tokenizers_for(
             source.add(from);
             target.add(to);
         }
-        // What becomes of the pairs is of interest only if there is none to train on.
+        // The summary matters only if no pair can be used.
         if source.bytes().min(target.bytes()) == 0
             && let Err((reason, of_target)) = usable.pass(&pair)
         {

@@ -26,7 +26,7 @@ struct Entry {
     id: Option<Text>,
     plural: Option<Text>,
     translations: Vec<Text>,
-    /// What a line that is only a string goes on with.
+    /// The field that a line with only a string continues.
     open: Open,
 }
 

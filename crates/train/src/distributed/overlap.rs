@@ -111,7 +111,7 @@ impl BucketQueue {
     /// Sends what is final once the backward pass is behind that mark, or over.
     pub(crate) fn release(&mut self, passed: Option<usize>, gradients: &[f32]) {
         while let Some(next) = self.buckets.get(self.next).filter(|bucket| bucket.is_final(passed)) {
-            // Nobody listens only where another replica has failed, which ends the step.
+            // The receiver is gone only if another replica has failed, which ends the step.
             let _ = self.to.send(gradients[next.bucket.range.clone()].to_vec());
             self.next += 1;
         }

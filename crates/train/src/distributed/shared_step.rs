@@ -50,7 +50,7 @@ pub(crate) struct SharedStep {
 }
 
 impl SharedStep {
-    /// With nobody.
+    /// With a single process.
     pub(crate) fn alone(weights: usize, replicas: usize) -> Self {
         SharedStep {
             exchange: Exchange::new(Arc::new(SingleProcess), DType::F32, weights, super::exchange::BUCKET),

@@ -39,7 +39,7 @@ pub(crate) struct Card<'a> {
 const MARK: &str = "<!-- Written by the training run. Remove this line to keep changes that you make. -->";
 
 impl Card<'_> {
-    /// Writes `README.md` into the model folder, unless somebody has made it their own.
+    /// Writes `README.md` into the model folder, unless a user has edited it.
     pub(crate) fn write(&self, folder: &Path) -> Result<()> {
         let path = folder.join("README.md");
         match std::fs::read_to_string(&path) {
@@ -106,7 +106,7 @@ impl Card<'_> {
     fn render_training(&self, text: &mut String) {
         text.push_str("\n## Training\n\n");
         let data = &self.config.data;
-        // Names without folders: where the files were is nobody's concern.
+        // Names without folders, which may be private.
         let files: BTreeSet<String> = (data.src.iter().chain(&data.tgt).chain(&data.tsv).chain(&data.pairs))
             .filter_map(|path| Some(format!("`{}`", path.file_name()?.to_string_lossy().replace('`', "'"))))
             .collect();

@@ -31,7 +31,7 @@ impl Log {
         if cfg!(unix) {
             File::open(folder).and_then(|folder| folder.sync_all()).map_err(error)?;
         }
-        // A log that someone shortened is continued where it ends.
+        // A log that was shortened is continued where it ends.
         let length = length.min(file.metadata().map_err(error)?.len());
         file.set_len(length).map_err(error)?;
         file.seek(SeekFrom::Start(length)).map_err(error)?;

@@ -67,7 +67,7 @@ fn remove_leftovers(folder: &Path, is_ours: impl Fn(&str) -> bool) {
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_ours = name.strip_suffix(".part").is_some_and(&is_ours);
         if is_ours && entry.file_type().is_ok_and(|kind| kind.is_file()) {
-            // If it cannot be removed, it is in nobody's way.
+            // If it cannot be removed, it does no harm.
             let _ = fs::remove_file(entry.path());
         }
     }

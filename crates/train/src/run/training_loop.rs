@@ -50,13 +50,13 @@ pub(super) struct Run<'a> {
     pub(super) clock: Clock,
     /// All seconds of earlier parts of the run.
     pub(super) before: f64,
-    /// Another process was.
+    /// Whether another rank was asked to stop.
     pub(super) asked_to_stop: bool,
-    /// The steps of the plan that the user was told of.
+    /// The number of steps in the last message about the plan.
     pub(super) told_steps: u64,
     pub(super) languages: Languages,
     pub(super) commands: CardCommands,
-    /// How the run was going when the user was last told.
+    /// The trend in the last message about it.
     pub(super) told_trend: Trend,
 }
 

@@ -1,4 +1,4 @@
-//! The text of a paragraph with the tags inside of it, on its way through a translation.
+//! The text of a paragraph with the tags inside it, before and after translation.
 //!
 //! A tag is written as `<7>`, `</7>` or `<7/>` in the text of a unit; what it stands for is in
 //! [`Tag`]. So the tags follow the alignment as those of HTML do, by the same code.

@@ -1,7 +1,7 @@
 //! CTranslate2's folders, and the packages of Argos Translate, which contain them.
 //!
 //! `file` reads `model.bin`: every variable by its name, in place. `files` finds the
-//! files, which lie in a folder or in a zip archive. [`Ct2Model`] makes a model of ours of them.
+//! files, which lie in a folder or in a zip archive. [`Ct2Model`] converts them to a model of ours.
 //!
 //! # `model.bin`
 //!

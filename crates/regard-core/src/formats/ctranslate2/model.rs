@@ -1,4 +1,4 @@
-//! A model of ours of the variables of a `model.bin`.
+//! The variables of a `model.bin` as a model of ours.
 
 use super::file::{Contents, Variable, contents};
 use super::files::{MODEL, ModelFiles};

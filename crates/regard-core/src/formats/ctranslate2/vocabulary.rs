@@ -1,4 +1,4 @@
-//! Vocabularies, and the tokenizers that make their words of text.
+//! Vocabularies and their tokenizers.
 
 use super::file::Contents;
 use super::files::{MODEL, ModelFiles, VOCABULARIES, VOCABULARY_ENDINGS};
@@ -78,7 +78,7 @@ impl Ct2Model {
         ))
     }
 
-    /// The token that an Argos package wants at the beginning of every translation.
+    /// The token with which every translation of an Argos package begins.
     pub(super) fn target_prefix(&self, tokenizers: &TokenizerPair) -> Result<Option<u32>> {
         let Some(metadata) = self.files.metadata() else { return Ok(None) };
         let Some(prefix) = metadata.get::<String>("target_prefix")?.filter(|prefix| !prefix.is_empty())

@@ -159,7 +159,7 @@ impl ItemFile {
         Item { path: &self.path, name, shape, dtype: *dtype, offset: range.start, data, file }
     }
 
-    /// Lets the system take back the memory of all items but some, as long as nobody reads them.
+    /// Lets the system take back the memory of all items but some, as long as they are not read.
     pub(super) fn release(&self, keep: impl Fn(&Item<'_>) -> bool) {
         let FileBytes::Mapped(file) = &self.bytes else { return };
         for item in self.items().filter(|item| item.file.is_some() && !keep(item)) {

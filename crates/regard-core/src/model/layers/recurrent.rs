@@ -4,8 +4,8 @@ use super::residual_norm::sub_layer;
 use super::{LinearLayer, NormLayer};
 use crate::model::{Executor, NormPlace, Param};
 
-/// What the state gives to the gates of a recurrent unit: `U [3·h, h]`, `b [3·h]`, as reset, update
-/// and candidate.
+/// The recurrent weights of a unit, from its state to its gates (reset, update, candidate):
+/// `U [3·h, h]`, `b [3·h]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecurrentCell {
     /// U
@@ -24,9 +24,9 @@ impl RecurrentCell {
 /// A gated recurrent unit with its projections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecurrentLayer {
-    /// What the tokens give to the gates, of all directions side by side.
+    /// The input weights, from the tokens to the gates, of all directions side by side.
     pub input: LinearLayer,
-    /// What the state gives to them, read from the beginning.
+    /// The recurrent weights, read from the beginning.
     pub forward: RecurrentCell,
     /// The same, read from the end.
     pub backward: Option<RecurrentCell>,
