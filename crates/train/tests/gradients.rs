@@ -633,7 +633,7 @@ fn every_operation_agrees_with_its_definition_and_with_finite_differences() {
 /// The definition knows nothing of bf16: an operand is off by 2⁻⁹ of itself at most, and the sums
 /// are short.
 #[test]
-fn products_in_bf16_leave_values_and_gradients_what_they_are_but_for_their_rounding() {
+fn matmuls_in_bf16_leave_values_and_gradients_what_they_are_but_for_their_rounding() {
     let isa = Isa::best();
     for gemm in Gemm::bf16(isa).into_iter().chain([Gemm::bf16_in_software(isa)]) {
         for case in table() {

@@ -56,8 +56,8 @@ impl TimeSteps {
     }
 }
 
-/// Walks along the sentences: `product` makes `U·h + b` of the states of those that are still
-/// running. `gates [rows, 3·h]` and `kept [rows, h]`, in the order of time, are left as
+/// Runs a GRU over the sentences: `matmul` computes `U·h + b` from the states of those that are
+/// still running. `gates [rows, 3·h]` and `kept [rows, h]`, in the order of time, are left as
 /// [`gru_forward`] leaves them.
 pub fn gru_states(
     isa: Isa,
@@ -66,7 +66,7 @@ pub fn gru_states(
     (gates, kept): (&mut [f32], &mut [f32]),
     state: &mut Vec<f32>,
     mut y: MatMut<'_>,
-    mut product: impl FnMut(Mat<'_>, &mut [f32]),
+    mut matmul: impl FnMut(Mat<'_>, &mut [f32]),
 ) {
     let h = y.cols();
     state.clear();
@@ -75,7 +75,7 @@ pub fn gru_states(
         let (rows, range) = (steps.rows(t), steps.range(t));
         let state = &mut state[..rows.len() * h];
         let gates = &mut gates[range.start * 3 * h..range.end * 3 * h];
-        product(Mat::new(state, rows.len(), h), gates);
+        matmul(Mat::new(state, rows.len(), h), gates);
         let kept = &mut kept[range.start * h..range.end * h];
         gru_forward(isa, x, rows, gates, kept, state, y.reborrow());
     }

@@ -186,8 +186,8 @@ fn widened(values: Values<'_>, cols: usize) -> Cow<'_, [f32]> {
     }
 }
 
-/// Multiplications a second of a product that never leaves the first cache, on this many threads:
-/// what the others are measured by.
+/// Multiply-adds per second of a GEMM that stays in the L1 cache, on this many threads: the peak
+/// that other GEMMs are compared with.
 pub fn peak_speed(dtype: DType, isa: Isa, threads: usize) -> f64 {
     const SIZE: (usize, usize, usize) = (12, 32, 256);
     // Some milliseconds each; the best of many, because a core needs a while to reach its speed and

@@ -1,4 +1,4 @@
-//! A trainer among the ranks of a job. What the ranks send each other is in
+//! A trainer as one of the ranks of a job. What the ranks send each other is in
 //! [`distributed`](crate::distributed).
 
 use super::Trainer;
@@ -9,8 +9,8 @@ use regard_core::{DType, Error, Result};
 use std::sync::Arc;
 
 impl Trainer {
-    /// Trains together with the other ranks of a group: a step is over the replicas of all. Every
-    /// rank must have made its trainer with the same model and settings, and gets the steps,
+    /// Trains together with the other ranks of a communicator: a step is over the replicas of all.
+    /// Every rank must have made its trainer with the same model and settings, and gets the steps,
     /// weights and moments of rank 0.
     pub fn join(&mut self, communicator: Arc<dyn Communicator>, wire: DType, overlap: Overlap) -> Result<()> {
         self.join_in_buckets(communicator, wire, overlap, BUCKET)
@@ -32,7 +32,7 @@ impl Trainer {
         Ok(())
     }
 
-    /// The group that it trains in.
+    /// The communicator that it trains in.
     pub(crate) fn communicator(&self) -> &Arc<dyn Communicator> {
         self.shared.communicator()
     }
