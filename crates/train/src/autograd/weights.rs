@@ -47,7 +47,7 @@ impl<'a> Weights<'a> {
         ready.map_or_else(|| self.matrix(param, shape).t().into(), |ready| ready.transposed.whole())
     }
 
-    fn ready(self, param: Param, shape: [usize; 2]) -> Option<&'a PackedMatrix> {
+    fn ready(self, param: Param, shape: [usize; 2]) -> Option<&'a PackedWeight> {
         self.ready.and_then(|all| all.matrices.get(&param.offset)).filter(|ready| ready.shape == shape)
     }
 
@@ -65,11 +65,11 @@ fn matrix(weights: &[f32], offset: usize, [rows, cols]: [usize; 2]) -> Mat<'_> {
 pub struct PackedWeights {
     gemm: Gemm,
     /// By the place where they begin.
-    matrices: BTreeMap<usize, PackedMatrix>,
+    matrices: BTreeMap<usize, PackedWeight>,
 }
 
 #[derive(Debug)]
-struct PackedMatrix {
+struct PackedWeight {
     shape: [usize; 2],
     right: PackedB,
     transposed: PackedB,
@@ -94,7 +94,7 @@ impl PackedWeights {
     /// Room for the matrices that lie at the beginning of these parameters. They must be
     /// [repacked](Self::repack) before they are used.
     pub fn new(gemm: Gemm, matrices: impl IntoIterator<Item = (Param, [usize; 2])>) -> Self {
-        let empty = |shape| PackedMatrix { shape, right: PackedB::default(), transposed: PackedB::default() };
+        let empty = |shape| PackedWeight { shape, right: PackedB::default(), transposed: PackedB::default() };
         let matrices = matrices.into_iter().map(|(param, shape)| (param.offset, empty(shape))).collect();
         PackedWeights { gemm, matrices }
     }
@@ -102,7 +102,7 @@ impl PackedWeights {
     /// What there is to do when the weights have changed.
     pub fn repack<'a>(&'a mut self, weights: &'a [f32]) -> impl Iterator<Item = Repack<'a>> {
         let gemm = self.gemm;
-        self.matrices.iter_mut().flat_map(move |(&offset, PackedMatrix { shape, right, transposed })| {
+        self.matrices.iter_mut().flat_map(move |(&offset, PackedWeight { shape, right, transposed })| {
             let matrix = matrix(weights, offset, *shape);
             [(matrix, right), (matrix.t(), transposed)].map(|(matrix, to)| Repack { gemm, matrix, to })
         })
