@@ -1,5 +1,4 @@
-//! Texts of any kind taken apart and put together again, for the targets in `fuzz/`: a panic is a
-//! finding.
+//! Texts of any kind, split and rendered again, for the targets in `fuzz/`: a panic is a finding.
 
 use crate::files::{FileDocument, FileOptions, Format};
 use crate::html::{self, contents};

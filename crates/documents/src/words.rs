@@ -1,4 +1,4 @@
-//! The words of a sentence and of its translation, and which belongs to which.
+//! The words of a sentence and of its translation, and their alignment.
 
 use regard_core::translator::Candidate;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Keys and quotas: who may use the server, and how often.
+//! Keys and quotas.
 
 use crate::clients::ClientAddress;
 use crate::error::{ApiError, ApiResult};

@@ -1,4 +1,4 @@
-//! Whether a server on this machine works, as a health check asks it.
+//! The health check: whether a server on this machine works.
 
 use regard_core::{Error, Result};
 use std::io::{self, Read, Write};

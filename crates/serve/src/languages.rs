@@ -1,4 +1,4 @@
-//! Which way there is from one language to another, and which of them a text is in.
+//! The route of models from one language to another, and the language of a text.
 
 use crate::error::{ApiError, ApiResult};
 use regard_core::languages::find;

@@ -1,4 +1,4 @@
-//! The sizes, times and numbers that a client may use.
+//! Limits of size, time and number for clients.
 
 use crate::clients::AddressRange;
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! From texts to translated texts: documents go along a route of models, sentence by sentence.
 //!
-//! Taking texts apart and putting them together is work for a core, not for the threads that answer
-//! requests: [`App::compute`] does it elsewhere, a few texts at a time, so that the server answers
-//! whatever it is sent.
+//! Splitting and rendering texts keeps a core busy, so the threads that answer requests do not do
+//! it: [`App::compute`] runs it on other threads, a few texts at a time, and the server stays
+//! responsive.
 
 use crate::App;
 use crate::batcher::{Failure, QueuedSentence, Reservation, Search, Ticket, Turn};

@@ -1,4 +1,4 @@
-//! The layers carried out on the tape: training, and everything else that needs gradients.
+//! The layers run on the tape: training, and everything else that needs gradients.
 
 use crate::autograd::ops::{
     AddNorm, CrossAttention, CrossEntropy, Embedding, Linear, Multiply, PositionVectors, RDrop, Recurrent,

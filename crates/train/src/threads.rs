@@ -1,4 +1,4 @@
-//! Work that threads share out, always in the same way.
+//! Work split over threads, always in the same way.
 
 use std::thread::ScopedJoinHandle;
 

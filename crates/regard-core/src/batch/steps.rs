@@ -1,4 +1,4 @@
-//! The tokens of packed sentences in the order of time: what a recurrent layer walks along.
+//! The tokens of packed sentences in the order of time, for recurrent layers.
 
 use regard_kernels::{Isa, Mat, MatMut, gru_forward};
 

@@ -1,5 +1,4 @@
-//! The tokens around each token side by side (im2col): what a convolution multiplies with its
-//! kernel.
+//! The tokens around each token side by side (im2col), for convolutions.
 
 use regard_kernels::Mat;
 use std::ops::Range;

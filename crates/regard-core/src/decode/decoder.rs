@@ -1,5 +1,4 @@
-//! The models of a search over one batch after the other: their executors, and the state of their
-//! decoders.
+//! The models of a search: their executors, and the state of their decoders.
 
 use super::Engine;
 use super::executor::{Inference, Step};

@@ -1,5 +1,5 @@
-//! The layers carried out for decoding: the encoder over whole sentences, the decoder one step at a
-//! time over caches.
+//! The layers run for decoding: the encoder over whole sentences, the decoder one step at a time
+//! over caches.
 
 use super::kv_cache::ModelCache;
 use super::lists::Lists;

@@ -1,5 +1,5 @@
-//! What decoders remember between the steps of a batch: keys and values of the target tokens so
-//! far, and of the source.
+//! The key/value cache of the decoders: keys and values of the target tokens so far, and of the
+//! source.
 //!
 //! A step gives every running hypothesis one row number, and each layer of each model stores what
 //! it remembers of the new token in its row of that number. A hypothesis is a list of row numbers:

@@ -1,5 +1,5 @@
-//! What changes the log-probabilities of the next token before the search chooses: a list of
-//! processors in the order of `transformers`.
+//! Logits processors: they change the log-probabilities of the next token before the search
+//! chooses, in the order of `transformers`.
 //!
 //! Most processors only ban words. While all of them do, for all hypotheses, whole rows of
 //! log-probabilities are not needed: the scorer gets the lists of banned words and leaves them out

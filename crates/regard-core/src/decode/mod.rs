@@ -1,12 +1,13 @@
 //! Search: from encoded sentences to the most probable target tokens.
 //!
 //! [`search`] sorts the sentences by length, makes batches, and gives each core one at a time.
-//! Inside a batch, all hypotheses of all sentences take a step together; finished ones leave. What
-//! a sentence gets does not depend on the others, on their order or on the number of threads.
+//! Inside a batch, all hypotheses of all sentences take a step together; finished ones leave. The
+//! translation of a sentence does not depend on the others, on their order or on the number of
+//! threads.
 //!
 //! `beam_search` has the loop over the steps of a batch. A step goes through `decoder`, the models
 //! and their state (`executor` for the layers, `workspace` for their buffers, `kv_cache` for what
-//! they remember), through `logits_processors`, which say what may not come, through a `scorer`,
+//! they remember), through `logits_processors`, which ban or change tokens, through a `scorer`,
 //! which finds the likely words (their log-probabilities by `normalization`), and ends in
 //! `hypotheses`, the beams. `constraints` keeps phrases in a beam that must occur; `forced` scores
 //! given translations instead; `trace` records what the layers compute for one of them.

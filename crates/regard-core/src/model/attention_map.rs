@@ -1,4 +1,4 @@
-//! The weights of attention, as people look at them.
+//! Attention weights for display: by layer, head, query and key.
 
 /// Which attention a map shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]

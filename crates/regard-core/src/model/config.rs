@@ -1,4 +1,4 @@
-//! What a model looks like, field by field.
+//! The configuration of a model, field by field.
 
 use super::encoder_kind::{Direction, EncoderKind};
 use super::layers::{HeadShape, Side};

@@ -1,4 +1,4 @@
-//! What mixes the tokens of the source, and the settings of each kind.
+//! The kinds of encoder (attention, window, recurrent, convolutional), and the settings of each.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 

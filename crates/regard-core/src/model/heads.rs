@@ -1,4 +1,4 @@
-//! What a head of a trained model does, judged from its weights, and what the model is without it.
+//! Classifies attention heads by their attention weights, and removes heads from a model.
 
 use super::{AttentionKind, Side, Transformer};
 use crate::{Error, Result};

@@ -1,7 +1,7 @@
 //! The Transformer: its configuration, where its weights lie, and the wiring of its layers.
 //!
 //! [`Transformer`] holds no numbers. It says which parameters there are and in which order the
-//! operations come; an [`Executor`] carries them out: the training tape, cached kernels in
+//! operations come; an [`Executor`] runs them: the training tape, or kernels with caches in
 //! decoding. So there is one definition of encoder and decoder.
 
 mod attention_map;

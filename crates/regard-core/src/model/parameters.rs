@@ -1,5 +1,5 @@
-//! The parameters of a model by name: where each lies in the flat vector of weights, and how it
-//! begins.
+//! The parameters of a model by name: where each lies in the flat vector of weights, and how it is
+//! initialised.
 
 use super::layers::Side;
 use regard_kernels::Key;

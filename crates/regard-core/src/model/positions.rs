@@ -1,4 +1,4 @@
-//! Sinusoidal positions (section 3.5 of the paper), and ranges of distances as T5 has them.
+//! Positional encodings: sinusoids (section 3.5 of the paper), and T5's buckets of distances.
 
 use super::config::Frequencies;
 

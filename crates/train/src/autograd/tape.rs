@@ -1,4 +1,4 @@
-//! The record of a forward pass and the walk back over it.
+//! The tape: it records a forward pass and runs it backward.
 
 use super::Weights;
 use super::memory::{Arena, GradientPool, Values};

@@ -1,4 +1,4 @@
-//! What became of the pairs of a corpus.
+//! How many pairs of a corpus were kept, how many were dropped, and why.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,8 +1,9 @@
-//! The gradients of all ranks, summed, and the weights that come of them.
+//! Gradient exchange: a reduce-scatter, Adam on the own part (ZeRO stage 1), an all-gather of the
+//! weights.
 //!
 //! The vector of weights is cut into pieces, and every piece has an owner among the ranks. The
 //! owner gets everyone's gradient of its piece and adds them up in the order of the ranks, whatever
-//! the network does, so that equal runs are equal bit by bit. It alone carries out Adam there, and
+//! the network does, so that equal runs are equal bit by bit. It alone runs Adam on it, and
 //! then everyone gets the new weights. That moves as many bytes as the usual all-reduce, and no
 //! rank repeats the work of another.
 //!

@@ -1,4 +1,4 @@
-//! Processes that work on one thing together: one, or the ranks of an MPI job.
+//! Work shared by several processes: a single one, or the ranks of an MPI job.
 //!
 //! [`Communicator`] is all that the rest of the library knows of them. [`SingleProcess`] is the
 //! usual one; `MpiWorld`, behind the cargo feature `mpi`, is all ranks that `mpirun` started.

@@ -1,5 +1,5 @@
 //! What a training step shares with the other ranks: the parts of a batch, the sums of losses and
-//! gradients, the weights that come of them, and whether gradients leave before the backward pass
+//! gradients, the updated weights, and whether gradients leave before the backward pass
 //! is over.
 //!
 //! This is all that the step knows of other processes. Alone, nothing is sent and nothing is

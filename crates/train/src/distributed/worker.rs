@@ -1,4 +1,4 @@
-//! The ranks of a job other than the first: they carry out the commands of rank 0.
+//! The ranks of a job other than the first: they execute the commands of rank 0.
 
 use super::Communicator;
 use super::consistency::{check_consistency, corpus_check};

@@ -1,4 +1,4 @@
-//! The other ranks of a job, as rank 0 speaks to them.
+//! The commands of rank 0 to the other ranks of a job.
 //!
 //! Rank 0 runs the loop of a run, with its clock, validations and files. Before each thing that
 //! needs everyone it broadcasts a [`Command`], so that no other rank has anything to decide.

@@ -1,4 +1,4 @@
-//! The learning rate of each step.
+//! Learning-rate schedules (section 5.3 of the paper).
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! The page that shows how a run goes.
+//! The report of a run as a page.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What a run tells while it goes, and at its end.
+//! The progress events of a run, and its outcome.
 
 use regard_core::formats::{StepRecord, ValidationRecord};
 

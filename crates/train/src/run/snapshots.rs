@@ -1,4 +1,4 @@
-//! The checkpoints of a run as models, for averaging them by hand.
+//! Checkpoint averaging: the checkpoints of a run as models.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! The start of a run: everything that is looked at, read and made before the loop.
+//! The start of a run: everything that is checked, read and created before the loop.
 
 use super::checkpoint::write_text;
 use super::data::Data;

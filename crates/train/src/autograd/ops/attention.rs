@@ -1,4 +1,4 @@
-//! Multi-head dot-product attention, without its projections.
+//! Multi-head scaled dot-product attention (section 3.2), without its projections.
 
 use crate::autograd::{Backward, Forward, Op, Var};
 use regard_core::model::{HeadShape, RelativePositions};

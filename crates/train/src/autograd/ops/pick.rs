@@ -1,4 +1,4 @@
-//! Some rows of a value: what a classifier of whole sentences looks at.
+//! Some rows of a value, for classifiers of whole sentences.
 
 use crate::autograd::{Backward, Forward, Op, Var};
 use regard_kernels::add;

@@ -1,7 +1,7 @@
 //! A gated recurrent unit over whole sentences, in one direction or both, without the projection of
 //! its input.
 //!
-//! What the tokens give to the gates is one large matmul that comes before. Here, each step
+//! The input weights of the gates are one large matmul before it. Here, each step
 //! multiplies the states of all sentences that are still running at once; on the way back, the
 //! gradient of the state's matrix is again one large matmul over all steps.
 

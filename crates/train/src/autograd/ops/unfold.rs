@@ -1,4 +1,4 @@
-//! The tokens around each token side by side: what a convolution multiplies with its kernel.
+//! The tokens around each token side by side (im2col), for convolutions.
 
 use crate::autograd::{Backward, Forward, Op, Var};
 use regard_core::batch::{unfold, unfold_pairs};

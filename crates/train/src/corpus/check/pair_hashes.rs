@@ -1,4 +1,4 @@
-//! Which pairs were there before, in bounded memory.
+//! Duplicate pairs, found in bounded memory.
 
 use std::collections::HashSet;
 
