@@ -11,6 +11,7 @@ mod search;
 mod sentencepiece;
 mod sentence_splitting;
 mod sentences;
+mod small_models;
 mod text;
 mod weights;
 

@@ -1,7 +1,8 @@
 //! Training steps with matrix multiplications in bf16: by the instruction where the CPU has it, and
 //! in software everywhere.
 
-use crate::invariants::{batch, small, trainer, variants};
+use crate::invariants::{batch, trainer, variants};
+use crate::small_models::small;
 use regard_core::batch::Batch;
 use regard_core::model::ModelConfig;
 use regard_core::{Gemm, Isa};

@@ -1,9 +1,10 @@
 //! What must hold for every model, whatever its weights.
 
+use crate::small_models::{WORDS, encoders, sentences, small};
 use regard_core::batch::{Batch, Packed};
 use regard_core::model::{
-    Activation, Combine, DecoderKind, Direction, EncoderKind, Frequencies, ModelConfig, NormKind, NormPlace,
-    Positions, Transformer, Tying, positions,
+    Activation, Combine, DecoderKind, EncoderKind, Frequencies, ModelConfig, NormKind, NormPlace, Positions,
+    Transformer, Tying, positions,
 };
 use regard_core::{Isa, Key};
 use regard_kernels::{Attention, Mask, Mat, MatMut, Scratch, attention_forward};
@@ -12,24 +13,7 @@ use regard_train::{LossSettings, Taped, layer_outputs, loss};
 use regard_train::{StepReport, StepSettings, Trainer};
 use std::sync::mpsc::channel;
 
-pub(crate) const WORDS: usize = 23;
 const D: usize = 16;
-
-pub(crate) fn small() -> ModelConfig {
-    ModelConfig {
-        source_vocabulary: WORDS,
-        target_vocabulary: WORDS,
-        d_model: D,
-        heads: 2,
-        d_ff: 24,
-        encoder_layers: 2,
-        decoder_layers: 2,
-        max_positions: 32,
-        relative_reach: 3,
-        relative_buckets: 4,
-        ..ModelConfig::default()
-    }
-}
 
 /// The architecture of preset `student`.
 pub(crate) fn student() -> ModelConfig {
@@ -133,30 +117,6 @@ fn settings_of_t5() -> [(&'static str, Change); 7] {
         ("heads of their own width", |c| (c.d_k, c.d_v) = (Some(6), Some(6))),
         ("scaled output", |c| (c.scale_output, c.scale_embeddings, c.start_token) = (true, false, Some(0))),
     ]
-}
-
-/// Every kind of encoder but the paper's.
-fn encoders() -> [(&'static str, ModelConfig); 6] {
-    let of = |encoder| ModelConfig { encoder, ..small() };
-    let convolutional = |kernel_width, dilated| of(EncoderKind::Convolutional { kernel_width, dilated });
-    [
-        ("window", of(EncoderKind::Window { window: 2 })),
-        ("recurrent, both directions", of(EncoderKind::RECURRENT)),
-        ("recurrent", of(EncoderKind::Recurrent { direction: Direction::Forward })),
-        ("convolutional", convolutional(3, false)),
-        ("wide", convolutional(5, false)),
-        ("dilated", convolutional(3, true)),
-    ]
-}
-
-pub(crate) fn sentences(count: usize, seed: u64) -> Vec<Vec<u32>> {
-    let key = Key::new(seed);
-    (0..count as u32)
-        .map(|i| {
-            let length = 1 + key.bits(i) % 9;
-            (0..length).map(|j| key.child(u64::from(i)).bits(j) % (WORDS as u32 - 1)).collect()
-        })
-        .collect()
 }
 
 pub(crate) fn batch(count: usize, seed: u64) -> Batch {

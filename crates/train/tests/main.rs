@@ -7,4 +7,7 @@ mod invariants;
 mod published;
 mod search;
 mod settings;
+// Those that the tests of the search use.
+#[path = "../../regard-core/tests/small_models.rs"]
+mod small_models;
 mod transformer;

@@ -1,38 +1,13 @@
 //! Search against the tape: cached steps, greedy and exhaustive search, forced decoding.
 
-use crate::invariants::{WORDS, sentences, small, variants};
-use regard_core::DType;
+use crate::invariants::variants;
+use crate::small_models::{WORDS, engine, find, model, options, sentences, small, sources};
 use regard_core::Isa;
 use regard_core::batch::Batch;
-use regard_core::decode::{
-    EarlyStopping, Engine, Hypothesis, LengthPenalty, SearchOptions, score_pairs, search,
-};
+use regard_core::decode::{EarlyStopping, Hypothesis, LengthPenalty, SearchOptions, score_pairs};
 use regard_core::model::{ModelConfig, Transformer};
 use regard_train::autograd::Tape;
 use regard_train::token_losses;
-
-/// A model whose weights are large enough for its choices to be clear.
-fn model(config: ModelConfig, seed: u64) -> (Transformer, Vec<f32>) {
-    let model = Transformer::new(config).unwrap();
-    let weights = model.parameters().initialise(seed).iter().map(|w| 1.5 * w).collect();
-    (model, weights)
-}
-
-fn options(beam: usize) -> SearchOptions {
-    SearchOptions { beam, extra_length: 8, ..SearchOptions::default() }
-}
-
-fn sources(count: usize) -> Vec<Vec<u32>> {
-    sentences(count, 40)
-}
-
-fn find(of: &(Transformer, Vec<f32>), sources: &[Vec<u32>], options: &SearchOptions) -> Vec<Vec<Hypothesis>> {
-    search(&of.0, &of.1, sources, options, Isa::best(), 2).unwrap()
-}
-
-fn engine(of: &(Transformer, Vec<f32>)) -> Engine {
-    Engine::new(&of.0, &of.1, DType::F32, Isa::best())
-}
 
 /// The log-probability of each token without caches: what decoding should come to.
 fn on_the_tape(of: &(Transformer, Vec<f32>), pairs: &[(Vec<u32>, Vec<u32>)]) -> Vec<Vec<f32>> {
