@@ -33,6 +33,7 @@ const LIBRETRANSLATE: [(&str, &str); 7] = [
 struct Setting {
     /// The long name of its flag.
     flag: String,
+    /// Without a value, the flag keeps its own default, whatever a file says.
     values: Vec<String>,
     /// What the user calls it: a variable, or a key of a file.
     name: String,
@@ -63,7 +64,8 @@ pub(crate) fn with_settings(
     for setting in environment.into_iter().chain(file) {
         let excluded = conflicts(command, &setting.flag);
         let is_known = |flag: &String| {
-            chosen.iter().any(|known| known.flag == *flag) || given(arguments, flag).is_some()
+            let is_set = |known: &Setting| known.flag == *flag && !known.values.is_empty();
+            chosen.iter().any(is_set) || given(arguments, flag).is_some()
         };
         if !chosen.iter().any(|known| known.flag == setting.flag) && !excluded.iter().any(is_known) {
             chosen.push(setting);
@@ -74,6 +76,9 @@ pub(crate) fn with_settings(
 
 /// Makes the values of a setting the default of its flag.
 fn with_default(command: Command, setting: Setting) -> Command {
+    if setting.values.is_empty() {
+        return command;
+    }
     let id = command.get_arguments().find(|arg| arg.get_long() == Some(&setting.flag)).map(Arg::get_id);
     let Some(id) = id.map(|id| id.as_str().to_owned()) else { return command };
     // Definitions hold borrowed text; this is once in the life of the program.
@@ -126,15 +131,17 @@ fn from_environment(
         let Some((name, value)) = named.find_map(|name| variable(&name).map(|value| (name, value))) else {
             continue;
         };
-        // LibreTranslate writes "no limit" so.
-        if name.starts_with("LT_") && value.trim() == "-1" {
+        // LibreTranslate's way to write "no limit".
+        if name.starts_with("LT_") && value.trim() == "-1" && name != "LT_REQ_LIMIT" {
             note!("regard: {name}=-1 is left aside: --{flag} has a limit in any case, and a default");
             continue;
         }
         let values = match arg.get_action() {
+            // No limit is the default here, too.
+            _ if name == "LT_REQ_LIMIT" && matches!(value.trim(), "-1" | "0") => Vec::new(),
             ArgAction::SetTrue => match truth(&value) {
                 Some(true) => vec!["true".to_owned()],
-                Some(false) => continue,
+                Some(false) => Vec::new(),
                 None => return Err(Usage(format!("{name}={value}: true or false is accepted"))),
             },
             ArgAction::Append => value.split(',').map(|value| value.trim().to_owned()).collect(),
@@ -251,6 +258,33 @@ mod tests {
         let found = parse(&["serve"], &variables).unwrap();
         assert_eq!(found.get_many::<String>("model").unwrap().collect::<Vec<_>>(), ["x", "y"]);
         assert_eq!(found.get_one::<u16>("port"), Some(&1));
+    }
+
+    #[test]
+    fn what_the_environment_turns_off_stays_off_whatever_the_file_says() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("serve.toml");
+        std::fs::write(&file, "sample = true\nrequests-per-minute = 60\nchar-limit = 70\n").unwrap();
+        let config = format!("--config={}", file.display());
+        let found = |variables: &[(&str, &str)]| {
+            let found = parse(&["serve", &config], variables).unwrap();
+            let requests = found.get_one::<u32>("requests_per_minute").copied();
+            (found.get_flag("sample"), requests, found.get_one::<usize>("char_limit").copied())
+        };
+        assert_eq!(found(&[]), (true, Some(60), Some(70)));
+        assert_eq!(found(&[("REGARD_SAMPLE", "false")]), (false, Some(60), Some(70)));
+        for no_limit in ["-1", "0"] {
+            assert_eq!(found(&[("LT_REQ_LIMIT", no_limit)]), (true, None, Some(70)));
+        }
+        // Characters are limited in any case.
+        assert_eq!(found(&[("LT_CHAR_LIMIT", "-1")]), (true, Some(60), Some(70)));
+        assert_eq!(found(&[("LT_REQ_LIMIT", "-1"), ("REGARD_REQUESTS_PER_MINUTE", "9")]).1, Some(9));
+        // What is off excludes nothing.
+        std::fs::write(&file, "shortlist = \"lex.txt\"\n").unwrap();
+        let found = parse(&["serve", &config], &[("REGARD_NO_SHORTLIST", "false")]).unwrap();
+        assert!(found.get_one::<std::path::PathBuf>("shortlist").is_some());
+        let found = parse(&["serve", &config], &[("REGARD_NO_SHORTLIST", "true")]).unwrap();
+        assert!(found.get_one::<std::path::PathBuf>("shortlist").is_none());
     }
 
     #[test]
