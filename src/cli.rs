@@ -252,6 +252,11 @@ impl TranslateSettings {
         self.0.single()
     }
 
+    /// How many lines to translate between two checks for signals.
+    pub fn part(&self) -> usize {
+        self.0.part()
+    }
+
     /// Translates each line; as many come out as went in.
     pub fn translate<T: AsRef<str> + Sync>(&self, lines: &[T]) -> crate::Result<Vec<TranslatedLine>> {
         self.0.translate(lines)

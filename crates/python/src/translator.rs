@@ -20,7 +20,7 @@ type Found = (String, f32, Vec<String>, Vec<f32>, Vec<(usize, usize)>);
 /// The translations of a text, best first, and how good the best is likely to be.
 type Rated = (Vec<Found>, Option<f32>);
 
-/// Lines that are translated between two looks for signals, as in the command.
+/// Pairs that are scored between two checks for signals, as in the command.
 const PART: usize = 512;
 
 /// Terms and their translations.
@@ -69,7 +69,7 @@ impl Translator {
         let settings = self.settings_with(py, flags, glossary)?;
         let texts = Texts::new(&texts);
         let mut translated: Vec<TranslatedLine> = Vec::with_capacity(texts.lines().len());
-        for part in texts.lines().chunks(PART) {
+        for part in texts.lines().chunks(settings.part()) {
             py.check_signals()?;
             let lines = py.detach(|| settings.translate(part));
             translated.extend(lines.map_err(|error| of_library(py, &error))?);

@@ -1,9 +1,9 @@
 //! `regard translate` for programs that have loaded the models themselves: the same route and the
 //! same results, without printing.
 
+use super::Arguments;
 use super::documents::{self, format_of};
 use super::route::{LoadedModels, Route};
-use super::{Arguments, PART};
 use crate::commands::input::Lines;
 use regard::Error;
 use regard::decode::SearchOptions;
@@ -45,6 +45,11 @@ impl Caller {
         }
     }
 
+    /// How many lines to translate between two checks for signals.
+    pub(crate) fn part(&self) -> usize {
+        self.route.part()
+    }
+
     pub(crate) fn translate<T: AsRef<str> + Sync>(&self, lines: &[T]) -> Result<Vec<TranslatedLine>, Error> {
         self.route.translate(lines)
     }
@@ -81,7 +86,7 @@ impl Caller {
                 break;
             }
             let texts: Vec<&str> = batch.iter().map(|(text, _)| text.as_str()).collect();
-            for part in texts.chunks(PART) {
+            for part in texts.chunks(self.part()) {
                 for (line, source) in self.translate(part)?.iter().zip(part) {
                     text.push_str(&line.line.best().text);
                     text.push('\n');
