@@ -49,11 +49,11 @@ impl<'a> Texts<'a> {
     pub fn join(&self, translated: Vec<Line>) -> Vec<Vec<Candidate>> {
         let mut lines = self.lines.iter().copied().zip(translated);
         let texts = self.ends.iter().map(|ends| {
-            let of_text: Vec<(&str, Line)> = lines.by_ref().take(ends.len()).collect();
-            match (&of_text[..], &ends[..]) {
-                ([(_, line)], [""]) => line.candidates.clone(),
-                _ => join_lines(&of_text, ends),
+            if let [""] = ends[..] {
+                return lines.next().map(|(_, line)| line.candidates).unwrap_or_default();
             }
+            let of_text: Vec<(&str, Line)> = lines.by_ref().take(ends.len()).collect();
+            join_lines(&of_text, ends)
         });
         texts.collect()
     }
