@@ -3,9 +3,11 @@
 #
 #     tools/check_release.sh [OUT] [--no-sdist]      OUT: target/release-files unless given
 #
-# The checksums; the software bill of materials; the archive's binary, completions and manual pages; the files of the .deb and its systemd unit
+# The checksums; the software bill of materials; the archive's binary, completions and manual pages; that neither the binary
+# nor the wheel names folders of the machine that built it; the files of the .deb and its systemd unit
 # (`systemd-analyze verify`, and its exposure by `systemd-analyze security`, which must stay below 3 of 10); the wheel in a
 # clean environment; the sdist, from which pip builds a wheel in another one (--no-sdist leaves out that compilation).
+# `tools/check_deb.sh` installs the .deb and starts its service.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=target/release-files sdist=yes
@@ -49,12 +51,21 @@ if nm "$archive/regard" 2>/dev/null | grep -q .; then echo "the binary is not st
 version=$("$archive/regard" --version)
 echo "$version"
 
+# Fails if a program has the path of a folder of the machine that built it.
+check_paths() {
+  if strings -n 8 "$1" | grep -F -e "$HOME/" -e /.cargo/ -e /registry/src/ | head -5 | grep .; then
+    echo "$1 names folders of the machine that built it" >&2
+    exit 1
+  fi
+}
+check_paths "$archive/regard"
+
 if command -v dpkg-deb >/dev/null; then
   echo "== the Debian package"
   dpkg-deb --info "$out"/*.deb | grep -E ' (Version|Depends):'
   dpkg-deb --extract "$out"/*.deb "$work/deb"
   dpkg-deb --control "$out"/*.deb "$work/control"
-  sh -n "$work/control/postinst" && sh -n "$work/control/prerm"
+  sh -n "$work/control/postinst" && sh -n "$work/control/prerm" && sh -n "$work/control/postrm"
   cmp "$work/deb/usr/bin/regard" "$archive/regard"
   [ -s "$work/deb/usr/share/man/man1/regard-serve.1.gz" ] && [ -s "$work/deb/etc/regard/serve.toml" ]
   # The unit's settings are ones that the program knows: it gets as far as the model, which is not there.
@@ -80,6 +91,7 @@ echo "== the wheel"
 python3 -m venv "$work/wheel"
 "$work/wheel/bin/pip" install -q "$out"/*.whl
 (cd "$work" && check_wheel "$work/wheel")
+for library in "$work"/wheel/lib/python3*/site-packages/regard/_regard*; do check_paths "$library"; done
 
 if [ $sdist = yes ]; then
   echo "== a wheel from the sdist"

@@ -4,8 +4,9 @@
 #     tools/release.sh [OUT]       OUT: target/release-files unless given
 #
 # regard-VERSION-TARGET.tar.gz (binary, completions, manual pages, licences, systemd unit), regard_VERSION_ARCH.deb, the wheel
-# and the sdist of the Python package, regard-VERSION-TARGET.cdx.json (the software bill of materials), SHA256SUMS. Prints size and start-up time of the binary and the glibc that it needs.
-# `tools/check_release.sh OUT` tries them.
+# and the sdist of the Python package, regard-VERSION-TARGET.cdx.json (the software bill of materials), SHA256SUMS. Prints size
+# and start-up time of the binary and the glibc that it needs. `tools/check_release.sh OUT` tries them, `tools/check_deb.sh`
+# installs and starts the .deb.
 # Needs the Rust toolchain, Python 3 with venv, dpkg-deb for the .deb, and a package index for maturin.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -21,6 +22,12 @@ version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Carg
 host=$(rustc -vV | sed -n 's/^host: //p')
 # Only what an earlier run left: the folder may be somebody's.
 rm -f "$out"/regard[-_]*.{tar.gz,deb,whl,cdx.json} "$out/SHA256SUMS"
+
+# Messages of panics name source files: those of dependencies without the folders of this machine. The flags are the same in
+# every run, so that the compiled dependencies are kept.
+cargo fetch -q --locked
+for sources in "${CARGO_HOME:-$HOME/.cargo}"/registry/src/*; do RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$sources=/cargo"; done
+export RUSTFLAGS="${RUSTFLAGS:-} --remap-path-prefix=$target=/target"
 
 echo "== the binary"
 # With both packages selected, the wheel compiles none of the common dependencies again.
