@@ -82,7 +82,11 @@ CONTROL
 set -e
 if [ "$1" = configure ]; then
   adduser --system --group --quiet --home /var/lib/regard --no-create-home regard
-  if [ -d /run/systemd/system ]; then systemctl daemon-reload || true; fi
+  if [ -d /run/systemd/system ]; then
+    systemctl daemon-reload || true
+    # After an upgrade, what runs is the new program; a service that does not run stays so.
+    systemctl try-restart regard.service || true
+  fi
 fi
 POSTINST
   cat >"$root/DEBIAN/prerm" <<'PRERM'
@@ -90,7 +94,13 @@ POSTINST
 set -e
 if [ "$1" = remove ] && [ -d /run/systemd/system ]; then systemctl disable --now regard.service || true; fi
 PRERM
-  chmod 755 "$root/DEBIAN/postinst" "$root/DEBIAN/prerm"
+  cat >"$root/DEBIAN/postrm" <<'POSTRM'
+#!/bin/sh
+set -e
+# Models and keys in /var/lib/regard, and the user that owns them, are left.
+if [ "$1" = remove ] && [ -d /run/systemd/system ]; then systemctl daemon-reload || true; fi
+POSTRM
+  chmod 755 "$root/DEBIAN/postinst" "$root/DEBIAN/prerm" "$root/DEBIAN/postrm"
   dpkg-deb --root-owner-group -Zxz --build "$root" "$out/regard_${version}_$(dpkg --print-architecture).deb" >/dev/null
 fi
 
