@@ -7,13 +7,15 @@
 # debian:bookworm-slim lacks; that the entry point serves, as the image's user where the script runs as
 # root, with the variables of the image; that the health check succeeds then, and fails without a server; that
 # SIGTERM ends it with status 0; that the compose file and the Kubernetes example parse and agree with the image.
-# Not checked: the base images themselves, and `apt-get` in them.
+# As root, where overlayfs can be mounted, the second stage is also built over a copy-on-write view of this machine's file
+# system (RUN and COPY in their order) and run as compose.yaml does: read-only, without capabilities, in a network of its own.
+# Not checked: the base images themselves, `apt-get` in them, and the compilation, which `tools/release.sh` does the same way.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 regard=$(realpath "$1") model=$(realpath "$2")
 
 python3 - "$regard" "$model" <<'CHECK'
-import json, os, pathlib, re, shutil, signal, socket, subprocess, sys, tempfile, time, urllib.request
+import json, os, pathlib, re, shlex, shutil, signal, socket, subprocess, sys, tempfile, time, urllib.request
 
 regard, model = sys.argv[1:]
 text = pathlib.Path("Dockerfile").read_text()
@@ -95,6 +97,51 @@ with tempfile.TemporaryDirectory() as folder:
     finally:
         server.send_signal(getattr(signal, last["STOPSIGNAL"]))
     assert server.wait(30) == 0, server.returncode
+
+    if os.geteuid() == 0:
+        quoted = lambda words: " ".join(map(shlex.quote, words))
+        steps = []
+        for word, rest in final:
+            if word == "RUN":
+                steps.append(f"chroot image sh -c {shlex.quote(rest)}")
+            elif word == "COPY":
+                origin, source, target = rest.split()
+                assert (origin, source) == ("--from=build", "/out/regard"), rest
+                steps.append(f"install -m 755 {shlex.quote(str(program))} image{target}")
+        variables = [f"{name}={value}" for name, value in {"PATH": "/usr/local/bin:/usr/bin:/bin", **setting}.items()]
+        group = last["USER"].split(":")[1]
+        limits = f"setpriv --reuid {user} --regid {group} --clear-groups --bounding-set=-all --inh-caps=-all --no-new-privs"
+        inside = f"chroot image {limits} env -i --chdir={last['WORKDIR']} {quoted(variables)}"
+        image = pathlib.Path(folder, "image")
+        image.mkdir()
+        script = f"""
+            set -eu
+            cd {image}
+            mount -t tmpfs tmpfs . && cd {image} && mkdir upper work image &&
+              mount -t overlay overlay -o lowerdir=/,upperdir=upper,workdir=work image 2>/dev/null || exit 77
+            {chr(10).join(steps)}
+            cp -r {models}/. image/models
+            mount -o remount,ro image
+            mount -t proc proc image/proc
+            mount -t tmpfs tmpfs image/tmp
+            mount -t tmpfs -o uid={user},gid={group} tmpfs image/cache
+            ip link set lo up
+            {inside} {quoted(entry + command)} &
+            server=$!
+            for _ in $(seq 100); do sleep 0.2; {inside} {quoted(health)} 2>/dev/null && break; done
+            {inside} {quoted(health)}
+            grep -E '^(Uid|CapBnd|NoNewPrivs)' /proc/$server/status | tr '\\t\\n' '  '
+            if {inside} touch /etc/written /models/written 2>/dev/null; then echo 'the image is not read-only' >&2; exit 1; fi
+            kill -s {last["STOPSIGNAL"].removeprefix("SIG")} $server
+            wait $server
+        """
+        run = ["unshare", "--mount", "--propagation", "private", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", "bash", "-c", script]
+        built = subprocess.run(run, capture_output=True, text=True)
+        if built.returncode == 77:
+            print("overlayfs cannot be mounted here: the second stage was not built")
+        else:
+            assert built.returncode == 0, built.stdout + built.stderr
+            print("the second stage was built and served:", built.stdout.strip())
 
 try:
     import yaml
