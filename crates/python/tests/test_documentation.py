@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import json
 import os
 import pathlib
 import pkgutil
@@ -45,9 +46,12 @@ def test_everything_public_is_documented():
     assert len(EXAMPLES) >= 14
 
 
+# Set by tools/check_python.sh: the tests run beside the sources, not in them.
+DOCS = pathlib.Path(os.environ.get("REGARD_DOCS", pathlib.Path(__file__).parents[3] / "docs"))
+
+
 def test_the_page(folder, corpus, model, translator, monkeypatch):
-    # Set by tools/check_python.sh: the tests run beside the sources, not in them.
-    page = pathlib.Path(os.environ.get("REGARD_DOCS", pathlib.Path(__file__).parents[3] / "docs")) / "python.md"
+    page = DOCS / "python.md"
     if not page.exists():
         pytest.skip("no page here")
     for name, source in (("train.en", corpus.src), ("train.fr", corpus.tgt)):
@@ -58,3 +62,27 @@ def test_the_page(folder, corpus, model, translator, monkeypatch):
     example = doctest.DocTestParser().get_doctest(page.read_text(encoding="utf-8"), {}, "python.md", str(page), 0)
     assert len(example.examples) > 10
     run(example, {})
+
+
+def test_the_notebook(folder, model, monkeypatch, capsys):
+    notebook = DOCS.parent / "examples" / "attention.ipynb"
+    if not notebook.exists():
+        pytest.skip("no notebook here")
+    pytest.importorskip("matplotlib").use("Agg")
+    place = folder / "notebook"
+    place.mkdir()
+    (place / "quickstart-model").symlink_to(model)
+    monkeypatch.chdir(place)
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    names = {"__name__": "notebook"}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)
+    # A picture for each head, with the weights of that head.
+    plots = names["plt"]
+    drawn = [axis.images[0].get_array() for axis in plots.figure(1).axes]
+    layers, heads, m, n = names["attention"].cross.shape
+    assert len(drawn) == layers * heads and len(plots.figure(2).axes) == layers
+    numpy.testing.assert_array_equal(drawn[-1], names["attention"].cross[-1, -1])
+    assert f"layer {layers}:" in capsys.readouterr().out
+    plots.close("all")
