@@ -242,7 +242,9 @@ fn idle_models_of_a_folder_are_unloaded_and_come_back() {
     let place = tempfile::tempdir().unwrap();
     copy_model(&place.path().join("small"));
     std::fs::write(place.path().join("notes.txt"), "x").unwrap();
-    std::fs::create_dir(place.path().join(".hidden")).unwrap();
+    for name in [".hidden", "lost+found"] {
+        std::fs::create_dir(place.path().join(name)).unwrap();
+    }
     let mut command = crate::command::regard();
     command.args(["serve", "--port", "0", "--max-length", "9", "--unload-after", "0.2", "--models-dir"]);
     // The line about the note comes before the address.
@@ -311,6 +313,12 @@ fn the_models_of_the_folder_of_models_are_served() {
     let output = empty.output().unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.code() == Some(2) && error.contains("there is no model to serve"), "{error}");
+    // What a container without models says.
+    std::fs::create_dir(place.path().join("lost+found")).unwrap();
+    let mut empty = crate::command::regard();
+    empty.args(["serve", "--port", "0"]).env("REGARD_MODEL", place.path());
+    let error = String::from_utf8(empty.output().unwrap().stderr).unwrap();
+    assert!(error.ends_with(": there are no models in this folder\n"), "{error}");
     copy_model(&place.path().join("small"));
     let mut command = crate::command::regard();
     command.args(["serve", "--port", "0", "--log", "quiet"]).env("REGARD_MODELS", place.path());

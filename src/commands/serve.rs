@@ -303,9 +303,11 @@ impl Arguments {
 
     /// What `--model` may be given, once for each model.
     fn model_arguments(&self) -> Result<Vec<String>, Box<dyn Error>> {
+        let none_in = |folder: &Path| format!("{}: there are no models in this folder", folder.display());
         let mut arguments = Vec::new();
         for argument in &self.model {
             match models_in(Path::new(argument)) {
+                Some(folders) if folders.is_empty() => return Err(none_in(Path::new(argument)).into()),
                 Some(folders) => arguments.extend(folders),
                 None => arguments.push(argument.clone()),
             }
@@ -313,7 +315,7 @@ impl Arguments {
         if let Some(folder) = &self.models_dir {
             let found = entries_of(folder)?;
             if found.is_empty() {
-                return Err(format!("{}: there are no models in this folder", folder.display()).into());
+                return Err(none_in(folder).into());
             }
             arguments.extend(found);
         }
@@ -330,6 +332,12 @@ impl Arguments {
     }
 }
 
+/// What is no model, though it may lie among models: hidden files, and what ext4 has at the root of
+/// every volume.
+fn is_hidden(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == "lost+found" || name.to_string_lossy().starts_with('.'))
+}
+
 /// The models in a folder, by name: everything in it that is a folder or a package, but for hidden
 /// ones.
 fn entries_of(folder: &Path) -> Result<Vec<String>, Box<dyn Error>> {
@@ -337,9 +345,8 @@ fn entries_of(folder: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(named)? {
         let path = entry.map_err(named)?.path();
-        let is_hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
         let is_package = path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("argosmodel"));
-        if is_hidden {
+        if is_hidden(&path) {
             continue;
         }
         match path.to_str().filter(|_| path.is_dir() || is_package) {
@@ -351,19 +358,18 @@ fn entries_of(folder: &Path) -> Result<Vec<String>, Box<dyn Error>> {
     Ok(found)
 }
 
-/// The models in a folder of folders, by name; `None` for any other folder, and for one without
-/// models.
+/// The models in a folder of folders, by name, none in an empty one; `None` for any other folder.
 fn models_in(folder: &Path) -> Option<Vec<String>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).ok()? {
         let path = entry.ok()?.path();
-        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.')) {
+        if is_hidden(&path) {
             continue;
         }
         found.push(path.is_dir().then(|| path.to_str().map(str::to_owned))??);
     }
     found.sort();
-    Some(found).filter(|found| !found.is_empty())
+    Some(found)
 }
 
 /// `en-de=DIR` as a pair and a folder; a folder that exists under the whole name is one.
