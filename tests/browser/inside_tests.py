@@ -77,6 +77,8 @@ def test_blocks_open(page):
     page.click("[data-block=decoder-next]")
     page.until(".explanation h3", "The next word")
     same(page.count(".candidates li"), 5, "candidates")
+    shown = page.js("return [...document.querySelectorAll('.candidates .logit')].map(l => Number(l.textContent.replace('−', '-')))")
+    same([shown[0], sorted(shown, reverse=True)], [0, shown], "logits, from the largest")
     word = page.js("return document.querySelector('.token-chip[aria-pressed=true]').textContent")
     page.click("#feed-back")
     page.wait(lambda: page.js("return document.querySelector('.token-chip[aria-pressed=true]').textContent") != word, "the next word")

@@ -187,9 +187,9 @@ function vectorsTable(step, view) {
 function next(view) {
   const place = view.data.places[view.word];
   const said = view.data.target[view.word];
-  const rows = place.best.map(({ id, text, p }) => {
+  const rows = place.best.map(({ id, text, logit, p }) => {
     const chosen = id === said?.id;
-    return h("li", { class: chosen ? "chosen" : null }, h("span", { class: "candidate" }, pieceLabel(text)), bar(p), chosen ? h("span", { class: "muted" }, t("next.chosen")) : null);
+    return h("li", { class: chosen ? "chosen" : null }, h("span", { class: "candidate" }, pieceLabel(text)), h("span", { class: "num logit" }, fixed(logit, 2)), bar(p), chosen ? h("span", { class: "muted" }, t("next.chosen")) : null);
   });
   const last = view.word >= view.tokens.length - 1;
   return h(
@@ -198,9 +198,10 @@ function next(view) {
     h(
       "div",
       { class: "candidate-table" },
-      h("p", { class: "candidates-head muted" }, h("span", { class: "candidate" }, t("col.token")), h("span", {}, t("next.p"))),
+      h("p", { class: "candidates-head muted" }, h("span", { class: "candidate" }, t("col.token")), h("span", { class: "logit" }, t("next.logit")), h("span", {}, t("next.p"))),
       h("ol", { class: "candidates" }, rows),
     ),
+    h("p", { class: "muted" }, t("next.difference")),
     h("button", { type: "button", class: "plain", id: "feed-back", disabled: last, "data-keep": "feed-back", onclick: view.feedBack }, last ? t("next.end") : t("next.feed", { word: said ? pieceLabel(said.text) : "" })),
   );
 }

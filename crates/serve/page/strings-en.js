@@ -254,6 +254,8 @@ export const en = {
   "heads.output": "All heads, mixed by Wᴼ",
   "head.off": "(off)",
   "next.chosen": "chosen",
+  "next.logit": "logit",
+  "next.difference": "Logits are given less that of the most probable word: softmax sees nothing but their differences.",
   "next.p": "probability",
   "next.feed": "Feed “{word}” back and go on",
   "next.end": "The end is reached",

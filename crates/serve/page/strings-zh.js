@@ -254,6 +254,8 @@ export const zh = {
   "heads.output": "所有头，由 Wᴼ 混合",
   "head.off": "（关）",
   "next.chosen": "选中",
+  "next.logit": "logit",
+  "next.difference": "这里的 logit 是与最可能的词之差：softmax 只看它们的差。",
   "next.p": "概率",
   "next.feed": "把“{word}”送回输入并继续",
   "next.end": "已到结尾",

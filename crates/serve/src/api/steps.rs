@@ -86,6 +86,9 @@ impl Token {
 struct Likely {
     id: u32,
     text: String,
+    /// Its logit less that of the most probable word; softmax sees nothing but such differences.
+    #[schemars(with = "f64")]
+    logit: Rounded,
     #[schemars(with = "f64")]
     p: Rounded,
 }
@@ -102,9 +105,11 @@ struct Place {
 
 impl Place {
     fn new(tokenizer: &Tokenizer, word: &NextWord) -> Self {
+        let largest = word.best.first().map_or(0.0, |&(_, log_p)| log_p);
         let likely = |&(id, log_p): &(u32, f32)| Likely {
             id,
             text: tokenizer.piece(id).unwrap_or_default(),
+            logit: Rounded(log_p - largest),
             p: Rounded(log_p.exp()),
         };
         let p = word.given.map(|log_p| Rounded(log_p.exp()));

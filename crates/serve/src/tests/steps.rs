@@ -46,6 +46,13 @@ async fn steps_of_the_encoder() {
     let places = value["places"].as_array().unwrap();
     assert!(places.iter().all(|place| place["best"].as_array().unwrap().len() == 5));
     assert!(places[0]["p"].as_f64().unwrap() > 0.0);
+    // Probabilities are those of the logits, of which only differences count.
+    for best in places.iter().map(|place| place["best"].as_array().unwrap()) {
+        for word in best {
+            let wanted = best[0]["p"].as_f64().unwrap() * word["logit"].as_f64().unwrap().exp();
+            assert!((word["p"].as_f64().unwrap() - wanted).abs() < 2e-4, "{word} of {best:?}");
+        }
+    }
 }
 
 #[tokio::test]
