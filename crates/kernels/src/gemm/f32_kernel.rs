@@ -11,17 +11,25 @@ use crate::mat::{Mat, MatMut};
 use crate::simd::{Simd, lanes, simd_kernel};
 use std::ops::Range;
 
-/// A panel of B, `KC · NR` numbers, takes half of a first-level cache.
-pub(super) const KC: usize = 256;
+/// A panel of B, `KC · NR` numbers, is read from a second-level cache at a fraction of its speed; the
+/// larger KC, the less often C is read and written.
+pub(super) const KC: usize = 512;
 
 /// Rows of A, `MC · KC` numbers, take a part of a second-level cache, beside the block of B.
 const MC: usize = 96;
 
 /// A block of B, `KC · NC` numbers, takes half of a second-level cache.
-pub(super) const NC: usize = 512;
+pub(super) const NC: usize = 256;
 
 /// How many tiles ahead rows of A are prefetched, while those of the first panel are multiplied.
 const AHEAD: usize = 2;
+
+/// Rows that lie a multiple of this apart (4 KB) share the places of a first-level cache, of which
+/// there are eight.
+const ALIASED: usize = 1024;
+
+/// What keeps copied rows from doing so: a cache line.
+const GAP: usize = 16;
 
 /// How the micro-kernel of an instruction set reads B.
 pub(super) fn layout(isa: Isa) -> Layout {
@@ -107,6 +115,28 @@ struct F32<'a, S, const ROWS: usize> {
     first: usize,
 }
 
+/// How A is read.
+enum Left {
+    /// Its rows, where they lie.
+    InPlace,
+    /// Copies of its rows, which would be in each other's way in the cache.
+    Copied,
+    /// Panels of its columns, `[panel][depth][MR]`.
+    Packed,
+}
+
+impl<S, const ROWS: usize> F32<'_, S, ROWS> {
+    #[inline(always)]
+    fn left(&self) -> Left {
+        let aliased = ROWS > 8 && self.a.rows > 8 && self.a.row_stride.is_multiple_of(ALIASED);
+        match self.a.col_stride {
+            1 if aliased => Left::Copied,
+            1 => Left::InPlace,
+            _ => Left::Packed,
+        }
+    }
+}
+
 impl<S: Simd, const ROWS: usize> MicroKernel for F32<'_, S, ROWS> {
     const MR: usize = ROWS;
     const NR: usize = 2 * S::LANES;
@@ -133,11 +163,21 @@ impl<S: Simd, const ROWS: usize> MicroKernel for F32<'_, S, ROWS> {
 
     #[inline(always)]
     fn pack_a(&mut self, rows: Range<usize>) {
-        if self.a.col_stride != 1 {
-            let kc = self.depth.len();
-            self.workspace.a.at_least(self.a.rows.next_multiple_of(ROWS) * kc);
-            let a = self.a.columns(self.depth.start, kc).rows_from(rows.start, rows.len());
-            pack_columns::<ROWS>(a, &mut floats_mut(self.workspace.a.as_mut_slice())[rows.start * kc..]);
+        let kc = self.depth.len();
+        let words = match self.left() {
+            Left::InPlace => return,
+            Left::Copied => kc + GAP,
+            Left::Packed => kc,
+        };
+        self.workspace.a.at_least(self.a.rows.next_multiple_of(ROWS) * words);
+        let a = self.a.columns(self.depth.start, kc).rows_from(rows.start, rows.len());
+        let to = &mut floats_mut(self.workspace.a.as_mut_slice())[rows.start * words..];
+        if a.col_stride == 1 {
+            for (r, to) in (0..a.rows).zip(to.chunks_exact_mut(words)) {
+                to[..kc].copy_from_slice(a.row(r));
+            }
+        } else {
+            pack_columns::<ROWS>(a, to);
         }
     }
 
@@ -145,21 +185,27 @@ impl<S: Simd, const ROWS: usize> MicroKernel for F32<'_, S, ROWS> {
     unsafe fn tile<const R: usize>(&mut self, row: usize, column: usize, c: CTile) {
         let (s, a, kc) = (self.s, self.a, self.depth.len());
         let panel = self.panels.wrapping_add((column - self.first) * kc);
-        // SAFETY: the rows are there, or have been packed; the panel is a whole one.
+        let packed = floats(self.workspace.a.as_slice()).as_ptr();
+        c.prefetch::<S, R>(s);
+        // SAFETY: the rows are there, or have been copied or packed; the panel is a whole one.
         let sums = unsafe {
-            if a.col_stride == 1 {
-                let left = a.data.as_ptr().add(row * a.row_stride + self.depth.start);
-                if R == ROWS && column == self.first {
-                    let ahead = left.wrapping_add(AHEAD * ROWS * a.row_stride);
-                    prefetch_rows::<S, R>(s, ahead, a.row_stride, kc);
+            match self.left() {
+                Left::InPlace => {
+                    let left = a.data.as_ptr().add(row * a.row_stride + self.depth.start);
+                    if R == ROWS && column == self.first {
+                        let ahead = left.wrapping_add(AHEAD * ROWS * a.row_stride);
+                        prefetch_rows::<S, R>(s, ahead, a.row_stride, kc);
+                    }
+                    sums::<S, R, true>(s, kc, (left, a.row_stride), panel)
                 }
-                c.prefetch::<S, R>(s);
-                sums::<S, R, true>(s, kc, (left, a.row_stride), panel)
-            } else {
-                let first = row / ROWS * ROWS;
-                let left = floats(self.workspace.a.as_slice()).as_ptr().add(first * kc + row - first);
-                c.prefetch::<S, R>(s);
-                sums::<S, R, false>(s, kc, (left, ROWS), panel)
+                Left::Copied => {
+                    let stride = kc + GAP;
+                    sums::<S, R, true>(s, kc, (packed.add(row * stride), stride), panel)
+                }
+                Left::Packed => {
+                    let first = row / ROWS * ROWS;
+                    sums::<S, R, false>(s, kc, (packed.add(first * kc + row - first), ROWS), panel)
+                }
             }
         };
         let add = self.output.into == Accumulate::Add || self.depth.start > 0;
