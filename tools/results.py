@@ -30,6 +30,7 @@ STORED = ROOT / "docs" / "results"
 MACHINES = {
     "zen3-avx2": "Zen 3, AVX2",
     "zen4-avx512-vnni-bf16": "Zen 4, AVX-512",
+    "zen4-avx2": "Zen 4, AVX2",
     "xeon-avx512-vnni-bf16": "Xeon, AVX-512",
     "xeon-avx512-vnni": "Xeon (Emerald Rapids), AVX-512",
 }
