@@ -8,7 +8,8 @@ use crate::Isa;
 use crate::mat::{Mat, MatMut};
 use std::ops::Range;
 
-/// Twice that of f32, whose numbers take twice the memory. Even, so that no pair is torn.
+/// A panel of B, `KC · NR` numbers of two bytes, takes a first-level cache. Even, so that no pair is
+/// torn.
 pub(super) const KC: usize = 512;
 
 /// Rows of a tile: with two vectors each, 24 sums and their operands fit 32 registers, and hide the
@@ -24,7 +25,7 @@ pub(super) const NR: usize = 2 * LANES;
 /// Rows of A, `MC · KC` numbers, take a part of a second-level cache.
 const MC: usize = 8 * MR;
 
-/// A block of B, `KC · NC` numbers, takes half of a second-level cache.
+/// A block of B, `KC · NC` numbers of two bytes, takes half of a second-level cache of 1 MB.
 pub(super) const NC: usize = 512;
 
 /// How the micro-kernel reads B: pairs of rows in a word.

@@ -18,7 +18,7 @@ pub(super) const KC: usize = 512;
 /// Rows of A, `MC · KC` numbers, take a part of a second-level cache, beside the block of B.
 const MC: usize = 96;
 
-/// A block of B, `KC · NC` numbers, takes half of a second-level cache.
+/// A block of B, `KC · NC` numbers of four bytes, takes half of a second-level cache of 1 MB.
 pub(super) const NC: usize = 256;
 
 /// How many tiles ahead rows of A are prefetched, while those of the first panel are multiplied.

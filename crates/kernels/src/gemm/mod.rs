@@ -32,7 +32,7 @@ use crate::{Isa, Timer};
 use packed_b::{Layout, Operand};
 use rounding::rounded;
 
-/// What a product does to what was in its output before.
+/// What a matmul does with what was in C before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Accumulate {
     /// `C = A·B`
@@ -58,10 +58,9 @@ impl<'a> From<Option<&'a [f32]>> for Epilogue<'a> {
 
 /// How matrix multiplications are made: on which instruction set, and with operands in f32 or in bf16.
 ///
-/// **The order of a sum** over `k` is from its beginning to its end, in blocks of 256 (f32) or 512
-/// (bf16) that are added to the output one after the other. A number of the result therefore
-/// depends on its own row and column alone, whatever the size of the matrices and however the work
-/// is split over threads.
+/// **The order of a sum** over `k` is from its beginning to its end, in blocks of 512 that are added
+/// to the output one after the other. A number of the result therefore depends on its own row and
+/// column alone, whatever the size of the matrices and however the work is split over threads.
 ///
 /// **In bf16** the operands are rounded to the nearest bf16, ties to even. The sum runs in f32, in
 /// each block in the order of `vdpbf16ps`: of two neighbours the second is added first.
@@ -72,7 +71,7 @@ impl<'a> From<Option<&'a [f32]>> for Epilogue<'a> {
 /// writes zero for them in its sums, whatever the state of the CPU; adding a block to the output is
 /// ordinary f32.
 ///
-/// **In software** the operands are rounded in the same way and multiplied by the f32 product: the
+/// **In software** the operands are rounded in the same way and multiplied by the f32 matmul: the
 /// same rounding of the operands, the same precision of the sums, but another order, and denormals
 /// are kept. It is for tests on other CPUs, not for speed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,7 +94,7 @@ impl Gemm {
         Gemm { isa, format: Format::F32 }
     }
 
-    /// Operands rounded to bf16, if the CPU has products of them.
+    /// Operands rounded to bf16, if the CPU multiplies them.
     pub fn bf16(isa: Isa) -> Option<Self> {
         isa.has_bf16().then_some(Gemm { isa, format: Format::Bf16 })
     }
@@ -124,7 +123,7 @@ impl Gemm {
         }
     }
 
-    /// How these products want their right operand.
+    /// How the micro-kernel reads B.
     fn layout(self) -> Layout {
         match self.format {
             Format::F32 | Format::Bf16InSoftware => f32_kernel::layout(self.isa),
@@ -133,11 +132,10 @@ impl Gemm {
     }
 
     /// `C = A·B` or `C += A·B`, with `A [m, k]` and `B [k, n]` transposed as their views say, on up
-    /// to `threads` cores; with 1 it starts none. `B` is a matrix or [`PackedB`] by the same
-    /// products.
+    /// to `threads` cores; with 1 it starts none. `B` is a matrix or a [`PackedB`] of this format.
     ///
     /// # Panics
-    /// If the shapes do not fit, or if `B` was packed by other products.
+    /// If the shapes do not fit, or if `B` was packed in another format.
     pub fn matmul<'b>(
         self,
         c: MatMut<'_>,

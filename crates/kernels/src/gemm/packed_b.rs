@@ -25,7 +25,7 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// How many words so many rows of a block take, or all blocks of some rows that begin with one.
+    /// How many words that many rows of a block take, or all blocks of some rows that begin with one.
     pub(super) const fn words(self, rows: usize, cols: usize) -> usize {
         cols.next_multiple_of(self.nr) * rows.div_ceil(self.in_word)
     }
@@ -167,7 +167,7 @@ impl Rows<'_> {
 }
 
 impl Gemm {
-    /// Makes a right operand ready. The products with it are those with the matrix itself, to the bit.
+    /// Packs B. A matmul with it is the one with the matrix itself, to the bit.
     pub fn pack_b(self, matrix: Mat<'_>, to: &mut PackedB) {
         let mut words = match std::mem::replace(&mut to.data, Data::Empty) {
             Data::Floats(_, words) => words,
@@ -210,7 +210,7 @@ impl PackedB {
 
     /// Packs the transpose of a `W [n, k]` of integers as Marian and Bergamot store them,
     /// `w ≈ value / multiplier` with a multiplier `m` for each row (matrices with one each can be put
-    /// below each other), and the bias of the layer, which is prepared here: products must not be
+    /// below each other), and the bias of the layer, which is prepared here: a matmul must not be
     /// given another one.
     ///
     /// Inputs become `q = round(x·a)`, ties to even, clamped to ±127, with `a` the
@@ -246,7 +246,7 @@ impl PackedB {
         PackedB { isa, n, k, data: Data::Int8Table(Box::new(Int8Table::new(values, scales, k))) }
     }
 
-    /// Whether the bias was given when the matrix was packed, so that products must not be given one:
+    /// Whether the bias was given when the matrix was packed, so that a matmul must not be given one:
     /// [`PackedB::int8_fixed`].
     pub fn has_own_bias(&self) -> bool {
         self.quantization().is_some_and(|quantization| quantization != Quantization::Affine)
@@ -280,7 +280,7 @@ impl PackedB {
         self.isa
     }
 
-    /// The columns of B, which are the rows of W: how many numbers a row of the product has.
+    /// The columns of B, which are the rows of W: how many numbers a row of C has.
     pub fn outputs(&self) -> usize {
         self.n
     }
@@ -300,7 +300,7 @@ impl PackedB {
         }
     }
 
-    /// Columns of a product are split between threads, and chosen, in multiples of this.
+    /// Columns of C are split between threads, and chosen, in multiples of this.
     pub fn panel(&self) -> usize {
         2 * lanes(self.isa)
     }
@@ -435,7 +435,7 @@ impl PackedB {
     }
 }
 
-/// The right operand of a product: a matrix, or one that was packed.
+/// The right operand of a matmul: a matrix, or one that was packed.
 #[derive(Clone, Copy, Debug)]
 pub struct Right<'a> {
     pub(super) operand: Operand<'a>,
