@@ -127,9 +127,8 @@ impl Isa {
 
     /// Whether matmuls in bf16 are faster here than those in f32.
     ///
-    /// They are on AMD's CPUs, which start as many bf16 instructions a cycle as f32 ones, each with
-    /// twice the multiplications (Zen 4). The Xeon that was measured (Sapphire Rapids) starts half as
-    /// many, and rounding the operands makes it slower.
+    /// They are on Zen 4, which was measured; AMD's later CPUs are assumed to be alike. On the Xeon that
+    /// was measured (Sapphire Rapids) they are slower.
     pub fn bf16_is_faster(self) -> bool {
         self.has_bf16() && is_amd()
     }
