@@ -47,8 +47,8 @@ pub use cross_entropy::{BlockStatistics, logits_to_exponentials, logits_to_gradi
 pub use dropout::Dropout;
 pub use elementwise::{add, add_product, add_scaled, dropout, dropout_in_place, multiply, sum_of_squares};
 pub use gemm::{
-    Accumulate, ChosenRows, Epilogue, Gemm, MarianScales, PackedB, Right, RowLists, RowScratch, Rows, matmul,
-    quantize_rows,
+    Accumulate, ChosenRows, Epilogue, Gemm, MAX_INT8_K, MarianScales, PackedB, Right, RowLists, RowScratch,
+    Rows, matmul, quantize_rows,
 };
 pub use isa::{Isa, IsaError, VARIABLE as ISA_VARIABLE};
 pub use mat::{Mat, MatMut};

@@ -4,7 +4,7 @@
 //! product with all words of the batch would mostly be wasted. Here the rows are contiguous, and each
 //! is multiplied only with the inputs that have it on their list.
 
-use super::int8_kernel::{AFFINE, Dequantization, FIXED, Finish, SYMMETRIC, finish};
+use super::int8_kernel::{Dequantization, FIXED, Finish, PER_ROW, SYMMETRIC, finish};
 use super::packed_b::{Form, PackedB, RowScratch, Rows};
 use super::quantize::{Quantization, QuantizedRows, RowParams, words};
 use crate::aligned::Aligned;
@@ -163,7 +163,7 @@ impl ChosenRows {
             (Data::Int8(w), Form::Int8(x))
                 if x.cols == self.k && x.quantization == w.dequantization.quantization() =>
             {
-                assert!(bias.is_none() || x.quantization == Quantization::Affine, "a second bias");
+                assert!(bias.is_none() || !x.quantization.has_bias(), "a second bias");
                 int8_products(self.isa, w, x, lists, bias, to);
             }
             _ => panic!("the inputs were made for other weights"),
@@ -287,7 +287,9 @@ fn int8_body<S: Simd>(
                 };
                 let sum = s.load_i(sums.as_ptr().add(at));
                 let y = match x.quantization {
-                    Quantization::Affine => finish::<S, AFFINE>(s, sum, params, columns),
+                    Quantization::Affine | Quantization::Centred => {
+                        finish::<S, PER_ROW>(s, sum, params, columns)
+                    }
                     Quantization::Fixed(_) => finish::<S, FIXED>(s, sum, params, columns),
                     Quantization::Symmetric => finish::<S, SYMMETRIC>(s, sum, params, columns),
                 };

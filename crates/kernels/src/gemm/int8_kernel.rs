@@ -14,8 +14,8 @@ use crate::simd::{GROUP, Simd, simd_kernel};
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// Longer rows could exceed 32 bits.
-const MAX_K: usize = (i32::MAX / (254 * 128)) as usize;
+/// The longest rows of weights in 8 bits: the sums of longer ones could exceed 32 bits.
+pub const MAX_INT8_K: usize = (i32::MAX / (254 * 128)) as usize;
 
 /// Rows of the input that stay in a second-level cache while all panels go by; a multiple of any
 /// [`Simd::BYTE_ROWS`].
@@ -36,7 +36,11 @@ pub(super) struct Int8Weights {
 #[derive(Clone, Debug)]
 pub(super) enum Dequantization {
     /// `w ≈ value · scale`, with a scale for each column and for each row of the input.
-    Affine { scales: Vec<f32> },
+    PerRow {
+        scales: Vec<f32>,
+        /// `Affine` or `Centred`.
+        inputs: Quantization,
+    },
     /// `w ≈ value / multiplier`, in Bergamot's order of operations.
     Fixed {
         multipliers: Vec<f32>,
@@ -149,7 +153,9 @@ impl Dequantization {
     fn of(&self, rows: &[u32]) -> Self {
         let of_rows = |from: &[f32]| rows.iter().map(|&row| from[row as usize]).collect::<Vec<f32>>();
         match self {
-            Dequantization::Affine { scales } => Dequantization::Affine { scales: of_rows(scales) },
+            Dequantization::PerRow { scales, inputs } => {
+                Dequantization::PerRow { scales: of_rows(scales), inputs: *inputs }
+            }
             Dequantization::Fixed { multipliers, input, scales, offsets } => Dequantization::Fixed {
                 multipliers: of_rows(multipliers),
                 input: *input,
@@ -162,7 +168,7 @@ impl Dequantization {
     /// What inputs must be quantized by.
     pub(super) fn quantization(&self) -> Quantization {
         match *self {
-            Dequantization::Affine { .. } => Quantization::Affine,
+            Dequantization::PerRow { inputs, .. } => inputs,
             Dequantization::Fixed { input: Some(a), .. } => Quantization::Fixed(a),
             Dequantization::Fixed { input: None, .. } => Quantization::Symmetric,
         }
@@ -172,17 +178,17 @@ impl Dequantization {
     #[inline(always)]
     pub(super) fn vectors<'a>(&'a self, bias: Option<&'a [f32]>) -> (&'a [f32], Option<&'a [f32]>) {
         match self {
-            Dequantization::Affine { scales } => (scales, bias),
+            Dequantization::PerRow { scales, .. } => (scales, bias),
             Dequantization::Fixed { scales, offsets, .. } => (scales, Some(offsets)),
         }
     }
 }
 
 impl Int8Weights {
-    pub(super) fn pack(isa: Isa, values: &[i8], scales: &[f32], k: usize) -> Self {
+    pub(super) fn pack(isa: Isa, values: &[i8], scales: &[f32], inputs: Quantization, k: usize) -> Self {
         let panels = Int8Panels::pack(isa, values, scales.len(), k);
         let scales = padded(scales.iter().copied(), panels.totals.len());
-        Int8Weights { panels, dequantization: Dequantization::Affine { scales } }
+        Int8Weights { panels, dequantization: Dequantization::PerRow { scales, inputs } }
     }
 
     pub(super) fn pack_fixed(isa: Isa, values: &[i8], fixed: MarianScales<'_>, k: usize) -> Self {
@@ -201,7 +207,7 @@ impl Int8Weights {
 
     pub(super) fn bytes(&self) -> usize {
         let floats = match &self.dequantization {
-            Dequantization::Affine { scales } => scales.len(),
+            Dequantization::PerRow { scales, .. } => scales.len(),
             Dequantization::Fixed { multipliers, scales, offsets, .. } => {
                 multipliers.len() + scales.len() + offsets.len()
             }
@@ -215,7 +221,7 @@ impl Int8Weights {
 
     pub(super) fn read_row(&self, i: usize, to: &mut [f32]) {
         let scale = match &self.dequantization {
-            Dequantization::Affine { scales } => scales[i],
+            Dequantization::PerRow { scales, .. } => scales[i],
             Dequantization::Fixed { multipliers, .. } => 1.0 / multipliers[i],
         };
         let weights = self.panels.weights.as_slice();
@@ -243,7 +249,7 @@ impl Int8Weights {
 pub(super) fn check_scales(fixed: MarianScales<'_>, k: usize) -> usize {
     let n = fixed.multipliers.len();
     assert!(fixed.bias.is_none_or(|bias| bias.len() == n), "a bias of {n} numbers");
-    assert!(k <= MAX_K, "rows of {k} weights, which is more than {MAX_K}");
+    assert!(k <= MAX_INT8_K, "rows of {k} weights, which is more than {MAX_INT8_K}");
     n
 }
 
@@ -326,7 +332,9 @@ impl<S: Simd> MicroKernel for Int8<'_, S> {
             let columns = [self.columns(start, 0, c), self.columns(start, 1, c)];
             // Outside of the loop, so that its body has no branches.
             match x.quantization {
-                Quantization::Affine => self.finish::<R, AFFINE>(sums, input, columns, c),
+                Quantization::Affine | Quantization::Centred => {
+                    self.finish::<R, PER_ROW>(sums, input, columns, c);
+                }
                 Quantization::Fixed(_) => self.finish::<R, FIXED>(sums, input, columns, c),
                 Quantization::Symmetric => self.finish::<R, SYMMETRIC>(sums, input, columns, c),
             }
@@ -427,15 +435,15 @@ pub(super) fn finish<S: Simd, const KIND: u8>(
     let Finish { total, scale, offset } = columns;
     let (row, sum) = (s.splat(params.scale), s.int_to_float(s.sub_times(sum, total, params.zero)));
     match KIND {
-        AFFINE => s.mul_add(sum, s.mul(row, scale), offset),
+        PER_ROW => s.mul_add(sum, s.mul(row, scale), offset),
         // The row's scale is 1, or NaN.
         FIXED => s.add(s.mul(sum, s.mul(row, scale)), offset),
         _ => symmetric(s, sum, s.int_to_float(total), [row, scale], offset),
     }
 }
 
-/// [`Quantization`] as a constant.
-pub(super) const AFFINE: u8 = 0;
+/// [`Dequantization`] as a constant.
+pub(super) const PER_ROW: u8 = 0;
 pub(super) const FIXED: u8 = 1;
 pub(super) const SYMMETRIC: u8 = 2;
 

@@ -23,7 +23,7 @@ mod quantize;
 mod rounding;
 
 pub use chosen_rows::{ChosenRows, RowLists};
-pub use int8_kernel::MarianScales;
+pub use int8_kernel::{MAX_INT8_K, MarianScales};
 pub use packed_b::{PackedB, Right, RowScratch, Rows};
 pub use quantize::quantize_rows;
 

@@ -1,7 +1,7 @@
 //! The right operand B of a matmul, packed once for many.
 
 use super::chosen_rows::ChosenRows;
-use super::int8_kernel::{Int8Table, Int8Weights, MarianScales, check_scales};
+use super::int8_kernel::{Int8Table, Int8Weights, MAX_INT8_K, MarianScales, check_scales};
 use super::quantize::{Quantization, QuantizedRows};
 use super::rounding::rounded;
 use super::{Accumulate, Epilogue, Format, Gemm, bf16_kernel, f32_kernel};
@@ -201,11 +201,25 @@ impl PackedB {
     /// Packs the transpose of a `W [n, k]` that [`quantize_rows`](super::quantize_rows) has made of one.
     ///
     /// # Panics
-    /// If the sizes do not fit.
+    /// If the sizes do not fit, or `k` exceeds [`MAX_INT8_K`].
     pub fn int8(isa: Isa, values: &[i8], scales: &[f32], k: usize) -> Self {
+        Self::int8_per_row(isa, values, scales, Quantization::Affine, k)
+    }
+
+    /// The same for inputs that are quantized as CTranslate2 does it: `q = round(x · 127 / max |x|)`
+    /// of a row of the input, ties to even.
+    ///
+    /// # Panics
+    /// As [`PackedB::int8`].
+    pub fn int8_centred(isa: Isa, values: &[i8], scales: &[f32], k: usize) -> Self {
+        Self::int8_per_row(isa, values, scales, Quantization::Centred, k)
+    }
+
+    fn int8_per_row(isa: Isa, values: &[i8], scales: &[f32], inputs: Quantization, k: usize) -> Self {
         let n = scales.len();
         assert_eq!(values.len(), n * k, "a {n}×{k} matrix");
-        PackedB { isa, n, k, data: Data::Int8(Box::new(Int8Weights::pack(isa, values, scales, k))) }
+        assert!(k <= MAX_INT8_K, "rows of {k} weights, which is more than {MAX_INT8_K}");
+        PackedB { isa, n, k, data: Data::Int8(Box::new(Int8Weights::pack(isa, values, scales, inputs, k))) }
     }
 
     /// Packs the transpose of a `W [n, k]` of integers as Marian and Bergamot store them,
@@ -227,7 +241,7 @@ impl PackedB {
     /// result of NaNs.
     ///
     /// # Panics
-    /// If the sizes do not fit, or `k` exceeds 66,000, where sums could exceed 32 bits.
+    /// If the sizes do not fit, or `k` exceeds [`MAX_INT8_K`].
     pub fn int8_fixed(isa: Isa, values: &[i8], scales: MarianScales<'_>, k: usize) -> Self {
         let n = check_scales(scales, k);
         assert_eq!(values.len(), n * k, "a {n}×{k} matrix");
@@ -249,7 +263,7 @@ impl PackedB {
     /// Whether the bias was given when the matrix was packed, so that a matmul must not be given one:
     /// [`PackedB::int8_fixed`].
     pub fn has_own_bias(&self) -> bool {
-        self.quantization().is_some_and(|quantization| quantization != Quantization::Affine)
+        self.quantization().is_some_and(Quantization::has_bias)
     }
 
     /// How inputs are quantized, if they are.

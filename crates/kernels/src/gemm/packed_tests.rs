@@ -104,6 +104,49 @@ fn int8_gives_the_same_integers_everywhere() {
     }
 }
 
+/// Inputs as CTranslate2 quantizes them, against the same in plain loops.
+#[test]
+fn centred_inputs_give_the_sums_of_plain_loops_everywhere() {
+    for (n, k) in SHAPES {
+        let (values, scales) = quantize_rows(&random(n * k, 4), k);
+        let bias = random(n, 6);
+        for m in [0, 1, 2, 3, 4, 5, 6, 7, 13] {
+            let mut x = random(m * k, 5);
+            // Inputs after a ReLU, of one sign, of another size, all zeros.
+            for (r, row) in x.chunks_exact_mut(k).enumerate() {
+                let change: fn(f32) -> f32 =
+                    [|x| x, |x: f32| x.max(0.0), |x: f32| -x.abs(), |x| x / 9.0, |_| 0.0][r % 5];
+                row.iter_mut().for_each(|x| *x = change(*x));
+            }
+            let mut want = Vec::new();
+            for x in x.chunks_exact(k) {
+                let largest = x.iter().fold(0.0, |m: f32, x| m.max(x.abs()));
+                let a = if largest > 0.0 { 127.0 / largest } else { 127.0 };
+                for (i, w) in values.chunks_exact(k).enumerate() {
+                    let q = x.iter().map(|x| (x * a).round_ties_even() as i64);
+                    let sum: i64 = q.zip(w).map(|(q, &w)| q * i64::from(w)).sum();
+                    want.push((sum as f32).mul_add(1.0 / a * scales[i], bias[i]));
+                }
+            }
+            for isa in Isa::available() {
+                let packed = PackedB::int8_centred(isa, &values, &scales, k);
+                let what = format!("{isa} {m}×{n}×{k}");
+                let wide: Vec<f64> = want.iter().map(|&y| f64::from(y)).collect();
+                assert_close(&multiply(&packed, &x, m, Some(&bias)), &wide, 1e-6, &what);
+                let all: Vec<u32> = (0..n as u32).collect();
+                assert!(!packed.has_own_bias());
+                let chosen = packed.choose(&all, None);
+                let (mut y, mut scratch) = (vec![f32::NAN; m * n], RowScratch::default());
+                let rows = chosen.rows(Mat::new(&x, m, k), &mut scratch);
+                let offsets: Vec<usize> = (0..=m).map(|i| i * n).collect();
+                let lists = RowLists { offsets: &offsets, rows: &all.repeat(m) };
+                chosen.matmul(rows, lists, Some(&bias), &mut y);
+                assert_close(&y, &wide, 1e-6, &format!("{what}, chosen"));
+            }
+        }
+    }
+}
+
 #[test]
 fn inputs_are_rounded_in_the_same_way_everywhere() {
     let (m, n, k) = (9, 20, 77);

@@ -36,10 +36,19 @@ pub(super) enum Quantization {
     /// From 0 to 127, with a scale and a zero point for each row.
     #[default]
     Affine,
+    /// `q = round(x · 127 / max |x|)` of the row, from −127 to 127.
+    Centred,
     /// `q = round(x · a)` from −127 to 127, with the same `a` always.
     Fixed(f32),
-    /// The same with `a = 127 / max |x|` of the row.
+    /// The same with `a = 127 / max |x|` of the row, for Bergamot's order of operations.
     Symmetric,
+}
+
+impl Quantization {
+    /// Whether the bias is a part of the packed matrix.
+    pub(super) fn has_bias(self) -> bool {
+        matches!(self, Quantization::Fixed(_) | Quantization::Symmetric)
+    }
 }
 
 /// Rows of the input in unsigned 8 bits, in the order in which the kernel wants them.
@@ -57,10 +66,11 @@ pub(super) struct QuantizedRows {
 /// What belongs to a row of quantized inputs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RowParams {
-    /// [`Quantization::Affine`]: the number that 1 stands for. `Fixed`: 1. `Symmetric`: `a`. NaN if the row has a NaN or an infinity.
+    /// [`Quantization::Affine`] and `Centred`: the number that 1 stands for. `Fixed`: 1. `Symmetric`: `a`. NaN if the row has a
+    /// NaN or an infinity.
     pub(super) scale: f32,
-    /// The sum of a column of weights is this many times too much in the sum of its products: `Affine` the integer of 0,
-    /// the others that less 127, because Bergamot's sums are of `q + 127`.
+    /// The sum of a column of weights is this many times too much in the sum of its products: `Affine` and `Centred` the
+    /// integer of 0, the others that less 127, because Bergamot's sums are of `q + 127`.
     pub(super) zero: i32,
     /// No integer of the row is larger.
     pub(super) largest: i32,
@@ -102,14 +112,18 @@ fn row_params(quantization: Quantization, above: f32, below: f32, odd: f32) -> (
         }
         Quantization::Fixed(a) => a,
         // Of zeros, the integers are zeros with any multiplier.
-        Quantization::Symmetric if above.max(below) <= SMALLEST => LARGEST,
-        Quantization::Symmetric => LARGEST / above.max(below),
+        Quantization::Centred | Quantization::Symmetric if above.max(below) <= SMALLEST => LARGEST,
+        Quantization::Centred | Quantization::Symmetric => LARGEST / above.max(below),
     };
     let whole = |x: f32| (x * a).clamp(0.0, LARGEST).round_ties_even() as i32;
-    let scale = if quantization == Quantization::Symmetric { a } else { 1.0 };
     // The smaller the integers, the more of their products can be added in 16 bits: the row's smallest becomes 0, not −127.
     let shift = whole(below);
-    (RowParams { scale: scale + odd, zero: shift - 127, largest: shift + whole(above) }, a, shift)
+    let (scale, zero) = match quantization {
+        Quantization::Centred => (1.0 / a, shift),
+        Quantization::Symmetric => (a, shift - 127),
+        _ => (1.0, shift - 127),
+    };
+    (RowParams { scale: scale + odd, zero, largest: shift + whole(above) }, a, shift)
 }
 
 #[inline(always)]

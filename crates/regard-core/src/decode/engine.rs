@@ -3,7 +3,7 @@
 use crate::model::{Param, Parameter, Role, Transformer};
 use crate::{DType, Result};
 use regard_kernels::mapped::Int8Values;
-use regard_kernels::{Isa, MarianScales, Mat, MatMut, PackedB, RowScratch, quantize_rows};
+use regard_kernels::{Isa, MAX_INT8_K, MarianScales, Mat, MatMut, PackedB, RowScratch, quantize_rows};
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::Instant;
@@ -15,6 +15,14 @@ pub enum Values<'a> {
     F32(Cow<'a, [f32]>),
     /// In 8 bits, with a scale for each row.
     Int8 {
+        /// Row by row.
+        values: Cow<'a, [i8]>,
+        /// One for each row.
+        scales: Vec<f32>,
+    },
+    /// In 8 bits, to be multiplied by inputs in 8 bits as CTranslate2 makes them: times 127 divided
+    /// by their largest magnitude.
+    CentredInt8 {
         /// Row by row.
         values: Cow<'a, [i8]>,
         /// One for each row.
@@ -95,7 +103,11 @@ impl Engine {
             return;
         }
         let packed = match (self.dtype, values) {
+            (_, values) if cols > MAX_INT8_K => PackedB::f32(self.isa, &widened(values, cols), rows, cols),
             (DType::Int8, Values::Int8 { values, scales }) => PackedB::int8(self.isa, &values, &scales, cols),
+            (DType::Int8, Values::CentredInt8 { values, scales }) => {
+                PackedB::int8_centred(self.isa, &values, &scales, cols)
+            }
             (DType::Int8, Values::FixedInt8 { values, multipliers, input_multiplier }) => {
                 let (isa, bias) = (self.isa, self.bias_of(parameter));
                 let scales = MarianScales { multipliers: &multipliers, input: input_multiplier, bias };
@@ -171,7 +183,7 @@ impl Engine {
 fn widened(values: Values<'_>, cols: usize) -> Cow<'_, [f32]> {
     match values {
         Values::F32(values) => values,
-        Values::Int8 { values, scales } => {
+        Values::Int8 { values, scales } | Values::CentredInt8 { values, scales } => {
             let rows = values.chunks_exact(cols.max(1)).zip(scales);
             rows.flat_map(|(row, scale)| row.iter().map(move |&x| f32::from(x) * scale)).collect()
         }
