@@ -119,8 +119,12 @@ fn settings(arguments: &Arguments, [src, tgt]: [PathBuf; 2]) -> TrainConfig {
     (config.model.encoder_layers, config.model.decoder_layers) = (2, 2);
     config.tokenizer.vocabulary.size = Some(1200);
     config.batch.plan.max_tokens = 1024;
-    config.schedule =
-        Schedule { kind: ScheduleKind::Linear, peak: Some(0.003), warmup: (arguments.steps / 8).max(1) };
+    config.schedule = Schedule {
+        kind: ScheduleKind::Linear,
+        peak: Some(0.003),
+        warmup: (arguments.steps / 8).max(1),
+        max_sum: None,
+    };
     config.validation.every = Every::Steps(arguments.steps.div_ceil(3).max(1));
     // Pairs of the training set: the held-out ones must not choose the model that they judge.
     config.validation.max_sentences = 100;

@@ -132,7 +132,8 @@ pub fn fit(
     let settings = StepSettings::default();
     let mut trainer = Trainer::new(model, weights, settings, setup.isa, setup.threads, setup.seed)?;
     let mut batches = Batches::new(pairs, trainer.model().config().start(), setup.seed)?;
-    let schedule = Schedule { kind: ScheduleKind::Linear, peak: Some(PEAK), warmup: (steps / 8).max(1) };
+    let schedule =
+        Schedule { kind: ScheduleKind::Linear, peak: Some(PEAK), warmup: (steps / 8).max(1), max_sum: None };
     let (mut losses, mut tokens) = (Vec::new(), 0);
     let start = Instant::now();
     let after = |step: u64, report: &StepReport| {

@@ -15,7 +15,8 @@ const FILES: [(&str, EncoderKind); 4] = [
 ];
 
 /// Settings that came later, as those files mean them.
-const NEW: [&str; 20] = [
+const NEW: [&str; 21] = [
+    "# max_sum is not set",
     "# max_per_document is not set",
     "# license is not set",
     "pairs = []",

@@ -28,6 +28,10 @@ pub struct Schedule {
     pub peak: Option<f64>,
     /// Steps in which the rate rises to its peak in a straight line.
     pub warmup: u64,
+    /// Of a linear course: what the rates of all steps may add up to. The peak of a run that is too
+    /// long for it is lower, so that the weights are not moved further than in a shorter one.
+    #[serde(default)]
+    pub max_sum: Option<f64>,
 }
 
 impl Schedule {
@@ -35,6 +39,14 @@ impl Schedule {
     pub fn check(&self) -> Result<()> {
         if let Some(peak) = self.peak.filter(|p| !(*p > 0.0 && p.is_finite())) {
             return Err(Error::config("schedule.peak", format!("{peak} is not a positive number")));
+        }
+        if let Some(sum) = self.max_sum {
+            if !(sum > 0.0 && sum.is_finite()) {
+                return Err(Error::config("schedule.max_sum", format!("{sum} is not a positive number")));
+            }
+            if self.kind != ScheduleKind::Linear {
+                return Err(Error::config("schedule.max_sum", "is for schedule.kind = linear alone"));
+            }
         }
         if self.kind == ScheduleKind::Paper && self.peak.is_some() {
             let message = "the paper's schedule has no peak to set; use schedule.kind = inverse-sqrt with it";
@@ -54,7 +66,10 @@ impl Schedule {
     /// The rate of `step`, from 1; `last` is the last step, if it is known.
     pub fn rate(&self, step: u64, d_model: usize, last: Option<u64>) -> f64 {
         let (step, warmup) = (step.max(1) as f64, self.warmup.max(1) as f64);
-        let peak = self.peak(d_model);
+        // Warm-up and descent are the two sides of a triangle.
+        let highest =
+            self.max_sum.zip(last).map_or(f64::INFINITY, |(sum, last)| 2.0 * sum / (last as f64 + 1.0));
+        let peak = self.peak(d_model).min(highest);
         if step <= warmup && self.warmup > 0 {
             return peak * step / warmup;
         }
@@ -83,7 +98,7 @@ mod tests {
     /// Equation 3 with d_model 512 and 4,000 warm-up steps, computed with another tool.
     #[test]
     fn the_papers_numbers() {
-        let paper = Schedule { kind: ScheduleKind::Paper, peak: None, warmup: 4000 };
+        let paper = Schedule { kind: ScheduleKind::Paper, peak: None, warmup: 4000, max_sum: None };
         for (step, rate) in [
             (1, 1.746_928_107_421_710_6e-7),
             (2000, 3.493_856_214_843_421_3e-4),
@@ -102,7 +117,7 @@ mod tests {
 
     #[test]
     fn the_others() {
-        let of = |kind| Schedule { kind, peak: Some(0.005), warmup: 2000 };
+        let of = |kind| Schedule { kind, peak: Some(0.005), warmup: 2000, max_sum: None };
         let root = of(ScheduleKind::InverseSqrt);
         assert!(close(root.rate(1000, 128, None), 0.0025));
         assert!(close(root.rate(2000, 128, None), 0.005));
@@ -119,10 +134,31 @@ mod tests {
     }
 
     #[test]
+    fn the_rates_of_a_long_run_add_up_to_no_more() {
+        let schedule =
+            Schedule { kind: ScheduleKind::Linear, peak: Some(2e-4), warmup: 50, max_sum: Some(0.1) };
+        let sum = |last: u64| (1..=last).map(|step| schedule.rate(step, 256, Some(last))).sum::<f64>();
+        assert!(close(schedule.rate(50, 256, Some(500)), 2e-4), "a short run has its peak");
+        assert!((sum(500) - 0.05).abs() < 1e-3, "{}", sum(500));
+        for last in [1_000, 2_000, 50_000] {
+            assert!((sum(last) - 0.1).abs() < 1e-3, "{last}: {}", sum(last));
+        }
+        assert!(schedule.rate(1_000, 256, None) == 2e-4, "whose end is not known");
+    }
+
+    #[test]
     fn nonsense_is_refused() {
-        let check = |kind, peak, warmup| Schedule { kind, peak, warmup }.check().unwrap_err().to_string();
+        let check = |kind, peak, warmup| {
+            Schedule { kind, peak, warmup, max_sum: None }.check().unwrap_err().to_string()
+        };
         assert_eq!(check(ScheduleKind::Linear, Some(-1.0), 1), "schedule.peak: -1 is not a positive number");
         assert!(check(ScheduleKind::Paper, Some(0.1), 1).starts_with("schedule.peak: the paper's"));
         assert!(check(ScheduleKind::Paper, None, 0).starts_with("schedule.warmup:"));
+        let check = |kind, sum| {
+            let schedule = Schedule { kind, peak: Some(1.0), warmup: 1, max_sum: Some(sum) };
+            schedule.check().unwrap_err().to_string()
+        };
+        assert_eq!(check(ScheduleKind::Linear, 0.0), "schedule.max_sum: 0 is not a positive number");
+        assert!(check(ScheduleKind::Constant, 1.0).ends_with("linear alone"));
     }
 }

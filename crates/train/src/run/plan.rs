@@ -179,7 +179,12 @@ fn schedule(config: &TrainConfig, steps: u64) -> Schedule {
     let peak = config.schedule.peak(config.model.d_model);
     // A rate that a long warm-up leads to safely is too high after a short one.
     let shorter = warmup as f64 / config.schedule.warmup.max(1) as f64;
-    Schedule { kind: ScheduleKind::Linear, peak: Some(peak * shorter.sqrt().min(1.0)), warmup }
+    Schedule {
+        kind: ScheduleKind::Linear,
+        peak: Some(peak * shorter.sqrt().min(1.0)),
+        warmup,
+        max_sum: config.schedule.max_sum,
+    }
 }
 
 #[cfg(test)]

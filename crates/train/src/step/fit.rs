@@ -56,7 +56,7 @@ pub fn fit(
     mut after: impl FnMut(u64, f64, &[f32]) -> Result<()>,
 ) -> Result<Vec<f32>> {
     let FitSettings { steps, peak, warmup, adam, replicas, cores } = *settings;
-    let schedule = Schedule { kind: ScheduleKind::Linear, peak: Some(peak), warmup };
+    let schedule = Schedule { kind: ScheduleKind::Linear, peak: Some(peak), warmup, max_sum: None };
     let cores = std::iter::repeat_n(cores.max(1), replicas.max(1));
     let mut replicas = Replicas::with_cores(isa, cores, weights.len());
     let mut optimizer = Optimizer::new(weights, adam, isa, replicas.len());
@@ -160,7 +160,7 @@ mod tests {
         };
         let pair = |i: u32| ([1 + i % 5, 0], [2 + i % 5, 0]);
         let batch = |i: u32| Batch::new([pair(i)].iter().map(|(s, t)| (&s[..], &t[..])), config.start());
-        let schedule = Schedule { kind: ScheduleKind::Linear, peak: Some(0.01), warmup: 2 };
+        let schedule = Schedule { kind: ScheduleKind::Linear, peak: Some(0.01), warmup: 2, max_sum: None };
         let mut expected = trainer();
         let mut losses = Vec::new();
         for step in 1..=5 {

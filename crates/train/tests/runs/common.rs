@@ -71,7 +71,8 @@ pub(crate) fn small_config(folder: &Path) -> TrainConfig {
     (config.model.encoder_layers, config.model.decoder_layers) = (1, 1);
     config.tokenizer.vocabulary.size = Some(400);
     config.batch.plan.max_tokens = 200;
-    config.schedule = Schedule { kind: ScheduleKind::InverseSqrt, peak: Some(0.01), warmup: 5 };
+    config.schedule =
+        Schedule { kind: ScheduleKind::InverseSqrt, peak: Some(0.01), warmup: 5, max_sum: None };
     config.steps = Some(14);
     config.log_every = 1;
     config.threads = Some(2);

@@ -8,7 +8,7 @@ use regard_train::{End, Schedule, ScheduleKind, resumed_config};
 fn a_run_that_goes_wrong_keeps_what_was_good() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = small_config(folder.path());
-    config.schedule = Schedule { kind: ScheduleKind::Constant, peak: Some(1e30), warmup: 0 };
+    config.schedule = Schedule { kind: ScheduleKind::Constant, peak: Some(1e30), warmup: 0, max_sum: None };
     let out = folder.path().join("out");
     let error = run(&config, &out, false, u64::MAX).0.unwrap_err().to_string();
     assert!(error.contains("no longer a number") && error.contains(", schedule.peak="), "{error}");

@@ -29,7 +29,7 @@ fn early_stopping_epochs_held_out_pairs_and_a_model_to_start_from() {
     config.data.init = Some(first.clone());
     (config.epochs, config.steps) = (Some(50), None);
     config.validation.patience = Some(2);
-    config.schedule = Schedule { kind: ScheduleKind::Constant, peak: Some(1e-30), warmup: 0 };
+    config.schedule = Schedule { kind: ScheduleKind::Constant, peak: Some(1e-30), warmup: 0, max_sum: None };
     let second = folder.path().join("second");
     run(&config, &second, false, u64::MAX).0.unwrap();
     assert_eq!(validations(&second).iter().filter(|v| v.1 == "step").count(), 3);
