@@ -127,7 +127,7 @@ pub(crate) struct Arguments {
     /// Random seed [default: 1]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Number format of matrix multiplications [default: auto, which is f32]
+    /// Number format of matrix multiplications [default: auto, which is bf16 on AMD CPUs with AVX-512 BF16, else f32]
     #[arg(long, value_parser = training_or_auto())]
     precision: Option<TrainingDType>,
     /// Number format in which the model's weights are stored [default: f32]
