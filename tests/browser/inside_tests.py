@@ -176,6 +176,34 @@ def test_every_part_that_is_off_shows_the_numbers_of_the_server(page):
         page.wait(lambda: page.count(".before-after") == 0, "as trained")
 
 
+def test_without_the_mask_earlier_words_read_later_ones(page):
+    page.go("steps")
+    pair = page.get("v1/model")[0]
+    text = page.js("return document.querySelector('#sentence-q').value")
+    page.choose("#steps-stack", "decoder")
+    page.click("[data-block=decoder-attention]")
+    page.until(".explanation h3", "Query")
+    for _ in range(4):
+        page.click("#steps-next")
+    page.until(".explanation h3", "Softmax")
+    head = int(page.js("return document.querySelector('#steps-head').value"))
+    words = page.count(".vectors tbody tr")
+    same(page.count(".vectors .hidden-mark"), words - 1, "the first word sees itself alone")
+    weights = "return [...document.querySelectorAll('.vectors .weight-bar .num')].map(n => n.textContent.startsWith('<') ? 0 : Number(n.textContent))"
+    same(page.js(weights), [1] + [0] * (words - 1), "the weights of the first word")
+    page.click("[name=off][value=mask]")
+    page.one(".before-after")
+    told = page.ask("v1/steps", q=text, source=pair["source"], target=pair["target"], stack="decoder", layer=0, head=head, without="mask")
+    wanted = told["attention"]["weights"][head][0]
+    holds(max(wanted[1:]) > 0.01, f"{wanted} has weights of later words")
+    close = lambda: len(page.js(weights)) == len(wanted) and all(abs(a - b) < 6e-4 for a, b in zip(page.js(weights), wanted))
+    page.wait(close, lambda: f"{page.js(weights)} instead of {wanted}")
+    same(page.count(".vectors .hidden-mark"), 0, "hidden words")
+    page.until(".before-after", "Without the mask, earlier words read later ones")
+    page.click("[name=off][value=mask]")
+    page.wait(lambda: page.count(".vectors .hidden-mark") == words - 1, "as trained")
+
+
 @mock_only
 def test_a_recurrent_decoder_is_explained(page):
     page.go("steps")
