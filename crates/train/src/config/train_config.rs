@@ -85,8 +85,8 @@ pub struct DataConfig {
     /// Of a model of several target languages: that of each pair of files, in their order. The
     /// model is told which to write by a token before the source.
     pub target_langs: Vec<String>,
-    /// How evenly languages are sampled: a corpus with a share p of the pairs has one in proportion
-    /// to p^(1/temperature). 1 takes every pair once; high ones make all languages alike.
+    /// How evenly the files are sampled: one with a share p of the pairs has one in proportion to
+    /// p^(1/temperature). 1 takes every pair once; high ones make all files alike.
     pub temperature: f32,
     /// A model folder to start from: its weights, shape and tokenizers.
     pub init: Option<PathBuf>,

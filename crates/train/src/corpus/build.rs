@@ -67,7 +67,7 @@ pub(super) fn build(
             writer.add(source)?;
             writer.add(target)?;
             let unknown = |ids: &[u32], unk: u32| ids.iter().filter(|&&id| id == unk).count() as u64;
-            summary.kept += 1;
+            summary.keep_pair(pair.file);
             summary.source_tokens += source.len() as u64;
             summary.target_tokens += target.len() as u64;
             summary.longest = summary.longest.max(source.len().max(target.len()) as u64);

@@ -24,7 +24,8 @@ use regard_core::text::TokenizerPair;
 use regard_core::{Error, Result, bounded};
 
 pub(super) const MAGIC: &[u8; 8] = b"RGDIDS\r\n";
-pub(super) const VERSION: u64 = 1;
+/// Since version 2, the summary says how many pairs are of each file.
+pub(super) const VERSION: u64 = 2;
 pub(super) const HEADER: usize = 80;
 
 /// Whether the cache could be used as it was.
@@ -195,6 +196,14 @@ impl Corpus {
     pub fn lengths(&self) -> Vec<(u32, u32)> {
         let both = self.starts.windows(2).map(|w| u32::try_from(w[1] - w[0]).unwrap_or(u32::MAX));
         both.zip(&self.source_lengths).map(|(both, &source)| (source, both - source)).collect()
+    }
+
+    /// Which pair of files each pair is of, counted from 0: they are in the order of the files.
+    pub(crate) fn files(&self) -> impl Iterator<Item = usize> {
+        let counts = &self.summary.kept_by_file;
+        let files = counts.iter().enumerate().flat_map(|(i, &kept)| std::iter::repeat_n(i, kept as usize));
+        // A summary that was made up may count fewer pairs than there are.
+        files.chain(std::iter::repeat(counts.len())).take(self.len())
     }
 
     /// A hash of all ids and of where sentences begin: equal for equal text and tokenizers,

@@ -78,6 +78,9 @@ pub struct Summary {
     pub read: u64,
     /// Pairs in the corpus.
     pub kept: u64,
+    /// The same of each pair of files, or each file that holds both sides, in their order.
+    #[serde(default)]
+    pub kept_by_file: Vec<u64>,
     /// Pairs left out, by reason.
     pub dropped: BTreeMap<Reason, Dropped>,
     /// Source tokens of the pairs kept, `</s>` included.
@@ -94,6 +97,14 @@ impl Summary {
     /// Pairs dropped for `reason`.
     pub fn dropped(&self, reason: Reason) -> u64 {
         self.dropped.get(&reason).map_or(0, |d| d.count)
+    }
+
+    pub(super) fn keep_pair(&mut self, file: usize) {
+        if self.kept_by_file.len() <= file {
+            self.kept_by_file.resize(file + 1, 0);
+        }
+        self.kept += 1;
+        self.kept_by_file[file] += 1;
     }
 
     pub(super) fn drop_pair(&mut self, reason: Reason, place: impl FnOnce() -> String) {

@@ -135,13 +135,10 @@ impl Data {
         hash.update(&tokenizers.source().hash().to_le_bytes());
         let mut pairs: Vec<u32> = (0..all.len() as u32).collect();
         let valid = valid(&corpus, &tokenizers, &mut pairs)?;
-        if !config.data.target_langs.is_empty() && config.data.temperature != 1.0 {
-            // Which language a pair is in, its first tokens say.
-            let tokens = tokenizers.source().before().len();
-            let first =
-                |i: &u32| Ok(corpus.pair(*i as usize)?.source().iter().copied().take(tokens).collect());
-            let languages = pairs.iter().map(first).collect::<Result<Vec<Vec<u32>>>>()?;
-            pairs = by_temperature(&pairs, &languages, config.data.temperature, config.seed);
+        if config.data.temperature != 1.0 {
+            let all: Vec<usize> = corpus.files().collect();
+            let files: Vec<usize> = pairs.iter().map(|&i| all[i as usize]).collect();
+            pairs = by_temperature(&pairs, &files, config.data.temperature, config.seed);
         }
         let lengths = pairs.iter().map(|&i| all[i as usize]).collect();
         Ok(Data { tokenizers, corpus, pairs, lengths, valid, hash: hash.digest() })

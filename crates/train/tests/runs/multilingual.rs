@@ -60,6 +60,26 @@ fn a_model_is_told_which_language_to_write() {
     assert!(translator.for_languages(None, Some("pt")).is_err());
 }
 
+/// Files of one language are sampled as files: a small one of another kind of text comes more often.
+#[test]
+fn small_files_of_the_same_language_come_more_often() {
+    let pairs_of_an_epoch = |languages: &[&str]| {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = config(folder.path());
+        config.data.target_langs = languages.iter().map(|&code| code.to_owned()).collect();
+        let files = [&mut config.data.src, &mut config.data.tgt].map(|files| files[0].clone());
+        (config.data.valid_src, config.data.valid_tgt) = (Some(files[0].clone()), Some(files[1].clone()));
+        let (outcome, messages) = run(&config, &folder.path().join("out"), false, 1);
+        outcome.unwrap();
+        let pairs = messages.split("an epoch has ").nth(1).and_then(|rest| rest.split(' ').next());
+        pairs.unwrap_or_else(|| panic!("{messages}")).parse::<f64>().unwrap()
+    };
+    let several = pairs_of_an_epoch(&["fr", "de"]);
+    assert!(several > 66.0, "more than every pair once: {several}");
+    assert_eq!(pairs_of_an_epoch(&["fr", "fr"]), several, "of one language, which has a token");
+    assert_eq!(pairs_of_an_epoch(&[]), several, "of one language, which has none");
+}
+
 #[test]
 fn what_does_not_fit_is_named() {
     let folder = tempfile::tempdir().unwrap();
