@@ -42,6 +42,8 @@ struct Report<'a> {
     /// The codes of a multilingual model.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     language_codes: Vec<&'a str>,
+    /// Whether the model reads the terms of a glossary in its source.
+    reads_terms: bool,
     vocabulary: Vocabulary,
     parameters: Parts,
     config: &'a ModelConfig,
@@ -68,6 +70,7 @@ pub(crate) fn run(arguments: Arguments) -> CommandResult {
         language_codes: model.tokenizers.languages().map_or_else(Vec::new, |languages| {
             languages.list.iter().map(|language| language.code.as_str()).collect()
         }),
+        reads_terms: model.tokenizers.terms().is_some(),
         vocabulary: Vocabulary {
             source: model.tokenizers.source().size(),
             target: model.tokenizers.target().size(),
@@ -167,6 +170,9 @@ fn describe(report: &Report<'_>) -> Result<String, serde_json::Error> {
             format!("{} source and {} target pieces", grouped(vocabulary.source), grouped(vocabulary.target))
         },
     );
+    if report.reads_terms {
+        line("glossaries", "read in the source (trained with --terms)".into());
+    }
     line("sizes", config.sizes());
     let written = serde_json::to_value(config)?;
     line(

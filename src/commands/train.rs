@@ -46,6 +46,7 @@ const HELP: &str = "Examples:\n  \
     regard train --tsv pairs.tsv --source-lang en --target-lang de --out en-de --set dropout=0.2 --set steps=20000\n  \
     regard train --tsv memory.tmx --source-lang en --target-lang de --out en-de\n  \
     regard train --src a.en b.en --tgt a.de b.pt --target-langs de pt --set temperature=5 --out en-de-pt\n  \
+    regard train --src train.en --tgt train.de --terms --out en-de-terms\n  \
     regard train --pairs de.po pairs.jsonl --source-lang en --target-lang de --out en-de\n  \
     regard train --resume --out en-de\n\n\
     From the first training step on, DIR is a model that can be loaded at any time: the best so far. Checkpoints, logs (log.jsonl,\n\
@@ -121,6 +122,12 @@ pub(crate) struct Arguments {
     /// Target language of each pair of files, to train one multilingual model
     #[arg(long, num_args = 1.., value_name = "TAG", conflicts_with = "tsv")]
     target_langs: Vec<String>,
+    /// Train the model to use the terms of a glossary: in this share of the source sentences, some
+    /// words have their translations behind them, which are found by word alignment [default
+    /// SHARE: 0.3]
+    #[arg(long, value_name = "SHARE", num_args = 0..=1, default_missing_value = "0.3")]
+    #[arg(value_parser = decimal(0.0..=1.0))]
+    terms: Option<f64>,
     /// Number of cores to use [default: all]
     #[arg(long, value_name = "N", value_parser = whole(THREADS))]
     threads: Option<usize>,
@@ -251,7 +258,7 @@ pub(super) fn card_commands(out: &Path) -> CardCommands {
 }
 
 /// Settings as the library names them, and how to set them on the command line.
-const FLAGS: [(&str, &str); 13] = [
+const FLAGS: [(&str, &str); 14] = [
     ("data.target_langs", "--target-langs"),
     ("data.source_lang", "--source-lang"),
     ("data.target_lang", "--target-lang"),
@@ -265,6 +272,7 @@ const FLAGS: [(&str, &str); 13] = [
     ("schedule.warmup=", "--set schedule.warmup="),
     ("filters.drop_", "--set filters.drop_"),
     ("data.init", "--init"),
+    ("terms.share", "--terms"),
 ];
 
 /// A message of the library with the flags of the command line in place of settings.
@@ -327,6 +335,7 @@ fn apply(arguments: &Arguments, config: &mut TrainConfig) -> Result<(), regard::
     }
     put(&mut config.threads, &arguments.threads);
     put(&mut config.minutes, &arguments.minutes);
+    config.terms.share = arguments.terms.map_or(config.terms.share, |share| share as f32);
     config.seed = arguments.seed.unwrap_or(config.seed);
     config.precision = arguments.precision.map_or(config.precision, |dtype| dtype.0);
     config.checkpoints.store = arguments.store.map_or(config.checkpoints.store, Into::into);

@@ -6,6 +6,7 @@ pub mod config;
 // Files → pairs of ids → batches.
 mod batches;
 pub mod corpus;
+mod terms;
 // The model on a tape, forward and backward.
 pub mod autograd;
 mod taped;

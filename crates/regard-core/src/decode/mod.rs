@@ -45,7 +45,7 @@ pub use constraints::Constraint;
 pub use engine::{Engine, Values, peak_speed};
 pub use length_penalty::LengthPenalty;
 pub use options::{BeamRule, EarlyStopping, Sampling, SearchOptions};
-pub use shortlist::{Shortlist, ShortlistSize};
+pub use shortlist::{Shortlist, ShortlistSize, word_translations};
 pub use trace::{
     Ablation, AttentionTrace, EmbeddingTrace, FeedForwardTrace, LayerTrace, Matrix, NextWord, SsruTrace,
     StackTrace, Tracer,

@@ -298,6 +298,32 @@ fn translations(pairs: &[&(&[u32], &[u32])], source_words: usize) -> Vec<HashMap
     table
 }
 
+/// The words that each source word becomes, likeliest first, with their probabilities of at least
+/// `least`: Brown and others' first model, learned from pairs of sentences over `source_words` words
+/// and any number of target words. Ids must be below `source_words` on the source side.
+///
+/// ```
+/// use regard_core::decode::word_translations;
+/// let pairs: [(&[u32], &[u32]); 3] = [(&[0, 1], &[5, 6]), (&[0, 2], &[5, 7]), (&[1], &[6])];
+/// let table = word_translations(&pairs, 3, 0.5);
+/// assert_eq!(table.iter().map(|words| words[0].0).collect::<Vec<_>>(), [5, 6, 7]);
+/// ```
+pub fn word_translations(
+    pairs: &[(&[u32], &[u32])],
+    source_words: usize,
+    least: f32,
+) -> Vec<Vec<(u32, f32)>> {
+    let inside = |pair: &&(&[u32], &[u32])| pair.0.iter().all(|&s| (s as usize) < source_words);
+    let pairs: Vec<_> = pairs.iter().filter(inside).collect();
+    let likely = |entries: HashMap<u32, Entry>| {
+        let found = entries.into_iter().map(|(t, entry)| (t, entry.probability));
+        let mut words: Vec<(u32, f32)> = found.filter(|(_, p)| *p >= least).collect();
+        words.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        words
+    };
+    translations(&pairs, source_words).into_iter().map(likely).collect()
+}
+
 /// The likeliest words, ascending.
 fn likeliest(entries: HashMap<u32, Entry>, count: usize) -> Vec<u32> {
     let mut words: Vec<(u32, f32)> = entries.into_iter().map(|(t, entry)| (t, entry.probability)).collect();

@@ -11,7 +11,7 @@ use super::t5;
 use crate::languages::{bare, is_code};
 use crate::model::{Frequencies, ModelConfig, NormPlace, Positions, Tying};
 use crate::text::{
-    LanguagePlacement, LanguageToken, LanguageTokens, SentencePiece, Tokenizer, TokenizerPair,
+    LanguagePlacement, LanguageToken, LanguageTokens, SentencePiece, TermTokens, Tokenizer, TokenizerPair,
 };
 use crate::{Error, Result, bounded};
 use serde_json::Value;
@@ -38,6 +38,8 @@ pub(super) const PLACEMENT: &str = "language_placement";
 /// what they begin with.
 pub(super) const SOURCE_END: &str = "source_end";
 pub(super) const SOURCE_BEGIN: &str = "source_begin";
+/// The key of our own folders that lists the tokens around terms, if the model is trained with them.
+pub(super) const TERMS: &str = "term_tokens";
 /// The key under which a folder lists tokens that are not text.
 pub(super) const LISTED: &str = "additional_special_tokens";
 
@@ -170,6 +172,18 @@ pub(super) fn own_languages(pair: TokenizerPair, keys: &Keys) -> Result<Tokenize
     };
     let list = listed(keys)?.into_iter().map(find).collect::<Result<Vec<_>>>()?;
     Ok(with_languages(pair, LanguageTokens { list, placement }))
+}
+
+/// The same with the tokens around terms that a folder of our own names, if it does.
+pub(super) fn own_terms(pair: TokenizerPair, keys: &Keys) -> Result<TokenizerPair> {
+    let Some(tokens) = keys.get::<[String; 3]>(TERMS)? else { return Ok(pair) };
+    let id = |token: &String| {
+        let missing = || keys.wrong(TERMS, format!("{token:?} is not in the vocabulary"));
+        pair.source().id(token).ok_or_else(missing)
+    };
+    let [begin, is, end] = &tokens;
+    let terms = TermTokens { begin: id(begin)?, is: id(is)?, end: id(end)? };
+    Ok(pair.with_terms(terms))
 }
 
 /// The same with the languages whose tokens a vocabulary has, if it looks like that of a family:

@@ -384,6 +384,10 @@ fn tokenizer_config(
         config[families::LISTED] = tokens.into();
         config[families::PLACEMENT] = serde_json::to_value(languages.placement).unwrap_or_default();
     }
+    if let Some(terms) = tokenizers.terms() {
+        let tokens = terms.ids().map(|id| source.piece(id).unwrap_or_default());
+        config[families::TERMS] = tokens.to_vec().into();
+    }
     config
 }
 
@@ -409,7 +413,10 @@ fn open_tokenizers(folder: &Path, family: Option<Family>) -> Result<(TokenizerPa
     let languages: Languages = keys.all()?;
     let (tokenizers, languages) = match family {
         Some(family) => (family.load_tokenizers(folder)?, languages.or(families::chosen(&keys)?)),
-        None => (families::own_languages(TokenizerPair::load(folder)?, &keys)?, languages),
+        None => {
+            let pair = families::own_languages(TokenizerPair::load(folder)?, &keys)?;
+            (families::own_terms(pair, &keys)?, languages)
+        }
     };
     choose_languages(&tokenizers, languages)
 }

@@ -34,6 +34,7 @@ mod pipeline;
 mod sentencepiece;
 mod sentences;
 mod stems;
+mod term_tokens;
 mod tokenizer;
 #[cfg(feature = "tokenizer-training")]
 mod train;
@@ -46,6 +47,7 @@ pub use pipeline::{hugging_face_config, normalise};
 pub use sentencepiece::SentencePiece;
 pub use sentences::{sentence_ranges, trimmed};
 pub use stems::{fold, is_spaced, share_stem};
+pub use term_tokens::{AnnotatedIds, TermIds, TermTokens};
 pub use tokenizer::Tokenizer;
 #[cfg(feature = "tokenizer-training")]
 pub use train::{Segmentation, TextSample, TokenizerSettings, vocabulary_size_for};

@@ -9,6 +9,7 @@ use super::Tokenizer;
 use super::language_tokens::{Frame, LanguageToken, LanguageTokens};
 use super::marian::{self, MarianTokenizer, PieceList};
 use super::pipeline::{hugging_face_config, marian_config};
+use super::term_tokens::TermTokens;
 use crate::{Error, Result};
 
 /// A `.spm` file, with the ids of its pieces if they are not its own.
@@ -31,6 +32,8 @@ pub struct TokenizerPair {
     languages: Option<Arc<LanguageTokens>>,
     /// The codes of the pair that was chosen of them, as far as it was.
     chosen: [Option<String>; 2],
+    /// The tokens around terms, if the model is trained to read them.
+    terms: Option<TermTokens>,
 }
 
 impl TokenizerPair {
@@ -42,13 +45,16 @@ impl TokenizerPair {
     /// One vocabulary for both sides.
     pub fn joint(tokenizer: Tokenizer) -> Self {
         let tokenizer = Arc::new(tokenizer);
-        TokenizerPair { source: tokenizer.clone(), target: tokenizer, languages: None, chosen: [None, None] }
+        Self::of_sides(tokenizer.clone(), tokenizer)
     }
 
     /// A vocabulary for each side.
     pub fn separate(source: Tokenizer, target: Tokenizer) -> Self {
-        let (source, target) = (Arc::new(source), Arc::new(target));
-        TokenizerPair { source, target, languages: None, chosen: [None, None] }
+        Self::of_sides(Arc::new(source), Arc::new(target))
+    }
+
+    fn of_sides(source: Arc<Tokenizer>, target: Arc<Tokenizer>) -> Self {
+        TokenizerPair { source, target, languages: None, chosen: [None, None], terms: None }
     }
 
     /// Reads the tokenizer or tokenizers of a model folder: `tokenizer.json` if it is there, else
@@ -98,7 +104,22 @@ impl TokenizerPair {
         let joint = Arc::ptr_eq(&self.source, &self.target);
         let source = Arc::new(self.source.hiding(ids()));
         let target = if joint { source.clone() } else { Arc::new(self.target.hiding(ids())) };
-        TokenizerPair { source, target, languages: Some(Arc::new(languages)), chosen: [None, None] }
+        let terms = self.terms;
+        TokenizerPair { source, target, languages: Some(Arc::new(languages)), chosen: [None, None], terms }
+    }
+
+    /// The same for a model that reads terms between these tokens of its source, which are never
+    /// text.
+    pub fn with_terms(self, terms: TermTokens) -> Self {
+        let joint = Arc::ptr_eq(&self.source, &self.target);
+        let source = Arc::new(self.source.hiding(terms.ids()));
+        let target = if joint { source.clone() } else { self.target.clone() };
+        TokenizerPair { source, target, terms: Some(terms), ..self }
+    }
+
+    /// The tokens around terms, if the model is trained to read them.
+    pub fn terms(&self) -> Option<&TermTokens> {
+        self.terms.as_ref()
     }
 
     /// The same with a token before every source text, without an end token behind it, or with a
@@ -148,6 +169,7 @@ impl TokenizerPair {
             target: framed(&self.target, of_target),
             languages: self.languages.clone(),
             chosen: chosen.clone(),
+            terms: self.terms,
         };
         Ok((pair, chosen))
     }

@@ -83,9 +83,10 @@ impl Tokenizer {
         Tokenizer { kind: Arc::new(kind), special, hidden: Arc::default(), frame: Frame::default() }
     }
 
-    /// The same, for which these ids are not text.
+    /// The same, for which these ids are not text, either.
     pub(super) fn hiding(&self, ids: impl IntoIterator<Item = u32>) -> Self {
-        Tokenizer { hidden: Arc::new(ids.into_iter().collect()), ..self.clone() }
+        let hidden = self.hidden.iter().copied().chain(ids).collect();
+        Tokenizer { hidden: Arc::new(hidden), ..self.clone() }
     }
 
     /// The same with these ids around every text.
@@ -274,7 +275,7 @@ impl Tokenizer {
     }
 
     /// The ids of a text and nothing else.
-    pub(crate) fn text_ids(&self, text: &str) -> Result<Vec<u32>> {
+    pub fn text_ids(&self, text: &str) -> Result<Vec<u32>> {
         self.text_ids_cached(text, &mut WordCache::new())
     }
 

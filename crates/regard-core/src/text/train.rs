@@ -14,7 +14,9 @@ use tokenizers::models::unigram::{Unigram, UnigramTrainer};
 
 use super::json::parse;
 use super::pipeline::{for_each_word, normalise, tokenizer_json};
-use super::{EOS, LanguagePlacement, LanguageToken, LanguageTokens, PAD, Tokenizer, TokenizerPair, UNK};
+use super::{
+    EOS, LanguagePlacement, LanguageToken, LanguageTokens, PAD, TermTokens, Tokenizer, TokenizerPair, UNK,
+};
 use crate::{Error, Result};
 use regard_random::mix;
 
@@ -146,14 +148,7 @@ impl TokenizerPair {
     /// Trains on the text of both sides. Separate vocabularies get one size, the smaller of the
     /// two: a MarianMT configuration has one id for `<pad>`, which is the last of either.
     pub fn train(source: &TextSample, target: &TextSample, settings: &TokenizerSettings) -> Result<Self> {
-        if !settings.separate {
-            return Ok(Self::joint(Tokenizer::from_pieces(learn(&[source, target], settings)?)?));
-        }
-        let mut source = learn(&[source], settings)?;
-        let mut target = learn(&[target], settings)?;
-        target.shrink(source.size());
-        source.shrink(target.size());
-        Ok(Self::separate(Tokenizer::from_pieces(source)?, Tokenizer::from_pieces(target)?))
+        Self::train_with(source, target, settings, &[], false)
     }
 
     /// Trains one vocabulary for all languages, with a token for each language that is written;
@@ -164,20 +159,48 @@ impl TokenizerPair {
         settings: &TokenizerSettings,
         codes: &[String],
     ) -> Result<Self> {
-        if settings.separate {
+        Self::train_with(source, target, settings, codes, false)
+    }
+
+    /// The same for any number of languages that are written, none if the model is not told; with
+    /// `terms` also with the tokens around terms of the source.
+    pub fn train_with(
+        source: &TextSample,
+        target: &TextSample,
+        settings: &TokenizerSettings,
+        codes: &[String],
+        terms: bool,
+    ) -> Result<Self> {
+        if settings.separate && !codes.is_empty() {
             let message = "a model of several target languages has one vocabulary for all; use false";
             return Err(Error::config("tokenizer.separate", message));
         }
-        let tokens: Vec<String> = codes.iter().map(|code| LanguageTokens::token(code)).collect();
-        let mut pieces = learn(&[source, target], settings)?;
-        // The language tokens count towards the requested size.
-        pieces.shrink(pieces.size().saturating_sub(tokens.len()));
-        pieces.add_tokens(&tokens);
-        let pair = Self::joint(Tokenizer::from_pieces(pieces)?);
+        let languages: Vec<String> = codes.iter().map(|code| LanguageTokens::token(code)).collect();
+        let of_terms = TermTokens::TOKENS.iter().filter(|_| terms).map(|token| (*token).to_owned());
+        let tokens: Vec<String> = languages.iter().cloned().chain(of_terms).collect();
+        let pair = if settings.separate {
+            let mut source = learn(&[source], settings)?;
+            let mut target = learn(&[target], settings)?;
+            target.shrink(source.size());
+            source.make_room(target.size(), &tokens);
+            Self::separate(Tokenizer::from_pieces(source)?, Tokenizer::from_pieces(target)?)
+        } else {
+            let mut pieces = learn(&[source, target], settings)?;
+            pieces.make_room(pieces.size(), &tokens);
+            Self::joint(Tokenizer::from_pieces(pieces)?)
+        };
+        let missing = |token: &str| Error::config("tokenizer", format!("{token} is not in the vocabulary"));
+        let pair = match TermTokens::find(pair.source()).filter(|_| terms) {
+            Some(found) => pair.with_terms(found),
+            None if terms => return Err(missing(TermTokens::TOKENS[0])),
+            None => pair,
+        };
+        if codes.is_empty() {
+            return Ok(pair);
+        }
         let mut list = Vec::new();
-        for (code, token) in codes.iter().zip(tokens) {
-            let missing = || Error::config("tokenizer", format!("{token} is not in the vocabulary"));
-            let id = pair.source().id(&token).ok_or_else(missing)?;
+        for (code, token) in codes.iter().zip(languages) {
+            let id = pair.source().id(&token).ok_or_else(|| missing(&token))?;
             list.push(LanguageToken { code: code.clone(), token, id });
         }
         Ok(pair.with_languages(LanguageTokens { list, placement: LanguagePlacement::Target }, &[]))
@@ -360,6 +383,12 @@ impl Pieces {
                 pieces.truncate(keep);
             }
         }
+    }
+
+    /// Adds tokens that no text becomes, which count towards the `size` of the vocabulary.
+    fn make_room(&mut self, size: usize, tokens: &[String]) {
+        self.shrink(size.saturating_sub(tokens.len()));
+        self.add_tokens(tokens);
     }
 
     /// Adds tokens that no text becomes. In a BPE vocabulary nothing is merged to them; words are

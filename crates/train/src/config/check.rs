@@ -35,6 +35,10 @@ impl TrainConfig {
         self.check_most()?;
         self.check_positive()?;
         self.check_rates()?;
+        if !(0.0..=1.0).contains(&self.terms.share) {
+            let message = format!("{} is not a share from 0 to 1", self.terms.share);
+            return Err(Error::config("terms.share", message));
+        }
         if self.steps.is_none() && self.epochs.is_none() && self.minutes.is_none() {
             return Err(Error::config("steps", "the run has no end; give steps, epochs or minutes"));
         }
@@ -52,6 +56,7 @@ impl TrainConfig {
             ("validation.max_sentences", Some(self.validation.max_sentences as u64)),
             ("validation.patience", self.validation.patience),
             ("optimizer.softmax_sample", self.optimizer.step.softmax_sample.map(|n| n as u64)),
+            ("terms.max_words", Some(self.terms.max_words as u64)),
         ];
         if let Some((field, _)) = least_one.iter().find(|(_, value)| *value == Some(0)) {
             return Err(Error::config(*field, "0 is too few, at least 1 is needed"));
@@ -129,6 +134,7 @@ impl TrainConfig {
             ("checkpoints.init_share", self.checkpoints.init_share),
             ("optimizer.ema", self.optimizer.ema.unwrap_or(0.0)),
             ("tokenizer.bpe_dropout", self.tokenizer.bpe_dropout),
+            ("terms.other_forms", self.terms.other_forms),
         ];
         for (field, rate) in rates {
             if !(0.0..1.0).contains(&rate) {

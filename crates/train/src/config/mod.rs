@@ -9,6 +9,6 @@ mod train_config;
 pub(crate) use precision::TRAINABLE;
 pub use precision::{BF16_VARIABLE, Choice, choose_dtype};
 pub use train_config::{
-    BatchConfig, CheckpointConfig, DataConfig, Every, OptimizerConfig, TokenizerConfig, TrainConfig,
-    ValidationConfig, ValidationMetric,
+    BatchConfig, CheckpointConfig, DataConfig, Every, OptimizerConfig, TermsConfig, TokenizerConfig,
+    TrainConfig, ValidationConfig, ValidationMetric,
 };

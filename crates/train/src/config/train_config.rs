@@ -56,6 +56,9 @@ pub struct TrainConfig {
     pub validation: ValidationConfig,
     /// What is kept on the way.
     pub checkpoints: CheckpointConfig,
+    /// Translations of words that the model learns to read inside of its source.
+    #[serde(default)]
+    pub terms: TermsConfig,
 }
 
 /// Where the text is.
@@ -190,6 +193,26 @@ pub struct CheckpointConfig {
     /// left out in the end if that is far better.
     #[serde(default)]
     pub init_share: f32,
+}
+
+/// Translations of words inside of source sentences, as a glossary's are there later.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TermsConfig {
+    /// The share of the sentences that have any, drawn anew in each epoch; 0: the model does not
+    /// learn to read terms.
+    pub share: f32,
+    /// Words of a sentence that have their translations behind them, at most.
+    pub max_words: usize,
+    /// How often a translation is in another form than in the target sentence, where there is one:
+    /// the model then learns to inflect.
+    pub other_forms: f32,
+}
+
+impl Default for TermsConfig {
+    fn default() -> Self {
+        TermsConfig { share: 0.0, max_words: 3, other_forms: 0.5 }
+    }
 }
 
 /// What the best model is chosen by.
@@ -354,6 +377,7 @@ impl TrainConfig {
                 store: DType::F32,
                 init_share: 0.0,
             },
+            terms: TermsConfig::default(),
         }
     }
 

@@ -46,15 +46,17 @@ pub fn train_tokenizers(
     filters: &Filters,
     settings: &TokenizerSettings,
 ) -> Result<TokenizerPair> {
-    train_tokenizers_for(inputs, filters, settings, &[])
+    train_tokenizers_for(inputs, filters, settings, &[], false)
 }
 
 /// The same with a token for each of these target languages; without any, the model is not told.
+/// With `terms`, also with the tokens around terms.
 pub fn train_tokenizers_for(
     inputs: &Inputs,
     filters: &Filters,
     settings: &TokenizerSettings,
     languages: &[String],
+    terms: bool,
 ) -> Result<TokenizerPair> {
     let (mut source, mut target) = (TextSample::default(), TextSample::default());
     let (mut summary, mut usable) = (Summary::default(), TextFilter::new(filters));
@@ -75,10 +77,7 @@ pub fn train_tokenizers_for(
     if summary.dropped.values().map(|dropped| dropped.count).sum::<u64>() == summary.read {
         return Err(nothing_usable(inputs, &summary));
     }
-    match languages {
-        [] => TokenizerPair::train(&source, &target, settings),
-        codes => TokenizerPair::train_for_languages(&source, &target, settings, codes),
-    }
+    TokenizerPair::train_with(&source, &target, settings, languages, terms)
 }
 
 /// The error of a corpus without a pair that can be used.

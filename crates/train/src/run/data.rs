@@ -6,9 +6,10 @@ use super::sampling::by_temperature;
 use super::texts::{inputs, target_languages, validation_files};
 use crate::config::{DataConfig, TrainConfig};
 use crate::corpus::{CacheState, Corpus, Inputs, Pairs, Side, train_tokenizers_for};
+use crate::terms::{Pairs as TermPairs, Terms};
 use regard_core::batch::Batch;
 use regard_core::random::{Rng, mix};
-use regard_core::text::{LanguagePlacement, Tokenizer, TokenizerPair};
+use regard_core::text::{LanguagePlacement, TermTokens, Tokenizer, TokenizerPair};
 use regard_core::{Error, Result};
 use std::path::Path;
 use xxhash_rust::xxh3::Xxh3;
@@ -25,6 +26,8 @@ pub(crate) struct Data {
     pub(crate) valid: Vec<ValidationPair>,
     /// Equal for equal corpora.
     pub(crate) hash: u64,
+    /// Annotates source sentences, if the model learns to read terms.
+    terms: Option<Terms>,
 }
 
 /// What the cache of the corpus is called.
@@ -43,15 +46,23 @@ impl Data {
         let inputs = inputs(&config.data)?;
         let tokenizers = match (known, &config.tokenizer.file) {
             (Some(known), _) => known,
-            (None, Some(file)) => TokenizerPair::joint(Tokenizer::load(file)?),
+            (None, Some(file)) => {
+                let pair = TokenizerPair::joint(Tokenizer::load(file)?);
+                match TermTokens::find(pair.source()) {
+                    Some(tokens) if config.terms.share > 0.0 => pair.with_terms(tokens),
+                    _ => pair,
+                }
+            }
             (None, None) => {
                 progress.message("training the tokenizer");
                 let mut codes = target_languages(&config.data)?.to_vec();
                 codes.sort();
                 codes.dedup();
-                train_tokenizers_for(&inputs, &config.filters, &config.tokenizer.vocabulary, &codes)?
+                let (filters, vocabulary) = (&config.filters, &config.tokenizer.vocabulary);
+                train_tokenizers_for(&inputs, filters, vocabulary, &codes, config.terms.share > 0.0)?
             }
         };
+        check_terms(config, &tokenizers)?;
         let each = for_each_file(config, &tokenizers)?;
         let tokenizers = usual(config, tokenizers)?;
         if tokenizers.is_joint() {
@@ -89,6 +100,11 @@ impl Data {
         if data.pairs.len() > data.corpus.len() {
             let (pairs, temperature) = (data.pairs.len(), config.data.temperature);
             progress.message(&format!("an epoch has {pairs} pairs at temperature {temperature}"));
+        }
+        if let Some(terms) = &data.terms {
+            let (words, share) = (terms.words(), config.terms.share);
+            let message = format!("terms: translations of {words} words; {share} of the sentences get some");
+            progress.message(&message);
         }
         Ok(data)
     }
@@ -141,7 +157,8 @@ impl Data {
             pairs = by_temperature(&pairs, &files, config.data.temperature, config.seed);
         }
         let lengths = pairs.iter().map(|&i| all[i as usize]).collect();
-        Ok(Data { tokenizers, corpus, pairs, lengths, valid, hash: hash.digest() })
+        let terms = learn_terms(config, &tokenizers, &corpus, &pairs)?;
+        Ok(Data { tokenizers, corpus, pairs, lengths, valid, hash: hash.digest(), terms })
     }
 
     /// The pairs of one entry of an epoch's plan.
@@ -149,7 +166,7 @@ impl Data {
         let pairs = pairs.iter().map(|&i| self.pairs[i as usize] as usize);
         let start = config.model.start();
         let dropout = config.tokenizer.bpe_dropout;
-        if dropout == 0.0 {
+        if dropout == 0.0 && self.terms.is_none() {
             let pairs = pairs.map(|i| self.corpus.pair(i)).collect::<Result<Vec<_>>>()?;
             return Batch::new(pairs.iter().map(|pair| (pair.source(), pair.target())), start);
         }
@@ -157,19 +174,55 @@ impl Data {
         let most = config.filters.max_tokens;
         let mut both = Vec::new();
         for i in pairs {
-            // Another segmentation each epoch, the same in a resumed one.
+            // Another segmentation and other terms each epoch, the same in a resumed one.
             let seed = mix(mix(config.seed ^ epoch) ^ i as u64);
             let again = |tokenizer: &Tokenizer, ids: &[u32], seed| {
+                if dropout == 0.0 {
+                    return Ok(ids.to_vec());
+                }
                 // The token of a language is no text.
                 let (language, text) = ids.split_at(tokenizer.before().len().min(ids.len()));
                 let drawn = [language, &tokenizer.resample(text, dropout, seed)?].concat();
                 Ok::<_, Error>(if drawn.len() > most { ids.to_vec() } else { drawn })
             };
             let pair = self.corpus.pair(i)?;
-            both.push((again(source, pair.source(), seed)?, again(target, pair.target(), !seed)?));
+            let annotate = |terms: &Terms| terms.annotate(pair.source(), pair.target(), seed).transpose();
+            let annotated = self.terms.as_ref().and_then(annotate).transpose()?;
+            let from = annotated.as_deref().unwrap_or(pair.source());
+            both.push((again(source, from, seed)?, again(target, pair.target(), !seed)?));
         }
         Batch::new(both.iter().map(|(s, t)| (&s[..], &t[..])), start)
     }
+}
+
+/// Refuses tokenizers without the tokens around terms, if the model is to learn to read terms.
+fn check_terms(config: &TrainConfig, tokenizers: &TokenizerPair) -> Result<()> {
+    if config.terms.share == 0.0 || tokenizers.terms().is_some() {
+        return Ok(());
+    }
+    let [begin, is, end] = TermTokens::TOKENS;
+    let whose = match config.data.init {
+        Some(_) => "the model to start from",
+        None => "the tokenizer",
+    };
+    let message = format!("{whose} has no tokens {begin}, {is} and {end}; terms need a new vocabulary");
+    Err(Error::config("terms.share", message))
+}
+
+/// What annotates source sentences, learned from the pairs to train on.
+fn learn_terms(
+    config: &TrainConfig,
+    tokenizers: &TokenizerPair,
+    corpus: &Corpus,
+    pairs: &[u32],
+) -> Result<Option<Terms>> {
+    let Some(tokens) = tokenizers.terms().filter(|_| config.terms.share > 0.0) else { return Ok(None) };
+    let read = |i: usize| {
+        let pair = corpus.pair(pairs[i] as usize)?;
+        Ok((pair.source().to_vec(), pair.target().to_vec()))
+    };
+    let pairs = TermPairs { len: pairs.len(), read: &read };
+    Terms::learn(config.terms, *tokens, tokenizers, config.filters.max_tokens, pairs).map(Some)
 }
 
 /// The tokenizers of each pair of files: all the same, unless the files are of several target

@@ -1,0 +1,134 @@
+//! Which words of a corpus are translations of each other.
+//!
+//! Probabilities of translations, in both directions, by Brown and others' first model. In a pair of
+//! sentences, two words belong together if each is the likeliest partner of the other and both
+//! probabilities are high enough.
+
+use super::words::Words;
+use regard_core::Result;
+use regard_core::decode::word_translations;
+use regard_core::text::{TokenizerPair, fold, share_stem};
+use std::ops::Range;
+
+/// Pairs that are learned from at most: an even sample of them.
+const MOST: usize = 200_000;
+/// The lowest probability of a translation that counts, and in the other direction.
+const LEAST: f32 = 0.1;
+const LEAST_BACK: f32 = 0.02;
+/// How often a word must have been seen.
+const SEEN: u32 = 2;
+
+/// Pairs of ids: their number, and how one is read.
+pub(crate) struct Pairs<'a> {
+    pub(crate) len: usize,
+    pub(crate) read: &'a dyn Fn(usize) -> Result<(Vec<u32>, Vec<u32>)>,
+}
+
+/// The words of two languages.
+#[derive(Debug)]
+pub(super) struct Lexicon {
+    source: Words,
+    target: Words,
+    /// The translations of each word, likeliest first.
+    forward: Vec<Vec<(u32, f32)>>,
+    backward: Vec<Vec<(u32, f32)>>,
+}
+
+/// A source word and its translation in a pair of sentences.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Aligned {
+    /// Where the ids of the word are in the source.
+    pub(super) source: Range<usize>,
+    /// The word.
+    word: u32,
+    /// Where the ids of its translation are in the target.
+    target: Range<usize>,
+    /// The translation.
+    pub(super) translation: u32,
+    /// How readily it is drawn.
+    pub(super) weight: f64,
+}
+
+impl Aligned {
+    /// Whether both words stand right behind another and its translation.
+    pub(super) fn follows(&self, other: &Aligned) -> bool {
+        other.source.end == self.source.start && other.target.end == self.target.start
+    }
+}
+
+impl Lexicon {
+    pub(super) fn learn(tokenizers: &TokenizerPair, pairs: Pairs<'_>) -> Result<Self> {
+        let (mut source, mut target) = (Words::new(tokenizers.source()), Words::new(tokenizers.target()));
+        let step = pairs.len.div_ceil(MOST).max(1);
+        let mut sentences = Vec::with_capacity(pairs.len / step + 1);
+        for i in (0..pairs.len).step_by(step) {
+            let (from, to) = (pairs.read)(i)?;
+            sentences.push((source.add(&from), target.add(&to)));
+        }
+        let forward: Vec<(&[u32], &[u32])> = sentences.iter().map(|(s, t)| (&s[..], &t[..])).collect();
+        let backward: Vec<(&[u32], &[u32])> = sentences.iter().map(|(s, t)| (&t[..], &s[..])).collect();
+        let (forward, backward) = (
+            word_translations(&forward, source.len(), LEAST),
+            word_translations(&backward, target.len(), LEAST_BACK),
+        );
+        Ok(Lexicon { source, target, forward, backward })
+    }
+
+    /// Source words whose translations are known.
+    pub(super) fn translated_words(&self) -> usize {
+        let known = |(word, list): &(u32, &Vec<_>)| !list.is_empty() && self.source.get(*word).count >= SEEN;
+        (0..).zip(&self.forward).filter(known).count()
+    }
+
+    /// The words of a pair of sentences that belong together, in the order of the source.
+    pub(super) fn align(&self, source: &[u32], target: &[u32]) -> Vec<Aligned> {
+        let (from, to) = (self.source.find(source), self.target.find(target));
+        let probability = |table: &[Vec<(u32, f32)>], a: u32, b: u32| {
+            table[a as usize].iter().find(|(word, _)| *word == b).map_or(0.0, |(_, p)| *p)
+        };
+        // Of equal ones the first, as of a word that is there twice.
+        let best = |scores: Vec<f32>| {
+            let most = scores.iter().copied().fold(0.0, f32::max);
+            scores.into_iter().position(|p| p > 0.0 && p == most)
+        };
+        let forward = from
+            .iter()
+            .map(|(_, s)| best(to.iter().map(|(_, t)| probability(&self.forward, *s, *t)).collect()));
+        let backward: Vec<Option<usize>> = to
+            .iter()
+            .map(|(_, t)| best(from.iter().map(|(_, s)| probability(&self.backward, *t, *s)).collect()))
+            .collect();
+        let mut found = Vec::new();
+        for (i, j) in forward.enumerate() {
+            let Some(j) = j.filter(|&j| backward[j] == Some(i)) else { continue };
+            let ((source, word), (target, translation)) = (from[i].clone(), to[j].clone());
+            let seen = self.source.get(word).count;
+            if seen.min(self.target.get(translation).count) >= SEEN {
+                let weight = 1.0 / f64::from(seen).sqrt();
+                found.push(Aligned { source, word, target, translation, weight });
+            }
+        }
+        found
+    }
+
+    /// Other forms of a translation that the word, or its singular, is translated by as well.
+    pub(super) fn other_forms(&self, aligned: &Aligned) -> Vec<u32> {
+        let word = &self.source.get(aligned.word).word;
+        // As glossaries find plurals.
+        let singular = ["s", "es"].iter().filter_map(|ending| self.source.number(word.strip_suffix(ending)?));
+        let own = fold(&self.target.get(aligned.translation).word);
+        let mut forms = Vec::new();
+        for &(form, _) in [aligned.word].into_iter().chain(singular).flat_map(|w| &self.forward[w as usize]) {
+            let is_form = form != aligned.translation && share_stem(&fold(&self.target.get(form).word), &own);
+            if is_form && !forms.contains(&form) {
+                forms.push(form);
+            }
+        }
+        forms
+    }
+
+    /// How a target word is mostly spelt.
+    pub(super) fn spelling(&self, word: u32) -> &str {
+        self.target.get(word).spelling()
+    }
+}

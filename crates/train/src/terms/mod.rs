@@ -1,0 +1,120 @@
+//! Translations of words inside of source sentences, from which a model learns to use the terms of a
+//! glossary.
+//!
+//! Of a share of the sentences, drawn anew in each epoch, up to a few words have their translations
+//! behind them, `<term> dog <is> Hund </term>`: words of the target sentence that belong to them by
+//! the [`lexicon`](Lexicon). What is annotated depends on the pair, the seed and the epoch alone.
+
+mod lexicon;
+mod words;
+
+pub(crate) use lexicon::Pairs;
+
+use crate::config::TermsConfig;
+use lexicon::{Aligned, Lexicon};
+use regard_core::Result;
+use regard_core::random::Rng;
+use regard_core::text::{TermIds, TermTokens, TokenizerPair};
+
+/// The stream of a pair's random numbers that chooses its terms; BPE-dropout has stream 0.
+const STREAM: u64 = 1;
+
+/// How often a word takes its neighbour with it, where the translations of both are neighbours, too:
+/// glossaries have terms of several words.
+const TWO_WORDS: f64 = 0.25;
+
+/// Annotates source sentences.
+#[derive(Debug)]
+pub(crate) struct Terms {
+    settings: TermsConfig,
+    tokens: TermTokens,
+    tokenizers: TokenizerPair,
+    lexicon: Lexicon,
+    /// Tokens of a sentence at most.
+    max_tokens: usize,
+}
+
+impl Terms {
+    /// Learns which words are translations of each other from pairs of ids; of many, from an even
+    /// sample.
+    pub(crate) fn learn(
+        settings: TermsConfig,
+        tokens: TermTokens,
+        tokenizers: &TokenizerPair,
+        max_tokens: usize,
+        pairs: Pairs<'_>,
+    ) -> Result<Self> {
+        let lexicon = Lexicon::learn(tokenizers, pairs)?;
+        Ok(Terms { settings, tokens, tokenizers: tokenizers.clone(), lexicon, max_tokens })
+    }
+
+    /// Source words whose translations are known.
+    pub(crate) fn words(&self) -> usize {
+        self.lexicon.translated_words()
+    }
+
+    /// A source sentence with translations of some of its words, if it is one of the share and has
+    /// any.
+    pub(crate) fn annotate(&self, source: &[u32], target: &[u32], seed: u64) -> Result<Option<Vec<u32>>> {
+        let mut random = Rng::stream(seed, STREAM);
+        if random.uniform() >= f64::from(self.settings.share) {
+            return Ok(None);
+        }
+        let aligned = self.lexicon.align(source, target);
+        let count = 1 + random.below(self.settings.max_words);
+        let mut terms: Vec<TermIds> = Vec::new();
+        for i in draw(&aligned, count, &mut random) {
+            let (first, second) = (&aligned[i], aligned.get(i + 1));
+            let together = second.filter(|next| next.follows(first) && random.uniform() < TWO_WORDS);
+            let range = first.source.start..together.unwrap_or(first).source.end;
+            if terms.iter().any(|term| term.range.start < range.end && range.start < term.range.end) {
+                continue;
+            }
+            let text = match together {
+                Some(next) => format!(
+                    "{} {}",
+                    self.spelt(first, false, &mut random),
+                    self.spelt(next, false, &mut random)
+                ),
+                None => self.spelt(first, true, &mut random).to_owned(),
+            };
+            terms.push(TermIds { range, target: self.tokenizers.source().text_ids(&text)? });
+        }
+        if terms.is_empty() {
+            return Ok(None);
+        }
+        terms.sort_by_key(|term| term.range.start);
+        let annotated = self.tokens.annotate(source, &terms).ids;
+        Ok((annotated.len() <= self.max_tokens).then_some(annotated))
+    }
+
+    /// How a glossary might spell the translation of a word: as it stands in the sentence, or in
+    /// another form.
+    fn spelt(&self, word: &Aligned, inflect: bool, random: &mut Rng) -> &str {
+        let other = inflect && random.uniform() < f64::from(self.settings.other_forms);
+        let forms = if other { self.lexicon.other_forms(word) } else { Vec::new() };
+        let chosen = if forms.is_empty() { word.translation } else { random.pick(&forms) };
+        self.lexicon.spelling(chosen)
+    }
+}
+
+/// Up to `count` of the words, rare ones rather than frequent ones, in the order in which they were
+/// drawn.
+fn draw(words: &[Aligned], count: usize, random: &mut Rng) -> Vec<usize> {
+    let mut left: Vec<usize> = (0..words.len()).collect();
+    let mut drawn = Vec::new();
+    while drawn.len() < count && !left.is_empty() {
+        let total: f64 = left.iter().map(|&i| words[i].weight).sum();
+        let mut at = random.uniform() * total;
+        let passed = |&i: &usize| {
+            at -= words[i].weight;
+            at < 0.0
+        };
+        let place = left.iter().position(passed).unwrap_or(left.len() - 1);
+        drawn.push(left.remove(place));
+    }
+    drawn
+}
+
+#[cfg(test)]
+mod tests;

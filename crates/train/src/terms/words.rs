@@ -1,0 +1,166 @@
+//! The words of a sentence of ids, as glossaries have them: letters without what stands around them.
+
+use regard_core::text::{Tokenizer, is_spaced};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// Letters of a word at least: shorter ones are seldom terms.
+const LETTERS: usize = 3;
+/// The same where no spaces part words; there, each piece of the vocabulary is one.
+const CHARACTERS: usize = 2;
+
+/// What a piece is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Letters,
+    /// Of a script without spaces.
+    Characters,
+    /// A byte of a character that the vocabulary lacks.
+    Byte,
+    Other,
+}
+
+#[derive(Debug)]
+struct Piece {
+    text: String,
+    /// Whether a space stands before it.
+    begins: bool,
+    kind: Kind,
+}
+
+/// The pieces of a vocabulary, and the words of a language that are made of them.
+#[derive(Debug, Default)]
+pub(super) struct Words {
+    pieces: Vec<Piece>,
+    /// The number of each word, in small letters.
+    numbers: HashMap<String, u32>,
+    list: Vec<WordCount>,
+}
+
+/// A word that was seen.
+#[derive(Debug, Default)]
+pub(super) struct WordCount {
+    /// In small letters.
+    pub(super) word: String,
+    pub(super) count: u32,
+    /// Its spellings, in the order in which they were seen, with their counts.
+    spellings: Vec<(String, u32)>,
+}
+
+impl Piece {
+    fn new(piece: &str) -> Self {
+        let text = piece.strip_prefix('▁').unwrap_or(piece);
+        let is_byte = piece.starts_with("<0x") && piece.ends_with('>') && piece.len() == 6;
+        let kind = match text.chars().next() {
+            _ if is_byte => Kind::Byte,
+            // A space by itself goes with what follows.
+            None => Kind::Letters,
+            Some(first) if text.chars().all(|c| c.is_alphabetic() || is_mark(c)) => {
+                if is_spaced(first) {
+                    Kind::Letters
+                } else {
+                    Kind::Characters
+                }
+            }
+            Some(_) => Kind::Other,
+        };
+        Piece { text: text.to_owned(), begins: text.len() < piece.len(), kind }
+    }
+}
+
+/// Whether a character belongs to the letter before it: combining marks, joiners.
+fn is_mark(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36f}' | '\u{200c}' | '\u{200d}')
+}
+
+impl Words {
+    pub(super) fn new(tokenizer: &Tokenizer) -> Self {
+        let piece = |id| Piece::new(&tokenizer.piece(id).unwrap_or_default());
+        let pieces = (0..tokenizer.size() as u32).map(piece).collect();
+        Words { pieces, ..Words::default() }
+    }
+
+    /// Each word of a sentence that is long enough, and where its ids are.
+    fn for_each(&self, ids: &[u32], mut action: impl FnMut(Range<usize>, &str)) {
+        let (mut start, mut text, mut sound) = (0, String::new(), false);
+        let mut kind_before = Kind::Other;
+        let mut close = |range: Range<usize>, text: &str, sound: bool, kind: Kind| {
+            let least = if kind == Kind::Characters { CHARACTERS } else { LETTERS };
+            if sound && text.chars().count() >= least {
+                action(range, text);
+            }
+        };
+        for (i, &id) in ids.iter().enumerate() {
+            let piece = self.pieces.get(id as usize);
+            let kind = piece.map_or(Kind::Other, |piece| piece.kind);
+            let begins = piece.is_none_or(|piece| piece.begins);
+            // A byte is a part of the word that it stands in, of which nobody knows the rest.
+            let goes_on = !begins
+                && kind != Kind::Characters
+                && (kind == kind_before || kind == Kind::Byte || kind_before == Kind::Byte);
+            if !goes_on {
+                close(start..i, &text, sound, kind_before);
+                (start, sound) = (i, kind != Kind::Other);
+                text.clear();
+            }
+            sound &= kind != Kind::Byte;
+            text.push_str(piece.map_or("", |piece| &piece.text));
+            kind_before = kind;
+        }
+        close(start..ids.len(), &text, sound, kind_before);
+    }
+
+    /// Counts the words of a sentence, and returns their numbers.
+    pub(super) fn add(&mut self, ids: &[u32]) -> Vec<u32> {
+        let mut found = Vec::new();
+        self.for_each(ids, |_, word| found.push(word.to_owned()));
+        found.into_iter().map(|word| self.add_word(word)).collect()
+    }
+
+    fn add_word(&mut self, written: String) -> u32 {
+        let word = written.to_lowercase();
+        let next = self.list.len() as u32;
+        let number = *self.numbers.entry(word.clone()).or_insert(next);
+        if number == next {
+            self.list.push(WordCount { word, ..WordCount::default() });
+        }
+        let entry = &mut self.list[number as usize];
+        entry.count += 1;
+        match entry.spellings.iter_mut().find(|(spelling, _)| *spelling == written) {
+            Some((_, count)) => *count += 1,
+            None => entry.spellings.push((written, 1)),
+        }
+        number
+    }
+
+    /// The words of a sentence that were seen before, and where their ids are.
+    pub(super) fn find(&self, ids: &[u32]) -> Vec<(Range<usize>, u32)> {
+        let mut found = Vec::new();
+        self.for_each(ids, |range, word| {
+            found.extend(self.number(&word.to_lowercase()).map(|number| (range, number)));
+        });
+        found
+    }
+
+    /// The number of a word in small letters.
+    pub(super) fn number(&self, word: &str) -> Option<u32> {
+        self.numbers.get(word).copied()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(super) fn get(&self, number: u32) -> &WordCount {
+        &self.list[number as usize]
+    }
+}
+
+impl WordCount {
+    /// How it is mostly spelt: a word may begin a sentence.
+    pub(super) fn spelling(&self) -> &str {
+        let most = self.spellings.iter().map(|(_, count)| *count).max();
+        let usual = self.spellings.iter().find(|(_, count)| Some(*count) == most);
+        usual.map_or(&self.word, |(spelling, _)| spelling)
+    }
+}
