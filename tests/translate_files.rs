@@ -260,6 +260,9 @@ fn terms_and_known_translations_are_used_and_reported() {
         let error = refusal(&of(&[&flags[..], &[&input]].concat()));
         assert!(error.contains(says), "{error}");
     }
+    let error = refusal(&of(&["--glossary", &terms, "--glossary-method", "annotate", &input]));
+    let says = "--glossary-method annotate: the model is not trained to read terms; `regard train --terms`";
+    assert!(error.contains(says), "{error}");
     let error = refusal(&of(&["--glossary", &terms, "--no-split", &input]));
     assert!(error.contains("--no-split"), "{error}");
 }

@@ -16,14 +16,14 @@ use super::numbers::{BEAM, whole};
 use super::search::{ModelFlags, SearchFlags};
 use super::{CommandResult, Output, stop_on_signals};
 pub(crate) use caller::Caller;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use documents::Task;
 use indicatif::{ProgressBar, ProgressStyle};
 use inputs::{Input, for_each_part};
 use regard::decode::SearchOptions;
 use regard::translator::{Candidate, Translator};
 use regard_documents::files::Format;
-use regard_documents::{Glossary, Guarded, Match, Memory, TermReport, TranslatedLine};
+use regard_documents::{Glossary, GlossaryMethod, Guarded, Match, Memory, TermReport, TranslatedLine};
 pub(crate) use route::LoadedModels;
 use route::Route;
 use serde::Serialize;
@@ -46,6 +46,7 @@ use tally::Tally;
     regard translate --model model report.docx --out report.de.docx\n  \
     regard translate --model model big.en --out big.de --resume\n  \
     regard translate --model model --glossary terms.tsv --memory known.tmx < input.en\n  \
+    regard translate --model model --glossary terms.tsv --glossary-method constrain < input.en\n  \
     regard translate --model de-en --model en-fr --source-lang de --target-lang fr < input.de\n\n\
     One line in is one line out, with --nbest N lines out; an empty line stays empty. Each line is translated sentence by\n\
     sentence. Addresses, placeholders ({name}, %s), numbers and emoji are kept, and so are the spaces between sentences. With\n\
@@ -95,6 +96,9 @@ pub(crate) struct Arguments {
     /// translations that have it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["no_split", "score_target"])]
     glossary: Option<PathBuf>,
+    /// How the terms of the glossary come into the translations
+    #[arg(long, value_enum, default_value = "auto", value_name = "METHOD")]
+    glossary_method: Method,
     /// Translation memory (TMX; plain, .gz or .zst): lines, paragraphs, messages and sentences that
     /// it has are taken from it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["no_split", "score_target"])]
@@ -125,6 +129,29 @@ pub(crate) struct Arguments {
     /// that names no file is the text itself
     #[arg(value_name = "FILE|TEXT")]
     files: Vec<PathBuf>,
+}
+
+/// How terms come into translations.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Method {
+    /// With a model of `regard train --terms` as annotate, then constrain where a term is missing;
+    /// with other models constrain
+    Auto,
+    /// Search a sentence whose translation lacks a term again for translations that have it
+    Constrain,
+    /// The model reads each term with its translation and is not held to it; needs a model of
+    /// `regard train --terms`
+    Annotate,
+}
+
+impl From<Method> for GlossaryMethod {
+    fn from(method: Method) -> Self {
+        match method {
+            Method::Auto => GlossaryMethod::Auto,
+            Method::Constrain => GlossaryMethod::Constrain,
+            Method::Annotate => GlossaryMethod::Annotate,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -268,8 +295,12 @@ impl Arguments {
         let options: Vec<_> = route.models().iter().map(|model| &model.options).collect();
         let Arguments { nbest, scores, alignment, json, jsonl, no_split, .. } = self;
         let models = self.model.names();
+        let method = match self.glossary_method {
+            Method::Auto => String::new(),
+            method => format!(", terms {method:?}"),
+        };
         format!(
-            "{models}, {options:?}, nbest {nbest}, scores {scores}, alignment {alignment}, json {json}, jsonl {jsonl}, no_split {no_split}{}",
+            "{models}, {options:?}, nbest {nbest}, scores {scores}, alignment {alignment}, json {json}, jsonl {jsonl}, no_split {no_split}{method}{}",
             route.known_files()
         )
     }

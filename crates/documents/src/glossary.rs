@@ -6,7 +6,9 @@
 //! A term is found in a text at the bounds of words, the longest one first, and also with a plural
 //! `s` or `es`; in small and capital letters alike, unless it has capitals itself. Each sentence is
 //! translated without the glossary first. Where a term is missing then, in every form, the sentence
-//! is searched once more for translations that contain it (`glossary/terms.rs`).
+//! is searched once more for translations that contain it (`glossary/terms.rs`). A model that is
+//! trained to reads the terms and their translations in the first search already
+//! ([`GlossaryMethod`]).
 
 pub(crate) mod terms;
 
@@ -38,6 +40,37 @@ pub struct Glossary {
     entries: Vec<Entry>,
     /// The entries that begin with a letter, in lower case; the longest first.
     starts: HashMap<char, Vec<usize>>,
+}
+
+/// How the terms of a glossary come into translations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GlossaryMethod {
+    /// A model that is trained to read terms does, and what its translation lacks is searched for;
+    /// with other models, everything is searched for.
+    #[default]
+    Auto,
+    /// Sentences whose translation lacks a term are searched again for translations that have it.
+    Constrain,
+    /// The model reads the terms, which it must be trained to, and nothing is searched for again.
+    Annotate,
+}
+
+impl GlossaryMethod {
+    /// What prevents the method, with models in a row of which each is trained to read terms or not.
+    ///
+    /// ```
+    /// use regard_documents::GlossaryMethod;
+    /// assert_eq!(GlossaryMethod::Auto.fault(&[false]), None);
+    /// assert_eq!(GlossaryMethod::Annotate.fault(&[true]), None);
+    /// assert!(GlossaryMethod::Annotate.fault(&[false]).unwrap().contains("not trained"));
+    /// ```
+    pub fn fault(self, reads_terms: &[bool]) -> Option<&'static str> {
+        match (self, reads_terms) {
+            (GlossaryMethod::Auto | GlossaryMethod::Constrain, _) | (_, [true]) => None,
+            (_, [false]) => Some("the model is not trained to read terms"),
+            _ => Some("it takes one model, and several in a row are used"),
+        }
+    }
 }
 
 /// A term and its translation.

@@ -40,7 +40,7 @@ mod testing;
 
 pub use confidence::confidence;
 pub use document::{Document, Rendered, Sentence};
-pub use glossary::{Glossary, GlossaryError, TermReport};
+pub use glossary::{Glossary, GlossaryError, GlossaryMethod, TermReport};
 pub use guard::{Fault, Guarded};
 pub use lines::{TranslatedLine, translate_lines};
 pub use memory::{Match, Memory};

@@ -8,10 +8,10 @@
 use crate::glossary::terms::{self, Term};
 use crate::guard::{self, Fault, Guarded};
 use crate::protect::is_translatable;
-use crate::{Glossary, Memory, Sentence, TermReport, Translation, Word, confidence};
+use crate::{Glossary, GlossaryMethod, Memory, Sentence, TermReport, Translation, Word, confidence};
 use regard_core::Result;
 use regard_core::decode::SearchOptions;
-use regard_core::translator::{Candidate, Line, Phrase, Translator};
+use regard_core::translator::{Annotation, Candidate, Line, LineTerms, Phrase, Translator};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -31,6 +31,23 @@ pub struct JobOptions {
     pub memory: Option<Arc<Memory>>,
     /// Terms and their translations.
     pub glossary: Option<Arc<Glossary>>,
+    /// How these come into the translations.
+    pub glossary_method: GlossaryMethod,
+    /// Whether the model is trained to read them; never with several in a row, of which the last
+    /// does not read the text that has the terms.
+    pub reads_terms: bool,
+}
+
+impl JobOptions {
+    /// Whether the model reads the translations of terms inside of the source.
+    fn annotates(&self) -> bool {
+        self.reads_terms && self.glossary_method != GlossaryMethod::Constrain
+    }
+
+    /// Whether a sentence that lacks terms is searched again.
+    fn constrains(&self) -> bool {
+        self.glossary_method != GlossaryMethod::Annotate
+    }
 }
 
 /// A sentence for a model.
@@ -49,16 +66,24 @@ pub struct Query {
     /// Terms that the translation must have: it lacked some of them before. Then it is
     /// searched over the whole vocabulary.
     pub phrases: Vec<Phrase>,
+    /// Translations of terms that the model reads inside of the text.
+    pub annotations: Vec<Annotation>,
 }
 
 impl Query {
     /// How it is searched; queries that are searched alike can go together.
     pub fn attempt(&self) -> Attempt {
-        match (self.phrases.is_empty(), self.retry) {
-            (false, _) => Attempt::Constrained,
-            (true, true) => Attempt::Safer,
-            (true, false) => Attempt::Plain,
+        match (self.phrases.is_empty(), self.retry, self.annotations.is_empty()) {
+            (false, _, _) => Attempt::Constrained,
+            (true, true, _) => Attempt::Safer,
+            (true, false, false) => Attempt::Annotated,
+            (true, false, true) => Attempt::Plain,
         }
+    }
+
+    /// Its terms.
+    pub fn terms(&self) -> LineTerms {
+        LineTerms { phrases: self.phrases.clone(), annotations: self.annotations.clone() }
     }
 }
 
@@ -68,6 +93,8 @@ pub enum Attempt {
     /// As the options say.
     #[default]
     Plain,
+    /// The same over the whole vocabulary: the translations of terms need not be on a shortlist.
+    Annotated,
     /// With [`guard::safer`] options.
     Safer,
     /// For translations with given phrases.
@@ -79,6 +106,7 @@ impl Attempt {
     pub fn options(self, options: &SearchOptions) -> SearchOptions {
         let options = match self {
             Attempt::Plain => options.clone(),
+            Attempt::Annotated => SearchOptions { shortlist: None, ..options.clone() },
             Attempt::Safer => guard::safer(options),
             Attempt::Constrained => terms::forced(options),
         };
@@ -132,6 +160,8 @@ struct State {
     aligned: bool,
     first: bool,
     terms: Vec<Term>,
+    /// What the model reads of them inside of the text.
+    annotations: Vec<Annotation>,
     /// Where terms stand that are not translated, in bytes.
     kept_terms: Vec<Range<usize>>,
     /// What the model before said.
@@ -211,13 +241,16 @@ impl Job {
         // A translation of the memory does not say where its tags would be.
         let plain = sentence.markup.as_ref().is_none_or(|markup| markup.is_empty());
         let memory = self.options.memory.as_ref().filter(|_| plain);
-        let (mut terms, mut kept_terms) = (Vec::new(), Vec::new());
+        let (mut terms, mut annotations, mut kept_terms) = (Vec::new(), Vec::new(), Vec::new());
         if let Some(target) = memory.and_then(|memory| memory.find(&sentence.text)) {
             outcome.translations = vec![from_memory(target)];
             outcome.from_memory = true;
         } else if let Some(glossary) = &self.options.glossary {
             let matches = glossary.find(&sentence.text, &sentence.protected);
             terms = terms::terms(glossary, &sentence.text, &matches);
+            if self.options.annotates() {
+                annotations = terms::annotations(glossary, &sentence.text, &matches, language.len());
+            }
             let same = matches.into_iter().filter(|found| glossary.entry(found.entry).target.is_none());
             kept_terms = same.map(|found| found.range).collect();
         }
@@ -231,6 +264,7 @@ impl Job {
             aligned: self.options.alignment || sentence.needs_alignment() || !kept_terms.is_empty(),
             first,
             terms,
+            annotations,
             kept_terms,
             before: None,
             outcome,
@@ -293,6 +327,7 @@ impl Job {
             prefix: last && (state.first || !self.options.prefix_first),
             retry: false,
             phrases: Vec::new(),
+            annotations: if stage == 0 { state.annotations.clone() } else { Vec::new() },
         }
     }
 
@@ -303,7 +338,9 @@ impl Job {
 
     fn retry(&self, i: usize, stage: usize) -> Query {
         let query = self.query(i, stage);
-        Query { text: guard::second_attempt(&query.text), retry: true, ..query }
+        // What went wrong may be due to the annotations; they also may not fit the other text.
+        let annotations = Vec::new();
+        Query { text: guard::second_attempt(&query.text), retry: true, annotations, ..query }
     }
 
     /// The terms that the model of a number should write: all in the last language, and before that
@@ -315,7 +352,7 @@ impl Job {
 
     fn lacks_terms(&self, i: usize, stage: usize) -> bool {
         let outcome = &self.states[i].outcome;
-        if self.states[i].terms.is_empty() || outcome.is_known() {
+        if self.states[i].terms.is_empty() || outcome.is_known() || !self.options.constrains() {
             return false;
         }
         let (terms, text) = (self.terms(i, stage), outcome.line.best().text);
@@ -423,12 +460,12 @@ fn from_memory(text: &str) -> Translation {
     Translation(text.split(' ').map(|word| Word::new(word, None)).collect())
 }
 
-/// Answers a round: the sentences go to `translate` with the phrases of each, those together that
-/// are searched alike.
+/// Answers a round: the sentences go to `translate` with the terms of each, those together that are
+/// searched alike.
 pub fn search_round(
     round: &Round,
     options: &SearchOptions,
-    mut translate: impl FnMut(&[&str], &[Vec<Phrase>], &SearchOptions) -> Result<Vec<Line>>,
+    mut translate: impl FnMut(&[&str], &[LineTerms], &SearchOptions) -> Result<Vec<Line>>,
 ) -> Result<Vec<Line>> {
     // Attention costs time, so only sentences that need it have it.
     let mut alike: BTreeMap<(Attempt, bool, bool, usize), Vec<usize>> = BTreeMap::new();
@@ -445,8 +482,8 @@ pub fn search_round(
             options.prefix.clear();
         }
         let texts: Vec<&str> = numbers.iter().map(|&i| round.queries[i].text.as_str()).collect();
-        let phrases: Vec<Vec<Phrase>> = numbers.iter().map(|&i| round.queries[i].phrases.clone()).collect();
-        for (i, line) in numbers.into_iter().zip(translate(&texts, &phrases, &options)?) {
+        let terms: Vec<LineTerms> = numbers.iter().map(|&i| round.queries[i].terms()).collect();
+        for (i, line) in numbers.into_iter().zip(translate(&texts, &terms, &options)?) {
             found[i] = line;
         }
     }
@@ -466,9 +503,9 @@ pub struct Stage<'a> {
 pub fn run_job(job: &mut Job, route: &[Stage<'_>]) -> Result<()> {
     job.run(|round| {
         let stage = &route[round.stage];
-        search_round(round, stage.options, |texts, phrases, options| {
+        search_round(round, stage.options, |texts, terms, options| {
             let threads = stage.translator.threads();
-            stage.translator.translate_with_phrases(texts, phrases, options, threads, &())
+            stage.translator.translate_with_terms(texts, terms, options, threads, &())
         })
     })
 }

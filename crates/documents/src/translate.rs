@@ -4,7 +4,8 @@ use crate::files::{FileDocument, FileError};
 use crate::lines::translate_lines_along;
 use crate::pipeline::{Job, JobOptions, Outcome, Stage, run_job};
 use crate::{
-    Document, Glossary, Guarded, Memory, Rendered, Sentence, TermReport, TranslatedLine, Translation, html,
+    Document, Glossary, GlossaryMethod, Guarded, Memory, Rendered, Sentence, TermReport, TranslatedLine,
+    Translation, html,
 };
 use regard_core::decode::SearchOptions;
 use std::sync::Arc;
@@ -94,7 +95,8 @@ impl<'a> Pipeline<'a> {
         let source_language =
             route.first().and_then(|stage| stage.translator.model().languages.source.clone());
         let wanted = route.last().map(|stage| JobOptions::of_search(stage.options)).unwrap_or_default();
-        Pipeline { route, source_language, options: JobOptions { guard: true, ..wanted } }
+        let reads_terms = matches!(&route[..], [stage] if stage.translator.reads_terms());
+        Pipeline { route, source_language, options: JobOptions { guard: true, reads_terms, ..wanted } }
     }
 
     /// The same with known translations, which are not asked of the models.
@@ -106,6 +108,13 @@ impl<'a> Pipeline<'a> {
     /// The same with terms and their translations.
     pub fn with_glossary(mut self, glossary: Option<Arc<Glossary>>) -> Self {
         self.options.glossary = glossary;
+        self
+    }
+
+    /// The same with a method for these terms; one that the models cannot
+    /// ([`GlossaryMethod::fault`]) leaves them out.
+    pub fn with_glossary_method(mut self, method: GlossaryMethod) -> Self {
+        self.options.glossary_method = method;
         self
     }
 

@@ -13,8 +13,10 @@
 
 mod phrases;
 mod substitutes;
+mod terms;
 
 pub use phrases::Phrase;
+pub use terms::{Annotation, LineTerms};
 
 use crate::decode::{
     Ablation, BeamSteps, Constraint, Engine, Hypothesis, SearchOptions, Tracer, Watch, attention_maps,
@@ -23,7 +25,7 @@ use crate::decode::{
 use crate::formats::Model;
 use crate::model::AttentionMap;
 use crate::parallel;
-use crate::text::{Tokenizer, sentence_ranges};
+use crate::text::{AnnotatedIds, Tokenizer, sentence_ranges};
 use crate::{DType, Error, Isa, Result};
 use phrases::WholeWords;
 use std::borrow::Cow;
@@ -91,10 +93,24 @@ impl Line {
     }
 }
 
-/// A part of a line: its ids, and whether it ends in the middle of a sentence.
+/// A part of a line.
 struct Part {
     ids: Vec<u32>,
+    /// Whether it ends in the middle of a sentence.
     cut: bool,
+    /// What the model reads in place of the ids, if translations of terms stand in it.
+    annotated: Option<AnnotatedIds>,
+}
+
+impl Part {
+    fn new(ids: Vec<u32>, cut: bool) -> Self {
+        Part { ids, cut, annotated: None }
+    }
+
+    /// What the model reads.
+    fn read(&self) -> &[u32] {
+        self.annotated.as_ref().map_or(&self.ids, |annotated| &annotated.ids)
+    }
 }
 
 /// Follows the translation of lines; several threads call it at once.
@@ -370,26 +386,33 @@ impl Translator {
         threads: usize,
         watch: &dyn WatchLines,
     ) -> Result<Vec<Line>> {
-        self.translate_constrained(lines, &[], options, threads, watch)
+        self.translate_with_terms(lines, &[], options, threads, watch)
     }
 
     fn translate_constrained<T: AsRef<str> + Sync>(
         &self,
         lines: &[T],
+        terms: &[LineTerms],
         constraints: &[Vec<Constraint>],
         options: &SearchOptions,
         threads: usize,
         watch: &dyn WatchLines,
     ) -> Result<Vec<Line>> {
         self.check_languages()?;
-        let parts: Vec<Vec<Part>> =
-            parallel::map(threads, lines, |line| self.split(&self.readable(line.as_ref(), options)))
-                .into_iter()
-                .collect::<Result<_>>()?;
+        let numbered: Vec<(usize, &T)> = lines.iter().enumerate().collect();
+        let parts: Vec<Vec<Part>> = parallel::map(threads, &numbered, |(i, line)| {
+            let parts = self.split(&self.readable(line.as_ref(), options))?;
+            match terms.get(*i) {
+                Some(terms) => self.annotate(parts, line.as_ref(), &terms.annotations, options),
+                None => Ok(parts),
+            }
+        })
+        .into_iter()
+        .collect::<Result<_>>()?;
         let places =
             parts.iter().enumerate().flat_map(|(line, p)| (0..p.len()).map(move |part| (line, part)));
         let parts_watch = WatchParts { places: places.collect(), translator: self, watch };
-        let sources: Vec<Vec<u32>> = parts.iter().flatten().map(|p| p.ids.clone()).collect();
+        let sources: Vec<Vec<u32>> = parts.iter().flatten().map(|p| p.read().to_vec()).collect();
         let engines: Vec<&Engine> = self.engines.iter().map(Arc::as_ref).collect();
         // It is not known which part of a split line a phrase belongs to.
         let whole = parts.iter().enumerate().flat_map(|(line, parts)| {
@@ -464,7 +487,7 @@ impl Translator {
             return Ok(Vec::new());
         }
         if ids.len() <= self.longest {
-            return Ok(vec![Part { ids, cut: false }]);
+            return Ok(vec![Part::new(ids, false)]);
         }
         // Sentences are gathered as long as they fit together.
         let language = language.unwrap_or_default();
@@ -489,7 +512,7 @@ impl Translator {
     fn close(&self, text: &str, parts: &mut Vec<Part>) -> Result<()> {
         let mut ids = self.source().encode(text)?;
         if ids.len() <= self.longest {
-            parts.push(Part { ids, cut: false });
+            parts.push(Part::new(ids, false));
             return Ok(());
         }
         let end = ids.split_off(ids.len() - self.source_end());
@@ -497,7 +520,7 @@ impl Translator {
         let (language, rest) = ids.split_at(self.source().before().len() + language.iter().len());
         let room = self.longest.saturating_sub(end.len() + language.len()).max(1);
         for piece in rest.chunks(room) {
-            parts.push(Part { ids: [language, piece, &end].concat(), cut: true });
+            parts.push(Part::new([language, piece, &end].concat(), true));
         }
         Ok(())
     }
@@ -536,8 +559,11 @@ impl Translator {
         let source: Vec<Vec<String>> = parts.iter().map(text).collect();
         let candidates = (0..count)
             .map(|n| {
-                let chosen: Vec<Hypothesis> =
-                    hypotheses.iter().map(|h| self.without_language(h[n].clone())).collect();
+                let chosen: Vec<Hypothesis> = hypotheses
+                    .iter()
+                    .zip(parts)
+                    .map(|(h, part)| self.without_language(without_terms(h[n].clone(), part)))
+                    .collect();
                 let texts: Vec<String> = chosen.iter().map(|h| self.decode(&h.ids)).collect();
                 let mut alignment = Vec::new();
                 let (mut words_before, mut target_before) = (0, 0);
@@ -562,6 +588,20 @@ impl Translator {
         let cut = parts.iter().filter(|p| p.cut).count();
         Line { candidates, source: source.concat(), parts: parts.len(), cut }
     }
+}
+
+/// A hypothesis whose attention is to the source without the translations of terms: what goes to
+/// one of those counts for its term.
+fn without_terms(mut hypothesis: Hypothesis, part: &Part) -> Hypothesis {
+    let Some(annotated) = &part.annotated else { return hypothesis };
+    for row in &mut hypothesis.attention {
+        let mut plain = vec![0.0; part.ids.len()];
+        for (weight, &origin) in row.iter().zip(&annotated.origins) {
+            plain[origin] += weight;
+        }
+        *row = plain;
+    }
+    hypothesis
 }
 
 /// Whether a character ends a line, for this program or for one that reads its output.

@@ -11,7 +11,7 @@ use crate::limits::Limits;
 use crate::metrics::ModelMetrics;
 use crate::models::for_pair;
 use crate::resident::Resident;
-use regard_core::translator::{Line, Phrase, WatchLines};
+use regard_core::translator::{Line, LineTerms, WatchLines};
 use regard_documents::pipeline::Attempt;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -73,11 +73,11 @@ pub(crate) trait BatchTranslator: Send + Sync + 'static {
     /// batch.
     fn beam(&self, nbest: usize) -> usize;
 
-    /// One translation per line, with the phrases of the line.
+    /// One translation per line, with the terms of the line.
     fn translate(
         &self,
         lines: &[&str],
-        phrases: &[Vec<Phrase>],
+        terms: &[LineTerms],
         search: Search,
         threads: usize,
         watch: &dyn WatchLines,
@@ -99,7 +99,7 @@ impl BatchTranslator for ModelTranslator {
     fn translate(
         &self,
         lines: &[&str],
-        phrases: &[Vec<Phrase>],
+        terms: &[LineTerms],
         search: Search,
         threads: usize,
         watch: &dyn WatchLines,
@@ -113,7 +113,7 @@ impl BatchTranslator for ModelTranslator {
         if search.pair.is_some() {
             options.forced_first = translator.options().forced_first;
         }
-        translator.translate_with_phrases(lines, phrases, &options, threads, watch)
+        translator.translate_with_terms(lines, terms, &options, threads, watch)
     }
 }
 
@@ -138,8 +138,8 @@ pub(crate) enum Failure {
 pub(crate) struct QueuedSentence {
     pub(crate) text: String,
     pub(crate) search: Search,
-    /// What the translation must contain.
-    pub(crate) phrases: Vec<Phrase>,
+    /// Its terms, which the translation should contain.
+    pub(crate) terms: LineTerms,
     /// Where its progress is sent, if a client follows it: its number, and the translation so far.
     pub(crate) progress: Option<(usize, mpsc::Sender<Growth>)>,
 }
@@ -147,7 +147,7 @@ pub(crate) struct QueuedSentence {
 impl QueuedSentence {
     /// A sentence whose progress is not sent.
     pub(crate) fn new(text: String, search: Search) -> Self {
-        QueuedSentence { text, search, phrases: Vec::new(), progress: None }
+        QueuedSentence { text, search, terms: LineTerms::default(), progress: None }
     }
 }
 
@@ -513,11 +513,11 @@ impl Shared {
             attempt: batch.first().map(|job| job.sentence.search.attempt).unwrap_or_default(),
             pair: batch.first().and_then(|job| job.sentence.search.pair),
         };
-        let phrases: Vec<Vec<Phrase>> = batch.iter().map(|job| job.sentence.phrases.clone()).collect();
+        let terms: Vec<LineTerms> = batch.iter().map(|job| job.sentence.terms.clone()).collect();
         let start = Instant::now();
         let watch = WatchJobs(batch);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
-            self.translator.translate(&texts, &phrases, search, threads, &watch)
+            self.translator.translate(&texts, &terms, search, threads, &watch)
         }));
         match outcome {
             Ok(Ok(lines)) if lines.len() == batch.len() => {

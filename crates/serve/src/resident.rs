@@ -49,6 +49,8 @@ pub(crate) struct Details {
     pub(crate) config: ModelConfig,
     /// Its numbers of weights.
     pub(crate) parts: Parts,
+    /// Whether it is trained to read terms.
+    pub(crate) reads_terms: bool,
 }
 
 /// A model that is in memory, or can be brought back.
@@ -75,7 +77,8 @@ fn split(loaded: LoadedModel) -> (Arc<Translator>, Arc<Details>) {
     let LoadedModel { translator, options } = loaded;
     let transformer = &translator.model().transformer;
     let (config, parts) = (transformer.config().clone(), transformer.parameters().parts());
-    (Arc::new(translator), Arc::new(Details { options, config, parts }))
+    let reads_terms = translator.reads_terms();
+    (Arc::new(translator), Arc::new(Details { options, config, parts, reads_terms }))
 }
 
 impl Resident {

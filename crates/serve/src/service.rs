@@ -11,7 +11,7 @@ use crate::languages::Stage;
 use axum::http::StatusCode;
 use regard_documents::pipeline::{Job, JobOptions, Outcome as SentenceOutcome, Query, Round};
 use regard_documents::{
-    Document, Glossary, Guarded, Match, Memory, Rendered, Sentence, TermReport, Translation,
+    Document, Glossary, GlossaryMethod, Guarded, Match, Memory, Rendered, Sentence, TermReport, Translation,
 };
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -232,6 +232,12 @@ impl App {
         Ok(job)
     }
 
+    /// Whether a route is one model that is trained to read terms.
+    fn reads_terms(&self, route: &[Stage]) -> bool {
+        let [stage] = route else { return false };
+        self.models.get(stage.model).is_some_and(|model| model.resident.details().reads_terms)
+    }
+
     /// The job of these sentences, of which none has been sent yet.
     pub(crate) fn job<'s>(
         &self,
@@ -246,6 +252,8 @@ impl App {
             guard: self.settings.guard,
             memory: self.memory(route).filter(|_| !options.without_memory),
             glossary: options.glossary.clone(),
+            glossary_method: GlossaryMethod::Auto,
+            reads_terms: self.reads_terms(route),
         };
         let mut job = Job::new(route.len(), wanted);
         sentences.for_each(|sentence| job.add(sentence, true, ""));
@@ -295,8 +303,7 @@ impl App {
 pub(crate) fn queued(query: &Query) -> QueuedSentence {
     let (nbest, attention, attempt) = (query.nbest, query.attention, query.attempt());
     let search = Search { nbest, attention, attempt, pair: None };
-    let phrases = query.phrases.clone();
-    QueuedSentence { phrases, ..QueuedSentence::new(query.text.clone(), search) }
+    QueuedSentence { terms: query.terms(), ..QueuedSentence::new(query.text.clone(), search) }
 }
 
 /// A text and its alternatives: the n-th best of each sentence together, those that differ.

@@ -5,7 +5,7 @@ use crate::commands::search::languages_for;
 use regard::decode::SearchOptions;
 use regard::translator::Translator;
 use regard_documents::pipeline::Stage;
-use regard_documents::{Glossary, Memory, Pipeline, TranslatedLine, language};
+use regard_documents::{Glossary, GlossaryMethod, Memory, Pipeline, TranslatedLine, language};
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,6 +30,7 @@ pub(crate) struct Route {
     models: Vec<Model>,
     memory: Option<Arc<Memory>>,
     glossary: Option<Arc<Glossary>>,
+    glossary_method: GlossaryMethod,
     /// The fingerprints of the files that both come from.
     known_files: String,
     no_split: bool,
@@ -88,6 +89,12 @@ impl Route {
         let wanted = arguments.wanted_languages();
         let translators = models.route(wanted)?;
         let (glossary, memory) = arguments.known(&translators)?;
+        let glossary_method = GlossaryMethod::from(arguments.glossary_method);
+        let reads_terms: Vec<bool> = translators.iter().map(|t| t.reads_terms()).collect();
+        if let Some(fault) = glossary_method.fault(&reads_terms) {
+            let next = "`regard train --terms` trains a model that reads terms";
+            return Err(format!("--glossary-method annotate: {fault}; {next}").into());
+        }
         let last = translators.len() - 1;
         let mut models = Vec::new();
         for (i, translator) in translators.into_iter().enumerate() {
@@ -100,7 +107,7 @@ impl Route {
             known_files += &format!(", {:016x}", xxh3_64(&bytes));
         }
         let (no_split, unchecked) = (arguments.no_split, AtomicUsize::new(CHECKS));
-        Ok(Route { models, memory, glossary, known_files, no_split, unchecked })
+        Ok(Route { models, memory, glossary, glossary_method, known_files, no_split, unchecked })
     }
 
     /// Uses these terms instead of the glossary of the flags.
@@ -147,7 +154,10 @@ impl Route {
     pub(super) fn pipeline(&self) -> Pipeline<'_> {
         let stages =
             self.models.iter().map(|model| Stage { translator: &model.translator, options: &model.options });
-        Pipeline::new(stages.collect()).with_memory(self.memory.clone()).with_glossary(self.glossary.clone())
+        Pipeline::new(stages.collect())
+            .with_memory(self.memory.clone())
+            .with_glossary(self.glossary.clone())
+            .with_glossary_method(self.glossary_method)
     }
 
     /// Sentence by sentence, or with `--no-split` each line as the model reads it.

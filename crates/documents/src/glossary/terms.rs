@@ -4,7 +4,7 @@ use super::{Glossary, TermMatch, TermReport};
 use crate::guard;
 use regard_core::decode::SearchOptions;
 use regard_core::text::{fold, is_spaced, share_stem};
-use regard_core::translator::{Candidate, Line, Phrase};
+use regard_core::translator::{Annotation, Candidate, Line, Phrase};
 use std::ops::Range;
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
@@ -38,6 +38,21 @@ pub(crate) fn terms(glossary: &Glossary, text: &str, matches: &[TermMatch]) -> V
         terms.push((*entry, Term { source, target, same, times: 1, capitals }));
     }
     terms.into_iter().map(|(_, term)| term).collect()
+}
+
+/// The terms of a sentence with their translations, for a model that reads both behind `before`
+/// bytes of something else.
+pub(crate) fn annotations(
+    glossary: &Glossary,
+    text: &str,
+    matches: &[TermMatch],
+    before: usize,
+) -> Vec<Annotation> {
+    let annotation = |TermMatch { range, entry }: &TermMatch| {
+        let target = glossary.entry(*entry).target.as_deref().unwrap_or(&text[range.clone()]);
+        Annotation { range: before + range.start..before + range.end, target: target.to_owned() }
+    };
+    matches.iter().map(annotation).collect()
 }
 
 impl Term {

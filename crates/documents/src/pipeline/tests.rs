@@ -101,6 +101,7 @@ fn sentences_that_are_searched_alike_go_together() {
         prefix,
         retry,
         phrases: Vec::new(),
+        annotations: Vec::new(),
     };
     let queries = vec![
         query("a", false, true, false),
@@ -167,4 +168,53 @@ fn terms_that_are_not_translated_come_through_every_model() {
     let options = with_glossary(&[("fox", "=")]);
     let (text, _, _) = run("The fox runs.", 1, options, |_, _| "Der Fuchs rennt.".to_owned());
     assert_eq!(text, "Der fox rennt.");
+}
+
+#[test]
+fn a_model_that_reads_terms_is_given_them_first() {
+    let annotated = |query: &Query, _: usize| match &query.annotations[..] {
+        [] => query.text.to_uppercase(),
+        [first, ..] => query.text.replace(&query.text[first.range.clone()], &first.target),
+    };
+    let options = JobOptions { reads_terms: true, ..with_glossary(&[("dog", "Hund"), ("cat", "Katze")]) };
+    let (text, outcomes, rounds) = run("One dog. Two cats. Three.", 1, options.clone(), annotated);
+    assert_eq!(text, "One Hund. Two Katze. THREE.");
+    assert_eq!(rounds.len(), 1);
+    let queries = &rounds[0].queries;
+    assert_eq!(queries[0].annotations, [Annotation { range: 4..7, target: "Hund".into() }]);
+    assert_eq!(queries[1].annotations, [Annotation { range: 4..8, target: "Katze".into() }]);
+    let attempts: Vec<Attempt> = queries.iter().map(Query::attempt).collect();
+    assert_eq!(attempts, [Attempt::Annotated, Attempt::Annotated, Attempt::Plain]);
+    assert_eq!(outcomes.iter().map(|o| o.terms.wanted).sum::<usize>(), 2);
+    // What it does not use is searched for, in the same source.
+    let ignores = |query: &Query, _: usize| match query.phrases.is_empty() {
+        true => query.text.to_uppercase(),
+        false => query.text.replace("dog", "Hund"),
+    };
+    let (text, _, rounds) = run("One dog.", 1, options.clone(), ignores);
+    assert_eq!((text.as_str(), rounds.len()), ("One Hund.", 2));
+    assert_eq!(rounds[1].queries[0].annotations, rounds[0].queries[0].annotations);
+    // The methods by themselves.
+    let of = |glossary_method| JobOptions { glossary_method, ..options.clone() };
+    let (text, outcomes, rounds) = run("One dog.", 1, of(GlossaryMethod::Annotate), ignores);
+    assert_eq!((text.as_str(), rounds.len(), outcomes[0].terms.missing.len()), ("ONE DOG.", 1, 1));
+    let (text, _, rounds) = run("One dog.", 1, of(GlossaryMethod::Constrain), ignores);
+    assert_eq!((text.as_str(), rounds.len()), ("One Hund.", 2));
+    assert!(rounds.iter().all(|round| round.queries[0].annotations.is_empty()));
+}
+
+#[test]
+fn annotations_are_behind_a_language_token_and_not_in_second_attempts() {
+    let options = JobOptions { reads_terms: true, ..with_glossary(&[("dog", "Hund"), ("Fox", "=")]) };
+    let document = Document::plain("A Fox and a dog");
+    let mut job = Job::new(1, options);
+    job.add(&document.sentences[0], true, ">>de<< ");
+    let round = job.next_round().unwrap();
+    let query = &round.queries[0];
+    let found: Vec<(&str, &str)> =
+        query.annotations.iter().map(|a| (&query.text[a.range.clone()], a.target.as_str())).collect();
+    assert_eq!(found, [("Fox", "Fox"), ("dog", "Hund")]);
+    job.answer(vec![line(&query.text, |_| "ja ".repeat(30))]);
+    let retry = job.next_round().unwrap();
+    assert!(retry.queries[0].retry && retry.queries[0].annotations.is_empty());
 }

@@ -61,6 +61,7 @@ def train(
     steps: Optional[int] = None,
     resume: bool = False,
     init: Optional[Path] = None,
+    terms: Optional[float] = None,
     source_lang: Optional[str] = None,
     target_lang: Optional[str] = None,
     threads: Optional[int] = None,
@@ -90,14 +91,16 @@ def train(
     :param minutes: Train for about this long, instead of ``epochs`` or ``steps``.
     :param resume: Continue an interrupted run exactly where it stopped.
     :param init: Start from the weights and tokenizers of this model.
+    :param terms: Share of the source sentences in which the model reads translations of words, as it then can those of
+        a glossary; 0.3 is usual.
     :param progress: Called with a dictionary for each event. Its ``kind`` is ``"step"`` (with ``step``, ``total``,
         ``epoch``, ``loss``, ``rate``, ``tokens_per_second``, …), ``"validation"`` (``loss``, ``perplexity``, ``bleu``,
         ``chrf``, ``best``, ``samples``, …) or ``"message"`` (``text``).
     """
     keywords = dict(
         src=src, tgt=tgt, tsv=tsv, valid_src=valid_src, valid_tgt=valid_tgt, out=out, preset=preset, config=config,
-        set=set, minutes=minutes, epochs=epochs, steps=steps, resume=resume, init=init, source_lang=source_lang,
-        target_lang=target_lang, threads=threads, seed=seed, precision=precision, store=store,
+        set=set, minutes=minutes, epochs=epochs, steps=steps, resume=resume, init=init, terms=terms,
+        source_lang=source_lang, target_lang=target_lang, threads=threads, seed=seed, precision=precision, store=store,
     )  # fmt: skip
     return TrainingResult(os.fspath(out), _regard.train(flags("train", keywords, keywords), progress))
 

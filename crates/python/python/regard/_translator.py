@@ -65,9 +65,9 @@ _SEARCH = tuple(SearchOptions.__annotations__)
 #: Those of every method that uses the model.
 _MODEL = _SEARCH + ("source_lang", "target_lang")
 #: Those of :meth:`Translator.translate`.
-_TRANSLATE = _MODEL + ("nbest", "alignment", "no_split", "glossary")
+_TRANSLATE = _MODEL + ("nbest", "alignment", "no_split", "glossary", "glossary_method")
 #: Those of :meth:`Translator.translate_document`.
-_DOCUMENT = _MODEL + ("format", "only_empty", "glossary")
+_DOCUMENT = _MODEL + ("format", "only_empty", "glossary", "glossary_method")
 
 _Found = Tuple[str, float, List[str], List[float], List[Tuple[int, int]]]
 
@@ -265,6 +265,7 @@ class Translator:
         alignment: bool = False,
         no_split: bool = False,
         glossary: Optional[Glossary] = None,
+        glossary_method: Optional[str] = None,
         source_lang: Optional[str] = None,
         target_lang: Optional[str] = None,
         **search: "Unpack[SearchOptions]",
@@ -279,6 +280,7 @@ class Translator:
         alignment: bool = False,
         no_split: bool = False,
         glossary: Optional[Glossary] = None,
+        glossary_method: Optional[str] = None,
         source_lang: Optional[str] = None,
         target_lang: Optional[str] = None,
         **search: "Unpack[SearchOptions]",
@@ -292,6 +294,7 @@ class Translator:
         alignment: bool = False,
         no_split: bool = False,
         glossary: Optional[Glossary] = None,
+        glossary_method: Optional[str] = None,
         source_lang: Optional[str] = None,
         target_lang: Optional[str] = None,
         **search: "Unpack[SearchOptions]",
@@ -310,13 +313,16 @@ class Translator:
         :param no_split: Translate each line as a whole and leave the model's output unchanged.
         :param glossary: Terms and their translations, as a dictionary or a file; ``"="`` keeps a term as it is. A sentence
             whose translation lacks one is searched again for translations that have it.
+        :param glossary_method: ``constrain`` for that, ``annotate`` for a model of ``regard.train(…, terms=…)``, which
+            reads the terms; ``auto``, the default, does what the model can.
         :param source_lang: Language to translate from, for multilingual models.
         :param target_lang: Language to translate into.
         :param search: See :class:`SearchOptions`.
         """
         keywords = dict(
-            search, alignment=alignment, no_split=no_split, source_lang=source_lang, target_lang=target_lang
-        )
+            search, alignment=alignment, no_split=no_split, glossary_method=glossary_method, source_lang=source_lang,
+            target_lang=target_lang,
+        )  # fmt: skip
         if nbest != 1:
             keywords["nbest"] = nbest
         texts = [text] if isinstance(text, str) else list(text)
@@ -333,6 +339,7 @@ class Translator:
         format: Optional[str] = None,
         only_empty: bool = False,
         glossary: Optional[Glossary] = None,
+        glossary_method: Optional[str] = None,
         source_lang: Optional[str] = None,
         target_lang: Optional[str] = None,
         **search: "Unpack[SearchOptions]",
@@ -355,13 +362,16 @@ class Translator:
         :param only_empty: Translate only the messages that have no translation yet (po, xliff).
         :param glossary: Terms and their translations, as a dictionary or a file; ``"="`` keeps a term as it is. A sentence
             whose translation lacks one is searched again for translations that have it.
+        :param glossary_method: ``constrain`` for that, ``annotate`` for a model of ``regard.train(…, terms=…)``, which
+            reads the terms; ``auto``, the default, does what the model can.
         :param source_lang: Language to translate from, for multilingual models.
         :param target_lang: Language to translate into.
         :param search: See :class:`SearchOptions`.
         """
         keywords = dict(
-            search, format=format, only_empty=only_empty, source_lang=source_lang, target_lang=target_lang
-        )
+            search, format=format, only_empty=only_empty, glossary_method=glossary_method, source_lang=source_lang,
+            target_lang=target_lang,
+        )  # fmt: skip
         terms = _terms(glossary, keywords)
         given = self._flags("translate_document", keywords, _DOCUMENT)
         return DocumentReport(self._native.translate_document(os.fspath(file), os.fspath(out), given, terms))

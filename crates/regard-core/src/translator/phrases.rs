@@ -1,8 +1,8 @@
 //! Phrases that translations must contain, as the tokens of a vocabulary.
 
-use super::{Line, Translator, WatchLines};
+use super::Translator;
 use crate::Result;
-use crate::decode::{Constraint, SearchOptions};
+use crate::decode::Constraint;
 use crate::text::{Tokenizer, fold, is_spaced, share_stem};
 use std::collections::{HashMap, HashSet};
 
@@ -59,25 +59,7 @@ fn starts_with_capital(word: &str) -> bool {
 }
 
 impl Translator {
-    /// [`Translator::translate_watched`] with phrases that the translations must contain, those of
-    /// each line; none for lines beyond the end of the list, and for those that are longer than the
-    /// model can read. A phrase that the vocabulary cannot spell is left out. Beams are as wide as
-    /// the phrases need.
-    pub fn translate_with_phrases<T: AsRef<str> + Sync>(
-        &self,
-        lines: &[T],
-        phrases: &[Vec<Phrase>],
-        options: &SearchOptions,
-        threads: usize,
-        watch: &dyn WatchLines,
-    ) -> Result<Vec<Line>> {
-        let constraint = |phrase: &Phrase| self.constraint(phrase);
-        let of_line = |phrases: &Vec<Phrase>| phrases.iter().map(constraint).collect::<Result<Vec<_>>>();
-        let constraints = phrases.iter().map(of_line).collect::<Result<Vec<_>>>()?;
-        self.translate_constrained(lines, &constraints, options, threads, watch)
-    }
-
-    fn constraint(&self, phrase: &Phrase) -> Result<Constraint> {
+    pub(super) fn constraint(&self, phrase: &Phrase) -> Result<Constraint> {
         let mut forms: Vec<Vec<u32>> = Vec::new();
         for spelling in &phrase.spellings {
             forms.extend(self.inside_of_a_sentence(spelling)?);

@@ -130,7 +130,7 @@ async fn follow(
     while let Some(round) = job.next_round() {
         let mut sentences: Vec<QueuedSentence> = round.queries.iter().map(queued).collect();
         let followed = round.stage + 1 == route.len()
-            && round.queries.iter().all(|query| query.attempt() == Attempt::Plain);
+            && round.queries.iter().all(|q| matches!(q.attempt(), Attempt::Plain | Attempt::Annotated));
         let (to, from) = mpsc::channel(64);
         if followed {
             for (sentence, &number) in sentences.iter_mut().zip(&round.numbers) {

@@ -17,7 +17,7 @@ impl BatchTranslator for Reverse {
     fn translate(
         &self,
         lines: &[&str],
-        _: &[Vec<Phrase>],
+        _: &[LineTerms],
         search: Search,
         _: usize,
         watch: &dyn WatchLines,

@@ -20,7 +20,7 @@ use regard_core::decode::SearchOptions;
 use regard_core::formats::{Languages as ModelLanguages, Model};
 use regard_core::model::{ModelConfig, Positions, Transformer};
 use regard_core::text::{TextSample, TokenizerPair, TokenizerSettings};
-use regard_core::translator::{Candidate, Line, Phrase, Translator, WatchLines};
+use regard_core::translator::{Candidate, Line, LineTerms, Translator, WatchLines};
 use regard_core::{Isa, Key};
 use regard_sample_corpus as builtin;
 use serde_json::{Value, json};
@@ -170,7 +170,7 @@ impl BatchTranslator for StandIn {
     fn translate(
         &self,
         lines: &[&str],
-        phrases: &[Vec<Phrase>],
+        terms: &[LineTerms],
         search: Search,
         _: usize,
         watch: &dyn WatchLines,
@@ -186,7 +186,7 @@ impl BatchTranslator for StandIn {
                 std::thread::sleep(Duration::from_millis(1));
             }
             let words = text.split(' ').count();
-            let wanted = phrases.get(i).map_or(&[][..], Vec::as_slice);
+            let wanted = terms.get(i).map_or(&[][..], |terms| &terms.phrases);
             let said = text.to_uppercase();
             let kept = said.split(' ').take(words - wanted.len().min(words));
             let said = kept.chain(wanted.iter().map(|phrase| phrase.spellings[0].as_str()));

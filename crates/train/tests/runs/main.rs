@@ -12,3 +12,4 @@ mod resume;
 // The text that the tests of the tokenizers use.
 #[path = "../../../regard-core/tests/sentences.rs"]
 mod sentences;
+mod terms;
