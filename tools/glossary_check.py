@@ -3,21 +3,27 @@
 what that costs.
 
     python3 tools/glossary_check.py target/release/regard enpt software-test.en software-test.pt --corpus software.tsv.gz
+    python3 tools/glossary_check.py target/release/regard plain test.en test.de --corpus train.en.gz train.de.gz --trained terms
 
 Makes a glossary of words of the test set: a source word and a word of the references each of which
 is the other's best partner by the Dice coefficient of the sentences they are in, counted in a
-parallel corpus (--corpus, tab-separated) or else in the test set, if three quarters of the
-references of sentences with the one have the other in some form. Translates the test set without
-and with it, and reports for each translation
+parallel corpus (--corpus, one file with a tab or two files) or else in the test set, if three
+quarters of the references of sentences with the one have the other in some form. It is spelt as
+the references mostly spell it inside of a sentence. Translates the test set without and with it,
+and reports for each translation
 
 * terms: the share of places, a sentence whose source has a term and whose reference has its
   translation in any form, whose translation has it in any form, too;
-* BLEU;
-* repeated: sentences with a term more often than the source and the plain translation have it.
+* BLEU, of `regard score`, or of sacrebleu where that is installed;
+* repeated: sentences with a term more often than the source and the same model's translation
+  without the glossary have it.
 
---glossary FILE takes a glossary instead, --keep FILE writes the one that was made, --unseen leaves
-out terms that the plain translation has everywhere, so that the others count alone. Needs nothing
-but Python.
+--trained MODEL adds a model of `regard train --terms`: without the glossary, with constrained
+search, with terms in its source, and with both. --glossary FILE takes a glossary instead, --keep
+FILE writes the one that was made, --unseen leaves out terms that the plain translation has
+everywhere, so that the others count alone. --append FILE stores the table as text/glossary-NAME
+(--name).
+Needs nothing but Python.
 """
 
 import argparse
@@ -30,6 +36,8 @@ import sys
 import tempfile
 import time
 import unicodedata
+
+from alternate import append, append_option, regard_version
 
 WORD = re.compile(r"[^\W\d_]+")
 
@@ -80,6 +88,15 @@ def content_words(text):
     return {word.lower() for word in WORD.findall(text) if len(word) > 3}
 
 
+def usual_spellings(texts):
+    """How words are mostly spelt where they do not begin a text, by their small letters."""
+    seen = collections.defaultdict(collections.Counter)
+    for text in texts:
+        for word in WORD.findall(text)[1:]:
+            seen[word.lower()][word] += 1
+    return {word: counts.most_common(1)[0][0] for word, counts in seen.items()}
+
+
 def make_glossary(sources, references, corpus, least=3, dice=0.3, consistent=0.75):
     """Words of the test set that go together, and better with each other than with any other
     word."""
@@ -106,14 +123,15 @@ def make_glossary(sources, references, corpus, least=3, dice=0.3, consistent=0.7
         at = [reference for source, reference in zip(sources, references) if source_count(a, source)]
         if sum(bool(count(b, reference)) for reference in at) >= consistent * len(at) > 0:
             kept[a] = b
-    return kept
+    spellings = usual_spellings(references)
+    return {a: spellings.get(b, b) for a, b in kept.items()}
 
 
-def read_corpus(path, most):
-    opened = gzip.open(path, "rt", encoding="utf-8") if path.endswith(".gz") else open(path, encoding="utf-8")
-    with opened as file:
-        pairs = (line.rstrip("\n").split("\t") for _, line in zip(range(most), file))
-        return [pair[:2] for pair in pairs if len(pair) >= 2]
+def read_corpus(paths, most):
+    opened = [gzip.open(path, "rt", encoding="utf-8") if path.endswith(".gz") else open(path, encoding="utf-8") for path in paths]
+    lines = ("\t".join(line.rstrip("\n") for line in lines) for lines in zip(*opened))
+    pairs = (line.split("\t") for _, line in zip(range(most), lines))
+    return [pair[:2] for pair in pairs if len(pair) >= 2]
 
 
 def translate(regard, model, source, flags):
@@ -126,6 +144,13 @@ def translate(regard, model, source, flags):
 
 
 def bleu(regard, lines, reference):
+    try:
+        import sacrebleu
+    except ImportError:
+        sacrebleu = None
+    if sacrebleu:
+        references = pathlib.Path(reference).read_text("utf-8").splitlines()
+        return sacrebleu.corpus_bleu(lines, [references]).score
     with tempfile.NamedTemporaryFile("w", suffix=".txt", delete=False) as file:
         file.write("\n".join(lines) + "\n")
     run = subprocess.run([regard, "score", "--hyp", file.name, "--ref", reference, "--metric", "bleu"], capture_output=True, text=True)
@@ -141,11 +166,14 @@ def main():
     parser.add_argument("model")
     parser.add_argument("source")
     parser.add_argument("reference")
-    parser.add_argument("--corpus", help="pairs to count words in, separated by a tab; .gz is read, too")
+    parser.add_argument("--trained", metavar="MODEL", help="a model of `regard train --terms`, measured beside the other")
+    parser.add_argument("--corpus", nargs="+", help="pairs to count words in, separated by a tab or in two files; .gz is read, too")
     parser.add_argument("--corpus-lines", type=int, default=150_000)
     parser.add_argument("--glossary")
     parser.add_argument("--keep")
     parser.add_argument("--unseen", action="store_true")
+    parser.add_argument("--name", default="words", help="what the stored table is called")
+    append_option(parser)
     arguments = parser.parse_args()
     sources = pathlib.Path(arguments.source).read_text("utf-8").splitlines()
     references = pathlib.Path(arguments.reference).read_text("utf-8").splitlines()
@@ -155,30 +183,48 @@ def main():
     else:
         corpus = arguments.corpus and read_corpus(arguments.corpus, arguments.corpus_lines)
         glossary = make_glossary(sources, references, corpus)
-    plain, plain_time, _ = translate(arguments.regard, arguments.model, arguments.source, [])
+    plain = translate(arguments.regard, arguments.model, arguments.source, [])
     places = [(i, a, b) for i, (source, reference) in enumerate(zip(sources, references))
               for a, b in glossary.items() if source_count(a, source) and count(b, reference)]
     if arguments.unseen:
-        lacks = {a for i, a, b in places if not count(b, plain[i])}
+        lacks = {a for i, a, b in places if not count(b, plain[0][i])}
         glossary = {a: b for a, b in glossary.items() if a in lacks}
         places = [place for place in places if place[1] in lacks]
+    of_source = [[(a, b) for a, b in glossary.items() if source_count(a, source)] for source in sources]
+    print(f"{len(glossary)} terms, {len(places)} places in {len(sources)} sentences", flush=True)
+    print("| | terms | BLEU | repeated | seconds |")
+    print("|---|---|---|---|---|")
+    rows, summaries = [], []
+
+    def report(name, found, before):
+        lines, seconds, summary = found
+        share = sum(bool(count(b, lines[i])) for i, _, b in places) / max(1, len(places))
+        repeated = sum(any(count(b, after) > max(source_count(a, source), count(b, first)) for a, b in terms)
+                       for source, terms, first, after in zip(sources, of_source, before[0], lines))
+        score = bleu(arguments.regard, lines, arguments.reference)
+        rows.append([name, 100 * share, score, repeated, seconds])
+        summaries.extend(f"{name}: {line}" for line in summary)
+        print(f"| {name} | {100 * share:.1f} % | {score:.2f} | {repeated} | {seconds:.1f} |", flush=True)
+
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(arguments.keep or pathlib.Path(folder) / "terms.tsv")
         file.write_text("".join(f"{a}\t{b}\n" for a, b in glossary.items()), "utf-8")
-        forced, forced_time, summary = translate(
-            arguments.regard, arguments.model, arguments.source, ["--glossary", str(file)])
-    repeated = 0
-    for source, before, after in zip(sources, plain, forced):
-        repeated += any(count(b, after) > max(source_count(a, source), count(b, before))
-                        for a, b in glossary.items() if source_count(a, source))
-    changed = sum(a != b for a, b in zip(plain, forced))
-    print(f"{len(glossary)} terms, {len(places)} places in {len(sources)} sentences; {changed} translations differ")
-    print("| | terms | BLEU | repeated | seconds |")
-    print("|---|---|---|---|---|")
-    for name, lines, seconds, again in [("plain", plain, plain_time, 0), ("glossary", forced, forced_time, repeated)]:
-        share = sum(bool(count(b, lines[i])) for i, _, b in places) / max(1, len(places))
-        print(f"| {name} | {100 * share:.1f} % | {bleu(arguments.regard, lines, arguments.reference):.2f} | {again} | {seconds:.1f} |")
-    print(*summary, sep="\n")
+
+        def with_glossary(model, method):
+            flags = ["--glossary", str(file), "--glossary-method", method]
+            return translate(arguments.regard, model, arguments.source, flags)
+
+        report("without glossary", plain, plain)
+        report("constrained search", with_glossary(arguments.model, "constrain"), plain)
+        if arguments.trained:
+            own = translate(arguments.regard, arguments.trained, arguments.source, [])
+            report("trained with terms, without glossary", own, own)
+            for method, name in [("constrain", "constrained search"), ("annotate", "terms in the source"), ("auto", "both")]:
+                report(f"trained with terms, {name}", with_glossary(arguments.trained, method), own)
+    print(*summaries, sep="\n")
+    columns = [f"{len(glossary)} terms, {len(places):,} places, {len(sources):,} sentences", "terms in the translation", "BLEU", "repeated terms", "seconds"]
+    row = {"id": f"text/glossary-{arguments.name}", "columns": columns, "formats": ["", "{:.1f} %", "{:.2f}", "{:.0f}", "{:.0f}"], "rows": rows}
+    append(arguments.append, [row], 1, {"regard": regard_version(arguments.regard)})
 
 
 if __name__ == "__main__":
