@@ -521,7 +521,7 @@ impl Layout<'_> {
         };
         match sticks {
             true if touches_next => before_next().or_else(behind_last).map(|at| (at, true)),
-            true => behind_last().map(|at| (at, true)).or_else(|| before_next().map(|at| (at, false))),
+            true => behind_last().or_else(before_next).map(|at| (at, true)),
             false => before_next().map(|at| (at, false)),
         }
         .unwrap_or_else(|| (in_proportion(next, frame), sticks))

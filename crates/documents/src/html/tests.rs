@@ -354,6 +354,11 @@ fn tags_inside_of_a_word_stay_there_if_the_word_does() {
         translate("the dog<img src=x> runs", &[("läuft", 2), ("der", 0), ("Hund", 1)]),
         "läuft der Hund<img src=x>"
     );
+    // Also where no word of the translation belongs to that one.
+    assert_eq!(
+        translate("the apple tree<img src=x> stands", &[("der", 0), ("Apfelbaum", 1), ("steht", 3)]),
+        "der Apfelbaum<img src=x> steht"
+    );
     assert_eq!(translate("dog<img src=x>, runs", &[("Hund,", 0), ("läuft", 1)]), "Hund<img src=x>, läuft");
     assert_eq!(translate("(<b>dog</b>) runs", &[("(Hund)", 0), ("läuft", 1)]), "(<b>Hund</b>) läuft");
     assert_eq!(
