@@ -202,7 +202,7 @@ def main():
         repeated = sum(any(count(b, after) > max(source_count(a, source), count(b, first)) for a, b in terms)
                        for source, terms, first, after in zip(sources, of_source, before[0], lines))
         score = bleu(arguments.regard, lines, arguments.reference)
-        rows.append([name, 100 * share, score, repeated, seconds])
+        rows.append([name, 100 * share, score, repeated])
         summaries.extend(f"{name}: {line}" for line in summary)
         print(f"| {name} | {100 * share:.1f} % | {score:.2f} | {repeated} | {seconds:.1f} |", flush=True)
 
@@ -222,8 +222,8 @@ def main():
             for method, name in [("constrain", "constrained search"), ("annotate", "terms in the source"), ("auto", "both")]:
                 report(f"trained with terms, {name}", with_glossary(arguments.trained, method), own)
     print(*summaries, sep="\n")
-    columns = [f"{len(glossary)} terms, {len(places):,} places, {len(sources):,} sentences", "terms in the translation", "BLEU", "repeated terms", "seconds"]
-    row = {"id": f"text/glossary-{arguments.name}", "columns": columns, "formats": ["", "{:.1f} %", "{:.2f}", "{:.0f}", "{:.0f}"], "rows": rows}
+    columns = [f"{len(glossary)} terms, {len(places):,} places, {len(sources):,} sentences", "terms in the translation", "BLEU", "repeated terms"]
+    row = {"id": f"text/glossary-{arguments.name}", "columns": columns, "formats": ["", "{:.1f} %", "{:.2f}", "{:.0f}"], "rows": rows}
     append(arguments.append, [row], 1, {"regard": regard_version(arguments.regard)})
 
 
