@@ -10,6 +10,7 @@
 use crate::limits::Limits;
 use crate::metrics::ModelMetrics;
 use crate::models::for_pair;
+use crate::priority::give_way;
 use crate::resident::Resident;
 use regard_core::translator::{Line, LineTerms, WatchLines};
 use regard_documents::pipeline::Attempt;
@@ -363,7 +364,10 @@ impl Batcher {
         let shared = Arc::new(Shared { translator, batching, metrics, queue, filled, busy, coming });
         let start = |n: usize| {
             let shared = Arc::clone(&shared);
-            std::thread::Builder::new().name(format!("worker {n}")).spawn(move || shared.work())
+            std::thread::Builder::new().name(format!("worker {n}")).spawn(move || {
+                give_way();
+                shared.work();
+            })
         };
         let workers = (0..workers).map(start).collect::<std::io::Result<Vec<_>>>()?;
         Ok(Batcher { shared, workers: Mutex::new(workers) })

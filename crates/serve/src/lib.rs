@@ -22,6 +22,7 @@ mod metrics;
 mod models;
 mod page;
 mod params;
+mod priority;
 mod process;
 mod resident;
 mod service;

@@ -8,6 +8,7 @@ use crate::App;
 use crate::batcher::{Failure, QueuedSentence, Reservation, Search, Ticket, Turn};
 use crate::error::{ApiError, ApiResult};
 use crate::languages::Stage;
+use crate::priority::give_way;
 use axum::http::StatusCode;
 use regard_documents::pipeline::{Job, JobOptions, Outcome as SentenceOutcome, Query, Round};
 use regard_documents::{
@@ -145,6 +146,7 @@ impl App {
         let task = tokio::task::spawn_blocking(move || {
             // Work that was given up frees its slot when it ends, not before.
             let _permit = permit;
+            give_way();
             cancellation.check()?;
             work(&cancellation)
         });

@@ -1,0 +1,42 @@
+//! Threads that compute give way to the threads that answer requests.
+//!
+//! Translation keeps every core busy. A thread that handles connections works for microseconds and
+//! sleeps; when it wakes up, it must not wait for its turn behind the others, or even `/health`
+//! takes as long as the machine is busy.
+
+/// The niceness of a thread that computes: against a thread of the usual priority, it gets a
+/// quarter of a core.
+#[cfg(target_os = "linux")]
+const NICE: i32 = 5;
+
+/// Lowers the priority of this thread, once, and of the threads that it starts from now on. On
+/// Linux each thread has its own; elsewhere this does nothing.
+pub(crate) fn give_way() {
+    #[cfg(target_os = "linux")]
+    {
+        thread_local!(static DONE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) });
+        if !DONE.replace(true) {
+            // A system that does not allow it leaves the thread as it is.
+            let _ = rustix::process::nice(NICE);
+        }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+    use rustix::process::getpriority_process;
+
+    #[test]
+    fn a_thread_gives_way_once_and_so_do_its_own() {
+        let before = getpriority_process(None).unwrap();
+        let lowered = std::thread::spawn(|| {
+            (0..3).for_each(|_| give_way());
+            let own = std::thread::spawn(|| getpriority_process(None).unwrap());
+            (getpriority_process(None).unwrap(), own.join().unwrap())
+        });
+        let after = (before + NICE).min(19);
+        assert_eq!(lowered.join().unwrap(), (after, after));
+        assert_eq!(getpriority_process(None).unwrap(), before, "the others keep theirs");
+    }
+}
