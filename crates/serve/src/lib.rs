@@ -150,7 +150,7 @@ impl App {
             bodies: Arc::new(Bodies::new(&settings.limits)),
             proxies: TrustedProxies::new(settings.limits.trusted_proxies.clone()),
             inside: Arc::new(Semaphore::new(1)),
-            compute_slots: Arc::new(Semaphore::new(settings.batching.cores.clamp(1, 1 << 10))),
+            compute_slots: Arc::new(Semaphore::new(compute_threads(&settings))),
             cors,
             settings,
             models,
@@ -191,12 +191,21 @@ impl App {
         }
     }
 
+    /// Texts that are taken apart or put together at a time.
+    pub(crate) fn compute_threads(&self) -> usize {
+        compute_threads(&self.settings)
+    }
+
     /// Finishes what waits in the queues and ends their workers.
     pub fn close(&self) {
         for model in &self.models {
             model.batcher.close();
         }
     }
+}
+
+fn compute_threads(settings: &Settings) -> usize {
+    settings.batching.cores.clamp(1, 1 << 10)
 }
 
 /// Unloads idle models, as long as there is an application.

@@ -15,6 +15,9 @@ use tokio::sync::mpsc;
 /// Threads that handle connections; translation has threads of its own.
 const CONNECTION_THREADS: usize = 2;
 
+/// Threads for what blocks, besides those of [`App::compute`]: files that are read again.
+const FILE_THREADS: usize = 1;
+
 /// What ends a server.
 pub enum Shutdown {
     /// The first SIGINT or SIGTERM; a second one ends the process at once.
@@ -48,8 +51,11 @@ pub fn serve(
     ready: &mut dyn FnMut(SocketAddr),
     shutdown: Shutdown,
 ) -> Result<(), ServeError> {
+    // Without a bound, tokio starts another thread whenever work comes while one is about to be
+    // free, and each keeps some megabytes of what its allocator holds back.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(CONNECTION_THREADS)
+        .max_blocking_threads(app.compute_threads() + FILE_THREADS)
         .enable_all()
         .build()?;
     runtime.block_on(async {
