@@ -16,7 +16,7 @@ use regard_documents::{TermReport, Translation};
 use ring::rand::{SecureRandom, SystemRandom};
 use schemars::JsonSchema;
 use serde::Serialize;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
 use std::net::Ipv6Addr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,8 +34,11 @@ const KEPT: Duration = Duration::from_secs(30 * 60);
 /// Bytes of all kept files together; the oldest go first.
 const BYTES: usize = 64 << 20;
 
+/// What a file counts for besides its bytes: its name and its place. Without it, a great number of
+/// small files would take more memory than they count for.
+const OVERHEAD: usize = 1 << 10;
+
 struct File {
-    name: String,
     bytes: Bytes,
     media_type: &'static str,
     since: Instant,
@@ -43,7 +46,33 @@ struct File {
 
 /// Translated files.
 #[derive(Default)]
-pub(crate) struct Files(Mutex<VecDeque<File>>);
+pub(crate) struct Files(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    files: HashMap<String, File>,
+    /// Their names, the oldest first.
+    order: VecDeque<String>,
+    /// What all of them count for.
+    bytes: usize,
+}
+
+impl Kept {
+    fn keep(&mut self, name: String, file: File) {
+        self.bytes += file.bytes.len() + OVERHEAD;
+        self.order.push_back(name.clone());
+        self.files.insert(name, file);
+    }
+
+    fn forget_oldest(&mut self) {
+        let oldest = self.order.pop_front().and_then(|name| self.files.remove(&name));
+        self.bytes -= oldest.map_or(0, |file| file.bytes.len() + OVERHEAD);
+    }
+
+    fn oldest(&self) -> Option<&File> {
+        self.order.front().and_then(|name| self.files.get(name))
+    }
+}
 
 /// 128 bits of the system's generator.
 fn random_name() -> String {
@@ -60,18 +89,20 @@ impl Files {
     /// Keeps a file under a name that nobody can guess.
     fn keep(&self, ending: &str, media_type: &'static str, bytes: Vec<u8>, now: Instant) -> String {
         let name = format!("{}.{ending}", random_name());
-        let mut files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        files.retain(|file| now.duration_since(file.since) < KEPT);
-        files.push_back(File { name: name.clone(), bytes: bytes.into(), media_type, since: now });
-        while files.len() > 1 && files.iter().map(|file| file.bytes.len()).sum::<usize>() > BYTES {
-            files.pop_front();
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while kept.oldest().is_some_and(|file| now.duration_since(file.since) >= KEPT) {
+            kept.forget_oldest();
+        }
+        kept.keep(name.clone(), File { bytes: bytes.into(), media_type, since: now });
+        while kept.order.len() > 1 && kept.bytes > BYTES {
+            kept.forget_oldest();
         }
         name
     }
 
     fn get(&self, name: &str, now: Instant) -> Option<(Bytes, &'static str)> {
-        let files = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let file = files.iter().find(|file| file.name == name && now.duration_since(file.since) < KEPT);
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = kept.files.get(name).filter(|file| now.duration_since(file.since) < KEPT);
         file.map(|file| (file.bytes.clone(), file.media_type))
     }
 }
@@ -336,9 +367,29 @@ mod tests {
         assert_eq!(files.get("other.txt", start), None);
         assert_eq!(files.get(&first, start + KEPT), None);
         for _ in 0..3 {
-            keep("x".repeat(BYTES / 2));
+            keep("x".repeat(BYTES / 2 - OVERHEAD));
         }
         assert_eq!(files.get(&first, start), None);
-        assert_eq!(files.0.lock().unwrap().len(), 2);
+        assert_eq!(files.0.lock().unwrap().files.len(), 2);
+        // One that is larger than all may be is kept alone, and the next one takes its place.
+        let large = keep("x".repeat(BYTES + 1));
+        assert!(files.get(&large, start).is_some() && files.0.lock().unwrap().files.len() == 1);
+        let last = keep("one".into());
+        assert!(files.get(&large, start).is_none() && files.get(&last, start).is_some());
+    }
+
+    #[test]
+    fn many_small_files_are_not_kept_without_end_either() {
+        let (files, start) = (Files::default(), Instant::now());
+        let names: Vec<String> =
+            (0..BYTES / OVERHEAD + 100).map(|_| files.keep("txt", "text/plain", vec![b'x'], start)).collect();
+        let kept = files.0.lock().unwrap();
+        assert_eq!(kept.files.len(), BYTES / (OVERHEAD + 1));
+        assert_eq!((kept.order.len(), kept.bytes), (kept.files.len(), kept.files.len() * (OVERHEAD + 1)));
+        drop(kept);
+        assert!(files.get(&names[0], start).is_none() && files.get(&names[names.len() - 1], start).is_some());
+        // Those whose time is over go when the next one comes.
+        files.keep("txt", "text/plain", vec![b'x'], start + KEPT);
+        assert_eq!(files.0.lock().unwrap().files.len(), 1);
     }
 }
