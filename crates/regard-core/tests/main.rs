@@ -7,6 +7,7 @@ mod export;
 mod families;
 mod formats;
 mod generate;
+mod reproducibility;
 mod search;
 mod sentencepiece;
 mod sentence_splitting;

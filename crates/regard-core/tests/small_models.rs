@@ -2,7 +2,10 @@
 //! training.
 
 use regard_core::decode::{Engine, Hypothesis, SearchOptions, search};
-use regard_core::model::{Direction, EncoderKind, ModelConfig, Transformer};
+use regard_core::model::{
+    Activation, DecoderKind, Direction, EncoderKind, ModelConfig, NormKind, NormPlace, Positions,
+    Transformer, Tying,
+};
 use regard_core::{DType, Isa, Key};
 
 pub(crate) const WORDS: usize = 23;
@@ -36,6 +39,40 @@ pub(crate) fn encoders() -> [(&'static str, ModelConfig); 6] {
         ("wide", convolutional(5, false)),
         ("dilated", convolutional(3, true)),
     ]
+}
+
+/// A model of random sizes and parts, the same one for a seed every time.
+pub(crate) fn random_config(seed: u64) -> ModelConfig {
+    let key = Key::new(seed).child(77);
+    let of_try = |n: u64| {
+        let key = key.child(n);
+        let below = |i: u32, n: u32| (key.bits(i) % n) as usize;
+        let yes = |i| below(i, 2) == 1;
+        let heads = [1, 2, 3, 4][below(0, 4)];
+        let width = 1 + below(1, 24);
+        let mixer =
+            [EncoderKind::default(), EncoderKind::default(), encoders()[below(2, 6)].1.encoder][below(3, 3)];
+        ModelConfig {
+            d_model: heads * width,
+            heads,
+            d_k: yes(4).then(|| 1 + below(5, 20)),
+            d_ff: 1 + below(6, 130),
+            encoder_layers: 1 + below(7, 2),
+            decoder_layers: 1 + below(8, 2),
+            norm: [NormPlace::Post, NormPlace::Pre][below(9, 2)],
+            norm_kind: [NormKind::Layer, NormKind::Rms][below(10, 2)],
+            activation: [Activation::Relu, Activation::Gelu, Activation::Silu][below(11, 3)],
+            gated: yes(12),
+            linear_bias: yes(13),
+            tying: [Tying::ThreeWay, Tying::Decoder, Tying::Embeddings, Tying::None][below(14, 4)],
+            positions: [Positions::Sinusoidal, Positions::Learned, Positions::Relative, Positions::Bucketed]
+                [below(15, 4)],
+            decoder: [DecoderKind::Attention, DecoderKind::Attention, DecoderKind::Ssru][below(16, 3)],
+            encoder: mixer,
+            ..small()
+        }
+    };
+    (0..).map(of_try).find(|config| config.validate().is_ok()).unwrap()
 }
 
 /// Random sentences of one to nine words.

@@ -1,6 +1,6 @@
 //! What must hold for every model, whatever its weights.
 
-use crate::small_models::{WORDS, encoders, sentences, small};
+use crate::small_models::{WORDS, encoders, random_config, sentences, small};
 use regard_core::batch::{Batch, Packed};
 use regard_core::model::{
     Activation, Combine, DecoderKind, EncoderKind, Frequencies, ModelConfig, NormKind, NormPlace, Positions,
@@ -450,6 +450,28 @@ fn threads_and_splits_change_only_the_rounding() {
         let (_, other) = three_steps(threads, &batches[..1]);
         let difference = largest_difference(first.gradient(), other.gradient());
         assert!(difference < 1e-6, "{threads} threads: {difference}");
+    }
+}
+
+/// The same over models of random sizes and parts.
+#[test]
+fn random_models_learn_the_same_on_one_two_and_three_threads() {
+    for seed in 0..20 {
+        let config = ModelConfig { attention_dropout: 0.1, dropout: 0.2, ..random_config(seed) };
+        let step = |threads: usize| {
+            let mut trainer = trainer(config.clone(), threads);
+            let loss = trainer.step(&[batch(5 + seed as usize, seed)], 0.01).unwrap().loss;
+            (loss, trainer.gradient().to_vec())
+        };
+        let (loss, gradient) = step(1);
+        // The rounding of a sum is in proportion to what is added.
+        let largest = gradient.iter().fold(1.0, |m: f32, g| m.max(g.abs()));
+        for threads in [2, 3] {
+            let (other_loss, other) = step(threads);
+            assert!((loss - other_loss).abs() < 1e-5 * loss, "{config:?}: {loss} and {other_loss}");
+            let difference = largest_difference(&gradient, &other);
+            assert!(difference < 1e-6 * largest, "{threads} threads, {config:?}: {difference}");
+        }
     }
 }
 

@@ -161,6 +161,32 @@ fn inputs_are_rounded_in_the_same_way_everywhere() {
     }
 }
 
+/// Weights in 8 bits of any size and scale, with inputs of any range: every number that comes out
+/// has the same bits on every instruction set.
+#[test]
+fn int8_of_any_shape_has_the_same_bits_everywhere() {
+    for seed in 0..150 {
+        let key = crate::Key::new(seed);
+        let below = |i: u32, n: u32| (key.bits(i) % n) as usize;
+        let (m, n, k) = (1 + below(0, 40), 1 + below(1, 150), 1 + below(2, 700));
+        // From 2⁻¹² to 2¹², all of one sign or around zero.
+        let size = |i: u32| f32::powi(2.0, below(i, 25) as i32 - 12);
+        let shift = [0.0, 2.0, -2.0, 0.5][below(3, 4)];
+        let w: Vec<f32> = random(n * k, seed).iter().map(|x| x * size(4)).collect();
+        let x: Vec<f32> = random(m * k, seed + 1_000).iter().map(|x| (x + shift) * size(5)).collect();
+        let bias = random(n, seed + 2_000);
+        let (values, scales) = quantize_rows(&w, k);
+        let bits = |isa| -> Vec<u32> {
+            let packed = PackedB::int8(isa, &values, &scales, k);
+            multiply(&packed, &x, m, Some(&bias)).iter().map(|y| y.to_bits()).collect()
+        };
+        let portable = bits(Isa::PORTABLE);
+        for isa in Isa::available() {
+            assert!(bits(isa) == portable, "{isa} {m}×{n}×{k}, seed {seed}");
+        }
+    }
+}
+
 #[test]
 fn the_largest_numbers_do_not_saturate() {
     let k = 2048;

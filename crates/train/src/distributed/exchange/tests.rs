@@ -1,5 +1,6 @@
 use super::*;
 use crate::{AdamSettings, Overlap, StepSettings, Trainer};
+use regard_core::Key;
 use regard_core::batch::Batch;
 use regard_core::model::{ModelConfig, NormPlace, Preset, Transformer};
 use std::sync::{Barrier, Mutex};
@@ -207,6 +208,53 @@ fn ranks_of_one_core_train_as_one_rank_of_all_cores() {
             run(&mut trainer)
         });
         assert!(together.iter().all(|run| *run == alone), "{ranks} ranks");
+    }
+}
+
+/// A model of random sizes.
+fn random_config(seed: u64) -> ModelConfig {
+    let key = Key::new(seed);
+    let below = |i: u32, n: u32| (key.bits(i) % n) as usize;
+    let heads = 1 + below(0, 3);
+    ModelConfig {
+        heads,
+        d_model: 2 * heads * (1 + below(1, 12)),
+        d_ff: 1 + below(2, 80),
+        encoder_layers: 1 + below(3, 2),
+        decoder_layers: 1 + below(4, 2),
+        norm: [NormPlace::Post, NormPlace::Pre][below(5, 2)],
+        gated: below(6, 2) == 1,
+        ..Preset::Tiny.config(50)
+    }
+}
+
+/// Models of random sizes: one step on one core, and on two and three ranks of one.
+#[test]
+fn random_models_learn_the_same_on_one_two_and_three_ranks() {
+    for seed in 0..12 {
+        let config = random_config(seed);
+        let trainer = || {
+            let model = Transformer::new(config.clone()).unwrap();
+            let weights = model.parameters().initialise(seed);
+            Trainer::new(model, weights, StepSettings::default(), Isa::best(), 1, seed).unwrap()
+        };
+        let step = |trainer: &mut Trainer| {
+            let report = trainer.step(&[batch(seed as u32)], 1e-3).unwrap();
+            (report.loss, report.gradient_norm)
+        };
+        let (loss, norm) = step(&mut trainer());
+        for ranks in [2, 3] {
+            let reports = on_ranks(ranks, |communicator| {
+                let mut trainer = trainer();
+                trainer.join(communicator, DType::F32, Overlap::Off).unwrap();
+                step(&mut trainer)
+            });
+            for (other, other_norm) in reports {
+                assert!((other - loss).abs() < 1e-5 * loss, "{ranks} ranks, {config:?}: {other} and {loss}");
+                let near = (other_norm - norm).abs() < 1e-4 * norm;
+                assert!(near, "{ranks} ranks, {config:?}: {other_norm} and {norm}");
+            }
+        }
     }
 }
 
