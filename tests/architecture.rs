@@ -132,6 +132,36 @@ fn dependencies_have_reasons() {
     assert_eq!(used, named);
 }
 
+/// The time of day may jump: it is written into files and compared with itself, and nothing waits
+/// for it. Every wait and limit goes by `Instant`.
+#[test]
+fn the_time_of_day_is_read_in_few_places() {
+    let allowed = [
+        // Whether a file has changed: its time is another than before.
+        "crates/serve/src/files.rs",
+        "crates/serve/src/models.rs",
+        "crates/train/src/corpus/cache.rs",
+        // The day on which a key was added, and the time of an event in TensorBoard's files.
+        "crates/serve/src/keys/file.rs",
+        "crates/train/src/report/tensorboard.rs",
+    ];
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    add_sources(&root.join("src"), &mut files);
+    for entry in fs::read_dir(root.join("crates")).unwrap() {
+        add_sources(&entry.unwrap().path().join("src"), &mut files);
+    }
+    let found: BTreeSet<String> = files
+        .iter()
+        .filter(|path| {
+            let text = fs::read_to_string(path).unwrap();
+            ["SystemTime", "UNIX_EPOCH"].iter().any(|name| text.contains(name))
+        })
+        .map(|path| path.strip_prefix(root).unwrap().to_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(found, BTreeSet::from(allowed.map(str::to_owned)));
+}
+
 /// Adds the sources of a library below `folder`, without its tests.
 fn add_sources(folder: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {

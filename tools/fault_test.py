@@ -17,6 +17,9 @@ readonly     A folder that can only be read.
 descriptors  As few file descriptors as make the run fail somewhere else each time.
 corpus       The corpus changes between two parts of a run.
 diverge      A learning rate that makes the loss infinite.
+clock        The time of day jumps by days and years ten times a second (a library that is loaded
+             before the others; needs a C compiler): a run ends as undisturbed, --minutes takes its
+             minutes, a server's limits, kept files and idle models go by the time that has passed.
 serve        The server under load: SIGHUP loses no request, SIGTERM finishes what was accepted, too
              few descriptors cost connections and not the server, a full disk costs nothing.
 
@@ -93,11 +96,12 @@ class Runs:
         command += [part for setting in SETTINGS for part in ("--set", setting)]
         return [*command, "--steps", str(steps or self.steps), *more]
 
-    def finish(self, out, *more, steps=None, limit=None):
+    def finish(self, out, *more, steps=None, limit=None, env=None):
         command = self.command(out, *more, steps=steps)
         return subprocess.run(
-            command, cwd=self.folder, capture_output=True, text=True, stdin=subprocess.DEVNULL, preexec_fn=limit, timeout=600
-        )
+            command, cwd=self.folder, capture_output=True, text=True, stdin=subprocess.DEVNULL, preexec_fn=limit, env=env,
+            timeout=600,
+        )  # fmt: skip
 
     @staticmethod
     def results(out):
@@ -485,6 +489,107 @@ def diverge(runs, _):
     return f"one message ({message[8:70]}…), and the folder still loads"
 
 
+# ---- the clock
+# ------------------------------------------------------------------------------------
+
+
+JUMPING_CLOCK = """
+#define _GNU_SOURCE
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+static long jump(void) {
+    static const long days[] = {0, 1, -1, 4000, -4000};
+    struct timespec now;
+    syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+    return 86400 * days[(now.tv_sec * 10 + now.tv_nsec / 100000000) % 5];
+}
+
+int clock_gettime(clockid_t clock, struct timespec *time) {
+    int outcome = syscall(SYS_clock_gettime, clock, time);
+    if (outcome == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE)) time->tv_sec += jump();
+    return outcome;
+}
+
+int gettimeofday(struct timeval *restrict time, void *restrict zone) {
+    struct timespec now;
+    (void)zone;
+    clock_gettime(CLOCK_REALTIME, &now);
+    time->tv_sec = now.tv_sec;
+    time->tv_usec = now.tv_nsec / 1000;
+    return 0;
+}
+
+time_t time(time_t *to) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (to) *to = now.tv_sec;
+    return now.tv_sec;
+}
+"""
+
+
+def clock(runs, options):
+    source, library = runs.folder / "clock.c", runs.folder / "clock.so"
+    source.write_text(JUMPING_CLOCK)
+    if not shutil.which("cc"):
+        return "skipped: there is no C compiler here"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source], check=True)
+    env = os.environ | {"LD_PRELOAD": str(library)}
+
+    # The program does see the jumps: keys have the day on which they were added.
+    keys = runs.folder / "keys"
+    days = set()
+    for n in range(40):
+        subprocess.run([runs.regard, "keys", "add", f"k{n}", "--file", keys], env=env, check=True, capture_output=True)
+        time.sleep(0.03)
+        days = set(re.findall(r"\d{4}-\d\d-\d\d", keys.read_text()))
+        if len(days) >= 3:
+            break
+    expect(len(days) >= 3, f"the clock does not jump: {days}")
+
+    out = runs.folder / "clock"
+    outcome = runs.finish(out, steps=runs.steps // 2, env=env)
+    expect(outcome.returncode == 0, outcome.stderr)
+    outcome = runs.finish(out, "--resume", env=env)
+    expect(outcome.returncode == 0, outcome.stderr)
+    runs.check_whole(out, "with jumps")
+
+    begin = time.monotonic()
+    outcome = runs.finish(runs.folder / "minutes", "--minutes", "0.05", steps=10**6, env=env)
+    passed = time.monotonic() - begin
+    expect(outcome.returncode == 0, outcome.stderr)
+    expect(3 <= passed < 120, f"--minutes 0.05 took {passed:.1f} s")
+
+    model = served_model(runs)
+    server = Server(options.regard, model, "--requests-per-minute", "8", "--unload-after", "1", env=env)
+    limited = []
+    begin = time.monotonic()
+    while time.monotonic() - begin < 2:
+        limited.append(server.translate("The dog sees the cat.")[0])
+        time.sleep(0.05)
+    expect(limited.count(200) == 8 and set(limited) == {200, 429}, f"8 requests per minute: {limited}")
+    # Whatever the clock says, an idle model is unloaded, and not before its second has passed.
+    metric = lambda name: int(re.search(rf"{name}\{{[^}}]*\}} (\d+)".encode(), server.ask("GET", "/metrics")[1])[1])
+    while metric("regard_model_loaded") == 1 and time.monotonic() - begin < 60:
+        time.sleep(0.2)
+    expect(metric("regard_model_loaded") == 0, "the idle model was not unloaded")
+    expect(server.end()[0] == 0, "the server did not end well")
+
+    server = Server(options.regard, model, "--unload-after", "600", env=env)
+    status, answer = server.upload("a.txt", "The dog sees the cat.\n")
+    expect(status == 200, f"upload: {status} {answer}")
+    path = "/" + json.loads(answer)["translatedFileUrl"].split("/", 3)[3]
+    for _ in range(20):
+        expect(server.ask("GET", path)[0] == 200, "a file is gone before its time")
+        time.sleep(0.05)
+    expect(metric("regard_model_loads_total") == metric("regard_model_loaded") == 1, "a model was unloaded before its time")
+    expect(server.end()[0] == 0, "the server did not end well")
+    return f"a run and its --resume as undisturbed, --minutes 0.05 in {passed:.1f} s, limits, files and idle models by the time that passed"
+
+
 # ---- the server
 # -----------------------------------------------------------------------------------
 
@@ -515,6 +620,12 @@ class Server:
         body = json.dumps({"q": text, "source": "en", "target": "fr"})
         return self.ask("POST", "/translate", body, {"Content-Type": "application/json"})
 
+    def upload(self, name, text):
+        fields = [("source", "", "en"), ("target", "", "fr"), ("file", f'; filename="{name}"', text)]
+        part = '--x\r\nContent-Disposition: form-data; name="{}"{}\r\n\r\n{}\r\n'
+        body = "".join(part.format(*field) for field in fields) + "--x--\r\n"
+        return self.ask("POST", "/translate_file", body, {"Content-Type": "multipart/form-data; boundary=x"})
+
     def end(self, signal_number=signal.SIGTERM):
         self.process.send_signal(signal_number)
         status = self.process.wait(timeout=60)
@@ -543,11 +654,17 @@ def clients(server, count, seconds, outcomes, stop):
     return threads
 
 
-def serve(runs, options):
-    model, report = runs.folder / "served", []
+def served_model(runs):
+    """A copy of the undisturbed run's model, as --model takes it."""
+    model = runs.folder / "served"
     shutil.rmtree(model, ignore_errors=True)
     shutil.copytree(runs.folder / "whole", model, ignore=shutil.ignore_patterns("checkpoints", "cache"))
-    named = f"en-fr={model}"
+    return f"en-fr={model}"
+
+
+def serve(runs, options):
+    model, report = runs.folder / "served", []
+    named = served_model(runs)
 
     # SIGHUP under load, while the model is replaced: no request fails.
     server = Server(options.regard, named)
@@ -608,11 +725,7 @@ def serve(runs, options):
     server = Server(options.regard, named, limit=nothing_written, env=os.environ | {"TMPDIR": str(empty)})
     text = "The dog sees the cat.\n" * 40
     for n in range(30):
-        body = "".join(
-            f'--x\r\nContent-Disposition: form-data; name="{name}"{file}\r\n\r\n{value}\r\n'
-            for name, file, value in [("source", "", "en"), ("target", "", "fr"), ("file", f'; filename="{n}.txt"', text)]
-        )
-        status, answer = server.ask("POST", "/translate_file", body + "--x--\r\n", {"Content-Type": "multipart/form-data; boundary=x"})
+        status, answer = server.upload(f"{n}.txt", text)
         expect(status == 200, f"upload {n}: {status} {answer}")
     expect(not list(empty.iterdir()), f"left over: {list(empty.iterdir())}")
     status, said = server.end()
@@ -622,7 +735,7 @@ def serve(runs, options):
 
 
 ALL = {"kill": kill, "power": power, "disk": disk, "readonly": readonly, "descriptors": descriptors, "corpus": corpus,
-       "diverge": diverge, "serve": serve}  # fmt: skip
+       "diverge": diverge, "clock": clock, "serve": serve}  # fmt: skip
 
 
 def main():
