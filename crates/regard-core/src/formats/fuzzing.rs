@@ -44,6 +44,21 @@ pub fn safetensors(file: &[u8]) {
     }
 }
 
+/// A tensor of a file: name, type, shape and bytes.
+pub type ListedTensor<'a> = (String, &'static str, Vec<usize>, &'a [u8]);
+
+/// The tensors of a safetensors file in the order of their names, for comparison with other readers
+/// of the format.
+pub fn list_safetensors(file: &[u8]) -> Result<Vec<ListedTensor<'_>>, String> {
+    let tensors = safetensors::read(file)?;
+    let mut list: Vec<ListedTensor<'_>> = tensors
+        .into_iter()
+        .map(|(name, entry)| (name, entry.dtype.code(), entry.shape, &file[entry.range]))
+        .collect();
+    list.sort();
+    Ok(list)
+}
+
 /// A `pytorch_model.bin`.
 pub fn pytorch(file: &[u8]) {
     if let Ok(tensors) = torch::read(file) {
