@@ -8,18 +8,49 @@
 //! No piece belongs to a thread: each is taken by the first that is free. A thread whose core another
 //! program has taken, or that has not woken up yet, holds nobody up, because the owner does its piece.
 
-use std::cell::UnsafeCell;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle};
+use std::sync::Mutex;
+use sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use sync::thread::{self, JoinHandle};
+use sync::{Arc, UnsafeCell};
+
+/// What the threads share memory by: the standard library's, or with `--cfg loom` that of loom, which
+/// tries every order in which the threads can meet.
+mod sync {
+    #[cfg(loom)]
+    pub(super) use loom::{cell::UnsafeCell, hint, sync::Arc, sync::atomic, thread};
+    #[cfg(not(loom))]
+    pub(super) use std::{hint, sync::Arc, sync::atomic, thread};
+
+    /// The standard library's cell with the methods of loom's.
+    #[cfg(not(loom))]
+    pub(super) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+    #[cfg(not(loom))]
+    impl<T> UnsafeCell<T> {
+        pub(super) fn new(value: T) -> Self {
+            UnsafeCell(std::cell::UnsafeCell::new(value))
+        }
+
+        /// A pointer to read through.
+        pub(super) fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
+            read(self.0.get())
+        }
+
+        /// A pointer to write through.
+        pub(super) fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
+            write(self.0.get())
+        }
+    }
+}
 
 /// Threads of a team at most.
 const MOST: usize = 16;
 
-/// How often a thread looks for work before it sleeps: some fifty microseconds.
-const LOOKS: u32 = 2_000;
+/// How often a thread looks for work before it sleeps: some fifty microseconds. In a model every look
+/// is a state of its own: there, a thread sleeps at once.
+const LOOKS: u32 = if cfg!(loom) { 0 } else { 2_000 };
 
 type Work<'a> = dyn Fn(usize) + Sync + 'a;
 
@@ -62,7 +93,7 @@ impl Shared {
     fn finish(&self, piece: usize) {
         // SAFETY: this piece has been taken and is not finished, so that the work is there and nobody
         // writes.
-        let work = unsafe { *self.work.get() };
+        let work = self.work.with(|work| unsafe { *work });
         if let Some(work) = work {
             // SAFETY: as above.
             let done = catch_unwind(AssertUnwindSafe(|| unsafe { (*work)(piece) }));
@@ -124,7 +155,7 @@ impl Team {
         // returns: it waits until `left` is 0, also if the call below panics.
         let erased = unsafe { std::mem::transmute::<*const Work<'_>, *const Work<'static>>(work) };
         // SAFETY: `left` is 0 and all pieces of the work before have been taken, so that no thread reads it.
-        unsafe { *self.shared.work.get() = Some(erased) };
+        self.shared.work.with_mut(|work| unsafe { *work = Some(erased) });
         // Piece 0 is this thread's.
         let others = self.others.len();
         self.shared.left.store(others, Ordering::Relaxed);
@@ -209,13 +240,13 @@ fn worker_loop(shared: &Shared) {
 fn wait(looks: &mut u32) {
     *looks = looks.saturating_add(1);
     if *looks < LOOKS {
-        std::hint::spin_loop();
+        sync::hint::spin_loop();
     } else {
         thread::yield_now();
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 
@@ -259,5 +290,49 @@ mod tests {
             sum.fetch_add(number, Ordering::Relaxed);
         });
         assert_eq!(sum.into_inner(), 3);
+    }
+}
+
+/// Every order in which the threads of a small team can meet:
+///
+///     RUSTFLAGS="--cfg loom" cargo test --release -p regard-kernels --lib team::model
+#[cfg(all(test, loom))]
+mod model {
+    use super::*;
+
+    /// Runs `rounds` pieces of work on a team of `size`. Each piece writes a cell of its own, which
+    /// the owner reads after the round: loom reports a cell that two threads reach without an order
+    /// between them, a piece that is done twice or not at all, and threads that wait for ever.
+    fn rounds_of_work(size: usize, rounds: usize, preemptions: Option<usize>) {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = preemptions;
+        builder.check(move || {
+            let mut team = Team::new(size);
+            assert_eq!(team.size(), size);
+            for round in 1..=rounds {
+                let done: Vec<Once> = (0..size).map(|_| Once(UnsafeCell::new(0))).collect();
+                team.run(&|piece| {
+                    // SAFETY: each piece has a cell of its own; loom checks it.
+                    done[piece].0.with_mut(|count| unsafe { *count += round });
+                });
+                // SAFETY: the pieces are done; loom checks it.
+                assert!(done.iter().all(|cell| cell.0.with(|count| unsafe { *count }) == round));
+            }
+        });
+    }
+
+    struct Once(UnsafeCell<usize>);
+
+    // SAFETY: loom checks every access.
+    unsafe impl Sync for Once {}
+
+    #[test]
+    fn two_threads_do_every_piece_once() {
+        rounds_of_work(2, 2, None);
+    }
+
+    #[test]
+    fn three_threads_do_every_piece_once() {
+        rounds_of_work(3, 1, Some(3));
     }
 }
