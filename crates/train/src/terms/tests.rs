@@ -117,3 +117,21 @@ fn a_sentence_that_would_be_too_long_stays_as_it_is() {
     all.terms.max_tokens -= 1;
     assert!(all.of(i, 1).is_none());
 }
+
+#[test]
+fn a_word_is_spelt_as_inside_of_a_sentence() {
+    let mut sample = TextSample::default();
+    // Often enough for every letter to have a piece; the brackets have none.
+    sample.extend(["Zwei Hunde und zwei Katzen", "Drei HUNDE", "Es sind drei"].repeat(5));
+    let vocabulary = TokenizerSettings { size: Some(300), ..TokenizerSettings::default() };
+    let tokenizer = regard_core::text::Tokenizer::train(&[&sample], &vocabulary).unwrap();
+    let mut words = words::Words::new(&tokenizer);
+    for text in ["Zwei Hunde", "Zwei Katzen", "Es sind zwei!", "Drei (Hunde).", "HUNDE"] {
+        words.add(&tokenizer.encode(text).unwrap());
+    }
+    let spelt = |word: &str| words.get(words.number(word).unwrap()).spelling().to_owned();
+    assert_eq!([spelt("zwei"), spelt("hunde"), spelt("drei")], ["zwei", "Hunde", "Drei"]);
+    let found = words.find(&tokenizer.encode("(zwei) Hunde, es").unwrap());
+    let numbers: Vec<u32> = found.iter().map(|(_, number)| *number).collect();
+    assert_eq!(numbers, [words.number("zwei").unwrap(), words.number("hunde").unwrap()]);
+}

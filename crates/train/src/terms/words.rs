@@ -50,9 +50,12 @@ pub(super) struct WordCount {
 impl Piece {
     fn new(piece: &str) -> Self {
         let text = piece.strip_prefix('▁').unwrap_or(piece);
-        let is_byte = piece.starts_with("<0x") && piece.ends_with('>') && piece.len() == 6;
+        let hex = piece.strip_prefix("<0x").and_then(|rest| rest.strip_suffix('>'));
+        let byte = hex.filter(|hex| hex.len() == 2).and_then(|hex| u8::from_str_radix(hex, 16).ok());
         let kind = match text.chars().next() {
-            _ if is_byte => Kind::Byte,
+            // Punctuation is no part of a word, however it is spelt.
+            _ if byte.is_some_and(|byte| byte.is_ascii() && !byte.is_ascii_alphabetic()) => Kind::Other,
+            _ if byte.is_some() => Kind::Byte,
             // A space by itself goes with what follows.
             None => Kind::Letters,
             Some(first) if text.chars().all(|c| c.is_alphabetic() || is_mark(c)) => {
@@ -113,11 +116,13 @@ impl Words {
     /// Counts the words of a sentence, and returns their numbers.
     pub(super) fn add(&mut self, ids: &[u32]) -> Vec<u32> {
         let mut found = Vec::new();
-        self.for_each(ids, |_, word| found.push(word.to_owned()));
-        found.into_iter().map(|word| self.add_word(word)).collect()
+        self.for_each(ids, |range, word| found.push((word.to_owned(), range.start == 0)));
+        found.into_iter().map(|(word, first)| self.add_word(word, first)).collect()
     }
 
-    fn add_word(&mut self, written: String) -> u32 {
+    /// The `first` word of a sentence may have a capital because of that, and says nothing about
+    /// its spelling.
+    fn add_word(&mut self, written: String, first: bool) -> u32 {
         let word = written.to_lowercase();
         let next = self.list.len() as u32;
         let number = *self.numbers.entry(word.clone()).or_insert(next);
@@ -126,9 +131,10 @@ impl Words {
         }
         let entry = &mut self.list[number as usize];
         entry.count += 1;
+        let counts = u32::from(!first);
         match entry.spellings.iter_mut().find(|(spelling, _)| *spelling == written) {
-            Some((_, count)) => *count += 1,
-            None => entry.spellings.push((written, 1)),
+            Some((_, count)) => *count += counts,
+            None => entry.spellings.push((written, counts)),
         }
         number
     }
@@ -157,7 +163,7 @@ impl Words {
 }
 
 impl WordCount {
-    /// How it is mostly spelt: a word may begin a sentence.
+    /// How it is mostly spelt inside of a sentence.
     pub(super) fn spelling(&self) -> &str {
         let most = self.spellings.iter().map(|(_, count)| *count).max();
         let usual = self.spellings.iter().find(|(_, count)| Some(*count) == most);
