@@ -27,7 +27,7 @@ use super::pipeline::{BLANK, normaliser, word_splitter};
 use super::sentencepiece::{
     NewModel, NewPiece, PieceKind, SentencePiece, SpmAlgorithm, byte_of, compile_rules,
 };
-use super::{EOS, PAD, Tokenizer, UNK};
+use super::{EOS, PAD, TermTokens, Tokenizer, UNK};
 use crate::{Error, Result};
 
 /// The number of pieces is a multiple of it, because the matrix multiplications of Bergamot need
@@ -144,6 +144,8 @@ fn kind_of(piece: &str) -> PieceKind {
     match piece {
         UNK => PieceKind::Unknown,
         EOS | PAD => PieceKind::Control,
+        // No text becomes one of them.
+        _ if TermTokens::TOKENS.contains(&piece) => PieceKind::Control,
         _ if byte_of(piece).is_some() => PieceKind::Byte,
         _ => PieceKind::Normal,
     }
@@ -255,7 +257,7 @@ fn normalise(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::{Segmentation, TextSample, TokenizerSettings};
+    use crate::text::{Segmentation, TextSample, TokenizerPair, TokenizerSettings};
 
     const ODD: [&str; 26] = [
         "",
@@ -286,7 +288,7 @@ mod tests {
         "ਸ\u{a3c} \u{958} \u{fb1d} \u{2adc}",
     ];
 
-    fn trained(segmentation: Segmentation, size: usize) -> Tokenizer {
+    fn sample() -> TextSample {
         let mut sample = TextSample::default();
         let words =
             ["the", "dogs", "bark", "in", "Häusern", "2016", "now", "when", "whence", "...", "…", "été"];
@@ -301,8 +303,26 @@ mod tests {
             }
             sample.add(&line.join(" "));
         }
+        sample
+    }
+
+    fn trained(segmentation: Segmentation, size: usize) -> Tokenizer {
         let settings = TokenizerSettings { segmentation, size: Some(size), separate: false };
-        Tokenizer::train(&[&sample], &settings).unwrap()
+        Tokenizer::train(&[&sample()], &settings).unwrap()
+    }
+
+    #[test]
+    fn tokens_around_terms_are_no_text_there_either() {
+        for segmentation in [Segmentation::Bpe, Segmentation::Unigram] {
+            let settings = TokenizerSettings { segmentation, size: Some(400), separate: false };
+            let pair = TokenizerPair::train_with(&sample(), &sample(), &settings, &[], true).unwrap();
+            let lines = ["the <term> dog <is> x </term>"];
+            let bytes = pair.source().to_sentencepiece(&lines).unwrap();
+            let written = SentencePiece::read(&bytes, Path::new("test.spm")).unwrap();
+            assert!(
+                !written.encode(lines[0]).iter().any(|piece| TermTokens::TOKENS.contains(&piece.as_str()))
+            );
+        }
     }
 
     #[test]
