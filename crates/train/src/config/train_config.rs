@@ -298,7 +298,7 @@ impl<'de> Deserialize<'de> for Every {
 
 /// How much of a model's own weights fine-tuning keeps, and its peak learning rate: docs/firefox.md
 /// has what others gained and cost.
-const INIT_SHARE: f32 = 0.33;
+const INIT_SHARE: f32 = 0.5;
 const FINE_TUNING_PEAK: f64 = 0.0002;
 /// What the learning rates of fine-tuning add up to in 1,000 steps. Of 1,785 with the same peak,
 /// FLORES lost 3.3 BLEU instead of 1.2.
