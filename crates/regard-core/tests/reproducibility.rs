@@ -37,11 +37,12 @@ fn threads_and_batches_change_no_bit_of_any_model() {
 }
 
 /// Sums of f32 are added in another order by each instruction set, so that two words of nearly the
-/// same probability may change places: in fewer than one of a thousand lines.
+/// same probability may change places: in fewer than one of a thousand lines of models that are at least eight wide.
 #[test]
 fn instruction_sets_find_the_same_lines() {
     let (mut lines, mut other) = (0, Vec::new());
-    for seed in 100..160 {
+    // A norm of two or three numbers leaves little but their signs, so that ties are exact.
+    for seed in (100..).filter(|&seed| random_config(seed).d_model >= 8).take(60) {
         let (name, (model, weights)) = random_model(seed);
         let sources = sentences(40, seed);
         let of = |isa| found(&Engine::new(&model, &weights, DType::F32, isa), &sources, 16, 2);

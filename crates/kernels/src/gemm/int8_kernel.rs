@@ -435,9 +435,9 @@ pub(super) fn finish<S: Simd, const KIND: u8>(
     let Finish { total, scale, offset } = columns;
     let (row, sum) = (s.splat(params.scale), s.int_to_float(s.sub_times(sum, total, params.zero)));
     match KIND {
-        PER_ROW => s.mul_add(sum, s.mul(row, scale), offset),
-        // The row's scale is 1, or NaN.
-        FIXED => s.add(s.mul(sum, s.mul(row, scale)), offset),
+        // Not fused, which plain code cannot do: the bits are the same on every instruction set. With
+        // `FIXED`, the row's scale is 1, or NaN.
+        PER_ROW | FIXED => s.add(s.mul(sum, s.mul(row, scale)), offset),
         _ => symmetric(s, sum, s.int_to_float(total), [row, scale], offset),
     }
 }
