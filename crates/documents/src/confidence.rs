@@ -1,12 +1,12 @@
-//! How good a translation is likely to be, from the probabilities that the model gave its tokens.
+//! Estimates the quality of a translation from the log-probabilities of its tokens.
 
-/// The chrF, from 0 to 1, that a translation of these log-probabilities is expected to have;
-/// nothing for no tokens.
+/// The chrF score, from 0 to 1, expected of a translation whose tokens have these
+/// log-probabilities; `None` if there are no tokens.
 ///
-/// A logistic function of the mean log-probability of a token, each bounded below at −8. Its two
-/// numbers were fitted on FLORES by `tools/confidence.py`, as `docs/translating.md` describes;
-/// another model or domain may be better or worse at the same confidence, but orders its sentences
-/// alike.
+/// This is a logistic function of the mean log-probability per token, with each token clamped below
+/// at −8. `tools/confidence.py` fitted its two coefficients on FLORES, as `docs/translating.md`
+/// describes. With another model or domain the same confidence may mean a better or worse
+/// translation, but the ranking of sentences stays similar.
 ///
 /// ```
 /// use regard_documents::confidence;
@@ -34,7 +34,7 @@ mod tests {
         let of = |mean: f32| confidence(&[mean; 4]).unwrap();
         assert!(of(0.0) <= 1.0 && of(-100.0) >= 0.0 && of(f32::NAN) >= 0.0);
         assert!((1..30).all(|i| of(-0.1 * i as f32) < of(-0.1 * (i - 1) as f32)));
-        // The mean of the Firefox model on FLORES, whose chrF is 0.70.
+        // The mean log-probability of the Firefox model on FLORES, where its chrF is 0.70.
         assert!((of(-0.07) - 0.70).abs() < 0.01);
     }
 }

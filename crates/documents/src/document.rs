@@ -1,4 +1,4 @@
-//! A text as the sentences that are translated and everything between them, which is kept.
+//! A text split into the sentences to translate and everything between them, which is kept.
 
 use crate::markup::Markup;
 use crate::protect::{is_translatable, protected, within, without_outer_emoji};
@@ -12,26 +12,26 @@ use std::sync::Arc;
 /// A text and its sentences.
 #[derive(Debug, Default)]
 pub struct Document {
-    /// The code of its language, if that is known.
+    /// The language code of the text, if known.
     pub(crate) language: Option<String>,
     pieces: Vec<Piece>,
-    /// What is translated, in the order of the text.
+    /// The sentences to translate, in text order.
     pub sentences: Vec<Sentence>,
 }
 
 /// A part of a text.
 #[derive(Clone, Debug)]
 pub(crate) enum Piece {
-    /// What stays as it is.
+    /// Text that is copied unchanged.
     Keep(String),
-    /// The translation of the sentence of this number.
+    /// The translation of the sentence with this index.
     Sentence(usize),
-    /// Two ways to write the same: `raw`, as it was written, where each of these sentences is its
-    /// own translation, and `translated` otherwise.
+    /// Two renderings of the same content: `raw`, the original text, if the translation of each of
+    /// these sentences is identical to its source, and `translated` otherwise.
     Either { raw: Vec<Piece>, translated: Vec<Piece>, sentences: Range<usize> },
 }
 
-/// Adds what stays as it is.
+/// Appends text that is copied unchanged.
 pub(crate) fn keep(pieces: &mut Vec<Piece>, text: &str) {
     match pieces.last_mut() {
         _ if text.is_empty() => {}
@@ -40,61 +40,60 @@ pub(crate) fn keep(pieces: &mut Vec<Piece>, text: &str) {
     }
 }
 
-/// A sentence that is translated.
+/// A sentence to translate.
 #[derive(Debug)]
 pub struct Sentence {
-    /// What the model reads.
+    /// The input of the model.
     pub text: String,
-    /// Where it begins in the text, in bytes; not known in HTML.
+    /// The byte offset at which it begins in the text; unknown in HTML.
     start: usize,
-    /// What must come through unharmed, in bytes of the sentence.
+    /// Spans that must survive translation unchanged, as byte ranges of the sentence.
     pub protected: Vec<Range<usize>>,
     /// The tags inside it.
     pub(crate) markup: Option<Arc<Markup>>,
 }
 
 impl Sentence {
-    /// Whether its translation needs to know which word belongs to which.
+    /// Whether the word alignment is needed to restore protected spans or to place tags.
     pub fn needs_alignment(&self) -> bool {
         !self.protected.is_empty() || self.markup.is_some()
     }
 
-    /// Puts back the protected spans that its translation lacks.
+    /// Puts back the protected spans that are missing from the translation.
     pub fn restore(&self, translation: &mut Translation) {
         self.restore_spans(&self.protected, translation);
     }
 
-    /// Puts back the spans of the sentence that its translation lacks.
+    /// Puts back those of `spans` that are missing from the translation.
     pub(crate) fn restore_spans(&self, spans: &[Range<usize>], translation: &mut Translation) {
         if !spans.is_empty() {
             restore(&self.text, spans, translation);
         }
     }
 
-    /// Whether its translation has the same words.
+    /// Whether the translation has the same words as the source.
     fn is_same(&self, translation: &Translation) -> bool {
         let words = translation.0.iter().flat_map(|word| word.text.split_whitespace());
         self.text.split_whitespace().eq(words)
     }
 }
 
-/// A translated text, and which of its characters belong to which: start and end in the source,
-/// start and end in the translation.
+/// A translated text and its word alignment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rendered {
     /// The translated text.
     pub text: String,
-    /// `[source start, source end, target start, target end]` in characters, for each pair of
-    /// words.
+    /// `[source start, source end, target start, target end]` in characters, for each aligned word
+    /// pair.
     pub alignment: Vec<[usize; 4]>,
 }
 
-/// Bytes of a sentence at most: more than most models read in one go.
+/// The maximum length of a sentence in bytes: more than most models can read at once.
 const LONGEST: usize = 1_500;
 
-/// Where the sentences of a text lie. None of them begins or ends inside of one of `spans`, which
-/// are in order, and one that is too long is cut: behind a mark, else between two words, else
-/// anywhere.
+/// The byte ranges of the sentences of a text. No sentence boundary lies inside any of `spans`,
+/// which are sorted. A sentence longer than [`LONGEST`] is split after a punctuation mark if
+/// possible, otherwise between two words, otherwise anywhere.
 pub(crate) fn sentences(text: &str, spans: &[Range<usize>], language: Option<&str>) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     let mut whole = spans.iter().peekable();
@@ -120,11 +119,11 @@ pub(crate) fn sentences(text: &str, spans: &[Range<usize>], language: Option<&st
     found
 }
 
-/// How often a character stands in a row that is drawn, not read.
+/// The number of repetitions from which a run of one character is a rule or leader, not text.
 const RULE: usize = 5;
 
-/// A sentence without the rows of dots, lines and the like inside it, as in tables of contents and
-/// forms: they are no words, and models repeat them without end. Those inside of one of `spans`
+/// Splits a sentence at rules and leaders such as rows of dots or lines in tables of contents and
+/// forms: they are not words, and models repeat them endlessly. Those that touch one of `spans`
 /// stay.
 fn without_rules(text: &str, range: Range<usize>, spans: &[Range<usize>]) -> Vec<Range<usize>> {
     let drawn = |c: char| matches!(c, '.' | '…' | '·' | '•' | '_' | '-' | '–' | '—' | '=' | '*' | '~');
@@ -153,7 +152,7 @@ fn without_rules(text: &str, range: Range<usize>, spans: &[Range<usize>]) -> Vec
     found
 }
 
-/// The sentences without the bounds that lie inside of a span.
+/// Merges sentences whose boundary lies inside a span.
 fn joined<'a>(
     sentences: Vec<Range<usize>>,
     mut spans: std::iter::Peekable<impl Iterator<Item = &'a Range<usize>>>,
@@ -169,7 +168,7 @@ fn joined<'a>(
     found
 }
 
-/// How much of a text is read before a pause.
+/// The byte offset of the best place to split a text that is too long.
 fn pause(text: &str) -> usize {
     let later = |at: &usize| *at > text.len() / 2;
     let spaces =
@@ -179,31 +178,32 @@ fn pause(text: &str) -> usize {
 }
 
 impl Document {
-    /// Nothing yet, of a text in the language of this code.
+    /// An empty document for a text in the language with this code.
     pub(crate) fn in_language(language: Option<&str>) -> Self {
         Document { language: language.map(str::to_owned), ..Document::default() }
     }
 
-    /// A text that stays as it is.
+    /// A document that consists of one text, which is copied unchanged.
     pub(crate) fn kept(text: &str) -> Self {
         let mut document = Document::default();
         document.add([Piece::Keep(text.to_owned())]);
         document
     }
 
-    /// Plain text: every line by itself, its sentences one by one. A line with tags, such as
-    /// `<b>Height</b>`, is a message of a program: the tags go with their words.
+    /// Splits plain text into sentences; every line is split separately. A line with tags, such as
+    /// `<b>Height</b>`, is read as a program message, and its tags move with their words.
     pub fn plain(text: &str) -> Self {
         Self::plain_in(text, None)
     }
 
-    /// The same of a text in the language of this code, whose abbreviations end no sentence.
+    /// Like [`Document::plain`], for a text in the language with this code: its abbreviations do
+    /// not end a sentence.
     pub fn plain_in(text: &str, language: Option<&str>) -> Self {
         let mut document = Document::in_language(language);
         let mut at = 0;
         for line in text.split_inclusive('\n') {
-            // The tags of a message in a list of messages go with their words. The places of words
-            // are not known then.
+            // In a list of messages, the tags of a message move with their words. Word positions
+            // are then unknown.
             match html::is_marked_up(line) {
                 true => message::add(line, &mut document),
                 false => document.add_sentences(line, at, language),
@@ -230,12 +230,12 @@ impl Document {
         self.keep(&line[at..]);
     }
 
-    /// Adds what stays as it is.
+    /// Appends text that is copied unchanged.
     pub(crate) fn keep(&mut self, text: &str) {
         keep(&mut self.pieces, text);
     }
 
-    /// Adds pieces whose sentences are in the document.
+    /// Appends pieces whose sentences are already in the document.
     pub(crate) fn add(&mut self, pieces: impl IntoIterator<Item = Piece>) {
         for piece in pieces {
             match piece {
@@ -257,20 +257,21 @@ impl Document {
         Piece::Sentence(self.sentences.len() - 1)
     }
 
-    /// All that is translated, for finding out its language.
+    /// All sentences joined by spaces, for language detection.
     pub fn words(&self) -> String {
         self.sentences.iter().map(|sentence| sentence.text.as_str()).collect::<Vec<_>>().join(" ")
     }
 
-    /// The text with its sentences replaced; `source` is what the document was made of. What is its
-    /// own translation comes back as it was written.
+    /// The text with its sentences replaced by their translations; `source` is the text that the
+    /// document was made from. Where the translation is identical to the source, the original
+    /// spelling is kept.
     pub fn render(&self, source: &str, translation: &[Translation]) -> Rendered {
         let mut writer = Writer::new(self, source, translation);
         writer.write(&self.pieces);
         writer.out
     }
 
-    /// The same, as if no sentence were its own translation.
+    /// Like [`Document::render`], but never reuses the original spelling.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn render_anew(&self, source: &str, translation: &[Translation]) -> Rendered {
         let mut writer = Writer::new(self, source, translation);
@@ -279,15 +280,16 @@ impl Document {
         writer.out
     }
 
-    /// What can be shown while the sentences come in: all before the first that has said nothing
-    /// yet. `said` tells what the sentence of a number says so far.
+    /// The beginning of the translation that can be shown while sentences are still being
+    /// translated: everything before the first sentence for which `said` returns `None`. `said`
+    /// takes a sentence index and returns the partial translation.
     pub fn so_far(&self, said: impl Fn(usize) -> Option<String>) -> String {
         let mut out = String::new();
         self.add_so_far(&self.pieces, &said, &mut out);
         out
     }
 
-    /// Adds what can be shown of pieces, and returns whether that is all of them.
+    /// Appends the pieces that can be shown, and returns whether those are all of them.
     fn add_so_far(
         &self,
         pieces: &[Piece],
@@ -312,15 +314,15 @@ impl Document {
     }
 }
 
-/// A document while its text is written.
+/// The state of rendering a document.
 struct Writer<'a> {
     document: &'a Document,
     translation: &'a [Translation],
-    /// Whether sentences that are their own translation are written like others.
+    /// Whether to write new text even for sentences that are identical to their translation.
     anew: bool,
     source_characters: Characters<'a>,
     target_characters: usize,
-    /// The sentence that ends here.
+    /// The sentence that was written last, if nothing has been written after it.
     last: Option<&'a Sentence>,
     out: Rendered,
 }
@@ -396,7 +398,7 @@ impl<'a> Writer<'a> {
         self.last = Some(sentence);
     }
 
-    /// The text of pieces by themselves.
+    /// Renders pieces on their own.
     fn text_of(&self, pieces: &[Piece]) -> String {
         let mut writer = Writer::new(self.document, "", self.translation);
         writer.anew = self.anew;
@@ -405,8 +407,8 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Whether a space belongs between the translations of two sentences that have none between them,
-/// as in Chinese: where the translation is in a script that has spaces.
+/// Whether to insert a space between the translations of two sentences that have none between them
+/// in the source, as in Chinese: only if the target script uses spaces.
 fn needs_space(sentence: &Sentence, translated: &str, next: &str) -> bool {
     let spaced = |c: char| {
         !c.is_whitespace()
@@ -419,7 +421,7 @@ fn needs_space(sentence: &Sentence, translated: &str, next: &str) -> bool {
         && next.starts_with(spaced)
 }
 
-/// How many characters lie before each byte of a text and before its end.
+/// The number of characters before each byte of a text, and before its end.
 fn characters(text: &str) -> Vec<usize> {
     let begins = |at: usize| usize::from(text.is_char_boundary(at));
     let before = (0..text.len()).scan(0, |count, at| {
@@ -429,7 +431,7 @@ fn characters(text: &str) -> Vec<usize> {
     before.chain([text.chars().count()]).collect()
 }
 
-/// Counts the characters before a byte; sentences come in order, so that the whole text is walked
+/// Converts byte offsets to character offsets. Sentences come in order, so the text is scanned only
 /// once.
 struct Characters<'a> {
     text: &'a str,
@@ -442,7 +444,7 @@ impl<'a> Characters<'a> {
         Characters { text, byte: 0, count: 0 }
     }
 
-    /// The characters before a byte that is not before the last one.
+    /// The number of characters before `byte`, which must not be less than in the last call.
     fn at(&mut self, byte: usize) -> usize {
         let byte = byte.clamp(self.byte, self.text.len());
         self.count += self.text.get(self.byte..byte).map_or(0, |passed| passed.chars().count());

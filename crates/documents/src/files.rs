@@ -1,4 +1,4 @@
-//! Document files: split into units of text, and written again with the translations in their
+//! Document files: splits them into units of text and writes them back with the translations in
 //! place.
 //!
 //! ```
@@ -7,7 +7,7 @@
 //!
 //! let file = b"One dog. Two cats.\n";
 //! let document = FileDocument::open(Format::Text, file, &FileOptions::default())?;
-//! // A model translates the sentences; here each is its own translation.
+//! // A model translates the sentences; here each sentence is its own translation.
 //! let translations: Vec<Translation> = document
 //!     .sentences()
 //!     .map(|sentence| {
@@ -51,19 +51,19 @@ pub use format::Format;
 use crate::{Document, Memory, Sentence, Translation};
 use std::fmt::Debug;
 
-/// How a file is read and written.
+/// Options for reading and writing a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileOptions {
-    /// In formats that hold translations beside the text (po, xliff), translates only the messages
-    /// that have none.
+    /// Translate only messages that have no translation yet, in formats that store translations
+    /// next to the source (po, xliff).
     pub only_empty: bool,
-    /// The language of the text, for formats that say it.
+    /// The language of the source text, for formats that record it.
     pub source_language: Option<String>,
-    /// The language of the translation, for formats that say it.
+    /// The language of the translation, for formats that record it.
     pub target_language: Option<String>,
 }
 
-/// A piece of a file that is translated by itself: a paragraph, a message, a cell.
+/// A part of a file that is translated independently: a paragraph, a message, a cell.
 #[derive(Debug)]
 pub struct Unit {
     source: String,
@@ -71,7 +71,8 @@ pub struct Unit {
 }
 
 impl Unit {
-    /// Text of some kind that has been taken apart; `source` is what `document` was made of.
+    /// A unit from a document that has already been parsed; `source` is the text that `document`
+    /// was made from.
     pub fn new(source: impl Into<String>, document: Document) -> Self {
         Unit { source: source.into(), document }
     }
@@ -81,49 +82,49 @@ impl Unit {
         Self::plain_in(source, None)
     }
 
-    /// Plain text in the language of this code.
+    /// Plain text in the language with this code.
     pub fn plain_in(source: impl Into<String>, language: Option<&str>) -> Self {
         let source = source.into();
         let document = Document::plain_in(&source, language);
         Unit { source, document }
     }
 
-    /// HTML. Its translation is HTML, too.
+    /// HTML. The translation is HTML, too.
     pub fn html(source: impl Into<String>) -> Self {
         Self::html_in(source, None)
     }
 
-    /// HTML in the language of this code.
+    /// HTML in the language with this code.
     pub fn html_in(source: impl Into<String>, language: Option<&str>) -> Self {
         let source = source.into();
         let document = crate::html::document_in(&source, language);
         Unit { source, document }
     }
 
-    /// What it says in the file.
+    /// Its text in the file.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// Its sentences, and what is between them.
+    /// Its sentences and the text between them.
     pub fn document(&self) -> &Document {
         &self.document
     }
 }
 
-/// What remains of a file when its texts have been taken out, and where they go.
+/// Writes a file from its translated units.
 pub trait WriteFile: Debug + Send + Sync {
-    /// The file with these texts, one for each unit and in their order.
+    /// The file with these texts, one per unit and in the same order.
     fn write(&self, texts: Vec<String>) -> Result<Vec<u8>, FileError>;
 
-    /// Warnings about the file with these texts, one sentence each.
+    /// Warnings about a file with these texts, one sentence each.
     fn warnings(&self, texts: &[String]) -> Vec<String> {
         let _ = texts;
         Vec::new()
     }
 }
 
-/// A file taken apart.
+/// A parsed file.
 #[derive(Debug)]
 pub struct FileDocument {
     units: Vec<Unit>,
@@ -131,12 +132,12 @@ pub struct FileDocument {
 }
 
 impl FileDocument {
-    /// A file of `units`, which `writer` puts together again.
+    /// A file with these `units`; `writer` writes it back.
     pub fn new(units: Vec<Unit>, writer: impl WriteFile + 'static) -> Self {
         FileDocument { units, writer: Box::new(writer) }
     }
 
-    /// Takes the bytes of a file apart.
+    /// Parses the bytes of a file.
     pub fn open(format: Format, bytes: &[u8], options: &FileOptions) -> Result<Self, FileError> {
         match format {
             Format::Text => text::open(format, bytes, options),
@@ -160,18 +161,19 @@ impl FileDocument {
         }
     }
 
-    /// The pieces that are translated, in the order of the file.
+    /// The units of the file, in order.
     pub fn units(&self) -> &[Unit] {
         &self.units
     }
 
-    /// What is translated, in the order of the file.
+    /// The sentences to translate, in file order.
     pub fn sentences(&self) -> impl Iterator<Item = &Sentence> {
         self.units.iter().flat_map(|unit| &unit.document.sentences)
     }
 
-    /// Units of plain text that the memory knows as a whole get its translation, and their
-    /// sentences are not translated any more; how many sentences those are.
+    /// Looks up whole units of plain text in the memory. Units that are found keep the stored
+    /// translation and have no sentences left to translate. Returns the number of sentences that
+    /// those units had.
     pub fn recall(&mut self, memory: &Memory) -> usize {
         let mut known = 0;
         for unit in &mut self.units {
@@ -183,18 +185,20 @@ impl FileDocument {
         known
     }
 
-    /// All that is translated, for finding out its language.
+    /// All sentences joined by spaces, for language detection.
     pub fn words(&self) -> String {
         let texts: Vec<String> = self.units.iter().map(|unit| unit.document.words()).collect();
         texts.join(" ")
     }
 
-    /// The file with its sentences replaced by their translations, one for each sentence.
+    /// The file with its sentences replaced by their translations; there must be one translation
+    /// per sentence.
     pub fn render(&self, translations: &[Translation]) -> Result<Vec<u8>, FileError> {
         Ok(self.render_with_warnings(translations)?.0)
     }
 
-    /// The same, with warnings: messages that lost a placeholder, for example.
+    /// Like [`FileDocument::render`], and also returns warnings, for example about messages that
+    /// lost a placeholder.
     pub fn render_with_warnings(
         &self,
         translations: &[Translation],
@@ -204,7 +208,7 @@ impl FileDocument {
         Ok((self.writer.write(texts)?, warnings))
     }
 
-    /// The same, as if no sentence were its own translation.
+    /// Like [`FileDocument::render`], but never reuses the original spelling of a sentence.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn render_anew(&self, translations: &[Translation]) -> Result<Vec<u8>, FileError> {
         let texts =
@@ -212,7 +216,7 @@ impl FileDocument {
         self.writer.write(texts)
     }
 
-    /// The translations of the units.
+    /// The translated text of each unit.
     fn texts(
         &self,
         translations: &[Translation],

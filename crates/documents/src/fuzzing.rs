@@ -1,11 +1,12 @@
-//! Texts of any kind, split and rendered again, for the targets in `fuzz/`: a panic is a finding.
+//! Entry points for the fuzz targets in `fuzz/`, which split arbitrary texts and render them again.
+//! A panic is a bug.
 
 use crate::files::{FileDocument, FileOptions, Format};
 use crate::html::{self, contents};
 use crate::{Document, Glossary, Sentence, Translation};
 
-/// Plain text whose sentences are their own translations comes back as it was; one whose
-/// translations are lost keeps what is protected.
+/// Plain text translated to itself comes back unchanged; with empty translations, its protected
+/// spans are kept.
 pub fn protected(text: &[u8]) {
     let text = String::from_utf8_lossy(text);
     let document = Document::plain(&text);
@@ -18,7 +19,7 @@ pub fn protected(text: &[u8]) {
         document.sentences.iter().map(restore).collect()
     };
     assert_eq!(document.render(&text, &restored(Translation::same)).text, text);
-    // The tags of a line may move to the ends of words, as those of HTML do.
+    // The tags of a line may move to word boundaries, as in HTML.
     let marked_up = text.split_inclusive('\n').any(html::is_marked_up);
     if !marked_up {
         assert_eq!(document.render_anew(&text, &restored(Translation::same)).text, text);
@@ -38,9 +39,9 @@ pub fn protected(text: &[u8]) {
     }
 }
 
-/// HTML whose sentences are their own translations comes back as it was. Written anew, it keeps
-/// each of its tags and all of its text: white space inside of sentences becomes one space, tags
-/// move to the ends of words, and characters that would be markup become entities.
+/// HTML translated to itself comes back unchanged. Rendered anew, it keeps all tags and all text:
+/// white space inside sentences collapses to one space, tags move to word boundaries, and
+/// characters that would be read as markup become entities.
 pub fn html(text: &[u8]) {
     let text = String::from_utf8_lossy(text);
     let document = html::document(&text);
@@ -57,8 +58,9 @@ pub fn html(text: &[u8]) {
     assert_eq!(rendered_content, content, "{text:?} became {rendered:?}");
 }
 
-/// A document that is a package of XML: bytes as they are, or a letter for its kind and what its
-/// main part holds. One that can be read is written again, can be read again, and says the same.
+/// A zip package of XML: either raw bytes, or a letter for the format and the content of the main
+/// part. If it can be read, it can be written, and the result can be read again and has the same
+/// text.
 pub fn office(data: &[u8]) {
     use crate::files::office::samples;
     let Some((kind, rest)) = data.split_first() else { return };
@@ -94,7 +96,7 @@ pub fn office(data: &[u8]) {
         let again = FileDocument::open(format, &written, &options).expect("what was written can be read");
         assert_eq!(letters(&again), letters(&document), "{body:?}");
     }
-    // Whatever comes of a translation, the XML is well formed.
+    // The XML is well formed for any translation.
     let reversed = |translation: &Translation| Translation(translation.0.iter().rev().cloned().collect());
     let reversed: Vec<Translation> = translations.iter().map(reversed).collect();
     for translations in [reversed, vec![Translation::default(); translations.len()]] {
@@ -103,7 +105,7 @@ pub fn office(data: &[u8]) {
     }
 }
 
-/// The formats of text files, by the first byte of a seed.
+/// The text file formats by the first byte of a seed.
 const TEXT_FILES: [(u8, Format); 13] = [
     (b'T', Format::Text),
     (b'h', Format::Html),
@@ -120,8 +122,8 @@ const TEXT_FILES: [(u8, Format); 13] = [
     (b'i', Format::IosStrings),
 ];
 
-/// A text file, whose first byte says its format: what can be opened comes back as it was if
-/// nothing is translated, and can be opened again whatever the translation.
+/// A text file after a byte that selects its format. If it can be opened, it comes back unchanged
+/// when translated to itself, and can be opened again after any translation.
 pub fn text_file(data: &[u8]) {
     let Some((first, file)) = data.split_first() else { return };
     let known = TEXT_FILES.iter().find(|(byte, _)| byte == first);
@@ -141,7 +143,7 @@ pub fn text_file(data: &[u8]) {
         document.render_with_warnings(&translations).expect("a translation for each sentence").0
     };
     let same = render(&document, |text| Translation::of_parts(text, text.split_whitespace()));
-    // The others write targets beside their sources.
+    // The other formats write targets next to their sources.
     if !matches!(format, Format::Po | Format::Xliff | Format::Tmx) {
         assert_eq!(String::from_utf8_lossy(&same), String::from_utf8_lossy(file));
         assert_eq!(same, file);
@@ -155,8 +157,8 @@ pub fn text_file(data: &[u8]) {
     }
 }
 
-/// A glossary, and behind a byte 0 a text to find its terms in: an error that names a line, or
-/// terms that the text has.
+/// A glossary and, after a zero byte, a text to search for its terms. Parsing either fails with a
+/// line number, or every match lies in the text.
 pub fn glossary(data: &[u8]) {
     let data = String::from_utf8_lossy(data);
     let (file, text) = data.split_once('\0').unwrap_or((&data, &data));
@@ -192,7 +194,7 @@ mod tests {
         damage_seeds("office", super::office);
     }
 
-    /// The seeds of the target `office` are made here: REGARD_WRITE_SEEDS=1 writes them.
+    /// Checks the seeds of the target `office`; with REGARD_WRITE_SEEDS=1 it writes them.
     #[test]
     fn seeds_of_office_documents() {
         use crate::files::office::samples;

@@ -1,14 +1,13 @@
-//! Glossaries: how terms are to be translated, or that they are not to be.
+//! Glossaries: prescribed translations of terms, and terms that must not be translated.
 //!
-//! A file has one term per line, a tab and its translation; `=` in place of the translation says
-//! that the term stays as it is. Empty lines and lines that begin with `#` do not count.
+//! A file has one entry per line: a term, a tab and its translation. `=` instead of a translation
+//! keeps the term untranslated. Empty lines and lines that begin with `#` are ignored.
 //!
-//! A term is found in a text at the bounds of words, the longest one first, and also with a plural
-//! `s` or `es`; in small and capital letters alike, unless it has capitals itself. Each sentence is
-//! translated without the glossary first. Where a term is missing then, in every form, the sentence
-//! is searched once more for translations that contain it (`glossary/terms.rs`). A model that is
-//! trained to reads the terms and their translations in the first search already
-//! ([`GlossaryMethod`]).
+//! Terms are matched at word boundaries, longest first, also with a plural `s` or `es`. Matching
+//! ignores case unless the term contains capitals. Each sentence is first translated without the
+//! glossary. If the translation then lacks a term in every inflected form, a second, constrained
+//! search looks for translations that contain it (`glossary/terms.rs`). A model trained to read
+//! terms gets them with their translations in the first search already ([`GlossaryMethod`]).
 
 pub(crate) mod terms;
 
@@ -19,10 +18,10 @@ use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// What stands for the translation of a term that is not translated.
+/// Written instead of a translation to keep a term untranslated.
 const SAME: &str = "=";
 
-/// Characters of a term at most.
+/// The maximum length of a term in characters.
 const LONGEST: usize = 100;
 
 /// Terms and their translations.
@@ -38,25 +37,27 @@ const LONGEST: usize = 100;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Glossary {
     entries: Vec<Entry>,
-    /// The entries that begin with a letter, in lower case; the longest first.
+    /// The entries by their first letter in lower case; longest first.
     starts: HashMap<char, Vec<usize>>,
 }
 
-/// How the terms of a glossary come into translations.
+/// How a glossary is applied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GlossaryMethod {
-    /// A model that is trained to read terms does, and what its translation lacks is searched for;
-    /// with other models, everything is searched for.
+    /// A model that is trained to read terms reads them, and a second search adds those that its
+    /// translation lacks. Other models use the second search only.
     #[default]
     Auto,
-    /// Sentences whose translation lacks a term are searched again for translations that have it.
+    /// A sentence whose translation lacks a term is searched again for translations that contain
+    /// it.
     Constrain,
-    /// The model reads the terms, which it must be trained to, and nothing is searched for again.
+    /// The model, which must be trained to, reads the terms, and there is no second search.
     Annotate,
 }
 
 impl GlossaryMethod {
-    /// What prevents the method, with models in a row of which each is trained to read terms or not.
+    /// The reason why the method cannot be used with these chained models; `reads_terms` says of
+    /// each whether it is trained to read terms.
     ///
     /// ```
     /// use regard_documents::GlossaryMethod;
@@ -68,7 +69,7 @@ impl GlossaryMethod {
         match (self, reads_terms) {
             (GlossaryMethod::Auto | GlossaryMethod::Constrain, _) | (_, [true]) => None,
             (_, [false]) => Some("the model is not trained to read terms"),
-            _ => Some("it takes one model, and several in a row are used"),
+            _ => Some("it supports a single model, not a chain of models"),
         }
     }
 }
@@ -77,25 +78,25 @@ impl GlossaryMethod {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) source: String,
-    /// Nothing for a term that is not translated.
+    /// `None` for a term that is not translated.
     pub(crate) target: Option<String>,
 }
 
-/// A term of a text.
+/// An occurrence of a term in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TermMatch {
-    /// Where it stands, in bytes.
+    /// Its byte range.
     pub(crate) range: Range<usize>,
     pub(crate) entry: usize,
 }
 
-/// Why something is no glossary.
+/// An error in a glossary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GlossaryError {
-    /// The file, if it comes from one.
+    /// The file, if the glossary comes from one.
     pub path: Option<PathBuf>,
-    /// The line, from 1; nothing where the whole file could not be read, and for pairs that come
-    /// from no file.
+    /// The line, counted from 1; `None` if the file could not be read or if the pairs do not come
+    /// from a file.
     pub line: Option<usize>,
     /// What is wrong.
     pub message: String,
@@ -121,7 +122,8 @@ impl From<String> for GlossaryError {
 }
 
 impl Glossary {
-    /// From pairs of a term and its translation, which is `=` where the term is not translated.
+    /// Builds a glossary from pairs of a term and its translation; `=` as the translation keeps the
+    /// term untranslated.
     ///
     /// ```
     /// use regard_documents::Glossary;
@@ -140,7 +142,7 @@ impl Glossary {
         Ok(builder.finish())
     }
 
-    /// From the text of a file: a term, a tab and its translation on each line.
+    /// Parses a glossary file: on each line a term, a tab and its translation.
     pub fn parse(text: &str) -> Result<Self, GlossaryError> {
         let mut builder = Builder::default();
         for (i, line) in text.strip_prefix('\u{feff}').unwrap_or(text).lines().enumerate() {
@@ -171,17 +173,17 @@ impl Glossary {
         Self::parse(&text).map_err(named)
     }
 
-    /// How many terms it has.
+    /// The number of terms.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether it has none.
+    /// Whether there are no terms.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Its terms with their translations, `=` for those that are not translated.
+    /// The terms and their translations, `=` for those that are not translated.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.entries.iter().map(|entry| (entry.source.as_str(), entry.target.as_deref().unwrap_or(SAME)))
     }
@@ -190,7 +192,7 @@ impl Glossary {
         &self.entries[number]
     }
 
-    /// The terms of a text from left to right, outside of what is protected, which is in order.
+    /// The terms in a text from left to right. Spans in `protected`, which are sorted, are skipped.
     pub(crate) fn find(&self, text: &str, protected: &[Range<usize>]) -> Vec<TermMatch> {
         let mut found = Vec::new();
         let mut protected = protected.iter().peekable();
@@ -219,11 +221,11 @@ impl Glossary {
     }
 }
 
-/// A glossary that is being made.
+/// A glossary that is being built.
 #[derive(Default)]
 struct Builder {
     entries: Vec<Entry>,
-    /// The number of an entry by its term.
+    /// The index of each entry by its term.
     known: HashMap<String, usize>,
 }
 
@@ -243,7 +245,7 @@ impl Builder {
         for text in [source, target] {
             let length = text.chars().count();
             if length > LONGEST {
-                return Err(format!("a term of {length} characters; the longest has {LONGEST}").into());
+                return Err(format!("a term has {length} characters; the limit is {LONGEST}").into());
             }
             if text.contains(char::is_control) {
                 return Err(format!("{text:?} has a control character").into());
@@ -273,7 +275,7 @@ impl Builder {
             starts.entry(first.unwrap_or_default()).or_default().push(i);
         }
         for list in starts.values_mut() {
-            // Of two spellings the one with capitals, which is found in fewer places.
+            // Of two spellings, the one with capitals comes first, because it matches fewer places.
             list.sort_by_key(|&i| {
                 let source = &self.entries[i].source;
                 (std::cmp::Reverse(source.chars().count()), !source.contains(char::is_uppercase))
@@ -283,14 +285,14 @@ impl Builder {
     }
 }
 
-/// Whether two characters are part of one word.
+/// Whether two characters are part of the same word.
 fn joins(a: Option<char>, b: Option<char>) -> bool {
     let of_word = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() && is_spaced(c));
     of_word(a) && of_word(b)
 }
 
-/// Where a term ends that begins at `at`, if it stands there as a word. Any white space will do for
-/// a space of it.
+/// The end of the term that begins at `at`, if it occurs there as a word. Any white space matches a
+/// space in the term.
 fn match_end(term: &str, text: &str, at: usize) -> Option<usize> {
     let exact = term.contains(char::is_uppercase);
     let mut rest = text[at..].chars().peekable();
@@ -324,17 +326,17 @@ fn match_end(term: &str, text: &str, at: usize) -> Option<usize> {
     plural.find(|&end| ends(end))
 }
 
-/// What became of the terms of a sentence, a line or a document.
+/// Which terms a translation contains and which it lacks.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 pub struct TermReport {
-    /// How many terms of the glossary the source has, each counted once a sentence.
+    /// The number of glossary terms in the source, each counted once per sentence.
     pub wanted: usize,
-    /// Those that the translation lacks: the term and its translation.
+    /// The terms that the translation lacks: source term and target term.
     pub missing: Vec<(String, String)>,
 }
 
 impl TermReport {
-    /// Adds what became of other terms.
+    /// Adds another report.
     pub fn add(&mut self, other: &TermReport) {
         self.wanted += other.wanted;
         self.missing.extend_from_slice(&other.missing);

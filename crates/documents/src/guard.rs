@@ -1,43 +1,43 @@
-//! The guard against degenerate translations.
+//! Detects degenerate translations.
 //!
 //! A translation has a [`Fault`] if it
 //!
 //! 1. has no letter or digit, although the source has letters;
-//! 2. repeats itself: the same stretch of up to [`LONGEST_PERIOD`] characters at least three times
-//!    in a row over at least 24 characters (or five times over 10), and more than twice as far as
-//!    anything is repeated in the source; or two thirds of at least 12 words have been there
-//!    before, and less than one third in the source;
-//! 3. is too long: more than three times the source and 30 characters;
+//! 2. repeats itself: a unit of up to [`LONGEST_PERIOD`] characters occurs at least three times in
+//!    a row over at least 24 characters (or five times over 10), and this covers more than twice as
+//!    much text as any repetition in the source; or more than two thirds of at least 12 words are
+//!    repeats of earlier ones, and at most one third in the source;
+//! 3. is too long: more than 30 characters longer than three times the source;
 //! 4. is too short: less than a quarter of a source of at least 30 characters;
-//! 5. is the source itself, of three words or more in capitals.
+//! 5. is identical to a source of at least three words in capitals.
 //!
-//! Chinese, Japanese and Korean characters count for more than one in these lengths, because their
-//! texts are that much shorter. Such a sentence is translated once more with [`safer`] settings,
-//! text in capitals in small letters, and the better of the two is kept.
+//! Chinese, Japanese and Korean characters count as more than one in these lengths, because texts
+//! in these scripts are that much shorter. A faulty sentence is translated once more with [`safer`]
+//! settings, in lower case if it was in capitals, and the better of the two translations is kept.
 
 use regard_core::decode::SearchOptions;
 use regard_core::translator::{Candidate, Line};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
-/// What is wrong with a translation, the worst last.
+/// What is wrong with a translation; later variants are worse.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fault {
-    /// It is the source, in capitals.
+    /// It is identical to the source, which is in capitals.
     Untranslated,
     /// It is far too short for its source.
     TooShort,
     /// It is far too long for its source.
     TooLong,
-    /// It says something again and again.
+    /// It repeats itself.
     Repetition,
-    /// It says nothing.
+    /// It has no letters or digits.
     Empty,
 }
 
 impl Fault {
-    /// The fault in a few words.
+    /// A short description of the fault.
     pub fn describe(self) -> &'static str {
         match self {
             Fault::Untranslated => "not translated",
@@ -52,16 +52,16 @@ impl Fault {
 /// A sentence whose first translation was degenerate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub struct Guarded {
-    /// What was wrong with it.
+    /// The fault of the first translation.
     pub fault: Fault,
-    /// What is wrong with the translation that was kept; nothing if the second attempt is good.
+    /// The fault of the translation that was kept; `None` if the second attempt is good.
     pub left: Option<Fault>,
 }
 
-/// Characters of the longest stretch whose repetition is looked for.
+/// The length in characters of the longest repeated unit that is detected.
 pub const LONGEST_PERIOD: usize = 48;
 
-/// What is wrong with a translation, if anything.
+/// The fault of a translation, if it has one.
 ///
 /// ```
 /// use regard_documents::guard::{Fault, fault};
@@ -91,7 +91,7 @@ pub fn fault(source: &str, target: &str) -> Option<Fault> {
     None
 }
 
-/// Characters, as many as an alphabet needs for the same.
+/// The length in characters of an equivalent text in an alphabetic script.
 fn length(text: &str) -> usize {
     let weight = |c: char| match c {
         '\u{ac00}'..='\u{d7af}' => 2,
@@ -116,10 +116,10 @@ fn repeats(source: &str, target: &str) -> bool {
     3 * new(&words) < words.len() && 3 * new(&source) >= 2 * source.len()
 }
 
-/// The characters of the longest stretch that is one short text at least three times in a row; 0 if
-/// there is none that counts.
+/// The length in characters of the longest stretch in which a short unit repeats at least three
+/// times; 0 if no repetition is significant.
 fn periodic(text: &str) -> usize {
-    // With a space behind its last word, as behind the others.
+    // A space after the last word makes it match the other words.
     let characters: Vec<char> = text.chars().flat_map(char::to_lowercase).chain([' ']).collect();
     let mut longest = 0;
     for period in 1..=LONGEST_PERIOD.min(characters.len() / 3) {
@@ -136,7 +136,7 @@ fn periodic(text: &str) -> usize {
     longest
 }
 
-/// Whether a text has letters, and no small ones.
+/// Whether a text is in capitals: it has at least four of them and no lower-case letters.
 pub fn is_all_caps(text: &str) -> bool {
     let mut capitals = 0;
     for c in text.chars() {
@@ -148,7 +148,8 @@ pub fn is_all_caps(text: &str) -> bool {
     capitals >= 4
 }
 
-/// What a second attempt reads: text in capitals in small letters behind the first.
+/// The input of the second attempt: text in capitals becomes lower case except for its first
+/// letter.
 pub(crate) fn second_attempt(source: &str) -> String {
     if !is_all_caps(source) {
         return source.to_owned();
@@ -165,8 +166,8 @@ pub(crate) fn second_attempt(source: &str) -> String {
     text
 }
 
-/// The settings of a second attempt: at least four beams, no three tokens twice, repeated tokens
-/// less likely, all words of the vocabulary, and no sampling.
+/// The search options of a second attempt: a beam of at least four, no repeated trigram, a penalty
+/// on repeated tokens, and no sampling.
 pub fn safer(options: &SearchOptions) -> SearchOptions {
     let ngram = if options.no_repeat_ngram == 0 { 3 } else { options.no_repeat_ngram.min(3) };
     SearchOptions {
@@ -178,7 +179,7 @@ pub fn safer(options: &SearchOptions) -> SearchOptions {
     }
 }
 
-/// The better of two attempts, and what is wrong with it. `second` was made from
+/// The better of two attempts and its remaining fault. `second` must be the translation of
 /// [`second_attempt`].
 pub(crate) fn better(source: &str, fault_of_first: Fault, first: Line, second: Line) -> (Line, Guarded) {
     let capitals = is_all_caps(source);
@@ -187,7 +188,7 @@ pub(crate) fn better(source: &str, fault_of_first: Fault, first: Line, second: L
         second.candidates.iter_mut().for_each(raise);
     }
     let left = fault(source, &second.best().text);
-    // A second attempt in capitals that says the same is a name, and no worse than the first.
+    // A second attempt that still equals the source is a name, and no worse than the first.
     let wins = left.is_none_or(|left| left < fault_of_first);
     let (line, left) = if wins { (second, left) } else { (first, Some(fault_of_first)) };
     (line, Guarded { fault: fault_of_first, left })
@@ -236,7 +237,7 @@ mod tests {
 
     #[test]
     fn it_costs_little() {
-        // A model takes some ten milliseconds for such a sentence.
+        // A model takes roughly ten milliseconds for such a sentence.
         let source =
             "The committee met on Tuesday to discuss the new budget for the library, and then went home.";
         let target = "A comissão reuniu-se na terça-feira para discutir o novo orçamento da biblioteca e foi para casa.";

@@ -1,11 +1,11 @@
-//! HTML: text is translated, everything else is kept.
+//! HTML: translates the text and keeps everything else.
 //!
-//! Tags that begin a new line or box part the text. Tags inside a sentence (`<b>`, `<a>`, …) are
-//! put around the words that attended to the words they were around; each appears exactly once, and
-//! they stay properly nested. Scripts, styles, comments, and the content of `<code>`, `<pre>` and
-//! of elements with `translate="no"` are not touched. Of attributes, `title`, `alt`, `placeholder`
-//! and `aria-label` are translated. Entities come back as they were written, and a `&nbsp;` stays
-//! between the words that it holds together.
+//! Block-level tags split the text. Inline tags (`<b>`, `<a>`, …) are placed around the words that
+//! attended to the words inside them in the source; each appears exactly once, and they stay
+//! properly nested. Scripts, styles, comments, and the content of `<code>`, `<pre>` and of elements
+//! with `translate="no"` are not touched. The attributes `title`, `alt`, `placeholder` and
+//! `aria-label` are translated. Entities keep their spelling, and a `&nbsp;` stays between the
+//! words that it joins.
 
 mod entities;
 mod tokens;
@@ -18,12 +18,13 @@ use htmlize::Context;
 use tokens::{Attribute, Tag, Token, tokens};
 pub(crate) use tokens::{HIDDEN, INLINE, OPAQUE, TRANSLATED, is_marked_up};
 
-/// The document of a text with markup.
+/// Parses HTML.
 pub fn document(html: &str) -> Document {
     document_in(html, None)
 }
 
-/// The same of a text in the language of this code, whose abbreviations end no sentence.
+/// Like [`document`], for a text in the language with this code: its abbreviations do not end a
+/// sentence.
 pub fn document_in(html: &str, language: Option<&str>) -> Document {
     let mut document = Document::in_language(language);
     let pieces = pieces(html, Kind::Page, &mut document, &mut Page { stand_ins: StandIns::new(html) });
@@ -31,22 +32,22 @@ pub fn document_in(html: &str, language: Option<&str>) -> Document {
     document
 }
 
-/// What a text with tags is.
+/// How to interpret the tags of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A page or a part of one.
     Page,
-    /// A message of a program, in which tags of any name can stand inside a line.
+    /// A program message, in which a tag with any name can be inline.
     Message,
 }
 
-/// How text between tags is read.
+/// How to read the text between tags.
 pub(crate) trait AddText {
     /// Adds the text between two tags to a segment.
     fn add_text(&mut self, raw: &str, segment: &mut Segment, document: &mut Document);
     /// The stand-ins of the document.
     fn stand_ins(&mut self) -> &mut StandIns;
-    /// How text is written.
+    /// How to escape text.
     fn spelling(&self) -> Spelling;
 }
 
@@ -96,22 +97,22 @@ pub(crate) fn pieces(html: &str, kind: Kind, document: &mut Document, text: &mut
     pieces
 }
 
-/// A tag of HTML inside a line of Markdown.
+/// An inline HTML tag in Markdown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum InlineTag {
-    /// The start of an element of this name.
+    /// The start of an element with this name.
     Open(String),
     /// The start of an element whose text is not translated.
     Opaque(String),
     /// The end of an element.
     Close(String),
-    /// Something without text.
+    /// Content without text.
     Point,
-    /// Something that parts the text.
+    /// A tag that splits the text.
     Break,
 }
 
-/// What a single tag is.
+/// Classifies a single tag.
 pub(crate) fn inline_tag(raw: &str) -> InlineTag {
     match tokens(raw, Kind::Page).into_iter().next() {
         Some(Token::Open { name, .. }) => InlineTag::Open(name),
@@ -120,7 +121,7 @@ pub(crate) fn inline_tag(raw: &str) -> InlineTag {
         Some(Token::Break(_) | Token::Opaque { .. }) => {
             let name: String = raw.chars().skip(1).take_while(|c| c.is_ascii_alphanumeric()).collect();
             let name = name.to_ascii_lowercase();
-            // An element without its end looks like one that parts the text.
+            // Without its end tag, an opaque element would be read as a break.
             if tokens::is_untouched(&format!("{raw}</{name}>")) {
                 InlineTag::Opaque(name)
             } else {
@@ -136,7 +137,7 @@ pub(crate) fn add_block(html: &str, document: &mut Document) {
     document.add(pieces);
 }
 
-/// A tag whose attributes are translated.
+/// The pieces of a tag with translatable attributes.
 fn tag_pieces(tag: &Tag<'_>, document: &mut Document, stand_ins: &mut StandIns) -> Vec<Piece> {
     let (mut pieces, mut at) = (Vec::new(), 0);
     for attribute in &tag.attributes {
@@ -149,7 +150,7 @@ fn tag_pieces(tag: &Tag<'_>, document: &mut Document, stand_ins: &mut StandIns) 
     pieces
 }
 
-/// The value of an attribute.
+/// The pieces of an attribute value.
 fn attribute_pieces(
     value: &str,
     attribute: &Attribute,
@@ -163,7 +164,7 @@ fn attribute_pieces(
         spelling.learn(quote, || if quote == '"' { "&quot;" } else { "&#39;" }.to_owned());
     });
     let mut pieces = segment.finish(document);
-    // A value without quotation marks could not have spaces.
+    // An unquoted value could not contain spaces, so its translation is quoted.
     if let ([Piece::Either { translated, .. }], None) = (pieces.as_mut_slice(), attribute.quote) {
         translated.insert(0, Piece::Keep("\"".to_owned()));
         keep(translated, "\"");
@@ -171,13 +172,13 @@ fn attribute_pieces(
     pieces
 }
 
-/// A text as HTML, in which no character can be taken for markup.
+/// Escapes a text so that none of its characters are read as markup.
 pub fn escape(text: &str) -> String {
     Spelling::xml().write(text)
 }
 
-/// The tags of texts, in an order of their own, and their text without white space: what must not
-/// differ between HTML and its translation into itself.
+/// The sorted tags and the text without white space of each input: these must be the same in HTML
+/// and in its translation to itself.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) fn contents<const N: usize>(texts: [&str; N]) -> [(Vec<String>, String); N] {
     let mut stand_ins = StandIns::new(&texts.concat());
@@ -200,7 +201,7 @@ pub(crate) fn contents<const N: usize>(texts: [&str; N]) -> [(Vec<String>, Strin
     })
 }
 
-/// A tag whose translated attributes are written in one way, without white space.
+/// A normalised tag: its translated attributes are spelt uniformly and without white space.
 #[cfg(any(test, feature = "fuzzing"))]
 fn written(tag: &Tag<'_>, stand_ins: &mut StandIns) -> String {
     let (mut out, mut at) = (String::new(), 0);

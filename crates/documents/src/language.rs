@@ -1,4 +1,4 @@
-//! Languages by code and name, and which language a text is in.
+//! Language codes and names, and language detection.
 
 #[cfg(feature = "lingua")]
 mod short_texts;
@@ -7,7 +7,7 @@ use regard_core::languages::codes;
 use whatlang::Detector;
 pub use whatlang::Lang;
 
-/// Codes as LibreTranslate spells them, and the English name. Other codes of a language are in
+/// Codes in the spelling of LibreTranslate, and the English name. Other codes of a language are in
 /// [`regard_core::languages`].
 const NAMES: [(&str, &str); 190] = [
     ("ace", "Acehnese"),
@@ -202,11 +202,10 @@ const NAMES: [(&str, &str); 190] = [
     ("zu", "Zulu"),
 ];
 
-/// Codes that LibreTranslate spells in its own way.
+/// Codes for which LibreTranslate has a special spelling.
 const ALIASES: [(&str, &str); 4] = [("pb", "pt-BR"), ("zt", "zh-Hant"), ("zh", "zh-Hans"), ("no", "nb")];
 
-/// The code in the form that answers have: known codes in their own spelling, any other as it was
-/// given.
+/// The canonical form of a code, as it appears in responses; unknown codes are returned unchanged.
 pub fn canonical(code: &str) -> String {
     let code = code.trim().replace('_', "-");
     let spelt = |code: &str| {
@@ -214,34 +213,34 @@ pub fn canonical(code: &str) -> String {
         let alias = ALIASES.iter().find(|(alias, _)| same(alias)).map(|(_, canonical)| *canonical);
         alias.or_else(|| NAMES.iter().map(|(code, _)| *code).find(|known| same(known)))
     };
-    // Three letters are those of a language; what has a script or a region is another code.
+    // Three-letter codes map to a language; a code with a script or a region is not shortened.
     let short = || codes(&code).first().filter(|_| !code.contains('-')).and_then(|code| spelt(code));
     spelt(&code).or_else(short).map_or_else(|| code.clone(), str::to_owned)
 }
 
-/// The English name of a canonical code; a code that is not known is its own name.
+/// The English name for a canonical code; an unknown code is its own name.
 pub fn name(code: &str) -> &str {
     NAMES.iter().find(|(c, _)| *c == code).map_or(code, |(_, name)| name)
 }
 
-/// The language of a canonical code, if it is one that can be recognised.
+/// The language with this canonical code, if it can be detected.
 pub fn recognised(code: &str) -> Option<Lang> {
     codes(code).iter().find_map(|code| Lang::from_code(*code))
 }
 
-/// The language of a text, as a detector sees it.
+/// The result of language detection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Detected {
-    /// The likeliest language.
+    /// The most likely language.
     pub lang: Lang,
-    /// How sure that is, from 0 to 1.
+    /// The confidence, from 0 to 1.
     pub confidence: f64,
 }
 
-/// The likeliest of some languages for a text; with fewer than two of them, of all languages.
+/// The most likely of these languages for a text; if fewer than two are given, of all languages.
 ///
-/// Texts of a few words are left to `lingua` if the crate has that feature, and if it knows all of
-/// the languages; `whatlang`, ten times as fast and small, does the rest.
+/// Texts of a few words go to `lingua` if that feature is enabled and `lingua` knows all of the
+/// languages; `whatlang`, which is ten times as fast and small, handles the rest.
 ///
 /// ```
 /// use regard_documents::language::{Lang, detect};
@@ -259,14 +258,14 @@ pub fn detect(text: &str, among: &[Lang]) -> Option<Detected> {
     Some(Detected { lang: found.lang(), confidence: found.confidence() })
 }
 
-/// Letters that a text needs before it is said to be in another language than it should be. Of 14
-/// languages' sentences of that length few are taken for another one; single words often are.
+/// The number of letters that a text needs before it is reported to be in an unexpected language.
+/// In 14 languages, few sentences of that length are misclassified; single words often are.
 const LETTERS: usize = 24;
 
-/// The language that a text seems to be in, if that is surely not the one of the code `expected`.
+/// The language of a text, if it clearly differs from the language with the code `expected`.
 ///
-/// Languages that are hard to tell apart, such as Danish and Norwegian, count as one. A text in
-/// another script is recognised from its first words on.
+/// Languages that are hard to distinguish, such as Danish and Norwegian, count as the same. A text
+/// in another script is recognised from a few letters.
 ///
 /// ```
 /// use regard_documents::language::other_than;
@@ -285,7 +284,7 @@ pub fn other_than(text: &str, expected: &str) -> Option<&'static str> {
     if lang == wanted || letters < 4 || are_alike(lang, wanted) {
         return None;
     }
-    // Another script needs no statistics.
+    // A different script needs no statistics.
     let scripts = lang_scripts(wanted);
     let other_script = !scripts.is_empty() && !scripts.contains(&found.script());
     if !other_script && (letters < LETTERS || !found.is_reliable()) {
@@ -295,7 +294,7 @@ pub fn other_than(text: &str, expected: &str) -> Option<&'static str> {
     NAMES.iter().find(|(code, _)| *code == found).map(|(code, _)| *code)
 }
 
-/// Languages that short texts do not tell apart.
+/// Whether short texts do not suffice to distinguish two languages.
 fn are_alike(a: Lang, b: Lang) -> bool {
     const GROUPS: [&[Lang]; 9] = [
         &[Lang::Dan, Lang::Nob, Lang::Swe],
@@ -311,7 +310,7 @@ fn are_alike(a: Lang, b: Lang) -> bool {
     GROUPS.iter().any(|group| group.contains(&a) && group.contains(&b))
 }
 
-/// The scripts that a language is written in; none where that is not known for sure.
+/// The scripts of a language; empty if not known for certain.
 fn lang_scripts(lang: Lang) -> &'static [whatlang::Script] {
     use whatlang::Script;
     match lang {
@@ -350,7 +349,7 @@ fn lang_scripts(lang: Lang) -> &'static [whatlang::Script] {
     }
 }
 
-/// Says that a text is in another language than the model reads.
+/// A warning that a text is not in the source language of the model.
 ///
 /// ```
 /// use regard_documents::language::warning;
@@ -398,7 +397,7 @@ mod tests {
         assert_eq!((other_than(german, "en"), other_than(german, "de")), (Some("de"), None));
         assert_eq!(other_than("Привет, мир!", "en"), Some("ru"));
         assert_eq!(other_than("今日は雨です。", "de"), Some("ja"));
-        // Names, numbers, code and a few words say nothing.
+        // Names, numbers, code and single words are not evidence of a language.
         for text in ["", "12 %", "Paris", "OK", "São Paulo", "git commit -m wip", "Angela Merkel"] {
             assert_eq!(other_than(text, "en"), None, "{text}");
         }

@@ -1,14 +1,14 @@
-//! From a text to the sentences that a model translates, and back: everything that must not change
-//! is kept.
+//! Splits texts and documents into sentences for a translation model and reassembles the
+//! translations, keeping everything that must not change.
 //!
-//! [`Document::plain`] and [`html::document`] take a text apart; the sentences go through a model;
-//! [`Sentence::restore`] puts back what the model lost of addresses, placeholders and numbers;
-//! [`Document::render`] makes the translated text.
+//! [`Document::plain`] and [`html::document`] split a text; a model translates its sentences;
+//! [`Sentence::restore`] puts back URLs, placeholders and numbers that the model lost;
+//! [`Document::render`] produces the translated text.
 //!
-//! [`Pipeline`] does all of this for lines, texts, HTML and [`files`], with one model or several in
-//! a row: [`pipeline`] makes the requests to the models, [`guard`] notices degenerate translations,
-//! a [`Memory`] has known ones, a [`Glossary`] has terms, and [`fn@confidence`] says how good a
-//! translation is likely to be.
+//! [`Pipeline`] does all of this for lines, texts, HTML and [`files`], with one model or a chain of
+//! them: [`pipeline`] creates the requests to the models, [`guard`] detects degenerate
+//! translations, a [`Memory`] holds known translations, a [`Glossary`] holds terms, and
+//! [`fn@confidence`] estimates the quality of a translation.
 
 pub mod files;
 pub mod glossary;

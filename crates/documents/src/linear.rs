@@ -1,5 +1,4 @@
-//! The time of every function grows with the length of its text and no faster: texts of 100,000
-//! characters, made to be awkward.
+//! Checks on adversarial texts of 100,000 characters that every function runs in linear time.
 
 use crate::html;
 use crate::testing::thread_time;
@@ -11,10 +10,10 @@ use std::time::{Duration, Instant};
 
 const CHARACTERS: usize = 100_000;
 
-/// What a text of a function may take; ten times as long where it is not optimised.
+/// The time limit per text and function; ten times as long without optimisation.
 const LIMIT: Duration = if cfg!(debug_assertions) { Duration::from_secs(10) } else { Duration::from_secs(1) };
 
-/// What patterns, quotes, brackets and counters have trouble with when it is repeated.
+/// Units that, when repeated, are difficult for patterns, quotes, brackets and counters.
 const UNITS: [&str; 66] = [
     "1-",
     "𝟙-",
@@ -84,7 +83,7 @@ const UNITS: [&str; 66] = [
     "x y, ",
 ];
 
-/// Runs a function and requires that it ends in time.
+/// Runs a function and fails if it exceeds the time limit.
 fn timed<T>(what: &str, unit: &str, work: impl FnOnce() -> T) -> T {
     let (wall, before) = (Instant::now(), thread_time());
     let outcome = work();
@@ -93,8 +92,8 @@ fn timed<T>(what: &str, unit: &str, work: impl FnOnce() -> T) -> T {
     outcome
 }
 
-/// Translations of a sentence: itself, nothing, its words in capitals and the other way round, and
-/// one long word.
+/// Translations of a sentence: itself, an empty one, its words in capitals and in reverse order,
+/// and one long word.
 const TRANSLATIONS: [fn(&str) -> Translation; 4] = [
     |text| Translation::same(text),
     |_| Translation::default(),
@@ -136,7 +135,7 @@ fn repeated(unit: &str) -> String {
 fn repeated_units_take_linear_time() {
     for unit in UNITS {
         check(unit, &repeated(unit));
-        // Something to translate at the end, and white space in between.
+        // Adds something translatable at the end, and white space in between.
         let spaced: String =
             format!("{unit} ").chars().cycle().take(CHARACTERS - 10).chain(" dogs run.".chars()).collect();
         check(unit, &spaced);

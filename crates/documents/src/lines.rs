@@ -1,4 +1,4 @@
-//! Lines of plain text, each translated sentence by sentence: one line in, one line out.
+//! Translates lines of plain text sentence by sentence: one line in, one line out.
 
 use crate::pipeline::{Job, JobOptions, Outcome, Stage, run_job};
 use crate::{Document, Guarded, Match, TermReport, Translation};
@@ -7,31 +7,31 @@ use regard_core::translator::{Candidate, Line, Translator, single_line};
 use regard_core::{Result, parallel};
 use std::collections::HashSet;
 
-/// A translated line, and how it was made.
+/// A translated line and details of its translation.
 #[derive(Clone, Debug, Default)]
 pub struct TranslatedLine {
     /// Its translations.
     pub line: Line,
     /// Sentences whose first translation was degenerate.
     pub guarded: Vec<Guarded>,
-    /// What of it came from the memory.
+    /// What the translation memory contributed.
     pub memory: Option<Match>,
-    /// How good it is likely to be: the mean of its sentences, by their length; nothing where no
-    /// model was asked.
+    /// The expected quality: the mean over its sentences, weighted by length; `None` if no model
+    /// was used.
     pub confidence: Option<f32>,
-    /// What became of the terms of the glossary.
+    /// Which glossary terms it contains and which it lacks.
     pub terms: TermReport,
 }
 
-/// Translates each line sentence by sentence with one model. What lies between sentences is kept,
-/// and so are addresses, placeholders, numbers and emoji; a line that holds nothing else comes back
-/// as it is. As many lines come out as went in. Degenerate translations are tried again.
+/// Translates each line sentence by sentence with one model, and returns as many lines as it gets.
+/// Text between sentences is kept, and so are URLs, placeholders, numbers and emoji; a line that
+/// contains nothing else is returned unchanged. Degenerate translations are retried.
 ///
-/// Candidate `n` of a line has the `n`-th best translation of each of its sentences, and its score
-/// is their mean. Its tokens are those that the model generated. Words of the alignment are counted
-/// in the whole line, as white space parts them.
+/// Candidate `n` of a line consists of the `n`-th best translation of each sentence, and its score
+/// is their mean. Its tokens are those that the model generated. Word indices of the alignment
+/// refer to the whole line, split at white space.
 ///
-/// A prefix is what the translation of a line begins with, so only the first sentence gets it.
+/// A prefix is the start of the translation of a line, so it applies to the first sentence only.
 pub fn translate_lines<T: AsRef<str> + Sync>(
     translator: &Translator,
     lines: &[T],
@@ -43,7 +43,8 @@ pub fn translate_lines<T: AsRef<str> + Sync>(
     Ok(found.into_iter().map(|found| found.line).collect())
 }
 
-/// The same along a route of one model or several, for lines in the language of this code.
+/// Like [`translate_lines`], through a route of one or more models, for lines in the language with
+/// this code.
 pub(crate) fn translate_lines_along<T: AsRef<str> + Sync>(
     route: &[Stage<'_>],
     lines: &[T],
@@ -53,7 +54,7 @@ pub(crate) fn translate_lines_along<T: AsRef<str> + Sync>(
     let threads = route.first().map_or(1, |stage| stage.translator.threads());
     let lines: Vec<PlainLine<'_>> = parallel::map(threads, lines, |line| {
         let line = line.as_ref().trim_end_matches(['\r', '\n']);
-        // A token such as `>>de<<` is for every sentence of the line.
+        // A token such as `>>de<<` applies to every sentence of the line.
         let trimmed = line.trim_start();
         let language = route.first().and_then(|stage| {
             let (token, rest) = stage.translator.source().split_language(trimmed);
@@ -69,7 +70,7 @@ pub(crate) fn translate_lines_along<T: AsRef<str> + Sync>(
     Ok(assemble(&lines, job, wanted, threads))
 }
 
-/// The sentences of all lines, but for lines that the memory knows.
+/// A job with the sentences of all lines except those found in the memory.
 fn line_job(lines: &[PlainLine<'_>], stages: usize, wanted: &JobOptions) -> Job {
     let mut job = Job::new(stages, wanted.clone());
     for line in lines.iter().filter(|line| line.known(wanted).is_none()) {
@@ -80,7 +81,7 @@ fn line_job(lines: &[PlainLine<'_>], stages: usize, wanted: &JobOptions) -> Job 
     job
 }
 
-/// The lines again, when all their sentences have been translated.
+/// Reassembles the lines from their translated sentences.
 fn assemble(lines: &[PlainLine<'_>], job: Job, wanted: &JobOptions, threads: usize) -> Vec<TranslatedLine> {
     let translated = lines.iter().filter(|line| line.known(wanted).is_none());
     let sentences = translated.flat_map(|line| &line.document.sentences);
@@ -96,23 +97,23 @@ fn assemble(lines: &[PlainLine<'_>], job: Job, wanted: &JobOptions, threads: usi
     })
 }
 
-/// A line taken apart.
+/// A parsed line.
 struct PlainLine<'a> {
-    /// The language token and the space behind it, or nothing.
+    /// The language token and the space after it, or an empty string.
     language: &'a str,
-    /// What follows the language token.
+    /// The text after the language token.
     text: &'a str,
     document: Document,
 }
 
 impl<'a> PlainLine<'a> {
-    /// A line that begins with `language` bytes of language token and space.
+    /// Parses a line whose first `language` bytes are a language token and white space.
     fn new(line: &'a str, language: usize, source_language: Option<&str>) -> Self {
         let (language, text) = line.split_at(language);
         PlainLine { language, text, document: Document::plain_in(text, source_language) }
     }
 
-    /// The translation of the whole line, if the memory has it.
+    /// The translation of the whole line, if it is in the memory.
     fn known(&self, wanted: &JobOptions) -> Option<String> {
         wanted.memory.as_ref()?.find_segment(self.text)
     }
@@ -123,12 +124,13 @@ impl<'a> PlainLine<'a> {
         TranslatedLine { line, memory: Some(Match::Segment), ..TranslatedLine::default() }
     }
 
-    /// The line made of the translations of its sentences.
+    /// Assembles the line from the translations of its sentences.
     fn assemble(&self, found: &[Outcome], wanted: &JobOptions) -> TranslatedLine {
         let nbest = wanted.nbest.max(1);
         let kept = self.document.sentences.is_empty() && self.text.contains(is_visible);
         let remembered = found.iter().any(|outcome| outcome.from_memory);
-        // A sentence without a single token has no candidate, and its place stays empty.
+        // A sentence for which the model generated no token has no candidate, and its place stays
+        // empty.
         let counts = found.iter().map(|outcome| outcome.line.candidates.len()).filter(|&count| count > 0);
         let known = found.iter().any(Outcome::is_known);
         let count = counts.min().unwrap_or(if kept || known { nbest } else { 0 });
@@ -154,7 +156,7 @@ impl<'a> PlainLine<'a> {
         }
     }
 
-    /// The `n`-th best translation of each sentence as a candidate for the line.
+    /// Builds a candidate for the line from the `n`-th best translation of each sentence.
     fn candidate(&self, found: &[Outcome], n: usize, alignment: bool) -> Candidate {
         let nth = |outcome: &Outcome| {
             let translations = &outcome.translations;
@@ -184,14 +186,14 @@ impl<'a> PlainLine<'a> {
     }
 }
 
-/// Neither white space nor a character without a shape, such as a zero-width space.
+/// Whether a character is visible: neither white space nor zero-width.
 fn is_visible(c: char) -> bool {
     !c.is_whitespace()
         && !c.is_control()
         && !matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
 }
 
-/// The number of the word that each character belongs to, as white space parts them.
+/// The index of the white-space separated word that each character belongs to.
 fn words_of_characters(text: impl Iterator<Item = char>) -> Vec<usize> {
     let (mut begun, mut inside) = (0usize, false);
     text.map(|c| {
@@ -209,8 +211,8 @@ mod tests {
     use crate::pipeline::search_round;
     use std::sync::Arc;
 
-    /// A model that says everything in capitals and loses braces, digits and addresses; the second
-    /// best has a question mark.
+    /// A model that translates to capitals and loses braces, digits and URLs; its second-best
+    /// candidate ends with a question mark.
     fn capitals(sentence: &str, options: &SearchOptions) -> Line {
         let lost = |word: &str| word.contains(['{', ':']) || word.chars().all(|c| c.is_ascii_digit());
         let words: Vec<&str> = sentence.split_whitespace().collect();
@@ -233,7 +235,7 @@ mod tests {
         Line { candidates: (0..options.nbest).map(candidate).collect(), source, parts: 1, cut: 0 }
     }
 
-    /// How each line is translated, and the sentences of each search.
+    /// The translation of each line, and the sentences of each search.
     fn translated(lines: &[&str], options: &SearchOptions) -> (Vec<Line>, Vec<(Vec<String>, SearchOptions)>) {
         let (found, searches) = translated_with(lines, options, &JobOptions::of_search(options));
         (found.into_iter().map(|found| found.line).collect(), searches)
@@ -304,7 +306,7 @@ mod tests {
         assert_eq!(sentences[0], ["One dog.", "Two dogs!", "Three", "Go.", "Ha"]);
         assert_eq!(sentences[1], ["Hi {name} see http://a.example now."]);
         assert!(!searches[0].1.attention && searches[1].1.attention);
-        // An empty line has no candidate, one without words has one.
+        // An empty line has no candidate; a line without words has one.
         assert_eq!(found.iter().map(|l| l.candidates.len()).collect::<Vec<_>>(), [1, 1, 0, 1, 1]);
         assert!(found.iter().all(|line| line.candidates.iter().all(|c| c.alignment.is_empty())));
         assert_eq!((found[0].parts, found[0].source.len(), found[0].best().token_scores.len()), (3, 5, 8));
@@ -342,7 +344,7 @@ mod tests {
         let best = found[0].best();
         assert_eq!(best.text, "🙂 ONE DOG. GIVE {name} THAT");
         assert_eq!(best.alignment, [(1, 1), (2, 2), (3, 3), (4, 4), (5, 5)]);
-        // Two sentences of one word, by white space.
+        // Two sentences that form one word when split at white space.
         assert_eq!(translated(&["一。二。"], &options).0[0].best().alignment, [(0, 0)]);
     }
 

@@ -1,5 +1,5 @@
-//! Where the tags of a sentence go in its translation: around the words that attended to the words
-//! they were around.
+//! Places the tags of a sentence in its translation: around the words that attended to the words
+//! inside them in the source.
 
 use crate::document::Piece;
 use crate::restore::{Finder, Span};
@@ -8,20 +8,20 @@ use crate::words::{Translation, Word, word_ranges};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// An element inside a line, or, with an empty range, something that stands at a place.
+/// An inline element or, if its range is empty, content at a single point.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
-    /// What it is around, in bytes of the segment.
+    /// Its content, as a byte range of the segment.
     pub(crate) range: Range<usize>,
     pub(crate) open: Vec<Piece>,
-    /// Empty if it is not closed in the segment.
+    /// Empty if the element is not closed in the segment.
     pub(crate) close: String,
-    /// The element it lies in.
+    /// The index of the parent element.
     pub(crate) parent: Option<usize>,
 }
 
 impl Node {
-    /// Whether it begins or ends in a range.
+    /// Whether the element begins or ends inside a range.
     pub(crate) fn has_end_in(&self, range: &Range<usize>) -> bool {
         let ends = range.start < self.range.end && self.range.end <= range.end;
         ends || (range.contains(&self.range.start) && !self.range.is_empty())
@@ -31,36 +31,37 @@ impl Node {
 /// An element whose content is not translated.
 #[derive(Clone, Debug)]
 pub(crate) struct Opaque {
-    /// Where its content is shown, in bytes of the segment, or of the sentence.
+    /// The place of its shown content, as a byte range of the segment or of the sentence.
     pub(crate) range: Range<usize>,
     /// How it is written.
     pub(crate) pieces: Vec<Piece>,
 }
 
 impl Opaque {
-    /// With its place counted from `start` on.
+    /// The same element with its range relative to `start`.
     pub(crate) fn from(&self, start: usize) -> Self {
         Opaque { range: self.range.start - start..self.range.end - start, pieces: self.pieces.clone() }
     }
 }
 
-/// The nodes of a segment by sentences.
+/// The nodes of a segment, grouped by sentence.
 pub(crate) struct Nodes<'a> {
     nodes: &'a [Node],
-    /// The sentences in which each node begins and ends, by their number.
+    /// The indices of the sentences in which each node begins and ends.
     homes: Vec<(usize, usize)>,
-    /// The nodes that begin or end in a sentence, in order.
+    /// The nodes that begin or end in each sentence, in order.
     of: Vec<Vec<usize>>,
-    /// Where a node stands among the elements of a sentence, with that sentence's number.
+    /// For each node, the last sentence that contains it and its index among the elements of that
+    /// sentence.
     places: Vec<Option<(usize, usize)>>,
 }
 
 impl<'a> Nodes<'a> {
-    /// There must be a sentence.
+    /// Assigns the nodes to sentences, of which there must be at least one.
     pub(crate) fn new(nodes: &'a [Node], sentences: &[Range<usize>]) -> Self {
         let last = sentences.len().saturating_sub(1);
         let home = |node: &Node| {
-            // What stands right behind a sentence, as the mark of a footnote does, belongs to it.
+            // Content right after a sentence, such as a footnote mark, belongs to that sentence.
             let over = |s: &Range<usize>| match node.range.is_empty() {
                 true => s.end < node.range.start,
                 false => s.end <= node.range.start,
@@ -80,8 +81,8 @@ impl<'a> Nodes<'a> {
         Nodes { nodes, homes, of, places: vec![None; nodes.len()] }
     }
 
-    /// The element of a sentence that a node lies in. One that neither begins nor ends there is
-    /// around all of it: what lies in it lies in what it lies in.
+    /// The innermost element of a sentence that contains a node. Ancestors that neither begin nor
+    /// end in the sentence surround all of it and are skipped.
     fn parent(&self, node: usize, sentence: usize) -> Option<usize> {
         let mut parent = self.nodes[node].parent;
         while let Some(node) = parent {
@@ -94,19 +95,19 @@ impl<'a> Nodes<'a> {
     }
 }
 
-/// A node as far as it concerns one sentence.
+/// The part of a node that concerns one sentence.
 #[derive(Debug)]
 struct Element {
-    /// What it is around, in bytes of the sentence.
+    /// Its content, as a byte range of the sentence.
     range: Range<usize>,
     open: Vec<Piece>,
     close: String,
-    /// It begins in an earlier sentence.
+    /// Whether it begins in an earlier sentence.
     from_before: bool,
-    /// It ends in a later sentence.
+    /// Whether it ends in a later sentence.
     goes_on: bool,
     parent: Option<usize>,
-    /// The white space before something that stands behind the last sentence.
+    /// The white space before content at a point after the last sentence.
     space: String,
 }
 
@@ -114,15 +115,15 @@ struct Element {
 #[derive(Debug)]
 pub(crate) struct Markup {
     elements: Vec<Element>,
-    /// What is not translated, in bytes of the sentence.
+    /// Content that is not translated, as byte ranges of the sentence.
     opaque: Vec<Opaque>,
     pub(crate) spelling: Arc<Spelling>,
 }
 
-/// Writes the pieces of a tag.
+/// Renders the pieces of a tag.
 type WriteTag<'a> = &'a dyn Fn(&[Piece]) -> String;
 
-/// What an element is around: the target parts from..to that it may take, and the source pieces it
+/// The range of target parts that an element may enclose, and the range of source pieces that it
 /// covers.
 #[derive(Clone, Debug)]
 struct Frame {
@@ -131,14 +132,14 @@ struct Frame {
 }
 
 impl Markup {
-    /// Whether there is no tag in the sentence, and nothing that is not translated.
+    /// Whether the sentence contains neither tags nor untranslated content.
     pub(crate) fn is_empty(&self) -> bool {
         self.elements.is_empty() && self.opaque.is_empty()
     }
 
     /// The tags of sentence `number`, which lies at `range` in its segment. `behind` is the white
-    /// space between the sentence and what stands behind it at the end of the segment; it is
-    /// written with that.
+    /// space between the last sentence and the tags after it at the end of the segment; it is
+    /// written together with those tags.
     pub(crate) fn new(
         nodes: &mut Nodes<'_>,
         (number, range): (usize, &Range<usize>),
@@ -169,7 +170,7 @@ impl Markup {
         Markup { elements, opaque, spelling }
     }
 
-    /// The translation with the tags in it; `text_of` writes a tag.
+    /// The translation with its tags; `text_of` renders a tag.
     pub(crate) fn render(&self, source: &str, translation: &Translation, text_of: WriteTag<'_>) -> String {
         let words = word_ranges(source);
         let pieces = Pieces::new(&words, self.cuts());
@@ -177,7 +178,7 @@ impl Markup {
         let frame = Frame { target: 0..parts.len(), source: 0..pieces.ranges.len() };
         let layout = Layout { markup: self, source, pieces: &pieces, parts: &parts, text_of };
         let mut text = layout.join(layout.chunks(None, &frame));
-        // What did not come through stands at the end rather than nowhere.
+        // Untranslated content that the translation lost is appended at the end.
         for raw in lost {
             text.push(' ');
             text.push_str(&raw);
@@ -185,7 +186,7 @@ impl Markup {
         text
     }
 
-    /// Where elements begin and end, in order.
+    /// The sorted byte offsets at which elements begin and end.
     fn cuts(&self) -> Vec<usize> {
         let mut cuts: Vec<usize> =
             self.elements.iter().flat_map(|element| [element.range.start, element.range.end]).collect();
@@ -199,8 +200,8 @@ impl Markup {
         cuts
     }
 
-    /// The words as HTML, with the elements in them whose content is not translated, and those that
-    /// did not come through.
+    /// The words as HTML, with the untranslated elements inside them, and the untranslated elements
+    /// that were not found in the translation.
     fn parts(
         &self,
         source: &str,
@@ -227,7 +228,7 @@ impl Markup {
         for (number, word) in translation.0.iter().enumerate() {
             let (own, later) = rest.split_at(rest.partition_point(|(word, ..)| *word == number));
             rest = later;
-            // What stays whole is not cut.
+            // Untranslated content is not cut.
             let cut = |at: usize| !own.iter().any(|(_, place, _)| place.start < at && at < place.end);
             let mut start = 0;
             let cuts = pieces.split(source, word).into_iter();
@@ -240,8 +241,7 @@ impl Markup {
         (parts, lost)
     }
 
-    /// Some bytes of a word as HTML; `opaque` are the elements in it whose content is not
-    /// translated.
+    /// A byte range of a word as HTML; `opaque` are the untranslated elements in the word.
     fn as_html(&self, word: &Word, range: Range<usize>, opaque: &[(usize, Range<usize>, String)]) -> String {
         let (mut out, mut at) = (String::new(), range.start);
         let within = |place: &Range<usize>| range.start <= place.start && place.end <= range.end;
@@ -254,12 +254,12 @@ impl Markup {
     }
 }
 
-/// The words of a sentence, cut where tags stand inside of them.
+/// The words of a sentence, split where tags stand inside them.
 struct Pieces {
     ranges: Vec<Range<usize>>,
-    /// The word of each piece.
+    /// The index of the word that each piece belongs to.
     words: Vec<usize>,
-    /// The first piece of each word, and their number.
+    /// The index of the first piece of each word, followed by the number of pieces.
     first: Vec<usize>,
 }
 
@@ -282,8 +282,8 @@ impl Pieces {
         pieces
     }
 
-    /// A target word cut as its source word is: where its parts end, and the pieces that they
-    /// belong to.
+    /// Splits a target word like its source word: the end of each part and the source piece that it
+    /// belongs to.
     fn split(&self, source: &str, word: &Word) -> Vec<(usize, Option<usize>)> {
         let text = word.text.as_str();
         let Some(own) = word.from.filter(|&from| from + 1 < self.first.len()) else {
@@ -296,7 +296,7 @@ impl Pieces {
         self.same_letters(source, &own, text).unwrap_or_else(|| self.marks(source, own, text))
     }
 
-    /// The cuts of a word that came through as it was, if only for its case.
+    /// The cuts of a word that was copied, apart from case.
     fn same_letters(
         &self,
         source: &str,
@@ -321,8 +321,8 @@ impl Pieces {
         (piece + 1 >= own.end).then_some(cuts)
     }
 
-    /// The cuts of a word that was translated: what is no letter and stands at its ends as in the
-    /// source, and in between what belongs to the piece of most letters.
+    /// The cuts of a word that was translated: punctuation at its ends that matches the source is
+    /// split off, and the rest belongs to the source piece with the most letters.
     fn marks(&self, source: &str, mut own: Range<usize>, text: &str) -> Vec<(usize, Option<usize>)> {
         let written = |piece: usize| &source[self.ranges[piece].clone()];
         let is_mark = |piece: usize| !written(piece).contains(char::is_alphabetic);
@@ -340,7 +340,7 @@ impl Pieces {
         }
         if start < end || before.len() + behind.len() == 0 {
             let letters = |piece: &usize| written(*piece).chars().filter(|c| c.is_alphabetic()).count();
-            // Of several, the first.
+            // On a tie, the first piece wins.
             before.push((end, own.rev().max_by_key(letters)));
         }
         before.extend(behind.into_iter().rev());
@@ -351,16 +351,17 @@ impl Pieces {
 /// A part of the translation: a word, or a part of one.
 struct Part {
     html: String,
-    /// The piece of the source that it belongs to.
+    /// The index of the source piece that it is aligned to.
     from: Option<usize>,
-    /// What stands before it: nothing, if it goes on with the word of the part before it.
+    /// The text between this part and the previous one; empty if it continues the same word.
     gap: String,
 }
 
-/// Parts, with the tags around them, that are one, and the number of the first of them.
+/// The index of the first of several parts that are written as a unit, and their text with the tags
+/// around it.
 type Chunk = (usize, String);
 
-/// One sentence and its translation while tags are put in.
+/// One sentence and its translation while tags are placed.
 struct Layout<'a> {
     markup: &'a Markup,
     source: &'a str,
@@ -370,7 +371,7 @@ struct Layout<'a> {
 }
 
 impl Layout<'_> {
-    /// Chunks with what stands between them.
+    /// Joins chunks with the gaps between them.
     fn join(&self, chunks: Vec<Chunk>) -> String {
         let mut out = String::new();
         for (i, (first, text)) in chunks.iter().enumerate() {
@@ -382,7 +383,7 @@ impl Layout<'_> {
         out
     }
 
-    /// The parts of a frame, those inside an element together with its tags as one.
+    /// The chunks of a frame; an element with its content forms one chunk.
     fn chunks(&self, parent: Option<usize>, frame: &Frame) -> Vec<Chunk> {
         let mut taken = vec![false; self.parts.len()];
         let mut placed: Vec<(Range<usize>, usize, bool)> = Vec::new();
@@ -423,23 +424,23 @@ impl Layout<'_> {
         chunks
     }
 
-    /// Whether a space goes behind something that stands before a word and stood between two
-    /// spaces.
+    /// Whether to add a space after point content that stands before a word and was between two
+    /// spaces in the source.
     fn needs_space(&self, i: usize, word: usize, frame: &Frame) -> bool {
         let element = &self.markup.elements[i];
-        // Of several in one place, the last.
+        // If several stand at the same point, only the last one counts.
         let next = self.markup.elements.get(i + 1);
         let last = next.is_none_or(|next| next.range != element.range);
         let word = word < frame.target.end && !self.parts[word].html.is_empty();
         word && last && self.is_apart(element)
     }
 
-    /// An element with what is in it.
+    /// Renders an element with its content.
     fn element(&self, i: usize, range: &Range<usize>) -> String {
         let element = &self.markup.elements[i];
         let frame = Frame { target: range.clone(), source: self.own(element) };
         let inner = self.join(self.chunks(Some(i), &frame));
-        // A full stop that stood behind the element does so again.
+        // Punctuation that followed the element in the source stays after it.
         let marks = ['.', ',', '!', '?', ':'];
         let inside = self.source.get(element.range.clone()).unwrap_or_default().trim_end().ends_with(marks);
         let kept = match inside || element.goes_on || element.close.is_empty() {
@@ -451,20 +452,20 @@ impl Layout<'_> {
         format!("{space}{open}{}{}{}", &inner[..kept], element.close, &inner[kept..])
     }
 
-    /// The pieces of the source that an element is around.
+    /// The source pieces inside an element.
     fn own(&self, element: &Element) -> Range<usize> {
         let first = self.pieces.ranges.partition_point(|piece| piece.end <= element.range.start);
         let end = self.pieces.ranges.partition_point(|piece| piece.start < element.range.end);
         first..end.max(first)
     }
 
-    /// The target parts that an element goes around, within a frame; none of them is taken. Where
-    /// there are none, also whether it sticks to the part before it.
+    /// The target parts that an element encloses within a frame, none of which is taken. If the
+    /// range is empty, also returns whether the element attaches to the previous part.
     fn place(&self, element: &Element, frame: &Frame, taken: &[bool]) -> (Range<usize>, bool) {
         let own = self.own(element);
         if element.range.is_empty() && !element.from_before && !element.goes_on {
             let (mut at, sticks) = self.point(element.range.start, own.start, frame);
-            // Between two spaces there may be an empty word, which is its place.
+            // If there is an empty word between two spaces, it is the place of the element.
             let is_empty = |t: usize| self.parts[t].html.is_empty() && !taken[t];
             if self.is_apart(element) && at > frame.target.start && is_empty(at - 1) {
                 at -= 1;
@@ -496,7 +497,7 @@ impl Layout<'_> {
         (range, false)
     }
 
-    /// Whether something stands between two spaces.
+    /// Whether a point is between two spaces.
     fn is_apart(&self, element: &Element) -> bool {
         let Range { start, end } = element.range;
         let space = |c: Option<char>| c.is_some_and(char::is_whitespace);
@@ -505,8 +506,8 @@ impl Layout<'_> {
             && space(self.source[end..].chars().next())
     }
 
-    /// Where something goes that stands at a byte of the source, before the piece `next`, and
-    /// whether it sticks to what is before it there.
+    /// The target position of a point at a byte of the source, before the piece `next`, and whether
+    /// it attaches to the previous part.
     fn point(&self, byte: usize, next: usize, frame: &Frame) -> (usize, bool) {
         let piece = |number: usize| self.pieces.ranges.get(number);
         let sticks = next > frame.source.start && piece(next - 1).is_some_and(|piece| piece.end == byte);
@@ -527,7 +528,8 @@ impl Layout<'_> {
         .unwrap_or_else(|| (in_proportion(next, frame), sticks))
     }
 
-    /// Behind the translation of a word of which an element is around a part only.
+    /// The position after the translation of a word, if the element covers only a part of that
+    /// word.
     fn behind_rest(&self, own: &Range<usize>, frame: &Frame) -> Option<usize> {
         let word = *self.pieces.words.get(own.start)?;
         let all = self.pieces.first[word]..self.pieces.first[word + 1];
@@ -537,8 +539,8 @@ impl Layout<'_> {
     }
 }
 
-/// What stands before each target word: a space, or what holds the words together that it and the
-/// word before it were translated from.
+/// The text before each target word: a space, or the non-breaking white space between the two
+/// source words that it and the previous word are aligned to.
 fn gaps(source: &str, words: &[Range<usize>], translation: &Translation, spelling: &Spelling) -> Vec<String> {
     let no_break = |c: char| matches!(c, '\u{a0}' | '\u{202f}' | '\u{2007}');
     let mut between: Vec<Option<&str>> = words
@@ -553,7 +555,7 @@ fn gaps(source: &str, words: &[Range<usize>], translation: &Translation, spellin
     for (t, pair) in translation.0.windows(2).enumerate() {
         let first = match (pair[0].from, pair[1].from) {
             (Some(a), Some(b)) if a.abs_diff(b) == 1 => a.min(b),
-            // No word is known to belong to another.
+            // No alignment is known.
             (None, None) if as_many => t,
             _ => continue,
         };
@@ -564,20 +566,20 @@ fn gaps(source: &str, words: &[Range<usize>], translation: &Translation, spellin
     gaps
 }
 
-/// The target word as far into the frame as `word` is into its source.
+/// The target position that corresponds proportionally to source piece `word`.
 fn in_proportion(word: usize, frame: &Frame) -> usize {
     let (before, all) = (word.saturating_sub(frame.source.start), frame.source.len().max(1));
     (frame.target.start + before * frame.target.len() / all).min(frame.target.end)
 }
 
-/// An empty range at `at`, or behind the elements that lie there.
+/// An empty range at `at`, or after the elements that already occupy that position.
 fn behind(at: usize, frame: &Frame, taken: &[bool]) -> Range<usize> {
     let inside = |at: usize| at > frame.target.start && at < frame.target.end && taken[at - 1] && taken[at];
     let at = (at..frame.target.end).find(|&at| !inside(at)).unwrap_or(frame.target.end);
     at..at
 }
 
-/// The longest run of words that belong; a single other word does not interrupt it.
+/// The longest run of words for which `belongs` holds; a single other word does not interrupt it.
 fn longest_run(
     words: Range<usize>,
     belongs: impl Fn(&usize) -> bool,

@@ -1,4 +1,4 @@
-//! A translation memory: segments and sentences whose translation is known.
+//! A translation memory of segments and sentences.
 
 use crate::files::tmx;
 use regard_core::formats::compressed::decompress;
@@ -9,24 +9,24 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-/// Known translations, looked up by the exact source but for white space.
+/// Known translations, looked up by the exact source text except for white space.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     targets: HashMap<String, String>,
 }
 
-/// What of a text came from the memory.
+/// What the memory contributed to a translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Match {
     /// The whole segment: a line, a paragraph, a message.
     Segment,
-    /// Some of its sentences, or all of them one by one.
+    /// Some or all of its sentences, one by one.
     Sentences,
 }
 
 impl Match {
-    /// The name in answers: `segment` or `sentences`.
+    /// The name in responses: `segment` or `sentences`.
     pub fn name(self) -> &'static str {
         match self {
             Match::Segment => "segment",
@@ -36,8 +36,8 @@ impl Match {
 }
 
 impl Memory {
-    /// From pairs of source and target. Of several translations of one source, the last is used;
-    /// pairs of which one side is empty are left out.
+    /// Builds a memory from pairs of source and target. If a source has several translations, the
+    /// last one is used; pairs with an empty side are skipped.
     pub fn new(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
         let mut targets = HashMap::new();
         for (source, target) in pairs {
@@ -49,8 +49,8 @@ impl Memory {
         Memory { targets }
     }
 
-    /// The pairs of a TMX file, plain or compressed, from one language to another; codes may name
-    /// another region. A file without a single pair is refused.
+    /// Loads the pairs between two languages from a TMX file, plain or compressed; the region of a
+    /// language may differ. A file without any such pair is an error.
     pub fn load(path: &Path, source: &str, target: &str) -> Result<Self> {
         let file = File::open(path).map_err(|e| Error::io(path, e))?;
         let reader = decompress(BufReader::new(file)).map_err(|e| Error::io(path, e))?;
@@ -65,12 +65,12 @@ impl Memory {
         }
     }
 
-    /// How many translations it has.
+    /// The number of translations.
     pub fn len(&self) -> usize {
         self.targets.len()
     }
 
-    /// Whether it has none.
+    /// Whether there are no translations.
     pub fn is_empty(&self) -> bool {
         self.targets.is_empty()
     }
@@ -92,7 +92,7 @@ impl Memory {
 }
 
 impl Memory {
-    /// The translation of a whole segment, with the white space around it.
+    /// The translation of a whole segment, with the white space around the segment preserved.
     pub fn find_segment(&self, text: &str) -> Option<String> {
         let target = self.find(text)?;
         let start = text.len() - text.trim_start().len();
@@ -100,7 +100,7 @@ impl Memory {
     }
 }
 
-/// The text with one space for each run of white space.
+/// The text with each run of white space collapsed to one space.
 fn key(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,7 +1,7 @@
-//! A message of a program: text with placeholders, perhaps with tags, perhaps in the format of ICU.
+//! A program message: text with placeholders, possibly with tags, possibly in ICU message format.
 //!
-//! Each line is translated by itself. Placeholders are kept, tags go with their
-//! words, and of `{count, plural, one {# file} other {# files}}` the texts inside are translated.
+//! Each line is translated separately. Placeholders are kept, tags move with their words, and the
+//! texts inside `{count, plural, one {# file} other {# files}}` are translated.
 
 use crate::document::{Document, Piece, keep};
 use crate::html::{self, StandIns};
@@ -14,11 +14,11 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::LazyLock;
 
-/// How deeply ICU arguments may lie in each other; deeper ones are kept.
+/// The maximum nesting depth of ICU arguments; deeper ones are kept untranslated.
 const DEPTH: usize = 6;
 
-/// Placeholders that plain text does not have: `%{name}`, `%<n>d`, `%1`, `%L1`, `%n`, `%%`,
-/// `$t(key)`, `@:key`, `$NAME$`, `<0>`, and conversions with more than `protect` knows: `%'d`,
+/// Placeholders that do not occur in plain text: `%{name}`, `%<n>d`, `%1`, `%L1`, `%n`, `%%`,
+/// `$t(key)`, `@:key`, `$NAME$`, `<0>`, and conversions that `protect` does not recognise: `%'d`,
 /// `%*d`, `%hd`.
 const PLACEHOLDERS: [&str; 11] = [
     r"%\{[^{}\n ]{1,40}\}",
@@ -38,7 +38,7 @@ static PLACEHOLDER_HERE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&format!("^(?:{})", PLACEHOLDERS.join("|"))).expect("the patterns above are valid")
 });
 
-/// The beginning of an argument with texts in it.
+/// The start of an ICU argument that contains texts.
 static ARGUMENT: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(
         r"^\{[ \t\r\n]*[0-9A-Za-z_.]{1,40}[ \t\r\n]*,[ \t\r\n]*(?:plural|selectordinal|select)[ \t\r\n]*,",
@@ -46,7 +46,8 @@ static ARGUMENT: LazyLock<Regex> = LazyLock::new(|| {
     .expect("a valid pattern")
 });
 
-/// The placeholders of a message, sorted: two messages have the same ones if these lists are equal.
+/// The sorted placeholders of a message, so that two messages have the same ones if the lists are
+/// equal.
 pub(crate) fn placeholders(text: &str) -> Vec<&str> {
     static ALL: LazyLock<Regex> = LazyLock::new(|| {
         let braces = r"\{\{[^{}\n]{0,80}\}\}|\$?\{[^{}\n]{0,80}\}";
@@ -57,7 +58,7 @@ pub(crate) fn placeholders(text: &str) -> Vec<&str> {
     found
 }
 
-/// The document of a message.
+/// Parses a message.
 pub(crate) fn document(text: &str, language: Option<&str>) -> Document {
     let mut document = Document::in_language(language);
     add(text, &mut document);
@@ -79,9 +80,10 @@ pub(crate) fn add(text: &str, document: &mut Document) {
 
 struct Message {
     stand_ins: StandIns,
-    /// Private characters of the text.
+    /// Private-use characters that occur in the text.
     reserved: HashSet<char>,
-    /// The ICU arguments of a line, each by a character that stands for it while the tags are read.
+    /// The ICU arguments of a line, by the private-use character that replaces each while tags are
+    /// parsed.
     arguments: HashMap<char, (Vec<Piece>, String)>,
     /// Whether `#` stands for a number.
     plural: bool,
@@ -99,7 +101,7 @@ impl Message {
             let masked = self.mask(content, &found, document);
             let mut own = html::pieces(&masked, html::Kind::Message, document, self);
             if !self.arguments.is_empty() {
-                // One of them lies where nothing is translated.
+                // An argument is in a place that is not translated.
                 self.arguments.clear();
                 document.sentences.truncate(sentences);
                 own = html::pieces(content, html::Kind::Message, document, self);
@@ -110,7 +112,7 @@ impl Message {
         pieces
     }
 
-    /// The text with a character in the place of each argument.
+    /// Replaces each argument with a private-use character.
     fn mask<'a>(&mut self, text: &'a str, found: &[Argument], document: &mut Document) -> Cow<'a, str> {
         if found.is_empty() {
             return Cow::Borrowed(text);
@@ -131,7 +133,7 @@ impl Message {
         Cow::Owned(out)
     }
 
-    /// Adds text, which may have placeholders and arguments, to a segment.
+    /// Adds text, which may contain placeholders and arguments, to a segment.
     fn add(&mut self, text: &str, segment: &mut Segment) {
         let mut at = 0;
         if !self.arguments.is_empty() {
@@ -163,13 +165,14 @@ impl Message {
     }
 
     fn add_plain(&mut self, raw: &str, segment: &mut Segment) {
-        // `Context::Attribute`, in which `a&copy=b` is no entity: much of this is no HTML at all.
+        // `Context::Attribute`, in which `a&copy=b` is not an entity, because many messages are not
+        // HTML.
         segment.decoded(raw, |text, spelling| {
             html::decode(raw, Context::Attribute, text, &mut self.stand_ins, (spelling, true));
         });
     }
 
-    /// An argument whose texts are messages.
+    /// The pieces of an argument; its texts are messages.
     fn argument(&mut self, text: &str, argument: &Argument, document: &mut Document) -> Vec<Piece> {
         let kind = text[argument.range.clone()].split(',').nth(1).map(str::trim);
         let outer = (self.plural, std::mem::take(&mut self.arguments));
@@ -202,7 +205,7 @@ impl html::AddText for Message {
     }
 }
 
-/// The lines of a text with their ends; an ICU argument is not cut.
+/// The lines of a text with their line ends; ICU arguments are not split.
 fn lines(text: &str) -> Vec<&str> {
     if !text.contains("plural") && !text.contains("select") {
         return text.split_inclusive('\n').collect();
@@ -225,7 +228,7 @@ fn lines(text: &str) -> Vec<&str> {
     found
 }
 
-/// The placeholders of a text that plain text does not have, in order.
+/// The placeholders in a text that do not occur in plain text, in order.
 pub(crate) fn special(text: &str, plural: bool) -> Vec<Range<usize>> {
     let (mut found, mut at) = (Vec::new(), 0);
     while let Some(step) = text[at..].find(['%', '$', '@', '#', '<']) {
@@ -241,13 +244,13 @@ pub(crate) fn special(text: &str, plural: bool) -> Vec<Range<usize>> {
     found
 }
 
-/// An ICU argument with texts in it.
+/// An ICU argument that contains texts.
 struct Argument {
     range: Range<usize>,
     texts: Vec<Range<usize>>,
 }
 
-/// The arguments of a text that have texts in them; not those inside of others.
+/// The outermost arguments of a text that contain texts.
 fn arguments(text: &str) -> Vec<Argument> {
     let mut found = Vec::new();
     if !text.contains("plural") && !text.contains("select") {
@@ -283,7 +286,7 @@ fn argument(text: &str, start: usize, braces: &Braces) -> Option<Argument> {
     }
 }
 
-/// Which brace closes which.
+/// Pairs of matching braces.
 struct Braces(Vec<(usize, usize)>);
 
 impl Braces {
@@ -292,7 +295,7 @@ impl Braces {
         let mut characters = text.char_indices().peekable();
         while let Some((at, c)) = characters.next() {
             match c {
-                // Between apostrophes a brace is a character.
+                // Quoted braces are literal characters.
                 '\'' if characters.peek().is_some_and(|(_, c)| matches!(c, '{' | '}')) => {
                     let end = text[at + 1..].find('\'').map_or(text.len(), |length| at + 1 + length);
                     while characters.next_if(|(at, _)| *at <= end).is_some() {}

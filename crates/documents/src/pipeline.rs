@@ -1,5 +1,5 @@
-//! Sentences on a route of models: the requests to each model, the guard, the translation memory,
-//! the terms of the glossary, and the translations at the end.
+//! Sends sentences through a route of models: creates the requests to each model, and applies the
+//! guard, the translation memory and the glossary.
 //!
 //! A [`Job`] runs no model itself. It returns the sentences to translate ([`Job::next_round`]) and
 //! takes the translations ([`Job::answer`]), so that the blocking command and the asynchronous
@@ -16,62 +16,62 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What is wanted of the translations.
+/// Options of a translation job.
 #[derive(Clone, Debug, Default)]
 pub struct JobOptions {
-    /// How many translations of each sentence; one at least.
+    /// The number of translations per sentence; at least one.
     pub nbest: usize,
-    /// Whether all words are aligned; otherwise only those of sentences that need it.
+    /// Whether to align the words of all sentences; otherwise only of sentences that need it.
     pub alignment: bool,
-    /// Whether the prefix of the search is for the first sentence of each text alone.
+    /// Whether the target prefix applies to the first sentence of each text only.
     pub prefix_first: bool,
-    /// Whether degenerate translations are tried again.
+    /// Whether to retry degenerate translations.
     pub guard: bool,
-    /// Known translations.
+    /// The translation memory.
     pub memory: Option<Arc<Memory>>,
-    /// Terms and their translations.
+    /// The glossary.
     pub glossary: Option<Arc<Glossary>>,
-    /// How these come into the translations.
+    /// How the glossary is applied.
     pub glossary_method: GlossaryMethod,
-    /// Whether the model is trained to read them; never with several in a row, of which the last
-    /// does not read the text that has the terms.
+    /// Whether the model is trained to read terms; always false with several models, of which the
+    /// last does not read the text that contains the terms.
     pub reads_terms: bool,
 }
 
 impl JobOptions {
-    /// Whether the model reads the translations of terms inside of the source.
+    /// Whether the model reads the translations of terms as annotations in the source.
     fn annotates(&self) -> bool {
         self.reads_terms && self.glossary_method != GlossaryMethod::Constrain
     }
 
-    /// Whether a sentence that lacks terms is searched again.
+    /// Whether a sentence whose translation lacks terms is searched again.
     fn constrains(&self) -> bool {
         self.glossary_method != GlossaryMethod::Annotate
     }
 }
 
-/// A sentence for a model.
+/// A sentence to send to a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
-    /// What the model reads.
+    /// The input of the model.
     pub text: String,
-    /// How many translations are wanted.
+    /// The number of translations to return.
     pub nbest: usize,
-    /// Whether its words are aligned.
+    /// Whether to align its words.
     pub attention: bool,
-    /// Whether its translation begins with the prefix of the search.
+    /// Whether its translation begins with the target prefix.
     pub prefix: bool,
-    /// Whether it is a second attempt, which is searched with [`guard::safer`] settings.
+    /// Whether it is a second attempt, which is searched with [`guard::safer`] options.
     pub retry: bool,
-    /// Terms that the translation must have: it lacked some of them before. Then it is
-    /// searched over the whole vocabulary.
+    /// Terms that the translation must contain, because a first one lacked some of them. The search
+    /// then uses the full vocabulary.
     pub phrases: Vec<Phrase>,
-    /// Translations of terms that the model reads inside of the text.
+    /// Translations of terms that the model reads as annotations in the text.
     pub annotations: Vec<Annotation>,
 }
 
 impl Query {
-    /// How it is searched; queries that are searched alike can go together.
+    /// The kind of search; queries with the same kind can share a batch.
     pub fn attempt(&self) -> Attempt {
         match (self.phrases.is_empty(), self.retry, self.annotations.is_empty()) {
             (false, _, _) => Attempt::Constrained,
@@ -87,22 +87,23 @@ impl Query {
     }
 }
 
-/// How a sentence is searched.
+/// The kind of search for a sentence.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Attempt {
-    /// As the options say.
+    /// With the given options.
     #[default]
     Plain,
-    /// The same over the whole vocabulary: the translations of terms need not be on a shortlist.
+    /// With the given options, but the full vocabulary, because the translations of terms may not
+    /// be in the shortlist.
     Annotated,
     /// With [`guard::safer`] options.
     Safer,
-    /// For translations with given phrases.
+    /// With phrases that the translation must contain.
     Constrained,
 }
 
 impl Attempt {
-    /// The options of the search, made of those of a first attempt.
+    /// The options of this kind of search, derived from those of a first attempt.
     pub fn options(self, options: &SearchOptions) -> SearchOptions {
         let options = match self {
             Attempt::Plain => options.clone(),
@@ -114,12 +115,12 @@ impl Attempt {
     }
 }
 
-/// Sentences for a model of the route to translate.
+/// Sentences to send to one model of the route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Round {
-    /// The model's number in the route.
+    /// The index of the model in the route.
     pub stage: usize,
-    /// The numbers of the sentences, in the order in which they were added.
+    /// The indices of the sentences, in the order in which they were added.
     pub numbers: Vec<usize>,
     /// The sentences.
     pub queries: Vec<Query>,
@@ -128,49 +129,49 @@ pub struct Round {
 /// The result for a sentence.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// Its translations, best first and one at least.
+    /// Its translations, best first; at least one.
     pub translations: Vec<Translation>,
-    /// What the last model said.
+    /// The output of the last model.
     pub line: Line,
-    /// Whether its first translation was degenerate, in any of the models.
+    /// The guard's result, if a first translation by any of the models was degenerate.
     pub guarded: Option<Guarded>,
-    /// Whether it comes from the memory.
+    /// Whether it comes from the translation memory.
     pub from_memory: bool,
-    /// Whether it is not translated, because it has nothing but terms that stay as they are.
+    /// Whether it is not translated because it consists of untranslatable terms only.
     pub kept: bool,
-    /// How good it is likely to be: that of the model that was least sure.
+    /// The expected quality; with several models, the lowest of their confidences.
     pub confidence: Option<f32>,
-    /// Which terms of the glossary it has.
+    /// Which glossary terms it contains and which it lacks.
     pub terms: TermReport,
 }
 
 impl Outcome {
-    /// Whether no model is needed.
+    /// Whether it needs no model.
     pub(crate) fn is_known(&self) -> bool {
         self.from_memory || self.kept
     }
 }
 
-/// A sentence on the route.
+/// A sentence on its way through the route.
 #[derive(Debug)]
 struct State {
     text: String,
-    /// A token such as `>>de<<` and a space, which the first model reads before it.
+    /// A token such as `>>de<<` and a space, which precede the input of the first model.
     language: String,
     aligned: bool,
     first: bool,
     terms: Vec<Term>,
-    /// What the model reads of them inside of the text.
+    /// The terms that the model reads as annotations.
     annotations: Vec<Annotation>,
-    /// Where terms stand that are not translated, in bytes.
+    /// The byte ranges of terms that are not translated.
     kept_terms: Vec<Range<usize>>,
-    /// What the model before said.
+    /// The output of the previous model.
     before: Option<Translation>,
     outcome: Outcome,
 }
 
 impl State {
-    /// What the model at hand reads.
+    /// The input of the current model.
     fn input(&self) -> String {
         match &self.before {
             None => format!("{}{}", self.language, self.text),
@@ -178,14 +179,14 @@ impl State {
         }
     }
 
-    /// What the model at hand translates, for the guard.
+    /// The text that the current model translates, for the guard.
     fn source(&self) -> String {
         self.before.as_ref().map_or_else(|| self.text.clone(), Translation::text)
     }
 
     fn translations(&self) -> Vec<Translation> {
         if self.outcome.line.candidates.is_empty() {
-            // The model said nothing; what must come through still does.
+            // The model generated nothing; protected spans are still restored.
             return vec![Translation::default()];
         }
         let of = |candidate: &Candidate| match (&self.before, self.language.is_empty()) {
@@ -197,8 +198,8 @@ impl State {
     }
 }
 
-/// The candidate of a sentence that was read behind a language token, which is the first word of
-/// the model's source.
+/// Corrects the alignment of a sentence that follows a language token, which is the first word of
+/// the model's input.
 fn without_first_word(candidate: &Candidate) -> Candidate {
     let pairs = candidate.alignment.iter().filter_map(|&(s, t)| Some((s.checked_sub(1)?, t)));
     Candidate { alignment: pairs.collect(), ..candidate.clone() }
@@ -206,14 +207,14 @@ fn without_first_word(candidate: &Candidate) -> Candidate {
 
 #[derive(Debug)]
 enum Phase {
-    /// The model of this number is next.
+    /// The model with this index is next.
     Ask(usize),
-    /// These sentences, by their number, were sent to it.
+    /// These sentences were sent to the model.
     Asked(usize, Vec<usize>),
-    /// These translations of it were degenerate and are searched again.
+    /// These translations were degenerate and are retried.
     Retry(usize, Vec<(usize, Fault)>),
     Retried(usize, Vec<(usize, Fault)>),
-    /// These sentences lack terms and are searched once more.
+    /// These sentences lacked terms and are being searched again.
     AskedForTerms(usize, Vec<usize>),
     Done,
 }
@@ -228,17 +229,17 @@ pub struct Job {
 }
 
 impl Job {
-    /// For a route of `stages` models.
+    /// A job for a route of `stages` models.
     pub fn new(stages: usize, options: JobOptions) -> Self {
         let options = JobOptions { nbest: options.nbest.max(1), ..options };
         Job { states: Vec::new(), stages, options, phase: Phase::Ask(0) }
     }
 
-    /// Adds a sentence, the first of its text or a later one. The first model reads `language`, if
-    /// there is any, before it.
+    /// Adds a sentence; `first` says whether it is the first of its text. `language`, which may be
+    /// empty, precedes it in the input of the first model.
     pub fn add(&mut self, sentence: &Sentence, first: bool, language: &str) {
         let mut outcome = Outcome::default();
-        // A translation of the memory does not say where its tags would be.
+        // A translation from the memory does not say where tags belong.
         let plain = sentence.markup.as_ref().is_none_or(|markup| markup.is_empty());
         let memory = self.options.memory.as_ref().filter(|_| plain);
         let (mut terms, mut annotations, mut kept_terms) = (Vec::new(), Vec::new(), Vec::new());
@@ -271,7 +272,7 @@ impl Job {
         });
     }
 
-    /// What must be translated next; nothing when all is.
+    /// The sentences to translate next; `None` when all are done.
     pub fn next_round(&mut self) -> Option<Round> {
         loop {
             match std::mem::replace(&mut self.phase, Phase::Done) {
@@ -311,7 +312,7 @@ impl Job {
         }
     }
 
-    /// The translation of a sentence by its number, if it comes from the memory.
+    /// The translation of a sentence, if it comes from the memory.
     pub fn remembered(&self, number: usize) -> Option<String> {
         let outcome = &self.states.get(number)?.outcome;
         outcome.from_memory.then(|| outcome.translations.first().map(Translation::text)).flatten()
@@ -331,20 +332,20 @@ impl Job {
         }
     }
 
-    /// How many translations are wanted of a model.
+    /// The number of translations that a model should return.
     fn nbest(&self, stage: usize) -> usize {
         if stage + 1 == self.stages { self.options.nbest } else { 1 }
     }
 
     fn retry(&self, i: usize, stage: usize) -> Query {
         let query = self.query(i, stage);
-        // What went wrong may be due to the annotations; they also may not fit the other text.
+        // The annotations may have caused the fault, and may not fit the changed text.
         let annotations = Vec::new();
         Query { text: guard::second_attempt(&query.text), retry: true, annotations, ..query }
     }
 
-    /// The terms that the model of a number should write: all in the last language, and before that
-    /// those that stay as they are.
+    /// The terms that a model's output should contain: for the last model all of them, for the
+    /// others only those that stay untranslated.
     fn terms(&self, i: usize, stage: usize) -> Vec<Term> {
         let last = stage + 1 == self.stages;
         self.states[i].terms.iter().filter(|term| last || term.same).cloned().collect()
@@ -365,7 +366,7 @@ impl Job {
         Query { nbest: query.nbest.max(terms::CANDIDATES), phrases, ..query }
     }
 
-    /// Takes the translations of the last round, in its order.
+    /// Takes the translations of the last round, in the same order.
     pub fn answer(&mut self, lines: Vec<Line>) {
         match std::mem::replace(&mut self.phase, Phase::Done) {
             Phase::Asked(stage, numbers) => {
@@ -403,7 +404,7 @@ impl Job {
         }
     }
 
-    /// What a model said becomes what the next one reads.
+    /// Passes the output of a model to the next one.
     fn pass_on(&mut self, stage: usize) {
         for state in self.states.iter_mut().filter(|state| !state.outcome.is_known()) {
             let sure = confidence(&state.outcome.line.best().token_scores);
@@ -418,8 +419,8 @@ impl Job {
         self.phase = Phase::Ask(stage + 1);
     }
 
-    /// What became of the sentences, which must be those that were added; what the models have lost
-    /// of their protected spans is back.
+    /// The results for the sentences, which must be those that were added. Restores the protected
+    /// spans that the models lost.
     pub fn finish<'s>(self, sentences: impl IntoIterator<Item = &'s Sentence>) -> Vec<Outcome> {
         let outcomes = self.states.into_iter().zip(sentences).map(|(state, sentence)| {
             let mut outcome = state.outcome;
@@ -436,7 +437,7 @@ impl Job {
         outcomes.collect()
     }
 
-    /// Goes the whole way; `translate` answers each round.
+    /// Runs all rounds; `translate` answers each of them.
     pub fn run<E>(
         &mut self,
         mut translate: impl FnMut(&Round) -> std::result::Result<Vec<Line>, E>,
@@ -449,7 +450,7 @@ impl Job {
     }
 }
 
-/// The protected spans of a sentence and the terms that are not translated, none of which overlap.
+/// The protected spans of a sentence and its untranslated terms, sorted; none of them overlap.
 fn in_order(sentence: &Sentence, kept_terms: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut spans = [sentence.protected.as_slice(), kept_terms].concat();
     spans.sort_by_key(|span| span.start);
@@ -460,14 +461,14 @@ fn from_memory(text: &str) -> Translation {
     Translation(text.split(' ').map(|word| Word::new(word, None)).collect())
 }
 
-/// Answers a round: the sentences go to `translate` with the terms of each, those together that are
-/// searched alike.
+/// Answers a round by calling `translate` once per group of sentences that are searched with the
+/// same options.
 pub fn search_round(
     round: &Round,
     options: &SearchOptions,
     mut translate: impl FnMut(&[&str], &[LineTerms], &SearchOptions) -> Result<Vec<Line>>,
 ) -> Result<Vec<Line>> {
-    // Attention costs time, so only sentences that need it have it.
+    // Attention costs time, so it is computed only for sentences that need it.
     let mut alike: BTreeMap<(Attempt, bool, bool, usize), Vec<usize>> = BTreeMap::new();
     for (i, query) in round.queries.iter().enumerate() {
         let prefix = query.prefix || options.prefix.is_empty();
@@ -490,16 +491,16 @@ pub fn search_round(
     Ok(found)
 }
 
-/// A model of a route and how it is searched.
+/// A model of a route and its search options.
 #[derive(Clone, Copy, Debug)]
 pub struct Stage<'a> {
-    /// The model, or several of one kind.
+    /// The model, or an ensemble of models.
     pub translator: &'a Translator,
-    /// Its search.
+    /// The search options.
     pub options: &'a SearchOptions,
 }
 
-/// Answers the rounds of a job with the models of a route, one sentence batch after the other.
+/// Answers the rounds of a job with the models of a route.
 pub fn run_job(job: &mut Job, route: &[Stage<'_>]) -> Result<()> {
     job.run(|round| {
         let stage = &route[round.stage];

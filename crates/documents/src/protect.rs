@@ -1,20 +1,19 @@
-//! Which parts of a text must come through a translation unchanged: addresses, placeholders,
-//! numbers, emoji.
+//! Finds the parts of a text that must survive translation unchanged: URLs, email addresses,
+//! placeholders, numbers, emoji.
 //!
-//! A sentence that holds nothing else is not translated at all. In other sentences the model sees
-//! these spans in their place, and [`restore`](crate::restore) puts back those that the model lost
-//! or changed.
+//! A sentence that consists of such spans only is not translated. In other sentences the model sees
+//! the spans in place, and [`restore`](crate::restore) puts back those that it lost or changed.
 //!
-//! The text is scanned once, from left to right. What is looked at in vain (a `<` without its `>`,
-//! a run of letters without an `@`) is looked at a fixed number of times, so that the time grows
-//! with the length of the text and no faster.
+//! The text is scanned once, from left to right. Failed lookaheads (a `<` without its `>`, a run of
+//! letters without an `@`) examine each character a bounded number of times, so the scan takes
+//! linear time.
 
 use regex::Regex;
 use std::ops::Range;
 use std::sync::LazyLock;
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
 
-/// Emoji with their joiners, flags and skin colours.
+/// Emoji with their joiners, flags and skin tones.
 const EMOJI: &str = r"(?:[\p{Extended_Pictographic}\x{1F1E6}-\x{1F1FF}][\x{FE0F}\x{200D}\x{20E3}\x{1F3FB}-\x{1F3FF}\x{E0020}-\x{E007F}]*)+";
 
 static EMOJI_HERE: LazyLock<Regex> =
@@ -24,7 +23,7 @@ static EMOJI_AT_START: LazyLock<Regex> =
 static EMOJI_AT_END: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(&format!(r"(?:{EMOJI}|\s)+$")).expect("the pattern above is valid"));
 
-/// Where the protected spans of a text lie, in bytes and in order.
+/// The protected spans of a text as sorted byte ranges.
 pub(crate) fn protected(text: &str) -> Vec<Range<usize>> {
     let letter = |c: Option<char>| c.is_some_and(char::is_alphabetic);
     let mut emails = Emails { text, run_end: 0, address_end: None };
@@ -36,7 +35,7 @@ pub(crate) fn protected(text: &str) -> Vec<Range<usize>> {
             (before, at) = (Some(c), at + c.len_utf8());
             continue;
         };
-        // A number that is part of a word (3rd, MP3) is the model's.
+        // A number that is part of a word (3rd, MP3) is left to the model.
         let part_of_word = c.is_ascii_digit() && (letter(before) || letter(text[end..].chars().next()));
         if !part_of_word {
             found.push(at..end);
@@ -46,7 +45,7 @@ pub(crate) fn protected(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Where the span ends that begins at `at` with the character `c`, if one does.
+/// The end of the protected span that begins at `at` with the character `c`, if there is one.
 fn span_end(text: &str, at: usize, c: char, emails: &mut Emails<'_>) -> Option<usize> {
     let rest = &text[at..];
     let here = |length: Option<usize>| length.map(|length| at + length);
@@ -64,7 +63,7 @@ fn span_end(text: &str, at: usize, c: char, emails: &mut Emails<'_>) -> Option<u
     }
 }
 
-/// A character that patterns call `\w`.
+/// An ASCII word character, as `\w` in regular expressions.
 fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric()
         || c == '_'
@@ -82,18 +81,18 @@ fn is_digit(c: char) -> bool {
     c.is_ascii_digit() || (!c.is_ascii() && c.general_category() == GeneralCategory::DecimalNumber)
 }
 
-/// Characters that have no meaning of their own. In HTML they stand for entities that are not
-/// known.
+/// Whether a character is in a private-use area. In HTML such characters stand for unknown
+/// entities.
 pub(crate) fn is_private_use(c: char) -> bool {
     matches!(c, '\u{e000}'..='\u{f8ff}' | '\u{f0000}'..='\u{ffffd}' | '\u{100000}'..='\u{10fffd}')
 }
 
-/// The length of the longest beginning whose characters are all of a kind.
+/// The length of the longest prefix whose characters are all of a kind.
 fn run(text: &str, of_kind: impl Fn(char) -> bool) -> usize {
     text.find(|c| !of_kind(c)).unwrap_or(text.len())
 }
 
-/// `https://…`, `ftp://…` or `www.…`, without the punctuation behind it.
+/// `https://…`, `ftp://…` or `www.…`, without trailing punctuation.
 fn web_address(text: &str) -> Option<usize> {
     let begins = |prefix: &&&str| text.get(..prefix.len()).is_some_and(|t| t.eq_ignore_ascii_case(prefix));
     let prefix = ["https://", "http://", "ftp://", "www."].iter().find(begins)?.len();
@@ -102,13 +101,13 @@ fn web_address(text: &str) -> Option<usize> {
     (end > prefix).then_some(end)
 }
 
-/// E-mail addresses. What stands before an `@` may begin anywhere in a run of letters, so that each
-/// run is looked at once and what was found is kept for all the places inside it.
+/// Finds email addresses. The local part may begin anywhere in a run of letters, so each run is
+/// examined once, and the result is reused for all positions in it.
 struct Emails<'a> {
     text: &'a str,
-    /// The end of the run that was looked at last.
+    /// The end of the last run that was examined.
     run_end: usize,
-    /// The end of the address that goes on behind that run.
+    /// The end of the address that follows that run.
     address_end: Option<usize>,
 }
 
@@ -117,7 +116,7 @@ fn in_local_part(c: char) -> bool {
 }
 
 impl Emails<'_> {
-    /// The end of the address that begins at `at`; a character of an address stands there.
+    /// The end of the address that begins at `at`, where there must be a character of a local part.
     fn end_at(&mut self, at: usize) -> Option<usize> {
         if at >= self.run_end {
             self.run_end = at + run(&self.text[at..], in_local_part);
@@ -128,7 +127,7 @@ impl Emails<'_> {
     }
 }
 
-/// Two labels or more with dots between them.
+/// A domain: at least two labels separated by dots.
 fn domain(text: &str) -> Option<usize> {
     let (mut labels, mut end, mut at) = (0, 0, 0);
     loop {
@@ -164,7 +163,7 @@ fn braces(text: &str) -> Option<usize> {
     double.or_else(|| single_braces(text))
 }
 
-/// Characters inside of `{…}` at most.
+/// The maximum number of characters inside `{…}`.
 const LONGEST_NAME: usize = 80;
 
 fn single_braces(text: &str) -> Option<usize> {
@@ -174,7 +173,7 @@ fn single_braces(text: &str) -> Option<usize> {
     (c == '}').then_some(length + 2)
 }
 
-/// Whether the text goes on with a character of a word.
+/// Whether the text continues with a word character.
 fn goes_on(text: &str) -> bool {
     text.starts_with(is_word)
 }
@@ -224,19 +223,19 @@ fn number(text: &str) -> Option<usize> {
 }
 
 fn emoji(text: &str, first: char) -> Option<usize> {
-    // Pictures lie in these ranges; most text need not be asked.
+    // Emoji lie in these ranges, so most text needs no pattern match.
     let possible = matches!(first, '©' | '®' | '\u{203c}'..='\u{3299}' | '\u{1f000}'..='\u{1fffd}');
     possible.then(|| EMOJI_HERE.find(text)).flatten().map(|found| found.end())
 }
 
-/// Those of `ranges`, which are in order, that lie inside of `outer`, counted from its start.
+/// The ranges of `ranges`, which are sorted, that lie inside `outer`, relative to its start.
 pub(crate) fn within(ranges: &[Range<usize>], outer: &Range<usize>) -> Vec<Range<usize>> {
     let first = ranges.partition_point(|range| range.start < outer.start);
     let inside = ranges[first..].iter().take_while(|range| range.start < outer.end && range.end <= outer.end);
     inside.map(|range| range.start - outer.start..range.end - outer.start).collect()
 }
 
-/// Whether there is anything to translate beside what is protected.
+/// Whether a text contains anything to translate besides its protected spans.
 pub(crate) fn is_translatable(text: &str, protected: &[Range<usize>]) -> bool {
     let mut at = 0;
     for range in protected {
@@ -248,8 +247,8 @@ pub(crate) fn is_translatable(text: &str, protected: &[Range<usize>]) -> bool {
     text[at..].contains(char::is_alphabetic)
 }
 
-/// The text without the emoji and spaces at its ends: they stay where they are, whatever the model
-/// would do with them.
+/// The range without leading and trailing emoji and spaces: they keep their place, whatever the
+/// model would do with them.
 pub(crate) fn without_outer_emoji(text: &str, range: Range<usize>) -> Range<usize> {
     let inside = &text[range.clone()];
     let start = EMOJI_AT_START.find(inside).map_or(0, |found| found.end());
@@ -305,7 +304,8 @@ mod tests {
         assert!(without_outer_emoji("🙂", 0..4).is_empty());
     }
 
-    /// The patterns that the scanner stands for, in the order in which they are tried at a place.
+    /// The patterns that the scanner implements, in the order in which they are tried at a
+    /// position.
     static PATTERNS: LazyLock<Regex> = LazyLock::new(|| {
         let kinds = [
             r"(?i:https?|ftp)://[^\s<>\x{22}]*[^\s<>\x{22}.,;:!?)'’”»]",

@@ -1,17 +1,17 @@
-//! Puts back what a translation lost of the protected spans.
+//! Restores protected spans that a translation lost.
 //!
-//! Each span of the source is looked for in the translation, in any spacing and case; a number
-//! counts as unharmed if its digits are there, so that 1,000.5 may become 1.000,5. Of several
-//! places the one is taken that has the exact spelling, then the one whose word attended to the
-//! span. What is not there is put at the word that attended to it, or, where there is none, behind
-//! the word that attended to what stands before it.
+//! Each span of the source is searched for in the translation, ignoring spacing and case. A number
+//! counts as intact if its digits are there, so 1,000.5 may become 1.000,5. Of several matches, one
+//! with the exact spelling is preferred, then one whose word attended to the span. A missing span
+//! is inserted at the word that attended to it or, if there is none, after the word that attended
+//! to the text before it.
 
 use crate::words::{Translation, Word, word_ranges};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Puts back what of `protected` the translation of `source` lacks, and holds each of them together
-/// as one word.
+/// Restores the spans of `protected` that the translation of `source` lacks, and makes each span
+/// part of a single word.
 pub(crate) fn restore(source: &str, protected: &[Range<usize>], translation: &mut Translation) {
     let words = word_ranges(source);
     let mut edits = Vec::new();
@@ -21,7 +21,7 @@ pub(crate) fn restore(source: &str, protected: &[Range<usize>], translation: &mu
         let span = Span::new(source, &words, range);
         match finder.take(&span, false) {
             Some(place) => {
-                // Separators of numbers may be the target language's.
+                // A number may use the separators of the target language.
                 let text =
                     if span.is_number { number(&span, finder.written(&place)) } else { span.text.to_owned() };
                 edits.push((place, text));
@@ -35,7 +35,8 @@ pub(crate) fn restore(source: &str, protected: &[Range<usize>], translation: &mu
     }
 }
 
-/// A number as a translation writes it; spaces between its digits stay the ones that do not break.
+/// A number as the translation writes it, with the non-breaking spaces of the source between its
+/// digits.
 fn number(span: &Span<'_>, written: String) -> String {
     match span.text.chars().find(|c| matches!(c, '\u{a0}' | '\u{202f}')) {
         Some(space) => written.replace(' ', space.encode_utf8(&mut [0; 4])),
@@ -43,19 +44,19 @@ fn number(span: &Span<'_>, written: String) -> String {
     }
 }
 
-/// A span of the source that is looked for in the translation.
+/// A span of the source to find in the translation.
 pub(crate) struct Span<'a> {
     text: &'a str,
-    /// The source words that it is part of.
+    /// The source words that it overlaps.
     own: Range<usize>,
-    /// The characters of its words around it.
+    /// The characters next to it in its words.
     before: Option<char>,
     after: Option<char>,
     is_number: bool,
 }
 
 impl<'a> Span<'a> {
-    /// What lies at `range` in a source of these words.
+    /// The span at `range` of a source with these words.
     pub(crate) fn new(source: &'a str, words: &[Range<usize>], range: &Range<usize>) -> Self {
         let text = &source[range.clone()];
         let first = words.partition_point(|word| word.end <= range.start);
@@ -71,19 +72,19 @@ impl<'a> Span<'a> {
     }
 }
 
-/// What may stand between the digits of a number.
+/// Whether a character may separate the digits of a number.
 fn is_separator(c: char) -> bool {
     matches!(c, '.' | ',' | ':' | '/' | '\'' | '’' | '\u{a0}' | '\u{202f}')
 }
 
-/// Whether a span is a number, which another language may separate in another way; an address may
-/// begin with a digit, too.
+/// Whether a span is a number, whose separators depend on the language. A URL or an email address
+/// may begin with a digit, too.
 fn is_number(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_digit())
         && text.chars().all(|c| c.is_ascii_digit() || is_separator(c))
 }
 
-/// A place in a translation: from a byte of its first word to a byte of its last.
+/// A match in a translation: from a byte of its first word to a byte of its last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Occurrence {
     pub(crate) words: std::ops::RangeInclusive<usize>,
@@ -95,16 +96,16 @@ pub(crate) struct Occurrence {
 struct Letter {
     c: char,
     word: usize,
-    /// Where it stands in its word; several letters share a place where lower case needs several.
+    /// Its byte range in the word; several letters share a range if lower case expands a character.
     bytes: Range<usize>,
     taken: bool,
 }
 
-/// Finds spans in a translation, each place for one span only.
+/// Finds spans in a translation, assigning each place to one span only.
 pub(crate) struct Finder<'a> {
     words: &'a [Word],
     letters: Vec<Letter>,
-    /// Where a match can begin, by the first letter.
+    /// Where a match can begin, by its first letter.
     starts: HashMap<char, Vec<usize>>,
 }
 
@@ -128,8 +129,8 @@ impl<'a> Finder<'a> {
         Finder { words, letters, starts }
     }
 
-    /// The best place of a span, which is then taken; only one with the same spelling, if that must
-    /// be.
+    /// Finds and claims the best match of a span; if `exactly` is set, only a match with the same
+    /// spelling.
     pub(crate) fn take(&mut self, span: &Span<'_>, exactly: bool) -> Option<Occurrence> {
         let counts = |c: &char| if span.is_number { c.is_ascii_digit() } else { !c.is_whitespace() };
         let wanted: Vec<char> = span.text.chars().filter(counts).flat_map(char::to_lowercase).collect();
@@ -149,8 +150,8 @@ impl<'a> Finder<'a> {
         Some(self.place(&letters))
     }
 
-    /// The letters from `start` on that spell what is wanted, if they do. Spaces inside do not
-    /// count, nor do a number's separators.
+    /// The letters from `start` on, if they spell `wanted`. Spaces are ignored, and for numbers
+    /// separators, too.
     fn matched(&self, start: usize, wanted: &[char], span: &Span<'_>) -> Option<Range<usize>> {
         let between = |c: char| if span.is_number { is_separator(c) } else { c.is_whitespace() };
         let (mut end, mut found) = (start, 0);
@@ -169,7 +170,7 @@ impl<'a> Finder<'a> {
         };
         let cut =
             inside(self.letters.get(end), last) || (start > 0 && inside(self.letters.get(start - 1), first));
-        // Where the span is a word of its own in the source, it is none inside of a word.
+        // A span that is a separate word in the source must not match inside a word.
         let joins = |a: Option<char>, b: Option<char>| match (a, b) {
             (Some(a), Some(b)) if span.is_number => a.is_ascii_digit() && b.is_ascii_digit(),
             (Some(a), Some(b)) => [a, b].iter().all(|c| c.is_alphanumeric() && *c < '\u{590}'),
@@ -182,21 +183,21 @@ impl<'a> Finder<'a> {
         (!cut && !within).then_some(start..end)
     }
 
-    /// The character before a letter in its word.
+    /// The character before a letter in the same word.
     fn before(&self, letter: usize) -> Option<char> {
         let letter = &self.letters[letter];
         let before = self.words[letter.word].text[..letter.bytes.start].chars().next_back();
         before.filter(|c| !c.is_whitespace())
     }
 
-    /// The character behind the letters that end at `end`, in the word of the last of them.
+    /// The character after the letters that end at `end`, in the word of the last letter.
     fn after(&self, end: usize) -> Option<char> {
         let letter = &self.letters[end - 1];
         let after = self.words[letter.word].text[letter.bytes.end..].chars().next();
         after.filter(|c| !c.is_whitespace())
     }
 
-    /// How good a place is.
+    /// How good a match is.
     fn rank(&self, letters: &Range<usize>, span: &Span<'_>) -> usize {
         let exact = self.written(&self.place(letters)) == span.text;
         let own =
@@ -211,7 +212,7 @@ impl<'a> Finder<'a> {
         Occurrence { words: first.word..=last.word, start: first.bytes.start, end: last.bytes.end }
     }
 
-    /// What stands at a place.
+    /// The text of a match.
     fn written(&self, place: &Occurrence) -> String {
         let (first, last) = (*place.words.start(), *place.words.end());
         let part = |word: usize| {
@@ -223,19 +224,19 @@ impl<'a> Finder<'a> {
     }
 }
 
-/// The rank of a place with the span's own spelling, at least.
+/// The minimum rank of a match with the exact spelling.
 const EXACT: usize = 8;
-/// The rank that no place surpasses.
+/// The highest possible rank.
 const BEST: usize = EXACT + 4 + 2;
 
-/// Replaces places of a translation, which do not overlap, and says which words of the outcome hold
-/// one. Words that share a place become one.
+/// Replaces non-overlapping matches in a translation, and returns for each resulting word whether
+/// it contains one. Words that share a match are merged.
 fn apply(mut edits: Vec<(Occurrence, String)>, translation: &mut Translation) -> Vec<bool> {
     edits.sort_by_key(|(place, _)| (*place.words.start(), place.start));
     let mut edits = edits.into_iter().peekable();
     let mut out: Vec<Word> = Vec::with_capacity(translation.0.len());
     let mut settled = Vec::with_capacity(translation.0.len());
-    // The place that began in an earlier word and has not ended.
+    // A match that began in an earlier word and has not ended.
     let mut open: Option<Occurrence> = None;
     for (number, word) in std::mem::take(&mut translation.0).into_iter().enumerate() {
         let mut at = 0;
@@ -268,13 +269,13 @@ fn apply(mut edits: Vec<(Occurrence, String)>, translation: &mut Translation) ->
     settled
 }
 
-/// Puts a span that is not there at the word that attended to its words, or behind one that
-/// attended to what precedes them.
+/// Inserts a missing span at the word that attended to its words, or after one that attended to the
+/// words before them.
 fn put_back(span: &Span<'_>, translation: &mut Translation, settled: &mut Vec<bool>) {
     let from = Some(span.own.start).filter(|_| !span.own.is_empty());
     let attends = |word: &Word| word.from.is_some_and(|from| span.own.contains(&from));
-    // A word much longer than the span is no failed copy of it: in a language without spaces it is
-    // the whole sentence.
+    // A word much longer than the span is not a failed copy of it: in a language without spaces it
+    // is the whole sentence.
     let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).count();
     let most = 12.max(2 * letters(span.text));
     let mut places = translation.0.iter().enumerate().filter(|(i, w)| attends(w) && !settled[*i]);
@@ -289,7 +290,7 @@ fn put_back(span: &Span<'_>, translation: &mut Translation, settled: &mut Vec<bo
     let nearest = (0..translation.0.len())
         .filter(|&i| before(&translation.0[i]))
         .max_by_key(|&i| (translation.0[i].from, i));
-    // Everything attended to what comes later: before the first of it.
+    // All words attended to later words, so the span goes before the first of those.
     let next = (0..translation.0.len())
         .filter(|&i| translation.0[i].from.is_some())
         .min_by_key(|&i| translation.0[i].from);
@@ -339,7 +340,7 @@ mod tests {
         // Twice in the source, once in the translation.
         let words = [("%s", 0), ("et", 1), ("x", 2)];
         assert_eq!(restored("%s and %s", &words), "%s et %s");
-        // Without spaces the word is the sentence.
+        // Without spaces, the word is the whole sentence.
         assert_eq!(
             restored("Hi {n}", &[("こんにちは世界こんにちは世界", 1)]),
             "こんにちは世界こんにちは世界 {n}"
@@ -375,7 +376,7 @@ mod tests {
             let words: Vec<(&str, usize)> = text.split(' ').enumerate().map(|(i, word)| (word, i)).collect();
             assert_eq!(restored(text, &words), text);
         }
-        // They may be spelt over several words that share them.
+        // The spans may be spread over several words that share them.
         let words = [("x{", 0), ("A", 0), ("}{", 0), ("b}!", 0)];
         assert_eq!(restored("x{a}{b}!", &words), "x{a}{b}!");
     }

@@ -1,5 +1,5 @@
-//! A stretch of text with markup in it: its sentences are translated, and the markup goes with the
-//! words it was around. The formats with markup (HTML, Markdown, XLIFF, …) build it piece by piece.
+//! A stretch of text with markup. Its sentences are translated, and the markup moves with the words
+//! inside it. The formats with markup (HTML, Markdown, XLIFF, …) build it piece by piece.
 
 use crate::document::{Document, Piece, keep, sentences};
 use crate::markup::{Markup, Node, Nodes, Opaque};
@@ -8,32 +8,33 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The most tags in a segment and the deepest nesting; beyond them the text is split. No real
-/// document comes near these limits, and they bound the work that hostile input can cause.
+/// The maximum number of tags in a segment and the maximum nesting depth; beyond them the text is
+/// split. Real documents stay far below these limits, which bound the work that hostile input can
+/// cause.
 pub(crate) const TAGS: usize = 500;
 pub(crate) const DEPTH: usize = 100;
 
-/// How the characters of a text are written in its format.
+/// How a format writes the characters of a text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spelling {
-    /// Characters that the text writes in a way of its own, such as `&nbsp;` and `\*`.
+    /// Characters with a special spelling in the text, such as `&nbsp;` and `\*`.
     written: HashMap<char, String>,
-    /// Whether `&`, `<` and `>` would be taken for markup.
+    /// Whether `&`, `<` and `>` must be escaped.
     is_xml: bool,
 }
 
 impl Spelling {
-    /// The one of HTML and XML.
+    /// The spelling for HTML and XML.
     pub(crate) fn xml() -> Self {
         Spelling { is_xml: true, ..Spelling::default() }
     }
 
-    /// From now on, this character is written so; unless it is known already.
+    /// Records how a character is written, unless a spelling is already known.
     pub(crate) fn learn(&mut self, c: char, written: impl FnOnce() -> String) {
         self.written.entry(c).or_insert_with(written);
     }
 
-    /// A text as the format writes it.
+    /// Writes a text in the spelling of the format.
     pub(crate) fn write(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         for c in text.chars() {
@@ -49,18 +50,18 @@ impl Spelling {
     }
 }
 
-/// Text and the tags in it.
+/// Text with its tags.
 #[derive(Debug, Default)]
 pub(crate) struct Segment {
-    /// All of it, as it was written.
+    /// The complete input as written.
     raw: Vec<Piece>,
     text: String,
     nodes: Vec<Node>,
-    /// Elements that are open, by their number.
+    /// The names of the open elements, and the indices of their nodes.
     open: Vec<(String, usize)>,
-    /// Content that is not translated, as it stands in the text.
+    /// Content that is not translated, with its range in the text.
     opaque: Vec<Opaque>,
-    /// Links that are closed with their names: the name and the depth of the element, and its end.
+    /// Links whose text is also their label: the name and the depth of the element, and its end.
     references: Vec<(String, usize, String)>,
     pub(crate) spelling: Spelling,
 }
@@ -70,24 +71,23 @@ impl Segment {
         Segment { spelling, ..Segment::default() }
     }
 
-    /// Whether it holds as much markup as a segment may; then it is to be finished and another one
-    /// begun.
+    /// Whether the markup has reached the limits of a segment, which must then be finished.
     pub(crate) fn is_full(&self) -> bool {
         self.open.len() >= DEPTH || self.nodes.len() + self.opaque.len() >= TAGS
     }
 
-    /// Adds text that is written as `raw` and means what `decode` adds to a text.
+    /// Adds text that is written as `raw`; `decode` appends its decoded form.
     pub(crate) fn decoded(&mut self, raw: &str, decode: impl FnOnce(&mut String, &mut Spelling)) {
         keep(&mut self.raw, raw);
         decode(&mut self.text, &mut self.spelling);
     }
 
-    /// Adds text that means what is written.
+    /// Adds text that needs no decoding.
     pub(crate) fn text(&mut self, text: &str) {
         self.decoded(text, |to, _| to.push_str(text));
     }
 
-    /// Begins an element.
+    /// Opens an element.
     pub(crate) fn open(&mut self, name: &str, tag: Vec<Piece>) {
         let parent = self.parent();
         self.raw.extend_from_slice(&tag);
@@ -96,7 +96,7 @@ impl Segment {
         self.nodes.push(Node { range, open: tag, close: String::new(), parent });
     }
 
-    /// Ends the last element of this name, and what was left open inside of it.
+    /// Closes the innermost element with this name and the elements left open inside it.
     pub(crate) fn close(&mut self, name: &str, raw: &str) {
         let Some(place) = self.open.iter().rposition(|(open, _)| open == name) else {
             return self.point(vec![Piece::Keep(raw.to_owned())]);
@@ -112,23 +112,23 @@ impl Segment {
         }
     }
 
-    /// Of a Markdown link that is named by its text, `[text]`: it is closed with its name,
-    /// `[translation][text]`.
+    /// Marks the open link as a Markdown shortcut reference, `[text]`: it is written as
+    /// `[translation][text]`, so that the label stays valid.
     pub(crate) fn name_reference(&mut self, label: &str) {
         if let Some((name, _)) = self.open.last() {
             self.references.push((name.clone(), self.open.len(), format!("][{label}]")));
         }
     }
 
-    /// Adds something without text: an image, a comment.
+    /// Adds content without text: an image, a comment.
     pub(crate) fn point(&mut self, tag: Vec<Piece>) {
         let (at, parent) = (self.text.len(), self.parent());
         self.raw.extend_from_slice(&tag);
         self.nodes.push(Node { range: at..at, open: tag, close: String::new(), parent });
     }
 
-    /// Adds something whose text is not translated, or not here; the model reads `shown` in its
-    /// place.
+    /// Adds content whose text is not translated, or not in this segment; the model reads `shown`
+    /// in its place.
     pub(crate) fn opaque(&mut self, pieces: Vec<Piece>, shown: &str) {
         let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
         if shown.is_empty() {
@@ -140,18 +140,18 @@ impl Segment {
         self.opaque.push(Opaque { range: at..self.text.len(), pieces });
     }
 
-    /// The element that is open.
+    /// The innermost open element.
     fn parent(&self) -> Option<usize> {
         self.open.last().map(|(_, node)| *node)
     }
 
-    /// Whether there is anything in it.
+    /// Whether nothing has been added.
     pub(crate) fn is_empty(&self) -> bool {
         self.raw.is_empty()
     }
 
-    /// Adds its sentences to a document, and returns its pieces; as it was written, if nothing in
-    /// it is to be translated.
+    /// Adds the sentences to a document and returns the pieces of the segment; if there is nothing
+    /// to translate, these are the input as written.
     pub(crate) fn finish(mut self, document: &mut Document) -> Vec<Piece> {
         let opaque: Vec<Range<usize>> = self.opaque.iter().map(|opaque| opaque.range.clone()).collect();
         let all = merged(protected(&self.text), &opaque);
@@ -181,8 +181,8 @@ impl Segment {
         vec![Piece::Either { raw: self.raw, translated, sentences: first..document.sentences.len() }]
     }
 
-    /// The end of the white space between the last sentence and what stands behind it without text,
-    /// such as the tag of `of <name/>`; the end of that sentence, if nothing does.
+    /// The end of the white space between the last sentence and tags without text after it, such as
+    /// the tag in `of <name/>`; the end of that sentence if there are none.
     fn behind_last(&self, sentences: &[Range<usize>]) -> usize {
         let end = sentences.last().map_or(self.text.len(), |last| last.end);
         let empty = self.nodes.iter().filter(|node| node.range.is_empty()).map(|node| node.range.start);
@@ -190,9 +190,9 @@ impl Segment {
         behind.max().unwrap_or(end)
     }
 
-    /// Where the sentences lie that are translated. One that has nothing to translate stays as it
-    /// is, unless a tag begins or ends in it: then it is translated with the next, so that the tag
-    /// finds its place.
+    /// The ranges of the sentences to translate. A sentence with nothing to translate is kept,
+    /// unless a tag begins or ends in it: then it is translated together with the next one, so that
+    /// the tag can be placed.
     fn sentences(
         &self,
         all: &[Range<usize>],
@@ -223,8 +223,8 @@ impl Segment {
         self.opaque[first..].iter().take_while(move |opaque| opaque.range.end <= end)
     }
 
-    /// Adds what stands between sentences, as it was written but for its tags, which are the
-    /// sentences'.
+    /// Adds the text between sentences as written, but without its tags, which belong to the
+    /// sentences.
     fn kept(&self, range: Range<usize>, spelling: &Spelling, out: &mut Vec<Piece>) {
         let mut at = range.start;
         for Opaque { range: place, pieces } in self.opaque_within(&range) {
@@ -236,7 +236,7 @@ impl Segment {
     }
 }
 
-/// The range with the whole of what it begins or ends in.
+/// Extends a range to include untranslated content that it begins or ends in.
 fn outside(range: Range<usize>, opaque: &[Range<usize>]) -> Range<usize> {
     let around = |at: usize| {
         let place = opaque.get(opaque.partition_point(|place| place.end <= at));
@@ -246,7 +246,7 @@ fn outside(range: Range<usize>, opaque: &[Range<usize>]) -> Range<usize> {
     start..around(range.end).map_or(range.end, |place| place.end)
 }
 
-/// Both lists, each of them in order, as one; what overlaps a range of `stronger` is left out.
+/// Merges two sorted lists of ranges, dropping those of `ranges` that overlap one of `stronger`.
 fn merged(ranges: Vec<Range<usize>>, stronger: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut all = Vec::with_capacity(ranges.len() + stronger.len());
     let mut stronger = stronger.iter().peekable();

@@ -1,8 +1,8 @@
-//! Texts of several lines: a translator takes lines, programs have strings.
+//! Splits multi-line texts for a translator that takes single lines.
 
 use regard_core::translator::{Candidate, Line};
 
-/// Texts taken apart into their lines, which are translated together, and put together again.
+/// Texts split into lines, which are translated together and joined again.
 ///
 /// ```
 /// use regard_documents::Texts;
@@ -13,12 +13,12 @@ use regard_core::translator::{Candidate, Line};
 #[derive(Debug)]
 pub struct Texts<'a> {
     lines: Vec<&'a str>,
-    /// For each text the ends of its lines: a line break, or nothing behind the last.
+    /// For each text the line ends: a line break, or an empty string after the last line.
     ends: Vec<Vec<&'a str>>,
 }
 
 impl<'a> Texts<'a> {
-    /// Takes texts apart at their line breaks.
+    /// Splits texts at their line breaks.
     pub fn new<T: AsRef<str>>(texts: &'a [T]) -> Self {
         let (mut lines, mut ends) = (Vec::new(), Vec::new());
         for text in texts.iter().map(AsRef::as_ref) {
@@ -33,19 +33,19 @@ impl<'a> Texts<'a> {
         Texts { lines, ends }
     }
 
-    /// All lines without their ends: those of the first text, the second, …
+    /// The lines of all texts in order, without their line ends.
     pub fn lines(&self) -> &[&'a str] {
         &self.lines
     }
 
-    /// How many lines each text has.
+    /// The number of lines in each text.
     pub fn line_counts(&self) -> impl Iterator<Item = usize> {
         self.ends.iter().map(Vec::len)
     }
 
     /// The translations of each text, best first, from those of all lines. Translation `n` of a
-    /// text has translation `n` of each of its lines, and its score is their mean; words of the
-    /// alignment are counted in the whole text.
+    /// text consists of translation `n` of each of its lines, and its score is their mean; word
+    /// indices of the alignment refer to the whole text.
     pub fn join(&self, translated: Vec<Line>) -> Vec<Vec<Candidate>> {
         let mut lines = self.lines.iter().copied().zip(translated);
         let texts = self.ends.iter().map(|ends| {
@@ -61,7 +61,7 @@ impl<'a> Texts<'a> {
 
 fn join_lines(lines: &[(&str, Line)], ends: &[&str]) -> Vec<Candidate> {
     let counts = lines.iter().map(|(_, line)| line.candidates.len()).filter(|&count| count > 0);
-    // A text of line breaks alone comes back.
+    // A text that consists of line breaks only is returned unchanged.
     let count = counts.min().unwrap_or(usize::from(!lines.is_empty()));
     let words = |text: &str| text.split_whitespace().count();
     let candidates = (0..count).map(|n| {
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(found[0][0].score, -3.0);
         assert_eq!(found[0][0].tokens, ["A B C", "D"]);
         assert_eq!(found[0][0].token_scores.len(), 4);
-        // Two words and three come before the third line.
+        // Two source words and three target words precede the third line.
         assert_eq!(found[0][0].alignment, [(0, 0), (2, 3)]);
     }
 }

@@ -1,4 +1,4 @@
-//! The pipeline: models in a row and how they are used, for lines, texts and files.
+//! The pipeline: translates lines, texts and files with a chain of models.
 
 use crate::files::{FileDocument, FileError};
 use crate::lines::translate_lines_along;
@@ -26,44 +26,44 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Pipeline<'a> {
-    /// The models, in the order in which a text goes through them.
+    /// The models, in the order in which they translate a text.
     pub route: Vec<Stage<'a>>,
-    /// The language of the text, if it is known: where its sentences end depends on it.
+    /// The language of the text, if known; it determines where sentences end.
     pub source_language: Option<String>,
-    /// What is wanted of the translations.
+    /// The options of the translation jobs.
     pub options: JobOptions,
 }
 
-/// A translated text, and how it was made.
+/// A translated text and a report on its translation.
 #[derive(Clone, Debug, Default)]
 pub struct TranslatedText {
-    /// The text.
+    /// The translated text with its alignment.
     pub rendered: Rendered,
-    /// What happened on the way.
+    /// Details of the translation.
     pub report: Report,
 }
 
 /// What happened to the sentences of a text or a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// How many there were.
+    /// The number of sentences.
     pub sentences: usize,
-    /// How many of them came from the memory, one by one or with their segment.
+    /// The number of sentences that came from the translation memory, individually or with their
+    /// segment.
     pub from_memory: usize,
-    /// Sentences whose first translation was degenerate, by their number from 0.
+    /// The sentences whose first translation was degenerate, by index.
     pub guarded: Vec<(usize, Guarded)>,
-    /// How good the translation is likely to be: the mean over sentences; nothing where no model
-    /// was asked.
+    /// The expected quality of the translation: the mean over sentences; `None` if no model was
+    /// used.
     pub confidence: Option<f32>,
-    /// What became of the terms of the glossary.
+    /// Which glossary terms it contains and which it lacks.
     pub terms: TermReport,
-    /// Warnings about the translated file: messages that lost a placeholder, for
-    /// example.
+    /// Warnings about the translated file, for example about messages that lost a placeholder.
     pub warnings: Vec<String>,
 }
 
 impl Report {
-    /// Of these sentences, which begin at number `start`.
+    /// Adds the results for sentences, the first of which has the index `start`.
     fn add(&mut self, start: usize, outcomes: &[Outcome]) {
         let asked = self.sentences - self.from_memory;
         let sure: Vec<f32> = outcomes.iter().filter_map(|outcome| outcome.confidence).collect();
@@ -79,18 +79,18 @@ impl Report {
         }
     }
 
-    /// How many sentences are still degenerate.
+    /// The number of sentences that are still degenerate.
     pub fn faults_left(&self) -> usize {
         self.guarded.iter().filter(|(_, guarded)| guarded.left.is_some()).count()
     }
 }
 
-/// Sentences that go through the models together: enough for batches of similar lengths, few enough
-/// to show progress.
+/// The number of sentences per job: enough for batches of similar lengths, few enough to show
+/// progress.
 const TOGETHER: usize = 512;
 
 impl<'a> Pipeline<'a> {
-    /// With the guard on, and the language and search of the models.
+    /// A pipeline with the guard enabled, and with the language and search options of the models.
     pub fn new(route: Vec<Stage<'a>>) -> Self {
         let source_language =
             route.first().and_then(|stage| stage.translator.model().languages.source.clone());
@@ -99,20 +99,20 @@ impl<'a> Pipeline<'a> {
         Pipeline { route, source_language, options: JobOptions { guard: true, reads_terms, ..wanted } }
     }
 
-    /// The same with known translations, which are not asked of the models.
+    /// Adds a translation memory; its translations are used without calling a model.
     pub fn with_memory(mut self, memory: Option<Arc<Memory>>) -> Self {
         self.options.memory = memory;
         self
     }
 
-    /// The same with terms and their translations.
+    /// Adds a glossary.
     pub fn with_glossary(mut self, glossary: Option<Arc<Glossary>>) -> Self {
         self.options.glossary = glossary;
         self
     }
 
-    /// The same with a method for these terms; one that the models cannot
-    /// ([`GlossaryMethod::fault`]) leaves them out.
+    /// Sets how the glossary is applied. With a method that the models do not support
+    /// ([`GlossaryMethod::fault`]), the terms are ignored.
     pub fn with_glossary_method(mut self, method: GlossaryMethod) -> Self {
         self.options.glossary_method = method;
         self
@@ -140,8 +140,8 @@ impl<'a> Pipeline<'a> {
         Ok(TranslatedText { rendered: document.render(text, &translations), report })
     }
 
-    /// Translates a file. `progress` gets how many sentences are done and may stop the work;
-    /// then there is no file.
+    /// Translates a file. `progress` is called with the number of translated sentences, and can
+    /// stop the work by returning `false`; the result is then `None`.
     pub fn file(
         &self,
         file: &mut FileDocument,
@@ -155,7 +155,7 @@ impl<'a> Pipeline<'a> {
         Ok(Some((bytes, Report { warnings, ..report })))
     }
 
-    /// The best translation of each sentence; nothing if `progress` stops the work.
+    /// The best translation of each sentence; `None` if `progress` stops the work.
     fn sentences(
         &self,
         sentences: &[&Sentence],
@@ -180,7 +180,7 @@ impl<'a> Pipeline<'a> {
     }
 }
 
-/// Why a file could not be translated.
+/// An error in translating a file.
 #[derive(Debug)]
 pub enum PipelineError {
     /// A model failed.
@@ -213,8 +213,8 @@ impl From<FileError> for PipelineError {
 }
 
 impl JobOptions {
-    /// What a search returns: its number of translations, alignment, and its prefix for the
-    /// first sentence.
+    /// Job options that match a search: its number of translations, its alignment, and its prefix
+    /// for the first sentence.
     pub fn of_search(options: &SearchOptions) -> Self {
         JobOptions {
             nbest: options.nbest,

@@ -3,8 +3,8 @@
 use regard_core::translator::Candidate;
 use std::ops::Range;
 
-/// Where the words of a text lie, in bytes. They are counted as the model's pieces count them:
-/// white space parts them.
+/// The byte ranges of the words of a text, split at white space, as the model's vocabulary counts
+/// words.
 pub(crate) fn word_ranges(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut start = None;
@@ -24,12 +24,12 @@ pub(crate) fn word_ranges(text: &str) -> Vec<Range<usize>> {
 pub struct Word {
     /// The word, with its punctuation.
     pub text: String,
-    /// The source word that it attended to most, if that is known.
+    /// The index of the source word that it attended to most, if known.
     pub from: Option<usize>,
 }
 
 impl Word {
-    /// A word that was translated from the source word `from`.
+    /// A word aligned to the source word `from`.
     pub fn new(text: impl Into<String>, from: Option<usize>) -> Self {
         Word { text: text.into(), from }
     }
@@ -40,9 +40,9 @@ impl Word {
 pub struct Translation(pub(crate) Vec<Word>);
 
 impl Translation {
-    /// From what the search found.
+    /// Takes the words and the alignment of a search result.
     pub fn new(candidate: &Candidate) -> Self {
-        // A line break inside of a sentence would make two lines of one.
+        // A line break inside a sentence would split a line in two.
         let plain = |text: &str| text.chars().filter(|c| !c.is_control()).collect::<String>();
         let mut words: Vec<Word> =
             candidate.text.split(' ').map(|text| Word::new(plain(text), None)).collect();
@@ -54,7 +54,7 @@ impl Translation {
         Translation(words)
     }
 
-    /// Parts of a text as its translation.
+    /// Takes parts of a text as its own translation.
     pub(crate) fn of_parts<'a>(text: &'a str, parts: impl Iterator<Item = &'a str>) -> Self {
         let ranges = word_ranges(text);
         let word = |part: &'a str| {
@@ -66,18 +66,19 @@ impl Translation {
         Translation(parts.map(word).collect())
     }
 
-    /// A text that is its own translation.
+    /// A text as its own translation.
     pub fn same(text: &str) -> Self {
         Translation::of_parts(text, text.split(' '))
     }
 
-    /// The words with spaces between them.
+    /// The words joined by spaces.
     pub fn text(&self) -> String {
         let words: Vec<&str> = self.0.iter().map(|word| word.text.as_str()).collect();
         words.join(" ")
     }
 
-    /// As a translation of what `first` translates: `self` is a translation of `first`.
+    /// Composes alignments: `self` translates `first`, and the result is aligned to the source of
+    /// `first`.
     pub fn after(mut self, first: &Translation) -> Self {
         for word in &mut self.0 {
             word.from = word.from.and_then(|middle| first.0.get(middle)?.from);
@@ -85,7 +86,7 @@ impl Translation {
         self
     }
 
-    /// Pairs of places, in bytes of the source and of `text`, which has the words of the
+    /// Pairs of aligned byte ranges in the source and in `text`, which consists of the words of the
     /// translation with any white space between them.
     pub(crate) fn pairs(&self, source: &str, text: &str) -> Vec<(Range<usize>, Range<usize>)> {
         let ranges = word_ranges(source);

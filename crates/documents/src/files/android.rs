@@ -54,11 +54,11 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Translates the content of a string or an item.
+    /// Translates the content of a `string` or `item` element.
     fn string(&mut self, item: usize, edits: &mut Edits<'_>) {
         let content = self.xml.content(item);
         let raw = self.xml.text[content.clone()].trim();
-        // References to other resources.
+        // References to other resources are not translated.
         if raw.starts_with(['@', '?']) {
             return;
         }
@@ -78,7 +78,7 @@ impl Reader<'_> {
         edits.replace(content, pieces);
     }
 
-    /// Adds an item of the content, and returns the last one that belongs to it.
+    /// Adds one item of the content, and returns the last item that belongs to it.
     fn add(
         &mut self,
         item: usize,
@@ -102,7 +102,7 @@ impl Reader<'_> {
                 self.text.stand_ins = text.stand_ins;
                 keep(pieces, "]]>");
             }
-            // A placeholder with a name and an example.
+            // `xliff:g` marks a placeholder with a name and an example.
             Kind::Start(element) if element.name == "g" || element.says("translate", "no") => {
                 segment.opaque(kept(self.xml.whole(item)), &self.xml.words(item));
                 return self.xml.end(item);
@@ -117,7 +117,7 @@ impl Reader<'_> {
         item
     }
 
-    /// Adds text; each line by itself.
+    /// Adds text; each line is translated separately.
     fn lines(
         &mut self,
         raw: &str,
@@ -138,7 +138,7 @@ impl Reader<'_> {
     }
 }
 
-/// Where `\n` stands in a text.
+/// The ranges of the escape `\n` in a text.
 fn line_ends(raw: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -152,7 +152,7 @@ fn line_ends(raw: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// How the characters of a string are written: apostrophes and quotation marks would end it.
+/// How characters are escaped in a string: unescaped apostrophes and quotation marks would end it.
 fn spelling(quoted: bool, xml: bool) -> Spelling {
     let mut spelling = if xml { Spelling::xml() } else { Spelling::default() };
     if !quoted {
@@ -193,7 +193,7 @@ fn add_plain(raw: &str, segment: &mut Segment, stand_ins: &mut StandIns) {
     add_entities(&raw[at..], segment, stand_ins);
 }
 
-/// The character of an escape at the start of a text, and its length.
+/// The character that an escape at the start of a text stands for, and the length of the escape.
 fn escape(raw: &str) -> Option<(char, usize)> {
     let c = raw[1..].chars().next()?;
     match c {

@@ -1,11 +1,11 @@
-//! The inline elements of XLIFF and TMX: codes around words go with the words, others stay at their
-//! place.
+//! The inline elements of XLIFF and TMX: elements around words move with the words, all others stay
+//! in place.
 
 use super::tags::{Element, Kind, Xml, XmlText};
 use crate::document::{Document, Piece};
 use crate::segment::{Segment, Spelling};
 
-/// The content of a `source` or `seg`: its pieces.
+/// The pieces of the content of a `source` or `seg` element.
 pub(super) fn content(xml: &Xml<'_>, item: usize, text: &mut XmlText, document: &mut Document) -> Vec<Piece> {
     let begin = || Segment::new(Spelling::xml());
     let (mut pieces, mut segment) = (Vec::new(), begin());
@@ -21,7 +21,7 @@ pub(super) fn content(xml: &Xml<'_>, item: usize, text: &mut XmlText, document: 
     pieces
 }
 
-/// Adds an item, and returns the last one that belongs to it.
+/// Adds an item, and returns the last item that belongs to it.
 fn add(xml: &Xml<'_>, item: usize, text: &mut XmlText, segment: &mut Segment) -> usize {
     let kept = |raw: &str| vec![Piece::Keep(raw.to_owned())];
     let raw = xml.raw(item);
@@ -46,21 +46,21 @@ fn add_element(xml: &Xml<'_>, item: usize, element: &Element, segment: &mut Segm
     let pieces = vec![Piece::Keep(whole.to_owned())];
     let protected = element.says("translate", "no") || element.says("mtype", "protected");
     match element.name.as_str() {
-        // Around words.
+        // Elements that contain words.
         "g" | "pc" | "mrk" | "hi" | "sub" if !protected && xml.end(item) != item => {
             segment.open(&element.name, vec![Piece::Keep(xml.raw(item).to_owned())]);
             return item;
         }
         "g" | "pc" | "mrk" | "hi" if protected => segment.opaque(pieces, &xml.words(item)),
-        // A code before words and one behind them.
+        // Separate elements mark the start and the end of a span.
         "bpt" | "bx" | "sc" => segment.open(&pair(element), pieces),
         "ept" | "ex" | "ec" => segment.close(&pair(element), whole),
-        // Something in the place of words: what it shows, if the file says that.
+        // A standalone code: the model reads its display text, if the file gives one.
         _ => {
             let shown = ["equiv-text", "disp", "equiv"].iter().find_map(|name| element.attribute(name));
             let shown =
                 shown.map(|shown| htmlize::unescape(shown).into_owned()).unwrap_or_else(|| xml.words(item));
-            // What is no placeholder, such as `<br/>`, is not read.
+            // The model does not read codes that are not placeholders, such as `<br/>`.
             let is_placeholder = shown.starts_with(['{', '%', '$', '[']);
             segment.opaque(pieces, if is_placeholder { &shown } else { "" });
         }
@@ -68,7 +68,7 @@ fn add_element(xml: &Xml<'_>, item: usize, element: &Element, segment: &mut Segm
     xml.end(item)
 }
 
-/// What the beginning and the end of a pair of codes have in common.
+/// The key that the start and the end of a pair of codes share.
 fn pair(element: &Element) -> String {
     let names: &[&str] = match element.name.as_str() {
         "ec" => &["startRef"],

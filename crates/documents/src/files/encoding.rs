@@ -1,8 +1,8 @@
-//! Text files as text: how their characters are encoded, and where in the file something stands.
+//! Character encodings of text files, and line numbers for error messages.
 
 use super::{FileError, Format};
 
-/// How the characters of a file are encoded.
+/// The character encoding of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Encoding {
     /// UTF-8, with or without a byte order mark.
@@ -14,8 +14,8 @@ pub(super) enum Encoding {
 }
 
 impl Encoding {
-    /// The bytes of a text. Characters that the encoding lacks become question marks: formats that
-    /// can do better escape them before.
+    /// Encodes a text. Characters that the encoding lacks become question marks; formats that can
+    /// escape them do so first.
     pub(super) fn encode(self, text: &str) -> Vec<u8> {
         match self {
             Encoding::Utf8 { mark: false } => text.as_bytes().to_vec(),
@@ -31,7 +31,8 @@ impl Encoding {
     }
 }
 
-/// The text of a file in UTF-8, or in UTF-16 with a byte order mark, without that mark.
+/// Decodes a file in UTF-8, or in UTF-16 with a byte order mark. The text does not include the
+/// mark.
 pub(super) fn decode(format: Format, bytes: &[u8]) -> Result<(String, Encoding), FileError> {
     if let Some(rest) = bytes.strip_prefix(b"\xff\xfe") {
         return utf16(format, rest, false);
@@ -54,7 +55,7 @@ fn utf16(format: Format, bytes: &[u8], big_endian: bool) -> Result<(String, Enco
     let units = bytes.chunks(2).map(|pair| match *pair {
         [a, b] if big_endian => u16::from_be_bytes([a, b]),
         [a, b] => u16::from_le_bytes([a, b]),
-        // Half a character: no text ends so.
+        // An odd trailing byte becomes a lone surrogate, which decoding rejects.
         _ => 0xd800,
     });
     let mut text = String::new();
@@ -62,19 +63,19 @@ fn utf16(format: Format, bytes: &[u8], big_endian: bool) -> Result<(String, Enco
         match c {
             Ok(c) => text.push(c),
             Err(_) => {
-                return Err(at(format, &text, text.len(), "this is not UTF-16, which the file begins as"));
+                return Err(at(format, &text, text.len(), "this is not UTF-16, despite its byte order mark"));
             }
         }
     }
     Ok((text, Encoding::Utf16 { big_endian }))
 }
 
-/// A problem at a byte of a text.
+/// An error at a byte offset of a text.
 pub(super) fn at(format: Format, text: &str, byte: usize, problem: impl Into<String>) -> FileError {
     FileError::Line { format, line: line_of(text, byte), problem: problem.into() }
 }
 
-/// The line that a byte of a text stands in, counted from 1.
+/// The line that contains a byte offset, counted from 1.
 pub(super) fn line_of(text: &str, byte: usize) -> usize {
     1 + text.as_bytes()[..byte.min(text.len())].iter().filter(|byte| **byte == b'\n').count()
 }

@@ -1,4 +1,4 @@
-//! What can be wrong with a file.
+//! Errors about document files.
 
 use super::Format;
 
@@ -6,30 +6,30 @@ use super::Format;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// The format is known, but cannot be read yet.
+    /// The format is known, but not supported yet.
     #[error("{format} files cannot be translated yet")]
     Unsupported {
         /// The format.
         format: Format,
     },
-    /// The file is of another kind.
+    /// The file has another format.
     #[error("this is no {format} file: {found}")]
     OtherFormat {
-        /// What was expected.
+        /// The expected format.
         format: Format,
-        /// What it is instead, and what would help.
+        /// What the file is instead, and what to do.
         found: String,
     },
-    /// The file can be opened with a password or a licence only.
+    /// The file is protected by a password or a licence.
     #[error("the {format} file is encrypted; save a copy without a password and translate that")]
     Encrypted {
-        /// What kind of file it is.
+        /// The format of the file.
         format: Format,
     },
     /// The file as a whole is damaged.
     #[error("the {format} file is damaged: {problem}")]
     Damaged {
-        /// What kind of file it is.
+        /// The format of the file.
         format: Format,
         /// What is wrong.
         problem: String,
@@ -37,44 +37,44 @@ pub enum FileError {
     /// A part of a package (docx, odt, epub, …) is damaged or missing.
     #[error("{part} in the {format} file: {problem}")]
     Part {
-        /// What kind of file it is.
+        /// The format of the file.
         format: Format,
         /// The name of the part in the package.
         part: String,
         /// What is wrong.
         problem: String,
     },
-    /// A line of a text file breaks the rules of its format.
+    /// A line of a text file is invalid.
     #[error("line {line} of the {format} file: {problem}")]
     Line {
-        /// What kind of file it is.
+        /// The format of the file.
         format: Format,
         /// The line, counted from 1.
         line: usize,
         /// What is wrong.
         problem: String,
     },
-    /// The value of a key breaks the rules of its format.
+    /// The value of a key is invalid.
     #[error("`{key}` in the {format} file: {problem}")]
     Key {
-        /// What kind of file it is.
+        /// The format of the file.
         format: Format,
-        /// The key, with those it lies in.
+        /// The key with its parent keys.
         key: String,
         /// What is wrong.
         problem: String,
     },
-    /// The file would need more memory than a file is allowed.
+    /// The decompressed file would exceed the size limit.
     #[error("{what} in the {format} file is larger than {limit} bytes, which is the limit")]
     TooLarge {
-        /// What kind of file it is.
+        /// The format of the file.
         format: Format,
-        /// The part, or all of them.
+        /// The name of the part, or a phrase for all parts.
         what: String,
-        /// The most bytes.
+        /// The limit in bytes.
         limit: u64,
     },
-    /// There are more or fewer translations than sentences.
+    /// The number of translations differs from the number of sentences.
     #[error("the document has {wanted} sentences, but there are {found} translations")]
     Translations {
         /// The number of sentences.

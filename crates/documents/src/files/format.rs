@@ -1,10 +1,10 @@
-//! The formats of files, and how they are recognised.
+//! The supported file formats and how they are recognised.
 
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-/// A format of files that hold text.
+/// A file format that contains text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Format {
@@ -24,9 +24,9 @@ pub enum Format {
     Xliff,
     /// Translation memories.
     Tmx,
-    /// JSON, its strings.
+    /// The strings in JSON files.
     Json,
-    /// YAML, its strings.
+    /// The strings in YAML files.
     Yaml,
     /// Java properties.
     Properties,
@@ -46,12 +46,12 @@ pub enum Format {
     Xlsx,
     /// OpenDocument spreadsheets.
     Ods,
-    /// Electronic books.
+    /// Electronic books (EPUB).
     Epub,
 }
 
 impl Format {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Format; 20] = [
         Format::Text,
         Format::Html,
@@ -75,7 +75,7 @@ impl Format {
         Format::Epub,
     ];
 
-    /// Its name in messages and settings.
+    /// The name of the format in messages and settings.
     pub fn name(self) -> &'static str {
         match self {
             Format::Text => "txt",
@@ -101,7 +101,8 @@ impl Format {
         }
     }
 
-    /// How the names of its files end, without the dot and in lower case; the usual ending first.
+    /// The file name extensions, without the dot and in lower case; the most common one comes
+    /// first.
     pub fn extensions(self) -> &'static [&'static str] {
         match self {
             Format::Text => &["txt", "text"],
@@ -127,7 +128,7 @@ impl Format {
         }
     }
 
-    /// The media type of its files.
+    /// The media type of the format.
     pub fn media_type(self) -> &'static str {
         match self {
             Format::Text => "text/plain",
@@ -153,8 +154,8 @@ impl Format {
         }
     }
 
-    /// The format of a file by the ending of its name, and by its first bytes where the ending is
-    /// that of many formats (`.xml`). Nothing if it is none of these.
+    /// The format of a file, from its extension, or from its first bytes if several formats share
+    /// the extension (`.xml`). `None` if no format matches.
     pub fn of_name(name: &Path, start: &[u8]) -> Option<Self> {
         let extension = name.extension()?.to_str()?.to_ascii_lowercase();
         let found =
@@ -168,7 +169,7 @@ impl Format {
         }
     }
 
-    /// Whether its files are packages of XML (zip).
+    /// Whether files of this format are zip packages of XML parts.
     pub fn is_package(self) -> bool {
         matches!(
             self,
@@ -192,13 +193,13 @@ impl fmt::Display for Format {
 impl FromStr for Format {
     type Err = String;
 
-    /// By its name or an ending of its files.
+    /// Parses the name of a format or one of its extensions.
     fn from_str(name: &str) -> Result<Self, String> {
         let lower = name.trim_start_matches('.').to_ascii_lowercase();
         let known = |format: &Format| format.name() == lower || format.extensions().contains(&lower.as_str());
         Format::ALL.into_iter().find(known).ok_or_else(|| {
             let names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
-            format!("`{name}` is no format of documents; there are {}", names.join(", "))
+            format!("`{name}` is not a document format; the formats are {}", names.join(", "))
         })
     }
 }

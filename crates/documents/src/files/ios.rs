@@ -22,7 +22,7 @@ fn places(text: &str) -> Result<Vec<Place>, FileError> {
     while scanner.skip_space()? {
         scanner.word("a key")?;
         scanner.skip_space()?;
-        // `"key";` means that the value is the key.
+        // `"key";` is short for a value that equals its key.
         if scanner.take('=') {
             scanner.skip_space()?;
             let quoted = scanner.rest().starts_with(['"', '\'']);
@@ -39,7 +39,7 @@ fn places(text: &str) -> Result<Vec<Place>, FileError> {
     Ok(places)
 }
 
-/// A value in quotation marks.
+/// Quotes and escapes a value.
 fn quote(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
@@ -75,7 +75,7 @@ impl<'a> Scanner<'a> {
         there
     }
 
-    /// Skips white space and comments; whether anything follows.
+    /// Skips white space and comments, and returns whether anything follows.
     fn skip_space(&mut self) -> Result<bool, FileError> {
         loop {
             self.at = self.text.len() - self.rest().trim_start().len();
@@ -93,7 +93,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// A string in quotation marks, or a word without.
+    /// A quoted string, or a word without quotation marks.
     fn word(&mut self, what: &str) -> Result<(Range<usize>, String), FileError> {
         let start = self.at;
         let quote = self.rest().chars().next().filter(|c| matches!(c, '"' | '\''));
@@ -124,7 +124,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// What stands behind a backslash.
+    /// Decodes the escape after a backslash.
     fn escape(&mut self, says: &mut String) {
         let rest = self.rest();
         let Some(c) = rest.chars().next() else { return };

@@ -1,4 +1,4 @@
-//! JSON: its strings, but not the keys. Everything else stays as it is written.
+//! JSON: string values are translated, keys are not. Everything else stays byte for byte.
 
 use super::encoding::{at, decode};
 use super::splice::{Place, messages};
@@ -10,7 +10,7 @@ pub(super) fn open(bytes: &[u8], options: &FileOptions) -> Result<FileDocument, 
     let mut scanner = Scanner { text: &text, at: 0, found: Vec::new() };
     scanner.file()?;
     let found = scanner.found;
-    // Some programs write nothing but ASCII; then so do we.
+    // If the file uses nothing but ASCII and `\u` escapes, the output does, too.
     let ascii = text.is_ascii() && text.contains("\\u");
     let places = found.into_iter().map(|(range, source)| {
         let slashes = text[range.clone()].contains("\\/");
@@ -20,7 +20,7 @@ pub(super) fn open(bytes: &[u8], options: &FileOptions) -> Result<FileDocument, 
     Ok(messages(text, encoding, places, options))
 }
 
-/// A JSON string.
+/// Encodes a JSON string.
 pub(super) fn quoted(text: &str, ascii: bool, slashes: bool) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -42,10 +42,9 @@ pub(super) fn quoted(text: &str, ascii: bool, slashes: bool) -> String {
     out
 }
 
-/// What is open around a value.
+/// An object or array that is open around the current value.
 enum Level {
-    /// An object, and whether the values in it are data for a program: `"@type"`, and what lies in
-    /// it.
+    /// An object, and whether its values are data for a program, as under an `"@type"` key.
     Object {
         data: bool,
     },
@@ -57,7 +56,7 @@ enum Level {
 struct Scanner<'a> {
     text: &'a str,
     at: usize,
-    /// The strings, with their quotation marks, and what they say.
+    /// The strings found: their ranges including quotation marks, and their decoded values.
     found: Vec<(Range<usize>, String)>,
 }
 
@@ -75,7 +74,7 @@ impl Scanner<'_> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    /// What comes next, for a message.
+    /// The next character, for an error message.
     fn here(&self) -> String {
         match self.text[self.at..].chars().next() {
             Some(c) => format!("`{}`", c.escape_default()),
@@ -95,7 +94,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// The whole file. No recursion: a file may be nested as deeply as it likes.
+    /// Parses the whole file. It does not recurse, so nesting can be arbitrarily deep.
     fn file(&mut self) -> Result<(), FileError> {
         let mut levels: Vec<Level> = Vec::new();
         let mut data = false;
@@ -132,7 +131,7 @@ impl Scanner<'_> {
                 }
                 _ => self.word()?,
             }
-            // A value has ended, and with it perhaps what it lies in.
+            // A value has ended, and possibly the arrays and objects around it.
             loop {
                 self.skip_space();
                 let Some(level) = levels.last() else {
@@ -170,7 +169,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// A key and its colon; whether its value is data for a program.
+    /// Reads a key and its colon, and returns whether its value is data for a program.
     fn key(&mut self) -> Result<bool, FileError> {
         self.skip_space();
         if self.next() != Some(b'"') {
@@ -197,7 +196,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// The string that begins here: its place and what it says.
+    /// The string that begins here: its range and its decoded value.
     fn string(&mut self) -> Result<(Range<usize>, String), FileError> {
         let start = self.at;
         let mut says = String::new();
@@ -221,7 +220,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// The character that a backslash and what follows stand for.
+    /// Decodes a backslash escape.
     fn escape(&mut self) -> Result<char, FileError> {
         let code = self.text[self.at + 1..].chars().next();
         let simple = match code {
@@ -238,7 +237,7 @@ impl Scanner<'_> {
         Ok(simple)
     }
 
-    /// `\u00e9`, or two of them for one character.
+    /// Decodes `\u00e9`, or a surrogate pair of two such escapes.
     fn unicode(&mut self) -> Result<char, FileError> {
         let unit = |at: usize| {
             let digits = self.text.get(at..)?.strip_prefix("\\u")?.get(..4)?;

@@ -1,5 +1,5 @@
-//! Markdown: paragraphs, headings, lists, tables and quotations are translated; code, addresses,
-//! front matter and everything else stay byte for byte. Emphasis and links go with their words.
+//! Markdown: paragraphs, headings, lists, tables and quotations are translated; code, URLs, front
+//! matter and everything else stay byte for byte. Emphasis and links move with their words.
 
 use super::encoding::decode;
 use super::splice::whole;
@@ -40,17 +40,16 @@ fn document(text: &str, language: Option<&str>) -> Document {
     walker.document
 }
 
-/// A file being read: all before `at` is in the document or in the segment.
+/// A parser over a file: everything before `at` is already in the document or in the segment.
 struct Walker<'a> {
     text: &'a str,
     document: Document,
     segment: Segment,
     at: usize,
     in_table: bool,
-    /// How many elements that are kept are open.
+    /// The number of open elements whose content is kept.
     skip: usize,
-    /// An element of HTML whose text is not translated: its name, where it begins, and what it
-    /// says.
+    /// An open HTML element whose text is not translated: its name, its start and its text so far.
     opaque: Option<(String, usize, String)>,
 }
 
@@ -84,7 +83,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// The text from where the last event ended to a place.
+    /// The text from the end of the last event up to `end`.
     fn upto(&mut self, end: usize) -> &'a str {
         let end = end.max(self.at);
         let raw = self.text.get(self.at..end).unwrap_or_default();
@@ -92,13 +91,13 @@ impl<'a> Walker<'a> {
         raw
     }
 
-    /// Where the text of a line begins: behind its indentation and the marks of quotations.
+    /// The start of the text of a line, after its indentation and quotation markers.
     fn line_start(&self, start: usize) -> usize {
         let rest = self.text.get(start..).unwrap_or_default();
         self.text.len() - rest.trim_start_matches([' ', '\t', '>']).len()
     }
 
-    /// Keeps what lies before something inside a line.
+    /// Prepares the segment for inline content at `start`, and keeps the text before it.
     fn begin(&mut self, start: usize) {
         if self.segment.is_full() {
             self.flush();
@@ -117,7 +116,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// Ends the text that is translated as one.
+    /// Finishes the current segment.
     fn flush(&mut self) {
         let segment = std::mem::take(&mut self.segment);
         let pieces = segment.finish(&mut self.document);
@@ -125,7 +124,7 @@ impl<'a> Walker<'a> {
     }
 
     fn words(&mut self, says: &str, range: Range<usize>) {
-        // The backslash of `\*` belongs to the character.
+        // The backslash of `\*` is part of the escaped character.
         let before = self.text.get(self.at..range.start).unwrap_or_default();
         let escape = before.ends_with('\\') && says.starts_with(|c: char| c.is_ascii_punctuation());
         self.begin(if escape { range.start - 1 } else { range.start });
@@ -143,7 +142,7 @@ impl<'a> Walker<'a> {
         });
     }
 
-    /// Something inside a line that is not translated.
+    /// Adds inline content that is not translated.
     fn code(&mut self, range: Range<usize>, says: &str) {
         self.begin(range.start);
         let raw = self.upto(range.end);
@@ -156,7 +155,7 @@ impl<'a> Walker<'a> {
         self.segment.point(vec![Piece::Keep(raw.to_owned())]);
     }
 
-    /// A tag of HTML inside a line.
+    /// Adds an inline HTML tag.
     fn inline_html(&mut self, range: Range<usize>) {
         let raw = self.text.get(range.clone()).unwrap_or_default();
         match html::inline_tag(raw) {
@@ -183,7 +182,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// An event inside of an element whose text is not translated.
+    /// Handles an event inside an element whose text is not translated.
     fn opaque_event(&mut self, event: &Event<'_>, range: Range<usize>) {
         let Some((name, start, says)) = &mut self.opaque else { return };
         let closes = match event {
@@ -200,7 +199,7 @@ impl<'a> Walker<'a> {
             self.opaque = None;
             self.code(start..range.end, &says);
         } else if block {
-            // It has no end: its text is kept.
+            // The element is never closed, so its text is kept.
             self.opaque = None;
             self.flush();
         }
@@ -246,7 +245,7 @@ impl<'a> Walker<'a> {
         let raw = self.upto(range.start + marker);
         self.segment.open(name_of(tag.to_end()), vec![Piece::Keep(raw.to_owned())]);
         if let Tag::Link { link_type: LinkType::Shortcut | LinkType::Collapsed, .. } = tag {
-            // `[word]` is the name of its address, too, and the name stays.
+            // In `[word]`, the text is also the link label, which must stay.
             let raw = self.text.get(range.clone()).unwrap_or_default();
             let label = raw.trim_end_matches("[]").trim_start_matches('[').trim_end_matches(']');
             self.segment.name_reference(label);

@@ -1,8 +1,8 @@
-//! Packages of XML: docx, pptx, xlsx; odt, odp, ods; epub.
+//! Zip packages of XML parts: docx, pptx, xlsx; odt, odp, ods; epub.
 //!
-//! The parts that hold text are read as XML, and every paragraph of them is a unit. What is not
-//! translated is copied byte for byte: other parts as they are compressed, the rest of these parts
-//! as it is written.
+//! Parts that contain text are parsed as XML, and each of their paragraphs becomes a unit.
+//! Everything else is copied byte for byte: other parts in their compressed form, the rest of the
+//! text parts as written.
 
 mod epub;
 mod inline;
@@ -24,7 +24,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use xml::{Xml, is_allowed};
 
-/// Takes a package apart.
+/// Parses a package.
 pub(super) fn open(format: Format, bytes: &[u8], options: &FileOptions) -> Result<FileDocument, FileError> {
     let language = options.source_language.clone();
     let mut file = OfficeFile { package: Package::open(format, bytes)?, parts: Vec::new(), language };
@@ -35,29 +35,29 @@ pub(super) fn open(format: Format, bytes: &[u8], options: &FileOptions) -> Resul
         _ => ooxml::read(&mut file, &mut units)?,
     }
     for part in &mut file.parts {
-        // What lies in something else comes behind it.
+        // An edit that contains others comes before them.
         part.edits.sort_by_key(|edit| (edit.range.start, std::cmp::Reverse(edit.range.end)));
     }
     Ok(FileDocument::new(units, file))
 }
 
-/// A package without its texts.
+/// A package whose text has been extracted.
 #[derive(Debug)]
 struct OfficeFile {
     package: Package,
     parts: Vec<Part>,
-    /// The code of the language of its text, if that is known.
+    /// The language code of its text, if known.
     language: Option<String>,
 }
 
-/// A part that changes.
+/// A part with replacements.
 #[derive(Debug)]
 struct Part {
     name: String,
     xml: Xml,
-    /// What is replaced; one may lie in another.
+    /// The replacements; one may lie inside another.
     edits: Vec<Edit>,
-    /// The language of its text, which says where sentences end.
+    /// The language code of its text, which determines where sentences end.
     language: Option<String>,
 }
 
@@ -70,11 +70,11 @@ struct Edit {
 /// The replacement of a range.
 #[derive(Debug)]
 enum Content {
-    /// The text of a unit with the tags in it, and how runs are written if the format has them.
+    /// The text of a unit with its inline tags, and the run format if the file format has runs.
     Inline { unit: usize, tags: Vec<Tag>, pairs: Vec<(usize, usize)>, runs: Option<Runs> },
-    /// The text of a unit that has no tags.
+    /// The text of a unit without tags.
     Plain { unit: usize },
-    /// This, whatever is translated.
+    /// A fixed text that does not depend on the translation.
     Fixed(String),
 }
 
@@ -84,7 +84,7 @@ impl OfficeFile {
         Part { name: name.to_owned(), xml, edits: Vec::new(), language: self.language.clone() }
     }
 
-    /// Reads a part as XML.
+    /// Reads and parses a part.
     fn xml(&mut self, name: &str, doctype: bool) -> Result<Xml, FileError> {
         let bytes = self.package.read(name)?;
         Xml::parse(bytes, doctype).map_err(|problem| self.problem(name, problem))
@@ -96,12 +96,12 @@ impl OfficeFile {
 }
 
 impl Part {
-    /// Characters for entities that are not known; see there.
+    /// Stand-in characters for entities that are not known; see [`StandIns`].
     fn stand_ins(&self) -> StandIns {
         StandIns::new(&self.xml.text)
     }
 
-    /// Adds what a builder made of a range, if there is anything to translate in it.
+    /// Adds the inline content of a range, if it contains anything to translate.
     fn add_inline(
         &mut self,
         units: &mut Vec<Unit>,
@@ -118,7 +118,7 @@ impl Part {
         }
     }
 
-    /// Adds text without tags that lies at a range, if there is anything to translate in it.
+    /// Adds the text of a range without tags, if it contains anything to translate.
     fn add_plain(&mut self, units: &mut Vec<Unit>, range: Range<usize>) {
         let unit = Unit::html_in(&self.xml.text[range.clone()], self.language.as_deref());
         if !unit.document().sentences.is_empty() {
@@ -127,14 +127,14 @@ impl Part {
         }
     }
 
-    /// The part with the texts of all units.
+    /// The part with the texts of all units in place.
     fn render(&self, texts: &[String]) -> String {
         let mut out = String::with_capacity(self.xml.text.len() + self.xml.text.len() / 8);
         self.emit(0..self.xml.text.len(), 0, texts, &mut out);
         out
     }
 
-    /// Writes a range with the edits in it, from the edit `first` on.
+    /// Writes a range with its edits, beginning the search at edit `first`.
     fn emit(&self, range: Range<usize>, first: usize, texts: &[String], out: &mut String) {
         let found = self.edits[first..].partition_point(|edit| edit.range.start < range.start);
         let mut at = range.start;
@@ -142,7 +142,7 @@ impl Part {
             if edit.range.start >= range.end {
                 break;
             }
-            // Inside of one that has been written.
+            // Skips an edit inside one that has already been written.
             if edit.range.start < at || edit.range.end > range.end {
                 continue;
             }
@@ -157,7 +157,7 @@ impl Part {
         match &self.edits[number].content {
             Content::Fixed(text) => out.push_str(text),
             Content::Plain { unit } => {
-                // It may be the value of an attribute.
+                // The text may be an attribute value.
                 let quote = self.xml.text.as_bytes().get(self.edits[number].range.end);
                 for c in texts[*unit].chars().filter(|c| is_allowed(*c)) {
                     match c {
@@ -182,7 +182,7 @@ impl Part {
     }
 }
 
-/// Writes text with elements in it; `copy` writes a range of the part.
+/// Writes text with inline elements; `copy` writes a range of the part.
 fn write_elements(
     steps: Vec<Step<'_>>,
     tags: &[Tag],

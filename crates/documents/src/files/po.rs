@@ -1,5 +1,5 @@
-//! gettext messages. Comments, contexts, flags, obsolete messages, the header and everything that
-//! is not translated stay byte for byte.
+//! gettext message catalogues (po). Comments, contexts, flags, obsolete messages, the header and
+//! everything else that is not translated stay byte for byte.
 
 mod parse;
 mod shortcut;
@@ -12,7 +12,7 @@ use crate::message::{self, placeholders};
 use parse::{Entry, Text};
 use shortcut::Shortcut;
 
-/// Columns of a line, as gettext's tools write them.
+/// The line width that the gettext tools use.
 const COLUMNS: usize = 79;
 
 pub(super) fn open(bytes: &[u8], options: &FileOptions) -> Result<FileDocument, FileError> {
@@ -40,7 +40,7 @@ pub(super) fn open(bytes: &[u8], options: &FileOptions) -> Result<FileDocument, 
     Ok(FileDocument::new(units, PoFile { text, encoding, messages, forms, wrap }))
 }
 
-/// Refuses a file that says it is in another encoding than UTF-8.
+/// Rejects a file whose header declares an encoding other than UTF-8.
 fn check_charset(text: &str, entries: &[Entry]) -> Result<(), FileError> {
     let Some(header) = entries.iter().find(|entry| entry.id.says.is_empty()) else { return Ok(()) };
     let says = header.translations.first().map_or("", |translation| translation.says.as_str());
@@ -60,24 +60,24 @@ fn check_charset(text: &str, entries: &[Entry]) -> Result<(), FileError> {
     }
 }
 
-/// How many forms a plural has in the language of the translation, as the header says.
+/// The number of plural forms in the target language, from the header.
 fn plural_forms(header: &Entry) -> Option<usize> {
     let says = &header.translations.first()?.says;
     let number = says.split("nplurals").nth(1)?.trim_start().strip_prefix('=')?.trim_start();
     number.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// What is translated of a message.
+/// The source text of a message.
 #[derive(Debug)]
 struct Source {
     says: String,
-    /// Without the mark of its shortcut.
+    /// The text without its shortcut mark.
     plain: String,
     shortcut: Option<Shortcut>,
 }
 
 impl Source {
-    /// Its translation, with the mark of its shortcut.
+    /// The translation with the shortcut mark.
     fn translated(&self, text: &str) -> String {
         match &self.shortcut {
             _ if text == self.plain => self.says.clone(),
@@ -100,12 +100,12 @@ struct PoFile {
     encoding: Encoding,
     messages: Vec<Message>,
     forms: Option<usize>,
-    /// Whether long strings go on over several lines.
+    /// Whether long strings are wrapped over several lines.
     wrap: bool,
 }
 
 impl PoFile {
-    /// The translations of each message, and whether they have the placeholders of their source.
+    /// The translations of each message, and whether they have the same placeholders as the source.
     fn translations<'a>(
         &'a self,
         texts: &'a [String],
@@ -122,7 +122,7 @@ impl PoFile {
                     .all(|(source, text)| has_placeholders(&source.says, text, message.entry.is_plural()));
             let count = message.entry.translations.len();
             let texts = (0..count).map(|form| match &plural {
-                // The first form is for one thing, unless there is no other form.
+                // The first form is the singular, unless it is the only form.
                 Some((_, plural)) if form > 0 || self.forms == Some(1) => plural.clone(),
                 _ => single.clone(),
             });
@@ -130,7 +130,7 @@ impl PoFile {
         })
     }
 
-    /// Writes a string as `msgstr` does.
+    /// Formats a string for `msgstr`.
     fn quoted(&self, text: &str, keyword: usize, line_end: &str) -> String {
         let whole = parse::escape(text);
         let lines: Vec<&str> = text.split_inclusive('\n').collect();
@@ -150,7 +150,7 @@ impl PoFile {
     }
 }
 
-/// How much of a line fits into the columns: up to a space where there is one.
+/// The number of bytes of a line that fit within the columns: up to a space, if possible.
 fn line_length(text: &str) -> usize {
     let (mut columns, mut space) = (2, None);
     for (at, c) in text.char_indices() {
@@ -167,8 +167,8 @@ fn line_length(text: &str) -> usize {
     text.len()
 }
 
-/// Whether a translation has the placeholders of its source. The singular may say "one" for its
-/// number.
+/// Whether a translation has the same placeholders as its source. A plural message may lack one,
+/// because the singular may spell out "one".
 fn has_placeholders(source: &str, translation: &str, plural: bool) -> bool {
     let (wanted, found) = (placeholders(source), placeholders(translation));
     wanted == found

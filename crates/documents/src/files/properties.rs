@@ -1,4 +1,5 @@
-//! Java properties: `key = value`, in UTF-8 or ISO 8859-1, with `\u00e9` and lines that go on.
+//! Java properties: `key = value` in UTF-8 or ISO 8859-1, with `\u00e9` escapes and continuation
+//! lines.
 
 use super::encoding::{Encoding, at, decode};
 use super::splice::{Place, messages};
@@ -6,10 +7,10 @@ use super::{FileDocument, FileError, FileOptions, Format};
 use std::ops::Range;
 
 pub(super) fn open(bytes: &[u8], options: &FileOptions) -> Result<FileDocument, FileError> {
-    // Until Java 9 the files were ISO 8859-1, in which any byte is a character.
+    // Before Java 9 the files were ISO 8859-1, in which any byte is a character.
     let (text, encoding) = decode(Format::Properties, bytes)
         .unwrap_or_else(|_| (bytes.iter().map(|byte| char::from(*byte)).collect(), Encoding::Latin1));
-    // ASCII alone is right for both.
+    // A pure ASCII file stays ASCII, which is valid in both encodings.
     let ascii = text.is_ascii();
     let mut places = Vec::new();
     for range in values(&text) {
@@ -31,7 +32,7 @@ fn is_message_format(value: &str) -> bool {
     value.match_indices('{').any(|(at, _)| value[at + 1..].starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// Where the values lie, each with all lines that it goes on over.
+/// The byte ranges of the values, including their continuation lines.
 fn values(text: &str) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -50,7 +51,7 @@ fn values(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// The end of a line, or of the last of the lines that it goes on over.
+/// The end of a line; if `goes_on` is set, including its continuation lines.
 fn line_end(text: &str, start: usize, goes_on: bool) -> usize {
     let mut at = start;
     while let Some(length) = text[at..].find(['\r', '\n', '\\']) {
@@ -70,7 +71,7 @@ fn line_end(text: &str, start: usize, goes_on: bool) -> usize {
     text.len()
 }
 
-/// Where the value begins in a line that begins at `start`.
+/// The start of the value in a line that begins at `start`.
 fn value_start(text: &str, start: usize) -> usize {
     let mut at = start;
     while let Some(c) = text[at..].chars().next() {
@@ -88,7 +89,7 @@ fn value_start(text: &str, start: usize) -> usize {
     at
 }
 
-/// What a value says.
+/// Decodes the escapes of a value.
 fn unescape(text: &str, range: &Range<usize>) -> Result<String, FileError> {
     let raw = &text[range.clone()];
     let mut units: Vec<u16> = Vec::new();
@@ -136,7 +137,7 @@ fn unescape(text: &str, range: &Range<usize>) -> Result<String, FileError> {
     })
 }
 
-/// A value as the file writes it.
+/// Escapes a value.
 fn escape(text: &str, encoding: Encoding, ascii: bool) -> String {
     let lacks = |c: char| (ascii && !c.is_ascii()) || (encoding == Encoding::Latin1 && u32::from(c) > 0xff);
     let mut out = String::with_capacity(text.len());

@@ -1,5 +1,5 @@
-//! Text files in which strings are replaced in place: all around them stays byte for byte, and so
-//! does a string that is its own translation.
+//! Text files in which strings are replaced in place. Everything around them stays byte for byte,
+//! and so does a string whose translation is identical to it.
 
 use super::encoding::Encoding;
 use super::{FileDocument, FileError, FileOptions, Unit, WriteFile};
@@ -7,13 +7,13 @@ use crate::message;
 use std::fmt;
 use std::ops::Range;
 
-/// A string of a file.
+/// A string in a file.
 pub(super) struct Place {
-    /// Where it stands, in bytes of the text.
+    /// Its byte range in the text.
     pub(super) range: Range<usize>,
-    /// What it says.
+    /// Its decoded value.
     pub(super) source: String,
-    /// Writes what it says as the file does.
+    /// Encodes a value for the file.
     pub(super) encode: Box<dyn Fn(&str) -> String + Send + Sync>,
 }
 
@@ -26,7 +26,7 @@ impl fmt::Debug for Place {
     }
 }
 
-/// A file of strings.
+/// A file with strings that are replaced in place.
 #[derive(Debug)]
 struct Splice {
     text: String,
@@ -34,7 +34,7 @@ struct Splice {
     places: Vec<Place>,
 }
 
-/// A file whose places, which are in order, are messages.
+/// A file whose `places`, which are sorted, are messages.
 pub(super) fn messages(
     text: String,
     encoding: Encoding,
@@ -63,13 +63,13 @@ impl WriteFile for Splice {
     }
 }
 
-/// A text file that is one unit.
+/// A text file that consists of one unit.
 #[derive(Debug)]
 struct WholeText {
     encoding: Encoding,
 }
 
-/// A file that is one document.
+/// A file that consists of one document.
 pub(super) fn whole(text: String, encoding: Encoding, document: crate::Document) -> FileDocument {
     FileDocument::new(vec![Unit::new(text, document)], WholeText { encoding })
 }

@@ -1,4 +1,4 @@
-//! Tests of the formats that hold strings by keys: JSON, properties, iOS.
+//! Tests for the formats that store strings by key: JSON, properties, iOS.
 
 use super::testing::{capitals, identity, translated};
 use super::{FileDocument, FileOptions, Format};

@@ -1,5 +1,5 @@
-//! Subtitles, SubRip (srt) and WebVTT (vtt): the timing is kept, a sentence that goes on over
-//! several cues is translated as one, and the lines of a cue stay about as long as they were.
+//! SubRip (srt) and WebVTT (vtt) subtitles: the timing is kept, a sentence that spans several cues
+//! is translated as a whole, and the lines of a cue keep approximately their length.
 
 mod split;
 
@@ -13,7 +13,7 @@ use split::split;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-/// The most cues that are translated as one.
+/// The maximum number of cues that are translated together.
 const CUES: usize = 8;
 /// The longest pause within a sentence, in milliseconds.
 const PAUSE: u64 = 3_000;
@@ -21,7 +21,7 @@ const PAUSE: u64 = 3_000;
 pub(super) fn open(format: Format, bytes: &[u8], options: &FileOptions) -> Result<FileDocument, FileError> {
     let (text, encoding) = decode(format, bytes)?;
     if format == Format::Vtt && !text.starts_with("WEBVTT") {
-        return Err(at(format, &text, 0, "the first line of a vtt file begins with WEBVTT"));
+        return Err(at(format, &text, 0, "the first line of a vtt file must begin with WEBVTT"));
     }
     let groups = groups(&text, cues(format, &text)?);
     let language = options.source_language.as_deref();
@@ -63,7 +63,7 @@ impl AddText for CueText {
     }
 }
 
-/// A cue: when it is shown, and its lines.
+/// A cue: its start and end in milliseconds, and the byte ranges of its lines.
 #[derive(Debug)]
 struct Cue {
     start: u64,
@@ -71,7 +71,7 @@ struct Cue {
     lines: Vec<Range<usize>>,
 }
 
-/// The cues of a file. Everything that is not the text of a cue is kept.
+/// The cues of a file. Everything except the text of cues is kept.
 fn cues(format: Format, text: &str) -> Result<Vec<Cue>, FileError> {
     let mut cues: Vec<Cue> = Vec::new();
     let mut open = false;
@@ -112,7 +112,8 @@ fn cues(format: Format, text: &str) -> Result<Vec<Cue>, FileError> {
     Ok(cues)
 }
 
-/// The milliseconds of `00:00:01,000 --> 00:00:02,500`, or with fewer or other parts.
+/// Start and end in milliseconds of a line such as `00:00:01,000 --> 00:00:02,500`; hours are
+/// optional.
 fn timing(line: &str) -> Option<(u64, u64)> {
     static TIMING: LazyLock<Regex> = LazyLock::new(|| {
         let time = r"(?:(\d{1,4}):)?(\d{1,2}):(\d{1,2})[,.](\d{1,3})";
@@ -130,22 +131,22 @@ fn timing(line: &str) -> Option<(u64, u64)> {
     Some((time(1)?, time(5)?))
 }
 
-/// Where a part of a translation goes.
+/// The place in the file for a part of a translation.
 #[derive(Debug)]
 struct Slot {
     range: Range<usize>,
-    /// How many characters its lines have.
+    /// The number of characters in each of its lines.
     lines: Vec<usize>,
 }
 
-/// Text that is translated as one.
+/// Text that is translated together.
 #[derive(Debug)]
 struct Group {
     source: String,
     slots: Vec<Slot>,
 }
 
-/// The text of the cues, sentence by sentence where sentences can be found.
+/// Groups the text of the cues by sentence, as far as sentence ends can be found.
 fn groups(text: &str, cues: Vec<Cue>) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let mut last: Option<Cue> = None;
@@ -156,7 +157,7 @@ fn groups(text: &str, cues: Vec<Cue>) -> Vec<Group> {
         let speech: Vec<&Range<usize>> =
             cue.lines.iter().filter(|line| dash(&text[(*line).clone()]) > 0).collect();
         if !speech.is_empty() {
-            // A line for each speaker: they stay apart.
+            // Lines of different speakers are translated separately.
             let starts =
                 cue.lines.iter().enumerate().filter(|(i, line)| *i == 0 || dash(&text[(*line).clone()]) > 0);
             let starts: Vec<usize> = starts.map(|(i, _)| i).collect();
@@ -184,14 +185,14 @@ fn groups(text: &str, cues: Vec<Cue>) -> Vec<Group> {
     groups
 }
 
-/// The length of the dash and the spaces that a speaker's line begins with.
+/// The length of the dash and the spaces at the start of a speaker's line.
 fn dash(line: &str) -> usize {
     let rest = line.trim_start();
     let after = rest.strip_prefix(['-', '–', '—', '‐']).map(str::trim_start);
     after.filter(|after| !after.is_empty()).map_or(0, |after| line.len() - after.len())
 }
 
-/// Lines that are translated as one.
+/// Groups lines that are translated together.
 fn group(text: &str, lines: &[Range<usize>]) -> Group {
     static POSITION: LazyLock<Regex> =
         LazyLock::new(|| Regex::new(r"^\s*(?:\{\\[^{}]*\}\s*)+").expect("the pattern above is valid"));
@@ -199,7 +200,7 @@ fn group(text: &str, lines: &[Range<usize>]) -> Group {
         return Group { source: String::new(), slots: Vec::new() };
     };
     let head = &text[first.clone()];
-    // `{\an8}` says where the cue is shown.
+    // `{\an8}` sets the position of the cue on screen.
     let position = POSITION.find(head).map_or(0, |found| found.end());
     let start = first.start + position + dash(&head[position..]);
     let texts: Vec<&str> = (lines.iter().enumerate())
@@ -209,7 +210,7 @@ fn group(text: &str, lines: &[Range<usize>]) -> Group {
     Group { source: texts.join(" "), slots: vec![slot] }
 }
 
-/// Whether a sentence that is not over in one text goes on in the next.
+/// Whether an unfinished sentence in `text` continues in `next`.
 fn goes_on(text: &str, next: &str) -> bool {
     if next.starts_with("<v") {
         return false;

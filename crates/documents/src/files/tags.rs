@@ -1,6 +1,6 @@
-//! XML as tags and text with their places, and the text between tags before and after translation.
+//! XML as tags and text with byte ranges, and the text between tags before and after translation.
 //!
-//! Entities are never expanded: those that a document type defines are kept.
+//! Entities are never expanded; those that a DTD defines are kept.
 
 use super::encoding::at;
 use super::{FileError, Format};
@@ -13,10 +13,10 @@ use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 use std::ops::Range;
 
-/// The deepest nesting of elements.
+/// The maximum nesting depth of elements.
 const DEPTH: usize = 400;
 
-/// A tag, or what lies between tags.
+/// A tag, or the content between tags.
 #[derive(Debug)]
 pub(super) struct Item {
     pub(super) range: Range<usize>,
@@ -31,11 +31,11 @@ pub(super) enum Kind {
     Empty(Element),
     /// `</a>`
     End,
-    /// Text with its entities.
+    /// Text that may contain entities.
     Text,
     /// `<![CDATA[…]]>`
     CData,
-    /// Comments, declarations, instructions.
+    /// Comments, declarations, processing instructions.
     Other,
 }
 
@@ -44,13 +44,13 @@ pub(super) enum Kind {
 pub(super) struct Element {
     /// Its name without a prefix.
     pub(super) name: String,
-    /// The prefix with its colon, or nothing.
+    /// The namespace prefix with its colon, or an empty string.
     pub(super) prefix: String,
     attributes: Vec<(String, String)>,
 }
 
 impl Element {
-    /// The value of an attribute, with its entities.
+    /// The value of an attribute; entities are not decoded.
     pub(super) fn attribute(&self, name: &str) -> Option<&str> {
         self.attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
@@ -75,11 +75,11 @@ impl Element {
     }
 }
 
-/// A file of XML.
+/// A parsed XML file.
 pub(super) struct Xml<'a> {
     pub(super) text: &'a str,
     pub(super) items: Vec<Item>,
-    /// The end of each element that begins.
+    /// For each item, the index of the item that ends its element.
     ends: Vec<usize>,
 }
 
@@ -136,12 +136,12 @@ impl<'a> Xml<'a> {
         }
     }
 
-    /// An item as it is written.
+    /// An item as written in the file.
     pub(super) fn raw(&self, item: usize) -> &'a str {
         &self.text[self.items[item].range.clone()]
     }
 
-    /// The element that an item begins.
+    /// The element that begins with an item.
     pub(super) fn element(&self, item: usize) -> Option<&Element> {
         match &self.items[item].kind {
             Kind::Start(element) | Kind::Empty(element) => Some(element),
@@ -149,29 +149,30 @@ impl<'a> Xml<'a> {
         }
     }
 
-    /// The item that ends the element that `item` begins; itself if it has no content.
+    /// The item that ends the element that begins with `item`; `item` itself if the element has no
+    /// content.
     pub(super) fn end(&self, item: usize) -> usize {
         self.ends[item]
     }
 
-    /// The items inside of an element.
+    /// The items inside an element.
     pub(super) fn inside(&self, item: usize) -> Range<usize> {
         (item + 1).min(self.end(item))..self.end(item)
     }
 
-    /// Where the content of an element lies in the text.
+    /// The byte range of the content of an element.
     pub(super) fn content(&self, item: usize) -> Range<usize> {
         let end = self.end(item);
         let start = self.items[item].range.end;
         if end == item { start..start } else { start..self.items[end].range.start }
     }
 
-    /// A whole element, as it is written.
+    /// A whole element as written in the file.
     pub(super) fn whole(&self, item: usize) -> &'a str {
         &self.text[self.items[item].range.start..self.items[self.end(item)].range.end]
     }
 
-    /// The text of an element without its tags.
+    /// The decoded text of an element without its tags.
     pub(super) fn words(&self, item: usize) -> String {
         let texts = self.inside(item).filter(|inner| matches!(self.items[*inner].kind, Kind::Text));
         htmlize::unescape(texts.map(|inner| self.raw(inner)).collect::<String>()).into_owned()
@@ -183,7 +184,7 @@ fn position(text: &str, at: u64) -> usize {
     (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }
 
-/// A start tag with an attribute that has this value.
+/// Sets an attribute of a start tag.
 pub(super) fn with_attribute(tag: &str, name: &str, value: &str) -> String {
     let value = crate::html::escape(value).replace('"', "&quot;");
     if let Some(range) = attribute_range(tag, name) {
@@ -193,7 +194,7 @@ pub(super) fn with_attribute(tag: &str, name: &str, value: &str) -> String {
     format!("{} {name}=\"{value}\"{}", &tag[..end], &tag[end..])
 }
 
-/// Where the value of an attribute stands in a tag, with its quotation marks.
+/// The byte range of the value of an attribute in a tag, including its quotation marks.
 fn attribute_range(tag: &str, name: &str) -> Option<Range<usize>> {
     let mut at = tag.find(char::is_whitespace)?;
     loop {
@@ -208,7 +209,7 @@ fn attribute_range(tag: &str, name: &str) -> Option<Range<usize>> {
     }
 }
 
-/// Text between tags.
+/// Decodes the text between tags.
 pub(super) struct XmlText {
     pub(super) stand_ins: StandIns,
 }
@@ -237,7 +238,7 @@ impl XmlText {
     }
 }
 
-/// Replaces parts of a text by pieces, in order.
+/// Replaces parts of a text with pieces; the replacements must come in order.
 pub(super) struct Edits<'a> {
     text: &'a str,
     at: usize,
@@ -249,7 +250,8 @@ impl<'a> Edits<'a> {
         Edits { text, at: 0, document: Document::in_language(language) }
     }
 
-    /// Writes pieces in place of a range; not if it begins before the end of the last one.
+    /// Replaces a range with pieces. Ignored if the range begins before the end of the last
+    /// replacement.
     pub(super) fn replace(&mut self, range: Range<usize>, pieces: Vec<Piece>) {
         if range.start < self.at {
             return;

@@ -1,16 +1,16 @@
-//! What the tests of several formats need.
+//! Helpers for the tests of several formats.
 
 use super::{FileDocument, FileOptions, Format};
 use crate::{Sentence, Translation, Word};
 
-/// A sentence in capitals; placeholders are lost, and come back.
+/// Translates to capitals and drops placeholders, which must then be restored.
 pub(super) fn capitals(sentence: &Sentence) -> Translation {
     let lost = |word: &str| word.contains(['%', '{', '}']);
     let words = sentence.text.split_whitespace().enumerate().filter(|(_, word)| !lost(word));
     Translation(words.map(|(i, word)| Word::new(word.to_uppercase(), Some(i))).collect())
 }
 
-/// A file with its sentences translated.
+/// Translates a file.
 pub(super) fn translated(
     format: Format,
     text: &str,
@@ -27,7 +27,8 @@ pub(super) fn translated(
     String::from_utf8(document.render(&translations).unwrap()).unwrap()
 }
 
-/// A file whose sentences are their own translations, with all white space in them as one space.
+/// A file translated to itself, with each run of white space in its sentences collapsed to one
+/// space.
 pub(super) fn identity(format: Format, bytes: &[u8]) -> Vec<u8> {
     let options = FileOptions { target_language: Some("de".to_owned()), ..FileOptions::default() };
     let document = FileDocument::open(format, bytes, &options).unwrap();

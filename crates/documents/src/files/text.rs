@@ -1,4 +1,4 @@
-//! Plain text, every line by itself.
+//! Plain text; every line is translated separately.
 
 use super::{FileDocument, FileError, FileOptions, Format, Unit, WriteFile};
 
@@ -16,7 +16,7 @@ pub(super) fn open(format: Format, bytes: &[u8], options: &FileOptions) -> Resul
     Ok(FileDocument::new(units, TextFile { byte_order_mark }))
 }
 
-/// Whether a text begins with a byte order mark, and what follows it.
+/// Whether a text begins with a byte order mark, and the text after it.
 fn marked(format: Format, bytes: &[u8]) -> Result<(bool, &str), FileError> {
     let text = utf8(format, bytes)?;
     Ok(text.strip_prefix(BYTE_ORDER_MARK).map_or((false, text), |rest| (true, rest)))
@@ -29,7 +29,7 @@ impl WriteFile for TextFile {
     }
 }
 
-/// The bytes as text, or the line in which they are none.
+/// The bytes as UTF-8 text, or an error with the line that is not UTF-8.
 pub(super) fn utf8(format: Format, bytes: &[u8]) -> Result<&str, FileError> {
     std::str::from_utf8(bytes).map_err(|error| {
         let before = &bytes[..error.valid_up_to()];

@@ -1,5 +1,5 @@
-//! Translation memories (TMX): as documents whose units get a variant in another language, and as
-//! pairs of sentences for a translation memory and for training.
+//! Translation memories (TMX), both as documents whose units get a variant in the target language
+//! and as sentence pairs for a translation memory or for training.
 
 use super::codes;
 use super::encoding::{at, decode};
@@ -53,7 +53,7 @@ struct TmxReader<'a> {
 }
 
 impl TmxReader<'_> {
-    /// The variants of a unit: their language and their `seg`.
+    /// The variants of a unit: language, `tuv` element and `seg` element.
     fn variants(&self, unit: usize) -> Vec<(String, usize, usize)> {
         let inside =
             self.xml.inside(unit).filter(|item| self.xml.element(*item).is_some_and(|e| e.name == "tuv"));
@@ -121,16 +121,18 @@ impl TmxReader<'_> {
     }
 }
 
-/// Which of some languages is one that is looked for: the same one, else one of another region.
+/// The index of the language that matches `wanted` exactly, otherwise of one that differs in its
+/// region.
 fn best_match<'a>(languages: impl Iterator<Item = &'a str> + Clone, wanted: &str) -> Option<usize> {
     let main = |language: &str| language.split(['-', '_']).next().unwrap_or_default().to_ascii_lowercase();
     let exact = languages.clone().position(|language| language.eq_ignore_ascii_case(wanted));
     exact.or_else(|| languages.clone().position(|language| main(language) == main(wanted)))
 }
 
-/// The pairs of a translation memory, one after the other: the file may be larger than the memory.
+/// Iterates over the pairs of a translation memory. It streams the file, which may be larger than
+/// RAM.
 ///
-/// Inline codes are left out. Units that lack one of the languages are passed over.
+/// Inline codes are removed. Units that lack one of the languages are skipped.
 pub fn pairs<R: BufRead>(reader: R, source: &str, target: &str) -> Pairs<R> {
     let mut reader = Reader::from_reader(reader);
     reader.config_mut().allow_dangling_amp = true;
@@ -174,14 +176,14 @@ impl<R: BufRead> Iterator for Pairs<R> {
     }
 }
 
-/// A unit while it is read.
+/// A unit that is being read.
 #[derive(Default)]
 struct PairUnit {
     /// The languages and the texts of its variants.
     variants: Vec<(String, String)>,
     language: Option<String>,
     in_segment: bool,
-    /// Inline codes that are open, whose content is no text.
+    /// The number of open inline codes, whose content is not text.
     codes: usize,
 }
 
@@ -235,7 +237,7 @@ impl PairUnit {
         }
     }
 
-    /// Ends an element; whether it is the unit.
+    /// Ends an element, and returns whether it was the unit.
     fn end(&mut self, name: &str) -> bool {
         match name {
             "seg" => (self.in_segment, self.codes) = (false, 0),

@@ -1,4 +1,4 @@
-//! XLIFF 1.2 and 2: `target` is written from `source`.
+//! XLIFF 1.2 and 2: translates `source` into `target`.
 
 use super::codes;
 use super::encoding::decode;
@@ -53,7 +53,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Says what language the targets are in, where the file does not.
+    /// Records the target language, if the file does not give one.
     fn language(&self, item: usize, attribute: &str, edits: &mut Edits<'_>) {
         let Some(language) = &self.options.target_language else { return };
         if self.xml.element(item).is_some_and(|element| element.attribute(attribute).is_none()) {
@@ -62,7 +62,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The child of an element.
+    /// The child of an element with this name.
     fn child(&self, parent: usize, name: &str) -> Option<usize> {
         let inside = self.xml.inside(parent);
         let mut item = inside.start;
@@ -75,7 +75,7 @@ impl Reader<'_> {
         None
     }
 
-    /// Whether a unit is to be translated.
+    /// Whether a unit needs translation.
     fn is_open(&self, unit: usize, target: Option<usize>) -> bool {
         let element = |item: usize| self.xml.element(item);
         let states = [element(unit), target.and_then(element)].into_iter().flatten();
@@ -119,7 +119,7 @@ impl Reader<'_> {
         let same = target.is_some_and(|target| {
             self.xml.text[self.xml.content(target)] == self.xml.text[self.xml.content(source)]
         });
-        // A target that says this already stays as it is.
+        // A target that is already identical to the translation stays unchanged.
         let pieces = match same {
             true => vec![Piece::Either {
                 raw: vec![Piece::Keep(self.xml.text[whole.clone()].to_owned())],
@@ -131,13 +131,13 @@ impl Reader<'_> {
         edits.replace(whole, pieces);
     }
 
-    /// The start of a unit. A segment of XLIFF 2 has the state of its target.
+    /// The start tag of a unit. In XLIFF 2 a segment carries the translation state.
     fn unit_tag(&self, unit: usize) -> String {
         let raw = self.xml.raw(unit);
         if self.version == 2 { with_attribute(raw, "state", "translated") } else { raw.to_owned() }
     }
 
-    /// The target with its content.
+    /// Adds the `target` element with its content.
     fn target(&self, source: usize, target: Option<usize>, content: Vec<Piece>, pieces: &mut Vec<Piece>) {
         let (tag, end) = match target {
             Some(target) => {
@@ -167,12 +167,12 @@ impl Reader<'_> {
         keep(pieces, &end);
     }
 
-    /// The line break and the spaces before an element, if it begins its line.
+    /// The line break and the indentation before an element, if it is first on its line.
     fn indentation(&self, item: usize) -> &str {
         let before = &self.xml.text[..self.xml.items[item].range.start];
         let line = before.trim_end_matches([' ', '\t']).len();
         let start = before[..line].trim_end_matches(['\r', '\n']).len();
-        // One line break, however many there are.
+        // At most one line break, even after blank lines.
         let start = if start == line { before.len() } else { before[..line].rfind('\n').unwrap_or(line) };
         let start = if before[..start].ends_with('\r') { start - 1 } else { start };
         &before[start..]

@@ -1,5 +1,5 @@
-//! YAML: its strings, but not the keys. Everything else stays as it is written, and a string keeps
-//! its style where that can hold the translation.
+//! YAML: string values are translated, keys are not. Everything else stays as written, and a string
+//! keeps its style if that style can represent the translation.
 
 use super::encoding::{at, decode};
 use super::json;
@@ -14,14 +14,14 @@ pub(super) fn open(bytes: &[u8], options: &FileOptions) -> Result<FileDocument, 
     Ok(messages(text, encoding, places, options))
 }
 
-/// What is open around a value.
+/// A sequence or mapping that is open around the current value.
 enum Level {
     Sequence,
     Mapping { key_next: bool },
 }
 
 fn places(text: &str) -> Result<Vec<Place>, FileError> {
-    // The parser counts characters.
+    // The parser reports positions in characters.
     let bytes: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
     let byte = |character: usize| bytes.get(character).copied().unwrap_or(text.len());
     let (mut places, mut levels, mut flow) = (Vec::new(), Vec::new(), Vec::new());
@@ -65,7 +65,7 @@ fn places(text: &str) -> Result<Vec<Place>, FileError> {
     Ok(places)
 }
 
-/// Notes that a key or a value begins; whether it is a key.
+/// Records that a key or a value begins, and returns whether it is a key.
 fn value_begins(levels: &mut [Level]) -> bool {
     match levels.last_mut() {
         Some(Level::Mapping { key_next }) => std::mem::replace(key_next, !*key_next),
@@ -73,7 +73,7 @@ fn value_begins(levels: &mut [Level]) -> bool {
     }
 }
 
-/// Whether a plain scalar is no string: a number, a date, yes or no.
+/// Whether a plain scalar is not a string: a number, a date, a boolean or null.
 fn is_other(says: &str) -> bool {
     let word = says.to_ascii_lowercase();
     let words =
@@ -86,7 +86,7 @@ fn is_other(says: &str) -> bool {
             && word.chars().all(number))
 }
 
-/// A string of a file.
+/// The place of a string in the file and how to write it back.
 fn place(
     text: &str,
     range: Range<usize>,
@@ -109,7 +109,7 @@ fn place(
         ScalarStyle::Literal | ScalarStyle::Folded => rest.starts_with(['|', '>']).then_some(1),
     };
     let Some(length) = length else {
-        let problem = "this string is written in a way that is not understood; put it into quotation marks";
+        let problem = "this way of writing a string is not supported; put the string in quotation marks";
         return Err(at(Format::Yaml, text, range.start, problem));
     };
     let range = start..start + length;
@@ -130,7 +130,7 @@ fn place(
     })
 }
 
-/// Where a value begins behind its tag and its anchor.
+/// The start of a value after its tag and its anchor.
 fn value_start(text: &str, start: usize) -> usize {
     let mut rest = text.get(start..).unwrap_or_default().trim_start();
     while rest.starts_with(['&', '!']) {
@@ -139,8 +139,8 @@ fn value_start(text: &str, start: usize) -> usize {
     text.len() - rest.len()
 }
 
-/// Where the `|` or `>` of a block stands: at its start, or in the last line before it that has
-/// text.
+/// The position of the `|` or `>` of a block: at its start, or on the last non-blank line before
+/// it.
 fn header_start(text: &str, start: usize) -> usize {
     let at = value_start(text, start);
     if text.get(at..).is_some_and(|rest| rest.starts_with(['|', '>'])) {
@@ -152,7 +152,7 @@ fn header_start(text: &str, start: usize) -> usize {
     line + header.rfind(['|', '>']).unwrap_or(header.len())
 }
 
-/// The length of a string in quotation marks, with them.
+/// The length of a quoted string, including its quotation marks.
 fn quoted_length(text: &str, quote: char) -> Option<usize> {
     let mut characters = text.char_indices().skip(1).peekable();
     if !text.starts_with(quote) {
@@ -171,7 +171,7 @@ fn quoted_length(text: &str, quote: char) -> Option<usize> {
     None
 }
 
-/// A plain scalar, or a quoted one if it would not mean the same.
+/// Writes a plain scalar, or a quoted one if the plain form would be read differently.
 fn plain(text: &str, in_flow: bool) -> String {
     let safe = !is_other(text)
         && text.trim() == text
@@ -195,16 +195,16 @@ fn single_quoted(text: &str) -> String {
 /// A block scalar.
 #[derive(Debug)]
 struct Block {
-    /// Its first line, `|` or `>` with what follows it, and the line break.
+    /// Its first line: `|` or `>`, the rest of the line, and the line break.
     header: String,
     indentation: String,
     folded: bool,
     line_end: &'static str,
-    /// Where its last line with text ends.
+    /// The end of its last non-blank line.
     end: usize,
 }
 
-/// The block that begins at `start`; nothing if it has no text.
+/// The block that begins at `start`; `None` if it has no text.
 fn block(text: &str, start: usize) -> Option<Block> {
     let first = start + text[start..].find('\n')? + 1;
     let header = &text[start..first];
@@ -220,7 +220,7 @@ fn block(text: &str, start: usize) -> Option<Block> {
         }
         at += line.len();
     }
-    // An indentation that is given as a number is rare; such blocks are written as quoted strings.
+    // Explicit indentation indicators are rare; such blocks are written as quoted strings.
     let explicit = header.split('#').next().unwrap_or_default().contains(|c: char| c.is_ascii_digit());
     Some(Block {
         header: if explicit { String::new() } else { header.to_owned() },
@@ -281,7 +281,7 @@ mod tests {
         ] {
             assert_eq!(capital(text), wanted);
         }
-        // A translation that would be read as something else.
+        // A translation that would be read as another type.
         let said = |text: &str, says: &'static str| {
             let same = |_: &crate::Sentence| crate::Translation::same(says);
             translated(Format::Yaml, text, &FileOptions::default(), same)

@@ -1,4 +1,5 @@
-//! The terms of a sentence: whether a translation has them, and the constraints of a second search.
+//! The terms of a sentence: checks whether a translation contains them, and builds the constraints
+//! of the second search.
 
 use super::{Glossary, TermMatch, TermReport};
 use crate::guard;
@@ -8,20 +9,20 @@ use regard_core::translator::{Annotation, Candidate, Line, Phrase};
 use std::ops::Range;
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
-/// A term that the translation of a sentence should have.
+/// A term that the translation of a sentence should contain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Term {
     pub(crate) source: String,
     pub(crate) target: String,
-    /// Whether it is not translated, and so not inflected either.
+    /// Whether it stays untranslated, and so is not inflected either.
     pub(crate) same: bool,
-    /// How often the source has it.
+    /// The number of occurrences in the source.
     times: usize,
-    /// Whether the source has it in capitals only.
+    /// Whether all occurrences in the source are in capitals.
     capitals: bool,
 }
 
-/// The terms of a sentence, each once.
+/// The distinct terms of a sentence.
 pub(crate) fn terms(glossary: &Glossary, text: &str, matches: &[TermMatch]) -> Vec<Term> {
     let mut terms: Vec<(usize, Term)> = Vec::new();
     for TermMatch { range, entry } in matches {
@@ -40,8 +41,8 @@ pub(crate) fn terms(glossary: &Glossary, text: &str, matches: &[TermMatch]) -> V
     terms.into_iter().map(|(_, term)| term).collect()
 }
 
-/// The terms of a sentence with their translations, for a model that reads both behind `before`
-/// bytes of something else.
+/// The terms of a sentence with their translations, for a model that reads them as annotations;
+/// `before` is the number of bytes in front of the sentence in the model's input.
 pub(crate) fn annotations(
     glossary: &Glossary,
     text: &str,
@@ -56,16 +57,16 @@ pub(crate) fn annotations(
 }
 
 impl Term {
-    /// How often a text has it, in any form.
+    /// The number of occurrences in a text, in any inflected form.
     pub(crate) fn count(&self, text: &str) -> usize {
         occurrences(&text.to_lowercase(), &self.target, self.same).len()
     }
 
-    /// The constraint of a search.
+    /// The constraint for the second search.
     pub(crate) fn phrase(&self) -> Phrase {
         let mut spellings = vec![self.target.clone()];
         if !self.same && !self.target.contains(char::is_uppercase) {
-            // At the beginning of a sentence.
+            // At the start of a sentence, the first letter is a capital.
             let mut rest = self.target.chars();
             let first = rest.next().into_iter().flat_map(char::to_uppercase);
             spellings.push(first.chain(rest).collect());
@@ -77,10 +78,10 @@ impl Term {
     }
 }
 
-/// A word as forms of words are compared, and where it stands.
+/// The byte range of a word, and its folded form, in which word forms are compared.
 type FoldedWord = (Range<usize>, String);
 
-/// The words of a text.
+/// The folded words of a text.
 fn folded_words(text: &str) -> Vec<FoldedWord> {
     let of_word = |c: char| c.is_alphanumeric() || c.general_category_group() == GeneralCategoryGroup::Mark;
     let mut at = 0;
@@ -95,8 +96,9 @@ fn folded_words(text: &str) -> Vec<FoldedWord> {
     words
 }
 
-/// Where a text has a term: its words in a row, each in any form unless it must be the `same`; in
-/// scripts without spaces its characters, for which the text must be in lower case.
+/// The occurrences of a term in a text: its words in sequence, each in any inflected form unless
+/// `same` is set. In scripts without spaces its characters are searched for, and `text` must be in
+/// lower case.
 fn occurrences(text: &str, term: &str, same: bool) -> Vec<Range<usize>> {
     let term_words = folded_words(term);
     if term_words.is_empty() || !term.chars().all(is_spaced) {
@@ -118,45 +120,45 @@ fn occurrences(text: &str, term: &str, same: bool) -> Vec<Range<usize>> {
     found
 }
 
-/// Whether a text has all words of another, in their order.
+/// Whether a text contains all words of another in the same order.
 fn has_all_words(text: &str, other: &str) -> bool {
     let mut words = folded_words(text).into_iter().map(|(_, word)| word);
     folded_words(other).into_iter().all(|(_, wanted)| words.any(|word| word == wanted))
 }
 
-/// Those of the terms that a text lacks.
+/// The terms that a text lacks.
 pub(crate) fn missing<'t>(terms: &'t [Term], text: &str) -> impl Iterator<Item = &'t Term> {
     terms.iter().filter(move |term| term.count(text) == 0)
 }
 
-/// What became of the terms in a text.
+/// Which terms a text contains and which it lacks.
 pub(crate) fn report(terms: &[Term], text: &str) -> TermReport {
     let missing = missing(terms, text).map(|term| (term.source.clone(), term.target.clone()));
     TermReport { wanted: terms.len(), missing: missing.collect() }
 }
 
-/// Translations of the second search that are looked at.
+/// The number of candidates of the second search to consider.
 pub(crate) const CANDIDATES: usize = 4;
 
-/// How the second search is done: over the whole vocabulary, and not by chance.
+/// The options of the second search: the full vocabulary and no sampling.
 pub(crate) fn forced(options: &SearchOptions) -> SearchOptions {
     SearchOptions { shortlist: None, sampling: None, beam: options.beam.max(CANDIDATES), ..options.clone() }
 }
 
-/// How much less likely the tokens of a translation with the terms may be, on average, in
-/// log-probability: beyond that the translation is degenerate.
+/// How much lower the mean log-probability per token may be in a translation with the terms than in
+/// the one without; below that, the translation is considered degenerate.
 const LEAST_LIKELY: f32 = 1.5;
 
 fn mean(scores: &[f32]) -> f32 {
     scores.iter().sum::<f32>() / scores.len().max(1) as f32
 }
 
-/// The mean log-probability of the tokens that the search was free to choose. Those of the terms
-/// are not: a word that the model would never write is what a glossary is for.
+/// The mean log-probability of the tokens that the search was free to choose. It excludes the
+/// tokens of the terms: a glossary is meant to force words that the model finds unlikely.
 fn mean_free_score(candidate: &Candidate, terms: &[Term]) -> f32 {
     let Candidate { tokens, token_scores, .. } = candidate;
-    // The end has a score, and so may a language token in front. A line in several parts has more
-    // ends.
+    // The end-of-sentence token has a score, and so may a language token in front. A line in
+    // several parts has more end-of-sentence tokens.
     let in_front = token_scores.len().saturating_sub(tokens.len() + 1);
     let known = if in_front <= 1 { tokens.as_slice() } else { &[] };
     let mut text = String::new();
@@ -166,7 +168,7 @@ fn mean_free_score(candidate: &Candidate, terms: &[Term]) -> f32 {
         ends.push(text.len());
     }
     let spans: Vec<_> = terms.iter().flat_map(|term| occurrences(&text, &term.target, term.same)).collect();
-    // A space in front of a term may be a token of its own.
+    // The space in front of a term may be a separate token.
     let from = |start: usize| text[..start].trim_end().len();
     let spans: Vec<Range<usize>> = spans.into_iter().map(|span| from(span.start)..span.end).collect();
     let of_term = |i: usize| {
@@ -178,13 +180,13 @@ fn mean_free_score(candidate: &Candidate, terms: &[Term]) -> f32 {
     mean(&free.map(|(_, &score)| score).collect::<Vec<_>>())
 }
 
-/// The translations of both searches of a sentence, best first. Those of the second that have all
-/// terms, none of them too often, and are neither more degenerate nor far less likely come before
-/// those of the first; if there are none, those with more of the terms than the first has.
+/// Merges the translations of both searches of a sentence, best first. A candidate of the second
+/// search comes before those of the first if it has more of the terms, repeats none of them too
+/// often, is no more degenerate and not far less likely; only the candidates that lack the fewest
+/// terms are used.
 ///
-/// A term should stand in the place of another word. Where it does, its own tokens may be as
-/// unlikely as they are; where it was only added to the first translation, they count, because the
-/// model then had no place for it.
+/// A term should replace another word. If it does, the scores of its own tokens do not count. If it
+/// was merely added to the first translation, they do, because the model found no place for it.
 pub(crate) fn merge(source: &str, terms: &[Term], plain: Line, forced: Line, nbest: usize) -> Line {
     let best = plain.best().text;
     let fault = guard::fault(source, &best);
@@ -206,7 +208,7 @@ pub(crate) fn merge(source: &str, terms: &[Term], plain: Line, forced: Line, nbe
         .map(|candidate| (lacks(&candidate), candidate))
         .filter(|(lacks, candidate)| *lacks < before && sound(candidate))
         .collect();
-    // Stable: equal ones stay in the order of their scores.
+    // The sort is stable, so equal candidates stay in score order.
     better.sort_by_key(|(lacks, candidate)| (*lacks, !replaces(candidate)));
     if let Some(&(fewest, _)) = better.first() {
         better.retain(|(lacks, _)| *lacks == fewest);
@@ -281,7 +283,7 @@ mod tests {
             merged(&[good, "Um ficheiro na pasta"], 3),
             [good, "Um ficheiro na pasta", "O arquivo na pasta"]
         );
-        // No better than the first.
+        // No candidate is better than the first translation.
         assert_eq!(merged(&["O arquivo na pasta", "O ficheiro"], 1), ["O arquivo na pasta"]);
         assert_eq!(merged(&[], 1), ["O arquivo na pasta"]);
         assert_eq!(report(&terms, "O arquivo na pasta").missing, [("file".into(), "ficheiro".into())]);
@@ -294,7 +296,7 @@ mod tests {
             merge("The cat sleeps.", &terms, line(&["Le chat dort."]), line(forced), 1).best().text
         };
         assert_eq!(merged(&["Le chat dort matou.", "Le matou dort."]), "Le matou dort.");
-        // Better than without it, if the model finds it likely.
+        // Better than a translation without it, if the model finds it likely.
         assert_eq!(merged(&["Le chat dort matou."]), "Le chat dort matou.");
     }
 
@@ -313,20 +315,20 @@ mod tests {
         let pieces = ["▁Le", "▁mat", "ou", "▁dort", "."];
         assert_eq!(merged(with_scores(&pieces, &[-0.1, -14.0, -9.0, -1.0, -0.1, -0.1])), "Le matou dort.");
         assert_eq!(merged(with_scores(&pieces, &[-0.1, -14.0, -9.0, -9.0, -3.0, -0.1])), "Le chat dort.");
-        // Added to the first translation, it counts itself.
+        // A term that was added to the first translation counts with its own scores.
         let beside = ["▁Le", "▁chat", "▁dort", ".", "▁mat", "ou"];
         assert_eq!(
             merged(with_scores(&beside, &[-0.1, -0.1, -0.1, -0.1, -14.0, -9.0, -0.1])),
             "Le chat dort."
         );
-        // A space may be a token of its own.
+        // A space may be a separate token.
         let pieces_with_space = ["▁Le", "▁", "mat", "ou", "▁dort", "."];
         let scores = [-0.1, -13.0, -14.0, -9.0, -2.0, -0.1, -0.1];
         assert_eq!(merged(with_scores(&pieces_with_space, &scores)), "Le matou dort.");
         // With the score of a language token in front.
         let scores = [0.0, -0.1, -14.0, -9.0, -1.0, -0.1, -0.1];
         assert_eq!(merged(with_scores(&pieces, &scores)), "Le matou dort.");
-        // In several parts, where it is not known which score is whose, all of them count.
+        // In a line of several parts the scores cannot be assigned to tokens, so all of them count.
         let scores = [-0.1, -14.0, -9.0, -1.0, -0.1, -0.1, -0.1, -0.1];
         assert_eq!(merged(with_scores(&pieces, &scores)), "Le chat dort.");
     }

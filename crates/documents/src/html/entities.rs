@@ -1,30 +1,30 @@
-//! `&amp;` and its kind, as the HTML standard has them.
+//! Character references such as `&amp;`, as the HTML standard defines them.
 
 use crate::protect::is_private_use;
 use crate::segment::Spelling;
 use htmlize::{Context, ENTITIES};
 use std::collections::{HashMap, HashSet};
 
-/// Characters of the private use areas that stand for the entities of a document that are not
-/// known: they come through the translation and are written as the entities again. None of them is
-/// in the document itself.
+/// Private-use characters that stand for unknown entities of a document. They pass through
+/// translation and are then written as the entities again. None of them occurs in the document
+/// itself.
 #[derive(Debug, Default)]
 pub(crate) struct StandIns {
-    /// Characters that are in the document.
+    /// Private-use characters that occur in the document.
     reserved: HashSet<char>,
     taken: HashMap<String, char>,
-    /// The last one that was tried.
+    /// The last candidate that was tried.
     last: Option<char>,
 }
 
 impl StandIns {
-    /// For a document, whose own characters are no stand-ins.
+    /// Stand-ins that do not occur in this document.
     pub(crate) fn new(html: &str) -> Self {
         let reserved = html.chars().filter(|c| is_private_use(*c)).collect();
         StandIns { reserved, ..StandIns::default() }
     }
 
-    /// The stand-in of an entity; nothing if there is none left.
+    /// The stand-in of an entity; `None` if no character is left.
     fn of(&mut self, entity: &str) -> Option<char> {
         if let Some(&c) = self.taken.get(entity) {
             return Some(c);
@@ -38,8 +38,8 @@ impl StandIns {
     }
 }
 
-/// Adds the text with its entities as characters, and notes which were written so: `all` of them,
-/// or only those that have stand-ins.
+/// Appends the text with its entities decoded, and records their spelling: of `all` entities, or
+/// only of those with stand-ins.
 pub(crate) fn decode(
     raw: &str,
     context: Context,
@@ -56,7 +56,7 @@ pub(crate) fn decode(
             rest = &rest[1..];
             continue;
         };
-        // Without its semicolon an entity could take in what will follow it.
+        // Without its semicolon, an entity could absorb the text that follows it.
         let whole = || format!("{};", entity.trim_end_matches(';'));
         match c.or_else(|| stand_ins.of(&whole())) {
             Some(c) => {
@@ -72,11 +72,12 @@ pub(crate) fn decode(
     text.push_str(rest);
 }
 
-/// Bytes of the longest entity that is looked for.
+/// The maximum length of an entity in bytes.
 const LONGEST: usize = 40;
 
-/// The entity at the start of the text and the character it stands for; no character if it stands
-/// for several, for none that is known or for one that a translation could lose.
+/// The entity at the start of the text and the character it stands for. The character is `None` if
+/// the entity stands for several characters, is unknown, or stands for a character that a
+/// translation could lose.
 fn entity(text: &str, context: Context) -> Option<(&str, Option<char>)> {
     let name = text[1..].bytes().take(LONGEST).take_while(u8::is_ascii_alphanumeric).count();
     if name > 0 {
@@ -93,8 +94,8 @@ fn entity(text: &str, context: Context) -> Option<(&str, Option<char>)> {
     Some((entity, single(&htmlize::unescape(entity))))
 }
 
-/// The longest entity that a name begins with: with its `;`, or without if it needs none. A name
-/// that is not known is an entity if it has one.
+/// The longest known entity at the start of a name, with its `;` or without it where that is
+/// allowed. An unknown name with a `;` is an entity, too.
 fn named(text: &str, name: usize, context: Context) -> Option<(&str, Option<char>)> {
     let known = |entity: &str| ENTITIES.get(entity.as_bytes()).copied();
     let closed = text[name..].starts_with(';').then(|| &text[..name + 1]);
@@ -105,7 +106,7 @@ fn named(text: &str, name: usize, context: Context) -> Option<(&str, Option<char
     }
     for end in (2..=name).rev() {
         let Some(characters) = known(&text[..end]) else { continue };
-        // `?a=1&copy=2` is an address, not a copyright sign.
+        // `?a=1&copy=2` is part of a URL, not a copyright sign.
         let goes_on = text[end..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '=');
         if context == Context::General || !goes_on {
             return Some((&text[..end], std::str::from_utf8(characters).ok().and_then(single)));
@@ -114,8 +115,8 @@ fn named(text: &str, name: usize, context: Context) -> Option<(&str, Option<char
     closed.map(|entity| (entity, None))
 }
 
-/// A text of one character that a translation cannot take for another thing: control characters
-/// would part words, and a private one could be taken for the stand-in of another entity.
+/// The only character of a text, if it survives translation unambiguously: control characters would
+/// separate words, and a private-use character could be mistaken for a stand-in.
 fn single(text: &str) -> Option<char> {
     let mut characters = text.chars();
     let c = characters.next().filter(|_| characters.next().is_none())?;

@@ -2,8 +2,8 @@ use super::*;
 use crate::segment::DEPTH;
 use crate::words::{Translation, Word};
 
-/// Translates each sentence by turning the order of its words round, in capitals; a mark at the end
-/// stays there.
+/// Translates each sentence by reversing its words and converting them to capitals; final
+/// punctuation stays at the end.
 fn backwards(html: &str) -> String {
     let document = document(html);
     let translation: Vec<Translation> = document.sentences.iter().map(|s| reversed(&s.text)).collect();
@@ -97,7 +97,7 @@ fn tags_go_with_their_words() {
     assert_eq!(backwards("<b>all of it.</b>"), "<b>IT OF ALL.</b>");
     assert_eq!(backwards("a <img src=x> dog"), "<img src=x> DOG A");
     assert_eq!(backwards("the dog <b>runs</b>."), "<b>RUNS</b> DOG THE.");
-    // The mark of the last word stood behind the element.
+    // The punctuation after the last word stood outside the element.
     assert_eq!(backwards("runs the <b>dog</b>."), "<b>DOG</b> THE RUNS.");
     let translation = Translation(vec![Word::new("LE", Some(0)), Word::new("CHIEN.", Some(1))]);
     assert_eq!(document("the <b>dog</b>.").render("", &[translation]).text, "LE <b>CHIEN</b>.");
@@ -186,7 +186,7 @@ fn private_characters_come_back_as_themselves() {
     ] {
         assert_eq!(unchanged(html), html);
     }
-    // Those of one paragraph stay out of another.
+    // The stand-ins of one paragraph do not appear in another.
     let html = "<p>One &foo; dog</p><p>Two \u{e000} dogs &bar; run</p>";
     assert_eq!(unchanged(html), html);
 }
@@ -227,13 +227,13 @@ fn attributes_that_people_read_are_translated() {
         ("x <b TITLE=\"a b\">y</b>", "<b TITLE=\"B A\">Y</b> X"),
         ("<textarea placeholder=\"a b\">c d</textarea>", "<textarea placeholder=\"B A\">c d</textarea>"),
         ("<svg aria-label=\"a b\"><g/></svg>", "<svg aria-label=\"B A\"><g/></svg>"),
-        // Where there is nothing else to translate.
+        // There is nothing else to translate.
         ("<p><img alt=\"a b\"> 12</p>", "<p><img alt=\"B A\"> 12</p>"),
-        // Entities as the value writes them, and quotation marks that do not end it.
+        // Entities keep the spelling of the value, and quotation marks do not end it.
         ("<p title=\"a &amp; b&nbsp;c\">", "<p title=\"C&nbsp;B &amp; A\">"),
         ("<p title='say &#39;a&#39;'>", "<p title='&#39;A&#39; SAY'>"),
         ("<p title=\"/?a=1&copy=2 b\">", "<p title=\"B /?A=1&amp;COPY=2\">"),
-        // A value without quotation marks.
+        // An unquoted value.
         ("<img alt=dog/>", "<img alt=\"DOG/\">"),
         // Not translated.
         ("<p translate=no title=\"a b\">c</p>", "<p translate=no title=\"a b\">c</p>"),
@@ -248,7 +248,7 @@ fn attributes_that_people_read_are_translated() {
     }
     let html = "<img alt=\"One dog. Two cats.\">";
     assert_eq!(backwards(html), "<img alt=\"DOG ONE. CATS TWO.\">");
-    // A translation with quotation marks of its own.
+    // A translation that contains quotation marks.
     let said = Translation(vec![Word::new("le \"chien\" <d'or>", Some(0))]);
     let rendered = document("<img alt='dog'>").render("", std::slice::from_ref(&said)).text;
     assert_eq!(rendered, "<img alt='le \"chien\" &lt;d&#39;or&gt;'>");
@@ -301,7 +301,7 @@ fn spaces_that_hold_words_together_stay() {
         assert_eq!(backwards(html), wanted);
         assert_eq!(unchanged(html), html);
     }
-    // Words that are no neighbours any more, and words that no one knows the origin of.
+    // Words that are no longer adjacent, and words of unknown origin.
     let words = |list: &[(&str, Option<usize>)]| {
         Translation(list.iter().map(|(text, from)| Word::new(*text, *from)).collect())
     };
@@ -348,13 +348,13 @@ fn tags_inside_of_a_word_stay_there_if_the_word_does() {
         let words = words.iter().map(|(text, from)| Word::new(*text, Some(*from))).collect();
         document(html).render(html, &[Translation(words)]).text
     };
-    // The mark of a footnote goes with its word, marks stay outside, and what has no counterpart is
-    // empty.
+    // A footnote mark moves with its word, punctuation stays outside, and an element without a
+    // counterpart is empty.
     assert_eq!(
         translate("the dog<img src=x> runs", &[("läuft", 2), ("der", 0), ("Hund", 1)]),
         "läuft der Hund<img src=x>"
     );
-    // Also where no word of the translation belongs to that one.
+    // The same if no word of the translation is aligned to that word.
     assert_eq!(
         translate("the apple tree<img src=x> stands", &[("der", 0), ("Apfelbaum", 1), ("steht", 3)]),
         "der Apfelbaum<img src=x> steht"

@@ -1,5 +1,5 @@
-//! HTML as tags and text. Nothing is refused: what is no tag is text, and all tokens together are
-//! the input.
+//! Splits HTML into tags and text. No input is rejected: anything that is not a tag is text, and
+//! the tokens together are the input.
 
 use super::Kind;
 use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
@@ -10,54 +10,54 @@ use std::ops::Range;
 /// A piece of HTML.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Token<'a> {
-    /// Text with its entities.
+    /// Text that may contain entities.
     Text(&'a str),
-    /// A tag that parts the text, or a comment or script between such tags.
+    /// A tag that splits the text, or a comment or script between such tags.
     Break(Tag<'a>),
-    /// The start of an element inside a line.
+    /// The start of an inline element.
     Open { name: String, tag: Tag<'a> },
     /// Its end.
     Close { name: String, raw: &'a str },
-    /// Something inside a line without text: an image, a comment.
+    /// Inline content without text: an image, a comment.
     Point(Tag<'a>),
-    /// A whole element inside a line whose text is not translated.
+    /// A whole inline element whose text is not translated.
     Opaque { raw: &'a str, text: &'a str },
 }
 
-/// A tag, or a whole element that begins with one, as it is written.
+/// A tag, or a whole element that begins with one, as written in the input.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Tag<'a> {
     pub(super) raw: &'a str,
-    /// The attributes that are translated.
+    /// The attributes to translate.
     pub(super) attributes: Vec<Attribute>,
 }
 
 /// The value of an attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Attribute {
-    /// Where it stands, in bytes of the tag and without its quotation marks.
+    /// Its byte range in the tag, without quotation marks.
     pub(super) range: Range<usize>,
-    /// The mark it stands in, if any.
+    /// The quotation mark around it, if any.
     pub(super) quote: Option<char>,
 }
 
-/// Elements inside a line.
+/// Inline elements.
 pub(crate) const INLINE: [&str; 36] = [
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font",
     "i", "img", "ins", "kbd", "label", "mark", "math", "q", "s", "samp", "small", "span", "strike", "strong",
     "sub", "sup", "svg", "time", "tt", "u", "var", "wbr",
 ];
-/// Of these, those that have no content.
+/// Inline elements that have no content.
 const EMPTY: [&str; 2] = ["img", "wbr"];
-/// Elements whose text is shown, but not translated.
+/// Elements whose text is shown but not translated.
 pub(crate) const OPAQUE: [&str; 4] = ["code", "kbd", "samp", "var"];
-/// Elements whose content is no text, or none that is translated.
+/// Elements whose content is not text, or not translated.
 pub(crate) const HIDDEN: [&str; 10] =
     ["script", "style", "svg", "math", "template", "textarea", "pre", "xmp", "iframe", "noembed"];
-/// Attributes whose value is read by people.
+/// Attributes whose values are visible to users.
 pub(crate) const TRANSLATED: [&str; 4] = ["title", "alt", "placeholder", "aria-label"];
 
-/// Elements that part the text of a message, in which others of any name can stand inside a line.
+/// Elements that split the text of a message. All other elements in a message can be inline.
 const BLOCKS: [&str; 22] = [
     "p",
     "div",
@@ -83,15 +83,16 @@ const BLOCKS: [&str; 22] = [
     "pre",
 ];
 
-/// Whether the tags of a plain line are markup: there is one, and each has its other half in the
-/// line, closes itself or is one of HTML's. Others may be names, as in `cp <source> <target>`.
+/// Whether the tags of a plain line are markup: there is at least one, and each has its counterpart
+/// in the line, closes itself, or is an HTML tag. Otherwise they may be names, as in
+/// `cp <source> <target>`.
 pub(crate) fn is_marked_up(line: &str) -> bool {
     if !line.contains('<') || !line.contains('>') {
         return false;
     }
     let is_known = |name: &str| INLINE.contains(&name) || BLOCKS.contains(&name);
     let items = items(line);
-    // How many elements of a name are open.
+    // The number of open elements by name.
     let mut open: HashMap<&str, usize> = HashMap::new();
     for item in &items {
         match &item.kind {
@@ -133,10 +134,10 @@ pub(super) fn tokens(html: &str, kind: Kind) -> Vec<Token<'_>> {
     found
 }
 
-/// The name of an attribute, and where its value lies.
+/// The name of an attribute, and the byte range of its value.
 type AttributeSpan = (String, Range<usize>);
 
-/// What is not text, as the tokenizer finds it.
+/// A tag, comment or declaration, as reported by the tokenizer.
 struct Item {
     range: Range<usize>,
     kind: ItemKind,
@@ -152,14 +153,14 @@ enum ItemKind {
         name: String,
     },
     Comment,
-    /// A declaration, or something that a browser takes for a comment.
+    /// A declaration, or markup that a browser treats as a comment.
     Other,
 }
 
-/// What is not text, in order.
+/// All items that are not text, in order.
 fn items(html: &str) -> Vec<Item> {
     let mut found: Vec<Item> = Vec::new();
-    // The tag that has begun, and its attributes.
+    // The tag that has been opened, and its attributes.
     let mut open: Option<(String, usize, Vec<AttributeSpan>)> = None;
     let mut tokenizer = Tokenizer::new_with_emitter(html, CallbackEmitter::new(event));
     while let Some(Ok(event)) = tokenizer.next() {
@@ -184,7 +185,7 @@ fn items(html: &str) -> Vec<Item> {
             }
             Event::Shut(closed, end) => {
                 let Some((name, start, attributes)) = open.take() else { continue };
-                // Nothing is markup inside of these; `<script/>` of an XHTML page has no content.
+                // The content of these elements is not markup; `<script/>` in XHTML has no content.
                 let state = match name.as_str() {
                     "title" | "textarea" => Some(State::RcData),
                     "script" => Some(State::ScriptData),
@@ -210,12 +211,12 @@ fn items(html: &str) -> Vec<Item> {
     found
 }
 
-/// Whether a comment has its end.
+/// Whether a comment is terminated.
 fn is_closed(comment: &str) -> bool {
     comment.ends_with("-->") || comment.ends_with("--!>") || comment == "<!-->"
 }
 
-/// What the tokenizer says.
+/// An event of the tokenizer.
 enum Event {
     Open(String, usize),
     Name(String),
@@ -241,14 +242,14 @@ fn event(event: CallbackEvent<'_>, span: Span<usize>) -> Option<Event> {
     })
 }
 
-/// The token that begins with an item, and the last item that belongs to it.
+/// The token that begins with an item, and the index of the last item that belongs to it.
 fn token<'a>(html: &'a str, kind: Kind, items: &[Item], first: usize) -> (Token<'a>, usize) {
     let item = &items[first];
     let raw = &html[item.range.clone()];
     let plain = Tag { raw, attributes: Vec::new() };
     let (name, closed, attributes) = match &item.kind {
         ItemKind::Comment => return (Token::Point(plain), first),
-        // `</0>` belongs to `<0>`, which no browser takes for a tag.
+        // `</0>` closes `<0>`, which no browser recognises as a tag.
         ItemKind::Other if kind == Kind::Message && numbered_end(raw).is_some() => {
             return (Token::Close { name: numbered_end(raw).unwrap_or_default().to_owned(), raw }, first);
         }
@@ -290,7 +291,7 @@ fn token<'a>(html: &'a str, kind: Kind, items: &[Item], first: usize) -> (Token<
     (if inline { Token::Open { name: name.clone(), tag } } else { Token::Break(tag) }, first)
 }
 
-/// Whether a text is one element inside a line whose text is not translated.
+/// Whether a text is a single inline element whose text is not translated.
 pub(super) fn is_untouched(element: &str) -> bool {
     matches!(tokens(element, Kind::Page).as_slice(), [Token::Opaque { .. }])
 }
@@ -301,7 +302,7 @@ fn numbered_end(raw: &str) -> Option<&str> {
     (!number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())).then_some(number)
 }
 
-/// Whether a tag says that its content is not to be translated.
+/// Whether a tag marks its content as not translatable.
 fn is_marked(html: &str, attributes: &[AttributeSpan]) -> bool {
     attributes.iter().any(|(name, range)| {
         let value = &html[range.clone()];
@@ -313,7 +314,7 @@ fn is_marked(html: &str, attributes: &[AttributeSpan]) -> bool {
     })
 }
 
-/// The attributes that are translated, of a tag that begins at `start`.
+/// The translatable attributes of a tag that begins at `start`.
 fn translated(html: &str, start: usize, attributes: &[AttributeSpan]) -> Vec<Attribute> {
     let read =
         attributes.iter().filter(|(name, range)| !range.is_empty() && TRANSLATED.contains(&name.as_str()));
@@ -324,8 +325,8 @@ fn translated(html: &str, start: usize, attributes: &[AttributeSpan]) -> Vec<Att
     .collect()
 }
 
-/// The end tag of the element that begins with item `first`. Elements of the same name may lie in
-/// it.
+/// The index of the end tag of the element that begins with item `first`. Elements with the same
+/// name may be nested in it.
 fn element_end(items: &[Item], first: usize, name: &str) -> Option<usize> {
     let mut depth = 1;
     for (number, item) in items.iter().enumerate().skip(first + 1) {

@@ -1,5 +1,5 @@
-//! `lingua` for texts of a few words, where it finds the language more often than `whatlang`
-//! (docs/translating.md has the figures), at ten times the time.
+//! Uses `lingua` for texts of a few words, where it is more accurate than `whatlang`
+//! (docs/translating.md has the figures) but takes ten times as long.
 
 use super::Detected;
 use lingua::{Language, LanguageDetector, LanguageDetectorBuilder};
@@ -7,23 +7,23 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use whatlang::Lang;
 
-/// Words of the longest text that is a short one.
+/// The maximum number of words in a short text.
 const WORDS: usize = 6;
 
-/// Detectors that were asked for, by their languages. A detector is small: the models of the
-/// languages are loaded when they are first needed, and shared.
+/// The detectors created so far, by their languages. A detector is small: language models are
+/// loaded on first use and shared.
 static DETECTORS: LazyLock<Mutex<HashMap<Vec<Language>, Arc<LanguageDetector>>>> =
     LazyLock::new(Mutex::default);
 
-/// The languages of both detectors.
+/// The languages that both detectors know.
 static LANGUAGES: LazyLock<HashMap<Lang, Language>> = LazyLock::new(|| {
     let known = Lang::all().iter().filter_map(|&lang| Some((lang, language(lang)?)));
     known.collect()
 });
 
-/// The likeliest of some languages for a short text; with fewer than two of them, of all that
-/// `lingua` knows. Nothing for a longer text, if a language is not known, and if the text says
-/// nothing.
+/// The most likely of these languages for a short text; if fewer than two are given, of all that
+/// `lingua` knows. `None` for a longer text, if one of the languages is unknown, or if the text
+/// gives no evidence.
 pub(super) fn detect(text: &str, among: &[Lang]) -> Option<Detected> {
     if text.split_whitespace().nth(WORDS).is_some() {
         return None;
@@ -39,7 +39,7 @@ pub(super) fn detect(text: &str, among: &[Lang]) -> Option<Detected> {
         Arc::clone(detectors.entry(languages.clone()).or_insert_with(build))
     };
     let (found, confidence) = detector.compute_language_confidence_values(text).into_iter().next()?;
-    // With nothing to go by, all languages are as likely as one another.
+    // Without evidence, all languages are equally likely.
     if confidence <= 1.5 / languages.len() as f64 {
         return None;
     }
@@ -47,7 +47,7 @@ pub(super) fn detect(text: &str, among: &[Lang]) -> Option<Detected> {
     Some(Detected { lang, confidence })
 }
 
-/// The same language in `lingua`, which names two of them by other codes.
+/// The same language in `lingua`, which uses other codes for two of them.
 fn language(lang: Lang) -> Option<Language> {
     let code = match lang {
         Lang::Pes => "fas",

@@ -1,7 +1,7 @@
 use super::*;
 use crate::Document;
 
-/// Translations in capitals, or what `says` makes of the text.
+/// A line with one candidate, which `says` makes from the text, aligned word by word.
 fn line(text: &str, says: impl Fn(&str) -> String) -> Line {
     let words: Vec<&str> = text.split_whitespace().collect();
     let said = says(text);
@@ -71,7 +71,7 @@ fn a_degenerate_translation_is_tried_again() {
     assert!(rounds[1].queries[0].retry);
     let guarded = Guarded { fault: Fault::Repetition, left: None };
     assert_eq!((outcomes[0].guarded, outcomes[1].guarded), (None, Some(guarded)));
-    // Where the second attempt is no better, the first is kept, and both are known.
+    // If the second attempt is no better, the first is kept, and the outcome records both faults.
     let (text, outcomes, _) = run("A bad one.", 1, options, |_, _| "sim ".repeat(20).trim_end().to_owned());
     assert!(text.starts_with("sim sim"));
     assert_eq!(outcomes[0].guarded.unwrap().left, Some(Fault::Repetition));
@@ -146,7 +146,7 @@ fn a_sentence_that_lacks_a_term_is_searched_for_it() {
     let wanted: Vec<usize> = outcomes.iter().map(|outcome| outcome.terms.wanted).collect();
     assert_eq!(wanted, [1, 1, 0]);
     assert!(outcomes.iter().all(|outcome| outcome.terms.missing.is_empty()));
-    // What the second search does not find either is said.
+    // Terms that the second search does not find are reported.
     let (text, outcomes, _) = run("One dog.", 1, options, |query, _| query.text.to_uppercase());
     assert_eq!(text, "ONE DOG.");
     assert_eq!(outcomes[0].terms.missing, [("dog".to_owned(), "Hund".to_owned())]);
@@ -161,10 +161,10 @@ fn terms_that_are_not_translated_come_through_every_model() {
     let options = with_glossary(&[("Fire fox", "="), ("dog", "Hund")]);
     let (text, outcomes, rounds) = run("Fire fox! See Fire fox.", 2, options, loses);
     assert_eq!(text, "Fire fox! See Fire fox.");
-    // The first sentence has nothing else and is asked of no model.
+    // The first sentence consists of terms only and is not sent to a model.
     assert!(outcomes[0].kept && rounds.iter().all(|round| round.numbers == [1]));
     assert_eq!(rounds.iter().map(|round| round.stage).collect::<Vec<_>>(), [0, 0, 1, 1]);
-    // Even where no search finds it.
+    // The term is kept even if no search finds it.
     let options = with_glossary(&[("fox", "=")]);
     let (text, _, _) = run("The fox runs.", 1, options, |_, _| "Der Fuchs rennt.".to_owned());
     assert_eq!(text, "Der fox rennt.");
@@ -186,7 +186,7 @@ fn a_model_that_reads_terms_is_given_them_first() {
     let attempts: Vec<Attempt> = queries.iter().map(Query::attempt).collect();
     assert_eq!(attempts, [Attempt::Annotated, Attempt::Annotated, Attempt::Plain]);
     assert_eq!(outcomes.iter().map(|o| o.terms.wanted).sum::<usize>(), 2);
-    // What it does not use is searched for, in the same source.
+    // Terms that the model ignores are searched for in the same source.
     let ignores = |query: &Query, _: usize| match query.phrases.is_empty() {
         true => query.text.to_uppercase(),
         false => query.text.replace("dog", "Hund"),
@@ -194,7 +194,7 @@ fn a_model_that_reads_terms_is_given_them_first() {
     let (text, _, rounds) = run("One dog.", 1, options.clone(), ignores);
     assert_eq!((text.as_str(), rounds.len()), ("One Hund.", 2));
     assert_eq!(rounds[1].queries[0].annotations, rounds[0].queries[0].annotations);
-    // The methods by themselves.
+    // Each method on its own.
     let of = |glossary_method| JobOptions { glossary_method, ..options.clone() };
     let (text, outcomes, rounds) = run("One dog.", 1, of(GlossaryMethod::Annotate), ignores);
     assert_eq!((text.as_str(), rounds.len(), outcomes[0].terms.missing.len()), ("ONE DOG.", 1, 1));

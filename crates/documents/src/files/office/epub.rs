@@ -14,23 +14,23 @@ const ENCRYPTION: &str = "META-INF/encryption.xml";
 const PAGE: &str = "application/xhtml+xml";
 const CONTENTS: &str = "application/x-dtbncx+xml";
 
-/// Takes the book apart.
+/// Parses the book.
 pub(super) fn read(
     file: &mut OfficeFile,
     units: &mut Vec<Unit>,
     options: &FileOptions,
 ) -> Result<(), FileError> {
     if !file.package.has(CONTAINER) {
-        let found = "it has no META-INF/container.xml, which every book has".to_owned();
+        let found = "it has no META-INF/container.xml, which every epub file must have".to_owned();
         return Err(FileError::OtherFormat { format: file.package.format(), found });
     }
     let container = file.xml(CONTAINER, true)?;
     let root = (0..container.items.len())
         .find(|&item| container.name(item).1 == "rootfile")
         .and_then(|item| container.attribute(item, "full-path"))
-        .ok_or_else(|| file.problem(CONTAINER, "it names no package document"))?;
+        .ok_or_else(|| file.problem(CONTAINER, "it does not name a package document"))?;
     let root =
-        resolve("", &root).ok_or_else(|| file.problem(CONTAINER, "it names a part outside of the book"))?;
+        resolve("", &root).ok_or_else(|| file.problem(CONTAINER, "it names a part outside the book"))?;
     let package = file.xml(&root, true)?;
     let manifest = manifest(file, &root, &package)?;
     refuse_encrypted(file, &manifest)?;
@@ -39,7 +39,7 @@ pub(super) fn read(
     add_package(&mut opf, units, language);
     file.parts.push(opf);
     for (name, kind) in manifest {
-        // A book may name parts that it does not have; readers do not mind.
+        // A manifest may list parts that do not exist; e-readers ignore them.
         if !file.package.has(&name) {
             continue;
         }
@@ -54,7 +54,7 @@ pub(super) fn read(
     Ok(())
 }
 
-/// The pages in the order in which they are read, and the table of contents, with their types.
+/// The pages in reading order, then the table of contents, with their media types.
 fn manifest(file: &OfficeFile, root: &str, xml: &Xml) -> Result<Vec<(String, &'static str)>, FileError> {
     let folder = root.rsplit_once('/').map_or("", |(folder, _)| folder);
     let mut items: HashMap<String, (String, String)> = HashMap::new();
@@ -98,13 +98,13 @@ fn manifest(file: &OfficeFile, root: &str, xml: &Xml) -> Result<Vec<(String, &'s
             found.push(part);
         }
     }
-    // A page may be read twice, but is one part.
+    // The spine may list a page twice, but it is one part.
     let mut known = std::collections::HashSet::new();
     found.retain(|(name, _)| known.insert(name.clone()));
     Ok(found)
 }
 
-/// A name as it is written in a part of a folder, as the name of a part.
+/// Resolves an `href` relative to a folder to the name of a part.
 fn resolve(folder: &str, href: &str) -> Option<String> {
     let href = href.split(['#', '?']).next().unwrap_or_default();
     let mut steps: Vec<String> =
@@ -119,7 +119,7 @@ fn resolve(folder: &str, href: &str) -> Option<String> {
     Some(steps.join("/")).filter(|name| is_safe(name))
 }
 
-/// `%20` and its like as characters.
+/// Decodes percent escapes such as `%20`.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -132,7 +132,7 @@ fn decoded(text: &str) -> String {
     String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
 }
 
-/// Refuses books whose pages are encrypted; fonts may be.
+/// Rejects books whose pages are encrypted; fonts may be.
 fn refuse_encrypted(file: &mut OfficeFile, parts: &[(String, &str)]) -> Result<(), FileError> {
     if !file.package.has(ENCRYPTION) {
         return Ok(());
@@ -178,18 +178,18 @@ impl Part {
     }
 }
 
-/// What an element of a page is.
+/// The role of an element in a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
-    /// Around text of a line.
+    /// Surrounds inline text.
     Inline,
-    /// Parts the text.
+    /// Ends the line of text.
     Block,
-    /// Parts the text, and nothing in it is translated.
+    /// Ends the line of text, and its content is not translated.
     Hidden,
-    /// Stands inside of a line.
+    /// Stands at a point inside a line and contains no text.
     Point,
-    /// Its text is shown, but not translated.
+    /// Contains text that is shown but not translated.
     Opaque,
     /// A line break.
     Separator,
@@ -217,18 +217,19 @@ fn class(xml: &Xml, item: usize) -> Class {
     }
 }
 
-/// Whether an element says that it is not to be translated.
+/// Whether an element is marked as not translatable.
 fn is_marked(xml: &Xml, item: usize) -> bool {
     let value = |name: &str| xml.exact_attribute(item, name).map(|range| &xml.text[range]);
     value("translate").is_some_and(|value| value.trim() == "no")
         || value("class").is_some_and(|value| value.split_whitespace().any(|class| class == "notranslate"))
 }
 
-/// Which inline elements are written where they stand: those around blocks, and those around line
-/// breaks that have an identity, because they cannot be written twice.
+/// The inline elements that keep their position: those that contain blocks, and those with an `id`
+/// that contain line breaks, because they must not be written twice.
 fn fixed(xml: &Xml, classes: &[Class]) -> Vec<bool> {
     let mut fixed = vec![false; xml.items.len()];
-    // For each open element: it has a block or something fixed in it, it has a line break in it.
+    // For each open element: whether it contains a block or a fixed element, and whether it
+    // contains a line break.
     let mut open: Vec<(usize, bool, bool)> = Vec::new();
     for item in 0..xml.items.len() {
         match xml.items[item].kind {
@@ -257,7 +258,7 @@ fn mark(open: &mut [(usize, bool, bool)], block: bool, separated: bool) {
     }
 }
 
-/// A page.
+/// Adds the text of a page.
 fn add_page(part: &mut Part, units: &mut Vec<Unit>, language: Option<&str>) {
     let count = part.xml.items.len();
     let element = |item: usize| matches!(part.xml.items[item].kind, XmlKind::Open | XmlKind::Empty);
@@ -295,7 +296,8 @@ fn add_page(part: &mut Part, units: &mut Vec<Unit>, language: Option<&str>) {
     }
 }
 
-/// Adds the text from an item on, up to what parts it; gives the item behind it.
+/// Adds the inline content from item `first` up to the next block boundary, and returns the item
+/// after it.
 fn add_line(
     part: &mut Part,
     units: &mut Vec<Unit>,
@@ -349,7 +351,7 @@ fn add_line(
     item
 }
 
-/// Adds the attributes of a tag that are translated.
+/// Adds the translatable attributes of a tag.
 fn add_attributes(part: &mut Part, units: &mut Vec<Unit>, item: usize) {
     if is_marked(&part.xml, item) {
         return;

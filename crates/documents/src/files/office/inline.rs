@@ -1,7 +1,7 @@
-//! The text of a paragraph with the tags inside it, before and after translation.
+//! The text of a paragraph with its inline tags, before and after translation.
 //!
-//! A tag is written as `<7>`, `</7>` or `<7/>` in the text of a unit; what it stands for is in
-//! [`Tag`]. So the tags follow the alignment as those of HTML do, by the same code.
+//! In the text of a unit, a tag is written as `<7>`, `</7>` or `<7/>`; [`Tag`] records what the
+//! number stands for. The code that places HTML tags by alignment thus handles these tags, too.
 
 use super::xml::{attribute_range, qualified};
 use crate::Document;
@@ -12,57 +12,57 @@ use htmlize::Context;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// What a number stands for. Ranges are bytes of the part.
+/// The content that a numbered tag stands for. Ranges are byte ranges of the part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// An element around text: its start and its end.
+    /// An element around text: its start tag and its end tag.
     Element { open: Range<usize>, close: Range<usize> },
-    /// An element around runs: its start, its end, and the properties of most of its text.
+    /// An element around runs: its start tag, its end tag, and the properties of most of its text.
     Container { open: Range<usize>, close: Range<usize>, properties: String },
     /// Runs with these properties.
     Run { properties: String },
-    /// Something that stands at a place.
+    /// Content at a single point.
     Point { range: Range<usize> },
-    /// Something inside of a run of these properties.
+    /// Content at a single point inside a run with these properties.
     RunPoint { properties: String, range: Range<usize> },
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Tag {
     pub(super) kind: Kind,
-    /// Its text begins with a space.
+    /// Whether its text begins with a space.
     pub(super) leading: bool,
-    /// Its text ends with a space.
+    /// Whether its text ends with a space.
     pub(super) trailing: bool,
 }
 
-/// An element that is open.
+/// An open element.
 #[derive(Debug)]
 struct Open {
     kind: Kind,
-    /// Its number, once there is text in it since the last break.
+    /// Its tag number, once it contains text since the last break.
     number: Option<usize>,
-    /// There was text in it, or a break.
+    /// Whether it has contained text or a break.
     used: bool,
 }
 
-/// Makes the document of a paragraph.
+/// Builds the document of a paragraph.
 pub(super) struct Builder<'a> {
     document: Document,
     segment: Segment,
     stand_ins: &'a mut StandIns,
     tags: Vec<Tag>,
     open: Vec<Open>,
-    /// Tags since the last break.
+    /// The number of tags since the last break.
     count: usize,
-    /// Elements that have no text yet.
+    /// Elements that contain no text yet.
     fresh: Vec<usize>,
-    /// The last text ends with a space.
+    /// Whether the last text ends with a space.
     after_space: bool,
 }
 
 impl<'a> Builder<'a> {
-    /// For text in the language of this code.
+    /// A builder for text in the language with this code.
     pub(super) fn new(stand_ins: &'a mut StandIns, language: Option<&str>) -> Self {
         Builder {
             document: Document::in_language(language),
@@ -76,7 +76,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds text with its entities.
+    /// Adds text that may contain entities.
     pub(super) fn text(&mut self, raw: &str) {
         if raw.is_empty() {
             return;
@@ -92,18 +92,18 @@ impl<'a> Builder<'a> {
         });
     }
 
-    /// Begins an element, a container or a run.
+    /// Opens an element, a container or a run.
     pub(super) fn open(&mut self, kind: Kind) {
         self.open.push(Open { kind, number: None, used: false });
     }
 
-    /// Ends what was begun last.
+    /// Closes the innermost open element, container or run.
     pub(super) fn close(&mut self) {
         let Some(open) = self.open.pop() else { return };
         match open.number {
             Some(number) => self.add_close(number),
             None if open.used => {}
-            // An element without text marks a place.
+            // An element without text becomes a point.
             None => match open.kind {
                 Kind::Element { open, close } | Kind::Container { open, close, .. } => {
                     self.point(Kind::Point { range: open.start..close.end });
@@ -113,12 +113,12 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// What is open last.
+    /// The innermost open element, container or run.
     pub(super) fn innermost(&self) -> Option<&Kind> {
         self.open.last().map(|open| &open.kind)
     }
 
-    /// Adds something that stands at a place.
+    /// Adds content at a single point.
     pub(super) fn point(&mut self, kind: Kind) {
         self.flush();
         self.fresh.clear();
@@ -127,7 +127,7 @@ impl<'a> Builder<'a> {
         self.segment.point(vec![Piece::Keep(raw)]);
     }
 
-    /// Adds something whose text is shown, but not translated; `shown` is written as in XML.
+    /// Adds content whose text is shown but not translated; `shown` is escaped as XML.
     pub(super) fn opaque(&mut self, kind: Kind, shown: &str) {
         self.flush();
         self.fresh.clear();
@@ -138,7 +138,7 @@ impl<'a> Builder<'a> {
         self.segment.opaque(vec![Piece::Keep(raw)], &text);
     }
 
-    /// Adds something that parts the text, such as a tab.
+    /// Adds a separator that ends the segment, such as a tab.
     pub(super) fn separator(&mut self, kind: Kind) {
         self.cut();
         let around: Vec<Kind> = self.open.iter().take(DEPTH / 2).map(|open| open.kind.clone()).collect();
@@ -153,13 +153,13 @@ impl<'a> Builder<'a> {
         self.document.keep(&format!("{opens}<{number}/>{closes}"));
     }
 
-    /// The document and its tags, if there is anything to translate.
+    /// The document and its tags; `None` if there is nothing to translate.
     pub(super) fn finish(mut self) -> Option<(Document, Vec<Tag>)> {
         self.cut();
         (!self.document.sentences.is_empty()).then_some((self.document, self.tags))
     }
 
-    /// Ends the segment. What is open goes on in the next one, where there is text for it.
+    /// Ends the segment. Open elements continue in the next segment when it has text for them.
     fn cut(&mut self) {
         let numbers: Vec<usize> = self.open.iter_mut().rev().filter_map(|open| open.number.take()).collect();
         for number in numbers {
@@ -174,9 +174,10 @@ impl<'a> Builder<'a> {
         self.document.add(pieces);
     }
 
-    /// Begins what has been opened, because something comes that lies in it.
+    /// Writes the start tags of open elements before content is added to them.
     fn flush(&mut self) {
-        // Deeper elements than these are left out: their text has the formatting of what is around.
+        // Elements nested more deeply than this are dropped: their text gets the formatting of the
+        // element around it.
         let deepest = self.open.len().min(DEPTH / 2);
         if self.count + deepest + 2 >= TAGS {
             self.cut();
@@ -207,18 +208,18 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// A piece of a translated paragraph.
+/// A step of writing a translated paragraph.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step<'a> {
-    /// Text as it is written in XML.
+    /// Text, escaped as XML.
     Text(&'a str),
     Open(usize),
     Close(usize),
     Point(usize),
 }
 
-/// The pieces of a translated text, properly nested whatever the text is. Spaces go back into the
-/// elements that they stood in, and of each of `pairs` the first comes first.
+/// The steps to write a translated text, properly nested for any input. Spaces move back into the
+/// elements that contained them, and the start of each of `pairs` comes before its end.
 pub(super) fn steps<'a>(text: &'a str, tags: &[Tag], pairs: &[(usize, usize)]) -> Vec<Step<'a>> {
     let mut steps = with_spaces(written(text, tags.len()), tags);
     let mut places: HashMap<usize, usize> = HashMap::new();
@@ -241,8 +242,8 @@ impl Step<'_> {
     }
 }
 
-/// The tags that mark the start and the end of something, such as a bookmark; `text` is that of the
-/// part.
+/// The tags that mark the start and the end of a range, such as a bookmark; `text` is the text of
+/// the part.
 pub(super) fn pairs(tags: &[Tag], text: &str) -> Vec<(usize, usize)> {
     let mut starts: HashMap<(&str, &str), usize> = HashMap::new();
     let mut found = Vec::new();
@@ -264,7 +265,7 @@ pub(super) fn pairs(tags: &[Tag], text: &str) -> Vec<(usize, usize)> {
     found
 }
 
-/// The pieces as they are written.
+/// Splits the text at its numbered tags.
 fn written(text: &str, tags: usize) -> Vec<Step<'_>> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -293,7 +294,7 @@ fn written(text: &str, tags: usize) -> Vec<Step<'_>> {
 }
 
 fn with_spaces<'a>(steps: Vec<Step<'a>>, tags: &[Tag]) -> Vec<Step<'a>> {
-    // Backwards, so that a space passes several ends.
+    // Goes backwards so that a space can move past several end tags.
     let mut backwards: Vec<Step<'a>> = Vec::with_capacity(steps.len());
     for step in steps.into_iter().rev() {
         let spaces = match (&step, backwards.last()) {
@@ -318,8 +319,7 @@ fn with_spaces<'a>(steps: Vec<Step<'a>>, tags: &[Tag]) -> Vec<Step<'a>> {
     forwards
 }
 
-/// Adds a tag, and behind it the spaces of the text before it, if there are any; `rest` is what
-/// remains of that text.
+/// Adds a tag and moves the spaces next to it to its other side; `rest` is the remaining text.
 fn move_spaces<'a>(steps: &mut Vec<Step<'a>>, tag: Step<'a>, (spaces, rest): (&'a str, &'a str)) {
     if spaces.is_empty() {
         steps.push(tag);
@@ -333,7 +333,7 @@ fn move_spaces<'a>(steps: &mut Vec<Step<'a>>, tag: Step<'a>, (spaces, rest): (&'
     steps.push(Step::Text(spaces));
 }
 
-/// The steps with every end where it must be: elements that overlap are closed and opened again.
+/// Fixes the nesting: overlapping elements are closed and opened again.
 fn nested(steps: Vec<Step<'_>>) -> Vec<Step<'_>> {
     let mut out = Vec::with_capacity(steps.len());
     let mut open: Vec<usize> = Vec::new();

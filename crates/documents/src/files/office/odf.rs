@@ -8,7 +8,7 @@ use crate::files::{FileError, Format, Unit};
 const CONTENT: &str = "content.xml";
 const STYLES: &str = "styles.xml";
 
-/// Takes the parts with text apart.
+/// Parses the parts that contain text.
 pub(super) fn read(file: &mut OfficeFile, units: &mut Vec<Unit>) -> Result<(), FileError> {
     check_kind(file)?;
     for name in [CONTENT, STYLES] {
@@ -25,14 +25,14 @@ pub(super) fn read(file: &mut OfficeFile, units: &mut Vec<Unit>) -> Result<(), F
     Ok(())
 }
 
-/// Refuses packages of another kind, and encrypted ones.
+/// Rejects packages of another format and encrypted packages.
 fn check_kind(file: &mut OfficeFile) -> Result<(), FileError> {
     let format = file.package.format();
     let kind = match file.package.has("mimetype") {
         true => String::from_utf8_lossy(&file.package.read("mimetype")?).trim().to_owned(),
         false => String::new(),
     };
-    // Templates are `…text-template`.
+    // Templates have types such as `…text-template`.
     let known = [Format::Odt, Format::Odp, Format::Ods, Format::Epub];
     let found = known.into_iter().find(|known| kind.starts_with(known.media_type()));
     if found.is_some_and(|found| found != format) || (found.is_none() && !file.package.has(CONTENT)) {
@@ -44,7 +44,7 @@ fn check_kind(file: &mut OfficeFile) -> Result<(), FileError> {
     }
     const MANIFEST: &str = "META-INF/manifest.xml";
     if file.package.has(MANIFEST) {
-        // Older ones have a document type.
+        // Older manifests have a DTD.
         let manifest = file.xml(MANIFEST, true)?;
         if (0..manifest.items.len()).any(|item| manifest.name(item).1 == "encryption-data") {
             return Err(FileError::Encrypted { format });
@@ -53,8 +53,8 @@ fn check_kind(file: &mut OfficeFile) -> Result<(), FileError> {
     Ok(())
 }
 
-/// Whether the paragraphs in an element are translated, if that may differ from what is around it;
-/// `here` says whether those are.
+/// Whether paragraphs inside an element are translated, or `None` if the element does not change
+/// that; `here` says whether paragraphs around the element are translated.
 fn translates(xml: &Xml, item: usize, here: bool) -> Option<bool> {
     match xml.name(item) {
         (Namespace::Office, "annotation" | "forms" | "scripts") | (Namespace::Text, "tracked-changes") => {
@@ -64,7 +64,7 @@ fn translates(xml: &Xml, item: usize, here: bool) -> Option<bool> {
             Some(!name.ends_with("-properties") && !name.ends_with("-style"))
         }
         (Namespace::Table, "table-cell" | "covered-table-cell") => {
-            // Tables of texts have cells without a type.
+            // In text documents, table cells have no type.
             let kind = xml.attribute(item, "office:value-type");
             let text = kind.as_deref().is_none_or(|kind| kind == "string");
             let computed = ["table:formula", "office:string-value"];
@@ -74,10 +74,10 @@ fn translates(xml: &Xml, item: usize, here: bool) -> Option<bool> {
     }
 }
 
-/// Adds each paragraph of a part as a unit; `styles` says that only headers and footers count.
+/// Adds each paragraph of a part as a unit; if `styles` is set, only those of headers and footers.
 fn add_paragraphs(part: &mut Part, units: &mut Vec<Unit>, styles: bool) {
     let mut stand_ins = part.stand_ins();
-    // For each open element that says so: its end, and whether its paragraphs are translated.
+    // For each open element that determines it: its end, and whether its paragraphs are translated.
     let mut around: Vec<(usize, bool)> = Vec::new();
     for item in 0..part.xml.items.len() {
         while around.pop_if(|(end, _)| *end < item).is_some() {}
@@ -86,7 +86,7 @@ fn add_paragraphs(part: &mut Part, units: &mut Vec<Unit>, styles: bool) {
         }
         let here = around.last().map_or(!styles, |(_, translated)| *translated);
         if let Some(says) = translates(&part.xml, item, here) {
-            // What is kept keeps all that is in it.
+            // Everything inside an untranslated element is untranslated, too.
             let kept = around.iter().any(|(_, translated)| !translated);
             around.push((part.xml.last(item), says && !kept));
             continue;
@@ -103,7 +103,7 @@ fn add_paragraphs(part: &mut Part, units: &mut Vec<Unit>, styles: bool) {
     }
 }
 
-/// Adds what is inside of an element.
+/// Adds the content of an element.
 fn add_content(xml: &Xml, item: usize, builder: &mut Builder<'_>) {
     for child in xml.children(item) {
         let whole = xml.whole(child);
@@ -122,8 +122,8 @@ fn add_content(xml: &Xml, item: usize, builder: &mut Builder<'_>) {
                     builder.close();
                 }
                 (Namespace::Text, "tab" | "line-break") => builder.separator(Kind::Point { range: whole }),
-                // A field shows its text. What has paragraphs of its own does not belong to this
-                // one.
+                // A field shows its text. Elements that contain paragraphs are not part of this
+                // paragraph.
                 (Namespace::Text, name) if name != "note" && !has_paragraphs(xml, child) => {
                     builder.opaque(Kind::Point { range: whole }, &escape(&xml.content(child)));
                 }

@@ -1,4 +1,4 @@
-//! docx, pptx and xlsx: which parts hold text, by the content types of the package.
+//! docx, pptx and xlsx: finds the parts that contain text by their content types.
 
 use super::inline::Builder;
 use super::runs::{Dialect, paragraph};
@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 const TYPES: &str = "[Content_Types].xml";
 
-/// Takes the parts with text apart.
+/// Parses the parts that contain text.
 pub(super) fn read(file: &mut OfficeFile, units: &mut Vec<Unit>) -> Result<(), FileError> {
     let format = file.package.format();
     if !file.package.has(TYPES) {
@@ -31,7 +31,7 @@ pub(super) fn read(file: &mut OfficeFile, units: &mut Vec<Unit>) -> Result<(), F
             continue;
         }
         let bytes = file.package.read(name)?;
-        // Most sheets have no text of their own, and some are very large.
+        // Most sheets contain no inline strings, and some are very large.
         let inline = b"inlineStr";
         if kind == "worksheet" && !bytes.windows(inline.len()).any(|window| window == inline) {
             continue;
@@ -48,7 +48,8 @@ pub(super) fn read(file: &mut OfficeFile, units: &mut Vec<Unit>) -> Result<(), F
     Ok(())
 }
 
-/// The parts of a package and the ends of their types, in the order of their names.
+/// The names of the parts and the last components of their content types; the main part comes
+/// first.
 fn content_types(xml: &Xml) -> Vec<(String, String)> {
     let overrides = (0..xml.items.len()).filter(|&item| xml.name(item).1 == "Override");
     let mut found: Vec<(String, String)> = overrides
@@ -57,18 +58,18 @@ fn content_types(xml: &Xml) -> Vec<(String, String)> {
             let kind = xml.attribute(item, "ContentType")?;
             let kind = kind.strip_suffix("+xml")?;
             let kind = kind.rsplit_once('.').map_or(kind, |(_, kind)| kind);
-            // `…document.main+xml` is the document; `…template.macroEnabledTemplate.main+xml` is
-            // one, too.
+            // `…document.main+xml` is a main part, and so is
+            // `…template.macroEnabledTemplate.main+xml`.
             let kind = if kind == "main" { main_kind(&xml.attribute(item, "ContentType")?) } else { kind };
             Some((name.trim_start_matches('/').to_owned(), kind.to_owned()))
         })
         .collect();
-    // The main part comes first, and slide 2 before slide 10.
+    // The main part comes first; sorting by length puts slide 2 before slide 10.
     found.sort_by_key(|(name, kind)| (!kind.starts_with("main"), name.len(), name.clone()));
     found
 }
 
-/// What the main part of a package is.
+/// The kind of main part with this content type.
 fn main_kind(kind: &str) -> &'static str {
     let kind = kind.to_ascii_lowercase();
     match () {
@@ -79,7 +80,7 @@ fn main_kind(kind: &str) -> &'static str {
     }
 }
 
-/// Refuses a package of another kind.
+/// Rejects a package of another format.
 fn check_main(format: Format, parts: &[(String, String)]) -> Result<(), FileError> {
     let has = |wanted: &str| parts.iter().any(|(_, kind)| kind == wanted);
     let kinds =
@@ -94,7 +95,7 @@ fn check_main(format: Format, parts: &[(String, String)]) -> Result<(), FileErro
     Err(FileError::OtherFormat { format, found })
 }
 
-/// Which paragraphs are translated in a part of some type.
+/// The kinds of paragraphs that are translated in a part of this type.
 fn dialects(format: Format, kind: &str) -> Option<&'static [Dialect]> {
     Some(match (format, kind) {
         (Format::Docx, "main-word" | "header" | "footer" | "footnotes" | "endnotes") => {
@@ -103,7 +104,7 @@ fn dialects(format: Format, kind: &str) -> Option<&'static [Dialect]> {
         (Format::Pptx, "slide" | "notesSlide") => &[Dialect::Drawing],
         (Format::Xlsx, "sharedStrings" | "worksheet") => &[Dialect::Sheet],
         (Format::Xlsx, "drawing") => &[Dialect::Drawing],
-        // Titles of charts, and the texts of diagrams in both of their forms.
+        // The titles of charts, and the text of diagrams in both of their representations.
         (_, "chart" | "diagramData" | "diagramDrawing") => &[Dialect::Drawing],
         _ => return None,
     })
@@ -131,14 +132,14 @@ fn add_paragraphs(part: &mut Part, units: &mut Vec<Unit>, dialect: Dialect, colu
     }
 }
 
-/// The text of a cell, without the readings of its characters.
+/// The text of a cell without its phonetic readings.
 fn cell_text(xml: &Xml, item: usize) -> String {
     let texts = xml.children(item).filter(|&child| xml.name(child).1 != "rPh");
     texts.map(|child| xml.content(child)).collect::<String>().trim().to_owned()
 }
 
-/// The names of the columns of tables and pivot tables. Excel repairs a workbook in which the cell
-/// above a column says something else, and formulas refer to them, so they stay.
+/// The column names of tables and pivot tables. They are not translated, because formulas refer to
+/// them, and Excel repairs a workbook in which a header cell differs from its column name.
 fn column_names(file: &mut OfficeFile, parts: &[(String, String)]) -> Result<HashSet<String>, FileError> {
     let mut names = HashSet::new();
     for (part, kind) in parts {

@@ -1,5 +1,5 @@
-//! The zip package of a document: its parts are read within bounds, and those that did not change
-//! are copied as they are compressed.
+//! The zip package of a document: reads its parts within size limits, and copies unchanged parts in
+//! their compressed form.
 
 use crate::files::{FileError, Format};
 use std::collections::HashMap;
@@ -8,23 +8,23 @@ use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
 
-/// Bytes that the parts of any package may have when they are expanded…
+/// The size in bytes to which the parts of any package may decompress…
 const SMALL: u64 = 64 << 20;
-/// … how many times as large as the package they may be otherwise …
+/// … for larger packages, the maximum ratio to the compressed size …
 const RATIO: u64 = 200;
-/// … and the most.
+/// … and the absolute maximum in bytes.
 const LARGE: u64 = 1 << 30;
-/// The most parts of a package.
+/// The maximum number of parts in a package.
 const PARTS: usize = 100_000;
 
-/// A package that is being read. Only the parts that are read are expanded.
+/// An open package. Parts are decompressed only when they are read.
 #[derive(Debug)]
 pub(super) struct Package {
     format: Format,
     bytes: Vec<u8>,
-    /// The number of each part by its name.
+    /// The index of each part by name.
     parts: HashMap<String, usize>,
-    /// Bytes that may still be expanded.
+    /// The number of bytes that may still be decompressed.
     left: u64,
     limit: u64,
 }
@@ -40,7 +40,7 @@ impl Package {
             return Err(damaged(format!("it has more than {PARTS} parts")));
         }
         if archive.has_duplicate_names() {
-            return Err(damaged("it has two parts of the same name".to_owned()));
+            return Err(damaged("it has two parts with the same name".to_owned()));
         }
         let mut parts = HashMap::new();
         for number in 0..archive.len() {
@@ -59,7 +59,7 @@ impl Package {
         Ok(Package { format, bytes: bytes.to_vec(), parts, left: limit, limit })
     }
 
-    /// What kind of file it is.
+    /// The format of the document.
     pub(super) fn format(&self) -> Format {
         self.format
     }
@@ -68,7 +68,7 @@ impl Package {
         self.parts.contains_key(part)
     }
 
-    /// Expands a part that must be there.
+    /// Decompresses a part, which must exist.
     pub(super) fn read(&mut self, part: &str) -> Result<Vec<u8>, FileError> {
         let format = self.format;
         let problem = |problem: String| FileError::Part { format, part: part.to_owned(), problem };
@@ -79,12 +79,12 @@ impl Package {
         let mut file = archive.by_index(number).map_err(|error| problem(explain(&error)))?;
         let mut content = Vec::new();
         let read = file.by_ref().take(self.left.saturating_add(1)).read_to_end(&mut content);
-        read.map_err(|error| problem(format!("it cannot be expanded: {error}")))?;
+        read.map_err(|error| problem(format!("it cannot be decompressed: {error}")))?;
         drop(file);
         match self.left.checked_sub(content.len() as u64) {
             Some(left) => self.left = left,
             None => {
-                let what = format!("{part}, expanded together with the parts before it,");
+                let what = format!("{part}, decompressed together with the parts before it,");
                 return Err(FileError::TooLarge { format, what, limit: self.limit });
             }
         }
@@ -96,7 +96,7 @@ impl Package {
             .map_err(|error| FileError::Damaged { format: self.format, problem: format!("{error}") })
     }
 
-    /// The package with other contents for some of its parts.
+    /// Writes the package with new contents for some of its parts.
     pub(super) fn write(&self, mut changed: HashMap<&str, Vec<u8>>) -> Result<Vec<u8>, FileError> {
         let problem = |error: ZipError| FileError::Damaged {
             format: self.format,
@@ -105,7 +105,7 @@ impl Package {
         let mut archive = self.archive()?;
         let mut writer = ZipWriter::new(Cursor::new(Vec::with_capacity(self.bytes.len())));
         writer.set_raw_comment(archive.comment().into()).map_err(problem)?;
-        // Readers look for the media type in the first bytes of the file.
+        // E-readers and office programs expect `mimetype` to be the first file.
         let first = archive.index_for_name("mimetype");
         let order = first.into_iter().chain((0..archive.len()).filter(|number| Some(*number) != first));
         for number in order {
@@ -133,18 +133,18 @@ impl Package {
 fn explain(error: &ZipError) -> String {
     match error {
         ZipError::CompressionMethodNotSupported(_) => {
-            "it is compressed in a way that documents do not use".to_owned()
+            "it uses a compression method that is not supported in documents".to_owned()
         }
         error => error.to_string(),
     }
 }
 
-/// Whether the name of a part stays inside of the package.
+/// Whether the name of a part stays inside the package.
 pub(super) fn is_safe(name: &str) -> bool {
     !name.starts_with('/') && !name.contains(['\\', '\0', ':']) && name.split('/').all(|step| step != "..")
 }
 
-/// Refuses what is no zip file, with the reason that would help.
+/// Rejects files that are not zip packages, with advice where possible.
 fn recognise(format: Format, bytes: &[u8]) -> Result<(), FileError> {
     const OLE: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
     let other = |found: &str| Err(FileError::OtherFormat { format, found: found.to_owned() });

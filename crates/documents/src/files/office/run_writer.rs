@@ -4,11 +4,11 @@ use super::inline::{Kind, Step, Tag};
 use super::runs::{Dialect, LINE, Runs};
 use std::ops::Range;
 
-/// Runs that are being written.
+/// The state of writing runs.
 struct Writer<'a> {
     runs: &'a Runs,
     out: &'a mut String,
-    /// Text that has not been written, and its properties.
+    /// Pending text and its properties.
     text: String,
     properties: String,
 }
@@ -23,7 +23,7 @@ impl Runs {
         out: &mut String,
     ) {
         let mut writer = Writer { runs: self, out, text: String::new(), properties: String::new() };
-        // The properties of text, by what is open.
+        // The run properties of each open element.
         let mut around: Vec<&str> = vec![&self.properties];
         for step in steps {
             match step {
@@ -73,7 +73,7 @@ impl Writer<'_> {
         self.text.push_str(text);
     }
 
-    /// Writes the text that waits as a run.
+    /// Writes the pending text as a run.
     fn flushed(&mut self) -> &mut String {
         let text = std::mem::take(&mut self.text);
         if !text.is_empty() {

@@ -1,14 +1,14 @@
-//! Paragraphs that are lists of runs, each with its properties: those of docx, pptx and xlsx.
+//! Paragraphs that are lists of runs with properties, as in docx, pptx and xlsx.
 //!
-//! The properties of most of the text are those of the paragraph; only runs that differ from them
-//! are tags. Runs that are equal but for what the spelling checker noted are one.
+//! The properties of most of the text become the default of the paragraph; only runs that differ
+//! from it become tags. Runs that differ only in marks of the spelling checker are merged.
 
 use super::inline::{Builder, Kind};
 use super::xml::{Kind as XmlKind, Namespace, Xml, cdata, escape};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Which runs.
+/// The XML vocabulary that the runs belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     Word,
@@ -26,20 +26,20 @@ impl Dialect {
     }
 }
 
-/// How the runs of a paragraph are written.
+/// How to write the runs of a paragraph.
 #[derive(Clone, Debug)]
 pub(super) struct Runs {
     pub(super) dialect: Dialect,
-    /// The prefix of its elements, with a colon.
+    /// The namespace prefix of its elements, with a colon.
     pub(super) prefix: String,
     /// The properties of most of its text.
     pub(super) properties: String,
-    /// The text stands without a run, as it may in sheets.
+    /// Whether the text has no run around it, as is possible in sheets.
     pub(super) plain: bool,
 }
 
-/// Adds the content of a paragraph to the builder; gives the range that it takes, which is that of
-/// all of its content but for properties.
+/// Adds the content of a paragraph to the builder, and returns the range of that content, which
+/// excludes the paragraph properties.
 pub(super) fn paragraph(
     xml: &Xml,
     item: usize,
@@ -60,7 +60,7 @@ pub(super) fn paragraph(
     Some((range, runs))
 }
 
-/// A field: the place of its end, and that behind which its result begins.
+/// A Word field: the indices of its end and of its separator, after which the result begins.
 struct Field {
     end: usize,
     separate: Option<usize>,
@@ -78,13 +78,13 @@ impl Walker<'_, '_, '_> {
         self.xml.begins(item, self.dialect.namespace(), name)
     }
 
-    /// The properties of a run, as they are written.
+    /// The properties of a run, as written in the part.
     fn properties(&self, run: usize) -> String {
         let found = self.xml.child(run, self.dialect.namespace(), "rPr");
         found.map_or(String::new(), |item| self.xml.text[self.xml.whole(item)].to_owned())
     }
 
-    /// The properties of most of the characters of the runs.
+    /// The properties that cover most characters of the runs.
     fn most(&self, items: &[usize]) -> String {
         let mut counts: HashMap<String, (usize, usize, String)> = HashMap::new();
         for (place, &run) in items.iter().enumerate().filter(|(_, run)| self.is(**run, "r")) {
@@ -94,11 +94,11 @@ impl Walker<'_, '_, '_> {
             let entry = counts.entry(essential(&properties)).or_insert((0, usize::MAX - place, properties));
             entry.0 += length;
         }
-        // Of two, the first.
+        // On a tie, the properties that come first win.
         counts.into_values().max().map_or(String::new(), |(_, _, properties)| properties)
     }
 
-    /// Adds items of one level, around which text has these properties.
+    /// Adds sibling items; `base` are the default properties of the text around them.
     fn walk(&mut self, items: &[usize], base: &str) {
         let fields = self.fields(items);
         let mut place = 0;
@@ -113,7 +113,7 @@ impl Walker<'_, '_, '_> {
         self.end_run();
     }
 
-    /// Text that follows is in a run of these properties.
+    /// Starts a run with these properties for the following text.
     fn begin_run(&mut self, properties: &str, base: &str) {
         if let Some(Kind::Run { properties: current }) = self.builder.innermost()
             && essential(current) == essential(properties)
@@ -137,8 +137,8 @@ impl Walker<'_, '_, '_> {
         if namespace == self.dialect.namespace() {
             match (self.dialect, name) {
                 (_, "r") => return self.add_run(item, base),
-                // What the spelling checker noted, and readings of characters that are no longer
-                // there.
+                // Marks of the spelling checker, and phonetic readings, which do not fit the
+                // translation.
                 (Dialect::Word, "proofErr") | (Dialect::Sheet, "rPh" | "phoneticPr") => return,
                 (Dialect::Sheet, "t") => return self.add_text(item),
                 (Dialect::Drawing, "br") => {
@@ -172,13 +172,13 @@ impl Walker<'_, '_, '_> {
         }
     }
 
-    /// Something that is shown, but stays as it is.
+    /// Adds content that is shown but not translated.
     fn add_opaque(&mut self, item: usize) {
         let shown = escape(&self.xml.content(item));
         self.builder.opaque(Kind::Point { range: self.xml.whole(item) }, &shown);
     }
 
-    /// A control; one that offers a choice stays as it is.
+    /// Adds a content control; controls that offer a choice are not translated.
     fn add_control(&mut self, item: usize) {
         const CHOICES: [&str; 4] = ["dropDownList", "comboBox", "date", "checkbox"];
         let settings = self.xml.child(item, Namespace::Word, "sdtPr");
@@ -190,7 +190,7 @@ impl Walker<'_, '_, '_> {
         }
     }
 
-    /// An element around runs, which lie in `content`.
+    /// Adds an element around runs, which are the children of `content`.
     fn add_container(&mut self, item: usize, content: usize) {
         let (whole, inside) = (self.xml.whole(item), self.xml.inside(content));
         let items: Vec<usize> = self.xml.children(content).collect();
@@ -217,7 +217,7 @@ impl Walker<'_, '_, '_> {
             .filter(|&&child| self.is(child, "t"))
             .map(|&child| &self.xml.text[self.xml.inside(child)])
             .collect();
-        // A gap that is drawn, as in a form.
+        // A visible gap, as in a form.
         if texts.chars().count() > 1
             && texts.chars().all(char::is_whitespace)
             && essential(&properties) != essential(base)
@@ -232,7 +232,7 @@ impl Walker<'_, '_, '_> {
             match name {
                 "rPr" | "lastRenderedPageBreak" if ours => {}
                 "t" if ours => {
-                    // A space alone may have the properties of what is before it.
+                    // A single space may take the properties of the text before it.
                     let is_space = texts.len() == 1 && texts.trim().is_empty();
                     if !is_space || essential(&properties) == essential(base) {
                         self.begin_run(&properties, base);
@@ -252,7 +252,7 @@ impl Walker<'_, '_, '_> {
         }
     }
 
-    /// The text in an element.
+    /// Adds the text of an element.
     fn add_text(&mut self, item: usize) {
         let inside: Vec<usize> = self.xml.children(item).collect();
         for child in inside {
@@ -261,27 +261,27 @@ impl Walker<'_, '_, '_> {
                 XmlKind::Text if self.dialect == Dialect::Sheet => self.add_lines(raw),
                 XmlKind::Text => self.builder.text(raw),
                 XmlKind::CData => self.builder.text(&escape(cdata(raw))),
-                // A comment.
+                // Comments are dropped.
                 _ => {}
             }
         }
     }
 
-    /// The lines of a cell, each by itself.
+    /// Adds the text of a cell; each line is a separate segment.
     fn add_lines(&mut self, raw: &str) {
         let start = raw.as_ptr() as usize - self.xml.text.as_ptr() as usize;
         let mut rest = raw;
         while let Some(at) = rest.find('\n') {
             self.builder.text(&rest[..at]);
             let place = start + (raw.len() - rest.len()) + at;
-            // Text between tags of the part, so it can be copied into a run.
+            // The line break is text of the part, so it can be copied into a run.
             self.builder.separator(Kind::RunPoint { properties: LINE.to_owned(), range: place..place + 1 });
             rest = &rest[at + 1..];
         }
         self.builder.text(rest);
     }
 
-    /// The fields that begin and end on this level, by the place of their start.
+    /// The fields that begin and end among these siblings, by the index of their start.
     fn fields(&self, items: &[usize]) -> HashMap<usize, Field> {
         let mut found = HashMap::new();
         let mut open: Vec<(usize, Field)> = Vec::new();
@@ -313,7 +313,7 @@ impl Walker<'_, '_, '_> {
         found
     }
 
-    /// What mark of a field a run has, if it has one and no text.
+    /// The type of the field character in a run, if it has one and no text.
     fn field_mark(&self, run: usize) -> Option<String> {
         if !self.is(run, "r") {
             return None;
@@ -323,8 +323,8 @@ impl Walker<'_, '_, '_> {
         self.xml.attribute(mark, "fldCharType").filter(|_| !others)
     }
 
-    /// Adds a field; gives the place behind it. The text of a link is translated, the result of any
-    /// other field is not.
+    /// Adds a field, and returns the index after it. The text of a link is translated; the result
+    /// of any other field is not.
     fn add_field(&mut self, items: &[usize], place: usize, field: &Field) -> usize {
         let (first, last) = (self.xml.whole(items[place]), self.xml.whole(items[field.end]));
         let result = field.separate.map(|separate| &items[separate + 1..field.end]);
@@ -349,22 +349,23 @@ impl Walker<'_, '_, '_> {
         field.end + 1
     }
 
-    /// The text that an item shows: that of `t`, not that of instructions.
+    /// The visible text of an item, without field instructions.
     fn shown(&self, item: usize) -> String {
         let texts = (item..=self.xml.last(item)).filter(|&inner| self.is(inner, "t"));
         texts.map(|text| self.xml.content(text)).collect()
     }
 }
 
-/// The properties of a line break in a cell, which is text and no run.
+/// Marks a line break in a cell, which is text rather than a run.
 pub(super) const LINE: &str = "\n";
 
-/// Fields whose result is text of the author's.
+/// Whether the result of a field is text that the author wrote.
 fn is_link(instruction: &str) -> bool {
     instruction.trim_start().get(..9).is_some_and(|name| name.eq_ignore_ascii_case("HYPERLINK"))
 }
 
-/// The properties without what does not show: the language and the notes of the spelling checker.
+/// The properties without those that are not visible: the language and marks of the spelling
+/// checker.
 fn essential(properties: &str) -> String {
     const ELEMENTS: [&str; 2] = ["lang", "noProof"];
     const ATTRIBUTES: [&str; 7] = ["lang", "altLang", "dirty", "err", "noProof", "smtClean", "bmk"];
@@ -392,7 +393,7 @@ fn essential(properties: &str) -> String {
         out.push_str(rest[..at].trim());
         rest = &rest[end..];
     }
-    // No properties and empty ones are the same.
+    // Empty properties count as none.
     match out.strip_prefix('<').map(|name| name.ends_with("rPr") && !name.contains(['<', ' '])) {
         Some(true) => String::new(),
         _ => out,

@@ -1,4 +1,4 @@
-//! Small packages, made in memory: for tests and as seeds.
+//! Small packages built in memory, for tests and as fuzzing seeds.
 
 use std::io::{Cursor, Write};
 use zip::write::SimpleFileOptions;
@@ -14,7 +14,7 @@ const ODF: &str = "xmlns:office=\"urn:oasis:names:tc:opendocument:xmlns:office:1
     xmlns:table=\"urn:oasis:names:tc:opendocument:xmlns:table:1.0\" \
     xmlns:draw=\"urn:oasis:names:tc:opendocument:xmlns:drawing:1.0\"";
 
-/// A package of these parts; `mimetype` is stored, the others are compressed.
+/// A package with these parts; `mimetype` is stored, the others are compressed.
 pub(crate) fn package(parts: &[(&str, &[u8])]) -> Vec<u8> {
     let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, content) in parts {
@@ -97,7 +97,7 @@ pub(crate) fn xlsx(strings: &str, rows: &str) -> Vec<u8> {
     ])
 }
 
-/// An OpenDocument file of a kind ("text", "spreadsheet", "presentation") with this body, and a
+/// An OpenDocument file of a kind ("text", "spreadsheet", "presentation") with this body and a
 /// footer.
 pub(crate) fn odf(kind: &str, body: &str) -> Vec<u8> {
     let mimetype = format!("application/vnd.oasis.opendocument.{kind}");
@@ -117,7 +117,7 @@ pub(crate) fn odf(kind: &str, body: &str) -> Vec<u8> {
     ])
 }
 
-/// A book with one page of this body.
+/// A book that has one page with this body.
 pub(crate) fn epub(body: &str) -> Vec<u8> {
     let page = format!(
         "<?xml version=\"1.0\"?><!DOCTYPE html><html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\" \
@@ -147,7 +147,7 @@ pub(crate) fn epub(body: &str) -> Vec<u8> {
     ])
 }
 
-/// What the main parts of documents may hold, behind a letter for the kind of document.
+/// Bodies for the main parts of documents, each after a letter for the document format.
 #[cfg(test)]
 pub(crate) const BODIES: [(&str, &str); 8] = [
     (

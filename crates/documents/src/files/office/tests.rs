@@ -6,7 +6,7 @@ use std::io::{Cursor, Read};
 mod broken;
 mod formats;
 
-/// A part of a package.
+/// The text of a part of a package.
 fn part(bytes: &[u8], name: &str) -> String {
     let mut archive = zip::ZipArchive::new(Cursor::new(bytes)).unwrap();
     let mut text = String::new();
@@ -14,7 +14,7 @@ fn part(bytes: &[u8], name: &str) -> String {
     text
 }
 
-/// A translated package. Where nothing changes, the way of what changes leads to the same.
+/// A translated package. Rendering anew must give the same parts.
 fn translated(format: Format, bytes: &[u8], translate: impl Fn(&Sentence) -> Translation) -> Vec<u8> {
     let (written, anew) = both(format, bytes, translate);
     for part in document_parts(&written) {
@@ -23,7 +23,7 @@ fn translated(format: Format, bytes: &[u8], translate: impl Fn(&Sentence) -> Tra
     written
 }
 
-/// A translated package, and the same as if no sentence were its own translation.
+/// A package rendered normally, and rendered without reusing the original spelling.
 fn both(format: Format, bytes: &[u8], translate: impl Fn(&Sentence) -> Translation) -> (Vec<u8>, Vec<u8>) {
     let options = FileOptions { target_language: Some("de".to_owned()), ..FileOptions::default() };
     let document = FileDocument::open(format, bytes, &options).unwrap();
@@ -49,14 +49,14 @@ fn same(sentence: &Sentence) -> Translation {
     Translation::same(&sentence.text)
 }
 
-/// The words in capitals and the other way round.
+/// The words in capitals and in reverse order.
 fn reversed(sentence: &Sentence) -> Translation {
     let words: Vec<&str> = sentence.text.split_whitespace().collect();
     let turned = words.iter().enumerate().rev().map(|(i, word)| Word::new(word.to_uppercase(), Some(i)));
     Translation(turned.collect())
 }
 
-/// The body of a Word document after a translation.
+/// The body of a Word document after translation.
 fn word(body: &str, translate: impl Fn(&Sentence) -> Translation) -> String {
     let bytes = translated(Format::Docx, &docx(body), translate);
     let text = part(&bytes, "word/document.xml");

@@ -1,7 +1,7 @@
-//! A part of a package as a list of tags and texts with their places, so that all that is not
-//! translated can be copied as it is written.
+//! A part of a package as a list of tags and texts with byte ranges, so that everything that is not
+//! translated can be copied as written.
 //!
-//! Entities are never expanded: a document type can define what it likes, it costs its length.
+//! Entities are never expanded, so a DTD cannot make a part grow.
 
 use quick_xml::Reader;
 use quick_xml::events::Event;
@@ -10,10 +10,10 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// The deepest nesting. Word's own tables in tables end long before it, and whatever walks through
-/// elements in elements needs a bound.
+/// The maximum nesting depth. Real documents stay far below it, and recursive functions need a
+/// bound.
 const DEPTH: usize = 400;
-/// The most tags and texts of a part: they need memory beside their text.
+/// The maximum number of tags and texts in a part, which bounds the memory for the list.
 const EVENTS: usize = 20_000_000;
 
 /// The namespaces that matter.
@@ -72,16 +72,16 @@ impl Namespace {
     }
 }
 
-/// What an event is.
+/// The type of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// `<a>`; `partner` is the number of its end.
+    /// `<a>`; `partner` is the index of its end tag.
     Open,
-    /// `</a>`; `partner` is the number of its start.
+    /// `</a>`; `partner` is the index of its start tag.
     Close,
     /// `<a/>`.
     Empty,
-    /// Text with its entities.
+    /// Text that may contain entities.
     Text,
     /// `<![CDATA[…]]>`.
     CData,
@@ -98,7 +98,7 @@ pub(super) struct Item {
     partner: u32,
 }
 
-/// A part taken apart.
+/// A parsed part.
 #[derive(Debug)]
 pub(super) struct Xml {
     pub(super) text: String,
@@ -106,14 +106,14 @@ pub(super) struct Xml {
 }
 
 impl Xml {
-    /// Reads a part; what is wrong with it otherwise. `doctype` says whether it may have a document
-    /// type, which office documents must not.
+    /// Parses a part, or returns what is wrong with it. `doctype` says whether a DTD is allowed;
+    /// office documents must not have one.
     pub(super) fn parse(bytes: Vec<u8>, doctype: bool) -> Result<Self, String> {
         if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
             return Err("it is written in UTF-16; only UTF-8 can be read".to_owned());
         }
         let mut text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
-        // The mark of the byte order is no part of the first tag.
+        // The byte order mark is not part of the first tag.
         if text.starts_with('\u{feff}') {
             text.drain(..'\u{feff}'.len_utf8());
         }
@@ -124,18 +124,18 @@ impl Xml {
         Ok(Xml { text, items })
     }
 
-    /// Where an item lies in the text.
+    /// The byte range of an item.
     pub(super) fn range(&self, item: usize) -> Range<usize> {
         self.items[item].start as usize..self.items[item].end as usize
     }
 
-    /// An item as it is written.
+    /// An item as written in the part.
     pub(super) fn raw(&self, item: usize) -> &str {
         &self.text[self.range(item)]
     }
 
-    /// The last item of the element that begins with an item: itself, if it is no element with
-    /// content.
+    /// The last item of the element that begins with `item`; `item` itself if it is not an element
+    /// with content.
     pub(super) fn last(&self, item: usize) -> usize {
         match self.items[item].kind {
             Kind::Open => self.items[item].partner as usize,
@@ -143,12 +143,12 @@ impl Xml {
         }
     }
 
-    /// Where a whole element lies in the text.
+    /// The byte range of a whole element.
     pub(super) fn whole(&self, item: usize) -> Range<usize> {
         self.range(item).start..self.range(self.last(item)).end
     }
 
-    /// What lies between the tags of an element.
+    /// The byte range between the tags of an element.
     pub(super) fn inside(&self, item: usize) -> Range<usize> {
         let last = self.last(item);
         if last == item {
@@ -158,7 +158,7 @@ impl Xml {
         }
     }
 
-    /// The name of an element: its namespace and its local name.
+    /// The namespace and the local name of an element.
     pub(super) fn name(&self, item: usize) -> (Namespace, &str) {
         let Item { kind, namespace, .. } = self.items[item];
         match kind {
@@ -170,18 +170,18 @@ impl Xml {
         }
     }
 
-    /// Whether an item begins the element of a name.
+    /// Whether an item begins an element with this name.
     pub(super) fn begins(&self, item: usize, namespace: Namespace, local: &str) -> bool {
         matches!(self.items[item].kind, Kind::Open | Kind::Empty) && self.name(item) == (namespace, local)
     }
 
-    /// The prefix of an element, with its colon.
+    /// The namespace prefix of an element, with its colon.
     pub(super) fn prefix(&self, item: usize) -> &str {
         let name = qualified(self.raw(item));
         name.find(':').map_or("", |at| &name[..=at])
     }
 
-    /// The items directly inside of an element.
+    /// The items directly inside an element.
     pub(super) fn children(&self, item: usize) -> impl Iterator<Item = usize> {
         let last = self.last(item);
         let mut next = item + 1;
@@ -192,12 +192,13 @@ impl Xml {
         })
     }
 
-    /// The first child of a name.
+    /// The first child with this name.
     pub(super) fn child(&self, item: usize, namespace: Namespace, local: &str) -> Option<usize> {
         self.children(item).find(|&child| self.begins(child, namespace, local))
     }
 
-    /// Where the value of an attribute lies, by its local name or its name with a prefix.
+    /// The byte range of the value of an attribute, found by its local name or by its prefixed
+    /// name.
     pub(super) fn attribute_range(&self, item: usize, name: &str) -> Option<Range<usize>> {
         attribute_range(self.raw(item), name).map(|range| {
             let start = self.range(item).start;
@@ -205,24 +206,24 @@ impl Xml {
         })
     }
 
-    /// Where the value of an attribute lies that has exactly this name.
+    /// The byte range of the value of the attribute with exactly this name.
     pub(super) fn exact_attribute(&self, item: usize, name: &str) -> Option<Range<usize>> {
         let start = self.range(item).start;
         let found = attributes(self.raw(item)).find(|(key, _)| *key == name);
         found.map(|(_, range)| start + range.start..start + range.end)
     }
 
-    /// The value of an attribute, its entities as characters.
+    /// The value of an attribute with its entities decoded.
     pub(super) fn attribute(&self, item: usize, name: &str) -> Option<String> {
         self.attribute_range(item, name).map(|range| unescape(&self.text[range]))
     }
 
-    /// The characters in an element, at whatever depth.
+    /// The text in an element at any depth, with its entities decoded.
     pub(super) fn content(&self, item: usize) -> String {
         (item..self.last(item)).filter_map(|inner| self.characters(inner)).collect()
     }
 
-    /// The characters of a text.
+    /// The decoded text of an item, if it is text or CDATA.
     pub(super) fn characters(&self, item: usize) -> Option<String> {
         let raw = self.raw(item);
         match self.items[item].kind {
@@ -233,7 +234,7 @@ impl Xml {
     }
 }
 
-/// What a CDATA section says.
+/// The content of a CDATA section.
 pub(super) fn cdata(raw: &str) -> &str {
     raw.strip_prefix("<![CDATA[").and_then(|rest| rest.strip_suffix("]]>")).unwrap_or(raw)
 }
@@ -245,7 +246,8 @@ pub(super) fn qualified(raw: &str) -> &str {
     &name[..end]
 }
 
-/// Where the value of an attribute lies in a tag. A name without a prefix is found with any.
+/// The byte range of the value of an attribute in a tag. A name without a prefix matches any
+/// prefix.
 pub(super) fn attribute_range(tag: &str, name: &str) -> Option<Range<usize>> {
     attributes(tag).find_map(|(key, range)| {
         let local = key.rsplit_once(':').map_or(key, |(_, local)| local);
@@ -253,7 +255,7 @@ pub(super) fn attribute_range(tag: &str, name: &str) -> Option<Range<usize>> {
     })
 }
 
-/// The names of the attributes of a tag, and where their values lie.
+/// The names of the attributes of a tag, and the byte ranges of their values.
 fn attributes(tag: &str) -> impl Iterator<Item = (&str, Range<usize>)> {
     let name_end = tag.len() - tag.trim_start_matches(['<', '/']).len() + qualified(tag).len();
     let end = tag.len() - if tag.ends_with("/>") { 2 } else { usize::from(tag.ends_with('>')) };
@@ -269,7 +271,7 @@ fn attributes(tag: &str) -> impl Iterator<Item = (&str, Range<usize>)> {
     })
 }
 
-/// Text with the entities of XML and the numbers as characters; others stay.
+/// Decodes predefined entities and numeric character references; other entities stay.
 pub(super) fn unescape(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     let mut rest = raw;
@@ -309,8 +311,8 @@ fn character(name: &str) -> Option<char> {
     }
 }
 
-/// Text as it is written between tags and in attributes. Characters that XML cannot hold are left
-/// out.
+/// Escapes text for use between tags and in attributes. Characters that XML does not allow are
+/// dropped.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -326,7 +328,7 @@ pub(super) fn escape(text: &str) -> String {
     out
 }
 
-/// Whether XML can hold a character.
+/// Whether XML allows a character.
 pub(super) fn is_allowed(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
 }
@@ -335,7 +337,7 @@ pub(super) fn is_allowed(c: char) -> bool {
 fn events(text: &str, doctype: bool) -> Result<Vec<Item>, String> {
     let mut reader = Reader::from_str(text);
     let config = reader.config_mut();
-    // XHTML of real books has a bare `&` here and there; it is written as it was.
+    // Real XHTML books contain a bare `&` here and there; it is written back unchanged.
     config.allow_dangling_amp = true;
     let mut items: Vec<Item> = Vec::new();
     let mut open: Vec<u32> = Vec::new();
@@ -355,7 +357,7 @@ fn events(text: &str, doctype: bool) -> Result<Vec<Item>, String> {
             Event::Text(_) | Event::GeneralRef(_) => Kind::Text,
             Event::CData(_) => Kind::CData,
             Event::DocType(_) if !doctype => {
-                return Err("it has a document type (DTD), which is not allowed there".to_owned());
+                return Err("it has a document type (DTD), which is not allowed here".to_owned());
             }
             _ => Kind::Other,
         };
@@ -407,8 +409,8 @@ fn position(at: u64, text: &str) -> Result<u32, String> {
     u32::try_from(at).map_err(|_| "it is larger than 4 GB".to_owned())
 }
 
-/// The namespace of an element. Prefixes count from where they are declared on: nobody declares one
-/// twice with different meanings.
+/// The namespace of an element. A prefix declaration applies to the rest of the part, because real
+/// documents do not redefine prefixes.
 fn declared(raw: &str, prefixes: &mut HashMap<String, Namespace>) -> Namespace {
     if raw.contains("xmlns") {
         for (key, range) in attributes(raw) {

@@ -1,25 +1,25 @@
-//! The entries of a file.
+//! Parses the entries of a po file.
 
 use crate::files::encoding::at;
 use crate::files::{FileError, Format};
 use std::ops::Range;
 
-/// A string, which may go on over several lines.
+/// A string, which may continue over several lines.
 #[derive(Clone, Debug)]
 pub(super) struct Text {
     /// From the first quotation mark to the last.
     pub(super) range: Range<usize>,
     pub(super) says: String,
-    /// Columns of the keyword before it.
+    /// The column width of the keyword before it.
     pub(super) keyword: usize,
 }
 
 /// A message and its translations.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// Where its first keyword stands.
+    /// The byte offset of its first keyword.
     pub(super) start: usize,
-    /// Behind `#,` of its flags.
+    /// The byte offset after `#,` of its flags.
     pub(super) flags: Option<usize>,
     pub(super) is_fuzzy: bool,
     pub(super) id: Text,
@@ -33,13 +33,13 @@ impl Entry {
     }
 }
 
-/// What has been read of an entry.
+/// An entry that is being parsed.
 #[derive(Default)]
 struct PartialEntry {
     start: Option<usize>,
     flags: Option<usize>,
     is_fuzzy: bool,
-    /// A context or a domain, which are kept.
+    /// A context or a domain, which is kept.
     other: Option<Text>,
     id: Option<Text>,
     plural: Option<Text>,
@@ -61,7 +61,7 @@ impl PartialEntry {
     }
 }
 
-/// The entries of a text that are not obsolete.
+/// The entries of a file that are not obsolete.
 pub(super) fn entries(text: &str) -> Result<Vec<Entry>, FileError> {
     let (mut entries, mut begun) = (Vec::new(), PartialEntry::default());
     let (mut open, mut start) = (Open::Nothing, 0);
@@ -70,11 +70,11 @@ pub(super) fn entries(text: &str) -> Result<Vec<Entry>, FileError> {
         let content = line.trim();
         let offset = start + line.len() - line.trim_start().len();
         if content.starts_with('#') || content.is_empty() {
-            // Comments stand before an entry: one behind a translation is the next entry's.
+            // Comments precede an entry, so one after a translation belongs to the next entry.
             if !begun.translations.is_empty() {
                 begun.end(&mut entries).map_err(problem)?;
             }
-            // The flags of an obsolete entry are its own.
+            // Flags before an obsolete entry do not apply to the next one.
             if content.starts_with("#~") && begun.start.is_none() {
                 begun = PartialEntry::default();
             }
@@ -103,7 +103,7 @@ pub(super) fn entries(text: &str) -> Result<Vec<Entry>, FileError> {
     Ok(entries)
 }
 
-/// The string that a line in quotation marks goes on with.
+/// The string that a line in quotation marks continues.
 enum Open {
     Nothing,
     Other,
@@ -125,7 +125,7 @@ impl Open {
     }
 }
 
-/// Begins a string after its keyword.
+/// Starts a string after its keyword.
 fn begin(keyword: &str, string: Text, begun: &mut PartialEntry) -> Result<Open, String> {
     let index = keyword.strip_prefix("msgstr[").and_then(|rest| rest.strip_suffix(']'));
     match keyword {
@@ -158,7 +158,7 @@ fn begin(keyword: &str, string: Text, begun: &mut PartialEntry) -> Result<Open, 
 }
 
 impl Text {
-    /// Goes on with a part in quotation marks, which stands at `offset`.
+    /// Appends a part in quotation marks, which begins at `offset`.
     fn extend(&mut self, part: &str, offset: usize) -> Result<(), String> {
         let inner = part.strip_prefix('"').ok_or("a string in quotation marks is missing")?;
         let mut characters = inner.char_indices();
@@ -180,7 +180,7 @@ impl Text {
     }
 }
 
-/// The character that a backslash and `c` stand for.
+/// Decodes the escape of a backslash and `c`.
 fn escaped(c: char, rest: &mut std::str::CharIndices<'_>) -> Result<char, String> {
     let number = |digits: &str, radix: u32| u8::from_str_radix(digits, radix).ok().map(char::from);
     let digits = |rest: &mut std::str::CharIndices<'_>, most: usize, radix: u32| {
@@ -205,7 +205,7 @@ fn escaped(c: char, rest: &mut std::str::CharIndices<'_>) -> Result<char, String
     found.ok_or_else(|| format!("`\\{c}` stands for no character"))
 }
 
-/// A text as it is written between quotation marks.
+/// Escapes a text for use between quotation marks.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

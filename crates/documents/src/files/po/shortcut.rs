@@ -1,8 +1,8 @@
-//! The letter of a menu entry that is pressed with Alt: `&Open`, `E_xit`.
+//! Keyboard shortcuts (mnemonics) in menu entries: `&Open`, `E_xit`.
 
 use crate::message::placeholders;
 
-/// The marked letter of a text.
+/// The letter of a text that is marked as its shortcut.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Shortcut {
     /// `&` of Qt and Windows, or `_` of GTK.
@@ -10,7 +10,7 @@ pub(super) struct Shortcut {
     letter: char,
 }
 
-/// The text without the mark of its shortcut.
+/// Removes the shortcut mark from a text.
 pub(super) fn strip(text: &str) -> (String, Option<Shortcut>) {
     for mark in ['&', '_'] {
         let mut places = text.match_indices(mark).map(|(at, _)| at);
@@ -25,7 +25,7 @@ pub(super) fn strip(text: &str) -> (String, Option<Shortcut>) {
     (text.to_owned(), None)
 }
 
-/// Whether an `&` is neither an entity nor part of a name such as AT&T, nor of an address.
+/// Whether an `&` marks a shortcut: it is not part of an entity, a name such as AT&T, or a URL.
 fn is_ampersand(text: &str, at: usize, letter: char) -> bool {
     let before = text[..at].chars().next_back();
     let name = before.is_some_and(|c| c.is_uppercase() || c.is_numeric()) && letter.is_uppercase();
@@ -33,8 +33,8 @@ fn is_ampersand(text: &str, at: usize, letter: char) -> bool {
     !name && !word.starts_with(';') && !word.starts_with('=') && !text.contains("://")
 }
 
-/// Whether an `_` is not part of a name such as `file_name`: it begins a word, or stands in one
-/// that has a capital and then small letters, as words of menus have.
+/// Whether an `_` marks a shortcut and is not part of a name such as `file_name`: it begins a word,
+/// or stands inside a capitalised word, as menu entries have.
 fn is_underscore(text: &str, at: usize, _: char) -> bool {
     let is_name = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '%' | '{' | '$' | '/');
     let start = text[..at]
@@ -50,7 +50,7 @@ fn is_underscore(text: &str, at: usize, _: char) -> bool {
 }
 
 impl Shortcut {
-    /// Marks the letter in a translation, or another one if that is not there.
+    /// Marks the same letter in a translation, or another letter if the translation lacks it.
     pub(super) fn put_into(&self, text: &str) -> String {
         let kept = placeholder_places(text);
         let is_free = |at: usize| !kept.iter().any(|place| place.contains(&at));
@@ -62,7 +62,7 @@ impl Shortcut {
             .iter()
             .find(|(at, c)| same(*c) && begins(*at))
             .or_else(|| letters.iter().find(|(_, c)| same(*c)))
-            // Scripts without small letters are written without keys of their own.
+            // In scripts without case, the original letter is appended in parentheses instead.
             .or_else(|| letters.iter().find(|(_, c)| c.is_lowercase() || c.is_uppercase()));
         match place {
             Some((at, _)) => format!("{}{}{}", &text[..*at], self.mark, &text[*at..]),
@@ -75,7 +75,7 @@ impl Shortcut {
     }
 }
 
-/// Where the placeholders of a text lie.
+/// The byte ranges of the placeholders of a text.
 fn placeholder_places(text: &str) -> Vec<std::ops::Range<usize>> {
     let start = text.as_ptr() as usize;
     let place = |found: &str| found.as_ptr() as usize - start;

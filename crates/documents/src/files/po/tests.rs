@@ -51,7 +51,7 @@ fn what_lost_its_placeholders_is_marked_fuzzy() {
     let body = "#: a\nmsgid \"see %s at %d\"\nmsgstr \"\"\n\n#, c-format\nmsgid \"go %s\"\nmsgstr \"\"\n\nmsgid \"fine\"\nmsgstr \"\"\n";
     let text = format!("{HEADER}{body}");
     let document = FileDocument::open(Format::Po, text.as_bytes(), &FileOptions::default()).unwrap();
-    // Translations that have more than their source.
+    // Translations with more placeholders than the source.
     let translations: Vec<_> = document
         .sentences()
         .map(|sentence| crate::Translation::same(&format!("{} %x", sentence.text.replace("fine", "fein"))))

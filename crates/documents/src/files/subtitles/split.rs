@@ -1,13 +1,13 @@
-//! A translation cut into cues and their lines, in proportion to what was there.
+//! Splits a translation into cues and lines in proportion to the original ones.
 
-/// The longest line of subtitles by the usual rules, in characters.
+/// The maximum line length of subtitles by common guidelines, in characters.
 const LONGEST: usize = 42;
 
-/// A word with the tags at it, or a tag by itself.
+/// A word with the tags attached to it, or a tag on its own.
 #[derive(Clone, Debug)]
 struct Chunk<'a> {
     text: &'a str,
-    /// Whether a space stands before it.
+    /// Whether a space precedes it.
     spaced: bool,
     width: usize,
 }
@@ -29,12 +29,12 @@ pub(super) fn without_tags(text: &str) -> String {
     out + rest
 }
 
-/// How many characters of a text are shown.
+/// The number of visible characters of a text.
 pub(super) fn width(text: &str) -> usize {
     without_tags(text).chars().count()
 }
 
-/// The lines of each cue, for a text and the lengths of the lines that each cue had.
+/// Splits a text into the lines of each cue; `cues` are the lengths of the original lines.
 pub(super) fn split(text: &str, cues: &[&[usize]]) -> Vec<Vec<String>> {
     let chunks = chunks(text);
     let sums: Vec<usize> = cues.iter().map(|lines| lines.iter().sum()).collect();
@@ -66,7 +66,7 @@ fn reopen<'a>(lines: &mut [String], open: &mut Vec<&'a str>, part: &[Chunk<'a>])
             open.push(tag);
         }
     }
-    // A voice of vtt needs no end.
+    // A WebVTT voice tag needs no end tag.
     let closing = open.iter().rev().map(|tag| name_of(tag)).filter(|name| *name != "v");
     let after: String = closing.map(|name| format!("</{name}>")).collect();
     if let Some(first) = lines.first_mut() {
@@ -77,7 +77,7 @@ fn reopen<'a>(lines: &mut [String], open: &mut Vec<&'a str>, part: &[Chunk<'a>])
     }
 }
 
-/// The name of a tag.
+/// The name in a tag.
 fn name_of(tag: &str) -> &str {
     let inner = tag.trim_start_matches(['<', '/']);
     &inner[..inner.find(|c: char| !c.is_alphanumeric()).unwrap_or(inner.len())]
@@ -94,7 +94,7 @@ fn tags(text: &str) -> Vec<&str> {
     found
 }
 
-/// The words of a text; in scripts without spaces, its characters. A tag is not cut.
+/// Splits a text into words, or into characters for scripts without spaces. Tags are not split.
 fn chunks(text: &str) -> Vec<Chunk<'_>> {
     let (mut found, mut start, mut spaced, mut in_tag) = (Vec::new(), None, false, false);
     let mut push = |start: &mut Option<usize>, end: usize, spaced: &mut bool| {
@@ -131,7 +131,7 @@ fn chunks(text: &str) -> Vec<Chunk<'_>> {
     found
 }
 
-/// Letters of scripts without spaces, between which a line may end.
+/// Whether a character belongs to a script without spaces, in which a line can break anywhere.
 fn is_wide(c: char) -> bool {
     matches!(c, '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{2e80}'..='\u{3000}'
         | '\u{3005}'..='\u{3007}' | '\u{3040}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}'
@@ -142,8 +142,8 @@ fn total(chunks: &[Chunk<'_>]) -> usize {
     chunks.iter().map(|chunk| chunk.width + usize::from(chunk.spaced)).sum()
 }
 
-/// Cuts chunks into as many parts as there are weights, in proportion to them: after a mark, where
-/// one is near.
+/// Splits chunks into one part per weight, in proportion to the weights, and preferably after a
+/// punctuation mark.
 fn parts<'a, 'b>(chunks: &'b [Chunk<'a>], weights: &[usize]) -> Vec<&'b [Chunk<'a>]> {
     let all: usize = weights.iter().sum::<usize>().max(1);
     let length = total(chunks);
@@ -162,7 +162,7 @@ fn parts<'a, 'b>(chunks: &'b [Chunk<'a>], weights: &[usize]) -> Vec<&'b [Chunk<'
             0 => chunks.len(),
             later => {
                 let wanted = length * weight / all;
-                // A chunk for each part that is left, if there are enough.
+                // Leaves one chunk for each remaining part, if there are enough.
                 let most = chunks.len().saturating_sub(later).max((start + 1).min(chunks.len()));
                 let least = (start + 1).min(most);
                 let cost = |end: usize| {
@@ -185,7 +185,7 @@ fn ends_phrase(text: &str) -> bool {
     without_tags(text).ends_with([',', ';', ':', '.', '!', '?', '…', '。', '、', '，', '！', '？'])
 }
 
-/// Chunks as a line.
+/// Joins chunks into a line.
 fn written(chunks: &[Chunk<'_>]) -> String {
     let mut out = String::new();
     for (i, chunk) in chunks.iter().enumerate() {

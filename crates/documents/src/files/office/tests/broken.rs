@@ -54,7 +54,7 @@ fn entities_are_not_expanded() {
         ("content.xml", bomb.as_bytes()),
     ]);
     assert!(error(Format::Odt, &odt).contains("document type (DTD)"));
-    // A book may have a document type; what it defines stays as it is written.
+    // A book may have a DTD; entities that it defines stay as written.
     let book = epub("<p>One &b; dog</p>");
     let after = translated(Format::Epub, &book, reversed);
     assert!(part(&after, "OEBPS/text/page 1.xhtml").contains("<p>DOG &b; ONE</p>"));
@@ -97,7 +97,7 @@ fn encrypted_files() {
         ("META-INF/manifest.xml", manifest),
     ]);
     assert!(error(Format::Odt, &odt).contains("the odt file is encrypted"));
-    // The bit that says so in the headers of a part.
+    // The bit in the headers of a part that marks encryption.
     let mut zip = docx("<w:p/>");
     for (signature, offset) in [(b"PK\x03\x04", 6), (b"PK\x01\x02", 8)] {
         let places: Vec<usize> = (0..zip.len() - 4).filter(|&at| zip[at..].starts_with(signature)).collect();

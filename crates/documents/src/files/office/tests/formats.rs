@@ -22,7 +22,7 @@ fn words_that_word_cut_are_whole() {
     assert_eq!(word(body, same), wanted);
 }
 
-/// What stands in a paragraph beside its text.
+/// Paragraphs that contain more than text.
 const RICH: [&str; 9] = [
     // A footnote, a bookmark and a comment.
     "<w:p><w:r><w:t>The dog</w:t></w:r><w:r><w:rPr><w:vertAlign w:val=\"superscript\"/></w:rPr><w:footnoteReference w:id=\"2\"/></w:r>\
@@ -38,9 +38,9 @@ const RICH: [&str; 9] = [
      <w:r><w:fldChar w:fldCharType=\"separate\"/></w:r><w:r><w:t>Figure 3</w:t></w:r><w:r><w:fldChar w:fldCharType=\"end\"/></w:r>\
      <w:r><w:t xml:space=\"preserve\"> below.</w:t></w:r></w:p>",
     "<w:p><w:r><w:t xml:space=\"preserve\">where </w:t></w:r><m:oMath><m:r><m:t>x+1</m:t></m:r></m:oMath><w:r><w:t xml:space=\"preserve\"> is odd</w:t></w:r></w:p>",
-    // A text box with a paragraph of its own.
+    // A text box that contains a paragraph.
     "<w:p><w:r><w:t>Outside</w:t></w:r><w:r><w:drawing><w:txbxContent><w:p><w:r><w:t>Inside it</w:t></w:r></w:p></w:txbxContent></w:drawing></w:r></w:p>",
-    // A subscript inside of a word, and text that was deleted.
+    // A subscript inside a word, and deleted text.
     "<w:p><w:r><w:t>H</w:t></w:r><w:r><w:rPr><w:vertAlign w:val=\"subscript\"/></w:rPr><w:t>2</w:t></w:r><w:r><w:t xml:space=\"preserve\">O is </w:t></w:r>\
      <w:del w:id=\"1\"><w:r><w:delText>ice</w:delText></w:r></w:del><w:r><w:t>water.</w:t></w:r></w:p>",
 ];
@@ -233,7 +233,7 @@ fn where_a_sentence_ends_depends_on_the_language() {
         let body = format!("<w:p><w:r><w:t>{text}</w:t></w:r></w:p>");
         let document = FileDocument::open(Format::Docx, &docx(&body), &options).unwrap();
         let found: Vec<&str> = document.sentences().map(|sentence| sentence.text.as_str()).collect();
-        // Behind them comes the header.
+        // The header comes after them.
         assert_eq!(found[..found.len() - 1], wanted, "{language:?}");
     }
     let count = |language| regard_core::text::sentence_ranges(text, language).len();
