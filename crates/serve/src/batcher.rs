@@ -1,11 +1,12 @@
-//! One queue for each model: sentences of many requests are gathered and translated together by
-//! threads of their own.
+//! A queue per model: sentences from many requests are collected into batches, which dedicated
+//! worker threads translate.
 //!
-//! A worker takes what is there, waiting a few milliseconds for more, and runs it as one batch.
-//! Requests take turns, a sentence at a time, so that a long document does not delay a short text
-//! by more than its share. A request whose client has gone is left out, or given up
-//! between two steps. A panic is caught; the sentences of that batch are tried one by one, so that
-//! it costs the request that caused it and no other; an error is handled likewise.
+//! A worker takes the queued sentences, waiting a few milliseconds for more, and runs them as one
+//! batch. Requests take turns, one sentence at a time, so that a long document delays a short text
+//! only by its fair share. If a client disconnects, its waiting sentences are dropped and running
+//! ones are cancelled between two decoding steps. Panics are caught: the sentences of that batch
+//! are retried one by one, so that only the request that caused the panic fails. Errors are handled
+//! in the same way.
 
 use crate::limits::Limits;
 use crate::metrics::ModelMetrics;
@@ -22,22 +23,23 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
-/// How requests are gathered. The defaults are those of `regard serve`.
+/// How sentences are batched. The defaults are those of `regard serve`.
 #[derive(Clone, Debug)]
 pub struct Batching {
-    /// Sentences of a batch at most; 1 turns batching off.
+    /// The maximum number of sentences in a batch; 1 disables batching.
     pub most: usize,
     /// How long a worker waits for more sentences.
     pub wait: Duration,
-    /// Sentences that may wait; a request that does not fit is refused. Requests take turns, so one
-    /// of them delays others by a batch at most, and counts for no more than that.
+    /// The capacity of the queue in sentences; a request that does not fit is rejected. Because
+    /// requests take turns, each delays the others by at most one batch, and counts for no more
+    /// than that.
     pub queue: usize,
-    /// How long a request may have to wait for its turn, as far as the speed of the last batches
-    /// tells; one that would wait longer is refused at once.
+    /// The maximum time that a request may wait for its turn, estimated from the speed of recent
+    /// batches; a request that would wait longer is rejected at once.
     pub max_wait: Duration,
-    /// Threads that run batches, each model its own.
+    /// The number of worker threads per model.
     pub workers: usize,
-    /// Cores that the workers share.
+    /// The number of cores that the workers share.
     pub cores: usize,
 }
 
@@ -55,26 +57,26 @@ impl Default for Batching {
     }
 }
 
-/// What is wanted of a sentence.
+/// The search that a sentence needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Search {
-    /// How many translations, best first.
+    /// The number of translations, best first.
     pub(crate) nbest: usize,
-    /// Whether words are aligned.
+    /// Whether to align words.
     pub(crate) attention: bool,
-    /// With which settings.
+    /// The kind of search, which selects its options.
     pub(crate) attempt: Attempt,
-    /// The pair of languages of a multilingual model, by their numbers.
+    /// The language pair of a multilingual model, by language indices.
     pub(crate) pair: Option<(u16, u16)>,
 }
 
-/// Something that translates: a model, or a stand-in of a test.
+/// A translator: a model, or a stand-in in tests.
 pub(crate) trait BatchTranslator: Send + Sync + 'static {
-    /// Hypotheses that a search for this many translations keeps: searches of one width can be one
-    /// batch.
+    /// The beam width of a search for `nbest` translations; only searches with the same width share
+    /// a batch.
     fn beam(&self, nbest: usize) -> usize;
 
-    /// One translation per line, with the terms of the line.
+    /// Translates each line, with the terms of that line.
     fn translate(
         &self,
         lines: &[&str],
@@ -85,7 +87,7 @@ pub(crate) trait BatchTranslator: Send + Sync + 'static {
     ) -> regard_core::Result<Vec<Line>>;
 }
 
-/// A model.
+/// A translator that runs a model.
 #[derive(Debug)]
 pub(crate) struct ModelTranslator {
     /// The model.
@@ -105,7 +107,7 @@ impl BatchTranslator for ModelTranslator {
         threads: usize,
         watch: &dyn WatchLines,
     ) -> regard_core::Result<Vec<Line>> {
-        // Held as long as it is used, so that it is not taken for idle.
+        // Holding the model keeps it from being considered idle.
         let (model, details) = self.resident.get_with_details()?;
         let mut options = search.attempt.options(&details.options);
         (options.beam, options.nbest) = (options.beam.max(search.nbest), search.nbest);
@@ -118,12 +120,12 @@ impl BatchTranslator for ModelTranslator {
     }
 }
 
-/// Why there is no translation.
+/// Why a translation failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Failure {
     #[error("too many requests are waiting, try again")]
     Full,
-    /// The wait would be too long by this much.
+    /// The wait would exceed the limit by this much.
     #[error("too many requests are waiting, try again")]
     Late(Duration),
     #[error("the server is shutting down")]
@@ -139,20 +141,20 @@ pub(crate) enum Failure {
 pub(crate) struct QueuedSentence {
     pub(crate) text: String,
     pub(crate) search: Search,
-    /// Its terms, which the translation should contain.
+    /// The terms that the translation should contain.
     pub(crate) terms: LineTerms,
-    /// Where its progress is sent, if a client follows it: its number, and the translation so far.
+    /// Where to send its progress, with its index, if the client streams the translation.
     pub(crate) progress: Option<(usize, mpsc::Sender<Growth>)>,
 }
 
 impl QueuedSentence {
-    /// A sentence whose progress is not sent.
+    /// A sentence without progress reports.
     pub(crate) fn new(text: String, search: Search) -> Self {
         QueuedSentence { text, search, terms: LineTerms::default(), progress: None }
     }
 }
 
-/// How far a sentence has come.
+/// The progress of a sentence: its translation so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Growth {
     pub(crate) sentence: usize,
@@ -173,36 +175,36 @@ impl Job {
     }
 }
 
-/// The sentences of a request that wait.
+/// The waiting sentences of a request.
 struct Request {
     jobs: VecDeque<Job>,
     gone: Arc<AtomicBool>,
 }
 
-/// Requests in the order of their turns.
+/// The waiting requests in turn order.
 #[derive(Default)]
 struct Queue {
     requests: VecDeque<Request>,
     closing: bool,
-    /// Seconds that all workers together need for a sentence while others wait: an average in which
-    /// a batch counts for less with every later one.
+    /// The time in seconds per sentence for all workers together while others wait, as an
+    /// exponential moving average over batches.
     pace: Option<f64>,
 }
 
-/// What the last batch counts for in the pace.
+/// The weight of the latest batch in the moving average.
 const NEWEST: f64 = 0.2;
 
-/// Sentences of long requests may be this many times the queue: they delay no other request, but
-/// they take memory.
+/// Long requests may together have this many times the queue capacity of sentences: they do not
+/// delay other requests, but they take memory.
 const LONG: usize = 4;
 
 impl Queue {
-    /// How many sentences wait.
+    /// The number of waiting sentences.
     fn len(&self) -> usize {
         self.requests.iter().map(|request| request.jobs.len()).sum()
     }
 
-    /// Leaves out the sentences of clients that have gone; how many they were.
+    /// Drops the sentences of clients that have disconnected, and returns their number.
     fn leave_out_gone(&mut self) -> usize {
         let mut count = 0;
         self.requests.retain(|request| {
@@ -213,27 +215,27 @@ impl Queue {
         count
     }
 
-    /// How many sentences come before those of a new request, which takes turns with the others,
-    /// at most: a batch of each.
+    /// An upper bound on the number of sentences that are translated before those of a new request:
+    /// one batch per waiting request.
     fn shares(&self, batching: &Batching) -> usize {
         self.requests.iter().map(|request| share(request.jobs.len(), batching)).sum()
     }
 
-    /// How much longer than `max_wait` a new request would wait, if it would, when `coming` batches
-    /// of others are about to be queued.
+    /// How much longer than `max_wait` a new request would have to wait, if at all; `coming` is the
+    /// number of other requests about to be queued.
     fn late(&self, batching: &Batching, coming: usize) -> Option<Duration> {
         let wait = self.pace? * (self.shares(batching) + coming) as f64;
         let late = wait - batching.max_wait.as_secs_f64();
         (late > 0.0).then(|| Duration::try_from_secs_f64(late).unwrap_or(Limits::LONGEST))
     }
 
-    /// Counts a batch that was run while others waited.
+    /// Records the time of a batch that ran while others waited.
     fn ran(&mut self, sentences: usize, time: Duration, workers: usize) {
         let new = time.as_secs_f64() / (sentences.max(1) * workers.max(1)) as f64;
         self.pace = Some(self.pace.map_or(new, |old| old + NEWEST * (new - old)));
     }
 
-    /// Whether a request of `count` sentences may wait with the others.
+    /// Whether a request with `count` sentences fits into the queue.
     fn has_room(&self, count: usize, batching: &Batching) -> bool {
         let (queue, batch) = (batching.queue.max(1), batching.most.max(1));
         let shares = self.shares(batching);
@@ -243,14 +245,14 @@ impl Queue {
         fits && shares + share(count, batching) <= queue
     }
 
-    /// Up to `most` sentences that can be searched together, one of each request in turn.
+    /// Takes up to `most` sentences that can share a search, one from each request in turn.
     fn gather(&mut self, most: usize) -> Vec<Job> {
         let first = self.requests.front().and_then(|request| request.jobs.front());
         let kind = |job: &Job| (job.beam, job.sentence.search.attempt, job.sentence.search.pair);
         let Some(wanted) = first.map(kind) else { return Vec::new() };
         let fits = |job: &Job| kind(job) == wanted;
         let mut batch = Vec::new();
-        // Requests whose next sentence needs another search; they come first in the next batch.
+        // Requests whose next sentence needs a different search come first in the next batch.
         let mut others = Vec::new();
         while batch.len() < most
             && let Some(mut request) = self.requests.pop_front()
@@ -271,23 +273,23 @@ impl Queue {
     }
 }
 
-/// What a request of `count` sentences counts for in the queue. One that is larger than the whole
-/// queue must still have a chance: when nobody waits.
+/// The number of sentences that a request counts for in the queue. It is capped so that a request
+/// larger than the whole queue is accepted when the queue is empty.
 fn share(count: usize, batching: &Batching) -> usize {
     count.min(batching.most.max(1)).min(batching.queue.max(1))
 }
 
-/// A request's first sentences, or those of one that other models have worked for already.
+/// Whether sentences are the first of a request, or follow earlier work for the same request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     First,
     Later,
 }
 
-/// Sentences that are run together.
+/// Sentences that are translated together.
 struct Batch {
     jobs: Vec<Job>,
-    /// Whether others wait.
+    /// Whether other sentences are waiting.
     others_wait: bool,
 }
 
@@ -298,12 +300,12 @@ struct Shared {
     queue: Mutex<Queue>,
     filled: Condvar,
     busy: AtomicUsize,
-    /// Requests whose texts are being taken apart.
+    /// The number of requests whose texts are being parsed.
     coming: AtomicUsize,
 }
 
-/// A request whose text is being taken apart, before its sentences are known; counted until it is
-/// dropped.
+/// A request whose text is being parsed and whose sentences are not known yet. It counts until it
+/// is dropped.
 pub(crate) struct Reservation(Arc<Shared>);
 
 impl Drop for Reservation {
@@ -312,13 +314,13 @@ impl Drop for Reservation {
     }
 }
 
-/// The queue of a model and its workers.
+/// The queue of a model and its worker threads.
 pub(crate) struct Batcher {
     shared: Arc<Shared>,
     workers: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// Sentences under way. Dropping it gives them up.
+/// Submitted sentences. Dropping the ticket cancels them.
 #[derive(Debug)]
 pub(crate) struct Ticket {
     replies: Vec<oneshot::Receiver<Result<Line, Failure>>>,
@@ -326,12 +328,12 @@ pub(crate) struct Ticket {
 }
 
 impl Ticket {
-    /// All translations, in the order of the sentences.
+    /// Waits for all translations, in the order of the sentences.
     pub(crate) async fn wait(self) -> Result<Vec<Line>, Failure> {
         self.wait_with_progress(|_| {}).await
     }
 
-    /// The same; `progress` gets the number of sentences that have been translated so far.
+    /// Like [`Ticket::wait`]; `progress` gets the number of sentences translated so far.
     pub(crate) async fn wait_with_progress(
         mut self,
         mut progress: impl FnMut(usize),
@@ -373,7 +375,7 @@ impl Batcher {
         Ok(Batcher { shared, workers: Mutex::new(workers) })
     }
 
-    /// Counts a request before any work is done for it, or refuses it because it would wait too
+    /// Counts a request before any work is done for it, or rejects it if it would have to wait too
     /// long.
     pub(crate) fn reserve(&self) -> Result<Reservation, Failure> {
         let coming = self.shared.coming.load(Ordering::Relaxed);
@@ -390,14 +392,14 @@ impl Batcher {
         Ok(Reservation(Arc::clone(&self.shared)))
     }
 
-    /// Puts the first sentences of a request into the queue.
+    /// Queues the first sentences of a request.
     #[cfg(test)]
     pub(crate) fn submit(&self, sentences: Vec<QueuedSentence>) -> Result<Ticket, Failure> {
         self.submit_as(Turn::First, sentences)
     }
 
-    /// Puts sentences of a request into the queue. One that has been worked for is not refused
-    /// because of its wait.
+    /// Queues sentences of a request. Only the first sentences of a request are rejected for their
+    /// waiting time.
     pub(crate) fn submit_as(&self, turn: Turn, sentences: Vec<QueuedSentence>) -> Result<Ticket, Failure> {
         let gone = Arc::new(AtomicBool::new(false));
         let mut replies = Vec::with_capacity(sentences.len());
@@ -411,7 +413,7 @@ impl Batcher {
             late.map(Failure::Late).or(full.then_some(Failure::Full))
         };
         if refusal(&queue).is_some() {
-            // Sentences of clients that have gone do not count.
+            // Sentences of disconnected clients do not count.
             self.shared.metrics.given_up.add(queue.leave_out_gone());
             if let Some(refusal) = refusal(&queue) {
                 return Err(refusal);
@@ -434,18 +436,18 @@ impl Batcher {
         Ok(Ticket { replies, gone })
     }
 
-    /// How many sentences wait.
+    /// The number of waiting sentences.
     pub(crate) fn waiting(&self) -> usize {
         self.shared.lock().len()
     }
 
-    /// Finishes what waits, then ends the workers. Later requests are refused.
+    /// Finishes the waiting sentences, then stops the workers. Later requests are rejected.
     pub(crate) fn close(&self) {
         self.shared.lock().closing = true;
         self.shared.filled.notify_all();
         let workers = std::mem::take(&mut *self.workers.lock().unwrap_or_else(PoisonError::into_inner));
         for worker in workers {
-            // A worker catches every panic; one that ended otherwise needs no message.
+            // Workers catch all panics, so there is nothing to report.
             let _ = worker.join();
         }
     }
@@ -468,7 +470,7 @@ impl Shared {
                 continue;
             }
             let (sentences, start) = (jobs.len(), Instant::now());
-            // A lone batch may use all cores; several share them.
+            // A single batch may use all cores; concurrent batches share them.
             let busy = self.busy.fetch_add(1, Ordering::Relaxed) + 1;
             self.run(jobs, (self.batching.cores / busy).max(1));
             self.busy.fetch_sub(1, Ordering::Relaxed);
@@ -478,7 +480,7 @@ impl Shared {
         }
     }
 
-    /// The next batch; nothing when the queue is closed and empty.
+    /// Waits for the next batch; `None` when the queue is closed and empty.
     fn take(&self) -> Option<Batch> {
         let mut queue = self.lock();
         while queue.requests.is_empty() {
@@ -513,7 +515,7 @@ impl Shared {
         let search = Search {
             nbest: batch.iter().map(|job| job.sentence.search.nbest).max().unwrap_or(1),
             attention: batch.iter().any(|job| job.sentence.search.attention),
-            // A batch has sentences of one kind.
+            // All sentences of a batch have the same kind of search.
             attempt: batch.first().map(|job| job.sentence.search.attempt).unwrap_or_default(),
             pair: batch.first().and_then(|job| job.sentence.search.pair),
         };
@@ -530,19 +532,19 @@ impl Shared {
                 Ok(lines)
             }
             Ok(Ok(lines)) => {
-                Err(Failure::Refused(format!("{} sentences came back as {}", batch.len(), lines.len())))
+                Err(Failure::Refused(format!("{} sentences gave {} lines", batch.len(), lines.len())))
             }
             Ok(Err(error)) => Err(Failure::Refused(error.to_string())),
             Err(_) => {
                 self.metrics.panics.add(1);
-                tracing::error!(sentences = batch.len(), "a worker panicked and goes on");
+                tracing::error!(sentences = batch.len(), "a worker caught a panic and continues");
                 Err(Failure::Panic)
             }
         }
     }
 }
 
-/// Gives each job its line; a client that has gone does not take it.
+/// Sends each job its translation; if the client has disconnected, sending has no effect.
 fn answer(batch: Vec<Job>, lines: Vec<Line>) {
     for (job, mut line) in batch.into_iter().zip(lines) {
         line.candidates.truncate(job.sentence.search.nbest);
@@ -567,7 +569,7 @@ impl WatchLines for WatchJobs<'_> {
 
     fn grown(&self, index: usize, part: usize, text: &str) {
         if let Some((sentence, to)) = &self.0[index].sentence.progress {
-            // Who reads too slowly misses a state between two others.
+            // If the receiver is too slow, intermediate states are skipped.
             let _ = to.try_send(Growth { sentence: *sentence, part, text: text.to_owned() });
         }
     }

@@ -1,8 +1,8 @@
-//! The memory that request bodies may take, and the shares of it.
+//! The memory limits for request bodies.
 //!
-//! There are two pools: one for requests that may go on, and one for requests whose key has not
-//! been seen yet because it may be in the body. A client without a key can exhaust the second
-//! alone. Within a pool, a client has a share.
+//! There are two pools: one for requests that have been admitted, and one for requests whose key is
+//! not known yet because it may be in the body. A client without a key can exhaust only the second.
+//! Within a pool, each client is limited to a share.
 
 use crate::clients::ClientAddress;
 use crate::error::{ApiError, ApiResult};
@@ -11,17 +11,17 @@ use crate::limits::Limits;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bodies of the largest size that a pool holds at once; smaller ones can be more.
+/// The number of bodies of maximum size that a pool holds at once; it can hold more smaller ones.
 const ADMITTED: usize = 16;
 const UNVERIFIED: usize = 4;
 
-/// A client may hold this part of a pool.
+/// A client may hold at most this fraction (1/4) of a pool.
 const SHARE: usize = 4;
 
-/// Whose body it is: what its bytes are counted by.
+/// The owner of a body, to which its bytes are charged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Owner {
-    /// A request whose key is valid.
+    /// A request with a valid key.
     Key(KeyHash),
     /// A request that needs no key.
     Address(ClientAddress),
@@ -29,7 +29,7 @@ pub(crate) enum Owner {
     Unverified(ClientAddress),
 }
 
-/// The bodies of all requests that are under way.
+/// The bodies of all requests in progress.
 #[derive(Debug)]
 pub(crate) struct Bodies {
     admitted: Pool,
@@ -52,7 +52,7 @@ struct Held {
 impl Pool {
     fn new(bodies: usize, largest: usize) -> Self {
         let most = largest.saturating_mul(bodies);
-        // A share is never too small for a body of the largest size.
+        // A share always has room for one body of maximum size.
         Pool { most, share: (most / SHARE).max(largest), held: Mutex::default() }
     }
 
@@ -77,7 +77,7 @@ impl Bodies {
     }
 }
 
-/// Bytes of a body, counted until it is dropped.
+/// The reserved bytes of a body, released on drop.
 #[derive(Debug)]
 pub(crate) struct BodyBytes {
     bodies: Arc<Bodies>,
@@ -90,7 +90,7 @@ impl BodyBytes {
         BodyBytes { bodies: Arc::clone(bodies), owner, bytes: 0 }
     }
 
-    /// Reserves more bytes, if the pool has them.
+    /// Reserves more bytes, if the pool has room.
     pub(crate) fn add(&mut self, bytes: usize) -> ApiResult<()> {
         let pool = self.bodies.pool(&self.owner);
         let mut held = pool.lock();
@@ -114,7 +114,7 @@ impl BodyBytes {
 }
 
 impl BodyBytes {
-    /// Counts the bytes as those of another owner from now on.
+    /// Charges the bytes to another owner from now on.
     pub(crate) fn transfer(&mut self, owner: Owner) -> ApiResult<()> {
         let mut moved = BodyBytes::new(&self.bodies, owner);
         moved.add(self.bytes)?;
@@ -155,7 +155,7 @@ mod tests {
         let refused = again.add(1).unwrap_err();
         assert_eq!((refused.status.as_u16(), refused.retry_after), (503, Some(Duration::from_secs(1))));
         assert_eq!(refused.message, "too many large requests of this client at once, try again");
-        // Others have theirs, until the pool is full.
+        // Other clients have their own shares, until the pool is full.
         let mut others: Vec<BodyBytes> = (2..=4).map(of).collect();
         assert!(others.iter_mut().all(|body| body.add(40).is_ok()));
         assert_eq!(of(5).add(1).unwrap_err().message, "too many large requests at once, try again");
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(held, UNVERIFIED);
         let mut keyed = BodyBytes::new(&bodies, Owner::Key(KeyHash::of("secret")));
         assert!(keyed.add(30).is_ok());
-        // A body that turns out to have a key makes room for others without one.
+        // A body that turns out to contain a key makes room for others without one.
         unverified[0].transfer(Owner::Key(KeyHash::of("secret"))).unwrap();
         assert!(keyed.add(1).is_err() && unverified[10].add(10).is_ok());
     }

@@ -1,4 +1,4 @@
-//! Who sends a request: the address of the client, also behind proxies that the operator trusts.
+//! The address of a client, also behind proxies that the operator trusts.
 
 use axum::http::{HeaderMap, HeaderName, header};
 use std::fmt;
@@ -10,7 +10,7 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 /// Bits of an IPv6 address that identify a client: providers assign a /64 or more to each customer.
 const IPV6_PREFIX: u32 = 64;
 
-/// What limits are counted by: one IPv4 address, or one IPv6 /64.
+/// The unit by which limits are counted: one IPv4 address, or one IPv6 /64.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ClientAddress(IpAddr);
 
@@ -32,13 +32,13 @@ fn masked(bits: u128, prefix: u32) -> u128 {
 pub struct AddressRange {
     /// The first address, IPv4 mapped into IPv6.
     first: u128,
-    /// Leading bits that all addresses share, counted in IPv6.
+    /// The number of leading bits that all addresses share, counted in IPv6.
     prefix: u32,
     /// IPv4 and IPv6 ranges never contain each other's addresses.
     v4: bool,
 }
 
-/// A text that is no range of addresses.
+/// A text that is not an address range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidAddressRange(String);
 
@@ -98,10 +98,9 @@ impl TrustedProxies {
         self.0.iter().any(|range| range.contains(address))
     }
 
-    /// The client of a request that came from `peer`: the right-most hop that is not a trusted
-    /// proxy. Headers of a peer that is not trusted are ignored. A proxy maintains one of the two
-    /// headers and passes the other on as the client wrote it, so where both are present and
-    /// disagree, neither is believed.
+    /// The client of a request from `peer`: the right-most hop that is not a trusted proxy. Headers
+    /// from an untrusted peer are ignored. A proxy maintains one of the two headers and passes the
+    /// other on as the client wrote it, so if both are present and disagree, neither is trusted.
     pub(crate) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         if !self.contains(peer) {
             return peer;
@@ -123,7 +122,7 @@ impl TrustedProxies {
         }
     }
 
-    /// Walks from the nearest hop to the farthest. Beyond an unreadable hop nothing can be known.
+    /// Goes from the nearest hop to the farthest. Hops beyond an unreadable one are unknown.
     fn last_untrusted(&self, peer: IpAddr, hops: &[Option<IpAddr>]) -> IpAddr {
         let mut client = peer;
         for hop in hops.iter().rev() {
@@ -162,7 +161,7 @@ fn forwarded_for(element: &str) -> Option<IpAddr> {
         .and_then(address)
 }
 
-/// The address of requests that came without a socket, as in tests.
+/// The address of requests without a socket, as in tests.
 pub(crate) const NO_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
 #[cfg(test)]
@@ -222,7 +221,7 @@ mod tests {
             ("203.0.113.5", vec![("x-forwarded-for", "198.51.100.1")], "203.0.113.5"),
             ("10.0.0.1", vec![], "10.0.0.1"),
             ("10.0.0.1", vec![("x-forwarded-for", "198.51.100.1")], "198.51.100.1"),
-            // What the client wrote stands further left.
+            // Entries written by the client are further left.
             ("10.0.0.1", vec![("x-forwarded-for", "6.6.6.6, 198.51.100.1")], "198.51.100.1"),
             ("10.0.0.1", vec![("x-forwarded-for", "6.6.6.6, 198.51.100.1, 10.2.3.4")], "198.51.100.1"),
             (

@@ -1,8 +1,8 @@
-//! The open connections: how many there are, whose they are, and which of them wait for a request.
+//! Tracks the open connections: their number, their clients, and which of them are idle.
 //!
-//! A connection that waits costs its client nothing, so it must cost others nothing: when all
-//! places are taken, a new connection takes the place of the one that has waited longest. Only
-//! where every connection is being answered is a new one refused.
+//! An idle connection costs its client nothing, so it must not block others: when all slots are
+//! taken, a new connection replaces the one that has been idle longest. A new connection is
+//! rejected only if every other connection has a request in progress.
 
 use crate::clients::ClientAddress;
 use crate::limits::Limits;
@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// Why there is no slot for a connection.
+/// Why a connection was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// Every connection is being answered.
+    /// Every connection has a request in progress.
     Full,
-    /// The client has as many connections as one may have.
+    /// The client has the maximum number of connections.
     Address,
 }
 
@@ -29,20 +29,20 @@ pub(crate) struct Connections {
 
 #[derive(Debug, Default)]
 struct Table {
-    /// The number of the next connection or of the next time that one begins to wait.
+    /// A counter that numbers connections, and the times at which they become idle.
     next: u64,
     open: HashMap<u64, Entry>,
-    /// The connections that wait for a request, by the time since when.
+    /// The idle connections, by the time at which they became idle.
     waiting: BTreeMap<u64, u64>,
     by_address: HashMap<ClientAddress, usize>,
 }
 
 #[derive(Debug)]
 struct Entry {
-    /// Proxies have no address of their own: they stand for many clients.
+    /// `None` for a proxy, which stands for many clients.
     address: Option<ClientAddress>,
     end: Arc<Notify>,
-    /// Requests that are being answered.
+    /// The number of requests in progress.
     requests: usize,
     waiting_since: u64,
 }
@@ -90,7 +90,7 @@ impl Connections {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A slot for a connection of a client, or of a proxy without an address.
+    /// Takes a slot for a connection from a client, or from a proxy if `address` is `None`.
     pub(crate) fn open(self: &Arc<Self>, address: Option<ClientAddress>) -> Result<ConnectionSlot, Refusal> {
         let mut table = self.lock();
         if let Some(address) = address
@@ -115,7 +115,7 @@ impl Connections {
 }
 
 impl Connections {
-    /// Ends the connections that wait for a request.
+    /// Closes the idle connections.
     pub(crate) fn close_waiting(&self) {
         let mut table = self.lock();
         while let Some((_, id)) = table.waiting.pop_first() {
@@ -124,7 +124,7 @@ impl Connections {
     }
 }
 
-/// The slot of a connection, which is free again when this is dropped.
+/// The slot of a connection, released on drop.
 #[derive(Debug)]
 pub(crate) struct ConnectionSlot {
     connections: Arc<Connections>,
@@ -133,12 +133,12 @@ pub(crate) struct ConnectionSlot {
 }
 
 impl ConnectionSlot {
-    /// Resolves when another connection has taken the slot.
+    /// Resolves when another connection has taken over the slot.
     pub(crate) async fn taken(&self) {
         self.end.notified().await;
     }
 
-    /// A request has begun; it ends when what is returned is dropped.
+    /// Marks the start of a request, which ends when the returned guard is dropped.
     pub(crate) fn begin(self: &Arc<Self>) -> Answering {
         let mut table = self.connections.lock();
         let since = table.open.get_mut(&self.id).map(|entry| {
@@ -158,7 +158,7 @@ impl Drop for ConnectionSlot {
     }
 }
 
-/// A request that is being answered.
+/// A request in progress.
 #[derive(Debug)]
 pub(crate) struct Answering(Arc<ConnectionSlot>);
 
@@ -198,7 +198,7 @@ mod tests {
     async fn a_new_connection_takes_the_place_of_the_one_that_has_waited_longest() {
         let connections = connections(3, 9);
         let places = [1, 2, 3].map(|n| Arc::new(connections.open(client(n)).unwrap()));
-        // The first has been answered meanwhile, and the second is being answered.
+        // The first request has been answered in the meantime, and the second is in progress.
         drop(places[0].begin());
         let answering = places[1].begin();
         let fourth = connections.open(client(4)).unwrap();

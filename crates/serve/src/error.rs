@@ -1,4 +1,4 @@
-//! Errors of requests: a status and one sentence, in the format that LibreTranslate's clients read.
+//! Error responses: a status and a one-sentence message, in the format of LibreTranslate.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -7,19 +7,19 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::time::Duration;
 
-/// A refusal: `{"error": message}` under a status.
+/// An error response: `{"error": message}` with a status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ApiError {
     pub(crate) status: StatusCode,
     pub(crate) message: String,
-    /// When it is worth to try again.
+    /// When the client should try again.
     pub(crate) retry_after: Option<Duration>,
 }
 
-/// What a handler returns.
+/// The result of a handler.
 pub(crate) type ApiResult<T = Response> = Result<T, ApiError>;
 
-/// The body of a refusal.
+/// The body of an error response.
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct ErrorAnswer<'a> {
     /// What is wrong.
@@ -31,7 +31,7 @@ impl ApiError {
         ApiError { status, message: message.into(), retry_after: None }
     }
 
-    /// 400: the request makes no sense.
+    /// 400: the request is invalid.
     pub(crate) fn bad(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, message)
     }
@@ -41,27 +41,27 @@ impl ApiError {
         Self::bad(format!("Invalid request: missing {name} parameter"))
     }
 
-    /// 400: more characters, texts or tokens than allowed.
+    /// 400: the request has more characters, texts or tokens than allowed.
     pub(crate) fn too_long(size: usize, limit: usize) -> Self {
         Self::bad(format!("Invalid request: request ({size}) exceeds text limit ({limit})"))
     }
 
-    /// 404: nothing is there.
+    /// 404: the resource does not exist.
     pub(crate) fn not_found(what: &str) -> Self {
         Self::new(StatusCode::NOT_FOUND, format!("{what} not found"))
     }
 
-    /// 500: not the client's fault.
+    /// 500: an internal error.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, message)
     }
 
-    /// 503: not now.
+    /// 503: the server is overloaded.
     pub(crate) fn busy(message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, message).after(Duration::from_secs(1))
     }
 
-    /// With the time after which to try again.
+    /// Sets the time after which to try again.
     pub(crate) fn after(mut self, wait: Duration) -> Self {
         self.retry_after = Some(wait);
         self
@@ -72,7 +72,7 @@ impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut response = json(self.status, &ErrorAnswer { error: &self.message });
         if let Some(wait) = self.retry_after {
-            // Whole seconds, and never 0: that would say "at once".
+            // Whole seconds, and never 0, which would mean "at once".
             let seconds = wait.as_secs_f64().ceil().max(1.0) as u64;
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
@@ -80,7 +80,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// A value as a JSON answer.
+/// A JSON response.
 pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response {
     match serde_json::to_vec(value) {
         Ok(bytes) => typed(status, "application/json", bytes),
@@ -88,7 +88,7 @@ pub(crate) fn json(status: StatusCode, value: &impl Serialize) -> Response {
     }
 }
 
-/// An answer of a content type.
+/// A response with a content type.
 pub(crate) fn typed(status: StatusCode, kind: &'static str, body: impl Into<Body>) -> Response {
     let mut response = Response::new(body.into());
     *response.status_mut() = status;
@@ -96,7 +96,7 @@ pub(crate) fn typed(status: StatusCode, kind: &'static str, body: impl Into<Body
     response
 }
 
-/// A value as a JSON answer with status 200.
+/// A JSON response with status 200.
 pub(crate) fn ok(value: &impl Serialize) -> ApiResult {
     Ok(json(StatusCode::OK, value))
 }

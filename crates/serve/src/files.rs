@@ -1,14 +1,14 @@
-//! Files that may change while the server runs.
+//! Detects changes to files while the server runs.
 
 use std::fs::Metadata;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// What a file was when it was looked at: its time, its length and its number. A changed one
-/// differs in some of it. Nothing where there is no file.
+/// The modification time, length and inode number of a file, at least one of which changes with the
+/// file; `None` if there is no file.
 pub(crate) type Stamp = Option<(SystemTime, u64, u64)>;
 
-/// What a file is now.
+/// The current stamp of a file.
 pub(crate) fn stamp(path: &Path) -> Stamp {
     let metadata = std::fs::metadata(path).ok()?;
     Some((metadata.modified().ok()?, metadata.len(), number(&metadata)))

@@ -1,4 +1,4 @@
-//! Keys and quotas.
+//! API keys and request quotas.
 
 use crate::clients::ClientAddress;
 use crate::error::{ApiError, ApiResult};
@@ -10,14 +10,14 @@ use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Whose requests are counted together.
+/// A client whose requests share a quota.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Client {
     Key(KeyHash),
     Address(ClientAddress),
 }
 
-/// Who is let in.
+/// Admission control for requests.
 #[derive(Debug)]
 pub(crate) struct Gate {
     keys: Option<Keys>,
@@ -25,13 +25,14 @@ pub(crate) struct Gate {
     wrong_per_minute: u32,
     requests: Mutex<Recent<Client, Window>>,
     wrong_keys: Mutex<Recent<ClientAddress, Window>>,
-    /// From where a valid key came: there it is believed also after wrong ones of somebody else.
+    /// The addresses at which each key was valid: there it is accepted even after wrong keys by
+    /// another client at the same address.
     known: Mutex<Recent<(ClientAddress, KeyHash), ()>>,
 }
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Clients that are remembered at most.
+/// The maximum number of clients to remember.
 const CLIENTS: usize = 50_000;
 
 impl Gate {
@@ -46,12 +47,13 @@ impl Gate {
         }
     }
 
-    /// Whether clients must show a key.
+    /// Whether clients need a key.
     pub(crate) fn needs_key(&self) -> bool {
         self.keys.is_some()
     }
 
-    /// Counts a request, or refuses it. What it may do is what its key allows, or else the server.
+    /// Counts a request, or rejects it. Returns the limits of its key, if they differ from those of
+    /// the server.
     pub(crate) fn admit(&self, key: Option<&KeyHash>, address: ClientAddress) -> ApiResult<KeyLimits> {
         self.admit_at(key, address, Instant::now())
     }
@@ -72,9 +74,9 @@ impl Gate {
         Ok(limits)
     }
 
-    /// What a key allows, if it is valid. An address that showed too many wrong ones may try no
-    /// other for a while: a guess must not be told from a valid key then. Clients at the same
-    /// address whose key was valid before are not affected.
+    /// The limits of a key, if it is valid. An address that has sent too many wrong keys cannot try
+    /// others for a while, so that a correct guess is indistinguishable from a wrong one. Clients
+    /// at the same address whose key was valid before are not affected.
     fn check(
         &self,
         keys: &Keys,
@@ -100,7 +102,7 @@ impl Gate {
     }
 }
 
-/// 400: a key is needed.
+/// 400: a key is required.
 pub(crate) fn no_key() -> ApiError {
     ApiError::bad("Please contact the server operator to get an API key")
 }
@@ -109,7 +111,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Events of a client since a moment.
+/// The number of events of a client since the start of a time window.
 #[derive(Clone, Copy, Debug)]
 struct Window {
     since: Instant,
@@ -117,13 +119,13 @@ struct Window {
 }
 
 impl Window {
-    /// How long the window stays full, if it is.
+    /// How long the window remains full, if it is full.
     fn full(&self, limit: u32, now: Instant) -> Option<Duration> {
         let passed = now.saturating_duration_since(self.since);
         (passed < MINUTE && self.count >= limit).then(|| MINUTE - passed)
     }
 
-    /// Counts an event, or says how long to wait for the next window.
+    /// Counts an event, or returns how long to wait for the next window.
     fn add(&mut self, limit: u32, now: Instant) -> Option<Duration> {
         if now.saturating_duration_since(self.since) >= MINUTE {
             *self = Window { since: now, count: 0 };
@@ -136,9 +138,9 @@ impl Window {
     }
 }
 
-/// A map of limited size that forgets what has not been used for longest. There are two
-/// generations: what is used moves to the younger one; when that is half of the size, the older one
-/// is dropped. Each use costs O(1), amortised.
+/// A bounded map that evicts entries that have not been used recently. There are two generations:
+/// entries move to the young one when they are used; when that holds half of the maximum size, the
+/// old one is dropped. Each access takes amortised O(1) time.
 #[derive(Debug)]
 struct Recent<K, V> {
     most: usize,
@@ -151,12 +153,12 @@ impl<K: Hash + Eq, V> Recent<K, V> {
         Recent { most, young: HashMap::new(), old: HashMap::new() }
     }
 
-    /// A value, without counting it as used.
+    /// The value of a key, without marking it as used.
     fn get(&self, key: &K) -> Option<&V> {
         self.young.get(key).or_else(|| self.old.get(key))
     }
 
-    /// The value of a key, a new one where there is none.
+    /// The value of a key, which is inserted if missing.
     fn entry(&mut self, key: K, new: impl FnOnce() -> V) -> &mut V {
         if self.young.len() >= self.most / 2 && !self.young.contains_key(&key) {
             // The key may be among those that are dropped.
@@ -197,7 +199,7 @@ mod tests {
         assert_eq!(refused.retry_after, Some(Duration::from_secs(40)));
         assert!(admit(2, 0).is_ok(), "another client has its own");
         assert!(admit(1, 60).is_ok(), "a new minute");
-        // Changing the lower half of an IPv6 address gives nobody a new quota.
+        // Changing the lower half of an IPv6 address does not give a new quota.
         let v6 = |n: u16| IpAddr::from(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, n)).into();
         let outcomes = [1, 2, 3].map(|n| gate.admit_at(None, v6(n), start).is_ok());
         assert_eq!(outcomes, [true, true, false]);
@@ -272,7 +274,7 @@ mod tests {
         };
         assert_eq!(status("first", 1, 0), 200);
         assert_eq!([0, 1, 2].map(|after| status("guess", 1, after)), [403; 3]);
-        // From now on a guess that is right looks like one that is wrong.
+        // From now on a correct guess looks like a wrong one.
         assert_eq!((status("guess", 1, 3), status("second", 1, 3)), (429, 429));
         assert_eq!(status("first", 1, 3), 200, "it was valid at this address before");
         assert_eq!(status("second", 2, 3), 200, "another address");

@@ -1,4 +1,4 @@
-//! The health check: whether a server on this machine works.
+//! The health check of a server on this machine.
 
 use regard_core::{Error, Result};
 use std::io::{self, Read, Write};
@@ -6,11 +6,11 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
-/// How long each part of a health check may take.
+/// The timeout of each step of a health check.
 const WAIT: Duration = Duration::from_secs(5);
 
-/// Asks the server at `address` for its health, over TLS if it shows `certificate`. An error says
-/// what is wrong with it.
+/// Checks the health of the server at `address`, over TLS if a `certificate` is given. An error
+/// describes what is wrong.
 pub fn check_health(address: SocketAddr, certificate: Option<&Path>) -> Result<()> {
     let scheme = if certificate.is_some() { "https" } else { "http" };
     let failed = |what: String| Error::other(io::Error::other(format!("{scheme}://{address}/health{what}")));
@@ -37,7 +37,7 @@ fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// The beginning of the answer, up to its status.
+/// Sends the request and returns the response up to its status code.
 fn ask(mut stream: impl Read + Write, address: SocketAddr) -> io::Result<String> {
     write!(stream, "GET /health HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n")?;
     stream.flush()?;

@@ -1,10 +1,10 @@
-//! API keys: the file that holds them, the command's changes to it, and the set that requests are
-//! checked against.
+//! API keys: the file that stores them, the changes that `regard keys` makes to it, and the set
+//! that requests are checked against.
 //!
-//! A key is 32 random bytes, and the file has its SHA-256 alone: a hash that is slow on purpose
-//! would protect nothing more, since nobody can try all keys. A request's key is hashed, too, and
-//! compared with every key of the file in constant time, so that the time of a refusal says
-//! nothing about them.
+//! A key consists of 32 random bytes, and the file stores only its SHA-256 hash: a deliberately
+//! slow hash would add no protection, since the keys are too many to try. The key of a request is
+//! hashed, too, and compared with every key of the file in constant time, so that the timing of a
+//! rejection reveals nothing about them.
 
 mod file;
 
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
-/// The SHA-256 of a key: what is stored, compared and counted by instead of the key.
+/// The SHA-256 hash of a key, which is stored, compared and counted instead of the key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct KeyHash([u8; 32]);
 
@@ -30,7 +30,7 @@ impl KeyHash {
         KeyHash(hash)
     }
 
-    /// From 64 hexadecimal digits.
+    /// Parses 64 hexadecimal digits.
     fn parse(text: &str) -> Option<Self> {
         let mut hash = [0; 32];
         if text.len() != 64 || !text.is_ascii() {
@@ -58,7 +58,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What a key allows, where that differs from the server's limits.
+/// The limits of a key, where they differ from those of the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyLimits {
     /// Requests per minute.
@@ -67,12 +67,13 @@ pub struct KeyLimits {
     pub characters: Option<usize>,
 }
 
-/// The keys of a file at one moment.
+/// The keys of a file at a point in time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeySet(Vec<(KeyHash, KeyLimits)>);
 
 impl KeySet {
-    /// What a key allows, if it is valid. All keys are looked at, whichever it is.
+    /// The limits of a key, if it is valid. Always compares all keys, so that the time does not
+    /// depend on the match.
     pub(crate) fn find(&self, wanted: &KeyHash) -> Option<KeyLimits> {
         let (mut found, mut at) = (Choice::from(0), 0u64);
         for (i, (hash, _)) in self.0.iter().enumerate() {
@@ -84,7 +85,7 @@ impl KeySet {
     }
 }
 
-/// Keys that clients must show: those of a file, which may change while the server runs.
+/// The accepted API keys: those of a file, which may change while the server runs.
 #[derive(Clone, Debug)]
 pub struct Keys(Arc<Shared>);
 
@@ -101,10 +102,10 @@ struct State {
 }
 
 impl Keys {
-    /// Reads a file of keys, as `regard keys` writes it or with one key per line in plain text;
-    /// empty lines and lines that begin with `#` are left out.
+    /// Reads a key file, as `regard keys` writes it or with one key per line in plain text; empty
+    /// lines and lines that begin with `#` are ignored.
     pub fn load(path: &Path) -> Result<Self> {
-        // Before it is read, so that a change meanwhile is noticed.
+        // Taken before reading, so that a change in the meantime is noticed.
         let stamp = stamp(path);
         let set = KeyFile::read(path)?.set();
         if set.0.is_empty() {
@@ -118,14 +119,14 @@ impl Keys {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The keys that are valid now.
+    /// The keys that are currently valid.
     pub(crate) fn current(&self) -> Arc<KeySet> {
         Arc::clone(&self.lock().set)
     }
 
-    /// Reads the file again if it has changed, or in any case with `always`. A file that cannot be
-    /// read changes nothing; one without keys locks everybody out, as the one who revoked the last
-    /// key wanted.
+    /// Reads the file again if it has changed, or unconditionally with `always`, and returns
+    /// whether it did. If the file cannot be read, the keys stay valid; if it has no keys, none is
+    /// valid, because the last key was revoked.
     pub(crate) fn reload(&self, always: bool) -> Result<bool> {
         let now = stamp(&self.0.path);
         {
@@ -133,7 +134,7 @@ impl Keys {
             if !always && state.stamp == now {
                 return Ok(false);
             }
-            // A file that cannot be read is complained about once.
+            // A file that cannot be read is reported only once.
             state.stamp = now;
         }
         let set = Arc::new(KeyFile::read(&self.0.path)?.set());
@@ -141,7 +142,7 @@ impl Keys {
         Ok(true)
     }
 
-    /// The number of keys that are valid now.
+    /// The number of keys that are currently valid.
     pub(crate) fn count(&self) -> usize {
         self.lock().set.0.len()
     }
@@ -160,7 +161,7 @@ mod tests {
         }
         assert_eq!(set.find(&KeyHash::of("5")), None);
         assert_eq!(KeySet::default().find(&KeyHash::of("")), None);
-        // The value of FIPS 180-2 for "abc".
+        // The test vector of FIPS 180-2 for "abc".
         let known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(KeyHash::of("abc").hex(), known);
         assert_eq!(KeyHash::parse(known), Some(KeyHash::of("abc")));
@@ -180,7 +181,7 @@ mod tests {
         std::fs::write(&path, "first\nsecond\n").unwrap();
         assert!(!valid("second"));
         assert!(keys.reload(false).unwrap() && valid("second") && valid("first"));
-        // A broken file changes nothing and is complained about once.
+        // A damaged file changes nothing and is reported only once.
         std::fs::write(&path, "sha256:12 name=x\n").unwrap();
         assert!(keys.reload(false).unwrap_err().to_string().contains("line 1: "));
         assert!(!keys.reload(false).unwrap() && valid("first"));

@@ -1,4 +1,4 @@
-//! The route of models from one language to another, and the language of a text.
+//! The route of models from one language to another, and language detection.
 
 use crate::error::{ApiError, ApiResult};
 use regard_core::languages::find;
@@ -6,19 +6,19 @@ use regard_documents::language::{Lang, detect, recognised};
 pub(crate) use regard_documents::language::{canonical, name};
 use std::collections::BTreeMap;
 
-/// One of the models that a translation goes through.
+/// One step of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Stage {
-    /// Its number.
+    /// The index of the model.
     pub(crate) model: usize,
-    /// Of a multilingual model: the numbers of the pair.
+    /// The language pair of a multilingual model, by language indices.
     pub(crate) pair: Option<(u16, u16)>,
 }
 
-/// The models that a translation goes through; none if source and target are the same.
+/// The models that a translation passes through; empty if source and target are the same.
 pub(crate) type Route = Vec<Stage>;
 
-/// From what to what a model translates, in canonical codes.
+/// The language pairs of a model, as canonical codes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Pairs {
     /// From one language to another.
@@ -27,11 +27,11 @@ pub(crate) enum Pairs {
     All(Vec<String>),
 }
 
-/// The numbers of a source and a target language in a model of many.
+/// The indices of a source and a target language in a multilingual model.
 type LanguageNumbers = (u16, u16);
 
 impl Pairs {
-    /// For example `en-de`; a multilingual model has the name of its folder.
+    /// The name of the pair, such as `en-de`; for a multilingual model, the name of its folder.
     pub(crate) fn name(&self, folder: &str) -> String {
         match self {
             Pairs::One(source, target) => format!("{source}-{target}"),
@@ -39,7 +39,7 @@ impl Pairs {
         }
     }
 
-    /// Every pair, with the numbers of its languages if the model is multilingual.
+    /// Every pair, with its language indices if the model is multilingual.
     fn each(&self) -> Vec<(&String, &String, Option<LanguageNumbers>)> {
         match self {
             Pairs::One(source, target) => vec![(source, target, None)],
@@ -55,20 +55,20 @@ impl Pairs {
     }
 }
 
-/// The languages of all models, and the ways between them.
+/// The languages of all models and the routes between them.
 #[derive(Debug)]
 pub(crate) struct Languages {
-    /// From each language, the routes to its targets.
+    /// For each source language, the routes to its targets.
     routes: BTreeMap<String, BTreeMap<String, Route>>,
-    /// The languages that can be found out, each with its code.
+    /// The languages that can be detected, with their codes.
     codes: Vec<(Lang, String)>,
 }
 
 impl Languages {
-    /// From what the models translate.
+    /// Computes the routes between the languages of these models.
     pub(crate) fn new(models: &[Pairs]) -> Self {
         let mut routes: BTreeMap<String, BTreeMap<String, Route>> = BTreeMap::new();
-        // A model of two languages comes before one of many.
+        // Bilingual models take precedence over multilingual ones.
         let order = |pairs: &Pairs| matches!(pairs, Pairs::All(_));
         let mut numbered: Vec<(usize, &Pairs)> = models.iter().enumerate().collect();
         numbered.sort_by_key(|(_, pairs)| order(pairs));
@@ -89,7 +89,7 @@ impl Languages {
                 codes.push((lang, code.clone()));
             }
         };
-        // Two spellings of a language are told apart by what is read.
+        // If two codes stand for the same language, a source language takes precedence.
         for pairs in models {
             match pairs {
                 Pairs::One(source, _) => add(source),
@@ -104,13 +104,13 @@ impl Languages {
         Languages { routes, codes }
     }
 
-    /// Every language that a text can be in, with its targets.
+    /// All source languages with their targets.
     pub(crate) fn sources(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
         let sources = self.routes.iter().map(|(code, ways)| (code, ways.keys().map(String::as_str)));
         sources.map(|(code, targets)| (code.as_str(), targets.collect()))
     }
 
-    /// The known language that a request named.
+    /// The canonical code of a requested language; an error if it is not supported.
     pub(crate) fn known(&self, code: &str) -> ApiResult<String> {
         let canonical = canonical(code);
         if self.routes.contains_key(&canonical) {
@@ -123,7 +123,7 @@ impl Languages {
         Err(ApiError::bad(format!("{code} is not supported")))
     }
 
-    /// The way between two known languages.
+    /// The route between two supported languages.
     pub(crate) fn route(&self, source: &str, target: &str) -> ApiResult<&Route> {
         self.routes.get(source).and_then(|ways| ways.get(target)).ok_or_else(|| {
             ApiError::bad(format!(
@@ -134,14 +134,14 @@ impl Languages {
         })
     }
 
-    /// The likeliest language of a text among those of the models, and how sure that is, from 0
-    /// to 100.
+    /// The most likely language of a text among those of the models, and the confidence from 0 to
+    /// 100.
     pub(crate) fn detect(&self, text: &str) -> (String, f64) {
         self.likeliest(text, |_| true).unwrap_or_else(|| (self.first(|_| true), 0.0))
     }
 
-    /// The same for a text that is to be translated: in doubt it is in a language from which there
-    /// is a way.
+    /// Like [`Languages::detect`], for a text that will be translated: unless the detector is sure,
+    /// prefers a language from which there is a route to the target.
     pub(crate) fn detect_for(&self, text: &str, target: &str) -> (String, f64) {
         let found = self.detect(text);
         let leads = |code: &str| {
@@ -156,15 +156,15 @@ impl Languages {
 
     fn likeliest(&self, text: &str, allowed: impl Fn(&str) -> bool) -> Option<(String, f64)> {
         let codes: Vec<_> = self.codes.iter().filter(|(_, code)| allowed(code)).collect();
-        // Without a choice the detector is always sure; all languages together say how sure it may
-        // be.
+        // With only one candidate the detector would always be certain, so `detect` then considers
+        // all languages.
         let among: Vec<Lang> = codes.iter().map(|(lang, _)| *lang).collect();
         let found = detect(text, &among)?;
         let (_, code) = codes.iter().find(|(lang, _)| *lang == found.lang)?;
         Some((code.clone(), (1000.0 * found.confidence).round() / 10.0))
     }
 
-    /// Where there is nothing to go by: English, as LibreTranslate has it, or the first.
+    /// The fallback: English, as in LibreTranslate, or the first language.
     fn first(&self, allowed: impl Fn(&str) -> bool) -> String {
         let known =
             || self.codes.iter().map(|(_, code)| code).chain(self.routes.keys()).filter(|c| allowed(c));
@@ -172,13 +172,13 @@ impl Languages {
     }
 }
 
-/// Adds two models in a row, where one alone does not lead there.
+/// Adds routes through two models between languages that no single model connects.
 fn add_indirect(routes: &mut BTreeMap<String, BTreeMap<String, Route>>) {
     let direct = routes.clone();
     for (source, ways) in routes.iter_mut() {
         for (middle, first) in direct.get(source).into_iter().flatten() {
             let ([first], Some(further)) = (first.as_slice(), direct.get(middle)) else { continue };
-            // A model of all languages leaves nothing to add.
+            // A multilingual model already connects all languages.
             if ways.len() == direct.len() {
                 break;
             }
@@ -191,7 +191,7 @@ fn add_indirect(routes: &mut BTreeMap<String, BTreeMap<String, Route>>) {
     }
 }
 
-/// From here on the detector is believed, whatever the text is to become.
+/// The confidence from which the detected language is used even if there is no route from it.
 const SURE: f64 = 90.0;
 
 #[cfg(test)]
@@ -212,7 +212,7 @@ mod tests {
         let all = ["de", "en", "fr", "zh-Hans"].map(str::to_owned).to_vec();
         let one = Pairs::One("en".into(), "de".into());
         let languages = Languages::new(&[Pairs::All(all), one]);
-        // What has a model of its own goes through that.
+        // A bilingual model is preferred.
         assert_eq!(languages.route("en", "de").unwrap(), &[stage(1)]);
         assert_eq!(languages.route("de", "zh-Hans").unwrap(), &[Stage { model: 0, pair: Some((0, 3)) }]);
         let sources: Vec<_> = languages.sources().collect();
@@ -250,7 +250,8 @@ mod tests {
         let (code, sure) = one.detect(text);
         assert!(code == "en" && sure > 0.0, "{code} {sure}");
         assert_eq!(one.detect("Это обычное русское предложение."), ("en".to_owned(), 0.0));
-        // What is only written is found out, too; a few words are taken for what can be translated.
+        // Languages that are only targets are detected, too; texts of a few words are assigned to a
+        // language that can be translated.
         let german =
             "Das Wetter war schön, als sie nach Hause kamen, und so gingen sie mit den Kindern hinaus.";
         assert_eq!((one.detect(german).0.as_str(), one.detect_for(german, "de").0.as_str()), ("de", "de"));

@@ -1,9 +1,10 @@
-//! Translators over HTTP: LibreTranslate's API, more about what happens inside, and the page.
+//! A translation server: LibreTranslate's HTTP API, endpoints that show the internals of a model,
+//! and a web page.
 //!
-//! [`router`] makes the whole application as one value that can be called without a socket;
-//! [`serve`] puts it behind a listener until a signal comes. A request's text becomes sentences
-//! (`regard_documents`), the sentences wait in their model's queue (`batcher`), and their
-//! translations become the text again.
+//! [`router`] returns the whole application as a value that can be called without a socket;
+//! [`serve`] runs it behind a listener until a signal arrives. The text of a request is split into
+//! sentences (`regard_documents`), the sentences wait in the queue of their model (`batcher`), and
+//! their translations are assembled into the text again.
 
 mod api;
 mod batcher;
@@ -65,29 +66,29 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
-/// How the server behaves.
+/// The settings of the server.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What a request may ask for.
+    /// The limits on requests.
     pub limits: Limits,
-    /// How sentences are gathered.
+    /// How sentences are batched.
     pub batching: Batching,
-    /// Keys that clients must show, if they must.
+    /// The accepted API keys; `None` if no key is required.
     pub keys: Option<Keys>,
-    /// The certificate to serve with over HTTPS; without one, the server speaks HTTP.
+    /// The certificate for HTTPS; without one, the server uses HTTP.
     pub tls: Option<Tls>,
-    /// The origin whose pages may call the server: one, `*` for any, or none.
+    /// The allowed CORS origin: a single one, `*` for any, or `None`.
     pub cors: Option<String>,
-    /// Known translations, which are not asked of the models, by the codes of source and target.
+    /// Translation memories by source and target code; their translations are used without calling
+    /// a model.
     pub memories: BTreeMap<(String, String), Arc<Memory>>,
-    /// Glossaries that requests can name.
+    /// Glossaries that requests can use by name.
     pub glossaries: BTreeMap<String, Arc<Glossary>>,
-    /// Whether degenerate translations are tried again with safer settings.
+    /// Whether degenerate translations are retried with safer settings.
     pub guard: bool,
-    /// How long a model may go unused before it leaves memory; it is loaded again when it is
-    /// needed.
+    /// How long a model may be unused before it is unloaded; the next request loads it again.
     pub unload_after: Option<Duration>,
-    /// The folder of studies that the page shows, if there is one.
+    /// The folder of studies that the web page shows, if any.
     pub studies: Option<PathBuf>,
 }
 
@@ -108,7 +109,7 @@ impl Default for Settings {
     }
 }
 
-/// Everything that requests share.
+/// The state that all requests share.
 pub struct App {
     pub(crate) settings: Settings,
     pub(crate) models: Vec<Served>,
@@ -118,15 +119,15 @@ pub struct App {
     pub(crate) files: Files,
     pub(crate) bodies: Arc<Bodies>,
     pub(crate) proxies: TrustedProxies,
-    /// Looking inside a model is done one at a time: it is not gathered into batches.
+    /// Limits model inspection to one request at a time, because it is not batched.
     pub(crate) inside: Arc<Semaphore>,
-    /// Texts that are taken apart or put together at a time, one for each core.
+    /// Limits the number of texts that are parsed or rendered concurrently to the number of cores.
     pub(crate) compute_slots: Arc<Semaphore>,
     cors: Option<HeaderValue>,
 }
 
 impl App {
-    /// Starts the models' queues.
+    /// Starts the queues of the models.
     pub fn new(models: Vec<ModelSource>, mut settings: Settings) -> regard_core::Result<Arc<Self>> {
         settings.limits = settings.limits.capped();
         if models.is_empty() {
@@ -159,29 +160,31 @@ impl App {
             let weak = Arc::downgrade(&app);
             let thread = std::thread::Builder::new().name("unload".into());
             let started = thread.spawn(move || unload_idle_models(&weak, after));
-            started
-                .map_err(|e| regard_core::Error::config("unload_after", format!("no thread starts: {e}")))?;
+            started.map_err(|e| {
+                regard_core::Error::config("unload_after", format!("cannot start a thread: {e}"))
+            })?;
         }
         Ok(app)
     }
 
-    /// Reads the files of keys and certificates again if they have changed. With `all`, they are
-    /// read in any case, and so are the models: each is replaced when the new one is in memory, and
-    /// no request is lost. What cannot be read is logged, and the server goes on with what it has.
+    /// Reads the key and certificate files again if they have changed. With `all`, reads them
+    /// unconditionally and reloads the models: each model is replaced once the new one is in
+    /// memory, and no request is lost. If something cannot be read, this is logged, and the server
+    /// continues with the old version.
     pub(crate) fn reload(&self, all: bool) {
         if let Some(keys) = &self.settings.keys {
             let count = || keys.count();
             match keys.reload(all) {
-                Ok(true) => tracing::info!(keys = count(), "the keys were read again"),
+                Ok(true) => tracing::info!(keys = count(), "reloaded the keys"),
                 Ok(false) => {}
-                Err(error) => tracing::error!(%error, "the keys stay as they were"),
+                Err(error) => tracing::error!(%error, "cannot reload the keys, keeping the old ones"),
             }
         }
         if let Some(tls) = &self.settings.tls {
             match tls.reload(all) {
-                Ok(true) => tracing::info!("the certificate was read again"),
+                Ok(true) => tracing::info!("reloaded the certificate"),
                 Ok(false) => {}
-                Err(error) => tracing::error!(%error, "the certificate stays as it was"),
+                Err(error) => tracing::error!(%error, "cannot reload the certificate, keeping the old one"),
             }
         }
         for model in self.models.iter().filter(|_| all) {
@@ -191,12 +194,12 @@ impl App {
         }
     }
 
-    /// Texts that are taken apart or put together at a time.
+    /// The maximum number of texts that are parsed or rendered concurrently.
     pub(crate) fn compute_threads(&self) -> usize {
         compute_threads(&self.settings)
     }
 
-    /// Finishes what waits in the queues and ends their workers.
+    /// Finishes the sentences in the queues and stops the workers.
     pub fn close(&self) {
         for model in &self.models {
             model.batcher.close();
@@ -208,7 +211,7 @@ fn compute_threads(settings: &Settings) -> usize {
     settings.batching.cores.clamp(1, 1 << 10)
 }
 
-/// Unloads idle models, as long as there is an application.
+/// Unloads idle models until the application is dropped.
 fn unload_idle_models(app: &Weak<App>, after: Duration) {
     let pause = (after / 4).clamp(Duration::from_millis(10), Duration::from_secs(1));
     loop {
@@ -220,7 +223,7 @@ fn unload_idle_models(app: &Weak<App>, after: Duration) {
     }
 }
 
-/// The application.
+/// The whole application as a router.
 pub fn router(app: Arc<App>) -> Router {
     api::routes()
         .fallback(not_found)
@@ -237,8 +240,8 @@ async fn wrong_method() -> ApiError {
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "The method is not allowed for this address")
 }
 
-/// What happens to every request: it is counted, timed, logged without its text, and its answer
-/// gets the headers that all have.
+/// Middleware for every request: counts, times and logs it (without its text), and adds the common
+/// response headers.
 async fn around(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let start = Instant::now();
     let route = request.extensions().get::<MatchedPath>().map_or("other", MatchedPath::as_str).to_owned();
@@ -258,7 +261,7 @@ async fn around(State(app): State<Arc<App>>, request: Request, next: Next) -> Re
     response
 }
 
-/// What a future becomes, or nothing if it panics: that costs one request, not its connection.
+/// Runs a future, and returns `None` if it panics: a panic ends the request but not its connection.
 async fn caught<T>(work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
@@ -269,8 +272,7 @@ async fn caught<T>(work: impl Future<Output = T>) -> Option<T> {
     .await
 }
 
-/// Makes the program's panics say where they happened and nothing else: their messages may have the
-/// users' text in them.
+/// Makes panics log only their location, because their messages may contain text of users.
 pub fn hide_panic_messages() {
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map_or_else(String::new, ToString::to_string);
@@ -279,7 +281,7 @@ pub fn hide_panic_messages() {
     }));
 }
 
-/// A name that a client cannot make up.
+/// The method, limited to known names, because a client can send any name.
 fn known_method(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
@@ -301,8 +303,8 @@ fn add_headers(headers: &mut HeaderMap, cors: Option<&HeaderValue>) {
     for (name, value) in always {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    // The pages have their own. Any other answer is data, perhaps somebody's text: it is not kept,
-    // and nothing in it is run.
+    // Pages set their own headers. Any other response is data and may contain text of users: it
+    // must not be cached, and nothing in it may be executed.
     let others = [
         (header::CACHE_CONTROL, "no-store"),
         (header::CONTENT_SECURITY_POLICY, "default-src 'none'; sandbox"),
@@ -325,7 +327,7 @@ fn add_headers(headers: &mut HeaderMap, cors: Option<&HeaderValue>) {
     }
 }
 
-/// Entry points of the targets in `fuzz/`.
+/// Entry points of the fuzz targets in `fuzz/`.
 #[cfg(any(test, feature = "fuzzing"))]
 #[doc(hidden)]
 pub mod fuzzing {

@@ -1,49 +1,48 @@
-//! Limits of size, time and number for clients.
+//! Limits on the size, duration and number of requests and connections.
 
 use crate::clients::AddressRange;
 use std::time::Duration;
 
-/// The limits of a request. The defaults are those of `regard serve`.
+/// The limits for clients. The defaults are those of `regard serve`.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Bytes of a body, files included.
+    /// The maximum size of a body in bytes, including files.
     pub body_bytes: usize,
-    /// Characters of all texts of a request together.
+    /// The maximum number of characters in all texts of a request together.
     pub characters: usize,
-    /// Texts of a request.
+    /// The maximum number of texts per request.
     pub texts: usize,
-    /// Alternatives of a text.
+    /// The maximum number of alternatives per text.
     pub alternatives: usize,
-    /// Tokens on either side of what attention is shown for.
+    /// The maximum number of tokens on each side for which attention is returned.
     pub attention_tokens: usize,
-    /// How long a request may take, reading it and translating it each.
+    /// The timeout for reading a request, and separately for translating it.
     pub timeout: Duration,
-    /// How long a client may take to send the head of a request, and how long a connection may do
-    /// nothing.
+    /// The timeout for receiving the head of a request, and for an idle connection.
     pub idle: Duration,
-    /// How long a body may bring less than [`Limits::BODY_PROGRESS`] bytes.
+    /// The time within which a body must deliver [`Limits::BODY_PROGRESS`] bytes.
     pub stall: Duration,
-    /// Connections at a time. A further one takes the place of one that waits for a request, or
-    /// else is refused.
+    /// The maximum number of connections. A further one replaces an idle connection, or is
+    /// rejected.
     pub connections: usize,
-    /// Connections at a time of one client address; further ones are refused.
+    /// The maximum number of connections from one client address; further ones are rejected.
     pub connections_per_address: usize,
-    /// Requests per minute of a client, if there is a limit.
+    /// The maximum number of requests per minute and client, if limited.
     pub requests_per_minute: Option<u32>,
-    /// Wrong keys per minute of a client address.
+    /// The maximum number of wrong keys per minute and client address.
     pub wrong_keys_per_minute: u32,
-    /// Proxies whose word about the address of their clients is taken.
+    /// Proxies that are trusted to report the addresses of their clients.
     pub trusted_proxies: Vec<AddressRange>,
 }
 
 impl Limits {
-    /// Bytes that a body must bring within [`Limits::stall`] until it is complete.
+    /// The number of bytes that a body must deliver within [`Limits::stall`] until it is complete.
     pub const BODY_PROGRESS: usize = 4096;
 
-    /// A longer wait is as good as none, and cannot overflow a clock.
+    /// Caps timeouts: a longer one is effectively none, and could overflow a clock.
     pub(crate) const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-    /// The limits with waits that clocks can be set to.
+    /// The limits with capped timeouts.
     pub(crate) fn capped(mut self) -> Self {
         for wait in [&mut self.timeout, &mut self.idle, &mut self.stall] {
             *wait = (*wait).min(Self::LONGEST);

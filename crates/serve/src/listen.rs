@@ -1,8 +1,8 @@
-//! Connections: how many there may be, how long they may be silent, and how they end.
+//! Connections: accepts, limits and closes them.
 //!
-//! A client costs a connection for as long as it likes to be slow, so every wait has an end: for
-//! the head of a request (also between two requests), for its body (`params`), for the translation
-//! (`service`), and for a client that does not take its answer.
+//! A slow client occupies a connection, so every wait has a timeout: for the head of a request
+//! (also between two requests), for its body (`params`), for the translation (`service`), and for a
+//! client that does not read its response.
 
 use crate::connections::{Answering, ConnectionSlot, Connections, Refusal};
 use crate::limits::Limits;
@@ -29,21 +29,22 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::Sleep;
 
-/// How long to wait when the system has no more connections to give.
+/// How long to pause when accepting a connection fails, for example for lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Bytes of the head of a request: the line, the headers and what is buffered of a body.
+/// The maximum size of the head of a request in bytes: the request line, the headers and any
+/// buffered part of the body.
 const HEAD_BYTES: usize = 32 << 10;
 
-/// How long the server waits for unfinished request heads when it ends.
+/// How long the server waits for unfinished request heads on shutdown.
 const LAST_HEADS: Duration = Duration::from_secs(1);
 
-/// The number of refused clients that get an answer at a time, and how long each may take to read
-/// it.
+/// The number of rejected clients that get a response concurrently, and how long each may take to
+/// read it.
 const REFUSED: usize = 64;
 const REFUSED_FOR: Duration = Duration::from_secs(1);
 
-/// Answers requests until `stop` comes, then finishes those that are under way.
+/// Serves requests until `stop` resolves, then finishes those in progress.
 pub(crate) async fn run(
     listener: TcpListener,
     app: Arc<App>,
@@ -59,14 +60,13 @@ pub(crate) async fn run(
             connection = accept(&listener) => connection,
             () = &mut stop => break,
         };
-        // The clients of a proxy share its connections; they are told apart by request.
+        // The clients of a proxy share its connections, so limits apply to each request instead.
         let client = (!app.proxies.contains(address.ip())).then(|| address.ip().into());
         let slot = match connections.open(client) {
             Ok(slot) => Arc::new(slot),
             Err(refusal) => {
                 app.metrics.refused_connections.add(1);
-                // To agree on a cipher takes more time than to answer: over TLS, the connection
-                // ends.
+                // A TLS handshake costs more than a response, so a TLS connection is simply closed.
                 if app.settings.tls.is_none()
                     && let Ok(slot) = Arc::clone(&refused).try_acquire_owned()
                 {
@@ -88,12 +88,12 @@ pub(crate) async fn run(
                 watcher.watch(connection).await.map_err(Box::from)
             };
             tokio::select! {
-                // A client that goes away or sends no HTTP is no event of ours.
+                // A client that disconnects or does not speak HTTP is not an error of the server.
                 outcome = answered => if let Err(error) = outcome {
                     let error: Box<dyn std::error::Error + Send + Sync> = error;
                     tracing::debug!(%error, "a connection ended");
                 },
-                () = slot.taken() => tracing::debug!("an idle connection gave its slot to another"),
+                () = slot.taken() => tracing::debug!("an idle connection was closed for a new one"),
             }
         });
     }
@@ -101,38 +101,38 @@ pub(crate) async fn run(
     let mut finished = pin!(graceful.shutdown());
     if tokio::time::timeout(LAST_HEADS, &mut finished).await.is_err() {
         connections.close_waiting();
-        // Each of a request's waits ends by itself; one that trickles through all of them is not
-        // waited for.
+        // Every wait of a request has a timeout; a client that exhausts all of them is not waited
+        // for.
         let longest = limits.timeout.saturating_mul(3);
         if tokio::time::timeout(longest, finished).await.is_err() {
-            tracing::warn!("some clients did not take their answers");
+            tracing::warn!("some clients did not read their responses");
         }
     }
     app.close();
     Ok(())
 }
 
-/// The next connection.
+/// Accepts the next connection.
 async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
             Ok(connection) => return connection,
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
+                tracing::warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(PAUSE).await;
             }
         }
     }
 }
 
-/// What a connection is read from and written to.
+/// The byte stream of a connection.
 pub(crate) trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Io for S {}
 
-/// A connection over which HTTP is spoken, inside TLS where there is a certificate.
+/// Prepares a connection for HTTP, with a TLS handshake if there is a certificate.
 async fn opened(stream: TcpStream, tls: Option<&Tls>, wait: Duration) -> io::Result<Box<dyn Io>> {
-    // An answer is written in one go; waiting for more would only delay it.
+    // A response is written in one go, so Nagle's algorithm would only delay it.
     let _ = stream.set_nodelay(true);
     match tls {
         None => Ok(Box::new(stream)),
@@ -140,8 +140,8 @@ async fn opened(stream: TcpStream, tls: Option<&Tls>, wait: Duration) -> io::Res
     }
 }
 
-/// Says why a connection is refused. What the client sends is read, because a connection that is
-/// closed over unread bytes takes its answer back.
+/// Sends a rejection. What the client sends is read, because closing a connection with unread bytes
+/// resets it, and the response could be lost.
 async fn refuse(mut stream: TcpStream, refusal: Refusal) -> io::Result<()> {
     let (status, message) = match refusal {
         Refusal::Full => ("503 Service Unavailable", "too many connections, try again"),
@@ -187,7 +187,7 @@ fn connection(
     http.serve_connection(TokioIo::new(stream), service)
 }
 
-/// The body of an answer. Until it is dropped, its connection is not idle.
+/// A response body. Its connection is not idle until the body is dropped.
 struct AnswerBody {
     body: Body,
     #[expect(dead_code, reason = "is dropped with the body")]
@@ -214,16 +214,16 @@ impl HttpBody for AnswerBody {
     }
 }
 
-/// A stream that fails when the other side takes nothing for a while.
+/// A stream whose writes fail if the peer reads nothing for a while.
 struct Patient {
     stream: Box<dyn Io>,
     patience: Duration,
-    /// Runs while something waits to be taken.
+    /// Runs while a write is pending.
     given_up: Option<Pin<Box<Sleep>>>,
 }
 
 impl Patient {
-    /// The outcome of a write, or the end of patience.
+    /// The result of a write, or a timeout.
     fn outcome<T>(&mut self, context: &mut Context<'_>, outcome: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if outcome.is_ready() {
             self.given_up = None;

@@ -1,4 +1,4 @@
-//! Counters, and their text for Prometheus.
+//! Metrics in the text format of Prometheus.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// A number that grows.
+/// A counter.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
@@ -20,11 +20,11 @@ impl Counter {
     }
 }
 
-/// A number that goes up and down: it counts its guards.
+/// A gauge that counts its live guards.
 #[derive(Debug, Default)]
 pub(crate) struct Gauge(AtomicU64);
 
-/// One more, as long as it lives.
+/// Counts one in a gauge until dropped.
 #[derive(Debug)]
 pub(crate) struct Guard<'a>(&'a Gauge);
 
@@ -41,7 +41,7 @@ impl Drop for Guard<'_> {
     }
 }
 
-/// Values by size.
+/// A histogram of values.
 #[derive(Debug)]
 struct Histogram<const N: usize> {
     bounds: [f64; N],
@@ -76,13 +76,13 @@ impl<const N: usize> Histogram<N> {
 const SECONDS: [f64; 10] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
 const SENTENCES: [f64; 7] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
 
-/// What is counted of a model.
+/// The metrics of a model.
 #[derive(Debug)]
 pub(crate) struct ModelMetrics {
     pub(crate) panics: Counter,
-    /// Sentences whose clients went away before their turn.
+    /// Sentences dropped from the queue because their client disconnected.
     pub(crate) given_up: Counter,
-    /// How often it was loaded and unloaded.
+    /// The number of times the model was loaded and unloaded.
     pub(crate) loads: Counter,
     pub(crate) unloads: Counter,
     /// Requests that used the model.
@@ -108,28 +108,28 @@ impl Default for ModelMetrics {
 }
 
 impl ModelMetrics {
-    /// A batch was translated.
+    /// Records a translated batch.
     pub(crate) fn ran(&self, sentences: usize, tokens: usize, time: Duration) {
         self.tokens.add(tokens);
         self.busy_us.add(time.as_micros() as usize);
         self.batches.lock().unwrap_or_else(PoisonError::into_inner).observe(sentences as f64);
     }
 
-    /// Target tokens in a second of a worker's time; 0 before the first.
+    /// Target tokens per second of worker time; 0 before the first batch.
     pub(crate) fn tokens_per_second(&self) -> f64 {
         let seconds = self.busy_us.get() as f64 / 1e6;
         if seconds > 0.0 { self.tokens.get() as f64 / seconds } else { 0.0 }
     }
 }
 
-/// What is counted of the server.
+/// The metrics of the server.
 #[derive(Debug, Default)]
 pub(crate) struct Metrics {
     pub(crate) in_flight: Gauge,
     pub(crate) characters: Counter,
-    /// Connections that found no place.
+    /// Connections that were rejected.
     pub(crate) refused_connections: Counter,
-    /// Requests with a key that is not valid.
+    /// Requests with an invalid key.
     pub(crate) wrong_keys: Counter,
     requests: Mutex<BTreeMap<Request, Histogram<10>>>,
 }
@@ -142,31 +142,31 @@ struct Request {
 }
 
 impl Metrics {
-    /// A request was answered; `route` is the pattern, never what the client wrote.
+    /// Records a response; `route` is the route pattern, never text from the client.
     pub(crate) fn answered(&self, route: &str, method: &'static str, status: u16, time: Duration) {
         let request = Request { route: route.to_owned(), method, status };
         let mut requests = self.requests.lock().unwrap_or_else(PoisonError::into_inner);
         requests.entry(request).or_insert_with(|| Histogram::new(SECONDS)).observe(time.as_secs_f64());
     }
 
-    /// The text that Prometheus reads. Each model comes with its name and how many sentences wait
-    /// for it.
+    /// The metrics in the text format of Prometheus; `models` gives each model's name, metrics and
+    /// number of waiting sentences.
     pub(crate) fn render<'a>(
         &self,
         models: impl Iterator<Item = (String, &'a ModelMetrics, usize)>,
     ) -> String {
         let mut out = String::new();
-        head(&mut out, "regard_requests_in_flight", "gauge", "Requests that are being answered.");
+        head(&mut out, "regard_requests_in_flight", "gauge", "Requests in progress.");
         line(&mut out, "regard_requests_in_flight", "", self.in_flight.0.load(Ordering::Relaxed));
-        head(&mut out, "regard_characters_total", "counter", "Characters that were to be translated.");
+        head(&mut out, "regard_characters_total", "counter", "Characters submitted for translation.");
         line(&mut out, "regard_characters_total", "", self.characters.get());
         let counters = [
             (
                 "regard_refused_connections_total",
-                "Connections that found no place.",
+                "Connections that were rejected.",
                 &self.refused_connections,
             ),
-            ("regard_wrong_keys_total", "Requests with a key that is not valid.", &self.wrong_keys),
+            ("regard_wrong_keys_total", "Requests with an invalid key.", &self.wrong_keys),
         ];
         for (name, help, counter) in counters {
             head(&mut out, name, "counter", help);
@@ -186,27 +186,27 @@ impl Metrics {
                 line(&mut out, name, labels, value(model, *waiting));
             }
         };
-        each("regard_queue_sentences", "gauge", "Sentences that wait.", &|_, waiting| waiting as f64);
+        each("regard_queue_sentences", "gauge", "Sentences in the queue.", &|_, waiting| waiting as f64);
         each("regard_model_requests_total", "counter", "Requests that used the model.", &|m, _| {
             m.requests.get() as f64
         });
         each("regard_tokens_total", "counter", "Target tokens of the best translations.", &|m, _| {
             m.tokens.get() as f64
         });
-        each("regard_busy_seconds_total", "counter", "Time that workers spent on batches.", &|m, _| {
+        each("regard_busy_seconds_total", "counter", "Time that workers spent translating.", &|m, _| {
             m.busy_us.get() as f64 / 1e6
         });
         each("regard_model_loaded", "gauge", "1 if the model is in memory, else 0.", &|m, _| {
             m.loads.get().saturating_sub(m.unloads.get()) as f64
         });
-        each("regard_model_loads_total", "counter", "How often the model was loaded.", &|m, _| {
+        each("regard_model_loads_total", "counter", "Number of times the model was loaded.", &|m, _| {
             m.loads.get() as f64
         });
-        each("regard_panics_total", "counter", "Panics of workers.", &|m, _| m.panics.get() as f64);
-        each("regard_given_up_total", "counter", "Sentences whose clients went away.", &|m, _| {
+        each("regard_panics_total", "counter", "Panics in workers.", &|m, _| m.panics.get() as f64);
+        each("regard_given_up_total", "counter", "Sentences whose clients disconnected.", &|m, _| {
             m.given_up.get() as f64
         });
-        head(&mut out, "regard_batch_sentences", "histogram", "Sentences of a batch.");
+        head(&mut out, "regard_batch_sentences", "histogram", "Sentences per batch.");
         for (labels, model, _) in &models {
             let batches = model.batches.lock().unwrap_or_else(PoisonError::into_inner);
             batches.write(&mut out, "regard_batch_sentences", labels);

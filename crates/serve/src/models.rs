@@ -1,5 +1,4 @@
-//! The models that are served: where they come from, from what to what they translate, and their
-//! queues.
+//! The served models: where they come from, their language pairs and their queues.
 
 use crate::batcher::{BatchTranslator, Batcher, Batching, ModelTranslator};
 use crate::languages::{Pairs, Stage, canonical};
@@ -23,24 +22,24 @@ pub struct ModelSource {
     pub folder: PathBuf,
     /// The model.
     pub translator: Translator,
-    /// How it is searched.
+    /// The search options.
     pub options: SearchOptions,
-    /// From what to what it translates, where that is not to be taken from its folder.
+    /// The language pair, if it should not be taken from the folder.
     pub languages: Option<(String, String)>,
-    /// Loads it again after it has been unloaded; without one it stays in memory.
+    /// Loads the model again after it has been unloaded; without a loader it stays in memory.
     pub loader: Option<Loader>,
 }
 
-/// Languages of a model of which every pair is served.
+/// The maximum number of languages of a model of which every pair is served.
 const MOST_LANGUAGES: usize = 1_000;
 
 /// A model that is being served.
 pub(crate) struct Served {
-    /// Its source language; of a multilingual model, the default.
+    /// Its source language; for a multilingual model, the default one.
     pub(crate) source: String,
-    /// Its target language, likewise.
+    /// Its target language; for a multilingual model, the default one.
     pub(crate) target: String,
-    /// From what to what it translates.
+    /// The language pairs that it translates.
     pub(crate) pairs: Pairs,
     pub(crate) name: String,
     pub(crate) resident: Arc<Resident>,
@@ -50,7 +49,7 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// Starts the queue of each model, one for each pair of languages.
+    /// Starts a queue for each model; no two models may have the same language pair.
     pub(crate) fn start(sources: Vec<ModelSource>, batching: &Batching) -> Result<Vec<Served>> {
         let mut served: Vec<Served> = Vec::new();
         let mut folders: Vec<PathBuf> = Vec::new();
@@ -112,7 +111,7 @@ impl Served {
         Ok(Served { source, target, pairs, name, resident, batcher, metrics, history })
     }
 
-    /// The codes that a stage of a route leads from and to.
+    /// The source and target codes of a stage of a route.
     pub(crate) fn languages(&self, stage: Stage) -> (&str, &str) {
         match (&self.pairs, stage.pair) {
             (Pairs::All(codes), Some((source, target))) => {
@@ -122,26 +121,26 @@ impl Served {
         }
     }
 
-    /// The model told the languages of a stage; it may have to be loaded.
+    /// The model, set to the languages of a stage. It may have to be loaded first.
     pub(crate) fn translator(&self, stage: Stage) -> Result<Arc<Translator>> {
         for_pair(self.resident.get()?, stage.pair)
     }
 
-    /// For example `en-de`; a multilingual model has its name.
+    /// The name of the pair, such as `en-de`; for a multilingual model, its name.
     pub(crate) fn pair(&self) -> String {
         self.pairs.name(&self.name)
     }
 }
 
-/// The codes of a multilingual model, as short as they can be; none if it has one pair.
+/// The codes of a multilingual model in their shortest form; `None` if the model has one pair.
 fn all_languages(translator: &Translator) -> Option<Vec<String>> {
     let tokens = translator.model().tokenizers.languages()?;
     let codes: Vec<&str> = tokens.list.iter().map(|language| language.code.as_str()).collect();
     Some(shortest(&codes))
 }
 
-/// The default languages of a multilingual model: what its folder says, or the
-/// first.
+/// The default languages of a multilingual model: those named in its folder, otherwise the first
+/// ones.
 fn usual_pair(translator: &Translator, codes: &[String]) -> (String, String) {
     let languages = &translator.model().languages;
     let or = |code: &Option<String>, other: usize| {
@@ -151,7 +150,7 @@ fn usual_pair(translator: &Translator, codes: &[String]) -> (String, String) {
     (or(&languages.source, 0), or(&languages.target, 1))
 }
 
-/// A multilingual model for two of them, by their numbers.
+/// A multilingual model, set to a language pair by indices.
 pub(crate) fn for_pair(translator: Arc<Translator>, pair: Option<(u16, u16)>) -> Result<Arc<Translator>> {
     let Some((source, target)) = pair else { return Ok(translator) };
     let list = translator.model().tokenizers.languages().map(|tokens| &tokens.list);
@@ -159,7 +158,7 @@ pub(crate) fn for_pair(translator: Arc<Translator>, pair: Option<(u16, u16)>) ->
     Ok(Arc::new(translator.for_languages(code(source), code(target))?))
 }
 
-/// Chooses the pair that a multilingual model serves.
+/// Sets the language pair of a multilingual model.
 fn told(model: LoadedModel, source: &str, target: &str) -> Result<LoadedModel> {
     if model.translator.model().tokenizers.languages().is_none() {
         return Ok(model);
@@ -169,14 +168,14 @@ fn told(model: LoadedModel, source: &str, target: &str) -> Result<LoadedModel> {
     Ok(LoadedModel { translator, options })
 }
 
-/// The languages that a model names, and those of a model of many.
+/// The language pair that a model names, and all languages of a multilingual model.
 type ModelLanguages = (Languages, Option<Vec<String>>);
 
 fn languages_of(translator: &Translator) -> ModelLanguages {
     (translator.model().languages.clone(), all_languages(translator))
 }
 
-/// What a model must be that is loaded again: the server has told its clients about its languages.
+/// What a reloaded model must match: clients already know the languages of the server.
 struct Expected {
     folder: PathBuf,
     languages: ModelLanguages,
@@ -187,7 +186,7 @@ impl Expected {
         match languages_of(translator) == self.languages {
             true => Ok(()),
             false => {
-                let message = "the model has other languages than before; start the server again to serve it";
+                let message = "the languages of the model have changed; restart the server to serve it";
                 Err(Error::file(&self.folder, message))
             }
         }
@@ -206,24 +205,25 @@ fn pair(folder: &Path, translator: &Translator) -> Result<(String, String)> {
     })
 }
 
-/// What a run left behind: curves and examples.
+/// The training history of a model: its curves and examples.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     pub(crate) training: Vec<Point>,
     pub(crate) examples: Vec<Example>,
 }
 
-/// The history of a folder. A run may still go on: its log is read again when it has changed.
+/// The training history in a folder. The training may still be running, so its log is read again
+/// when it changes.
 #[derive(Debug)]
 pub(crate) struct LiveHistory {
     log: PathBuf,
     last: Mutex<LastRead>,
 }
 
-/// What was in a log when it was last read.
+/// The content of a log when it was last read.
 #[derive(Debug, Default)]
 struct LastRead {
-    /// When it had been changed, and how long it was.
+    /// Its modification time and length.
     stamp: Option<(SystemTime, u64)>,
     history: Arc<History>,
 }
@@ -233,13 +233,13 @@ impl LiveHistory {
         LiveHistory { log: folder.join("logs").join("log.jsonl"), last: Mutex::default() }
     }
 
-    /// What the log says now; a model without one has no history.
+    /// The current history; empty for a model without a log.
     pub(crate) fn current(&self) -> Arc<History> {
         let metadata = std::fs::metadata(&self.log).ok();
         let stamp = metadata.and_then(|m| Some((m.modified().ok()?, m.len())));
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.stamp != stamp {
-            // A line that is being written is no reason to forget the others.
+            // A partly written line must not discard the lines before it.
             if let Ok(records) = read_log(&self.log) {
                 *last = LastRead { stamp, history: Arc::new(History::new(records)) };
             }
@@ -248,7 +248,7 @@ impl LiveHistory {
     }
 }
 
-/// A moment of training.
+/// A point of the training curves.
 #[derive(Clone, Debug, JsonSchema, PartialEq, Serialize)]
 pub(crate) struct Point {
     step: u64,
@@ -265,7 +265,7 @@ pub(crate) struct Example {
     reference: String,
 }
 
-/// Points of a curve at most.
+/// The maximum number of points per curve.
 const POINTS: usize = 500;
 
 impl History {

@@ -1,4 +1,4 @@
-//! What there is of HTTPS in a build without it: a type without values.
+//! Stands in for the `tls` module in builds without it: a type without values.
 
 use crate::listen::Io;
 use regard_core::Result;

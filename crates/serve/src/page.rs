@@ -1,4 +1,4 @@
-//! The page and its files, which are part of the program.
+//! The web page and its files, which are embedded in the binary.
 
 use crate::App;
 use crate::error::typed;
@@ -36,7 +36,7 @@ macro_rules! files {
     };
 }
 
-/// Every file. They load nothing from anywhere else.
+/// All files of the page. They load nothing from other servers.
 const FILES: &[File] = files! {
     "style.css": CSS,
     "inside.css": CSS,
@@ -82,7 +82,7 @@ const FILES: &[File] = files! {
     "word-links.js": SCRIPT,
 };
 
-/// A page of this server may load from this server alone.
+/// A page of this server may load resources only from this server.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
@@ -101,7 +101,7 @@ pub(crate) fn add_to(router: Router<Arc<App>>) -> Router<Arc<App>> {
     })
 }
 
-/// The files compressed, once.
+/// The compressed files, created on first use.
 static GZIPPED: LazyLock<Vec<Vec<u8>>> =
     LazyLock::new(|| FILES.iter().map(|file| gzipped(file.bytes).unwrap_or_default()).collect());
 
@@ -111,7 +111,7 @@ fn gzipped(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
     encoder.finish()
 }
 
-/// Whether a client names gzip, or anything, and does not forbid it by a weight of 0.
+/// Whether a client accepts gzip, by name or as `*`, with a non-zero weight.
 fn accepts_gzip(headers: &HeaderMap) -> bool {
     let listed = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     let mut codings = listed.flat_map(|list| list.split(',')).map(|item| {
@@ -122,12 +122,12 @@ fn accepts_gzip(headers: &HeaderMap) -> bool {
     codings.any(|(name, allowed)| allowed && (name == "gzip" || name == "*"))
 }
 
-/// A page or a file of it: nothing but its tag if the client has it already.
+/// A page or one of its files; status 304 with its ETag if the client already has it.
 pub(crate) fn answer(request: &HeaderMap, kind: &'static str, bytes: impl AsRef<[u8]>) -> Response {
     sent(request, kind, bytes.as_ref(), false)
 }
 
-/// The same; `gzip` says that the bytes are compressed.
+/// Like [`answer`]; `gzip` says that the bytes are compressed.
 fn sent(request: &HeaderMap, kind: &'static str, bytes: &[u8], gzip: bool) -> Response {
     let tag = format!("\"{:016x}\"", xxh3_64(bytes));
     let known = request.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());

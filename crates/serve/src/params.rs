@@ -1,9 +1,9 @@
-//! The parameters of a request: checked against its client's key and quota, read within limits,
-//! parsed into typed values.
+//! The parameters of a request: checked against the key and the quota of the client, read within
+//! limits, and parsed into typed values.
 //!
 //! Keys in the `Authorization` header or the query are checked before the body is read.
-//! LibreTranslate's clients may also send the key in the body: such bodies are read from a pool of
-//! their own (`bodies`), which clients with a checked key do not need.
+//! LibreTranslate's clients may also send the key in the body: such bodies are read from a separate
+//! pool (`bodies`), so that they cannot block clients whose key has been checked.
 
 mod values;
 
@@ -27,23 +27,23 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::time::{Instant, timeout, timeout_at};
 
-/// A file that came with a form.
+/// A file uploaded with a form.
 #[derive(Debug)]
 pub(crate) struct Upload {
     pub(crate) name: String,
     pub(crate) bytes: Bytes,
 }
 
-/// A request that may go on: its parameters have been read, and its key and its client's quota have
+/// An admitted request: its parameters have been parsed, and its key and its client's quota have
 /// been checked.
 #[derive(Debug, Default)]
 pub(crate) struct Call {
     values: Parameters,
     pub(crate) file: Option<Upload>,
     pub(crate) headers: HeaderMap,
-    /// Characters that it may have: those of its key, or else of the server.
+    /// The maximum number of characters, from its key or from the server.
     pub(crate) characters: usize,
-    /// Frees the memory of its body.
+    /// Releases the memory of its body on drop.
     _held: Option<BodyBytes>,
 }
 
@@ -89,7 +89,7 @@ impl FromRequest<Arc<App>> for Call {
     }
 }
 
-/// Checks a key, and counts it where it is wrong.
+/// Checks a key, and counts it if it is wrong.
 fn admit(app: &App, key: &KeyHash, client: ClientAddress) -> ApiResult<KeyLimits> {
     app.gate.admit(Some(key), client).inspect_err(|error| {
         if error.status == StatusCode::FORBIDDEN {
@@ -108,7 +108,7 @@ fn too_slow() -> ApiError {
     ApiError::new(StatusCode::REQUEST_TIMEOUT, "Invalid request: the body came too slowly")
 }
 
-/// Reads a body. It may not be too large, and it may not stall: a part of it that is held is memory
+/// Reads a body. It must not be too large, and must not stall: a partly received body holds memory
 /// that others cannot use.
 async fn read(mut body: Body, mut held: BodyBytes, limits: &Limits) -> ApiResult<(Bytes, BodyBytes)> {
     let limit = limits.body_bytes;
@@ -156,7 +156,7 @@ impl Call {
         let broken = |_| ApiError::bad("Invalid request: the multipart form could not be read");
         let mut request = Request::new(Body::from(body));
         *request.headers_mut() = headers.clone();
-        // The whole body has been read within its limit.
+        // The whole body has already been read within its limit.
         DefaultBodyLimit::disable().apply(&mut request);
         let refused = |_| ApiError::bad("Invalid request: the multipart form has no boundary");
         let mut form = Multipart::from_request(request, &()).await.map_err(refused)?;
@@ -176,27 +176,27 @@ impl Call {
         Ok(())
     }
 
-    /// A text value; empty ones count as missing.
+    /// A text value; an empty one counts as missing.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         self.values.text(name)
     }
 
-    /// A text value that must be there.
+    /// A required text value.
     pub(crate) fn required(&self, name: &str) -> ApiResult<&str> {
         self.text(name).ok_or_else(|| ApiError::missing(name))
     }
 
-    /// A value that is true.
+    /// Whether a flag is true.
     pub(crate) fn flag(&self, name: &str) -> bool {
         self.values.flag(name)
     }
 
-    /// `memory`: whether known translations are not to be used.
+    /// `memory`: whether the request disables the translation memory.
     pub(crate) fn refuses_memory(&self) -> bool {
         self.values.refuses_memory()
     }
 
-    /// `glossary`: one of the server's by its name, or terms and their translations.
+    /// `glossary`: the name of a glossary of the server, or terms with their translations.
     pub(crate) fn glossary(&self, app: &App) -> ApiResult<Option<Arc<Glossary>>> {
         let bad = |message: String| ApiError::bad(format!("Invalid request: {message}"));
         match self.values.glossary() {
@@ -229,23 +229,22 @@ impl Call {
         self.values.texts()
     }
 
-    /// `layer` or `head`: a number below `count`.
+    /// `layer` or `head`: an index below `count`.
     pub(crate) fn index(&self, name: &str, count: usize) -> ApiResult<usize> {
         self.values.index(name, count)
     }
 
-    /// `beam`: from 1 to `most`, if it is given.
+    /// `beam`: a width from 1 to `most`, if given.
     pub(crate) fn beam(&self, most: usize) -> ApiResult<Option<usize>> {
         self.values.beam(most)
     }
 
-    /// The number of alternatives that are wanted.
+    /// The requested number of alternatives.
     pub(crate) fn alternatives(&self, limit: usize) -> ApiResult<usize> {
         self.values.alternatives(limit)
     }
 }
 
-/// The readers of request bodies on bytes of any kind, for a target in `fuzz/`: a panic is a
-/// finding.
+/// Runs the body parsers on arbitrary bytes, for a target in `fuzz/`: a panic is a bug.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;

@@ -1,22 +1,22 @@
-//! Threads that compute give way to the threads that answer requests.
+//! Threads that compute run at a lower priority than threads that serve connections.
 //!
-//! Translation keeps every core busy. A thread that handles connections works for microseconds and
-//! sleeps; when it wakes up, it must not wait for its turn behind the others, or even `/health`
-//! takes as long as the machine is busy.
+//! Translation keeps every core busy. A thread that serves connections works for microseconds and
+//! then sleeps; when it wakes up, it must not queue behind computing threads, or even `/health`
+//! becomes slow under load.
 
-/// The niceness of a thread that computes: against a thread of the usual priority, it gets a
-/// quarter of a core.
+/// The niceness of a computing thread: next to a thread with normal priority, it gets a quarter of
+/// a core.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 5;
 
-/// Lowers the priority of this thread, once, and of the threads that it starts from now on. On
-/// Linux each thread has its own; elsewhere this does nothing.
+/// Lowers the priority of this thread, once, and of the threads that it starts afterwards. Linux
+/// has a priority per thread; on other systems this does nothing.
 pub(crate) fn give_way() {
     #[cfg(target_os = "linux")]
     {
         thread_local!(static DONE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) });
         if !DONE.replace(true) {
-            // A system that does not allow it leaves the thread as it is.
+            // If the system does not permit it, the priority stays unchanged.
             let _ = rustix::process::nice(NICE);
         }
     }

@@ -1,7 +1,7 @@
-//! The server as a process: its runtime, the signals that end it, its log.
+//! The server as a process: its runtime, shutdown signals and log.
 //!
-//! [`serve`] blocks, so that a program around it needs no asynchronous runtime, and compiles none
-//! of the server's futures a second time.
+//! [`serve`] blocks, so that its callers need no asynchronous runtime and do not compile the
+//! futures of the server a second time.
 
 use crate::{App, listen};
 use std::io;
@@ -12,21 +12,21 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
-/// Threads that handle connections; translation has threads of its own.
+/// The number of threads that serve connections; translation has separate threads.
 const CONNECTION_THREADS: usize = 2;
 
-/// Threads for what blocks, besides those of [`App::compute`]: files that are read again.
+/// The number of threads for blocking file access, in addition to those of [`App::compute`].
 const FILE_THREADS: usize = 1;
 
-/// What ends a server.
+/// What shuts a server down.
 pub enum Shutdown {
-    /// The first SIGINT or SIGTERM; a second one ends the process at once.
+    /// The first SIGINT or SIGTERM; a second one terminates the process immediately.
     Signals,
-    /// This future.
+    /// A future that resolves.
     When(Pin<Box<dyn Future<Output = ()> + Send>>),
 }
 
-/// Why a server could not run.
+/// Why a server could not start or run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
@@ -35,24 +35,24 @@ pub enum ServeError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// Anything else of the system.
+    /// Any other I/O error.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
 
-/// Listens on `address` and answers requests until the shutdown, then finishes those in progress.
-/// `ready` gets the address that it listens on.
+/// Listens on `address` and serves requests until the shutdown, then finishes those in progress.
+/// `ready` is called with the actual address.
 pub fn serve(
     app: Arc<App>,
     address: SocketAddr,
     ready: &mut dyn FnMut(SocketAddr),
     shutdown: Shutdown,
 ) -> Result<(), ServeError> {
-    // Without a bound, tokio starts another thread whenever work comes while one is about to be
-    // free, and each keeps some megabytes of what its allocator holds back.
+    // Without a bound, tokio starts another thread whenever work arrives while a thread is about to
+    // become idle, and each thread retains some megabytes in its allocator.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(CONNECTION_THREADS)
         .max_blocking_threads(app.compute_threads() + FILE_THREADS)
@@ -73,11 +73,11 @@ pub fn serve(
     })
 }
 
-/// How often the files of keys and certificates are looked at.
+/// How often to check the key and certificate files for changes.
 const WATCH: Duration = Duration::from_secs(1);
 
-/// Reads keys and certificates again when their files change, and everything when `hangups` says
-/// so, as long as the runtime lasts.
+/// Reloads keys and certificates when their files change, and everything when `hangups` receives a
+/// signal.
 async fn watch_files(app: Arc<App>, mut hangups: mpsc::UnboundedReceiver<()>) {
     let mut closed = false;
     loop {
@@ -89,13 +89,13 @@ async fn watch_files(app: Arc<App>, mut hangups: mpsc::UnboundedReceiver<()>) {
             () = tokio::time::sleep(WATCH) => false,
         };
         let app = Arc::clone(&app);
-        // Files are read elsewhere than where requests are answered.
+        // File access must not block the threads that serve requests.
         let _ = tokio::task::spawn_blocking(move || app.reload(all)).await;
     }
 }
 
-/// Where each SIGHUP arrives, if signals are this server's: not at a terminal, which sends one when
-/// it is closed and expects that to be the end.
+/// Receives each SIGHUP, if this server handles signals and is not attached to a terminal: a
+/// terminal sends SIGHUP when it is closed, and expects the process to end.
 #[cfg(unix)]
 fn hangups(signals: bool) -> io::Result<mpsc::UnboundedReceiver<()>> {
     use std::io::IsTerminal;
@@ -113,7 +113,7 @@ fn hangups(_: bool) -> io::Result<mpsc::UnboundedReceiver<()>> {
     Ok(mpsc::unbounded_channel().1)
 }
 
-/// Ends with the first SIGINT or SIGTERM; a second one ends the process at once.
+/// Resolves at the first SIGINT or SIGTERM; a second one terminates the process immediately.
 #[cfg(unix)]
 fn signal() -> io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
@@ -134,11 +134,11 @@ fn signal() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// Ends with the first Ctrl-C; a second one ends the process at once.
+/// Resolves at the first Ctrl-C; a second one terminates the process immediately.
 #[cfg(not(unix))]
 fn signal() -> io::Result<impl Future<Output = ()>> {
     Ok(async {
-        // Without a handler nothing but the end of the process stops the server.
+        // If no handler can be installed, only terminating the process stops the server.
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }
@@ -150,7 +150,7 @@ fn signal() -> io::Result<impl Future<Output = ()>> {
     })
 }
 
-/// What the log has a line for, and how.
+/// What to log, and in which format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Log {
     /// One line of text per request.
@@ -161,7 +161,7 @@ pub enum Log {
     Quiet,
 }
 
-/// Sends the log of this process to standard error.
+/// Directs the log of this process to standard error.
 pub fn start_log(log: Log) {
     let level = match log {
         Log::Quiet => tracing::Level::ERROR,

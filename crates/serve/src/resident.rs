@@ -1,5 +1,4 @@
-//! Models that are unloaded when they are idle, loaded again by the next request, and can be
-//! replaced while they are used.
+//! Models that are unloaded when idle, reloaded by the next request, and replaceable while in use.
 
 use crate::metrics::ModelMetrics;
 use regard_core::decode::SearchOptions;
@@ -9,26 +8,26 @@ use regard_core::{Error, Result};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 use std::time::{Duration, Instant};
 
-/// A model from its files, and how it is searched.
+/// A loaded model and its search options.
 #[derive(Debug)]
 pub struct LoadedModel {
     /// The model.
     pub translator: Translator,
-    /// Its search, before the options of a request.
+    /// The default search options.
     pub options: SearchOptions,
 }
 
-/// Loads a model again, as it was loaded first.
+/// Loads a model again in the same way as the first time.
 #[derive(Clone)]
 pub struct Loader(Arc<dyn Fn() -> Result<LoadedModel> + Send + Sync>);
 
 impl Loader {
-    /// One that calls `load`.
+    /// A loader that calls `load`.
     pub fn new(load: impl Fn() -> Result<LoadedModel> + Send + Sync + 'static) -> Self {
         Loader(Arc::new(load))
     }
 
-    /// The model, from its files.
+    /// Loads the model from its files.
     pub fn load(&self) -> Result<LoadedModel> {
         (self.0)()
     }
@@ -40,28 +39,28 @@ impl std::fmt::Debug for Loader {
     }
 }
 
-/// What is known of a model while it is not in memory, too.
+/// Details of a model that are available even while it is unloaded.
 #[derive(Debug)]
 pub(crate) struct Details {
-    /// Its search, before the options of a request.
+    /// The default search options.
     pub(crate) options: SearchOptions,
-    /// Its settings.
+    /// The configuration.
     pub(crate) config: ModelConfig,
-    /// Its numbers of weights.
+    /// The parameter counts.
     pub(crate) parts: Parts,
     /// Whether it is trained to read terms.
     pub(crate) reads_terms: bool,
 }
 
-/// A model that is in memory, or can be brought back.
+/// A model that is in memory or can be loaded again.
 #[derive(Debug)]
 pub(crate) struct Resident {
     name: String,
-    /// Without one, it stays.
+    /// Without a loader, the model stays in memory.
     loader: Option<Loader>,
     metrics: Arc<ModelMetrics>,
     state: Mutex<State>,
-    /// Those of the state, which is locked while a model is loaded.
+    /// The same details as in `state`, which is locked while a model is loaded.
     details: RwLock<Arc<Details>>,
 }
 
@@ -72,7 +71,7 @@ struct State {
     used: Instant,
 }
 
-/// A model for its place in memory.
+/// Splits off the details of a model.
 fn split(loaded: LoadedModel) -> (Arc<Translator>, Arc<Details>) {
     let LoadedModel { translator, options } = loaded;
     let transformer = &translator.model().transformer;
@@ -95,12 +94,12 @@ impl Resident {
         Resident { name, loader, metrics, state: Mutex::new(state), details: current }
     }
 
-    /// What is known of the model; never waits for one that is being loaded.
+    /// The details of the model; does not wait for a model that is being loaded.
     pub(crate) fn details(&self) -> Arc<Details> {
         Arc::clone(&self.details.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Puts a model into its place.
+    /// Stores a loaded model.
     fn put(&self, state: &mut State, model: LoadedModel) -> Arc<Translator> {
         let (translator, details) = split(model);
         *self.details.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&details);
@@ -114,14 +113,14 @@ impl Resident {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The model, which stays in memory as long as this is held. If it has to be loaded, that takes
-    /// as long as at the start: not for threads that answer requests. Others that need it wait
-    /// meanwhile.
+    /// The model, which stays in memory as long as the result is held. If it has to be loaded, this
+    /// takes as long as at startup, so threads that serve connections must not call it. Concurrent
+    /// callers wait.
     pub(crate) fn get(&self) -> Result<Arc<Translator>> {
         Ok(self.get_with_details()?.0)
     }
 
-    /// The same with what is known of this very model: a later one may have replaced it.
+    /// Like [`Resident::get`], with the details of exactly this model, which may be replaced later.
     pub(crate) fn get_with_details(&self) -> Result<(Arc<Translator>, Arc<Details>)> {
         let mut state = self.lock();
         state.used = Instant::now();
@@ -129,7 +128,7 @@ impl Resident {
             return Ok((Arc::clone(translator), Arc::clone(&state.details)));
         }
         let loader = self.loader.as_ref().ok_or_else(|| {
-            let message = "it is not in memory, and nothing says where it comes from";
+            let message = "it is not in memory, and cannot be loaded again";
             Error::config("model", format!("{}: {message}", self.name))
         })?;
         let model = loader.load()?;
@@ -138,9 +137,10 @@ impl Resident {
         Ok((translator, Arc::clone(&state.details)))
     }
 
-    /// Replaces the model by what its files are now; whether it was in memory. Requests go on with
-    /// the old one until the new one is there, and those in progress end with the one that they
-    /// began with. If it cannot be loaded, the old one stays.
+    /// Replaces the model with the current version of its files, and returns whether it did.
+    /// Nothing is loaded if the model is not in memory. Requests use the old model until the new
+    /// one is ready, and requests in progress finish with the one that they started with. If the
+    /// new one cannot be loaded, the old one stays.
     pub(crate) fn reload(&self) -> Result<bool> {
         let Some(loader) = &self.loader else { return Ok(false) };
         // Otherwise the next request loads it.
@@ -160,7 +160,7 @@ impl Resident {
         Ok(true)
     }
 
-    /// Frees its memory if it was idle for this long; whether it did.
+    /// Unloads the model if it has been idle for this long, and returns whether it did.
     pub(crate) fn unload_if_idle(&self, after: Duration) -> bool {
         if self.loader.is_none() {
             return false;
@@ -168,7 +168,7 @@ impl Resident {
         let mut state = match self.state.try_lock() {
             Ok(state) => state,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            // It is being loaded.
+            // The model is being loaded.
             Err(TryLockError::WouldBlock) => return false,
         };
         match &state.translator {

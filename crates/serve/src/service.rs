@@ -1,7 +1,7 @@
-//! From texts to translated texts: documents go along a route of models, sentence by sentence.
+//! Translates texts: sends their sentences through a route of models.
 //!
-//! Splitting and rendering texts keeps a core busy, so the threads that answer requests do not do
-//! it: [`App::compute`] runs it on other threads, a few texts at a time, and the server stays
+//! Parsing and rendering a text keeps a core busy, so threads that serve requests do not do it:
+//! [`App::compute`] runs it on other threads, a few texts at a time, and the server stays
 //! responsive.
 
 use crate::App;
@@ -18,14 +18,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::time::Instant;
 
-/// What is wanted beside the best translation.
+/// Options in addition to the best translation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TranslateOptions {
     pub(crate) alternatives: usize,
     pub(crate) alignment: bool,
-    /// Terms and their translations.
+    /// Terms with their translations.
     pub(crate) glossary: Option<Arc<Glossary>>,
-    /// Whether known translations are not used.
+    /// Whether to ignore the translation memory.
     pub(crate) without_memory: bool,
 }
 
@@ -44,23 +44,23 @@ pub(crate) struct Outcome {
     pub(crate) report: TextReport,
 }
 
-/// How a translation was made.
+/// Details of a translation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TextReport {
-    /// How good it is likely to be; nothing where no model was asked.
+    /// The expected quality; `None` if no model was used.
     pub(crate) confidence: Option<f32>,
     /// Sentences whose first translation was degenerate.
     pub(crate) guarded: Vec<Guarded>,
-    /// What of it came from the memory.
+    /// What the translation memory contributed.
     pub(crate) memory: Option<Match>,
-    /// How good the translation of each sentence is likely to be.
+    /// The expected quality of each sentence.
     pub(crate) sentences: Vec<Option<f32>>,
-    /// What became of the terms of the glossary.
+    /// Which glossary terms it contains and which it lacks.
     pub(crate) terms: TermReport,
 }
 
 impl TextReport {
-    /// Of the sentences of a text.
+    /// The report on the sentences of a text.
     pub(crate) fn new(outcomes: &[SentenceOutcome]) -> Self {
         let sure: Vec<f32> = outcomes.iter().filter_map(|outcome| outcome.confidence).collect();
         let mut terms = TermReport::default();
@@ -75,21 +75,21 @@ impl TextReport {
     }
 }
 
-/// Tells work on another thread that its client has gone.
+/// Tells work on another thread that its client has disconnected.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cancellation(Arc<AtomicBool>);
 
 impl Cancellation {
-    /// An error as soon as the result is no longer needed; no client sees it.
+    /// Returns an error once the result is no longer needed; no client sees this error.
     pub(crate) fn check(&self) -> ApiResult<()> {
         match self.0.load(Ordering::Relaxed) {
-            true => Err(ApiError::busy("the request was given up")),
+            true => Err(ApiError::busy("the request was cancelled")),
             false => Ok(()),
         }
     }
 }
 
-/// Cancels when it is dropped.
+/// Cancels the work when dropped.
 struct CancelOnDrop(Cancellation);
 
 impl Drop for CancelOnDrop {
@@ -111,12 +111,12 @@ impl From<Failure> for ApiError {
 }
 
 impl App {
-    /// When a request that begins now must be answered.
+    /// The deadline of a request that begins now.
     pub(crate) fn deadline(&self) -> Instant {
         Instant::now() + self.settings.limits.timeout
     }
 
-    /// Runs the work of a request for as long as it may take.
+    /// Runs the work of a request with the standard timeout.
     pub(crate) async fn in_time<T>(&self, work: impl Future<Output = ApiResult<T>>) -> ApiResult<T> {
         self.until(self.deadline(), work).await
     }
@@ -133,8 +133,8 @@ impl App {
         })
     }
 
-    /// Runs work that needs a core on a thread of its own, as soon as one of a few is free. When
-    /// the future is dropped, the work is cancelled.
+    /// Runs CPU-bound work on another thread, as soon as one of a limited number of slots is free.
+    /// Dropping the future cancels the work.
     pub(crate) async fn compute<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Cancellation) -> ApiResult<T> + Send + 'static,
@@ -144,7 +144,7 @@ impl App {
         let cancel = CancelOnDrop(Cancellation::default());
         let cancellation = cancel.0.clone();
         let task = tokio::task::spawn_blocking(move || {
-            // Work that was given up frees its slot when it ends, not before.
+            // Cancelled work keeps its slot until it has actually ended.
             let _permit = permit;
             give_way();
             cancellation.check()?;
@@ -154,7 +154,7 @@ impl App {
         task.await.map_err(failed)?
     }
 
-    /// Translates texts; all their sentences go into the queue together.
+    /// Translates texts; all their sentences are queued together.
     pub(crate) async fn translate(
         &self,
         route: &[Stage],
@@ -162,7 +162,7 @@ impl App {
         options: TranslateOptions,
     ) -> ApiResult<Vec<Outcome>> {
         if route.is_empty() {
-            // From a language to itself.
+            // The source and target language are the same.
             let same = |text: Parsed| Rendered { text: text.source, alignment: Vec::new() };
             return Ok(texts
                 .into_iter()
@@ -193,25 +193,26 @@ impl App {
         .await
     }
 
-    /// The translation of a whole text, if the memory has it, with the white space around it.
+    /// The translation of a whole text, if the memory has it, with the white space around it
+    /// preserved.
     fn remembered(&self, route: &[Stage], text: &str, options: &TranslateOptions) -> Option<String> {
         self.memory(route).filter(|_| !options.without_memory)?.find_segment(text)
     }
 
-    /// The memory of the languages that a route leads from and to.
+    /// The translation memory for the source and target language of a route.
     pub(crate) fn memory(&self, route: &[Stage]) -> Option<Arc<Memory>> {
         let languages = |stage: &Stage| Some(self.models.get(stage.model)?.languages(*stage));
         let ((source, _), (_, target)) = (languages(route.first()?)?, languages(route.last()?)?);
         self.settings.memories.get(&(source.to_owned(), target.to_owned())).cloned()
     }
 
-    /// Sends the sentences of a job along a route of models.
+    /// Runs a job through a route of models.
     pub(crate) async fn run_job(&self, route: &[Stage], job: Job) -> ApiResult<Job> {
         self.run_job_with_progress(route, job, |_, _| {}).await
     }
 
-    /// The same; `progress` gets the number of sentences that are done, and that of all, retries
-    /// included.
+    /// Like [`App::run_job`]; `progress` gets the number of finished sentences and the total,
+    /// including retries.
     pub(crate) async fn run_job_with_progress(
         &self,
         route: &[Stage],
@@ -222,7 +223,7 @@ impl App {
         while let Some(round) = job.next_round() {
             let queued: Vec<QueuedSentence> = round.queries.iter().map(queued).collect();
             let count = queued.len();
-            // The models behind this one will be asked as often.
+            // The later models of the route will have to translate as many sentences.
             let later = route.len().saturating_sub(round.stage + 1);
             total = total.max(done + count * (1 + later));
             progress(done, total);
@@ -234,13 +235,13 @@ impl App {
         Ok(job)
     }
 
-    /// Whether a route is one model that is trained to read terms.
+    /// Whether a route consists of one model that is trained to read terms.
     fn reads_terms(&self, route: &[Stage]) -> bool {
         let [stage] = route else { return false };
         self.models.get(stage.model).is_some_and(|model| model.resident.details().reads_terms)
     }
 
-    /// The job of these sentences, of which none has been sent yet.
+    /// A new job with these sentences.
     pub(crate) fn job<'s>(
         &self,
         route: &[Stage],
@@ -262,7 +263,7 @@ impl App {
         job
     }
 
-    /// Puts a round into the queue of its model.
+    /// Queues a round for its model.
     pub(crate) fn submit_round(
         &self,
         route: &[Stage],
@@ -274,20 +275,20 @@ impl App {
         self.submit_as(turn, *route.get(round.stage).ok_or_else(missing)?, sentences)
     }
 
-    /// Counts a request in the queue of its first model before its text is taken apart, or refuses
-    /// it there. Nothing where the model is not known yet.
+    /// Counts a request in the queue of its first model before its text is parsed, or rejects it.
+    /// `None` if the model is not known yet.
     pub(crate) fn reserve(&self, source: &str, target: &str) -> ApiResult<Option<Reservation>> {
         let codes = self.languages.known(source).and_then(|s| Ok((s, self.languages.known(target)?)));
         let route = codes.and_then(|(source, target)| self.languages.route(&source, &target));
         let model = match route {
             Ok(route) => route.first().and_then(|stage| self.models.get(stage.model)),
-            // The language is to be detected, and there is one model that it can be for.
+            // The language has to be detected, but there is only one model.
             Err(_) => self.models.first().filter(|_| self.models.len() == 1),
         };
         Ok(model.map(|model| model.batcher.reserve()).transpose()?)
     }
 
-    /// Puts the first sentences of a request into a model's queue.
+    /// Queues the first sentences of a request for a model.
     pub(crate) fn submit(&self, stage: Stage, sentences: Vec<QueuedSentence>) -> ApiResult<Ticket> {
         self.submit_as(Turn::First, stage, sentences)
     }
@@ -301,14 +302,15 @@ impl App {
     }
 }
 
-/// A sentence of a job as the queue takes it.
+/// Converts a query of a job for the queue.
 pub(crate) fn queued(query: &Query) -> QueuedSentence {
     let (nbest, attention, attempt) = (query.nbest, query.attention, query.attempt());
     let search = Search { nbest, attention, attempt, pair: None };
     QueuedSentence { terms: query.terms(), ..QueuedSentence::new(query.text.clone(), search) }
 }
 
-/// A text and its alternatives: the n-th best of each sentence together, those that differ.
+/// Assembles a text and its alternatives: the n-th alternative uses the n-th best translation of
+/// each sentence, and duplicates are dropped.
 fn assemble(text: &Parsed, outcomes: &[SentenceOutcome], alternatives: usize) -> Outcome {
     let rendered = |n: usize| text.document.render(&text.source, &nth_best(outcomes, n));
     let best = rendered(0);
@@ -322,7 +324,7 @@ fn assemble(text: &Parsed, outcomes: &[SentenceOutcome], alternatives: usize) ->
     Outcome { best, alternatives: others, report: TextReport::new(outcomes) }
 }
 
-/// The `n`-th best translation of each sentence, or the last there is.
+/// The `n`-th best translation of each sentence, or its last one if there are fewer.
 pub(crate) fn nth_best(outcomes: &[SentenceOutcome], n: usize) -> Vec<Translation> {
     let nth = |outcome: &SentenceOutcome| {
         let translations = &outcome.translations;

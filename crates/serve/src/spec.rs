@@ -1,4 +1,4 @@
-//! The API in one table: the OpenAPI document and the page that shows it are made from it.
+//! The API in one table, from which the OpenAPI document and the documentation page are generated.
 
 mod schema;
 
@@ -35,29 +35,29 @@ struct Parameter {
 enum Kind {
     Text,
     TextOrList,
-    /// The code of a language that is served.
+    /// The code of a served language.
     Language,
-    /// The same, or `auto`.
+    /// The code of a served language, or `auto`.
     LanguageOrAuto,
     Format,
     /// A number of alternatives.
     Alternatives,
     Integer,
-    /// encoder or decoder.
+    /// `encoder` or `decoder`.
     Stack,
     Flag,
-    /// The name of a glossary, or terms and their translations.
+    /// The name of a glossary, or terms with their translations.
     Glossary,
     File,
-    /// Part of the address.
+    /// Part of the path.
     Path,
 }
 
-/// Where an endpoint's parameters come from.
+/// The source of an endpoint's parameters.
 #[derive(Clone, Copy, PartialEq)]
 enum Input {
     None,
-    /// The query or the address.
+    /// The query or the path.
     Query,
     /// A JSON object, a form, or the query.
     Body,
@@ -65,11 +65,11 @@ enum Input {
     Multipart,
 }
 
-/// How parameters are written.
+/// The encoding of parameters.
 #[derive(Clone, Copy, PartialEq)]
 enum Encoding {
     Json,
-    /// As text: a form or the address.
+    /// As text: a form, a query or a path.
     Text,
 }
 
@@ -79,10 +79,10 @@ struct Endpoint {
     about: &'static str,
     input: Input,
     parameters: &'static [Parameter],
-    /// The content type of the answer.
+    /// The content type of the response.
     kind: &'static str,
     schema: fn() -> Value,
-    /// An answer.
+    /// An example response.
     answer: &'static str,
     errors: &'static [(u16, &'static str)],
 }
@@ -91,7 +91,7 @@ const fn parameter(name: &'static str, kind: Kind, required: bool, about: &'stat
     Parameter { name, kind, required, about }
 }
 
-const KEY: Parameter = parameter("api_key", Kind::Text, false, "A key, where the server asks for one");
+const KEY: Parameter = parameter("api_key", Kind::Text, false, "The API key, if the server requires one");
 const Q: Parameter = parameter("q", Kind::TextOrList, true, "The text, or in JSON a list of texts");
 const ONE_TEXT: Parameter = parameter("q", Kind::Text, true, "The text");
 const SOURCE: Parameter = parameter("source", Kind::LanguageOrAuto, true, "Its language, or auto");
@@ -112,11 +112,11 @@ const FILE: Parameter = parameter(
     "file",
     Kind::File,
     true,
-    "The file; /frontend/settings lists the endings of its name that are known",
+    "The file; /frontend/settings lists the supported file name extensions",
 );
 
 const MODEL_SOURCE: Parameter =
-    parameter("source", Kind::LanguageOrAuto, false, "Its language; without one, that of the first model");
+    parameter("source", Kind::LanguageOrAuto, false, "Its language; the default is that of the first model");
 const MODEL_TARGET: Parameter = parameter("target", Kind::Language, false, "The language of the translation");
 const PREFIX: Parameter = parameter(
     "prefix",
@@ -125,8 +125,8 @@ const PREFIX: Parameter = parameter(
     "Ids of the tokens that the translation begins with, separated by spaces",
 );
 
-/// Parameters of LibreTranslate that an endpoint accepts, of the right type, even where it has no
-/// use for them.
+/// Parameters of LibreTranslate that an endpoint accepts if they have the right type, even if it
+/// does not use them.
 const ACCEPTED: [Parameter; 7] = [
     parameter("q", Kind::Text, false, "Not used here"),
     parameter("source", Kind::Text, false, "Not used here"),
@@ -138,7 +138,7 @@ const ACCEPTED: [Parameter; 7] = [
 ];
 
 const USUAL: &[(u16, &str)] = &[
-    (400, "A parameter is missing, unknown or cannot be used"),
+    (400, "A parameter is missing, unknown or invalid"),
     (403, "The key is wrong"),
     (408, "The body came too slowly"),
     (413, "The body is too large"),
@@ -149,7 +149,7 @@ const USUAL: &[(u16, &str)] = &[
 
 const JSON: &str = "application/json";
 const PLAIN: &str = "text/plain";
-/// The schema of a stream is that of each of its events.
+/// The schema of a stream describes each of its events.
 const EVENTS: &str = "text/event-stream";
 
 /// Every endpoint of the API.
@@ -168,20 +168,20 @@ const ENDPOINTS: [Endpoint; 17] = [
                 "alternatives",
                 Kind::Alternatives,
                 false,
-                "How many other translations to give, at most",
+                "The maximum number of alternative translations",
             ),
             parameter(
                 "alignment",
                 Kind::Flag,
                 false,
-                "Whether to say which characters belong together: for each text, [source start, source end, target start, \
+                "Whether to return the aligned character ranges: for each text, [source start, source end, target start, \
                  target end] in code points; empty for HTML",
             ),
             parameter(
                 "confidence",
                 Kind::Flag,
                 false,
-                "Whether to say how good the translations of texts and sentences are likely to be, from 0 to 1",
+                "Whether to estimate the quality of the translations of texts and sentences, from 0 to 1",
             ),
             GLOSSARY,
             MEMORY,
@@ -195,7 +195,7 @@ const ENDPOINTS: [Endpoint; 17] = [
     Endpoint {
         method: "get",
         path: "/languages",
-        about: "The languages that are read, and to which each can be translated",
+        about: "The source languages, and the target languages of each",
         input: Input::None,
         parameters: &[],
         kind: JSON,
@@ -206,7 +206,7 @@ const ENDPOINTS: [Endpoint; 17] = [
     Endpoint {
         method: "post",
         path: "/detect",
-        about: "The language of a text, among those that are served",
+        about: "Detects the language of a text among those that are served",
         input: Input::Body,
         parameters: &[
             parameter("q", Kind::TextOrList, true, "The text; a list of texts, in JSON, counts as one text"),
@@ -220,7 +220,7 @@ const ENDPOINTS: [Endpoint; 17] = [
     Endpoint {
         method: "get",
         path: "/health",
-        about: "Whether the server runs",
+        about: "Whether the server is running",
         input: Input::None,
         parameters: &[],
         kind: JSON,
@@ -231,7 +231,7 @@ const ENDPOINTS: [Endpoint; 17] = [
     Endpoint {
         method: "get",
         path: "/frontend/settings",
-        about: "Limits and defaults for a page",
+        about: "Limits and defaults for a web page",
         input: Input::None,
         parameters: &[],
         kind: JSON,
@@ -253,18 +253,18 @@ const ENDPOINTS: [Endpoint; 17] = [
     Endpoint {
         method: "get",
         path: "/download_file/{name}",
-        about: "Fetch a translated file, for half an hour",
+        about: "Download a translated file; available for half an hour",
         input: Input::Query,
         parameters: &[parameter("name", Kind::Path, true, "Its name, from translatedFileUrl")],
         kind: PLAIN,
         schema: schema::of::<String>,
         answer: "the text of the file",
-        errors: &[(404, "There is no such file, or not any more")],
+        errors: &[(404, "The file does not exist or has expired")],
     },
     Endpoint {
         method: "post",
         path: "/v1/translate/stream",
-        about: "Translate a text and see it grow: server-sent events, the last with done true",
+        about: "Translate a text and stream the growing translation: server-sent events, the last with done true",
         input: Input::Body,
         parameters: &[ONE_TEXT, SOURCE, TARGET, FORMAT, GLOSSARY, MEMORY, KEY],
         kind: EVENTS,
@@ -275,7 +275,7 @@ const ENDPOINTS: [Endpoint; 17] = [
     Endpoint {
         method: "post",
         path: "/v1/translate_file/stream",
-        about: "Translate a file as /translate_file does and see how far it has come: server-sent events, the last with translatedFileUrl or error",
+        about: "Translate a file like /translate_file and report the progress: server-sent events, the last with translatedFileUrl or error",
         input: Input::Multipart,
         parameters: &[FILE, SOURCE, TARGET, GLOSSARY, MEMORY, KEY],
         kind: EVENTS,
@@ -303,7 +303,7 @@ const ENDPOINTS: [Endpoint; 17] = [
     Endpoint {
         method: "post",
         path: "/v1/steps",
-        about: "A sentence step by step through one layer: embeddings and positions, queries, keys, values, scores and weights of one head, all heads, the feed-forward layer, and the most probable words at each place of the translation. Parts can be switched off. The translation is that of greedy search. Of vectors of the model's width the length and the first 32 numbers are given, all with four digits",
+        about: "A sentence step by step through one layer: embeddings and positions, queries, keys, values, scores and weights of one head, all heads, the feed-forward layer, and the most probable tokens at each target position. Parts can be switched off. The translation comes from greedy search. For vectors of model width, the norm and the first 32 components are returned, all with four digits",
         input: Input::Body,
         parameters: &[
             ONE_TEXT,
@@ -331,7 +331,7 @@ const ENDPOINTS: [Endpoint; 17] = [
     Endpoint {
         method: "post",
         path: "/v1/beam",
-        about: "The beam search of a sentence as a tree: every hypothesis that was in the beam after some step, those that were pruned too",
+        about: "The beam search of a sentence as a tree: every hypothesis that was in the beam after any step, including those that were pruned",
         input: Input::Body,
         parameters: &[
             ONE_TEXT,
@@ -342,7 +342,7 @@ const ENDPOINTS: [Endpoint; 17] = [
                 "beam",
                 Kind::Integer,
                 false,
-                "The width of the beam, from 1 to 8; without one, the model's own",
+                "The width of the beam, from 1 to 8; the default is that of the model",
             ),
             KEY,
         ],
@@ -354,14 +354,14 @@ const ENDPOINTS: [Endpoint; 17] = [
     Endpoint {
         method: "get",
         path: "/v1/positions",
-        about: "The position vectors: the paper's interleaved form, and what the model adds itself",
+        about: "The position vectors: the paper's interleaved form, and those that the model adds",
         input: Input::Query,
         parameters: &[
             parameter(
                 "model",
                 Kind::Text,
                 false,
-                "The pair of a model, such as en-de; without one, the first",
+                "The language pair of a model, such as en-de; the default is the first model",
             ),
             KEY,
         ],
@@ -417,7 +417,7 @@ const ENDPOINTS: [Endpoint; 17] = [
 ];
 
 impl Parameter {
-    /// What it may hold. Empty texts and `null` count as missing.
+    /// The schema of its values. Empty texts and `null` count as missing.
     fn schema(&self, app: &App, encoding: Encoding) -> Value {
         let limits = &app.settings.limits;
         let text = || json!({"type": "string", "minLength": usize::from(self.required)});
@@ -473,7 +473,7 @@ impl Parameter {
         };
         if in_json && !self.required {
             schema["nullable"] = json!(true);
-            // An enumeration must name null as well.
+            // An enum must list null explicitly.
             if let Some(values) = schema.get_mut("enum").and_then(Value::as_array_mut) {
                 values.push(Value::Null);
             }
@@ -511,7 +511,7 @@ impl Endpoint {
         operation
     }
 
-    /// The schema of a body: no other members are accepted.
+    /// The schema of a body; additional members are not allowed.
     fn body(&self, app: &App, encoding: Encoding) -> Value {
         let own = |name: &str| self.parameters.iter().any(|p| p.name == name);
         let all = self.parameters.iter().chain(ACCEPTED.iter().filter(|p| !own(p.name)));
@@ -594,7 +594,7 @@ fn html() -> String {
         "<!doctype html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>Regard: the API</title>\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
          <link rel=\"stylesheet\" href=\"docs.css\"></head>\n<body>\n<main>\n<h1>The API</h1>\n\
-         <p>Parameters of a POST come as a JSON object, a form or in the query; unknown ones are refused. An error is \
+         <p>The parameters of a POST request are a JSON object, a form or part of the query; unknown ones are rejected. An error is \
          <code>{\"error\": \"what is wrong\"}</code>. <a href=\"spec\">The OpenAPI document</a></p>\n",
     );
     for endpoint in &ENDPOINTS {

@@ -1,6 +1,6 @@
-//! `/studies/…`: the reports of `regard study --out DIR`, for the page. They are files of a folder
-//! that the operator of the server named, so that they need no key. They are read when they are
-//! requested: a study that ends while the server runs is there.
+//! `/studies/…`: serves the reports of `regard study --out DIR` to the web page. They are files in
+//! a folder chosen by the operator, so they need no key. They are read on each request, so a study
+//! that finishes while the server runs appears at once.
 
 use crate::App;
 use crate::error::{ApiError, ApiResult, ok, typed};
@@ -15,36 +15,37 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The name of a report in the folder of its study, and the list of names beside these folders.
+/// The name of a report in the folder of its study, and of the index next to those folders.
 const REPORT: &str = "report.json";
 const INDEX: &str = "index.json";
-/// The name of a study whose report is in the folder itself.
+/// The name of the study if its report lies in the root folder itself.
 const ONLY: &str = "study";
-/// A report or a picture is not larger than this.
+/// The maximum size of a report or a picture in bytes.
 const MOST: u64 = 32 << 20;
 
 pub(crate) fn add_to(router: Router<Arc<App>>) -> Router<Arc<App>> {
     router.route("/studies/index.json", get(list)).route("/studies/{study}/{file}", get(file))
 }
 
-/// A study in the list. Texts are lists of words and formulas, as in its report.
+/// A study in the list. Its texts are lists of words and formulas, as in its report.
 #[derive(Serialize)]
 struct Entry {
     name: String,
     title: Value,
     question: Value,
     answer: Value,
-    /// The three in Chinese.
+    /// The Chinese versions of title, question and answer.
     zh: Value,
 }
 
-/// Whether a name cannot lead anywhere else: it is the name of a study, or of one of its files.
+/// Whether a name is safe to use in a path: the name of a study or of one of its files.
 fn is_plain(name: &str) -> bool {
     let letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     !name.is_empty() && name.chars().all(letter)
 }
 
-/// The folders of the studies by name: in the order of the index, then those that it does not name.
+/// The folders of the studies by name: first in index order, then those that the index does not
+/// list.
 fn folders(app: &App) -> Vec<(String, PathBuf)> {
     let Some(root) = &app.settings.studies else { return Vec::new() };
     if root.join(REPORT).is_file() {
@@ -61,7 +62,7 @@ fn folders(app: &App) -> Vec<(String, PathBuf)> {
     names.into_iter().map(|name| (name.clone(), root.join(name))).collect()
 }
 
-/// A file of a study, if it is there and of a sensible size.
+/// Reads a file of a study, if it exists and is not too large.
 fn read(path: &std::path::Path) -> Option<Vec<u8>> {
     let size = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?.len();
     (size <= MOST).then(|| std::fs::read(path).ok())?
@@ -105,7 +106,7 @@ async fn file(
         kind => page::answer(&headers, kind, bytes),
     };
     if kind == "image/svg+xml" {
-        // A picture has styles of its own, and nothing else.
+        // An SVG picture has inline styles and nothing else.
         let policy = HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'; sandbox");
         response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
         response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -152,7 +153,7 @@ mod tests {
         ] {
             assert_eq!(get(&app, &format!("/studies/{path}")).await.status, 404, "{path}");
         }
-        // One study alone, and none.
+        // A folder with one study, and no folder.
         let alone = Settings { studies: Some(folder.path().join("cost")), ..Settings::default() };
         let list = get(&app_with(alone), "/studies/index.json").await.good();
         assert_eq!(list[0]["name"], "study");

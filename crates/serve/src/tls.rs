@@ -1,4 +1,4 @@
-//! HTTPS without a proxy: the certificate and its key, read again when their files change.
+//! HTTPS without a proxy: the certificate and its key, which are reloaded when their files change.
 
 use crate::files::{Stamp, stamp};
 use crate::listen::Io;
@@ -34,9 +34,10 @@ struct State {
 }
 
 impl Tls {
-    /// Reads a chain of certificates, the server's first, and the private key of the first.
+    /// Reads a certificate chain, the server's certificate first, and the private key of that
+    /// certificate.
     pub fn load(certificate: &Path, key: &Path) -> Result<Self> {
-        // Before they are read, so that a change meanwhile is noticed.
+        // Taken before reading, so that a change in the meantime is noticed.
         let stamps = [certificate, key].map(stamp);
         let config = server_config(certificate, key)?;
         let state = Mutex::new(State { stamps, config });
@@ -47,9 +48,9 @@ impl Tls {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the files again if one of them has changed, or in any case with `always`; whether it
-    /// did. Files that cannot be used change nothing: of two that are replaced one after the other,
-    /// the first does not fit until the second is there.
+    /// Reads the files again if one of them has changed, or unconditionally with `always`, and
+    /// returns whether it did. Files that cannot be used change nothing: while two files are
+    /// replaced one after the other, they do not match until the second has been replaced.
     pub(crate) fn reload(&self, always: bool) -> Result<bool> {
         let Shared { certificate, key, .. } = &*self.0;
         let now = [stamp(certificate), stamp(key)];
@@ -58,7 +59,7 @@ impl Tls {
             if !always && state.stamps == now {
                 return Ok(false);
             }
-            // What cannot be used is complained about once.
+            // Files that cannot be used are reported only once.
             state.stamps = now;
         }
         let config = server_config(certificate, key)?;
@@ -66,7 +67,7 @@ impl Tls {
         Ok(true)
     }
 
-    /// Agrees on a cipher with a client.
+    /// Performs the TLS handshake with a client.
     pub(crate) async fn accept(&self, stream: tokio::net::TcpStream) -> io::Result<Box<dyn Io>> {
         let config = Arc::clone(&self.lock().config);
         Ok(Box::new(TlsAcceptor::from(config).accept(stream).await?))
@@ -111,8 +112,8 @@ fn server_config(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>> {
     Ok(Arc::new(config))
 }
 
-/// A connection to the server on this machine that must show the certificate of this file. Names
-/// and dates are not looked at: the file is the server's own.
+/// A connection to the server on this machine that accepts only the certificate in this file. Names
+/// and dates are not checked, because the file is the server's own.
 pub(crate) fn pinned(
     stream: TcpStream,
     address: SocketAddr,
@@ -131,7 +132,7 @@ pub(crate) fn pinned(
     Ok(StreamOwned::new(connection, stream))
 }
 
-/// Accepts one certificate.
+/// Accepts exactly one certificate.
 #[derive(Debug)]
 struct Pinned {
     own: CertificateDer<'static>,
@@ -149,7 +150,7 @@ impl ServerCertVerifier for Pinned {
     ) -> std::result::Result<ServerCertVerified, rustls::Error> {
         match *shown == self.own {
             true => Ok(ServerCertVerified::assertion()),
-            false => Err(rustls::Error::General("the server shows another certificate".into())),
+            false => Err(rustls::Error::General("the server presents another certificate".into())),
         }
     }
 

@@ -1,4 +1,4 @@
-//! A beam search as a tree: `/v1/beam`.
+//! `/v1/beam`: a beam search as a tree.
 
 use super::inside::{Rounded, encoded, look_inside, model_of};
 use super::steps::{Token, prefix, sentence};
@@ -14,27 +14,27 @@ use serde::Serialize;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The widest beam that can be looked at.
+/// The maximum beam width for this endpoint.
 const WIDEST: usize = 8;
 
-/// A hypothesis, by its last token.
+/// A hypothesis, identified by its last token.
 #[derive(JsonSchema, Serialize)]
 struct Node {
-    /// The number of the hypothesis that it extends; none for the first tokens.
+    /// The index of the hypothesis that it extends; null for the first tokens.
     parent: Option<usize>,
     /// The number of its tokens.
     length: usize,
     id: u32,
     text: String,
-    /// The log-probability of all its tokens.
+    /// The sum of the log-probabilities of its tokens.
     #[schemars(with = "f64")]
     log_probability: Rounded,
-    /// That divided by the length penalty.
+    /// The log-probability divided by the length penalty.
     #[schemars(with = "f64")]
     score: Rounded,
-    /// extended, pruned or ended.
+    /// `extended`, `pruned` or `ended`.
     state: &'static str,
-    /// Whether the best translation goes through it.
+    /// Whether it is part of the best translation.
     best: bool,
 }
 
@@ -50,10 +50,10 @@ struct Found {
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct BeamTree {
     beam: usize,
-    /// α of the length penalty.
+    /// The exponent α of the length penalty.
     #[schemars(with = "f64")]
     length_penalty: Rounded,
-    /// Its form for n tokens: `power` is n^α, `paper` ((5 + n) / 6)^α.
+    /// The formula of the length penalty for n tokens: `power` is n^α, `paper` ((5 + n) / 6)^α.
     penalty: &'static str,
     source: Vec<Token>,
     /// Parents come before their children.
@@ -111,7 +111,7 @@ fn tree(
     })
 }
 
-/// Every hypothesis that was in the beam after some step, once.
+/// Every hypothesis that was in the beam after any step, without duplicates.
 fn nodes(steps: &BeamSteps, options: &SearchOptions, translator: &Translator) -> Vec<Node> {
     let mut numbers: HashMap<&[u32], usize> = HashMap::new();
     let mut nodes: Vec<Node> = Vec::new();

@@ -14,8 +14,8 @@ use serde::Serialize;
 use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
-/// The data of a server-sent event: how far it has come, in the end where the file is, or why there
-/// is none.
+/// The data of a server-sent event: the progress, and finally the URL of the translated file or an
+/// error.
 #[derive(JsonSchema, Serialize)]
 #[serde(untagged)]
 pub(crate) enum FileEvent {
@@ -24,8 +24,8 @@ pub(crate) enum FileEvent {
     Error { error: String },
 }
 
-/// Sentences that have been translated, and all of them; a model in between counts each of them
-/// once more.
+/// The number of sentences translated so far, and the total. With a pivot model, each sentence
+/// counts once per model.
 #[derive(Clone, Copy, Debug, Default, JsonSchema, Serialize)]
 pub(crate) struct Progress {
     done: usize,
@@ -33,13 +33,13 @@ pub(crate) struct Progress {
 }
 
 pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiResult {
-    // What is wrong with the request itself has a status of its own.
+    // An invalid request gets an error status instead of a stream.
     let request = FileRequest::read(&app, &call)?;
     let (to, body) = mpsc::channel(16);
     tokio::spawn(async move {
         let mut events = Events(to);
         let (sender, mut news) = watch::channel(Progress::default());
-        // One count for each change: nobody has to read them all.
+        // Only the latest count matters, so a watch channel may skip some.
         let work = request.answer(&app, |done, total| {
             sender.send_replace(Progress { done, total });
         });
@@ -52,8 +52,8 @@ pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiRes
                 Ok(()) = news.changed() => {
                     let progress = *news.borrow_and_update();
                     if events.send(&FileEvent::Progress(progress)).await.is_err() {
-                        // Dropping the work gives up its sentences.
-                        tracing::debug!("a client left its file");
+                        // Dropping the work cancels its sentences.
+                        tracing::debug!("the client of a file stream disconnected");
                         return;
                     }
                 }
@@ -64,7 +64,7 @@ pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiRes
             Err(error) => FileEvent::Error { error: error.message },
         };
         if events.send(&event).await.is_err() {
-            tracing::debug!("a client left its file");
+            tracing::debug!("the client of a file stream disconnected");
         }
     });
     let mut response = typed(StatusCode::OK, "text/event-stream; charset=utf-8", Body::new(EventBody(body)));

@@ -1,5 +1,5 @@
-//! `POST /translate_file` and `GET /download_file/{name}`: translated files, kept in memory for a
-//! while.
+//! `POST /translate_file` and `GET /download_file/{name}`: translated files, which are kept in
+//! memory for a limited time.
 
 use super::translate::{Terms, route};
 use crate::App;
@@ -22,20 +22,20 @@ use std::net::Ipv6Addr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What a file's name may end in, with the dot.
+/// The supported file name extensions, with the dot.
 pub(super) fn endings() -> Vec<String> {
     let extensions = Format::ALL.iter().flat_map(|format| format.extensions());
     extensions.map(|extension| format!(".{extension}")).collect()
 }
 
-/// How long a translated file can be fetched.
+/// How long a translated file can be downloaded.
 const KEPT: Duration = Duration::from_secs(30 * 60);
 
-/// Bytes of all kept files together; the oldest go first.
+/// The maximum total size of the kept files in bytes; the oldest are dropped first.
 const BYTES: usize = 64 << 20;
 
-/// What a file counts for besides its bytes: its name and its place. Without it, a great number of
-/// small files would take more memory than they count for.
+/// The bytes that a file counts in addition to its content, for its name and its entry. Otherwise,
+/// many small files could exceed the memory limit.
 const OVERHEAD: usize = 1 << 10;
 
 struct File {
@@ -51,9 +51,9 @@ pub(crate) struct Files(Mutex<Kept>);
 #[derive(Default)]
 struct Kept {
     files: HashMap<String, File>,
-    /// Their names, the oldest first.
+    /// Their names, oldest first.
     order: VecDeque<String>,
-    /// What all of them count for.
+    /// The total size including overhead.
     bytes: usize,
 }
 
@@ -74,11 +74,11 @@ impl Kept {
     }
 }
 
-/// 128 bits of the system's generator.
+/// 128 random bits from the operating system.
 fn random_name() -> String {
     let mut bytes = [0; 16];
     if SystemRandom::new().fill(&mut bytes).is_err() {
-        // The keys of the standard library's hasher are random, too.
+        // Fallback: the keys of the standard library's hasher are random, too.
         bytes[..8].copy_from_slice(&RandomState::new().hash_one(1).to_le_bytes());
         bytes[8..].copy_from_slice(&RandomState::new().hash_one(2).to_le_bytes());
     }
@@ -86,7 +86,7 @@ fn random_name() -> String {
 }
 
 impl Files {
-    /// Keeps a file under a name that nobody can guess.
+    /// Stores a file under an unguessable name.
     fn keep(&self, ending: &str, media_type: &'static str, bytes: Vec<u8>, now: Instant) -> String {
         let name = format!("{}.{ending}", random_name());
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -110,16 +110,17 @@ impl Files {
 #[derive(Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct FileAnswer {
-    /// Where the translated file can be fetched for half an hour.
+    /// The URL of the translated file, which is valid for half an hour.
     translated_file_url: String,
-    /// Warnings: messages that lost a placeholder, text in another language.
+    /// Warnings, for example about messages that lost a placeholder or text in an unexpected
+    /// language.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<String>")]
     warnings: Vec<String>,
-    /// How many of the sentences came from the translation memory, if any did.
+    /// The number of sentences that came from the translation memory, if any.
     #[serde(skip_serializing_if = "is_zero")]
     from_memory: usize,
-    /// The terms of the glossary, if the file has any.
+    /// The glossary terms in the file, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Terms")]
     terms: Option<Terms>,
@@ -129,7 +130,7 @@ fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// A translated file, and how it was made.
+/// A translated file with details of its translation.
 struct Translated {
     bytes: Vec<u8>,
     warnings: Vec<String>,
@@ -137,23 +138,23 @@ struct Translated {
     terms: TermReport,
 }
 
-/// A file and how to translate it.
+/// A file with the options of its translation.
 pub(super) struct FileRequest {
     format: Format,
-    /// What the name of the translated file ends in.
+    /// The extension of the translated file.
     extension: String,
     bytes: Vec<u8>,
     source: String,
     target: String,
     options: TranslateOptions,
-    /// Characters that it may have.
+    /// The maximum number of characters.
     most: usize,
-    /// The address that the client knows the server by.
+    /// The origin by which the client addresses the server.
     origin: String,
 }
 
 impl FileRequest {
-    /// Reads a request.
+    /// Parses a request.
     pub(super) fn read(app: &App, call: &Call) -> ApiResult<Self> {
         let file = call.file.as_ref().ok_or_else(|| ApiError::missing("file"))?;
         let (source, target) = (call.required("source")?, call.required("target")?);
@@ -183,8 +184,8 @@ impl FileRequest {
         })
     }
 
-    /// Translates the file and keeps it; `progress` gets the number of sentences that are done,
-    /// and that of all.
+    /// Translates the file and stores it; `progress` gets the number of translated sentences and
+    /// the total.
     pub(super) async fn answer(
         self,
         app: &Arc<App>,
@@ -207,7 +208,7 @@ pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiRes
     ok(&FileRequest::read(&app, &call)?.answer(&app, |_, _| {}).await?)
 }
 
-/// The media type of a translated file, which is UTF-8 where it is text.
+/// The media type of a translated file, with the UTF-8 charset for text formats.
 fn media_type(format: Format) -> &'static str {
     match format {
         Format::Text => "text/plain; charset=utf-8",
@@ -217,7 +218,7 @@ fn media_type(format: Format) -> &'static str {
     }
 }
 
-/// Takes a file apart, translates its sentences and puts it together again.
+/// Parses a file, translates its sentences and writes it again.
 async fn translated(
     app: &Arc<App>,
     request: FileRequest,
@@ -256,7 +257,7 @@ async fn translated(
     app.compute(move |_| {
         let (mut from_memory, mut terms) = (known, TermReport::default());
         let best = match routed.route.is_empty() {
-            // From a language to itself.
+            // The source and target language are the same.
             true => document.sentences().map(|sentence| Translation::same(&sentence.text)).collect(),
             false => {
                 let outcomes = job.finish(document.sentences());
@@ -272,8 +273,8 @@ async fn translated(
     .await
 }
 
-/// The address that the client knows the server by; nothing, and so an address relative to the
-/// server, where it names none.
+/// The origin by which the client addresses the server; empty if the request has none, which makes
+/// the download URL relative.
 fn origin(headers: &HeaderMap, tls: bool) -> String {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let scheme = if tls || text("x-forwarded-proto") == Some("https") { "https" } else { "http" };
@@ -282,8 +283,8 @@ fn origin(headers: &HeaderMap, tls: bool) -> String {
         .map_or_else(String::new, |host| format!("{scheme}://{host}"))
 }
 
-/// Whether a text is the name or address of a host, perhaps with a port: it becomes part of an
-/// address that clients follow.
+/// Whether a text is a host with an optional port. This is checked because it becomes part of a URL
+/// that clients follow.
 fn is_authority(text: &str) -> bool {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => match rest.split_once(']') {
@@ -305,12 +306,12 @@ pub(super) async fn download(
     State(app): State<Arc<App>>,
     name: Result<Path<String>, PathRejection>,
 ) -> ApiResult {
-    // A name that is no UTF-8 is the name of no file.
+    // No file has a name that is not UTF-8.
     let found = name.ok().and_then(|Path(name)| app.files.get(&name, Instant::now()));
     let (bytes, media_type) = found.ok_or_else(|| ApiError::not_found("The file"))?;
     let mut response = typed(StatusCode::OK, media_type, bytes);
     let headers = response.headers_mut();
-    // Never shown as a page of this server: the text is somebody else's.
+    // Never rendered as a page of this server, because the content is untrusted.
     headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
     Ok(response)
 }
@@ -371,7 +372,7 @@ mod tests {
         }
         assert_eq!(files.get(&first, start), None);
         assert_eq!(files.0.lock().unwrap().files.len(), 2);
-        // One that is larger than all may be is kept alone, and the next one takes its place.
+        // A file larger than the limit is kept alone, until the next file replaces it.
         let large = keep("x".repeat(BYTES + 1));
         assert!(files.get(&large, start).is_some() && files.0.lock().unwrap().files.len() == 1);
         let last = keep("one".into());
@@ -388,7 +389,7 @@ mod tests {
         assert_eq!((kept.order.len(), kept.bytes), (kept.files.len(), kept.files.len() * (OVERHEAD + 1)));
         drop(kept);
         assert!(files.get(&names[0], start).is_none() && files.get(&names[names.len() - 1], start).is_some());
-        // Those whose time is over go when the next one comes.
+        // Expired files are removed when the next one is stored.
         files.keep("txt", "text/plain", vec![b'x'], start + KEPT);
         assert_eq!(files.0.lock().unwrap().files.len(), 1);
     }

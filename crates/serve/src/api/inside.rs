@@ -1,4 +1,4 @@
-//! What happens inside: `/v1/attention`, `/v1/positions`, `/v1/model`.
+//! `/v1/attention`, `/v1/positions` and `/v1/model`: the internals of a model.
 
 use super::translate::route;
 use crate::App;
@@ -23,10 +23,10 @@ use serde::ser::{SerializeSeq, Serializer};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Positions that are shown at most.
+/// The maximum number of positions to return.
 const POSITIONS: usize = 100;
 
-/// A number as it is shown: four digits are more than a picture has.
+/// A number rounded for display: four digits are more than a picture can show.
 pub(super) struct Rounded(pub(super) f32);
 
 impl Serialize for Rounded {
@@ -35,7 +35,7 @@ impl Serialize for Rounded {
     }
 }
 
-/// A matrix as a list of rows.
+/// A matrix serialized as a list of rows.
 struct Rows<'a> {
     data: &'a [f32],
     columns: usize,
@@ -65,7 +65,7 @@ impl JsonSchema for Rows<'_> {
 /// `[layer][head][row][column]`
 type Maps<'a> = Vec<Vec<Rows<'a>>>;
 
-/// What a head does in this sentence.
+/// A description of what a head does in this sentence.
 #[derive(JsonSchema, Serialize)]
 struct Hint {
     name: &'static str,
@@ -75,12 +75,12 @@ struct Hint {
     spread: f64,
 }
 
-/// The same for all heads of a layer, and for their average.
+/// The hints for all heads of a layer, and for their average.
 #[derive(JsonSchema, Serialize)]
 struct LayerHints {
     mean: Hint,
     heads: Vec<Hint>,
-    /// The head to show first.
+    /// The index of the head to show first.
     sharpest: usize,
 }
 
@@ -105,7 +105,7 @@ pub(crate) struct Attention<'a> {
     #[serde(flatten)]
     maps: ByKind<Maps<'a>>,
     hints: ByKind<Vec<LayerHints>>,
-    /// The layer to show first.
+    /// The index of the layer to show first.
     sharpest: ByKind<Option<usize>>,
     translation: String,
 }
@@ -147,7 +147,7 @@ async fn attention_of(app: &Arc<App>, call: &Call, text: String) -> ApiResult {
     .await
 }
 
-/// The model that a request looks into, loaded.
+/// The model that a request inspects, loaded if necessary.
 pub(super) async fn model_of(app: &Arc<App>, call: &Call, text: &str) -> ApiResult<Arc<Translator>> {
     let asked = |name| call.text(name).map(str::to_owned);
     let (from, to, shared, q) = (asked("source"), asked("target"), Arc::clone(app), text.to_owned());
@@ -156,7 +156,7 @@ pub(super) async fn model_of(app: &Arc<App>, call: &Call, text: &str) -> ApiResu
     app.compute(move |_| translator(&shared, stage)).await
 }
 
-/// Computes what a request shows of a model, one request at a time.
+/// Inspects a model; only one request at a time does this.
 pub(super) async fn look_inside<T: Send + 'static>(
     app: &Arc<App>,
     work: impl FnOnce(&App, &Cancellation) -> ApiResult<T> + Send + 'static,
@@ -171,7 +171,7 @@ pub(super) async fn look_inside<T: Send + 'static>(
     .await
 }
 
-/// The model that a request is about: that of its languages, or the first.
+/// The model for the requested languages, or the first model.
 fn direct(app: &App, source: Option<&str>, target: Option<&str>, text: &str) -> ApiResult<Stage> {
     let first = app.models.first().ok_or_else(|| ApiError::internal("there is no model"))?;
     let source = source.unwrap_or(if target.is_some() { "auto" } else { &first.source });
@@ -193,12 +193,13 @@ pub(super) fn served(app: &App, number: usize) -> ApiResult<&Served> {
     app.models.get(number).ok_or_else(|| ApiError::internal("there is no such model"))
 }
 
-/// The model of a stage, told its languages; it may have to be loaded: work for [`App::compute`].
+/// The model of a stage, set to its languages. It may have to be loaded, so this must run in
+/// [`App::compute`].
 fn translator(app: &App, stage: Stage) -> ApiResult<Arc<Translator>> {
     served(app, stage.model)?.translator(stage).map_err(|error| ApiError::internal(error.to_string()))
 }
 
-/// The ids of a text, if there are any and not too many.
+/// The token ids of a text, which must be neither empty nor too long.
 pub(super) fn encoded(app: &App, tokenizer: &Tokenizer, text: &str) -> ApiResult<Vec<u32>> {
     let ids = tokenizer.encode(text).map_err(|e| ApiError::internal(e.to_string()))?;
     let limit = app.settings.limits.attention_tokens;
@@ -211,7 +212,7 @@ pub(super) fn encoded(app: &App, tokenizer: &Tokenizer, text: &str) -> ApiResult
     Ok(ids)
 }
 
-/// All attention of a sentence and its translation, as the answer.
+/// The response with all attention weights of a sentence and its translation.
 fn look(translator: &Translator, source: &[u32], target: &[u32], translation: String) -> ApiResult {
     let maps = translator.attention_maps(source, target).map_err(|e| ApiError::bad(e.to_string()))?;
     let pieces = |tokenizer: &Tokenizer, ids: &[u32]| -> Vec<String> {
@@ -231,7 +232,7 @@ fn look(translator: &Translator, source: &[u32], target: &[u32], translation: St
     ok(&Attention { source, target, maps, hints, sharpest, translation })
 }
 
-/// What every head of one kind does, layer by layer.
+/// Describes what each head of one attention kind does, layer by layer.
 fn hints(
     maps: &[AttentionMap],
     kind: AttentionKind,
@@ -241,7 +242,7 @@ fn hints(
         let found =
             describe_head(kind, weights, axes.0, axes.1).map_err(|e| ApiError::internal(e.to_string()))?;
         let HeadHint { pattern, share, spread } = found;
-        // A number that is not finite would be null.
+        // A number that is not finite would be serialized as null.
         let [share, spread] = [share, spread].map(|x| if x.is_finite() { x } else { 0.0 });
         Ok(Hint { name: pattern.name(), short: pattern.short(), text: pattern.text(), share, spread })
     };
@@ -312,14 +313,14 @@ fn tables(app: &App, pair: Option<&str>) -> ApiResult {
 pub(crate) struct ModelReport<'a> {
     source: &'a str,
     target: &'a str,
-    /// Of a multilingual model, all of them: it translates from each to every other.
+    /// The languages of a multilingual model, which translates from each to every other.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<String>")]
     languages: Option<&'a [String]>,
     name: &'a str,
     parameters: usize,
     parts: PartsReport,
-    /// The settings of the model.
+    /// The configuration of the model.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
     config: &'a ModelConfig,
     training: &'a [Point],

@@ -1,5 +1,5 @@
-//! What the server can do, and how it is: `/languages`, `/detect`, `/health`, `/frontend/settings`,
-//! `/metrics`.
+//! The capabilities and the state of the server: `/languages`, `/detect`, `/health`,
+//! `/frontend/settings`, `/metrics`.
 
 use super::translate::Detected;
 use crate::App;
@@ -12,16 +12,16 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use std::sync::Arc;
 
-/// A language that is read.
+/// A source language.
 #[derive(Debug, JsonSchema, Serialize)]
 pub(crate) struct Language<'a> {
     code: &'a str,
     name: &'a str,
-    /// The languages to which it can be translated.
+    /// The languages into which it can be translated.
     targets: Vec<&'a str>,
 }
 
-/// `GET /languages`. Some clients send a body with it, which nobody reads.
+/// `GET /languages`. Some clients send a body with it, which is ignored.
 pub(super) async fn list(State(app): State<Arc<App>>) -> ApiResult {
     let all = app.languages.sources().map(|(code, targets)| Language { code, name: name(code), targets });
     ok(&all.collect::<Vec<_>>())
@@ -67,7 +67,7 @@ pub(crate) struct FrontendSettings<'a> {
     suggestions: bool,
     files_translation: bool,
     supported_files_format: Vec<String>,
-    /// The names of the glossaries that requests can ask for.
+    /// The names of the glossaries that requests can use.
     glossaries: Vec<String>,
     /// Whether there is a translation memory.
     memory: bool,

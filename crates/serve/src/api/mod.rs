@@ -1,4 +1,4 @@
-//! The endpoints, a family a file.
+//! The endpoints; each file contains a related group.
 
 pub(crate) mod beam;
 pub(crate) mod file_stream;
@@ -15,7 +15,7 @@ use axum::Router;
 use axum::routing::{get, post};
 use std::sync::Arc;
 
-/// Every endpoint; `spec` describes them, and a test holds the two together.
+/// All endpoints; `spec` describes them, and a test checks that the two match.
 pub(crate) fn routes() -> Router<Arc<App>> {
     let router = Router::new()
         .route("/translate", post(translate::translate))

@@ -1,4 +1,4 @@
-//! A sentence step by step: `/v1/steps`.
+//! `/v1/steps`: the computation for a sentence, step by step.
 
 use super::inside::{Rounded, encoded, look_inside, model_of};
 use crate::App;
@@ -18,13 +18,13 @@ use serde::ser::{SerializeSeq, Serializer};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Candidates at each place of the translation.
+/// The number of candidates to return for each target position.
 const CANDIDATES: usize = 5;
 
-/// Numbers of a vector of the model's width that are sent: as many as a picture shows.
+/// The number of components to return of a vector of model width: as many as the page shows.
 const SHOWN: usize = 32;
 
-/// Rows of numbers with four digits.
+/// A matrix whose entries are rounded to four digits.
 struct Numbers(Matrix);
 
 impl Serialize for Numbers {
@@ -48,7 +48,7 @@ impl JsonSchema for Numbers {
     }
 }
 
-/// A vector of the model's width: its length, and its first numbers.
+/// A vector of model width: its norm and its first components.
 #[derive(JsonSchema, Serialize)]
 struct Vector {
     #[schemars(with = "f64")]
@@ -81,25 +81,25 @@ impl Token {
     }
 }
 
-/// A word that may come, and its probability.
+/// A candidate token and its probability.
 #[derive(JsonSchema, Serialize)]
 struct Likely {
     id: u32,
     text: String,
-    /// Its logit less that of the most probable word; softmax sees nothing but such differences.
+    /// Its logit minus that of the most probable token; softmax depends only on such differences.
     #[schemars(with = "f64")]
     logit: Rounded,
     #[schemars(with = "f64")]
     p: Rounded,
 }
 
-/// One place of the translation.
+/// A target position.
 #[derive(JsonSchema, Serialize)]
 struct Place {
-    /// The probability of the token that is there.
+    /// The probability of the token at this position.
     #[schemars(with = "Option<f64>")]
     p: Option<Rounded>,
-    /// The most probable ones, best first.
+    /// The most probable tokens, best first.
     best: Vec<Likely>,
 }
 
@@ -137,28 +137,28 @@ impl Embedding {
     }
 }
 
-/// One attention: the chosen head in full, all heads by their weights.
+/// An attention: the chosen head in full, and the weights of all heads.
 #[derive(JsonSchema, Serialize)]
 struct AttentionSteps {
     head: usize,
     d_k: usize,
-    /// What scores are multiplied by.
+    /// The factor that scores are multiplied by.
     #[schemars(with = "f64")]
     scale: Rounded,
     queries: Numbers,
     keys: Numbers,
     values: Numbers,
-    /// q·k, of what the mask hides too.
+    /// q·k, including masked positions.
     scores: Numbers,
-    /// The same, multiplied by the scale.
+    /// The scores multiplied by the scale.
     scaled: Numbers,
-    /// For each token the first that it may look at, and the one behind the last.
+    /// For each token, the range of tokens that it can attend to: start and exclusive end.
     seen: Vec<[usize; 2]>,
     /// `[head][row][column]`
     weights: Vec<Numbers>,
-    /// The weighted sum of the values, of the chosen head.
+    /// The weighted sums of the values for the chosen head.
     sums: Numbers,
-    /// The length of each head's weighted sums: `[head][row]`.
+    /// The norms of the weighted sums of each head: `[head][row]`.
     norms: Numbers,
     output: Vec<Vector>,
     result: Vec<Vector>,
@@ -197,7 +197,7 @@ impl AttentionSteps {
 struct SsruSteps {
     candidate: Vec<Vector>,
     forget: Vec<Vector>,
-    /// How much of the state each token keeps, on average.
+    /// The mean of the forget gate for each token: the fraction of the state that is kept.
     #[schemars(with = "Vec<f64>")]
     kept: Vec<Rounded>,
     state: Vec<Vector>,
@@ -222,7 +222,7 @@ impl SsruSteps {
 #[derive(JsonSchema, Serialize)]
 struct FeedForwardSteps {
     width: usize,
-    /// How many of the inner numbers are above 0.
+    /// The number of positive activations in the hidden layer, for each token.
     active: Vec<usize>,
     hidden: Vec<Vector>,
     output: Vec<Vector>,
@@ -244,15 +244,16 @@ impl FeedForwardSteps {
 
 #[derive(JsonSchema, Serialize)]
 pub(crate) struct Steps {
-    /// The number format of the matrix multiplications: f32 or int8.
+    /// The data type of the matrix multiplications: f32 or int8.
     precision: String,
     source: Vec<Token>,
-    /// The translation, with its end if that was reached.
+    /// The translation, including the end-of-sentence token if it was generated.
     target: Vec<Token>,
     translation: String,
-    /// The words at each place of the translation; one place more where it has no end.
+    /// The candidates at each target position, and at one more if the translation has no
+    /// end-of-sentence token.
     places: Vec<Place>,
-    /// encoder or decoder.
+    /// `encoder` or `decoder`.
     stack: &'static str,
     layer: usize,
     layers: usize,
@@ -265,7 +266,7 @@ pub(crate) struct Steps {
     feed_forward: FeedForwardSteps,
 }
 
-/// What a request shows of a model.
+/// The part of the computation that a request asks for.
 struct View {
     stack: Side,
     layer: usize,
@@ -273,7 +274,7 @@ struct View {
     ablation: Ablation,
     /// The tokens that the translation begins with.
     prefix: Vec<u32>,
-    /// The whole translation, if it is given.
+    /// The whole translation, if the request gives one.
     translation: Option<String>,
 }
 
@@ -288,7 +289,7 @@ pub(super) async fn steps(State(app): State<Arc<App>>, call: Call) -> ApiResult 
     .await
 }
 
-/// The one sentence of a request that looks inside.
+/// The sentence of a request that inspects a model.
 pub(super) fn sentence(call: &Call) -> ApiResult<String> {
     let Texts::One(text) = call.texts()? else {
         return Err(ApiError::bad("Invalid request: q must be a string; one sentence is looked at"));
@@ -319,7 +320,7 @@ fn view(app: &App, call: &Call, translator: &Translator) -> ApiResult<View> {
     })
 }
 
-/// The ids that a translation begins with: known ones, and not too many.
+/// The token ids that the translation begins with; they must be valid, and not too many.
 pub(super) fn prefix(app: &App, call: &Call, translator: &Translator) -> ApiResult<Vec<u32>> {
     let list = call.text("prefix").unwrap_or_default();
     let (size, limit) = (translator.target().size(), app.settings.limits.attention_tokens);
@@ -339,7 +340,7 @@ pub(super) fn prefix(app: &App, call: &Call, translator: &Translator) -> ApiResu
     }
 }
 
-/// Reads a list such as `positions mask cross.0.3`; the model must have the heads.
+/// Parses a list such as `positions mask cross.0.3`; the heads must exist in the model.
 fn ablation(list: &str, config: &ModelConfig) -> ApiResult<Ablation> {
     let mut ablation = Ablation::default();
     for part in list.split([' ', ',']).filter(|part| !part.is_empty()) {
@@ -359,7 +360,7 @@ fn ablation(list: &str, config: &ModelConfig) -> ApiResult<Ablation> {
     Ok(ablation)
 }
 
-/// `kind.layer.head`, counted from 0, if the model has it.
+/// Parses `kind.layer.head`, counted from 0; `None` if the model has no such head.
 fn head(text: &str, config: &ModelConfig) -> Option<(AttentionKind, usize, usize)> {
     let mut parts = text.split('.');
     let kind = match parts.next()? {
@@ -396,7 +397,7 @@ fn trace(
             let mut target = view.prefix.clone();
             let ended = target.iter().position(|&id| id == options.end);
             match ended {
-                // What comes behind an end is no translation.
+                // Tokens after the end-of-sentence token are not part of the translation.
                 Some(end) => target.truncate(end + 1),
                 None => {
                     let wanted = || cancellation.check().is_ok();

@@ -1,4 +1,4 @@
-//! `POST /v1/translate/stream`: the translation while it grows, as server-sent events.
+//! `POST /v1/translate/stream`: sends the growing translation as server-sent events.
 
 use super::translate::Wanted;
 use crate::App;
@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 
-/// The data of a server-sent event: the text so far, or why there is none.
+/// The data of a server-sent event: the text so far, or an error.
 #[derive(Debug, JsonSchema, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Event<'a> {
@@ -29,10 +29,10 @@ pub(crate) enum Event<'a> {
     Error { error: &'a str, done: bool },
 }
 
-/// Where the events of a stream are put in.
+/// The sending end of an event stream.
 pub(super) struct Events(pub(super) mpsc::Sender<Bytes>);
 
-/// Where they come out: the body of the answer.
+/// The receiving end, which is the response body.
 pub(super) struct EventBody(pub(super) mpsc::Receiver<Bytes>);
 
 impl HttpBody for EventBody {
@@ -47,7 +47,7 @@ impl HttpBody for EventBody {
     }
 }
 
-/// The client has gone.
+/// The client has disconnected.
 pub(super) struct Gone;
 
 impl Events {
@@ -75,7 +75,8 @@ pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiRes
         let mut events = Events(to);
         let work = async { Ok(follow(&app, &ready.routed.route, ready.parsed, &options, &mut events).await) };
         let outcome = app.until(deadline, work);
-        // A client that has gone gets no answer; dropping the future gave up its sentences.
+        // A client that has disconnected gets no response; dropping the future cancelled its
+        // sentences.
         let last = match outcome.await {
             Ok(Ok(text)) => events.send(&Event::Text { text: &text, done: true }).await,
             Ok(Err(Stop::Gone)) => Err(Gone),
@@ -84,7 +85,7 @@ pub(super) async fn translate(State(app): State<Arc<App>>, call: Call) -> ApiRes
             }
         };
         if last.is_err() {
-            tracing::debug!("a client left its stream");
+            tracing::debug!("the client of a stream disconnected");
         }
     });
     let mut response = typed(StatusCode::OK, "text/event-stream; charset=utf-8", Body::new(EventBody(body)));
@@ -110,11 +111,11 @@ impl From<ApiError> for Stop {
     }
 }
 
-/// An event has the whole text so far. It is sent when the text has grown by this part of its
-/// length, so that all events together are not much longer than the text, however long that is.
+/// Each event contains the whole text so far. An event is sent when the text has grown by this
+/// fraction (1/64) of its length, which bounds the total size of all events for a long text.
 const GROWTH: usize = 64;
 
-/// Sends what the last model of the route says so far, and returns the whole text.
+/// Streams the output of the last model in the route, and returns the whole text.
 async fn follow(
     app: &App,
     route: &[Stage],
@@ -151,8 +152,8 @@ async fn follow(
     Ok(rendered.await?)
 }
 
-/// Sends the text while its sentences grow. It ends when the last of them is finished: then nobody
-/// holds the other end of `from`.
+/// Sends the text while its sentences grow. Returns when all sentences are finished, because then
+/// every sender of `from` has been dropped.
 async fn tell(
     document: &Document,
     job: &Job,
@@ -183,7 +184,7 @@ async fn tell(
     }
 }
 
-/// Notes how far a sentence has come, and says by how many bytes it has grown.
+/// Stores the progress of a sentence, and returns the number of bytes by which it has grown.
 fn grow(parts: &mut [Vec<String>], growth: Growth) -> usize {
     let Some(said) = parts.get_mut(growth.sentence) else { return 0 };
     if said.len() <= growth.part {

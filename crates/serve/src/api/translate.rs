@@ -12,7 +12,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The language that a text was found to be in.
+/// The detected language of a text.
 #[derive(Clone, Debug, JsonSchema, PartialEq, Serialize)]
 pub(crate) struct Detected {
     #[schemars(range(min = 0, max = 100))]
@@ -20,7 +20,7 @@ pub(crate) struct Detected {
     pub(crate) language: String,
 }
 
-/// One value for a text, a list for a list.
+/// A single value for a single text, a list for a list.
 #[derive(Debug, JsonSchema, Serialize)]
 #[serde(untagged)]
 enum OneOrMany<T> {
@@ -28,7 +28,7 @@ enum OneOrMany<T> {
     Many(Vec<T>),
 }
 
-/// The translation of each text. Members that were not requested are missing, not null.
+/// The translation of each text. Members that were not requested are omitted, not null.
 #[derive(Debug, JsonSchema, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TranslateAnswer {
@@ -39,46 +39,46 @@ pub(crate) struct TranslateAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "OneOrMany<Vec<String>>")]
     alternatives: Option<OneOrMany<Vec<String>>>,
-    /// For each text, the characters that belong together: [source start, source end, target start,
-    /// target end].
+    /// For each text, the aligned character ranges: [source start, source end, target start, target
+    /// end].
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<Vec<[usize; 4]>>")]
     alignment: Option<Vec<Vec<[usize; 4]>>>,
-    /// For each text how good its translation is likely to be, as a chrF from 0 to 1; null where no
-    /// model was asked.
+    /// For each text, the expected quality of its translation as a chrF score from 0 to 1; null if
+    /// no model was used.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "OneOrMany<Option<f32>>")]
     confidence: Option<OneOrMany<Option<f32>>>,
-    /// The same for each sentence of each text.
+    /// The expected quality for each sentence of each text.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "OneOrMany<Vec<Option<f32>>>")]
     sentence_confidence: Option<OneOrMany<Vec<Option<f32>>>>,
-    /// Says that a text looks like another language than the one it is translated from.
+    /// A warning that a text does not seem to be in the source language.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     warning: Option<String>,
-    /// For each text, what of it came from the translation memory: `segment`, `sentences` or
-    /// nothing; missing if nothing of all of them did.
+    /// For each text, what came from the translation memory: `segment`, `sentences` or null;
+    /// omitted if nothing did.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "OneOrMany<Option<String>>")]
     memory: Option<OneOrMany<Option<&'static str>>>,
-    /// For each text, the sentences whose first translation was degenerate; missing if there is
+    /// For each text, the sentences whose first translation was degenerate; omitted if there are
     /// none.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "OneOrMany<Vec<Faulty>>")]
     guarded: Option<OneOrMany<Vec<Faulty>>>,
-    /// For each text, its terms of the glossary; missing if no text has any.
+    /// For each text, its glossary terms; omitted if no text has any.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "OneOrMany<Terms>")]
     terms: Option<OneOrMany<Terms>>,
 }
 
-/// The terms of the glossary that a text has.
+/// The glossary terms in a text.
 #[derive(Clone, Debug, JsonSchema, PartialEq, Serialize)]
 pub(crate) struct Terms {
-    /// How many there are, each counted once a sentence.
+    /// The number of terms, each counted once per sentence.
     wanted: usize,
-    /// Those that the translation lacks: the term and its translation.
+    /// The terms that the translation lacks: source term and target term.
     missing: Vec<[String; 2]>,
 }
 
@@ -89,13 +89,13 @@ impl From<TermReport> for Terms {
     }
 }
 
-/// A sentence whose first translation was degenerate and that was translated once more.
+/// A sentence whose first translation was degenerate and which was translated again.
 #[derive(Clone, Debug, JsonSchema, PartialEq, Serialize)]
 pub(crate) struct Faulty {
-    /// What was wrong: `not translated`, `far too short`, `far too long`, `repeats itself` or
-    /// `empty`.
+    /// The fault of the first translation: `not translated`, `far too short`, `far too long`,
+    /// `repeats itself` or `empty`.
     fault: &'static str,
-    /// What is wrong with the translation that was kept; null if nothing is.
+    /// The fault of the translation that was kept; null if it has none.
     left: Option<&'static str>,
 }
 
@@ -105,24 +105,24 @@ impl From<Guarded> for Faulty {
     }
 }
 
-/// A route, and the language that it begins at, if that had to be found out.
+/// A route, and its source language if it was detected.
 #[derive(Debug)]
 pub(super) struct Routed {
     pub(super) route: Route,
     pub(super) source: String,
     pub(super) detected: Option<Detected>,
-    /// What is said about a text in another language.
+    /// A warning that the text seems to be in another language.
     pub(super) warning: Option<String>,
 }
 
-/// A text that is ready to be translated.
+/// A parsed text with its route.
 #[derive(Debug)]
 pub(super) struct Ready {
     pub(super) parsed: Parsed,
     pub(super) routed: Routed,
 }
 
-/// What a request asks to translate.
+/// The texts and languages of a translation request.
 pub(super) struct Wanted {
     pub(super) texts: Texts,
     source: String,
@@ -131,7 +131,7 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Reads and checks a request, in the order in which LibreTranslate does.
+    /// Parses and validates a request, in the same order as LibreTranslate.
     pub(super) fn read(app: &App, call: &Call) -> ApiResult<Self> {
         let texts = call.texts()?;
         let (source, target) = (call.required("source")?, call.required("target")?);
@@ -153,14 +153,14 @@ impl Wanted {
         Ok(Wanted { texts, source, target, markup })
     }
 
-    /// Finds the languages and the sentences of its texts.
+    /// Determines the routes of its texts and splits them into sentences.
     pub(super) async fn parse(self, app: &Arc<App>) -> ApiResult<Vec<Ready>> {
         let Wanted { texts, source, target, markup } = self;
         parse(app, texts.list().to_vec(), source, target, markup).await
     }
 }
 
-/// Finds the languages and the sentences of texts.
+/// Determines the routes of texts and splits them into sentences.
 pub(super) async fn parse(
     app: &Arc<App>,
     texts: Vec<String>,
@@ -188,7 +188,7 @@ pub(super) async fn parse(
     .await
 }
 
-/// The route from a language, or from whatever the text is in, to another.
+/// The route from a language, which is detected for `auto`, to another.
 pub(super) fn route(app: &App, text: &str, source: &str, target: &str) -> ApiResult<Routed> {
     let languages = &app.languages;
     let (source, detected) = match source.eq_ignore_ascii_case("auto") {
@@ -258,7 +258,7 @@ fn shaped<T>(one: bool, mut list: Vec<T>) -> OneOrMany<T> {
     }
 }
 
-/// Translates texts of one route together, routes one after the other.
+/// Translates the texts, grouped by route; routes run one after another.
 async fn translate_all(
     app: &App,
     mut parsed: Vec<Parsed>,

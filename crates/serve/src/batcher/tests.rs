@@ -2,7 +2,7 @@ use super::*;
 use regard_core::translator::Candidate;
 use std::sync::mpsc as channel;
 
-/// Turns text round; waits where it is told to, and panics at `panic`.
+/// Reverses text; waits when told to, and panics at `panic`.
 struct Reverse {
     batches: Mutex<Vec<Vec<String>>>,
     hold: Mutex<Option<channel::Receiver<()>>>,
@@ -51,7 +51,7 @@ struct Bench {
     metrics: Arc<ModelMetrics>,
 }
 
-/// With `held`, the first batch waits for the sender that comes back.
+/// With `held`, the first batch waits until the returned sender sends.
 fn bench(batching: Batching, held: bool) -> (Bench, channel::Sender<()>) {
     let (go, hold) = channel::channel();
     let (begun, began) = channel::channel();
@@ -115,7 +115,7 @@ fn a_full_queue_refuses_and_a_large_request_has_its_turn() {
     bench.begun.recv().unwrap();
     let second = bench.batcher.submit(sentences(&["c", "d", "e"])).unwrap();
     assert_eq!(bench.batcher.submit(sentences(&["f"])).unwrap_err(), Failure::Full);
-    // Room is made by those who went away.
+    // Requests that were dropped make room.
     drop(second);
     let third = bench.batcher.submit(sentences(&["f"])).unwrap();
     go.send(()).unwrap();
@@ -129,7 +129,7 @@ fn requests_take_turns() {
     bench.begun.recv().unwrap();
     let long: Vec<String> = (0..30).map(|n| format!("long {n}")).collect();
     let long = sentences(&long.iter().map(String::as_str).collect::<Vec<_>>());
-    // It is longer than the queue, and delays others by a batch at most.
+    // The request is longer than the queue, but delays others by at most one batch.
     let long = bench.batcher.submit(long).unwrap();
     let short = bench.batcher.submit(sentences(&["a", "b", "c"])).unwrap();
     let single = bench.batcher.submit(sentences(&["d"])).unwrap();
@@ -151,12 +151,13 @@ fn long_requests_do_not_lock_others_out() {
     bench.begun.recv().unwrap();
     let submit = |count: usize| bench.batcher.submit(sentences(&vec!["s"; count]));
     let long = submit(1000).unwrap();
-    // More long ones would only take memory; short ones are still let in, as far as the queue goes.
+    // Further long requests would only take memory; short ones are still accepted as long as the
+    // queue has room.
     assert_eq!(submit(5).unwrap_err(), Failure::Full);
     let short: Vec<Ticket> = (0..6).map(|_| submit(1).unwrap()).collect();
     assert_eq!(submit(1).unwrap_err(), Failure::Full);
     assert_eq!(bench.batcher.waiting(), 1006);
-    // Who goes away leaves the queue as a whole.
+    // A dropped request leaves the queue completely.
     drop(long);
     let last = submit(4).unwrap();
     assert_eq!((bench.batcher.waiting(), bench.metrics.given_up.get()), (10, 1000));
@@ -172,18 +173,18 @@ fn a_request_that_would_wait_too_long_is_refused_at_once() {
     let (bench, go) = bench(batching.clone(), true);
     let first = bench.batcher.submit(sentences(&["x"])).unwrap();
     bench.begun.recv().unwrap();
-    // Half a second a sentence: four may wait, and a long request counts for no more than a batch.
+    // Half a second per sentence: four may wait, and a long request counts as one batch at most.
     bench.batcher.shared.lock().pace = Some(0.5);
     let mut waiting = vec![first, bench.batcher.submit(sentences(&["s"; 50])).unwrap()];
     waiting.push(bench.batcher.submit(sentences(&["a"])).unwrap());
     let late = bench.batcher.submit(sentences(&["b"])).unwrap_err();
     assert_eq!(late, Failure::Late(Duration::from_millis(500)));
     assert_eq!(bench.batcher.reserve().err(), Some(late), "before any work is done for it");
-    // What other models have worked for goes on, and who leaves makes room.
+    // Requests with earlier work continue, and dropped requests make room.
     waiting.push(bench.batcher.submit_as(Turn::Later, sentences(&["c"])).unwrap());
     drop(waiting.remove(1));
     waiting.push(bench.batcher.submit(sentences(&["d"])).unwrap());
-    // Three wait; two more may be taken apart, and a third when one of them has been.
+    // Three wait; two more may be parsed, and a third when one of those is done.
     let two = [(); 2].map(|()| bench.batcher.reserve().unwrap());
     assert!(bench.batcher.reserve().is_err());
     drop(two);
@@ -220,7 +221,7 @@ fn nobody_works_for_a_client_that_has_gone() {
     bench.begun.recv().unwrap();
     drop(bench.batcher.submit(sentences(&["gone"])).unwrap());
     let third = bench.batcher.submit(sentences(&["cd"])).unwrap();
-    // Under way and given up: the search is told that it is not wanted.
+    // A running search that is cancelled sees that its result is no longer wanted.
     drop(first);
     go.send(()).unwrap();
     assert_eq!(wait(third), Ok(vec!["dc".into()]));

@@ -1,4 +1,4 @@
-//! The file of keys: a line for each, with its hash, its name and its limits.
+//! The key file: one key per line, with its hash, its name and its limits.
 //!
 //! ```text
 //! sha256:9f86d081… name=office created=2026-11-17 requests-per-minute=60 char-limit=5000
@@ -14,16 +14,16 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What a hashed key begins with.
+/// The prefix of a hashed key.
 const HASHED: &str = "sha256:";
 
-/// What a new key begins with, so that people and scanners of sources know it for one.
+/// The prefix of new keys, so that people and secret scanners recognise them.
 const PREFIX: &str = "rgd_";
 
-/// A key that a user chooses must not be one that can be guessed from its hash.
+/// The minimum length of a key that a user chooses: short keys could be recovered from their hash.
 const SHORTEST: usize = 16;
 
-/// The file of keys that `regard serve --api-keys` reads.
+/// The key file of `regard serve --api-keys`.
 #[derive(Clone, Debug, Default)]
 pub struct KeyFile(Vec<Line>);
 
@@ -35,7 +35,7 @@ enum Line {
     Other(String),
 }
 
-/// A key of a file.
+/// A hashed key in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     hash: KeyHash,
@@ -44,19 +44,19 @@ pub(crate) struct Record {
     limits: KeyLimits,
 }
 
-/// A key as it is listed.
+/// A key as `regard keys list` shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedKey {
     /// Its name; a key in plain text has none.
     pub name: Option<String>,
-    /// The day of its creation, where the file has it.
+    /// The date of its creation, if the file has it.
     pub created: Option<String>,
-    /// What it allows.
+    /// Its limits.
     pub limits: KeyLimits,
 }
 
 impl KeyFile {
-    /// Reads a file.
+    /// Reads a key file.
     pub fn read(path: &Path) -> Result<Self> {
         Self::parse(path, &fs::read_to_string(path).map_err(|e| Error::io(path, e))?)
     }
@@ -87,7 +87,7 @@ impl KeyFile {
         KeySet(self.0.iter().filter_map(key).collect())
     }
 
-    /// All keys, in the order of the file.
+    /// All keys, in file order.
     pub fn list(&self) -> Vec<ListedKey> {
         let key = |line: &Line| match line {
             Line::Hashed(Record { name, created, limits, .. }) => Some(ListedKey {
@@ -101,8 +101,8 @@ impl KeyFile {
         self.0.iter().filter_map(key).collect()
     }
 
-    /// Adds a key to the file at `path`, a random one unless `key` is given, and returns it. This
-    /// is the only moment at which it can be seen.
+    /// Adds a key to the file at `path`, a random one unless `key` is given, and returns it. The
+    /// file does not store the key itself.
     pub fn add(path: &Path, name: &str, limits: KeyLimits, key: Option<&str>) -> Result<String> {
         check_name(name).map_err(|message| Error::config("name", message))?;
         let key = match key.map(str::trim) {
@@ -127,7 +127,7 @@ impl KeyFile {
         Ok(key)
     }
 
-    /// Removes keys by their names; none if one of them is not there.
+    /// Removes keys by name; removes none if one of the names does not exist.
     pub fn revoke(path: &Path, names: &[String]) -> Result<()> {
         change(path, false, |file| {
             if let Some(name) = names.iter().find(|name| !file.records().any(|r| r.name == **name)) {
@@ -217,21 +217,21 @@ fn check_name(name: &str) -> std::result::Result<(), String> {
     }
 }
 
-/// 32 bytes of the system's generator.
+/// A key of 32 random bytes from the operating system.
 fn random_key() -> Result<String> {
     let mut bytes = [0; 32];
-    let failed = |_| Error::config("key", "the system gives no random numbers");
+    let failed = |_| Error::config("key", "the operating system provides no random numbers");
     SystemRandom::new().fill(&mut bytes).map_err(failed)?;
     Ok(format!("{PREFIX}{}", hex(&bytes)))
 }
 
-/// The day in UTC.
+/// The current date in UTC.
 fn today() -> String {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
     day(seconds / 86_400)
 }
 
-/// A day since 1970 as year, month and day.
+/// The date that is this number of days after 1970-01-01.
 fn day(mut days: u64) -> String {
     let leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let mut year = 1970;
@@ -251,9 +251,8 @@ fn day(mut days: u64) -> String {
     format!("{year:04}-{month:02}-{:02}", days + 1)
 }
 
-/// Changes a file: it is locked against other changes, and the new one is written beside it,
-/// readable by its owner alone, and renamed. With `create`, a file that is not there is an empty
-/// one.
+/// Edits a key file under a lock: the new version is written next to the old one and renamed over
+/// it. With `create`, a missing file counts as empty.
 fn change(path: &Path, create: bool, edit: impl FnOnce(&mut KeyFile) -> Result<()>) -> Result<()> {
     let failed = |e| Error::io(path, e);
     let locked = lock(path, create).map_err(failed)?;
@@ -262,14 +261,14 @@ fn change(path: &Path, create: bool, edit: impl FnOnce(&mut KeyFile) -> Result<(
     let edited = edit(&mut file);
     let written = edited.and_then(|()| write(path, &locked, &file.text()).map_err(failed));
     if written.is_err() && is_new && create {
-        // The empty file that was locked is no file of keys.
+        // Removes the empty file that was created for the lock.
         let _ = fs::remove_file(path);
     }
     written
 }
 
-/// The file, locked. Another process may have renamed a new one into its place meanwhile: then that
-/// one is locked.
+/// Opens and locks the file. If another process has replaced it in the meantime, locks the new one
+/// instead.
 fn lock(path: &Path, create: bool) -> io::Result<File> {
     loop {
         let mut options = OpenOptions::new();
@@ -299,10 +298,11 @@ fn is_at(_: &File, path: &Path) -> bool {
     path.exists()
 }
 
-/// Puts `text` into the place of the file, with its owner: a server that runs as another user must
-/// be able to read what an administrator changes. Others lose what access they had.
+/// Replaces the file with `text` and keeps its owner and group: a server that runs as another user
+/// must still be able to read the file after an administrator has changed it. Other users lose
+/// access.
 fn write(path: &Path, old: &File, text: &str) -> io::Result<()> {
-    // A link stays a link.
+    // A symbolic link stays a link.
     let path = fs::canonicalize(path)?;
     let beside = PathBuf::from({
         let mut beside = path.as_os_str().to_owned();
@@ -313,7 +313,7 @@ fn write(path: &Path, old: &File, text: &str) -> io::Result<()> {
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    // One that an earlier process of this number left.
+    // A leftover of an earlier process with the same id.
     let _ = fs::remove_file(&beside);
     let written = (|| {
         let mut file = options.open(&beside)?;
@@ -344,7 +344,7 @@ fn keep_owner(_: &File, _: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the rename itself last. Only Unix can open a folder for that.
+/// Makes the rename durable. This needs an open directory, which only Unix supports.
 fn sync_folder(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(folder) if cfg!(unix) => File::open(folder)?.sync_all(),
@@ -352,8 +352,8 @@ fn sync_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Any bytes as a file of keys, for a target in `fuzz/`: an error, or keys that are written as they
-/// were read.
+/// Parses arbitrary bytes as a key file, for a target in `fuzz/`: this gives an error, or keys that
+/// are written as they were read.
 #[cfg(any(test, feature = "fuzzing"))]
 pub fn read_any_keys(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
@@ -406,7 +406,7 @@ mod tests {
         let mode = || fs::metadata(&path).unwrap().permissions().mode() & 0o777;
         KeyFile::add(&path, "a", KeyLimits::default(), None).unwrap();
         assert_eq!(mode(), 0o600);
-        // What an older server read is kept, its comments too, and others lose their access.
+        // The keys and comments of an older file are kept, and other users lose access.
         fs::write(&path, "# ours\nplain text\n\n").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         let link = folder.path().join("link");

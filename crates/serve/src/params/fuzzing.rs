@@ -1,4 +1,4 @@
-//! Request bodies of any bytes, as JSON, as a form and as a multipart form.
+//! Parses arbitrary bytes as JSON, as a form and as a multipart form.
 
 use super::Call;
 use super::values::{GlossaryValue, MOST_TERMS, Parameters, Schema, Texts};
@@ -7,15 +7,15 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
-/// Texts of a list that are accepted.
+/// The maximum number of texts in a list.
 const TEXTS: usize = 5;
 
-/// Endpoints that differ in what they accept.
+/// Endpoints that differ in the parameters that they accept.
 const ROUTES: [&str; 6] =
     ["/translate", "/translate_file", "/v1/attention", "/v1/steps", "/v1/beam", "/detect"];
 
-/// Reads a body in every way that an endpoint does. It is refused, or becomes values that are no
-/// larger than it; forms may have bytes that are no text, which become a character of three bytes.
+/// Parses a body in every way that an endpoint does. It is rejected, or gives values no larger than
+/// the body; in forms, bytes that are not UTF-8 become a replacement character of three bytes.
 pub fn parameters(body: &[u8]) {
     for route in ROUTES {
         let schema = Schema::of(route, TEXTS);
@@ -55,8 +55,8 @@ fn check(values: &Parameters, most: usize) {
     assert!(values.alternatives(TEXTS).is_ok_and(|n| n <= TEXTS) || values.alternatives(TEXTS).is_err());
 }
 
-/// Whether a multipart form of the boundary `x` is accepted. All of it is there, so that nothing is
-/// waited for.
+/// Whether a multipart form with the boundary `x` is accepted. The body is complete, so parsing
+/// never waits.
 fn multipart(call: &mut Call, body: &[u8], schema: &Schema) -> bool {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("multipart/form-data; boundary=x"));

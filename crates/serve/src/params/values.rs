@@ -1,5 +1,5 @@
-//! Parameters by name and type, from JSON objects, forms and queries. What a parameter cannot hold
-//! is refused where it is met, so that parsing takes no more memory than the body.
+//! Typed parameters from JSON objects, forms and queries. A value that its parameter cannot hold is
+//! rejected as soon as it is read, so that parsing takes no more memory than the body.
 
 use crate::error::{ApiError, ApiResult};
 use serde::Deserializer;
@@ -7,7 +7,7 @@ use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::error::Category;
 use std::fmt;
 
-/// The texts of `q`.
+/// The texts in `q`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Texts {
     One(String),
@@ -32,18 +32,18 @@ pub(super) enum Field {
     Format,
     Alternatives,
     ApiKey,
-    /// LibreTranslate's own page sends it; it has no meaning here.
+    /// LibreTranslate's own page sends it; it has no effect here.
     Secret,
     File,
     Alignment,
     Confidence,
-    /// Terms and their translations, or the name of a glossary of the server.
+    /// Terms with their translations, or the name of a glossary of the server.
     Glossary,
-    /// Whether known translations are used.
+    /// Whether to use the translation memory.
     Memory,
     Translation,
     Model,
-    /// Of `/v1/steps`: what is looked at, and what is switched off.
+    /// For `/v1/steps`: what to show, and what to switch off.
     Prefix,
     Stack,
     Layer,
@@ -53,7 +53,7 @@ pub(super) enum Field {
 }
 
 impl Field {
-    /// Parameters of LibreTranslate, which every endpoint accepts.
+    /// The parameters of LibreTranslate, which every endpoint accepts.
     const COMMON: [Field; 7] = [
         Field::Q,
         Field::Source,
@@ -93,7 +93,7 @@ impl Field {
         self == Field::File
     }
 
-    /// The refusal of a value of another type.
+    /// The error for a value of the wrong type.
     fn wrong_type(self) -> ApiError {
         let expected = match self {
             Field::Q => "a string or a list of strings",
@@ -115,9 +115,9 @@ impl Field {
 /// The parameters that an endpoint accepts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Schema {
-    /// Beside the common ones.
+    /// In addition to the common parameters.
     own: &'static [Field],
-    /// Texts of a list.
+    /// The maximum number of texts in a list.
     texts: usize,
 }
 
@@ -138,7 +138,7 @@ impl Schema {
         Schema { own, texts }
     }
 
-    /// The parameter of a name, if the endpoint has it.
+    /// The parameter with this name, if the endpoint has it.
     pub(super) fn field(&self, name: &str) -> ApiResult<Field> {
         let mut all = Field::COMMON.iter().chain(self.own).copied();
         all.find(|field| field.name() == name).ok_or_else(|| {
@@ -154,7 +154,7 @@ impl Schema {
     }
 }
 
-/// A value before its parameter has accepted it.
+/// A value that has not been checked against its parameter.
 #[derive(Debug)]
 enum Scalar {
     Null,
@@ -168,9 +168,9 @@ enum Scalar {
 /// The value of `glossary`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum GlossaryValue {
-    /// One of the server's.
+    /// The name of a glossary of the server.
     Name(String),
-    /// Terms and their translations.
+    /// Terms with their translations.
     Pairs(Vec<(String, String)>),
 }
 
@@ -206,7 +206,7 @@ impl Parameters {
         Ok(())
     }
 
-    /// Adds a field of a form. Browsers send line ends as CR LF.
+    /// Adds a field of a form. Line ends become LF, because browsers send CR LF.
     pub(super) fn add_text(&mut self, field: Field, text: &str) -> ApiResult<()> {
         self.set(field, Scalar::Text(text.replace("\r\n", "\n")))
     }
@@ -226,7 +226,7 @@ impl Parameters {
             .unwrap_or_else(|| ApiError::bad("Invalid JSON format")))
     }
 
-    /// Stores a value, if it is of the parameter's type; null is no value.
+    /// Stores a value if it has the type of the parameter; null counts as missing.
     fn set(&mut self, field: Field, value: Scalar) -> ApiResult<()> {
         if matches!(value, Scalar::Null) {
             return Ok(());
@@ -262,7 +262,7 @@ impl Parameters {
         Ok(())
     }
 
-    /// Where a parameter that is a string is stored, if it is.
+    /// The storage of a string parameter; `None` for other parameters.
     fn place(&mut self, field: Field) -> Option<&mut Option<String>> {
         match field {
             Field::Source => Some(&mut self.source),
@@ -280,7 +280,7 @@ impl Parameters {
         }
     }
 
-    /// The key of the client.
+    /// The API key.
     pub(super) fn key(&self) -> Option<&str> {
         self.api_key.as_deref().filter(|key| !key.is_empty())
     }
@@ -309,7 +309,7 @@ impl Parameters {
         value == Some(true)
     }
 
-    /// Whether known translations are not to be used.
+    /// Whether the request disables the translation memory.
     pub(super) fn refuses_memory(&self) -> bool {
         self.memory == Some(false)
     }
@@ -319,7 +319,7 @@ impl Parameters {
         self.glossary.as_ref()
     }
 
-    /// A number that counts from 0 and is below `count`; 0 without one.
+    /// An index from 0 to `count` − 1; 0 if not given.
     pub(super) fn index(&self, name: &str, count: usize) -> ApiResult<usize> {
         let value = if name == "layer" { self.layer } else { self.head };
         let number = usize::try_from(value.unwrap_or(0)).ok().filter(|&i| i < count);
@@ -329,7 +329,7 @@ impl Parameters {
         })
     }
 
-    /// The width of a beam, from 1 to `most`.
+    /// A beam width from 1 to `most`.
     pub(super) fn beam(&self, most: usize) -> ApiResult<Option<usize>> {
         let Some(beam) = self.beam else { return Ok(None) };
         let number = usize::try_from(beam).ok().filter(|beam| (1..=most).contains(beam));
@@ -364,7 +364,7 @@ fn texts(value: Scalar) -> Option<Texts> {
     }
 }
 
-/// A name, or terms; in a form, terms are JSON in a text. An empty name is no value.
+/// A name or terms; in a form, terms are JSON in a text field. An empty name counts as missing.
 fn glossary(value: Scalar) -> ApiResult<Option<GlossaryValue>> {
     let value = match value {
         Scalar::Text(text) if text.trim_start().starts_with(['{', '[']) => {
@@ -387,7 +387,7 @@ fn glossary(value: Scalar) -> ApiResult<Option<GlossaryValue>> {
     }
 }
 
-/// Terms of a request's glossary at most.
+/// The maximum number of terms in a glossary of a request.
 pub(crate) const MOST_TERMS: usize = 1_000;
 
 fn too_many_terms(count: usize) -> ApiError {
@@ -414,13 +414,13 @@ fn boolean(value: Scalar) -> Option<bool> {
     }
 }
 
-/// A JSON object being read into the parameters.
+/// The state of parsing a JSON object into parameters.
 struct Reading<'a> {
     parameters: &'a mut Parameters,
     schema: &'a Schema,
-    /// The parameter that is being read.
+    /// The parameter that is being parsed.
     field: Option<Field>,
-    /// Why the object is refused, if its syntax is not the reason.
+    /// Why the object is rejected, if not for its syntax.
     refusal: Option<ApiError>,
 }
 
@@ -466,11 +466,12 @@ impl<'de> Visitor<'de> for &mut Reading<'_> {
     }
 }
 
-/// A value, and the length of a list. Texts beyond the limit are counted, not kept.
+/// Parses a value, and counts the elements of a list. Texts beyond the limit are counted but not
+/// kept.
 struct ReadValue {
-    /// Whether it may be a list.
+    /// Whether a list is allowed.
     list: bool,
-    /// Whether it may be an object of strings, or a list of pairs of strings.
+    /// Whether an object of strings or a list of string pairs is allowed.
     pairs: bool,
     most: usize,
 }

@@ -1,12 +1,12 @@
 use super::*;
 use crate::tests::{form, get, post, request, send, usual};
 
-/// The document as JSON.
+/// The OpenAPI document as JSON.
 fn usual_spec() -> Value {
     serde_json::to_value(openapi(&usual())).unwrap()
 }
 
-/// What is wrong with a value by a schema, of the words that this document uses.
+/// The errors of a value against a schema, for the schema keywords that this document uses.
 fn faults(value: &Value, schema: &Value, spec: &Value, at: &str) -> Vec<String> {
     if let Some(name) = schema["$ref"].as_str() {
         let schema =
@@ -64,7 +64,7 @@ fn faults(value: &Value, schema: &Value, spec: &Value, at: &str) -> Vec<String> 
     found
 }
 
-/// The schema of what an endpoint answers with a status, and its content type.
+/// The content type and schema of an endpoint's response with this status.
 fn answer<'a>(spec: &'a Value, path: &str, status: u16) -> (&'a str, &'a Value) {
     let (_, operation) = spec["paths"][path].as_object().and_then(|p| p.iter().next()).unwrap();
     let content = operation["responses"][status.to_string()]["content"].as_object();
@@ -72,8 +72,8 @@ fn answer<'a>(spec: &'a Value, path: &str, status: u16) -> (&'a str, &'a Value) 
     (kind, &content["schema"])
 }
 
-/// What a schema describes of an answer: the value of JSON, the events of a stream, the text of
-/// others.
+/// The values in a response that a schema describes: the JSON value, the events of a stream, or the
+/// text.
 fn described(kind: &str, body: &str) -> Vec<Value> {
     match kind {
         JSON => vec![serde_json::from_str(body).unwrap_or_else(|e| panic!("{e}: {body}"))],
@@ -211,7 +211,8 @@ async fn what_is_answered_is_what_is_described() {
 
 #[test]
 fn a_history_fits_its_schema() {
-    // Training has a loss and a rate, validation a BLEU: the others are null.
+    // Training points have a loss and a learning rate, validation points a BLEU score; the others
+    // are null.
     let spec = usual_spec();
     let (_, schema) = answer(&spec, "/v1/model", 200);
     let point = &schema["items"]["properties"]["training"]["items"];

@@ -1,15 +1,15 @@
-//! Text is taken apart and put together beside the threads that answer requests.
+//! Texts are parsed and rendered outside the threads that serve requests.
 
 use super::*;
 use std::sync::mpsc;
 use std::time::Instant;
 
-/// 100,000 characters that a pattern could stumble over.
+/// 100,000 characters that could slow down a pattern.
 fn awkward(unit: &str) -> String {
     unit.chars().cycle().take(100_000).collect()
 }
 
-// The tests' runtime has one thread: whatever blocks it blocks everything.
+// The runtime of the tests has one thread, so a blocked thread blocks everything.
 #[tokio::test]
 async fn work_on_text_blocks_nobody() {
     let app = usual();
@@ -40,7 +40,7 @@ async fn work_on_text_has_a_number_and_an_end() {
         (error.status.as_u16(), error.message.as_str()),
         (503, "The translation took longer than 0.05 s")
     );
-    // The only slot is still taken, so that a second request waits and is given up, too.
+    // The only slot is still taken, so a second request waits and times out, too.
     let second = post(&app, "/detect", json!({"q": "a dog"})).await;
     assert_eq!(second.error().0, 503);
     release.send(()).unwrap();
@@ -52,7 +52,7 @@ async fn work_on_text_has_a_number_and_an_end() {
 #[tokio::test]
 async fn awkward_texts_are_answered() {
     let (app, _) = with_stand_in(settings());
-    // One second in a release build; here nothing is optimised, and other tests run beside it.
+    // One second in a release build; this build is not optimised, and other tests run in parallel.
     let limit = Duration::from_secs(if cfg!(debug_assertions) { 30 } else { 5 });
     for unit in ["1-", "𝟙-", "a@", "http://", "((", "<a b=\"", "a. ", "<code>", "🙂"] {
         for (path, format) in [

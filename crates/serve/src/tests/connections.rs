@@ -1,4 +1,4 @@
-//! Over sockets: slow clients, many clients, clients that leave, and the end.
+//! Tests over sockets: slow clients, many clients, disconnects and shutdown.
 
 use super::*;
 use std::io::{ErrorKind, Read, Write};
@@ -7,7 +7,7 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, spawn_blocking};
 
-/// A server on a free port whose first model is the stand-in.
+/// A server on a free port whose first model is a stand-in.
 pub(super) struct Listening {
     pub(super) address: SocketAddr,
     stand_in: Arc<StandIn>,
@@ -32,7 +32,7 @@ impl Listening {
         Listening { address, stand_in, stop, server }
     }
 
-    /// What a client does, on a thread of its own.
+    /// Runs a client on a separate thread.
     pub(super) fn client<T: Send + 'static>(
         &self,
         work: impl FnOnce(TcpStream) -> T + Send + 'static,
@@ -40,7 +40,7 @@ impl Listening {
         let address = self.address;
         let done = spawn_blocking(move || {
             let stream = TcpStream::connect(address).unwrap();
-            // Nothing here takes long: a longer wait would not end.
+            // Nothing in these tests takes long, so a longer wait would never end.
             stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
             stream.set_write_timeout(Some(Duration::from_secs(30))).unwrap();
             work(stream)
@@ -48,7 +48,7 @@ impl Listening {
         async { done.await.unwrap() }
     }
 
-    /// The whole answer to bytes that are sent at once.
+    /// The whole response to bytes that are sent at once.
     async fn ask(&self, bytes: impl AsRef<[u8]>) -> String {
         let bytes = bytes.as_ref().to_vec();
         self.client(move |mut stream| {
@@ -58,7 +58,7 @@ impl Listening {
         .await
     }
 
-    /// A connection over which some bytes have been sent.
+    /// A connection on which some bytes have been sent.
     async fn open(&self, bytes: &str) -> TcpStream {
         let bytes = bytes.to_owned();
         self.client(move |mut stream| {
@@ -82,7 +82,7 @@ pub(super) fn translation(q: &str, connection: &str) -> String {
     )
 }
 
-/// All that comes until the connection ends.
+/// Everything that arrives until the connection is closed.
 fn rest(mut stream: TcpStream) -> String {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -99,7 +99,7 @@ async fn what_is_under_way_is_finished_when_the_server_is_stopped() {
     });
     until(|| stand_in.begun.load(Ordering::SeqCst) == 1).await;
     stop.send(()).unwrap();
-    // Nobody is let in any more.
+    // New connections are refused.
     let refused = || TcpStream::connect(address).is_err_and(|e| e.kind() == ErrorKind::ConnectionRefused);
     until(refused).await;
     *stand_in.open.lock().unwrap() = true;
@@ -137,7 +137,7 @@ async fn a_head_that_does_not_come_ends_the_connection() {
         rest(stream)
     });
     assert!(!answer.await.contains("200 OK"));
-    // Neither does a connection stay that does nothing after its first request.
+    // A connection that stays idle after its first request is closed, too.
     let answer = listening.client(|mut stream| {
         stream.write_all(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
         rest(stream)
@@ -183,7 +183,7 @@ const HEALTH: &str = "GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r
 #[tokio::test]
 async fn idle_connections_make_room_for_others() {
     let listening = Listening::start(Limits { connections: 4, ..Limits::default() }).await;
-    // Some have sent nothing, some a part of a head, some a whole request.
+    // Some clients have sent nothing, some a part of a head, some a whole request.
     let begun = ["", "GET /health HT", "GET /health HTTP/1.1\r\nHost: x\r\n\r\n"];
     let mut idle = Vec::new();
     for n in 0..30 {
@@ -236,7 +236,7 @@ async fn the_head_of_a_request_is_limited() {
     };
     assert!(listening.ask(head(16_000)).await.starts_with("HTTP/1.1 200 "));
     let answer = listening.client(move |mut stream| {
-        // The server answers before it has read all of it.
+        // The server responds before it has read everything.
         let _ = stream.write_all(head(100_000).as_bytes());
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
@@ -254,7 +254,7 @@ fn keys(list: &str) -> Option<Keys> {
     Some(Keys::load(&file).unwrap())
 }
 
-/// A request with a body of `length` bytes, of which the last is missing.
+/// A request whose body of `length` bytes lacks its last byte.
 fn unfinished(head: &str, length: usize) -> String {
     let body = format!("q={}", "x".repeat(length - 3));
     format!("POST /translate{head}\r\nHost: x\r\nContent-Length: {length}\r\n\r\n{body}")
@@ -280,8 +280,7 @@ async fn clients_without_a_key_do_not_lock_out_those_with_one() {
         let answer = listening.ask(request).await;
         assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
     }
-    // One address has a share of the room for bodies without a key, and the body that has it
-    // stalls.
+    // One address has a share of the pool for bodies without a key, and its body stalls.
     let statuses = spawn_blocking(move || {
         let status = |stream: TcpStream| rest(stream).get(9..12).unwrap_or_default().to_owned();
         held.into_iter().map(status).collect::<Vec<_>>()
@@ -308,7 +307,7 @@ async fn keys_are_checked_before_the_body() {
         let answer = answer.await;
         assert!(answer.starts_with(status), "{answer}");
     }
-    // A key in the body is LibreTranslate's way.
+    // LibreTranslate's clients send the key in the body.
     let body = "q=quick&source=en&target=fr&api_key=secret";
     let length = body.len();
     let request = format!(
@@ -322,7 +321,7 @@ async fn keys_are_checked_before_the_body() {
 async fn a_body_that_stalls_is_given_up() {
     let limits = Limits { stall: Duration::from_millis(300), ..Limits::default() };
     let listening = Listening::start(limits).await;
-    // It stops after a large part, or brings a byte now and then.
+    // The body stops after a large part, or delivers a byte now and then.
     let answer = listening.open(&unfinished(" HTTP/1.1\r\nConnection: close", 100_000)).await;
     let answer = spawn_blocking(move || rest(answer)).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
@@ -381,8 +380,8 @@ async fn what_is_no_http_is_refused() {
     let listening = Listening::start(Limits::default()).await;
     for bytes in [&b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n"[..], b"GET / HTTP/9.9\r\n\r\n", &[b'x'; 600_000]] {
         let answer = listening.client(move |mut stream| {
-            // The server may have gone before all of it is sent, and take back its answer with
-            // that.
+            // The server may close the connection before everything is sent, which can discard its
+            // response.
             let _ = stream.write_all(bytes);
             let mut answer = Vec::new();
             let _ = stream.read_to_end(&mut answer);

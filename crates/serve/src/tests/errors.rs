@@ -117,7 +117,7 @@ async fn keys_and_quotas_are_asked_for() {
     let answer = post(&app, "/translate", of("secret")).await;
     assert_eq!(answer.error(), (429, "Slowdown: 3 per 1 minute".into()));
     assert!((1..=60).contains(&answer.header("retry-after").parse::<u64>().unwrap()));
-    // What says nothing of models needs no key.
+    // Endpoints that reveal nothing about translations need no key.
     for path in ["/languages", "/health", "/frontend/settings", "/spec", "/docs", "/", "/metrics"] {
         assert_eq!(get(&app, path).await.status, 200, "{path}");
     }
@@ -160,7 +160,7 @@ async fn a_full_queue_says_when_to_come_back() {
         let (app, value) = (Arc::clone(&app), of(q));
         tokio::spawn(async move { post(&app, "/translate", value).await })
     };
-    // One is under way, one waits, and the third has no room.
+    // One request is in progress, one waits, and the third has no room.
     let first = spawn("slow one");
     until(|| stand_in.begun.load(Ordering::SeqCst) == 1).await;
     let second = spawn("slow two");

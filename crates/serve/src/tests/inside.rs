@@ -26,7 +26,7 @@ async fn attention_of_every_layer_and_head() {
         let sum: f64 = row.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).sum();
         assert!((sum - 1.0).abs() < 1e-3 * n as f64, "{row}");
     }
-    // What every head does, and where to look first.
+    // The hints for each head, and the heads to show first.
     for (kind, layers) in [("encoder", 2), ("decoder", 3), ("cross", 3)] {
         let hints = value["hints"][kind].as_array().unwrap();
         assert_eq!(hints.len(), layers, "{kind}");
@@ -44,7 +44,7 @@ async fn attention_of_every_layer_and_head() {
     }
     let whole = post(&app, "/translate", json!({"q": q, "source": "en", "target": "fr"})).await.good();
     assert_eq!(value["translation"], whole["translatedText"]);
-    // A translation of one's own, and another model.
+    // A translation given by the client, and another model.
     let own = json!({"q": "Le chien", "source": "fr", "target": "en", "translation": "dog"});
     let value = post(&app, "/v1/attention", own).await.good();
     assert_eq!(value["translation"], "dog");

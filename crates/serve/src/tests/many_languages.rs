@@ -11,7 +11,7 @@ fn golden(family: &str) -> ModelSource {
     ModelSource { folder, translator, options, languages: None, loader: None }
 }
 
-/// What the model itself says of a text in these languages.
+/// The translation by the model itself for these languages.
 fn translation(family: &str, text: &str, source: &str, target: &str) -> String {
     let translator = golden(family).translator.for_languages(Some(source), Some(target)).unwrap();
     let options = SearchOptions { max_length: Some(8), ..translator.options() };
@@ -38,11 +38,11 @@ async fn every_pair_is_listed_and_translated() {
         let call = json!({"q": text, "source": source, "target": target});
         async move { post(&app, "/translate", call).await.good()["translatedText"].clone() }
     };
-    // The languages that a request names are those that the model is told, in any spelling.
+    // The requested languages are passed to the model, in any spelling.
     let want = translation("m2m100", text, "en", "zh");
     assert_eq!(to("en", "zh").await, want);
     assert_eq!(to("eng_Latn", "zh-Hans").await, want);
-    // Random weights say the same in many languages, but not in all.
+    // Random weights give the same output for many target languages, but not for all.
     let differs = |target: &&str| translation("m2m100", text, "en", target) != want;
     let codes = languages.iter().map(|l| l["code"].as_str().unwrap()).filter(|code| *code != "en");
     let other = codes.into_iter().find(differs).expect("a language in which the model says something else");
@@ -89,7 +89,7 @@ async fn one_pair_can_be_named_and_what_is_inside_is_that_of_the_pair() {
     named.languages = Some(("en".into(), "de".into()));
     let app = serving(vec![named, golden("madlad")]);
     let languages = get(&app, "/languages").await.good();
-    // English and German of the first, and the languages that MADLAD has; en → fr goes by way of
+    // English and German from the first model, and the languages of MADLAD; en → fr pivots through
     // German.
     let codes: Vec<&str> =
         languages.as_array().unwrap().iter().map(|l| l["code"].as_str().unwrap()).collect();

@@ -1,4 +1,4 @@
-//! The API against the router, without a socket, with small models of random weights.
+//! Tests the API through the router, without a socket, with small models with random weights.
 
 mod compute;
 mod connections;
@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tower::ServiceExt;
 
-/// A tokenizer that all models share.
+/// A tokenizer shared by all models.
 fn tokenizers() -> TokenizerPair {
     static TOKENIZERS: OnceLock<TokenizerPair> = OnceLock::new();
     let make = || {
@@ -42,7 +42,7 @@ fn tokenizers() -> TokenizerPair {
     TOKENIZERS.get_or_init(make).clone()
 }
 
-/// A model of random weights, in a folder of the pair's name.
+/// A model with random weights, in a folder named after the pair.
 fn model(source: &str, target: &str, positions: Positions) -> ModelSource {
     let tokenizers = tokenizers();
     let words = tokenizers.target().size();
@@ -65,8 +65,8 @@ fn model(source: &str, target: &str, positions: Positions) -> ModelSource {
     let generation = Default::default();
     let model = Model { transformer, weights, tokenizers, languages, generation, shortlist: None };
     let translator = Translator::new(vec![model], DType::F32, Isa::best(), 1).unwrap();
-    // Random weights know no end: a limit keeps the tests quick.
-    // The pieces that stand for bytes spell control characters, which no translation has.
+    // Random weights never generate an end of sentence, so a limit keeps the tests quick. The byte
+    // pieces decode to control characters, which no translation contains.
     let banned = (2..258).collect();
     let options = SearchOptions { max_length: Some(9), banned, ..translator.options() };
     let folder = PathBuf::from(format!("{source}-to-{target}"));
@@ -83,7 +83,7 @@ pub(crate) fn app(settings: Settings) -> Arc<App> {
     App::new(models, settings).unwrap()
 }
 
-/// The usual one, which tests share.
+/// The default app, which tests share.
 pub(crate) fn usual() -> Arc<App> {
     static APP: OnceLock<Arc<App>> = OnceLock::new();
     Arc::clone(APP.get_or_init(|| app(settings())))
@@ -91,7 +91,7 @@ pub(crate) fn usual() -> Arc<App> {
 
 fn settings() -> Settings {
     let batching = Batching { workers: 1, cores: 1, wait: Duration::ZERO, ..Batching::default() };
-    // Random weights repeat themselves.
+    // Models with random weights repeat themselves.
     Settings { batching, guard: false, ..Settings::default() }
 }
 
@@ -110,13 +110,13 @@ impl Answer {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 
-    /// The value of an answer that must be good.
+    /// The value of a successful response.
     pub(crate) fn good(&self) -> Value {
         assert_eq!(self.status, 200, "{}", self.body);
         self.json()
     }
 
-    /// Status and message of an answer that must be an error in the shape that clients know.
+    /// The status and message of an error response, which must have the format that clients know.
     fn error(&self) -> (u16, String) {
         let value = self.json();
         assert_eq!(value.as_object().map(serde_json::Map::len), Some(1), "{value}");
@@ -151,14 +151,14 @@ pub(crate) async fn form(app: &Arc<App>, path: &str, body: &str) -> Answer {
     send(app, request("POST", path, "application/x-www-form-urlencoded", body.to_owned())).await
 }
 
-/// Stands in for a model: `panic` panics, `slow` waits until nobody wants it or the gate opens,
-/// `silence` becomes nothing, other text becomes capitals, with the phrases that it must contain in
-/// the place of its last words.
+/// Stands in for a model: `panic` panics, `slow` waits until it is cancelled or the gate opens,
+/// `silence` becomes empty, and other text becomes capitals, with required phrases in place of its
+/// last words.
 struct StandIn {
-    /// Batches that were begun.
+    /// The number of batches that were started.
     begun: AtomicUsize,
     open: std::sync::Mutex<bool>,
-    /// Texts that were given up while they were under way.
+    /// Texts that were cancelled while in progress.
     given_up: std::sync::Mutex<Vec<String>>,
 }
 
@@ -205,7 +205,7 @@ impl BatchTranslator for StandIn {
     }
 }
 
-/// Waits until something is so; it will be soon.
+/// Waits until a condition holds, which must be soon.
 async fn until(is_so: impl Fn() -> bool) {
     for _ in 0..10_000 {
         if is_so() {

@@ -1,4 +1,5 @@
-//! What must not leak: keys, texts in crash messages; and what every answer says to browsers.
+//! Keys and texts must not leak into crash messages; and the headers of every response for
+//! browsers.
 
 use super::*;
 
@@ -54,14 +55,14 @@ async fn a_key_has_its_own_limits_and_can_be_revoked() {
     assert_eq!((status(&third, 11).await, status(&small, 1).await), (400, 429));
 }
 
-/// Replaces its model at each load: the tokenizer's settings differ by nothing but the weights.
+/// Replaces the model on each load: only the weights differ.
 #[tokio::test]
 async fn models_are_replaced_without_a_restart() {
     let mut source = model("en", "fr", Positions::Sinusoidal);
     let loads = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&loads);
     source.loader = Some(Loader::new(move || {
-        // The third time, the folder has a model of other languages, and the fourth time none.
+        // The third load finds a model for other languages, and the fourth load fails.
         let (from, positions) = match counted.fetch_add(1, Ordering::SeqCst) {
             0 | 1 => ("en", Positions::Learned),
             2 => ("de", Positions::Learned),
@@ -85,7 +86,7 @@ async fn models_are_replaced_without_a_restart() {
     assert_eq!(positions, json!("learned"));
     app.reload(true);
     assert_eq!(translate().await, after);
-    // What cannot be used changes nothing.
+    // A model that cannot be used changes nothing.
     app.reload(true);
     app.reload(true);
     assert_eq!((translate().await, loads.load(Ordering::SeqCst)), (after, 4));
@@ -94,8 +95,8 @@ async fn models_are_replaced_without_a_restart() {
     assert!(metrics.contains("regard_model_loads_total{model=\"en-fr\"} 3\n"), "{metrics}");
 }
 
-/// Does what a worker does that fails over a text. The next test runs it in a process of its own,
-/// because a panic's hook is that of the whole process.
+/// Fails over a text as a worker does. The next test runs it in a separate process, because the
+/// panic hook applies to the whole process.
 #[test]
 #[ignore = "the test below runs it"]
 fn panics_with_a_text() {

@@ -6,7 +6,7 @@ fn numbers(value: &Value) -> Vec<f64> {
     value.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect()
 }
 
-/// The bodies of refusals, each with its message.
+/// Checks that each body is rejected with its message.
 async fn refuses(path: &str, cases: &[(Value, &str)]) {
     let app = usual();
     for (body, message) in cases {
@@ -29,7 +29,7 @@ async fn steps_of_the_encoder() {
     assert_eq!(value["precision"], "f32");
     let steps = &value["attention"];
     for i in 0..n {
-        // The weights are those of the other endpoint, up to their last digit.
+        // The weights equal those of the other endpoint, up to the last digit.
         let (own, other) = (&steps["weights"][1][i], &attention["encoder"][1][1][i]);
         for (a, b) in numbers(own).iter().zip(numbers(other)) {
             assert!((a - b).abs() < 2e-4, "{own} {other}");
@@ -46,7 +46,7 @@ async fn steps_of_the_encoder() {
     let places = value["places"].as_array().unwrap();
     assert!(places.iter().all(|place| place["best"].as_array().unwrap().len() == 5));
     assert!(places[0]["p"].as_f64().unwrap() > 0.0);
-    // Probabilities are those of the logits, of which only differences count.
+    // The probabilities follow from the logits, of which only differences matter.
     for best in places.iter().map(|place| place["best"].as_array().unwrap()) {
         for word in best {
             let wanted = best[0]["p"].as_f64().unwrap() * word["logit"].as_f64().unwrap().exp();

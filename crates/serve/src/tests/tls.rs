@@ -1,4 +1,4 @@
-//! HTTPS: answers, certificates that change, clients that do not speak it.
+//! HTTPS: responses, changing certificates, and clients that do not speak TLS.
 
 use super::connections::{Listening, translation};
 use super::*;
@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use tokio::task::spawn_blocking;
 
-/// A certificate and its key in files that a test can change.
+/// A certificate and its key in files that tests can replace.
 struct Files(tempfile::TempDir);
 
 impl Files {
@@ -22,8 +22,8 @@ impl Files {
         self.0.path().join(name)
     }
 
-    /// Puts one of the committed files into the place of `name`, as programs that renew
-    /// certificates do.
+    /// Replaces `name` with one of the committed files, in the way of programs that renew
+    /// certificates.
     fn put(&self, from: &str, name: &str) {
         let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/certificates").join(from);
         std::fs::copy(committed, self.path("new")).unwrap();
@@ -35,7 +35,7 @@ impl Files {
     }
 }
 
-/// A connection whose server must show one of the committed certificates.
+/// A connection that accepts only one of the committed certificates.
 fn pinned(address: std::net::SocketAddr, certificate: &str) -> impl Read + Write {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/certificates").join(certificate);
     let stream = TcpStream::connect(address).unwrap();
@@ -46,7 +46,7 @@ fn pinned(address: std::net::SocketAddr, certificate: &str) -> impl Read + Write
 fn asked(stream: &mut (impl Read + Write), request: &str) -> std::io::Result<String> {
     stream.write_all(request.as_bytes())?;
     let mut answer = Vec::new();
-    // Until the answer is there: the connection may stay open.
+    // Until the response is complete: the connection may stay open.
     while !answer.ends_with(b"}") {
         let mut byte = [0];
         if stream.read(&mut byte)? == 0 {
@@ -73,7 +73,7 @@ async fn requests_are_answered_over_tls_and_certificates_change_without_a_restar
     });
     let mut open = open.await.unwrap();
     assert!(!tls.reload(false).unwrap());
-    // Of two files that are replaced one after the other, the first does not fit: all stays.
+    // After only one of the two files has been replaced, they do not match, and nothing changes.
     files.put("second.pem", "cert.pem");
     let error = tls.reload(false).unwrap_err().to_string();
     assert!(error.contains("cert.pem: it cannot be used with "), "{error}");
@@ -84,7 +84,7 @@ async fn requests_are_answered_over_tls_and_certificates_change_without_a_restar
         let answer = asked(&mut pinned(address, "second.pem"), &translation("quick", "close")).unwrap();
         assert!(answer.ends_with(r#"{"translatedText":"QUICK"}"#), "{answer}");
         assert!(asked(&mut pinned(address, "first.pem"), &translation("quick", "close")).is_err());
-        // A connection that is open stays open.
+        // An open connection stays open.
         let answer = asked(&mut open, &translation("again", "close")).unwrap();
         assert!(answer.ends_with(r#"{"translatedText":"AGAIN"}"#), "{answer}");
     });
@@ -103,7 +103,7 @@ async fn clients_that_speak_no_tls_cost_nothing() {
     let limits = Limits { idle: Duration::from_millis(200), ..Limits::default() };
     let tls = Some(Files::new().load().unwrap());
     let listening = Listening::with(Settings { tls, limits, ..settings() }).await;
-    // One that says nothing is sent away.
+    // A silent client is disconnected.
     let silent = listening.client(|mut stream| {
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer);
@@ -111,7 +111,7 @@ async fn clients_that_speak_no_tls_cost_nothing() {
     });
     assert_eq!(silent.await, 0);
     let address = listening.address;
-    // One that speaks HTTP gets an alert, not an answer.
+    // A client that speaks plain HTTP gets a TLS alert instead of a response.
     let plain = spawn_blocking(move || {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.write_all(translation("quick", "close").as_bytes()).unwrap();

@@ -25,7 +25,7 @@ async fn a_text_is_translated_however_it_is_sent() {
         field("q", "The dog sleeps.") + &field("source", "en") + &field("target", "fr") + "--x--\r\n";
     let sent = request("POST", "/translate", "multipart/form-data; boundary=x", multipart);
     assert_eq!(send(&app, sent).await.good(), wanted);
-    // Codes have any case, and JSON may come with a character set.
+    // Codes are case-insensitive, and JSON may come with a charset.
     let upper = json!({"q": "The dog sleeps.", "source": "EN", "target": "Fr"}).to_string();
     let sent = request("POST", "/translate", "application/json; charset=utf-8", upper);
     assert_eq!(send(&app, sent).await.good(), wanted);
@@ -86,7 +86,7 @@ async fn alternatives_are_given_if_asked_for() {
     let others = value["alternatives"].as_array().unwrap();
     assert!((1..=2).contains(&others.len()), "{value}");
     assert!(others.iter().all(|other| other != &value["translatedText"]), "{value}");
-    // More than the beam has.
+    // More alternatives than the beam width.
     let q = json!({"q": ["The dog sleeps.", "A cat."], "source": "en", "target": "fr", "alternatives": "5"});
     let value = translated(q).await;
     let lists = value["alternatives"].as_array().unwrap();
@@ -106,7 +106,7 @@ async fn the_language_can_be_found_out() {
     let found: Vec<&Value> =
         value["detectedLanguage"].as_array().unwrap().iter().map(|d| &d["language"]).collect();
     assert_eq!(found, ["en", "fr"]);
-    // From a language to itself nothing changes.
+    // Source and target language are the same, so nothing changes.
     assert_eq!(value["translatedText"][1], french);
     let known = translated(json!({"q": english, "source": "en", "target": "fr"})).await;
     assert_eq!(value["translatedText"][0], known["translatedText"]);
@@ -114,13 +114,13 @@ async fn the_language_can_be_found_out() {
 
 #[tokio::test]
 async fn two_models_in_a_row_where_there_is_no_one() {
-    // The first model only makes capitals.
+    // The first model only converts to capitals.
     let (app, _) = with_stand_in(settings());
     let direct = json!({"q": "THE DOG SLEEPS.", "source": "fr", "target": "zh"});
     let direct = post(&app, "/translate", direct).await.good();
     let both = json!({"q": "The dog sleeps.", "source": "en", "target": "zh-Hans"});
     assert_eq!(post(&app, "/translate", both).await.good(), direct);
-    // A first model that says nothing loses no placeholder.
+    // An empty output of the first model does not lose placeholders.
     let silent = json!({"q": "silence {name}", "source": "en", "target": "zh"});
     assert_eq!(text(&post(&app, "/translate", silent).await.good()), "{name}");
 }
@@ -153,7 +153,7 @@ async fn words_are_aligned_if_asked_for() {
     let value = post(&app, "/translate", q).await.good();
     assert_eq!(value["translatedText"], "É DOG.\nTHE CAT");
     assert_eq!(value["alignment"], json!([[[0, 1, 0, 1], [2, 6, 2, 6], [7, 10, 7, 10], [11, 14, 11, 14]]]));
-    // A real model's are inside of the texts.
+    // With a real model, the aligned ranges lie inside the texts.
     let q = "Dear {name}, the dog sleeps.";
     let value = translated(json!({"q": [q], "source": "en", "target": "zh", "alignment": "true"})).await;
     let (n, m) = (q.chars().count(), value["translatedText"][0].as_str().unwrap().chars().count());
@@ -183,7 +183,7 @@ async fn a_stream_grows_to_the_whole_text() {
     assert_eq!((&last["text"], &last["done"]), (&whole["translatedText"], &json!(true)));
     assert!(before.len() > 3, "{events:?}");
     assert!(before.iter().all(|event| event["done"] == false && event["text"].is_string()));
-    // Over two models, and from a language to itself.
+    // Through two models, and with the same source and target language.
     let q = json!({"q": "The dog sleeps.", "source": "en", "target": "zh"});
     let whole = post(&app, "/translate", q.clone()).await.good();
     let answer = post(&app, "/v1/translate/stream", q).await;
@@ -203,13 +203,13 @@ async fn who_leaves_a_stream_or_a_request_stops_the_work() {
     let q = json!({"q": "slow one", "source": "en", "target": "fr"}).to_string();
     let begun = || stand_in.begun.load(Ordering::SeqCst);
     let given_up = || stand_in.given_up.lock().unwrap().len();
-    // The stream's answer begins at once; to drop it is to disconnect.
+    // The response of the stream begins at once; dropping it disconnects the client.
     let sent = request("POST", "/v1/translate/stream", "application/json", q.clone());
     let answer = router(Arc::clone(&app)).oneshot(sent).await.unwrap();
     until(|| begun() == 1).await;
     drop(answer);
     until(|| given_up() == 1).await;
-    // The other does not answer; its future is dropped when the connection ends.
+    // The other endpoint does not respond; its future is dropped when the connection ends.
     let sent = request("POST", "/translate", "application/json", q);
     let waiting = tokio::spawn(router(Arc::clone(&app)).oneshot(sent));
     until(|| begun() == 2).await;
@@ -268,7 +268,7 @@ async fn known_translations_are_not_asked_of_the_models() {
     assert_eq!((&answer["translatedText"], &answer["memory"]), (&json!("Un chien."), &json!("segment")));
     let answer = post(&app, "/translate", of(json!("Nothing"))).await.good();
     assert_eq!(answer.get("memory"), None);
-    // In a stream the known part is there from the beginning.
+    // A stream contains the known part from the beginning.
     let stream = post(&app, "/v1/translate/stream", of(json!("A dog. The cat."))).await;
     let last = "data: {\"text\":\"Un chien. THE CAT.\",\"done\":true}\n\n";
     assert!(stream.body.ends_with(last), "{}", stream.body);
@@ -313,7 +313,7 @@ async fn terms_of_a_glossary_are_asked_for() {
     assert_eq!(answer.get("terms"), None);
     let stream = post(&app, "/v1/translate/stream", of(json!("The dog"), json!("it"))).await;
     assert!(stream.body.ends_with("data: {\"text\":\"THE Hund\",\"done\":true}\n\n"), "{}", stream.body);
-    // A term that the model cannot say is reported.
+    // A term that the model cannot produce is reported.
     let answer = post(&app, "/translate", of(json!("The silence dog"), json!("it"))).await.good();
     assert_eq!(answer["terms"], json!({"wanted": 1, "missing": [["dog", "Hund"]]}));
     for (glossary, says) in [
@@ -354,7 +354,7 @@ async fn confidence_is_given_for_texts_and_sentences_if_asked_for() {
     assert_eq!((&value["confidence"][1], &value["sentenceConfidence"][1]), (&json!(null), &json!([])));
 }
 
-/// A file with the parameters of a request.
+/// A file upload with the parameters of a request.
 fn upload(name: &str, content: &str, fields: &[(&str, &str)]) -> Request {
     let mut body = format!(
         "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\r\n{content}\r\n"

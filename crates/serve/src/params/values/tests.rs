@@ -100,8 +100,8 @@ fn what_is_no_object_is_no_json_of_ours() {
     }
 }
 
-/// Bodies that a tree of values would make a hundred times as large are refused at their first
-/// wrong value, and texts beyond the limit are counted without being kept.
+/// Bodies that would take a hundred times their size as a tree of values are rejected at their
+/// first wrong value, and texts beyond the limit are counted without being kept.
 #[test]
 fn parsing_keeps_no_more_than_the_limit_allows() {
     let objects = format!("{{\"q\":[{}{{\"\":0}}]}}", "{\"\":0},".repeat(500_000));
