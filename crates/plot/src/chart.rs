@@ -1,4 +1,4 @@
-//! Curves over an axis: losses against steps, times against lengths.
+//! Line charts: losses against steps, times against lengths.
 
 use super::heat::MARGIN;
 use super::line::{self, Area};
@@ -8,7 +8,7 @@ use super::ticks::{labels, linear_ticks, log_ticks, sane_range};
 use super::{colour, svg};
 use crate::Result;
 
-/// The least and greatest of some numbers, if there are any.
+/// The minimum and maximum of some numbers, if there are any.
 type Extent = Option<(f64, f64)>;
 
 /// The height of the first row of a legend.
@@ -17,13 +17,14 @@ const LEGEND: f64 = 22.0;
 /// One axis of a chart.
 #[derive(Clone, Debug, Default)]
 pub struct Axis {
-    /// What is measured, with its unit.
+    /// The label: the quantity with its unit.
     pub label: String,
-    /// Logarithmic; points at or below zero are then left out, and counted in a note.
+    /// Whether the scale is logarithmic; points at or below zero are then omitted, and counted in a
+    /// note.
     pub log: bool,
-    /// The ends; from the points when not given.
+    /// The ends of the axis; derived from the points if `None`.
     pub range: Option<(f64, f64)>,
-    /// Where the marks stand; at round numbers when empty.
+    /// The tick positions; round numbers if empty.
     pub ticks: Vec<f64>,
 }
 
@@ -32,51 +33,51 @@ pub struct Axis {
 pub struct Series {
     /// Its name in the legend.
     pub name: String,
-    /// The points, joined in this order. The line breaks at points that are not finite.
+    /// The points, connected in this order. The line breaks at points that are not finite.
     pub points: Vec<(f64, f64)>,
-    /// A dashed line, for a theory beside a measurement.
+    /// Whether the line is dashed, for a theory next to a measurement.
     pub dashed: bool,
-    /// A mark at each point.
+    /// Whether to draw a marker at each point.
     pub markers: bool,
-    /// Thin and pale, for raw values behind their smoothed course.
+    /// Whether the line is thin and pale, for raw values behind their smoothed curve.
     pub faint: bool,
-    /// The number of its colour, so that curves that belong together share one; its place in the
-    /// chart when not given.
+    /// The index of its colour, so that related curves can share one; by default its index in the
+    /// chart.
     pub colour: Option<usize>,
 }
 
 impl Series {
-    /// A plain line.
+    /// A solid line.
     pub fn new(name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
         Series { name: name.into(), points, ..Series::default() }
     }
 
-    /// With a dashed line.
+    /// Makes the line dashed.
     pub fn dashed(mut self) -> Self {
         self.dashed = true;
         self
     }
 
-    /// With a mark at each point.
+    /// Adds a marker at each point.
     pub fn markers(mut self) -> Self {
         self.markers = true;
         self
     }
 
-    /// Thin and pale.
+    /// Makes the line thin and pale.
     pub fn faint(mut self) -> Self {
         self.faint = true;
         self
     }
 
-    /// With the colour (and shape of marks) of the given number.
+    /// Sets the colour (and marker shape) by index.
     pub fn colour(mut self, number: usize) -> Self {
         self.colour = Some(number);
         self
     }
 
     fn pen(&self, i: usize) -> Pen {
-        // More curves than colours: the second round is dashed.
+        // If there are more curves than colours, the second round is dashed.
         let second = (self.colour.unwrap_or(i) / colour::SERIES) % 2 == 1;
         let (width, opacity) = if self.faint { (1.0, FAINT) } else { (2.0, 1.0) };
         Pen { width, dashed: self.dashed != second, opacity }
@@ -95,13 +96,13 @@ impl Series {
 /// ```
 #[derive(Clone, Debug)]
 pub struct LineChart {
-    /// Stands above the chart and names it to a screen reader.
+    /// The title above the chart, which is also its name for screen readers.
     pub title: String,
     /// The horizontal axis.
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// The curves, in the order of the legend.
+    /// The curves, in legend order.
     pub series: Vec<Series>,
     /// The size of the whole picture.
     pub size: (f64, f64),
@@ -120,25 +121,25 @@ impl LineChart {
         }
     }
 
-    /// With one more curve.
+    /// Adds a curve.
     pub fn series(mut self, series: Series) -> Self {
         self.series.push(series);
         self
     }
 
-    /// With a logarithmic horizontal axis.
+    /// Makes the horizontal axis logarithmic.
     pub fn log_x(mut self) -> Self {
         self.x.log = true;
         self
     }
 
-    /// With a logarithmic vertical axis.
+    /// Makes the vertical axis logarithmic.
     pub fn log_y(mut self) -> Self {
         self.y.log = true;
         self
     }
 
-    /// The chart as an SVG document, which may also stand in a page.
+    /// The chart as an SVG document, which can also be embedded in a page.
     pub fn to_svg(&self) -> String {
         svg::render(&self.scene())
     }
@@ -159,15 +160,15 @@ impl LineChart {
 
         let mut top = MARGIN + if self.title.is_empty() { 6.0 } else { 34.0 };
         let legend = self.legend(&mut scene, top, width);
-        // Every row of the legend but the first makes the picture taller, not the plot flatter.
+        // Further rows of the legend make the picture taller, so that the plot keeps its height.
         height += (legend - top - LEGEND).max(0.0);
         (top, scene.height) = (legend, height);
         let note = self.left_out();
         let bottom = height - MARGIN - 20.0 - if self.x.label.is_empty() { 0.0 } else { 20.0 };
         let bottom = (bottom - if note.is_some() { 16.0 } else { 0.0 }).max(top + 40.0);
 
-        // The vertical labels decide how wide the plot is, and its width how many horizontal labels
-        // fit.
+        // The vertical labels determine the width of the plot, which determines how many horizontal
+        // labels fit.
         let (xs, ys) = self.extents();
         let y_scale = Scale::new(&self.y, ys, ((bottom - top) / 36.0) as usize, true);
         let y_width =
@@ -201,7 +202,7 @@ impl LineChart {
         scene
     }
 
-    /// The least and greatest of each coordinate, over the points that have a place on both axes.
+    /// The range of each coordinate, over the points that can be drawn on both axes.
     fn extents(&self) -> (Extent, Extent) {
         let shown = |axis: &Axis, v: f64| v.is_finite() && (!axis.log || v > 0.0);
         let points = self.series.iter().flat_map(|s| &s.points);
@@ -210,7 +211,7 @@ impl LineChart {
         points.fold((None, None), |(xs, ys), p| (wider(xs, p.0), wider(ys, p.1)))
     }
 
-    /// A note on the points that could not be drawn.
+    /// A note on the points that cannot be drawn.
     fn left_out(&self) -> Option<String> {
         let points = || self.series.iter().flat_map(|s| &s.points);
         let broken = points().filter(|p| !(p.0.is_finite() && p.1.is_finite())).count();
@@ -234,7 +235,8 @@ impl LineChart {
         )
     }
 
-    /// The names of the curves in as many rows as they need; where the plot begins below them.
+    /// Draws the names of the curves in as many rows as they need, and returns the y coordinate
+    /// below them.
     fn legend(&self, scene: &mut Scene, mut y: f64, width: f64) -> f64 {
         if self.series.iter().all(|s| s.name.is_empty()) {
             return y;
@@ -291,7 +293,7 @@ impl LineChart {
     }
 }
 
-/// Whether anything was drawn.
+/// Draws a curve, and returns whether anything was drawn.
 fn draw_series(scene: &mut Scene, area: Area, i: usize, series: &Series, points: &[(f64, f64)]) -> bool {
     let number = series.colour.unwrap_or(i);
     let paint = Paint::Series(number);
@@ -303,7 +305,7 @@ fn draw_series(scene: &mut Scene, area: Area, i: usize, series: &Series, points:
             drawn = true;
             scene.items.push(Item::Line { points, paint, pen: series.pen(i) });
         }
-        // A point without neighbours would be no line at all.
+        // A point without neighbours would not be visible as a line.
         if series.markers || alone {
             for &(x, y) in run.iter().filter(|p| line::inside(**p, area)) {
                 drawn = true;
@@ -314,7 +316,7 @@ fn draw_series(scene: &mut Scene, area: Area, i: usize, series: &Series, points:
     drawn
 }
 
-/// An axis with its ends and marks chosen.
+/// An axis with its final ends and ticks.
 struct Scale {
     log: bool,
     lo: f64,
@@ -324,7 +326,7 @@ struct Scale {
 }
 
 impl Scale {
-    /// `round` lets the ends move out to the next marks.
+    /// If `round` is set, the ends may move out to the next ticks.
     fn new(axis: &Axis, extent: Extent, most: usize, round: bool) -> Self {
         let asked =
             axis.range.filter(|r| r.0.is_finite() && r.1.is_finite() && (!axis.log || r.0.min(r.1) > 0.0));
@@ -340,13 +342,14 @@ impl Scale {
             }
         };
         if axis.log && hi / lo < 1.0 + 1e-9 {
-            // `sane_range` could reach below zero: a single value gets a decade around it instead.
+            // `sane_range` could reach below zero, so a single value gets a decade around it
+            // instead.
             (lo, hi) = (lo / 3.2, hi * 3.2);
         }
         let most = most.max(1);
         if asked.is_none() && round {
             if axis.log {
-                // A little air above and below.
+                // A small margin above and below.
                 let air = (hi / lo).powf(0.04);
                 (lo, hi) = (lo / air, hi * air);
             } else if let [first, second, ..] = linear_ticks(lo, hi, most)[..] {
@@ -366,7 +369,7 @@ impl Scale {
         Scale { log: axis.log, lo, hi, ticks, labels }
     }
 
-    /// From 0 to 1 along the axis; NaN for what has no place on it.
+    /// The position along the axis, from 0 to 1; NaN for a value that cannot be drawn.
     fn place(&self, v: f64) -> f64 {
         if self.log {
             let (lo, hi) = (self.lo.ln(), self.hi.ln());
@@ -376,7 +379,8 @@ impl Scale {
         }
     }
 
-    /// How much of the distance to the next label the labels fill at worst; above 1 they touch.
+    /// The largest fraction of the distance between two labels that the labels fill; above 1 they
+    /// touch.
     fn crowding(&self, width: f64) -> f64 {
         let half: Vec<f64> =
             self.labels.iter().map(|l| Text::new(0.0, 0.0, 12.0, l.clone()).width() / 2.0 + 6.0).collect();

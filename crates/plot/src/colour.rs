@@ -1,17 +1,17 @@
 //! Colours: the sequential palettes of heat maps, computed in OKLCH so that equal steps look equal,
-//! and the series' hues.
+//! and the hues of series.
 
 pub(super) type Rgb = [u8; 3];
 
-/// Heat maps are quantised to this many steps: a class each in an SVG, and more than an eye tells
-/// apart.
+/// The number of colour levels in heat maps: each is a class in the SVG, and there are more than
+/// the eye can distinguish.
 pub(super) const LEVELS: usize = 64;
 
-/// How many series have a colour of their own.
+/// The number of series with distinct colours.
 pub(super) const SERIES: usize = 8;
 
-/// Lightness, chroma and hue of the series' colours on light ground; dark ground takes the same
-/// hues, lighter.
+/// The chroma and hue of the series colours on a light background; a dark background uses the same
+/// hues, but lighter.
 const HUES: [(f64, f64); SERIES] = [
     (0.14, 255.0),
     (0.15, 50.0),
@@ -23,19 +23,19 @@ const HUES: [(f64, f64); SERIES] = [
     (0.03, 260.0),
 ];
 
-/// From nearly white to dark blue, for light ground. `t` in 0..=1.
+/// From nearly white to dark blue, for a light background. `t` in 0..=1.
 pub(super) fn light(t: f64) -> Rgb {
     let t = t.clamp(0.0, 1.0);
     oklch(0.975 - 0.665 * t, 0.15 * (1.0 - (1.0 - t).powi(3)) * (1.0 - 0.2 * t), 170.0 + 105.0 * t)
 }
 
-/// From nearly black to bright yellow, for dark ground. `t` in 0..=1.
+/// From nearly black to bright yellow, for a dark background. `t` in 0..=1.
 pub(super) fn dark(t: f64) -> Rgb {
     let t = t.clamp(0.0, 1.0);
     oklch(0.25 + 0.67 * t, 0.045 + 0.11 * (t * 3.0).min(1.0), 290.0 - 190.0 * t)
 }
 
-/// The colour of series `i` on light ground, and on dark.
+/// The colour of series `i` on a light background, and on a dark one.
 pub(super) fn series(i: usize) -> (Rgb, Rgb) {
     let (chroma, hue) = HUES[i % SERIES];
     (oklch(0.56, chroma, hue), oklch(0.78, chroma * 0.85, hue))
@@ -45,7 +45,7 @@ pub(super) fn hex([r, g, b]: Rgb) -> String {
     format!("#{r:02x}{g:02x}{b:02x}")
 }
 
-/// The nearest of the 6×6×6 cube and the grey ramp that every terminal with 256 colours has.
+/// The nearest colour of the 6×6×6 cube and the grey ramp that every terminal with 256 colours has.
 pub(super) fn ansi256([r, g, b]: Rgb) -> u8 {
     const STEPS: [i32; 6] = [0, 95, 135, 175, 215, 255];
     let channels = [i32::from(r), i32::from(g), i32::from(b)];
@@ -59,8 +59,8 @@ pub(super) fn ansi256([r, g, b]: Rgb) -> u8 {
     }
 }
 
-/// The sRGB colour of the given lightness (0..1), chroma and hue (degrees), its chroma lowered
-/// until a screen can show it.
+/// The sRGB colour with this lightness (0..1), chroma and hue (degrees); the chroma is reduced
+/// until the colour is in gamut.
 fn oklch(lightness: f64, mut chroma: f64, hue: f64) -> Rgb {
     let (sin, cos) = hue.to_radians().sin_cos();
     loop {

@@ -1,28 +1,28 @@
-//! What cannot be drawn.
+//! The errors of this crate.
 
-/// A setting that makes no sense, or data that cannot be drawn.
+/// An invalid setting, or data that cannot be drawn.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// A setting that makes no sense.
+    /// An invalid setting.
     #[error("{field}: {message}")]
     Config {
         /// The setting.
         field: String,
-        /// What is wrong and what would be accepted.
+        /// What is wrong, and what would be accepted.
         message: String,
     },
     /// Data that cannot be drawn.
     #[error("{operation}: {message}")]
     Input {
-        /// What was being done.
+        /// The operation that failed.
         operation: &'static str,
-        /// What does not fit, with the values.
+        /// What is wrong with the data, with the values.
         message: String,
     },
-    /// A PNG in a build without them.
+    /// A PNG was requested, but this build does not support PNG.
     #[error("PNG needs the cargo feature `png`, which this build lacks; SVG and HTML work without it")]
     NoPng,
 }
 
-/// A result of this crate.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -1,4 +1,4 @@
-//! Many heat maps side by side: every head of every layer.
+//! A grid of heat maps, for example of every head of every layer.
 
 use super::heat::{Body, HeatMap, MARGIN, Room, draw_scale};
 use super::matrix::scale_range;
@@ -8,43 +8,43 @@ use super::text::{clean, truncate};
 use super::ticks::brief;
 use crate::Result;
 
-/// Between two maps.
+/// The gap between two maps.
 const GAP: f64 = 18.0;
 
-/// Heat maps in rows of `columns`, each with its own title.
+/// Heat maps in rows of `columns`, each with a title.
 #[derive(Clone, Debug, Default)]
 pub struct Grid {
-    /// Stands above all maps.
+    /// The title above all maps.
     pub title: String,
-    /// The maps, row by row. Labels that equal the neighbour's are not drawn again.
+    /// The maps, row by row. Labels that equal those of the neighbouring map are not repeated.
     pub maps: Vec<HeatMap>,
-    /// How many maps stand in a row: the number of heads, for a row a layer.
+    /// The number of maps per row: the number of heads, if each row is a layer.
     pub columns: usize,
-    /// What the colours measure, with its unit.
+    /// The quantity that the colours show, with its unit.
     pub scale_label: String,
-    /// Each map with a scale of its own, written above it, instead of one for all.
+    /// Whether each map has a separate scale, written above it, instead of a common one.
     pub own_scales: bool,
 }
 
 impl Grid {
-    /// A grid of the given maps with one colour scale for all.
+    /// A grid of maps with a common colour scale.
     pub fn new(title: impl Into<String>, columns: usize, maps: Vec<HeatMap>) -> Self {
         Grid { title: title.into(), maps, columns, ..Grid::default() }
     }
 
-    /// With words for what the colours measure.
+    /// Sets the label of the colour scale.
     pub fn scale_label(mut self, label: impl Into<String>) -> Self {
         self.scale_label = label.into();
         self
     }
 
-    /// With a colour scale for each map.
+    /// Gives each map a separate colour scale.
     pub fn own_scales(mut self) -> Self {
         self.own_scales = true;
         self
     }
 
-    /// The grid as an SVG document, which may also stand in a page.
+    /// The grid as an SVG document, which can also be embedded in a page.
     pub fn to_svg(&self) -> String {
         svg::render(&self.scene())
     }
@@ -67,7 +67,8 @@ impl Grid {
         scene.description = format!("{} heat maps in rows of {columns}.", self.maps.len());
         let bodies: Vec<Body> = (0..self.maps.len()).map(|i| self.body(i, columns)).collect();
         let rows = self.maps.len().div_ceil(columns);
-        // Cells of one row or column of maps are aligned, whichever of them carry labels.
+        // Cells are aligned across each row and column of maps, even if only some of the maps have
+        // labels.
         let most = |keep: &dyn Fn(usize) -> bool, of: &dyn Fn(&Body) -> f64| {
             bodies.iter().enumerate().filter(|(i, _)| keep(*i)).map(|(_, b)| of(b)).fold(0.0, f64::max)
         };
@@ -131,7 +132,8 @@ impl Grid {
         scene
     }
 
-    /// The title of a map and, where it has its own scale, the ends of that; yet without a place.
+    /// The title of a map and, if it has a separate scale, the ends of that scale; neither is
+    /// positioned yet.
     fn map_title(&self, map: &HeatMap) -> (Text, Text) {
         let name = Text::new(0.0, 0.0, 12.0, truncate(&clean(&map.title), 28)).bold();
         let (lo, hi) = scale_range(map.range, map.matrix.extent());

@@ -1,4 +1,4 @@
-//! One matrix as coloured cells, with the names of its rows and columns and a colour scale.
+//! A heat map: a matrix as coloured cells, with row and column labels and a colour scale.
 
 use super::colour::LEVELS;
 use super::matrix::{Matrix, position, scale_range};
@@ -8,11 +8,11 @@ use super::text::{clean, columns, fit, mono_width, truncate};
 use super::ticks::{brief, format_number, labels, linear_ticks};
 use crate::Result;
 
-/// Around every picture.
+/// The margin around every picture.
 pub(super) const MARGIN: f64 = 16.0;
-/// Longer sides are averaged down to this: there are no more pixels to show them with.
+/// Matrices with longer sides are averaged down to this size, because there are no more pixels.
 const MAX_SIDE: usize = 1024;
-/// More cells than this get no tips, which take forty times the space of the cell.
+/// Maps with more cells than this get no tooltips, which take forty times the space of a cell.
 const MAX_TIPS: usize = 2500;
 
 /// A matrix drawn as a heat map, such as the attention of target tokens (rows) to source tokens
@@ -28,64 +28,64 @@ const MAX_TIPS: usize = 2500;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct HeatMap {
-    /// Stands above the map and names it to a screen reader.
+    /// The title above the map, which is also its name for screen readers.
     pub title: String,
-    /// The numbers.
+    /// The values.
     pub matrix: Matrix,
-    /// The names of the rows; their numbers when empty.
+    /// The row labels; row numbers if empty.
     pub rows: Vec<String>,
-    /// The names of the columns; their numbers when empty.
+    /// The column labels; column numbers if empty.
     pub columns: Vec<String>,
-    /// What the rows are.
+    /// The label of the row axis.
     pub row_axis: String,
-    /// What the columns are.
+    /// The label of the column axis.
     pub column_axis: String,
-    /// What the colours measure, with its unit.
+    /// The quantity that the colours show, with its unit.
     pub scale_label: String,
-    /// The ends of the colour scale; from the values when not given.
+    /// The ends of the colour scale; derived from the values if `None`.
     pub range: Option<(f32, f32)>,
-    /// Whether the cells show their values.
+    /// Whether to write the value into each cell.
     pub values: bool,
 }
 
 impl HeatMap {
-    /// A map with a title and nothing but numbers.
+    /// A map with a title and no labels.
     pub fn new(title: impl Into<String>, matrix: Matrix) -> Self {
         HeatMap { title: title.into(), matrix, ..HeatMap::default() }
     }
 
-    /// With names for the rows and the columns.
+    /// Sets the row and column labels.
     pub fn labels<R: AsRef<str>, C: AsRef<str>>(mut self, rows: &[R], columns: &[C]) -> Self {
         self.rows = rows.iter().map(|l| l.as_ref().to_string()).collect();
         self.columns = columns.iter().map(|l| l.as_ref().to_string()).collect();
         self
     }
 
-    /// With words for what the rows and the columns are.
+    /// Sets the labels of the row and column axes.
     pub fn axes(mut self, rows: impl Into<String>, columns: impl Into<String>) -> Self {
         (self.row_axis, self.column_axis) = (rows.into(), columns.into());
         self
     }
 
-    /// With words for what the colours measure.
+    /// Sets the label of the colour scale.
     pub fn scale_label(mut self, label: impl Into<String>) -> Self {
         self.scale_label = label.into();
         self
     }
 
-    /// With a colour scale from `lo` to `hi`.
+    /// Sets the colour scale to the range from `lo` to `hi`.
     pub fn range(mut self, lo: f32, hi: f32) -> Self {
         self.range = Some((lo, hi));
         self
     }
 
-    /// With the value written into each cell.
+    /// Writes the value into each cell.
     pub fn values(mut self) -> Self {
         self.values = true;
         self
     }
 
-    /// The map as an SVG document, which may also stand in a page.
+    /// The map as an SVG document, which can also be embedded in a page.
     pub fn to_svg(&self) -> String {
         svg::render(&self.scene())
     }
@@ -145,7 +145,7 @@ impl HeatMap {
         scene
     }
 
-    /// The map in words.
+    /// A textual description of the map.
     pub(super) fn describe(&self) -> String {
         let (rows, columns) = (self.matrix.rows(), self.matrix.columns());
         let size = format!("Heat map of {rows} rows and {columns} columns");
@@ -179,7 +179,7 @@ impl HeatMap {
     }
 }
 
-/// What a map may use: the sides of its cells together, the largest cell, the longest label, and
+/// The space limits of a map: the total size of its cells, the largest cell, the longest label, and
 /// which labels it draws.
 #[derive(Clone, Copy)]
 pub(super) struct Room {
@@ -190,12 +190,12 @@ pub(super) struct Room {
     pub(super) columns: bool,
 }
 
-/// The cells of a map and their labels, measured.
+/// The measured cells and labels of a map.
 pub(super) struct Body {
     matrix: Matrix,
     block: (usize, usize),
     cell: (f64, f64),
-    /// Index of the cell, and its label.
+    /// The index and label of each labelled cell.
     rows: Vec<(usize, String)>,
     columns: Vec<(usize, String)>,
     upward: bool,
@@ -212,12 +212,12 @@ impl Body {
         let size = |cell: f64| (cell - 1.0).clamp(9.0, 12.0);
         let sizes = (size(cell.1), size(cell.0));
         let shorten = |names: &[String], i: usize| truncate(&clean(&names[i]), room.label);
-        // Names stand as close as they can, numbers with some air.
+        // Names are placed as densely as possible, numbers with some space.
         let pitch = sizes.0 * if map.rows.is_empty() { 1.6 } else { 1.0 };
         let rows = pick(&map.rows, matrix.rows(), block.0, (pitch / cell.1).ceil(), shorten);
         let widest = |labels: &[(usize, String)]| labels.iter().map(|l| columns(&l.1)).max().unwrap_or(0);
-        // Across where every label fits over its cell, or can skip cells because it is a mere
-        // number; else upward.
+        // Horizontal if every label fits above its cell, or can skip cells because it is a number;
+        // otherwise vertical.
         let mut names = pick(&map.columns, matrix.columns(), block.1, (sizes.1 / cell.0).ceil(), shorten);
         let width = (widest(&names) as f64 + 1.0) * sizes.1 * 0.6;
         let upward = width > cell.0 && !map.columns.is_empty();
@@ -245,7 +245,7 @@ impl Body {
         self.matrix.values().is_empty()
     }
 
-    /// Width and height of the cells.
+    /// The width and height of the cells.
     pub(super) fn inner(&self) -> (f64, f64) {
         if self.empty() {
             return (180.0, 90.0);
@@ -253,7 +253,7 @@ impl Body {
         (self.matrix.columns() as f64 * self.cell.0, self.matrix.rows() as f64 * self.cell.1)
     }
 
-    /// Width and height with labels.
+    /// The width and height including labels.
     pub(super) fn size(&self) -> (f64, f64) {
         (self.left + self.inner().0, self.top + self.inner().1)
     }
@@ -327,8 +327,8 @@ fn paint(value: f32, range: (f64, f64)) -> Paint {
     }
 }
 
-/// Square cells of whole pixels where they are large enough to be seen as such, else whatever fills
-/// the room.
+/// Square cells of whole pixels if they are large enough to be visible, otherwise any size that
+/// fills the space.
 fn cell_size(matrix: &Matrix, room: Room, values: bool) -> (f64, f64) {
     if values && matrix.rows().max(matrix.columns()) <= 64 {
         return (42.0, 24.0);
@@ -343,8 +343,7 @@ fn cell_size(matrix: &Matrix, room: Room, values: bool) -> (f64, f64) {
     (whole(w.min(room.cell)), whole(h.min(room.cell)))
 }
 
-/// Every how many cells a label stands, and which: names at the given stride, or numbers at round
-/// ones.
+/// Selects the cells that get a label: names at the given stride, or numbers at round values.
 fn pick(
     names: &[String],
     cells: usize,
@@ -364,7 +363,7 @@ fn pick(
         .collect()
 }
 
-/// The colour scale beside a map; the width and height it took.
+/// Draws the colour scale next to a map, and returns its width and height.
 pub(super) fn draw_scale(
     scene: &mut Scene,
     at: (f64, f64),
@@ -395,7 +394,7 @@ pub(super) fn draw_scale(
     let mut width = 20.0 + widest;
     let mut height = bar;
     if !label.is_empty() {
-        // A label longer than the bar ends at its top instead of running out of the picture.
+        // A label longer than the bar is aligned to its top, so that it stays inside the picture.
         let text = Text::new(at.0 + width + 16.0, at.1, 12.0, fit(label, 12.0, bar.max(180.0)))
             .paint(Paint::Soft)
             .upward();

@@ -1,19 +1,19 @@
-//! One page that stands alone: text, tables and pictures, for training reports and studies. No
-//! scripts, nothing fetched.
+//! A self-contained HTML page of text, tables and pictures, for training reports and studies. It
+//! has no scripts and loads nothing.
 
 use std::fmt::Write;
 
 use super::svg::escape;
 use super::{math, text};
 
-/// Rows of text under a head. Columns of numbers stand to the right.
+/// A table with a header. Numeric columns are right-aligned.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
     /// The names of the columns.
     pub head: Vec<String>,
-    /// The rows; short ones are filled with empty cells.
+    /// The rows; short ones are padded with empty cells.
     pub rows: Vec<Vec<String>>,
-    /// Stands above the table.
+    /// The caption above the table.
     pub caption: String,
 }
 
@@ -23,13 +23,13 @@ impl Table {
         Table { head: head.iter().map(|s| s.as_ref().to_string()).collect(), ..Table::default() }
     }
 
-    /// With one more row.
+    /// Adds a row.
     pub fn row<S: AsRef<str>>(mut self, cells: &[S]) -> Self {
         self.rows.push(cells.iter().map(|s| s.as_ref().to_string()).collect());
         self
     }
 
-    /// With a caption.
+    /// Sets the caption.
     pub fn caption(mut self, caption: impl Into<String>) -> Self {
         self.caption = caption.into();
         self
@@ -69,15 +69,16 @@ impl Table {
     }
 }
 
-/// Whether a cell is a number, perhaps with a sign, thousands, a unit sign or an exponent.
+/// Whether a cell is a number, possibly with a sign, thousands separators, a unit sign or an
+/// exponent.
 fn is_number(text: &str) -> bool {
     let text = text.trim().trim_start_matches(['−', '±', '×']).trim_end_matches(['%', '×']).trim();
-    // The exponent of 2.5 × 10⁻⁷ says nothing more about it.
+    // The exponent of 2.5 × 10⁻⁷ need not be checked.
     let text = text.split_once(" × 10").map_or(text, |(mantissa, _)| mantissa);
     matches!(text, "–" | "—" | "-" | "∞") || text.replace(',', "").parse::<f64>().is_ok()
 }
 
-/// Escaped text for a page. Line ends and tabs are kept; other control characters become visible.
+/// Escapes text for a page. Line breaks and tabs are kept; other control characters become visible.
 fn prose(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for (i, line) in text.split('\n').enumerate() {
@@ -94,7 +95,7 @@ fn prose(text: &str) -> String {
     out
 }
 
-/// The same with `$…$` as MathML.
+/// Like [`prose`], with `$…$` as MathML.
 fn with_formulas(text: &str) -> String {
     let shown = |piece: &math::Piece<'_>| match *piece {
         math::Piece::Words(words) => prose(words),
@@ -103,7 +104,7 @@ fn with_formulas(text: &str) -> String {
     math::pieces(text).iter().map(shown).collect()
 }
 
-/// A page, put together from top to bottom.
+/// A page that is built from top to bottom.
 ///
 /// ```
 /// use regard_plot::html::{Page, Table};
@@ -126,14 +127,14 @@ impl Page {
         Page { title: title.into(), ..Page::default() }
     }
 
-    /// With formulas: `$…$` in its title and in everything that is added from here on is one, in
-    /// the notation of [`math`]. Not for texts of others, which may have dollars in them.
+    /// Enables formulas: `$…$` in the title and in everything added afterwards is a formula in the
+    /// notation of [`math`]. Do not use this for text from others, which may contain dollar signs.
     pub fn formulas(mut self) -> Self {
         self.formulas = true;
         self
     }
 
-    /// A text for the page.
+    /// A text as HTML.
     fn shown(&self, text: &str) -> String {
         if self.formulas { with_formulas(text) } else { prose(text) }
     }
@@ -144,37 +145,37 @@ impl Page {
         self
     }
 
-    /// With a heading below the title.
+    /// Adds a heading below the title.
     pub fn heading(self, text: impl AsRef<str>) -> Self {
         self.block("h2", text.as_ref())
     }
 
-    /// With a paragraph of plain text.
+    /// Adds a paragraph of plain text.
     pub fn paragraph(self, text: impl AsRef<str>) -> Self {
         self.block("p", text.as_ref())
     }
 
-    /// That loads itself again after this many seconds.
+    /// Makes the page reload itself after this many seconds.
     pub fn refresh(mut self, seconds: u32) -> Self {
         self.refresh = Some(seconds);
         self
     }
 
-    /// With a paragraph in larger type, for what a reader should see first.
+    /// Adds a paragraph in larger type, for what a reader should see first.
     pub fn lead(mut self, text: impl AsRef<str>) -> Self {
         let text = self.shown(text.as_ref());
         let _ = writeln!(self.body, "<p class=\"lead\">{text}</p>");
         self
     }
 
-    /// With text in fixed pitch whose lines are kept.
+    /// Adds preformatted text in a monospaced font.
     pub fn preformatted(mut self, text: impl AsRef<str>) -> Self {
         let _ = writeln!(self.body, "<pre class=\"scroll\" tabindex=\"0\">{}</pre>", prose(text.as_ref()));
         self
     }
 
-    /// With a list of links: address relative to the page, and what it says. Addresses with a
-    /// scheme other than http(s) become plain text.
+    /// Adds a list of links: the address relative to the page, and the text. Links with a scheme
+    /// other than http(s) become plain text.
     pub fn links<H: AsRef<str>, T: AsRef<str>>(mut self, links: &[(H, T)]) -> Self {
         self.body.push_str("<ul>\n");
         for (address, text) in links {
@@ -192,7 +193,7 @@ impl Page {
         self
     }
 
-    /// With a table.
+    /// Adds a table.
     pub fn table(mut self, table: Table) -> Self {
         let mut body = std::mem::take(&mut self.body);
         table.render(|text| self.shown(text), &mut body);
@@ -200,8 +201,8 @@ impl Page {
         self
     }
 
-    /// With a picture made by this module, and a caption. The SVG goes into the page as it is: give
-    /// it none from elsewhere.
+    /// Adds a picture made by this crate, and a caption. The SVG is embedded unescaped, so it must
+    /// not come from elsewhere.
     pub fn figure(mut self, svg: impl AsRef<str>, caption: impl AsRef<str>) -> Self {
         let _ = writeln!(
             self.body,
@@ -223,7 +224,7 @@ impl Page {
         let refresh = self.refresh.map_or(String::new(), |seconds| {
             format!("<meta http-equiv=\"refresh\" content=\"{seconds}\">\n")
         });
-        // The policy makes it certain that a page with other people's text runs and fetches
+        // The content security policy ensures that a page with text from others executes and loads
         // nothing.
         format!(
             "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\

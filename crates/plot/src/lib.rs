@@ -1,12 +1,11 @@
-//! Pictures of numbers: line charts and heat maps as SVG, PNG, terminal text, and pages that hold
-//! them.
+//! Plots: line charts and heat maps as SVG, PNG, terminal text and HTML pages.
 //!
-//! A chart describes itself as a `scene` of rectangles, lines and texts, and `svg` draws any scene.
-//! A PNG is that SVG, drawn by `resvg` with an embedded font (cargo feature `png`): a server often
-//! has no fonts.
+//! A chart describes itself as a `scene` of rectangles, lines and texts, and `svg` renders any
+//! scene. For a PNG, `resvg` renders that SVG with an embedded font (cargo feature `png`), because
+//! servers often have no fonts.
 //!
 //! Nothing here fails on bad numbers: NaN is drawn as missing, infinities at the end of the scale,
-//! empty data as an empty frame that says so.
+//! and empty data as an empty frame with a note.
 
 mod chart;
 mod colour;

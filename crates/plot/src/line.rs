@@ -1,10 +1,9 @@
-//! What happens to a series between its numbers and its line: gaps where there is no number, fewer
-//! points, clipping.
+//! Prepares a series for drawing: splits it at gaps, reduces the number of points, and clips it.
 
 /// A rectangle of the picture: left, top, right, bottom.
 pub(super) type Area = (f64, f64, f64, f64);
 
-/// The runs of points that can be joined; points without a place (NaN) separate them.
+/// The runs of points to connect; NaN separates them.
 pub(super) fn runs(points: &[(f64, f64)]) -> Vec<Vec<(f64, f64)>> {
     points
         .chunk_by(|a, b| placed(*a) && placed(*b))
@@ -17,8 +16,8 @@ fn placed((x, y): (f64, f64)) -> bool {
     x.is_finite() && y.is_finite()
 }
 
-/// A run with no more points than pixels can show: of all that fall into one column of pixels, the
-/// first, the lowest, the highest and the last, so that no spike is lost.
+/// Reduces a run to the points that pixels can show: of all points in a pixel column, the first,
+/// the lowest, the highest and the last, so that no spike is lost.
 pub(super) fn thin(run: Vec<(f64, f64)>, width: f64) -> Vec<(f64, f64)> {
     if run.len() as f64 <= width * 4.0 || run.windows(2).any(|w| w[1].0 < w[0].0) {
         return run;
@@ -53,10 +52,10 @@ pub(super) fn clip(run: &[(f64, f64)], area: Area) -> Vec<Vec<(f64, f64)>> {
     parts
 }
 
-/// The running mean over `window` points on either side, which shows the course of a noisy curve.
-/// Values that are not finite are left out of the mean; where there is none, the result is NaN.
+/// The running mean over `window` points on each side, which shows the trend of a noisy curve.
+/// Values that are not finite are excluded; if none is left, the result is NaN.
 pub fn smooth(points: &[(f64, f64)], window: usize) -> Vec<(f64, f64)> {
-    // Sums from the start make a mean one subtraction, whatever the window.
+    // With prefix sums, a mean takes one subtraction for any window size.
     let mut sums = vec![(0.0, 0usize)];
     for &(_, y) in points {
         let (sum, count) = sums[sums.len() - 1];
@@ -75,8 +74,8 @@ pub(super) fn inside((x, y): (f64, f64), (left, top, right, bottom): Area) -> bo
     (left - 0.01..=right + 0.01).contains(&x) && (top - 0.01..=bottom + 0.01).contains(&y)
 }
 
-/// The algorithm of Liang and Barsky: the part of the segment between the parameters at which it
-/// enters and leaves.
+/// The Liang–Barsky algorithm: the part of a segment between the parameters at which it enters and
+/// leaves the area.
 fn clip_segment(a: (f64, f64), b: (f64, f64), area: Area) -> Option<((f64, f64), (f64, f64))> {
     let (dx, dy) = (b.0 - a.0, b.1 - a.1);
     let (mut enter, mut leave) = (0.0f64, 1.0f64);

@@ -1,5 +1,5 @@
-//! Attention as lines: tokens that look to the left, those that are looked at to the right, a line
-//! as strong as its weight.
+//! Attention as lines: queries on the left, keys on the right, and lines whose strength shows the
+//! weight.
 
 use super::matrix::Matrix;
 use super::scene::{Anchor, Item, Paint, Pen, Scene, Text};
@@ -10,11 +10,12 @@ use crate::Result;
 const ROW: f64 = 30.0;
 const TOP: f64 = 74.0;
 const WIDTH: f64 = 640.0;
-/// Of the labels on either side.
+/// The width of the labels on each side.
 const SIDE: f64 = 200.0;
-/// Lines that would not be seen are not drawn: a long sentence has thousands of them.
+/// Lines below this weight would be invisible and are not drawn: a long sentence has thousands of
+/// them.
 const LEAST: f32 = 0.02;
-/// Corners of the polygon that a curve is drawn as.
+/// The number of vertices with which a curve is drawn.
 const CORNERS: usize = 16;
 
 /// Two columns of labels and the lines between them.
@@ -29,40 +30,40 @@ const CORNERS: usize = 16;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
-    /// Stands above it.
+    /// The title above the picture.
     pub title: String,
     /// The strength of the line from each row to each column, from 0 to 1.
     pub matrix: Matrix,
-    /// The labels of the rows, to the left.
+    /// The row labels, on the left.
     pub rows: Vec<String>,
-    /// The labels of the columns, to the right.
+    /// The column labels, on the right.
     pub columns: Vec<String>,
-    /// What the rows and the columns are.
+    /// The headings of the left and the right column.
     pub axes: (String, String),
-    /// The number of the colour.
+    /// The index of the colour.
     pub colour: usize,
 }
 
 impl Lines {
-    /// Lines as strong as the numbers of the matrix.
+    /// Lines whose strengths are the values of the matrix.
     pub fn new(title: impl Into<String>, matrix: Matrix) -> Self {
         Lines { title: title.into(), matrix, ..Lines::default() }
     }
 
-    /// With labels to the left and to the right.
+    /// Sets the labels on the left and on the right.
     pub fn labels<R: AsRef<str>, C: AsRef<str>>(mut self, rows: &[R], columns: &[C]) -> Self {
         self.rows = rows.iter().map(|label| label.as_ref().to_owned()).collect();
         self.columns = columns.iter().map(|label| label.as_ref().to_owned()).collect();
         self
     }
 
-    /// With words above the two columns.
+    /// Sets the headings of the two columns.
     pub fn axes(mut self, rows: impl Into<String>, columns: impl Into<String>) -> Self {
         self.axes = (rows.into(), columns.into());
         self
     }
 
-    /// The picture as an SVG document, which may also stand in a page.
+    /// The picture as an SVG document, which can also be embedded in a page.
     pub fn to_svg(&self) -> String {
         svg::render(&self.scene())
     }
@@ -113,7 +114,7 @@ impl Lines {
         scene
     }
 
-    /// A curve that leaves and arrives level.
+    /// A curve with horizontal tangents at both ends.
     fn strand(&self, (x1, y1): (f64, f64), (x2, y2): (f64, f64), weight: f32) -> Item {
         let point = |i: usize| {
             let t = i as f64 / CORNERS as f64;
@@ -128,7 +129,7 @@ impl Lines {
     }
 }
 
-/// The middle of a row.
+/// The vertical centre of a row.
 fn height(i: usize) -> f64 {
     TOP + ROW * (i as f64 + 0.5)
 }
@@ -144,7 +145,7 @@ mod tests {
         roxmltree::Document::parse(&svg).unwrap();
         assert_eq!(svg.matches("<polyline").count(), 2, "{svg}");
         assert!(svg.contains("stroke-opacity=\"0.33\"") && svg.contains("&lt;title&gt;"), "{svg}");
-        // A label that is missing is a number.
+        // A missing label becomes a number.
         assert!(svg.contains(">1</text>"), "{svg}");
         let empty = Lines::new("", Matrix::default()).to_svg();
         roxmltree::Document::parse(&empty).unwrap();

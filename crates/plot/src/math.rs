@@ -1,13 +1,13 @@
 //! Formulas in running text: `$…$` becomes MathML on a page and plain Unicode in a terminal.
 //!
-//! The notation is the part of TeX that reads well in a source file: `x_t`, `e^{kx}`, `√{d_k}`,
-//! `\frac{a}{b}`; Greek letters, sums and operators are written as themselves. Letters that stand
-//! side by side are variables, unless they are the name of a function.
+//! The notation is the part of TeX that is readable in source code: `x_t`, `e^{kx}`, `√{d_k}`,
+//! `\frac{a}{b}`; Greek letters, sums and operators are written directly. Adjacent letters are
+//! separate variables, unless they form the name of a function.
 
 use super::svg::escape;
 use std::fmt::Write;
 
-/// Names that are one identifier.
+/// Names that form one identifier.
 const NAMES: [&str; 12] =
     ["softmax", "Concat", "head", "diag", "log", "max", "sin", "cos", "exp", "FFN", "ln", "PE"];
 
@@ -19,7 +19,7 @@ enum Node {
     Number(String),
     Operator(char),
     Row(Vec<Node>),
-    /// A base with what stands below and above it.
+    /// A base with its subscript and superscript.
     Scripts(Box<Node>, Option<Box<Node>>, Option<Box<Node>>),
     Root(Box<Node>),
     Fraction(Box<Node>, Box<Node>),
@@ -28,13 +28,13 @@ enum Node {
 /// A piece of running text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// Words.
+    /// Plain text.
     Words(&'a str),
     /// The source of a formula, without its dollar signs.
     Formula(&'a str),
 }
 
-/// A text cut at its dollar signs. A single one that is never closed is a dollar.
+/// Splits a text at its dollar signs. A single unmatched one is a literal dollar sign.
 pub fn pieces(text: &str) -> Vec<Piece<'_>> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -78,13 +78,13 @@ fn parse(formula: &str) -> Vec<Node> {
     let mut nodes = Vec::new();
     while !reader.rest.is_empty() {
         nodes.extend(reader.row());
-        // A brace that closes nothing.
+        // An unmatched closing brace.
         reader.next();
     }
     nodes
 }
 
-/// Groups within groups, at most; deeper ones are read as a row.
+/// The maximum nesting depth of groups; deeper ones are read as a flat row.
 const DEPTH: usize = 32;
 
 struct Reader<'a> {
@@ -106,7 +106,7 @@ impl Reader<'_> {
         taken.to_owned()
     }
 
-    /// Everything up to the brace that closes the group, or to the end.
+    /// Parses everything up to the brace that closes the group, or to the end.
     fn row(&mut self) -> Vec<Node> {
         let mut nodes = Vec::new();
         loop {
@@ -136,7 +136,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A group in braces, or the next name, number or operator.
+    /// Parses a group in braces, or the next name, number or operator.
     fn atom(&mut self) -> Option<Node> {
         if let Some(rest) = self.rest.strip_prefix("\\frac") {
             self.rest = rest;
@@ -212,7 +212,7 @@ fn write_mathml(node: &Node, out: &mut String) {
             let _ = write!(out, "<mn>{}</mn>", escape(number));
         }
         Node::Operator('Σ') => out.push_str("<mo>∑</mo>"),
-        // Parentheses of one line stay as high as it is.
+        // Parentheses do not stretch.
         Node::Operator(c) => {
             let _ = write!(out, "<mo stretchy=\"false\">{}</mo>", escape(&c.to_string()));
         }
@@ -230,7 +230,7 @@ const RAISED: (&str, &str) =
     ("0123456789+−=()abcdefghijklmnoprstuvwxyzT", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻᵀ");
 const LOWERED: (&str, &str) = ("0123456789+−=()aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ");
 
-/// The text in raised or lowered letters, if there is one for each of its characters.
+/// The text in superscript or subscript characters, if they exist for all of its characters.
 fn shifted(text: &str, (from, to): (&str, &str)) -> Option<String> {
     let one = |c: char| from.chars().position(|f| f == c).and_then(|i| to.chars().nth(i));
     text.chars().filter(|c| *c != ' ').map(one).collect()

@@ -1,8 +1,8 @@
-//! The numbers of a heat map.
+//! The values of a heat map.
 
 use crate::{Error, Result};
 
-/// Rows of numbers, all of one length.
+/// A matrix of numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Matrix {
     rows: usize,
@@ -11,7 +11,7 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// A matrix from its values, row by row.
+    /// A matrix from its values in row-major order.
     pub fn new(rows: usize, columns: usize, values: Vec<f32>) -> Result<Self> {
         if rows.checked_mul(columns) != Some(values.len()) {
             let message = format!("{rows} rows of {columns} columns do not hold {} values", values.len());
@@ -20,7 +20,7 @@ impl Matrix {
         Ok(Matrix { rows, columns, values })
     }
 
-    /// A matrix from rows; short ones are filled with NaN, which is drawn as missing.
+    /// A matrix from rows; short ones are padded with NaN, which is drawn as missing.
     pub fn from_rows<R: AsRef<[f32]>>(rows: &[R]) -> Self {
         let columns = rows.iter().map(|r| r.as_ref().len()).max().unwrap_or(0);
         let mut values = Vec::with_capacity(rows.len() * columns);
@@ -31,22 +31,22 @@ impl Matrix {
         Matrix { rows: rows.len(), columns, values }
     }
 
-    /// How many rows.
+    /// The number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// How many columns.
+    /// The number of columns.
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// The values, row by row.
+    /// The values in row-major order.
     pub fn values(&self) -> &[f32] {
         &self.values
     }
 
-    /// One value; NaN outside.
+    /// The value of a cell; NaN outside the matrix.
     pub fn get(&self, row: usize, column: usize) -> f32 {
         if column < self.columns {
             self.values.get(row * self.columns + column).copied().unwrap_or(f32::NAN)
@@ -55,7 +55,7 @@ impl Matrix {
         }
     }
 
-    /// The least and the greatest finite value.
+    /// The minimum and maximum of the finite values.
     pub fn extent(&self) -> Option<(f32, f32)> {
         let finite = self.values.iter().copied().filter(|v| v.is_finite());
         finite
@@ -69,8 +69,7 @@ impl Matrix {
         Matrix::from_rows(&rows)
     }
 
-    /// The matrix with blocks averaged until no side is longer than `most`, and the size of a
-    /// block.
+    /// Averages blocks so that no side is longer than `most`, and returns the size of a block, too.
     pub(super) fn shrunk(&self, most: usize) -> (Matrix, (usize, usize)) {
         let block = (self.rows.div_ceil(most).max(1), self.columns.div_ceil(most).max(1));
         if block == (1, 1) {
@@ -96,8 +95,8 @@ impl Matrix {
     }
 }
 
-/// The ends of a colour scale over the values: the given range, else 0 to the greatest value, else
-/// all of them.
+/// The ends of a colour scale: the given range, otherwise from 0 to the maximum if no value is
+/// negative, otherwise the range of the values.
 pub(super) fn scale_range(asked: Option<(f32, f32)>, extent: Option<(f32, f32)>) -> (f64, f64) {
     let (lo, hi) = match (asked, extent) {
         (Some(range), _) => (f64::from(range.0), f64::from(range.1)),
@@ -109,7 +108,7 @@ pub(super) fn scale_range(asked: Option<(f32, f32)>, extent: Option<(f32, f32)>)
     super::ticks::sane_range(lo, hi)
 }
 
-/// Where a value lies on a scale, from 0 to 1; nothing for NaN.
+/// The position of a value on a scale, from 0 to 1; `None` for NaN.
 pub(super) fn position(value: f32, (lo, hi): (f64, f64)) -> Option<f64> {
     if value.is_nan() {
         return None;

@@ -1,8 +1,8 @@
-//! A scene as PNG: its SVG, drawn by `resvg`, on white ground.
+//! Renders a scene as PNG: `resvg` draws its SVG on a white background.
 //!
-//! Labels are set in DejaVu Sans, which is part of the program: a picture looks the same on every
-//! machine, and on one without fonts too. Fonts of the system draw the characters that DejaVu
-//! lacks, such as Chinese ones.
+//! Labels use DejaVu Sans, which is embedded in the binary, so that a picture looks the same on
+//! every machine, even on one without fonts. System fonts provide the characters that DejaVu lacks,
+//! such as Chinese ones.
 
 use std::sync::{Arc, LazyLock, OnceLock};
 
@@ -14,13 +14,13 @@ use super::scene::Scene;
 use super::svg;
 use crate::{Error, Result};
 
-/// The most pixels of a picture: 64 million are 256 MB while it is drawn.
+/// The maximum number of pixels: 64 million take 256 MB while drawing.
 const MAX_PIXELS: f64 = 64e6;
 
 /// The fonts of this machine.
 pub(super) static FONTS: LazyLock<Fonts> = LazyLock::new(|| Fonts::new(Database::load_system_fonts));
 
-/// The scene as a PNG file, `scale` pixels for each unit of length.
+/// The scene as a PNG file with `scale` pixels per unit of length.
 pub(super) fn render(scene: &Scene, scale: f64, fonts: &Fonts) -> Result<Vec<u8>> {
     if !(scale.is_finite() && (0.1..=10.0).contains(&scale)) {
         let message = format!("{scale} is not between 0.1 and 10");
@@ -49,13 +49,13 @@ fn input(message: String) -> Error {
     Error::Input { operation: "drawing a PNG", message }
 }
 
-/// The embedded fonts, and those of the system, which are looked for when a character needs them.
+/// The embedded fonts, and the system fonts, which are loaded when a character needs them.
 pub(super) struct Fonts {
     embedded: Arc<Database>,
     sans: ID,
     mono: ID,
     load_system: fn(&mut Database),
-    /// The embedded fonts first, under the same ids, and those of the system.
+    /// The embedded fonts first, with the same ids, then the system fonts.
     all: OnceLock<Arc<Database>>,
 }
 

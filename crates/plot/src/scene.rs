@@ -1,13 +1,13 @@
-//! What a chart consists of, before it becomes SVG.
+//! The elements of a picture, before rendering to SVG.
 
 use super::colour::{self, LEVELS, Rgb};
 use super::text;
 use crate::Result;
 
-/// What something is painted for; a theme decides with which colour.
+/// The role of an element; the theme determines its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Paint {
-    /// The ground of the whole picture.
+    /// The background of the whole picture.
     Panel,
     /// Titles and labels.
     Ink,
@@ -30,7 +30,7 @@ pub(super) enum Paint {
 }
 
 impl Paint {
-    /// The colour on light ground, and on dark.
+    /// The colour on a light background, and on a dark one.
     pub(super) fn colours(self) -> (Rgb, Rgb) {
         match self {
             Paint::Panel => ([255, 255, 255], [20, 24, 31]),
@@ -50,7 +50,7 @@ impl Paint {
     }
 }
 
-/// Where a text stands in relation to its point.
+/// The alignment of a text relative to its point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Anchor {
     Start,
@@ -67,9 +67,9 @@ pub(super) struct Text {
     pub(super) anchor: Anchor,
     pub(super) paint: Paint,
     pub(super) text: String,
-    /// Read from bottom to top.
+    /// Rotated to read from bottom to top.
     pub(super) upward: bool,
-    /// Fixed pitch.
+    /// Monospaced.
     pub(super) mono: bool,
     pub(super) bold: bool,
 }
@@ -125,7 +125,7 @@ impl Text {
     }
 }
 
-/// A matrix of coloured cells, row by row.
+/// A matrix of coloured cells in row-major order.
 #[derive(Clone, Debug)]
 pub(super) struct Cells {
     pub(super) x: f64,
@@ -133,23 +133,23 @@ pub(super) struct Cells {
     pub(super) cell: (f64, f64),
     pub(super) columns: usize,
     pub(super) paints: Vec<Paint>,
-    /// What to show when a pointer rests on a cell; empty, or one for each cell.
+    /// Tooltips: empty, or one per cell.
     pub(super) tips: Vec<String>,
 }
 
-/// How a line is drawn.
+/// The style of a line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Pen {
     pub(super) width: f64,
     pub(super) dashed: bool,
-    /// How much of it is seen, from 0 to 1.
+    /// The opacity, from 0 to 1.
     pub(super) opacity: f64,
 }
 
-/// How much is seen of a line that lies behind another one.
+/// The opacity of a line that lies behind another one.
 pub(super) const FAINT: f64 = 0.35;
 
-/// One thing drawn.
+/// A drawn element.
 #[derive(Clone, Debug)]
 pub(super) enum Item {
     Rect {
@@ -164,7 +164,7 @@ pub(super) enum Item {
         paint: Paint,
         pen: Pen,
     },
-    /// A filled mark; the shape follows from the number.
+    /// A filled marker, whose shape depends on the index.
     Mark {
         x: f64,
         y: f64,
@@ -176,7 +176,7 @@ pub(super) enum Item {
     Cells(Cells),
 }
 
-/// A picture: its size, its name for those who cannot see it, and its parts from back to front.
+/// A picture: its size, its name for screen readers, and its elements from back to front.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scene {
     pub(super) width: f64,
@@ -187,13 +187,13 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    /// The scene as a PNG file, `scale` pixels for each unit of length.
+    /// The scene as a PNG file with `scale` pixels per unit of length.
     #[cfg(feature = "png")]
     pub(super) fn to_png(&self, scale: f64) -> Result<Vec<u8>> {
         super::png::render(self, scale, &super::png::FONTS)
     }
 
-    /// Why there is no PNG.
+    /// Fails, because this build does not support PNG.
     #[cfg(not(feature = "png"))]
     pub(super) fn to_png(&self, _scale: f64) -> Result<Vec<u8>> {
         Err(crate::Error::NoPng)
@@ -215,8 +215,7 @@ impl Scene {
     }
 }
 
-/// The corners of a mark's shape around the origin, within a circle of radius one; a circle has
-/// none.
+/// The vertices of a marker around the origin, within the unit circle; empty for a circle.
 pub(super) fn mark_corners(shape: usize) -> &'static [(f64, f64)] {
     match shape % 4 {
         0 => &[],

@@ -1,5 +1,5 @@
-//! A scene as an SVG that stands alone: its own styles, system fonts, no ids (so that many fit into
-//! one page), no scripts.
+//! Renders a scene as a self-contained SVG: with its own styles, system fonts, no ids (so that many
+//! can be embedded in one page) and no scripts.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,7 +8,7 @@ use super::colour::{LEVELS, SERIES, hex};
 use super::scene::{Anchor, Cells, Item, Paint, Scene, Text, mark_corners};
 use super::text::clean;
 
-/// The text with the characters escaped that mean something in XML and HTML.
+/// Escapes the special characters of XML and HTML.
 pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -28,7 +28,7 @@ fn label(text: &str) -> String {
     escape(&clean(text))
 }
 
-/// At most two decimals, and none that say nothing.
+/// Formats a number with at most two decimals and without trailing zeros.
 fn number(v: f64) -> String {
     let v = if v.is_finite() { (v * 100.0).round() / 100.0 + 0.0 } else { 0.0 };
     format!("{v}")
@@ -49,7 +49,7 @@ fn class(paint: Paint) -> String {
     }
 }
 
-/// The styles of a picture with the given parts. `var()` is avoided: not every SVG viewer knows it.
+/// The styles for the elements of a scene. Avoids `var()`, which some SVG viewers do not support.
 fn style(scene: &Scene) -> String {
     let fills = [Paint::Panel, Paint::Ink, Paint::Soft, Paint::Missing, Paint::OnLow, Paint::OnHigh];
     let strokes = [Paint::Rule, Paint::Axis];
@@ -99,8 +99,8 @@ pub(super) fn render(scene: &Scene) -> String {
     let (w, h) = (number(scene.width), number(scene.height));
     let name = if scene.title.is_empty() { "chart" } else { &scene.title };
     let mut out = String::new();
-    // The least width keeps the text legible on a narrow screen, where the page scrolls the picture
-    // instead.
+    // The minimum width keeps the text legible on a narrow screen, where the page scrolls the
+    // picture instead.
     let _ = write!(
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"rp\" viewBox=\"0 0 {w} {h}\" width=\"{w}\" height=\"{h}\" \
@@ -183,8 +183,8 @@ fn write_text(out: &mut String, text: &Text) {
     );
 }
 
-/// Cells with tips are a rectangle each; without, one path for each colour, which makes a large
-/// grid ten times smaller.
+/// Cells with tooltips are one rectangle each; without them, there is one path per colour, which
+/// makes a large grid ten times smaller.
 fn write_cells(out: &mut String, cells: &Cells) {
     if cells.columns == 0 || cells.paints.is_empty() {
         return;

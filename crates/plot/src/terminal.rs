@@ -1,4 +1,4 @@
-//! Heat maps made of characters, as wide as the terminal and no wider.
+//! Heat maps as text, no wider than the terminal.
 
 use super::colour::{Rgb, ansi256, dark};
 use super::matrix::{Matrix, position, scale_range};
@@ -6,9 +6,9 @@ use super::text::{clean, clusters, columns, truncate};
 use super::ticks::brief;
 
 const SHADES: [char; 5] = [' ', '░', '▒', '▓', '█'];
-/// Of a cell without a value.
+/// Shown for a cell without a value.
 const MISSING: char = '·';
-/// The longest label beside a row, and the tallest above a column.
+/// The maximum length of a row label, and the maximum height of a column label.
 const MAX_LABEL: usize = 20;
 const MAX_HEADER: usize = 12;
 
@@ -20,12 +20,12 @@ enum Mode {
     TrueColour,
 }
 
-/// The matrix as lines of at most `width` columns: a header with the names of the columns (upright
-/// where they fit over their cells, else written downwards), a line for each row, and the scale. A
-/// matrix too wide is cut into blocks that follow each other. With `colour` the cells are coloured
-/// by escape codes (24 bits where `COLORTERM` announces them, else the 256 that every terminal
-/// has), otherwise they are shades of grey made of ` ░▒▓█`. Missing labels are numbers, values that
-/// are NaN a dot.
+/// The matrix as lines of at most `width` columns: a header with the column names (horizontal if
+/// they fit above their cells, otherwise vertical), a line per row, and the scale. A matrix that is
+/// too wide is split into blocks that follow each other. With `colour`, escape codes colour the
+/// cells (24-bit if `COLORTERM` announces it, otherwise the 256 colours that every terminal has);
+/// without it, they are shades made of ` ░▒▓█`. Missing labels become numbers, and NaN becomes a
+/// dot.
 pub fn heat_map<R: AsRef<str>, C: AsRef<str>>(
     matrix: &Matrix,
     row_labels: &[R],
@@ -48,8 +48,8 @@ pub fn heat_map<R: AsRef<str>, C: AsRef<str>>(
     draw(matrix, &rows, &columns, width.max(1), mode)
 }
 
-/// Each row with the columns that it points at most, strongest first, as lines of at most `width`
-/// columns. The stroke before a name is as strong as its weight.
+/// For each row, the columns with the largest weights in descending order, as lines of at most
+/// `width` columns. The stroke before a name shows the strength of its weight.
 ///
 /// ```
 /// use regard_plot::{Matrix, terminal};
@@ -95,7 +95,7 @@ pub fn lines<R: AsRef<str>, C: AsRef<str>>(
     out
 }
 
-/// Weights that a row of lines leaves out, and how many it shows at most.
+/// Weights below this are omitted, and at most this many are shown per row.
 const LEAST: f32 = 0.05;
 const MOST: usize = 4;
 
@@ -105,8 +105,8 @@ fn draw(matrix: &Matrix, rows: &[String], names: &[String], width: usize, mode: 
     }
     let widest =
         |labels: &[String]| labels.iter().map(|l| columns(&truncate(l, MAX_LABEL))).max().unwrap_or(0);
-    // Labels give way before the cells do, and vanish where a label and a cell cannot stand side by
-    // side.
+    // Labels are shortened before cells are, and are omitted if a label and a cell do not fit side
+    // by side.
     let beside = if width < 6 { 0 } else { widest(rows).min(width * 2 / 5) };
     let room = width - beside - usize::from(beside > 0);
     let across = widest(names) + 1;
@@ -165,7 +165,7 @@ fn header(out: &mut String, names: &[String], beside: usize, cell: usize, horizo
     for level in 0..height {
         let mut text = indent.clone();
         for piece in &pieces {
-            // Written downwards, names end just above their column.
+            // Vertical names end just above their column.
             let at = (level + piece.len()).checked_sub(height);
             let piece = at.and_then(|at| piece.get(at)).map_or("", String::as_str);
             let left = if horizontal { (cell - columns(piece)) / 2 } else { 0 };
@@ -206,8 +206,8 @@ fn cells(out: &mut String, positions: impl Iterator<Item = Option<f64>>, cell: u
     }
 }
 
-/// Painted in full, from dark to bright, a map reads the same on a light terminal and on a dark
-/// one.
+/// With the full background painted from dark to bright, a map looks the same on light and dark
+/// terminals.
 fn background(colour: Rgb, mode: Mode) -> String {
     let [r, g, b] = colour;
     match mode {

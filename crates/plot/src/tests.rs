@@ -1,4 +1,4 @@
-//! Whole pictures: their SVG parsed, and odd data everywhere.
+//! Tests of whole pictures: parses their SVG, and tries unusual data.
 
 use roxmltree::{Document, Node};
 
@@ -8,7 +8,7 @@ use super::*;
 const NASTY: [&str; 8] =
     ["<b>&\"'", "你好世界", "e\u{301}", "🙂", "a\tb\u{1b}[0m\u{0}", "", "שלום\u{202E}", "]]>\u{FFFF}"];
 
-/// The picture parsed, with what every picture must have checked.
+/// Parses a picture, and checks the properties that every picture must have.
 fn parse(svg: &str) -> Document<'_> {
     let document = Document::parse(svg).unwrap_or_else(|e| panic!("{e}: {svg}"));
     let root = document.root_element();
@@ -82,7 +82,7 @@ fn a_line_chart_has_axes_units_legend_and_lines() {
         .filter_map(|n| n.attribute("class"))
         .filter(|c| c.starts_with('s'))
         .collect();
-    // Twice each: in the legend, and in the plot.
+    // Each appears twice: in the legend, and in the plot.
     assert_eq!(lines, ["s0", "s1 d", "s0", "s1 d"]);
     assert_eq!(count(&document, "polygon"), 3);
 }
@@ -292,7 +292,7 @@ fn a_page_stands_alone_and_escapes_its_text() {
         .preformatted("two\n\tlines")
         .links(&[("a/b.html?x=1:2", "fine"), ("javascript:alert(1)", "script"), ("\"><script>", "quote")])
         .render();
-    // Void elements closed, a page of ours is XML too, so that the parser checks its nesting.
+    // With void elements closed, our pages are valid XML, so the parser can check their nesting.
     let xml = page.replace("<!DOCTYPE html>\n", "");
     let xml =
         xml.lines().map(|l| if l.starts_with("<meta") { l.replace("\">", "\"/>") } else { l.to_string() });

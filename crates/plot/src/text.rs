@@ -1,10 +1,10 @@
-//! Labels made safe to print, measured and shortened.
+//! Sanitises, measures and shortens labels.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// A label without anything that could break a line, a terminal or an XML file: control characters
-/// become their pictures (␀ … ␡), a leading combining mark gets a circle to stand on,
-/// text-direction controls become �.
+/// Removes everything that could break a line, a terminal or an XML file: control characters become
+/// their symbols (␀ … ␡), a leading combining mark gets a dotted circle as its base, and text
+/// direction controls become �.
 pub(super) fn clean(label: &str) -> String {
     let mut out = String::with_capacity(label.len());
     for c in label.chars() {
@@ -24,15 +24,15 @@ pub(super) fn clean(label: &str) -> String {
     out
 }
 
-/// How many columns of a terminal a text takes.
+/// The number of terminal columns that a text takes.
 pub(super) fn columns(text: &str) -> usize {
     text.width()
 }
 
-/// The text cut to at most `most` columns, with … where something was left out.
+/// Shortens a text to at most `most` columns, with … where something was omitted.
 pub(super) fn truncate(text: &str, most: usize) -> String {
-    // A label may be a whole file: no more of it is measured than could fit, zero-width marks
-    // included.
+    // A label may be a whole file, so only the part that could fit is measured, including
+    // zero-width marks.
     let bounded = text.char_indices().nth(most * 4 + 16).map_or(text, |(at, _)| &text[..at]);
     if bounded.len() == text.len() && columns(text) <= most {
         return text.to_string();
@@ -55,7 +55,7 @@ pub(super) fn truncate(text: &str, most: usize) -> String {
 }
 
 /// The characters of a text, each with the zero-width marks that follow it; joiners, which would
-/// bind it to a neighbour, go.
+/// bind it to a neighbour, are removed.
 pub(super) fn clusters(text: &str) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     for c in text.chars().filter(|c| !matches!(c, '\u{200D}' | '\u{FE0F}')) {
@@ -67,13 +67,12 @@ pub(super) fn clusters(text: &str) -> Vec<String> {
     out
 }
 
-/// The width of a text in fixed-pitch type of the given size: exact but for the reader's choice of
-/// font.
+/// The width of a text in a monospaced font of this size; exact up to the reader's choice of font.
 pub(super) fn mono_width(text: &str, size: f64) -> f64 {
     columns(text) as f64 * size * 0.6
 }
 
-/// The width of a text in a proportional system font, rather too wide than too narrow.
+/// The width of a text in a proportional system font, overestimated rather than underestimated.
 pub(super) fn sans_width(text: &str, size: f64) -> f64 {
     let em: f64 = text
         .chars()
@@ -89,7 +88,7 @@ pub(super) fn sans_width(text: &str, size: f64) -> f64 {
     em * size
 }
 
-/// The text cut to at most `most` units of length in a proportional font.
+/// Shortens a text to at most `most` units of length in a proportional font.
 pub(super) fn fit(text: &str, size: f64, most: f64) -> String {
     let full = columns(text);
     let fitting = (0..=full).rev().map(|n| truncate(text, n)).find(|t| sans_width(t, size) <= most);

@@ -1,6 +1,6 @@
-//! Where the marks of an axis stand and how their numbers are written.
+//! The tick positions of an axis and the format of their labels.
 
-/// A range whose ends are finite, ordered and apart, whatever was given.
+/// A range with finite, ordered and distinct ends, for any input.
 pub(super) fn sane_range(lo: f64, hi: f64) -> (f64, f64) {
     match (lo.is_finite(), hi.is_finite()) {
         (true, true) => {}
@@ -20,7 +20,7 @@ pub(super) fn sane_range(lo: f64, hi: f64) -> (f64, f64) {
     }
 }
 
-/// The step of 1, 2 or 5 times a power of ten that cuts `span` into at most `most` parts.
+/// The step of 1, 2 or 5 times a power of ten that divides `span` into at most `most` parts.
 fn nice_step(span: f64, most: usize) -> f64 {
     let rough = span / most.max(1) as f64;
     let power = 10f64.powf(rough.log10().floor());
@@ -37,15 +37,15 @@ pub fn linear_ticks(lo: f64, hi: f64, most: usize) -> Vec<f64> {
     let step = nice_step(hi - lo, most);
     let first = (lo / step - 1e-9).ceil();
     let count = ((hi / step + 1e-9).floor() - first).max(-1.0) as usize;
-    // Divided by the inverse where the step is below one: 3 / 10 is the nearest number to 0.3, 3 ×
-    // 0.1 is not.
+    // Divides by the inverse if the step is below one: 3 / 10 is the number nearest to 0.3, 3 × 0.1
+    // is not.
     let inverse = (1.0 / step).round();
     let tick = |k: f64| if step < 1.0 && inverse < 1e15 { k / inverse } else { k * step };
     (0..=count).map(|i| tick(first + i as f64) + 0.0).filter(|t| *t <= hi + step * 1e-6).collect()
 }
 
-/// Round numbers for a logarithmic axis: powers of ten, with their 2 and 5 folds where the range is
-/// short.
+/// Round numbers for a logarithmic axis: powers of ten, and for short ranges also 2 and 5 times
+/// those.
 pub fn log_ticks(lo: f64, hi: f64, most: usize) -> Vec<f64> {
     let (lo, hi) = sane_range(lo, hi);
     if lo <= 0.0 {
@@ -75,8 +75,8 @@ pub fn log_ticks(lo: f64, hi: f64, most: usize) -> Vec<f64> {
     (2..).map(|stride| within(&[1.0], stride)).find(|t| t.len() <= most).unwrap_or_default()
 }
 
-/// A number as an axis writes it: as many digits as steps of `step` need, thousands grouped, `e`
-/// for the very large and small.
+/// Formats a number for an axis: with as many digits as steps of `step` need, grouped thousands,
+/// and `e` notation for very large and small numbers.
 pub fn format_number(value: f64, step: f64) -> String {
     if value.is_nan() {
         return "NaN".to_string();
@@ -105,12 +105,12 @@ pub fn format_number(value: f64, step: f64) -> String {
     let decimals = (-exponent(step)).clamp(0, 12) as usize;
     let text = format!("{size:.decimals$}");
     let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
-    // Four digits stay together: 2000, but 20,000.
+    // Four digits are not grouped: 2000, but 20,000.
     let whole = if whole.len() > 4 { with_commas(whole) } else { whole.to_owned() };
     if fraction.is_empty() { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }
 }
 
-/// A whole number with its thousands apart: 1234567 as `1,234,567`.
+/// A whole number with grouped thousands: 1234567 as `1,234,567`.
 pub fn grouped(number: u64) -> String {
     with_commas(&number.to_string())
 }
@@ -126,14 +126,13 @@ fn with_commas(digits: &str) -> String {
     text
 }
 
-/// The labels of a row of ticks, all with the digits that the smallest distance between them needs.
+/// The labels of ticks, all with the digits that the smallest distance between them needs.
 pub(super) fn labels(ticks: &[f64], log: bool) -> Vec<String> {
     let step = ticks.windows(2).map(|w| (w[1] - w[0]).abs()).fold(f64::INFINITY, f64::min);
     ticks.iter().map(|&t| power_of_ten(&format_number(t, if log { own_step(t) } else { step }))).collect()
 }
 
-/// A number that is written with an `e`, as people write it: `2.5e-7` as 2.5 × 10⁻⁷, `1e-5` as
-/// 10⁻⁵.
+/// Converts `e` notation to a power of ten: `2.5e-7` to 2.5 × 10⁻⁷, `1e-5` to 10⁻⁵.
 pub fn power_of_ten(number: &str) -> String {
     let Some((mantissa, exponent)) = number.split_once('e') else { return number.to_owned() };
     let raised: String = exponent
@@ -152,7 +151,7 @@ pub fn power_of_ten(number: &str) -> String {
     }
 }
 
-/// A number rounded to three digits, without zeros that say nothing.
+/// A number rounded to three digits, without trailing zeros.
 pub(super) fn brief(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return format_number(value, 1.0);
@@ -161,7 +160,7 @@ pub(super) fn brief(value: f64) -> String {
     format_number(rounded, own_step(rounded))
 }
 
-/// The power of ten that a number of at most four digits is a multiple of.
+/// The largest power of ten that divides a number of at most four digits.
 fn own_step(value: f64) -> f64 {
     let power = 10f64.powf((value.abs().log10() + 1e-9).floor());
     let steps = [1.0, 0.1, 0.01, 0.001].map(|s| s * power);

@@ -1,4 +1,4 @@
-//! Pictures decoded again: their size, their colours, and ink where the labels are.
+//! Decodes pictures and checks their size, their colours, and that labels are drawn.
 
 use resvg::tiny_skia::Pixmap;
 use roxmltree::Document;
@@ -6,7 +6,7 @@ use roxmltree::Document;
 use super::*;
 use crate::{Grid, HeatMap, LineChart, Matrix, Series, colour};
 
-/// Red, green and blue of every pixel, row by row, of a picture without transparency.
+/// The RGB values of every pixel in row-major order, of an opaque picture.
 struct Picture {
     width: usize,
     height: usize,
@@ -31,7 +31,7 @@ impl Picture {
         self.pixels.iter().filter(|p| **p == colour).count()
     }
 
-    /// The dark pixels within a rectangle, by their place in it.
+    /// The dark pixels in a rectangle, relative to its corner.
     fn ink(&self, (left, top): (f64, f64), (right, bottom): (f64, f64)) -> Vec<(usize, usize)> {
         let dark = |p: [u8; 3]| p.iter().all(|v| *v < 128);
         let (left, top) = (left.max(0.0) as usize, top.max(0.0) as usize);
@@ -41,7 +41,7 @@ impl Picture {
     }
 }
 
-/// Fonts of a machine that has none, and where nothing even looks for them.
+/// The fonts of a machine that has none, where loading system fonts fails the test.
 fn embedded() -> Fonts {
     Fonts::new(|_| panic!("a character is missing in the embedded fonts"))
 }
@@ -53,8 +53,7 @@ fn attention() -> HeatMap {
         .scale_label("weight")
 }
 
-/// Each text of a scene that is not turned: where it begins and how large it is, in a picture of
-/// two pixels a unit.
+/// Each horizontal text of a scene: its position and size, in a picture with two pixels per unit.
 fn labels(scene: &Scene) -> Vec<(String, (f64, f64), f64, &'static str)> {
     let svg = svg::render(scene);
     let document = Document::parse(&svg).unwrap();
@@ -72,7 +71,7 @@ fn labels(scene: &Scene) -> Vec<(String, (f64, f64), f64, &'static str)> {
     texts.map(label).collect()
 }
 
-/// The ink of each label, which must all be drawn, without a font of the system.
+/// The dark pixels of each label; all labels must be drawn without system fonts.
 fn label_ink(scene: &Scene) -> Vec<(String, Vec<(usize, usize)>)> {
     let picture = decode(&render(scene, 2.0, &embedded()).unwrap());
     assert_eq!((picture.width as f64, picture.height as f64), (scene.width * 2.0, scene.height * 2.0));
@@ -99,7 +98,7 @@ fn labels_of_many_scripts_need_no_system_font() {
         .labels(&words, &columns)
         .axes("цель", "مصدر");
     let ink = label_ink(&map.scene());
-    // No label is a row of the boxes that stand for missing characters.
+    // No label consists of the boxes that replace missing characters.
     for pair in ink[1..11].windows(2) {
         assert_ne!(pair[0].1, pair[1].1, "{} {}", pair[0].0, pair[1].0);
     }
@@ -110,7 +109,7 @@ fn labels_of_many_scripts_need_no_system_font() {
     for expected in ["Потери", "шаг", "обучение", "تحقق"] {
         assert!(ink.iter().any(|(text, _)| text == expected), "{expected}");
     }
-    // Upward along the left edge, in the middle of its height.
+    // It runs upward along the left edge, centred vertically.
     let picture = decode(&render(&chart.scene(), 1.0, &embedded()).unwrap());
     assert!(picture.ink((10.0, 190.0), (32.0, 240.0)).len() > 30);
 }
@@ -129,10 +128,10 @@ fn fonts_of_the_system_draw_what_the_embedded_ones_lack() {
         let picture = decode(&render(&scene, 2.0, &Fonts::new(load_system)).unwrap());
         picture.ink((30.0, 24.0), (100.0, 68.0))
     };
-    // Without such a font, a box is drawn.
+    // Without a suitable font, a box is drawn.
     assert!(!draw("你好", |_| ()).is_empty());
     assert_eq!(draw("你好", |_| ()), draw("世界", |_| ()));
-    // DejaVu Serif plays the font of the system: it alone has these arrows.
+    // DejaVu Serif acts as the system font: only it has these arrows.
     let with_serif: fn(&mut Database) = |fonts| fonts.load_font_data(dejavu::serif::regular().to_vec());
     assert_ne!(draw("⤀⤁", with_serif), draw("⤀⤁", |_| ()));
     assert_ne!(draw("⤀", with_serif), draw("⤁", with_serif));
@@ -148,7 +147,7 @@ fn a_png_has_the_size_and_the_colours_of_its_map() {
         let expected = (scene.width as usize * scale, scene.height as usize * scale);
         assert_eq!((picture.width, picture.height), expected);
         assert_eq!(picture.pixels[0], [255, 255, 255]);
-        // A cell is 26 × 26; its frame, and a step of the scale, make the difference.
+        // A cell is 26 × 26; the tolerance covers its frame and a step of the scale.
         let area = 26 * 26 * scale * scale;
         for colour in [colour::light(1.0), colour::light(0.0), colour::light(32.0 / 63.0), [205, 205, 205]] {
             let many = picture.count(colour);
@@ -163,7 +162,7 @@ fn png_text_lies_where_the_layout_put_it() {
     let map = HeatMap::new("", Matrix::from_rows(&[[0.0]])).labels(&["HHHH"], &["x"]);
     let picture = decode(&map.to_png(2.0).unwrap());
     let ink = picture.ink((0.0, 0.0), (90.0, picture.height as f64));
-    // Four letters of 12 × 0.6 units from the margin of 16, at two pixels a unit.
+    // Four letters of 12 × 0.6 units from the margin of 16, at two pixels per unit.
     let (left, right) = (ink.iter().map(|p| p.0).min().unwrap(), ink.iter().map(|p| p.0).max().unwrap());
     assert!((32..38).contains(&left), "{left}");
     assert!((84..92).contains(&right), "{right}");
