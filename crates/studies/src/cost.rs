@@ -1,4 +1,4 @@
-//! What a layer costs: time against the length of the sequence and the width of the model.
+//! The cost of a layer: time against sequence length and model width.
 
 mod layer;
 
@@ -19,15 +19,16 @@ pub(crate) const STUDY: Study = Study {
     body: run,
 };
 
-/// Exponents are fitted to the lengths from here on: below, what does not grow with n still shows.
+/// The minimum length for fitting exponents: at shorter lengths, costs that do not grow with n are
+/// still visible.
 const FIT_LENGTH: usize = 512;
 
-/// The lengths and widths that are measured.
+/// The lengths and widths to measure.
 struct Grid {
-    /// At `width`.
+    /// The lengths, measured at `width`.
     lengths: Vec<usize>,
     width: usize,
-    /// At `length`.
+    /// The widths, measured at `length`.
     widths: Vec<usize>,
     length: usize,
 }
@@ -47,20 +48,20 @@ impl Grid {
     }
 }
 
-/// Both curves of one kind: against n, and against d.
+/// The curves of one encoder kind: against n, and against d.
 struct Curves {
     kind: EncoderKind,
     by_length: Vec<(usize, Times)>,
     by_width: Vec<(usize, Times)>,
 }
 
-/// One direction of a pass.
+/// The name of a pass and its time.
 type Pass = (&'static str, fn(&Times) -> f64);
 
 const PASSES: [Pass; 2] = [("forward", |t| t.forward), ("backward", |t| t.backward)];
 
 impl Curves {
-    /// Exponents of n and of d.
+    /// The fitted exponents of n and of d.
     fn exponents(&self, pass: Pass) -> (f64, f64) {
         let long = self.by_length.iter().filter(|(n, _)| *n >= FIT_LENGTH);
         let mut points: Vec<_> = long.map(|(n, t)| (*n as f64, pass.1(t))).collect();
@@ -72,7 +73,7 @@ impl Curves {
     }
 }
 
-/// The exponent `e` of `y = c·x^e` that fits best on the log-log plot, by least squares.
+/// The exponent `e` that fits `y = c·x^e` best on the log-log plot, by least squares.
 fn slope(points: &[(f64, f64)]) -> f64 {
     let logs: Vec<(f64, f64)> = points.iter().map(|(x, y)| (x.ln(), y.ln())).collect();
     let n = logs.len() as f64;
@@ -110,8 +111,8 @@ fn measure(setup: &Setup<'_>, grid: &Grid, part: Part) -> Result<Vec<Curves>> {
     Ok(all)
 }
 
-/// Where the first curve becomes slower than the second, on the straight line between two points of
-/// the log-log plot.
+/// The point at which the first curve becomes slower than the second, interpolated linearly on the
+/// log-log plot.
 fn crossing(first: &[(usize, Times)], second: &[(usize, Times)]) -> Option<f64> {
     let total = |t: &Times| t.forward + t.backward;
     let ratios: Vec<(f64, f64)> = first
@@ -240,8 +241,8 @@ fn times(name: &str, caption: &str, grid: &Grid, all: &[Curves]) -> Table {
     table
 }
 
-/// Times against n and against d; beside those of the mixing, dashed lines with the slopes of the
-/// theory through the last points.
+/// Plots the times against n and against d; for the token mixer alone, also dashed lines with the
+/// theoretical slopes through the last points.
 fn pictures(report: &mut Report, part: &str, grid: &Grid, all: &[Curves]) {
     let theory = part == "mixing";
     for pass in PASSES {

@@ -1,21 +1,21 @@
-//! The encoders that the studies compare, as settings of the model.
+//! The encoder kinds that the studies compare, as model settings.
 
 use regard_core::model::{Direction, EncoderKind};
 
-/// Tokens that a convolution sees at once: k.
+/// The kernel width k of a convolution, in tokens.
 pub(crate) const WIDTH: usize = 3;
 
-/// Every token looks at every token.
+/// Every token attends to every token.
 pub(crate) const ATTENTION: EncoderKind = EncoderKind::Attention { window: None };
-/// A recurrent unit reads from the beginning.
+/// A recurrent unit that reads from left to right.
 pub(crate) const RECURRENT: EncoderKind = EncoderKind::Recurrent { direction: Direction::Forward };
-/// A convolution over neighbours.
+/// A convolution over adjacent tokens.
 pub(crate) const CONVOLUTION: EncoderKind =
     EncoderKind::Convolutional { kernel_width: WIDTH, dilated: false };
-/// A convolution over tokens that lie further apart from layer to layer.
+/// A convolution with a dilation that grows from layer to layer.
 pub(crate) const DILATED: EncoderKind = EncoderKind::Convolutional { kernel_width: WIDTH, dilated: true };
 
-/// Its name in tables, which tells more kinds apart than settings do.
+/// The name in tables, which distinguishes more kinds than the settings do.
 pub(crate) fn kind_name(kind: EncoderKind) -> &'static str {
     match kind {
         EncoderKind::Attention { window: None } => "attention",
@@ -27,7 +27,7 @@ pub(crate) fn kind_name(kind: EncoderKind) -> &'static str {
     }
 }
 
-/// The same in Chinese, for answers.
+/// The Chinese name, for answers.
 pub(crate) fn kind_name_zh(kind: EncoderKind) -> &'static str {
     match kind {
         EncoderKind::Attention { window: None } => "注意力",

@@ -1,5 +1,5 @@
-//! Recurrent, convolutional and attending encoders in front of the same decoder, trained equally
-//! long.
+//! Compares recurrent, convolutional and self-attention encoders in front of the same decoder,
+//! after equal training.
 
 use crate::encoder_kinds::{ATTENTION, CONVOLUTION, DILATED, RECURRENT, WIDTH, kind_name, kind_name_zh};
 use crate::small::{Task, Trained};
@@ -37,7 +37,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// The mean loss of the last tenth of the steps.
+    /// The mean loss over the last tenth of the steps.
     fn loss(&self) -> f64 {
         let losses = &self.trained.losses;
         let last = &losses[losses.len() - losses.len().div_ceil(10)..];
@@ -169,7 +169,7 @@ fn pictures(report: &mut Report, outcomes: &[Outcome]) {
     report.picture("quality", "Up is better, right is faster.", quality);
 }
 
-/// Means of blocks of steps, some forty in all.
+/// The means of about forty blocks of steps.
 fn smoothed(losses: &[f64]) -> Vec<(f64, f64)> {
     let block = losses.len().div_ceil(40).max(1);
     let mean = |(i, part): (usize, &[f64])| {
@@ -190,8 +190,8 @@ mod tests {
         let table = report.find_table("encoders").unwrap();
         assert_eq!(table.rows.len(), KINDS.len());
         let encoder = |row| table.number(row, "of them encoder").unwrap();
-        // A window changes no parameter, nor does dilation; a convolution of three tokens has as
-        // many as attention but for biases.
+        // Neither a window nor dilation changes the number of parameters; a convolution with k = 3
+        // has as many as attention, except for biases.
         assert_eq!((encoder(0), encoder(4)), (encoder(1), encoder(5)));
         assert!(encoder(2) > encoder(3) && encoder(3) > encoder(4));
         for row in 0..table.rows.len() {

@@ -1,4 +1,4 @@
-//! Heads: how many, what each of them attends to, and what each is worth.
+//! Attention heads: how many, what each of them attends to, and how much each contributes.
 
 mod inside;
 mod without;
@@ -23,7 +23,7 @@ pub(crate) const STUDY: Study = Study {
     body: run,
 };
 
-/// The three attentions, in the order of tables and pictures.
+/// The three kinds of attention, in the order of tables and pictures.
 const KINDS: [AttentionKind; 3] = [AttentionKind::Encoder, AttentionKind::Decoder, AttentionKind::Cross];
 
 fn kind_name(kind: AttentionKind) -> &'static str {
@@ -34,7 +34,7 @@ fn kind_name(kind: AttentionKind) -> &'static str {
     }
 }
 
-/// Sentence pairs to judge a model with, and how.
+/// Sentence pairs and search settings for evaluating a model.
 struct Judge<'a> {
     task: &'a Task,
     pairs: Pairs,
@@ -43,7 +43,7 @@ struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
-    /// The first `count` of the held-out pairs, translated with a beam so wide.
+    /// Uses the first `count` held-out pairs and a beam of this width.
     fn new(setup: &Setup<'_>, task: &'a Task, count: usize, beam: usize) -> Result<Self> {
         let held_out = &task.held_out[..count.min(task.held_out.len())];
         Ok(Judge {
@@ -67,7 +67,7 @@ impl<'a> Judge<'a> {
             .score)
     }
 
-    /// The mean loss of a token of the references, in nats.
+    /// The mean loss per reference token, in nats.
     fn loss(&self, setup: &Setup<'_>, trained: &Trained) -> Result<f64> {
         let mut tape = Tape::new(setup.isa, setup.threads);
         let (mut total, mut count) = (0.0, 0);
@@ -96,7 +96,7 @@ fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let table = numbers(setup, &judge, &counts, &models)?;
     compare(report, &task, steps, &counts, &table);
 
-    // What is looked into is the model of eight heads, as in the paper, or what there is.
+    // Inspects the model with eight heads, as in the paper, or the last one.
     let at = counts.iter().position(|&heads| heads == 8).unwrap_or(counts.len() - 1);
     let (trained, heads) = (&models[at], counts[at]);
     setup.progress(format!("looking into the model of {}", counted(heads)));
@@ -203,7 +203,7 @@ fn counted(heads: usize) -> String {
     if heads == 1 { "1 head".to_owned() } else { format!("{heads} heads") }
 }
 
-/// Every head of a model: which attention, which layer, which head.
+/// Every head of a model: attention kind, layer and head.
 fn all_heads(model: &Transformer) -> Vec<(AttentionKind, usize, usize)> {
     let config = model.config();
     let layers =

@@ -1,28 +1,28 @@
-//! The ways in which a model can know the order of its tokens.
+//! The ways to represent the order of tokens.
 
 use regard_core::model::{Combine, ModelConfig, Positions};
 
-/// One way to know the order.
+/// A kind of positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The paper's sines and cosines, added.
+    /// The paper's sines and cosines, added to the token vectors.
     Sinusoidal,
-    /// A learned vector for each position, added.
+    /// A learned vector for each position, added to the token vectors.
     Learned,
     /// A learned vector for each distance, in every self-attention.
     Relative,
-    /// Sines and cosines beside the token's vector instead of added to it.
+    /// Sines and cosines concatenated with the token vectors.
     Concatenated,
-    /// None.
+    /// No positions.
     None,
 }
 
-/// All of them.
+/// All kinds.
 pub(crate) const ALL: [Kind; 5] =
     [Kind::Sinusoidal, Kind::Learned, Kind::Relative, Kind::Concatenated, Kind::None];
 
 impl Kind {
-    /// Its name in tables.
+    /// The name in tables.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Kind::Sinusoidal => "sinusoidal",
@@ -33,7 +33,7 @@ impl Kind {
         }
     }
 
-    /// Its name in Chinese, for answers.
+    /// The Chinese name, for answers.
     pub(crate) fn name_zh(self) -> &'static str {
         match self {
             Kind::Sinusoidal => "正弦位置",
@@ -44,7 +44,7 @@ impl Kind {
         }
     }
 
-    /// Makes it the model's.
+    /// Applies this kind to a model configuration.
     pub(crate) fn apply(self, config: &mut ModelConfig) {
         (config.positions, config.combine) = match self {
             Kind::Sinusoidal => (Positions::Sinusoidal, Combine::Add),

@@ -1,8 +1,8 @@
-//! Comparisons around the Transformer, each measured by a run of this code.
+//! Studies of the Transformer, each measured by running this code.
 //!
-//! A [`Study`] has a name and a function that makes a [`Report`]: sentences, tables and pictures.
-//! Every number in a report comes from the run that made it. [`studies`] lists them; `regard study`
-//! runs them.
+//! A [`Study`] has a name and a function that makes a [`Report`] of text, tables and pictures.
+//! Every number in a report comes from the run that made it. [`studies`] lists the studies;
+//! `regard study` runs them.
 //!
 //! ```
 //! use regard_studies::{Scale, Setup, find};
@@ -19,13 +19,13 @@ mod report;
 // A small translator on the built-in corpus, for the studies that compare quality.
 pub mod small;
 
-// What encodes a sequence.
+// Ways to encode a sequence.
 mod cost;
 mod encoders;
 mod encoder_kinds;
 mod path;
 
-// How a model knows the order of its tokens.
+// Ways to represent the order of tokens.
 mod kinds;
 mod order;
 mod positions;
@@ -37,12 +37,12 @@ mod scale;
 pub mod smooth;
 mod smooth_maximum;
 
-// What a model is built of, and what else it reads.
+// The parts of a model, and inputs other than text.
 mod heads;
 mod patches;
 mod reading;
 
-// Small models for tasks that are not translation, and what those are drawn with.
+// Small models for tasks other than translation, and the pictures of their inputs.
 mod net;
 
 #[cfg(test)]
@@ -51,28 +51,28 @@ mod testing;
 pub use report::{Cell, Column, Drawing, Part, Picture, Report, Table, write_index};
 pub use setup::{Scale, Setup, Study};
 
-/// All studies, in the order in which they are best read.
+/// All studies, in recommended reading order.
 pub fn studies() -> &'static [Study] {
     &[
-        // What encodes a sequence.
+        // Ways to encode a sequence.
         encoders::STUDY,
         cost::STUDY,
         path::STUDY,
-        // How a model knows the order of its tokens.
+        // Ways to represent the order of tokens.
         positions::STUDY,
         order::STUDY,
         // The numbers inside attention.
         scale::STUDY,
         smooth_maximum::STUDY,
         normalisation::STUDY,
-        // What a model is built of, and what else it reads.
+        // The parts of a model, and inputs other than text.
         heads::STUDY,
         patches::STUDY,
         reading::STUDY,
     ]
 }
 
-/// The study of that name.
+/// The study with this name.
 pub fn find(name: &str) -> Option<&'static Study> {
     studies().iter().find(|study| study.name == name)
 }

@@ -1,5 +1,5 @@
-//! Small models for tasks that are not translation: built of the Transformer's layers, and trained
-//! over all cores.
+//! Small models for tasks other than translation, built from the layers of the Transformer and
+//! trained on all cores.
 
 mod fit;
 
@@ -14,36 +14,36 @@ use regard_kernels::{Attention, Mask, MatMut, Scratch, attention_forward};
 use regard_train::Taped;
 use regard_train::autograd::Var;
 
-/// A model whose target tokens look at its source tokens, and that answers in its own way.
+/// A model whose target tokens attend to its source tokens, with a task-specific output.
 pub(crate) trait Net: Sync {
-    /// What it is asked.
+    /// An input of the task.
     type Example: Send + Sync;
-    /// What it says.
+    /// An output of the task.
     type Answer: Send;
 
-    /// The configuration that its layers were made with.
+    /// The configuration of its layers.
     fn config(&self) -> &ModelConfig;
 
     /// Its parameters.
     fn parameters(&self) -> &Parameters;
 
-    /// The tokens of source and target.
+    /// The source and target tokens.
     fn tokens(&self, examples: &[Self::Example]) -> (Packed, Packed);
 
-    /// Records the model over some examples; the loss of each answer. A loss that makes its own
-    /// gradient makes that of `scale` times the sum.
+    /// Records the forward pass over some examples, and returns the loss of each answer. A loss
+    /// that computes its own gradient computes that of `scale` times the sum.
     fn loss(&self, e: &mut Taped<'_>, examples: &[Self::Example], scale: f32) -> Var;
 
-    /// The answers to some examples.
+    /// The answers for some examples.
     fn answer(&self, e: &mut Taped<'_>, examples: &[Self::Example]) -> Vec<Self::Answer>;
 }
 
-/// The configuration of layers that are `d` wide, without dropout.
+/// A configuration with model width `d` and without dropout.
 pub(crate) fn config(d: usize, heads: usize) -> ModelConfig {
     ModelConfig { d_model: d, heads, d_ff: 2 * d, dropout: 0.0, ..ModelConfig::default() }
 }
 
-/// A layer whose tokens look at each other.
+/// A layer with self-attention.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SelfBlock {
     attention: SelfAttentionLayer,
@@ -51,7 +51,7 @@ pub(crate) struct SelfBlock {
 }
 
 impl SelfBlock {
-    /// With a `window`, tokens see no further than that to each side.
+    /// With a `window`, tokens attend at most that far to each side.
     pub(crate) fn new(b: &mut LayerBuilder<'_>, name: &str, layer: usize, window: Option<usize>) -> Self {
         let name = format!("{name}.{layer}");
         SelfBlock {
@@ -66,7 +66,7 @@ impl SelfBlock {
     }
 }
 
-/// A layer whose tokens look at those of the source.
+/// A layer with cross-attention to the source tokens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CrossBlock {
     attention: CrossAttentionLayer,
@@ -88,8 +88,9 @@ impl CrossBlock {
     }
 }
 
-/// The weights of the last cross-attention on average over its heads: a row of source tokens for
-/// each target token. The operation itself never holds them.
+/// The weights of the last cross-attention, averaged over its heads: a row over the source tokens
+/// for each target token. They are recomputed here, because the attention operation does not store
+/// them.
 pub(crate) fn last_cross_attention(e: &Taped<'_>, shape: HeadShape) -> Vec<Vec<f32>> {
     let Some(&(q, kv)) = e.cross_attentions().last() else { return Vec::new() };
     let HeadShape { heads, d_k, d_v } = shape;
@@ -126,7 +127,7 @@ pub(crate) fn last_cross_attention(e: &Taped<'_>, shape: HeadShape) -> Vec<Vec<f
     rows
 }
 
-/// The index of the greatest number.
+/// The index of the largest number.
 pub(crate) fn greatest(x: &[f32]) -> usize {
     (0..x.len()).reduce(|a, b| if x[b] > x[a] { b } else { a }).unwrap_or(0)
 }

@@ -1,4 +1,4 @@
-//! Layer norm against batch norm on batches of ragged sentences.
+//! Compares layer norm with batch norm on batches of sentences with different lengths.
 
 mod batch_norm;
 mod model;
@@ -25,10 +25,10 @@ pub(crate) const STUDY: Study = Study {
     body: run,
 };
 
-/// Sentences of a batch in training.
+/// The number of sentences per training batch.
 const SENTENCES: usize = 64;
 
-/// What all measurements share.
+/// The state that all measurements share.
 struct Lab<'a> {
     setup: &'a Setup<'a>,
     held_out: Pairs,
@@ -37,7 +37,7 @@ struct Lab<'a> {
 }
 
 impl Lab<'_> {
-    /// The mean loss of held-out tokens in batches of this many sentences.
+    /// The mean loss per held-out token in batches of this many sentences.
     fn loss(&self, model: &Model, sentences: usize, by: Use) -> Result<f64> {
         let wanted = self.setup.choose(8, 128, 400).min(self.held_out.len());
         let mut losses = Vec::new();
@@ -76,7 +76,7 @@ fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// What was found, in words: English and Chinese.
+/// The result in words, in English and in Chinese.
 fn answer(report: &Report) -> [String; 2] {
     let bleu: Vec<f64> = report
         .tables()
@@ -123,7 +123,7 @@ fn introduce(report: &mut Report, lab: &Lab<'_>, steps: u64, sentences: usize) -
     Ok(())
 }
 
-/// Losses and BLEU; what was found, as a sentence.
+/// Reports losses and BLEU, and returns a one-sentence summary.
 fn quality(
     report: &mut Report,
     lab: &Lab<'_>,
@@ -176,7 +176,7 @@ fn quality(
     Ok(format!("BLEU after equal training: {}.", found.join(", ")))
 }
 
-/// How far the statistics of a batch are from those of inference.
+/// Compares the statistics of batches with those used at inference.
 fn statistics(report: &mut Report, lab: &Lab<'_>, models: &[Model], sentences: usize) -> Result<()> {
     let batches = lab.setup.choose(2, 20, 50);
     let mut table = Table::new(
@@ -230,7 +230,7 @@ fn statistics(report: &mut Report, lab: &Lab<'_>, models: &[Model], sentences: u
     Ok(())
 }
 
-/// The name of norm `i`: two in each layer of the encoder, three in each of the decoder.
+/// The name of norm `i`: two per encoder layer, three per decoder layer.
 fn norm_name(i: usize, encoder_layers: usize) -> String {
     let encoder = ["self-attention", "feed-forward"];
     let decoder = ["self-attention", "cross-attention", "feed-forward"];
@@ -240,7 +240,7 @@ fn norm_name(i: usize, encoder_layers: usize) -> String {
     }
 }
 
-/// The loss against the number of sentences in a batch.
+/// Reports the loss against the number of sentences per batch.
 fn sizes(report: &mut Report, lab: &Lab<'_>, models: &[Model]) -> Result<()> {
     let mut table = Table::new(
         "batch-size",
@@ -286,7 +286,8 @@ fn sizes(report: &mut Report, lab: &Lab<'_>, models: &[Model]) -> Result<()> {
     Ok(())
 }
 
-/// How much a sentence's loss depends on the sentences beside it; what was found, as a sentence.
+/// Reports how much the loss of a sentence depends on the other sentences of its batch, and returns
+/// a one-sentence summary.
 fn neighbours(report: &mut Report, lab: &Lab<'_>, models: &[Model], sentences: usize) -> Result<String> {
     let (watched, draws) = lab.setup.choose((2, 2), (10, 8), (40, 16));
     let mut table = Table::new(
@@ -336,7 +337,7 @@ fn neighbours(report: &mut Report, lab: &Lab<'_>, models: &[Model], sentences: u
     ))
 }
 
-/// The losses of a sentence's tokens while it stands in front of others.
+/// The token losses of a sentence in a batch with others.
 fn beside(lab: &Lab<'_>, model: &Model, sentence: &(Vec<u32>, Vec<u32>), others: &Batch) -> Result<Vec<f32>> {
     let (mut pairs, sources, inputs) = (vec![sentence.clone()], &others.source, others.input.offsets());
     for i in 0..others.pairs() {
@@ -363,7 +364,8 @@ mod tests {
         assert!(change(1) > 1e-4 && change(2) > 1e-4, "{} {}", change(1), change(2));
         let sizes = report.find_table("batch-size").unwrap();
         let loss = |row| sizes.number(row, "loss").unwrap();
-        // Layer norm, then batch norm by the batch and by what was kept, two sizes each.
+        // Layer norm, then batch norm with batch statistics and with kept statistics, two sizes
+        // each.
         assert!((loss(0) - loss(1)).abs() < 1e-5);
         assert!((loss(2) - loss(3)).abs() > 1e-4);
         assert!((loss(4) - loss(5)).abs() < 1e-5);

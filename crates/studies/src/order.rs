@@ -20,19 +20,19 @@ pub(crate) const STUDY: Study = Study {
     body: run,
 };
 
-/// Tokens of a sentence.
+/// The number of tokens in a sentence.
 const LENGTH: usize = 16;
-/// Words of the vocabulary, the padding token included.
+/// The size of the vocabulary, including the padding token.
 const WORDS: usize = 200;
 
-/// A model with fresh weights, and sentences to read.
+/// A model with random weights, and sentences to read.
 struct Experiment<'a> {
     setup: &'a Setup<'a>,
     model: Transformer,
     weights: Vec<f32>,
 }
 
-/// What the two halves of a model make of a sentence pair: `[n, d]` and `[m, d]`.
+/// The outputs of encoder and decoder for a sentence pair: `[n, d]` and `[m, d]`.
 struct Outputs {
     encoder: Vec<f32>,
     decoder: Vec<f32>,
@@ -58,12 +58,12 @@ impl<'a> Experiment<'a> {
     }
 }
 
-/// Distinct words in a random order.
+/// Distinct words in random order.
 fn sentence(key: Key) -> Vec<u32> {
     shuffled(key, WORDS - 1).into_iter().take(LENGTH).map(|i| i as u32).collect()
 }
 
-/// Fisher-Yates.
+/// A random permutation (Fisher–Yates).
 fn shuffled(key: Key, n: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..n).collect();
     for i in (1..n).rev() {
@@ -72,8 +72,8 @@ fn shuffled(key: Key, n: usize) -> Vec<usize> {
     order
 }
 
-/// An order in which `moved` random places exchange their tokens in a ring, and all others keep
-/// theirs.
+/// A permutation that rotates the tokens of `moved` random positions and leaves the others in
+/// place.
 fn ring(key: Key, moved: usize) -> Vec<usize> {
     let places = shuffled(key, LENGTH);
     let mut order: Vec<usize> = (0..LENGTH).collect();
@@ -83,21 +83,21 @@ fn ring(key: Key, moved: usize) -> Vec<usize> {
     order
 }
 
-/// Row `i` of the result is row `order[i]`.
+/// Permutes rows: row `i` of the result is row `order[i]`.
 fn reordered<T: Copy>(rows: &[T], order: &[usize]) -> Vec<T> {
     let width = rows.len() / order.len().max(1);
     order.iter().flat_map(|&i| &rows[i * width..(i + 1) * width]).copied().collect()
 }
 
-/// The length of the difference, as a part of the length of what was expected.
+/// The norm of the difference, relative to the norm of the expected value.
 fn difference(got: &[f32], want: &[f32]) -> f64 {
     let length = |xs: &mut dyn Iterator<Item = f32>| xs.map(|x| f64::from(x).powi(2)).sum::<f64>().sqrt();
     length(&mut got.iter().zip(want).map(|(a, b)| a - b)) / length(&mut want.iter().copied())
 }
 
-/// Differences by how many tokens moved: of the encoder's output from the shuffled one, of the
-/// decoder's output while it reads the shuffled source, and of the decoder's output from the
-/// shuffled one while the target is shuffled.
+/// The differences by the number of moved tokens: of the encoder's output from the shuffled output,
+/// of the decoder's output when the source is shuffled, and of the decoder's output from the
+/// shuffled output when the target is shuffled.
 #[derive(Clone, Copy, Default)]
 struct Moved {
     encoder: f64,
@@ -213,7 +213,7 @@ fn explain(report: &mut Report, all: &[(Kind, Moved)], sentences: usize) {
     );
 }
 
-/// The likeness of outputs with and without positions.
+/// The similarity of outputs with and without positions.
 fn likeness(setup: &Setup<'_>, key: Key) -> Result<Grid> {
     let (source, order) = (sentence(key.child(0)), shuffled(key.child(3), LENGTH));
     let mut maps = Vec::new();

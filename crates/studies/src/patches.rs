@@ -1,4 +1,4 @@
-//! Images as sequences: pictures cut into patches, and what a Transformer knows of places with and
+//! Images as sequences: pictures are cut into patches, and a Transformer reads them with and
 //! without position vectors.
 
 mod model;
@@ -20,7 +20,7 @@ pub(crate) const STUDY: Study = Study {
     body: run,
 };
 
-/// The number of pictures on which the course of the training is measured.
+/// The number of pictures for measuring progress during training.
 const WATCHED: usize = 256;
 
 /// The sizes of a run.
@@ -45,15 +45,16 @@ fn sizes(setup: &Setup<'_>) -> Sizes {
     }
 }
 
-/// A trained model and what it says about pictures that it has not seen.
+/// A trained model and its answers for unseen pictures.
 struct Trained {
     places: Places,
     model: Model,
     fitted: Fitted,
-    /// Share of the watched pictures whose place is right, against the pictures trained on.
+    /// The fraction of correct positions on the watched pictures, against the number of training
+    /// pictures.
     course: Vec<(f64, f64)>,
     answers: Vec<Answer>,
-    /// Of the same pictures with their patches in another order.
+    /// The answers for the same pictures with their patches shuffled.
     shuffled: Vec<Answer>,
 }
 
@@ -79,10 +80,10 @@ fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// The stream of all pictures of the study.
+/// The random stream for all pictures of the study.
 const PICTURES: u64 = 10;
 
-/// Trains a model; the course of the share of places that it gets right.
+/// Trains a model, and records the fraction of correct positions during training.
 fn train(
     setup: &Setup<'_>,
     sizes: &Sizes,
@@ -108,7 +109,7 @@ fn train(
     Ok((fitted, course))
 }
 
-/// Of how many pictures the answer is right.
+/// The fraction of pictures with a correct answer.
 fn share(pictures: &[Picture], answers: &[Answer], right: impl Fn(&Picture, &Answer) -> bool) -> f64 {
     let count = pictures.iter().zip(answers).filter(|(p, a)| right(p, a)).count();
     count as f64 / pictures.len().max(1) as f64
@@ -172,7 +173,7 @@ fn results(report: &mut Report, sizes: &Sizes, unseen: &[Picture], all: &[Traine
     table.row(guess.chain([chance[2].into(), None::<f64>.into()]));
     let both: Vec<f64> = (0..all.len()).filter_map(|i| table.number(i, "both right")).collect();
     if let [learned, sinusoids, none] = both[..] {
-        // Three standard deviations of a guess at this many pictures.
+        // Three standard deviations of guessing on this many pictures.
         let p = chance[2] / 100.0;
         let spread = 300.0 * (p * (1.0 - p) / unseen.len() as f64).sqrt();
         let verdict = if (none - chance[2]).abs() <= spread { "which is no more than" } else { "against" };
@@ -271,7 +272,7 @@ fn likeness(report: &mut Report, sizes: &Sizes, all: &[Trained]) {
     report.picture("likeness", "Rows and columns are those of the patches.", picture);
 }
 
-/// With rows and columns counted from 1.
+/// Labels rows and columns with numbers from 1.
 fn numbered(map: HeatMap, grid: usize) -> HeatMap {
     let names: Vec<String> = (1..=grid).map(|i| i.to_string()).collect();
     map.labels(&names, &names)
@@ -294,11 +295,11 @@ mod tests {
         let both = |row| accuracy.number(row, "both right").unwrap();
         let guessing = both(3);
         assert!((guessing - 100.0 / 9.0).abs() < 1e-9);
-        // Nine places, 200 pictures: a guess has a standard deviation of 2.2 percent.
+        // Nine positions, 200 pictures: guessing has a standard deviation of 2.2 percent.
         assert!((both(2) - guessing).abs() < 9.0, "{}", both(2));
         let order = report.find_table("order").unwrap();
         assert_eq!(order.number(2, "answers that changed"), Some(0.0));
-        // Sums in another order differ in their last bits.
+        // Sums in a different order differ in their last bits.
         let change = |row| order.number(row, "largest change of a score").unwrap();
         assert!(change(2) < 1e-5 && change(0) > 1e-3 && change(1) > 1e-3);
     }

@@ -1,4 +1,4 @@
-//! How far a signal must travel: a token is copied over a distance.
+//! How far a signal can travel: a token has to be copied over a distance.
 
 mod copy;
 
@@ -25,23 +25,23 @@ const WINDOW: EncoderKind = EncoderKind::Window { window: REACH };
 
 const KINDS: [EncoderKind; 5] = [ATTENTION, WINDOW, RECURRENT, CONVOLUTION, DILATED];
 
-/// An accuracy that counts as solved.
+/// The accuracy from which a distance counts as solved.
 const SOLVED: f64 = 0.9;
 
 struct Curve {
     kind: EncoderKind,
-    /// Accuracy by distance.
+    /// The accuracy by distance.
     points: Vec<(usize, f64)>,
 }
 
 impl Curve {
-    /// The longest distance up to which every one is solved.
+    /// The longest distance up to which all distances are solved.
     fn solved(&self) -> usize {
         self.points.iter().take_while(|p| p.1 >= SOLVED).last().map_or(0, |p| p.0)
     }
 }
 
-/// How far one token of the output can see through this many layers; `None` is any distance.
+/// How far an output token can see to each side through this many layers; `None` if unlimited.
 fn reach(kind: EncoderKind, layers: usize) -> Option<usize> {
     match kind {
         EncoderKind::Attention { window } => window.map(|window| layers * window),
@@ -54,7 +54,7 @@ fn reach(kind: EncoderKind, layers: usize) -> Option<usize> {
     }
 }
 
-/// Steps from one token to another so far away, if there were layers enough.
+/// The path length between two tokens at this distance, given enough layers.
 fn path(kind: EncoderKind, distance: usize) -> usize {
     match kind {
         EncoderKind::Attention { window: None } => 1,
@@ -75,7 +75,7 @@ fn theory(kind: EncoderKind) -> &'static str {
 
 fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     let sizes = setup.choose(Sizes::SMOKE, Sizes::QUICK, Sizes::FULL);
-    // A model on each core.
+    // Trains one model per core.
     let mut curves = Vec::new();
     for kinds in KINDS.chunks(setup.threads.max(1)) {
         let results: Vec<Result<Curve>> = std::thread::scope(|scope| {
@@ -234,8 +234,8 @@ mod tests {
         let table = report.find_table("accuracy").unwrap();
         assert_eq!(table.columns.len(), KINDS.len() + 1);
         let last = table.rows.len() - 1;
-        // At a distance of one, every kind has learnt something; at the longest, a convolution of
-        // one layer cannot know.
+        // At distance 1, every kind has learnt something; at the longest distance, a one-layer
+        // convolution cannot reach the symbol.
         assert!(table.number(last, "convolution").unwrap() < 40.0);
         assert!(table.number(0, "convolution").unwrap() > 60.0, "{}", table.to_text());
         assert!(table.number(last, "attention").unwrap() > 60.0, "{}", table.to_text());

@@ -1,4 +1,4 @@
-//! Positions: what the sinusoids look like, what they are good for, and whether they survive the
+//! Positions: the shape of the sinusoids, their effect on quality, and whether they survive the
 //! layers.
 
 mod columns;
@@ -57,8 +57,8 @@ mod tests {
         let loss = |row| columns.number(row, "loss").unwrap();
         assert!((loss(0) - loss(1)).abs() < 1e-4, "{} and {}", loss(0), loss(1));
         assert!((loss(0) - loss(2)).abs() > 1e-3, "{} and {}", loss(0), loss(2));
-        // Before any layer, sinusoids can be read and a model without positions has nothing to
-        // read.
+        // Before any layer, a probe can read sinusoids, but finds nothing in a model without
+        // positions.
         let probe = report.find_table("probe").unwrap();
         let accuracy = |kind: &str| {
             let row = probe.rows.iter().position(|row| row[0] == kind.into() && row[1] == "encoder".into());

@@ -1,5 +1,5 @@
-//! Reading comprehension: a question as the query, an article as keys and values, the answer a span
-//! of the article.
+//! Reading comprehension: the question provides queries, the article keys and values, and the
+//! answer is a span of the article.
 
 mod articles;
 mod model;
@@ -20,18 +20,18 @@ pub(crate) const STUDY: Study = Study {
     body: run,
 };
 
-/// People in an article that is trained on.
+/// The number of people in a training article.
 const PEOPLE: usize = 3;
-/// The number of articles on which the course of the training is measured.
+/// The number of articles for measuring progress during training.
 const WATCHED: usize = 300;
-/// The stream of all articles of the study.
+/// The random stream for all articles of the study.
 const ARTICLES: u64 = 11;
 
 struct Sizes {
     model: Size,
     recipe: Recipe,
     tested: usize,
-    /// People in the articles that are longer than those trained on.
+    /// The number of people in articles longer than those in training.
     longer: Vec<usize>,
 }
 
@@ -52,7 +52,7 @@ fn sizes(setup: &Setup<'_>) -> Sizes {
     }
 }
 
-/// A trained model and its course: exact match against the questions it was trained on.
+/// A trained model, and its exact match during training against the number of training questions.
 struct Trained {
     model: Model,
     fitted: Fitted,
@@ -100,7 +100,7 @@ fn answers(setup: &Setup<'_>, trained: &Trained, articles: &[Article]) -> Result
     net::answers(setup, &trained.model, &trained.fitted.weights, articles)
 }
 
-/// Whether the words are those of the answer.
+/// Whether the predicted span has the same words as the answer.
 fn right(article: &Article, answer: &Answer) -> bool {
     article.words[answer.span.clone()] == article.words[article.answer.clone()]
 }
@@ -109,13 +109,13 @@ fn exact(articles: &[Article], answers: &[Answer]) -> f64 {
     percent(articles.iter().zip(answers).map(|(a, s)| f64::from(u8::from(right(a, s)))))
 }
 
-/// 100 times the mean; nothing has none.
+/// 100 times the mean of the values; NaN if there are none.
 fn percent(values: impl Iterator<Item = f64>) -> f64 {
     let (sum, count) = values.fold((0.0, 0), |(sum, count), v| (sum + v, count + 1));
     100.0 * sum / f64::from(count)
 }
 
-/// How often the right one of the spans of the asked kind would be guessed.
+/// The expected accuracy of guessing among the spans of the right kind.
 fn guessed(articles: &[&Article]) -> f64 {
     percent(articles.iter().map(|a| 1.0 / a.candidates.max(1) as f64))
 }
@@ -264,14 +264,15 @@ fn course(report: &mut Report, trained: &Trained) {
     report.picture("course", format!("Measured on up to {WATCHED} of the unseen articles."), chart);
 }
 
-/// Rng how the questions look at their articles, and tells one of them sentence by sentence.
+/// Plots how the questions attend to their articles, and tabulates one of them sentence by
+/// sentence.
 fn attention(report: &mut Report, tested: &[Article], said: &[Answer]) -> Result<()> {
     report.heading("Where a question looks");
     report.text(
         "The two pointers over the article: the probability of each word to be the first of the answer, and the last. Below them how each \
          word of the question votes: the softmax of its own scores for the first word, which the pointer adds up.",
     );
-    // Of three kinds the first that is right; with a pronoun where there is one.
+    // For each of three kinds the first correct answer, if possible with a pronoun.
     let chosen = [Kind::Thing, Kind::Owner, Kind::Home].map(|kind| {
         let fits = |right_only: bool, pronoun: bool| {
             (0..tested.len()).find(|&i| {
@@ -310,7 +311,7 @@ fn attention(report: &mut Report, tested: &[Article], said: &[Answer]) -> Result
     Ok(())
 }
 
-/// How much of the attention, and of the pointers, each sentence gets.
+/// The share of the attention and of the pointers for each sentence.
 fn sentences(article: &Article, answer: &Answer) -> Table {
     let caption = format!(
         "Where \"{}\" looks, sentence by sentence; the model said \"{}\"",

@@ -1,4 +1,4 @@
-//! What a study has found: sentences, tables and pictures in the order in which they are read.
+//! The report of a study: text, tables and pictures in reading order.
 
 mod json;
 mod table;
@@ -11,14 +11,14 @@ pub use write::write_index;
 use regard_core::{Error, Result};
 use regard_plot::{Grid, HeatMap, LineChart, math};
 
-/// Something that can be drawn.
+/// A drawing.
 #[derive(Clone, Debug)]
 pub enum Drawing {
-    /// Curves.
+    /// A line chart.
     Chart(LineChart),
-    /// A matrix in colours.
+    /// A heat map.
     Map(HeatMap),
-    /// Several matrices side by side.
+    /// Several heat maps side by side.
     Grid(Grid),
 }
 
@@ -41,7 +41,7 @@ impl From<Grid> for Drawing {
 }
 
 impl Drawing {
-    /// As SVG.
+    /// The drawing as SVG.
     pub fn to_svg(&self) -> String {
         match self {
             Drawing::Chart(chart) => chart.to_svg(),
@@ -50,7 +50,7 @@ impl Drawing {
         }
     }
 
-    /// As PNG, `scale` pixels to a unit.
+    /// The drawing as PNG with `scale` pixels per unit.
     pub fn to_png(&self, scale: f64) -> Result<Vec<u8>> {
         match self {
             Drawing::Chart(chart) => chart.to_png(scale),
@@ -61,31 +61,31 @@ impl Drawing {
     }
 }
 
-/// A drawing with a name and words below it.
+/// A drawing with a name and a caption.
 #[derive(Clone, Debug)]
 pub struct Picture {
-    /// The name of its file, without the ending: small letters, digits and hyphens.
+    /// The file name without extension: lower-case letters, digits and hyphens.
     pub name: String,
-    /// Stands below it.
+    /// The caption below it.
     pub caption: String,
-    /// What is drawn.
+    /// The drawing.
     pub drawing: Drawing,
 }
 
-/// One piece of a report.
+/// A part of a report.
 #[derive(Clone, Debug)]
 pub enum Part {
-    /// A line above what follows.
+    /// A heading above the following parts.
     Heading(String),
     /// A paragraph.
     Text(String),
-    /// Rows of numbers.
+    /// A table.
     Table(Table),
     /// A drawing.
     Picture(Picture),
 }
 
-/// What a reader of Chinese sees first.
+/// The Chinese versions of title, question and answer.
 #[derive(Clone, Debug, Default)]
 struct Zh {
     title: String,
@@ -93,7 +93,7 @@ struct Zh {
     answer: String,
 }
 
-/// What a study has found.
+/// The results of a study.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     title: String,
@@ -105,30 +105,30 @@ pub struct Report {
 }
 
 impl Report {
-    /// A report with nothing in it yet.
+    /// An empty report.
     pub fn new(title: impl Into<String>) -> Self {
         Report { title: title.into(), ..Report::default() }
     }
 
-    /// With the question that it answers.
+    /// Sets the question that the report answers.
     pub fn asking(mut self, question: impl Into<String>) -> Self {
         self.question = question.into();
         self
     }
 
-    /// With title and question in Chinese.
+    /// Sets the title and the question in Chinese.
     pub fn in_chinese(mut self, [title, question]: [&str; 2]) -> Self {
         (self.zh.title, self.zh.question) = (title.to_owned(), question.to_owned());
         self
     }
 
-    /// Sets the answer to the question, in plain words, in English and in Chinese: the numbers are
-    /// for the summary.
+    /// Sets the answer in plain words, in English and in Chinese; the numbers belong in the
+    /// summary.
     pub fn answer(&mut self, en: impl Into<String>, zh: impl Into<String>) {
         (self.answer, self.zh.answer) = (en.into(), zh.into());
     }
 
-    /// Sets the paragraph that says what was found, with its numbers.
+    /// Sets the summary paragraph, with the measured numbers.
     pub fn summary(&mut self, text: impl Into<String>) {
         self.summary = text.into();
     }
@@ -148,7 +148,7 @@ impl Report {
         self.parts.push(Part::Table(table));
     }
 
-    /// Adds a picture; `name` becomes the name of its file.
+    /// Adds a picture; `name` becomes its file name.
     pub fn picture(
         &mut self,
         name: impl Into<String>,
@@ -159,12 +159,12 @@ impl Report {
         self.parts.push(Part::Picture(picture));
     }
 
-    /// What stands above it.
+    /// The title.
     pub fn title(&self) -> &str {
         &self.title
     }
 
-    /// What was asked.
+    /// The question.
     pub fn question(&self) -> &str {
         &self.question
     }
@@ -179,12 +179,12 @@ impl Report {
         [&self.zh.title, &self.zh.question, &self.zh.answer]
     }
 
-    /// What was found, in a paragraph.
+    /// The summary paragraph.
     pub fn found(&self) -> &str {
         &self.summary
     }
 
-    /// Its pieces in their order.
+    /// The parts in order.
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
@@ -199,13 +199,13 @@ impl Report {
         self.parts.iter().filter_map(|part| if let Part::Picture(p) = part { Some(p) } else { None })
     }
 
-    /// The table of that name.
+    /// The table with this name.
     #[cfg(test)]
     pub(crate) fn find_table(&self, name: &str) -> Option<&Table> {
         self.tables().find(|table| table.name == name)
     }
 
-    /// The title, question and answer, the tables as aligned text, and what was found. Formulas are
+    /// The title, question, answer and summary, with the tables as aligned text and formulas in
     /// plain Unicode.
     pub fn tables_as_text(&self) -> String {
         let mut text = format!("{}\n", math::plain(&self.title));

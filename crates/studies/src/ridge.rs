@@ -1,6 +1,6 @@
-//! Linear least squares with a small penalty, for probes.
+//! Ridge regression for linear probes.
 
-/// A linear map from `d` numbers and a constant to `classes` scores.
+/// An affine map from `d` inputs to `classes` scores.
 pub(crate) struct Ridge {
     inputs: usize,
     /// `[d + 1, classes]`
@@ -9,9 +9,8 @@ pub(crate) struct Ridge {
 }
 
 impl Ridge {
-    /// Fits `x` `[rows, d]` to the class of each row, as vectors that are 1 at the class and 0
-    /// elsewhere. `penalty` is that of the weights, relative to the mean square of the inputs; the
-    /// constant has none.
+    /// Fits `x` `[rows, d]` to the one-hot classes of the rows. `penalty` applies to the weights,
+    /// relative to the mean square of the inputs; the intercept is not penalised.
     pub(crate) fn classes(x: &[f32], d: usize, class: &[usize], classes: usize, penalty: f64) -> Self {
         let n = d + 1;
         let mut normal = vec![0.0; n * n];
@@ -49,7 +48,8 @@ impl Ridge {
     }
 }
 
-/// `A = L·Lᵀ` of a symmetric positive matrix whose lower half is given; `L` takes its place.
+/// The Cholesky decomposition `A = L·Lᵀ` of a symmetric positive definite matrix, of which the
+/// lower half is given; `L` replaces it in place.
 fn cholesky(a: &mut [f64], n: usize) {
     for i in 0..n {
         for j in 0..=i {
@@ -60,7 +60,7 @@ fn cholesky(a: &mut [f64], n: usize) {
     }
 }
 
-/// Solves `L·Lᵀ·X = B` for `B` of this many columns; `X` takes its place.
+/// Solves `L·Lᵀ·X = B` for `B` with this many columns; `X` replaces `B` in place.
 fn solve(l: &[f64], n: usize, b: &mut [f64], columns: usize) {
     let mut eliminate = |i: usize, k: usize, factor: f64| {
         for c in 0..columns {
@@ -70,7 +70,7 @@ fn solve(l: &[f64], n: usize, b: &mut [f64], columns: usize) {
     for i in 0..n {
         (0..i).for_each(|k| eliminate(i, k, l[i * n + k] / l[k * n + k]));
     }
-    // The forward pass left L⁻¹·B times the diagonal; the backward pass wants it divided twice.
+    // The forward pass leaves L⁻¹·B times the diagonal; the backward pass needs it divided twice.
     for i in 0..n {
         let diagonal = l[i * n + i];
         b[i * columns..(i + 1) * columns].iter_mut().for_each(|x| *x /= diagonal * diagonal);

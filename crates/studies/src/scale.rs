@@ -1,4 +1,4 @@
-//! Why the scores of attention are divided by √d_k.
+//! Why attention scores are divided by √d_k.
 
 use crate::report::significant;
 use crate::{Column, Report, Setup, Study, Table};
@@ -15,13 +15,13 @@ pub(crate) const STUDY: Study = Study {
     body: run,
 };
 
-/// How many keys a query looks at.
+/// The number of keys per query.
 const KEYS: usize = 64;
 
-/// What was measured of the softmax of one query's scores.
+/// Measurements on the softmax of one query's scores.
 #[derive(Clone, Copy, Default)]
 struct Softmax {
-    /// In nats.
+    /// The entropy in nats.
     entropy: f64,
     /// The Frobenius norm of the Jacobian of the weights with respect to the scores,
     /// `diag(p) − p·pᵀ`.
@@ -29,15 +29,15 @@ struct Softmax {
     largest: f64,
 }
 
-/// All queries at one d_k, with one scale.
+/// The measurements over all queries for one d_k and one scale.
 #[derive(Clone, Copy)]
 struct Measured {
-    /// Of the scores.
+    /// The variance of the scores.
     variance: f64,
     entropy: f64,
-    /// That of the median query.
+    /// The Jacobian norm of the median query.
     jacobian: f64,
-    /// The part of the queries that give one key more than 0.99.
+    /// The fraction of queries that give one key a weight above 0.99.
     saturated: f64,
 }
 
@@ -61,7 +61,8 @@ fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Scores of random queries and keys whose numbers are independent, of mean 0 and variance 1.
+/// Measures the scores of random queries and keys with independent components of mean 0 and
+/// variance 1.
 fn measure(key: Key, d_k: usize, queries: usize) -> Point {
     let scale = (d_k as f64).sqrt().recip();
     let (mut scores, mut softmaxes) = (Vec::new(), [Vec::new(), Vec::new()]);
@@ -105,9 +106,9 @@ fn summarise(all: &[Softmax], variance: f64) -> Measured {
     }
 }
 
-/// The entropy of the softmax of many normal scores of this variance: `ln n − σ²/2` as long as that
-/// is positive enough, up to σ² = 2 ln n, from where a few keys take everything (the random energy
-/// model of physics).
+/// The entropy of the softmax of many normal scores with this variance: `ln n − σ²/2` as long as
+/// that is sufficiently positive, up to σ² = 2 ln n, where a few keys take all the weight (the
+/// random energy model of physics).
 fn theory(variance: f64) -> f64 {
     let n = KEYS as f64;
     if variance < 2.0 * n.ln() { n.ln() - variance / 2.0 } else { 0.0 }

@@ -1,32 +1,32 @@
-//! What a study is, and what it is given.
+//! Studies and their settings.
 
 use crate::Report;
 use regard_core::{Isa, Result};
 
-/// How much work a study does.
+/// The amount of work for a study.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
-    /// A second or two, for tests: everything runs, but little can be concluded.
+    /// One or two seconds, for tests: everything runs, but the results are not conclusive.
     Smoke,
-    /// Within five minutes on two cores.
+    /// At most five minutes on two cores.
     #[default]
     Quick,
-    /// As long as the question deserves.
+    /// As long as the question needs.
     Full,
 }
 
-/// What a study is given.
+/// The settings of a run.
 #[derive(Clone, Copy)]
 pub struct Setup<'a> {
-    /// How much work.
+    /// The amount of work.
     pub scale: Scale,
-    /// All random numbers follow from it.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// How many cores to use.
+    /// The number of cores to use.
     pub threads: usize,
     /// The instruction set of the kernels.
     pub isa: Isa,
-    /// Gets what the study is doing, line by line.
+    /// Called with a progress message for each step.
     pub listener: &'a (dyn Fn(&str) + Sync),
 }
 
@@ -43,19 +43,19 @@ impl std::fmt::Debug for Setup<'_> {
 }
 
 impl Setup<'static> {
-    /// Seed 1, two threads, the machine's best instruction set, nobody who listens.
+    /// Seed 1, two threads, the best instruction set of the machine, and no progress messages.
     pub fn new(scale: Scale) -> Self {
         Setup { scale, seed: 1, threads: 2, isa: Isa::best(), listener: &|_| {} }
     }
 }
 
 impl Setup<'_> {
-    /// Says what is being done.
+    /// Reports progress.
     pub fn progress(&self, text: impl AsRef<str>) {
         (self.listener)(text.as_ref());
     }
 
-    /// The one of three values that belongs to the scale.
+    /// Selects one of three values by scale.
     pub fn choose<T>(&self, smoke: T, quick: T, full: T) -> T {
         match self.scale {
             Scale::Smoke => smoke,
@@ -65,25 +65,25 @@ impl Setup<'_> {
     }
 }
 
-/// One comparison that can be run.
+/// A study that can be run.
 #[derive(Clone, Copy, Debug)]
 pub struct Study {
-    /// Its name on the command line.
+    /// The name on the command line.
     pub name: &'static str,
-    /// What stands above its report.
+    /// The title of its report.
     pub title: &'static str,
-    /// What it asks, in plain words.
+    /// The question in plain words.
     pub question: &'static str,
-    /// Title and question in Chinese, the other language of the server's page.
+    /// The title and question in Chinese, the second language of the server's page.
     pub zh: [&'static str; 2],
-    /// What it compares, in one line.
+    /// A one-line description of the comparison.
     pub about: &'static str,
-    /// Makes the sentences, tables and pictures.
+    /// Adds the text, tables and pictures to the report.
     pub body: fn(&Setup<'_>, &mut Report) -> Result<()>,
 }
 
 impl Study {
-    /// Runs it.
+    /// Runs the study.
     pub fn run(&self, setup: &Setup<'_>) -> Result<Report> {
         let mut report = Report::new(self.title).asking(self.question).in_chinese(self.zh);
         (self.body)(setup, &mut report)?;

@@ -1,5 +1,5 @@
-//! A small translator on the built-in corpus, trained with the recipe of `regard quickstart`, so
-//! that a study can train several within minutes.
+//! A small translation model on the built-in corpus, trained like `regard quickstart`, so that a
+//! study can train several within minutes.
 
 use crate::{Scale, Setup};
 use regard_core::batch::Batch;
@@ -16,19 +16,20 @@ use std::time::Instant;
 /// Pairs of id sequences, each with its end token.
 pub type Pairs = Vec<(Vec<u32>, Vec<u32>)>;
 
-/// Target tokens of a batch, at most.
+/// The maximum number of target tokens in a batch.
 const BATCH: usize = 1024;
-/// The highest learning rate.
+/// The peak learning rate.
 const PEAK: f64 = 0.003;
 
-/// The built-in corpus as ids, and what is held out of it.
+/// The built-in corpus as token ids, and its held-out part.
 #[derive(Debug)]
 pub struct Task {
-    /// One vocabulary for both languages.
+    /// The tokenizer, shared by both languages.
     pub tokenizer: Tokenizer,
-    /// What is trained on.
+    /// The training pairs.
     pub train: Pairs,
-    /// Sentences with combinations of words that no training pair has, and their translations.
+    /// Held-out sentences, with word combinations that occur in no training pair, and their
+    /// translations.
     pub held_out: Vec<(String, String)>,
 }
 
@@ -46,8 +47,8 @@ impl Task {
         Ok(Task { tokenizer, train, held_out: corpus.held_out })
     }
 
-    /// The model of `regard quickstart`, half as deep as `tiny`; a far smaller one at smoke scale.
-    /// Studies change it in what they compare.
+    /// The model of `regard quickstart`, half as deep as `tiny`; a much smaller one at smoke scale.
+    /// Studies modify it to compare variants.
     pub fn config(&self, scale: Scale) -> ModelConfig {
         let mut config = Preset::Tiny.config(self.tokenizer.size());
         (config.encoder_layers, config.decoder_layers) = (2, 2);
@@ -62,12 +63,12 @@ impl Task {
         fit(setup, label, config, &self.train, steps)
     }
 
-    /// Ids of sentence pairs.
+    /// The token ids of sentence pairs.
     pub fn encode(&self, pairs: &[(String, String)], threads: usize) -> Result<Pairs> {
         encode(&self.tokenizer, pairs, threads)
     }
 
-    /// What a model makes of the sentences.
+    /// Translates sentences with a model.
     pub fn translate(&self, setup: &Setup<'_>, trained: &Trained, texts: &[&str]) -> Result<Vec<String>> {
         let sources = self.tokenizer.encode_batch(texts, setup.threads)?;
         let (model, weights) = (&trained.model, &trained.weights);
@@ -95,31 +96,31 @@ fn encode(tokenizer: &Tokenizer, pairs: &[(String, String)], threads: usize) -> 
     Ok(side(|pair| &pair.0)?.into_iter().zip(side(|pair| &pair.1)?).collect())
 }
 
-/// A model after its training.
+/// A trained model.
 #[derive(Debug)]
 pub struct Trained {
     /// Its layers.
     pub model: Transformer,
     /// Its weights.
     pub weights: Vec<f32>,
-    /// The loss of a target token at each step, with label smoothing, in nats.
+    /// The loss per target token at each step, with label smoothing, in nats.
     pub losses: Vec<f64>,
-    /// Target tokens that were trained on.
+    /// The number of target tokens trained on.
     pub tokens: usize,
-    /// How long the training took.
+    /// The training time in seconds.
     pub seconds: f64,
 }
 
 impl Trained {
-    /// Target tokens a second of the training.
+    /// The training speed in target tokens per second.
     pub fn tokens_per_second(&self) -> f64 {
         self.tokens as f64 / self.seconds.max(f64::MIN_POSITIVE)
     }
 }
 
-/// Trains a model on pairs of ids for this many steps: batches of about a thousand tokens, a rate
-/// that rises in the first eighth and falls to 0 in a straight line. `label` names the model in the
-/// progress.
+/// Trains a model on pairs of ids for this many steps, with batches of about a thousand tokens and
+/// a learning rate that rises over the first eighth and then falls linearly to 0. `label` names the
+/// model in progress messages.
 pub fn fit(
     setup: &Setup<'_>,
     label: &str,
@@ -149,7 +150,7 @@ pub fn fit(
     Ok(Trained { model, weights, losses, tokens, seconds })
 }
 
-/// Batches of a training set, epoch after epoch, without an end.
+/// An endless sequence of training batches, epoch after epoch.
 #[derive(Debug)]
 pub struct Batches<'a> {
     pairs: &'a [(Vec<u32>, Vec<u32>)],
@@ -157,12 +158,12 @@ pub struct Batches<'a> {
     start: u32,
     seed: u64,
     epoch: u64,
-    /// What is left of the epoch, the next one last.
+    /// The remaining batches of the epoch in reverse order.
     plan: Vec<Vec<u32>>,
 }
 
 impl<'a> Batches<'a> {
-    /// Batches of these pairs; `start` is the decoder's first input.
+    /// Batches of these pairs; `start` is the decoder's first input token.
     pub fn new(pairs: &'a [(Vec<u32>, Vec<u32>)], start: u32, seed: u64) -> Result<Self> {
         if pairs.is_empty() {
             let message = "there are no pairs to train on".into();
@@ -172,7 +173,7 @@ impl<'a> Batches<'a> {
         Ok(Batches { pairs, lengths, start, seed, epoch: 0, plan: Vec::new() })
     }
 
-    /// The next one.
+    /// The next batch.
     pub fn next_batch(&mut self) -> Result<Batch> {
         let batch = loop {
             if let Some(batch) = self.plan.pop() {
@@ -205,7 +206,7 @@ mod tests {
         assert!(trained.tokens > 0 && trained.tokens_per_second() > 0.0);
         let bleu = task.bleu(&setup, &trained, &task.held_out).unwrap();
         assert!((0.0..=100.0).contains(&bleu), "{bleu}");
-        // The same seed trains the same model.
+        // The same seed gives the same model.
         let again = task.fit(&setup, "small", task.config(setup.scale), 12).unwrap();
         assert_eq!(trained.weights, again.weights);
     }

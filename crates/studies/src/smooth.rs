@@ -1,19 +1,20 @@
 //! Smooth maxima, and softmax as their gradient.
 //!
-//! The maximum of two numbers is `(x + y + |x − y|) / 2`. The derivative of `|x|` is a step; put
-//! the logistic curve in place of the step, integrate, and the maximum becomes
+//! The maximum of two numbers is `(x + y + |x − y|) / 2`. The derivative of `|x|` is a step;
+//! replacing the step with the logistic curve and integrating turns the maximum into
 //! `ln(e^{kx} + e^{ky}) / k`, which is smooth everywhere and exact as `k → ∞`. For `n` numbers it
-//! is [`log_sum_exp`], and its gradient is [`softmax`]: how much each number is the largest.
+//! is [`log_sum_exp`], and its gradient is [`softmax`], which says to what degree each number is
+//! the largest.
 //!
 //! Exponentials are not the only choice: `g⁻¹(Σ g(x))` is a smooth maximum for any `g` that grows
-//! fast enough, [`Generator`]. Only the exponential moves with its arguments: adding `c` to all of
-//! them adds `c` to the result.
+//! fast enough (see [`Generator`]). Only the exponential is translation-equivariant: adding `c` to
+//! all arguments adds `c` to the result.
 //!
 //! ```
 //! use regard_studies::smooth::{log_sum_exp, maximum, softmax};
 //! assert_eq!(maximum(2.0, 5.0), 5.0);
 //! assert!((log_sum_exp(&[2.0, 5.0], 10.0) - 5.0).abs() < 1e-10);
-//! // A plain `exp` would have overflowed.
+//! // A plain `exp` would overflow.
 //! assert_eq!(log_sum_exp(&[1000.0, -1000.0], 1.0), 1000.0);
 //! assert_eq!(softmax(&[0.0, 0.0], 1.0), [0.5, 0.5]);
 //! ```
@@ -23,7 +24,7 @@ pub fn maximum(x: f64, y: f64) -> f64 {
     (x + y + (x - y).abs()) / 2.0
 }
 
-/// The derivative of `max(x, 0)`: 0 below 0, 1 above it, a half at it.
+/// The derivative of `max(x, 0)`: 0 below 0, 1 above it, and one half at 0.
 pub fn step(x: f64) -> f64 {
     if x == 0.0 { 0.5 } else { f64::from(x > 0.0) }
 }
@@ -35,28 +36,28 @@ pub fn smooth_step(x: f64, k: f64) -> f64 {
     if k * x >= 0.0 { 1.0 / (1.0 + small) } else { small / (1.0 + small) }
 }
 
-/// `ln(e^{kx} + e^{−kx}) / k`, a smooth `|x|`: its derivative runs from −1 to 1 as
-/// `2·`[`smooth_step`]`(2x) − 1` does.
+/// `ln(e^{kx} + e^{−kx}) / k`, a smooth `|x|`: its derivative rises from −1 to 1 like
+/// `2·`[`smooth_step`]`(2x) − 1`.
 pub fn smooth_absolute(x: f64, k: f64) -> f64 {
     log_sum_exp(&[x, -x], k)
 }
 
 /// The smooth maximum `ln(Σ e^{kx}) / k`, at most `ln(n) / k` above the maximum and never below it;
-/// −∞ of nothing.
+/// −∞ for no numbers.
 ///
-/// The largest is taken out before any exponential, so that nothing overflows:
+/// The maximum is factored out before any exponential, so that nothing overflows:
 /// `max + ln(Σ e^{k(x − max)}) / k`.
 pub fn log_sum_exp(xs: &[f64], k: f64) -> f64 {
     let top = largest(xs);
-    // All are −∞, or one is ∞: there is nothing to add, and ∞ − ∞ would be no number.
+    // All are −∞, or one is ∞: there is nothing to add, and ∞ − ∞ would be NaN.
     if top.is_infinite() {
         return top;
     }
     top + xs.iter().map(|x| (k * (x - top)).exp()).sum::<f64>().ln() / k
 }
 
-/// [`log_sum_exp`] as the formula is written. Beyond `kx ≈ 709` it is infinite, and below −745
-/// minus infinity: what the safe form is for.
+/// [`log_sum_exp`] written directly as in the formula. It is infinite above `kx ≈ 709`, and minus
+/// infinity below −745, which is why the safe form is needed.
 pub fn log_sum_exp_unsafe_form(xs: &[f64], k: f64) -> f64 {
     xs.iter().map(|x| (k * x).exp()).sum::<f64>().ln() / k
 }
@@ -72,18 +73,17 @@ pub fn softmax(xs: &[f64], k: f64) -> Vec<f64> {
 /// The increasing function `g` of a smooth maximum `g⁻¹(Σ g(x))`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Generator {
-    /// `x^k`, of numbers that are not negative: the k-norm.
+    /// `x^k` for non-negative numbers: the k-norm.
     Power(f64),
     /// `e^{kx}`: [`log_sum_exp`].
     Exponential(f64),
-    /// `e^{e^{kx}}`, which grows faster. It is close where the numbers are large; where they are
-    /// far below 0, `g` is nearly 1 for all of them, and the sum tells them apart no more.
+    /// `e^{e^{kx}}`, which grows faster. It is close to the maximum for large numbers; far below 0,
+    /// `g` is nearly 1 for all numbers, and the sum no longer distinguishes them.
     DoubleExponential(f64),
 }
 
 impl Generator {
-    /// `g⁻¹(Σ g(x))`, in a form that does not overflow; what is nothing's maximum is −∞ (0 for a
-    /// power).
+    /// `g⁻¹(Σ g(x))` in a form that does not overflow; for no numbers it is −∞ (0 for a power).
     pub fn maximum(&self, xs: &[f64]) -> f64 {
         let top = largest(xs);
         match *self {
@@ -92,12 +92,12 @@ impl Generator {
                 top * xs.iter().map(|x| (x / top).powf(k)).sum::<f64>().powf(1.0 / k)
             }
             Generator::Exponential(k) => log_sum_exp(xs, k),
-            // ln ln Σ e^u with u = e^{kx}, the largest of which is taken out twice.
+            // ln ln Σ e^u with u = e^{kx}; the maximum is factored out twice.
             Generator::DoubleExponential(k) if top.is_finite() => {
                 let u = (k * top).exp();
                 let less = |x: f64| if x == top { 0.0 } else { u * (k * (x - top)).exp_m1() };
                 let rest = xs.iter().map(|x| less(*x).exp()).sum::<f64>().ln();
-                // Far below 0, u vanishes beside what is added to it.
+                // Far below 0, u is negligible compared with what is added to it.
                 if u > 0.0 { top + (rest / u).ln_1p() / k } else { rest.ln() / k }
             }
             _ => top,
@@ -181,7 +181,7 @@ mod tests {
     const FAMILY: [Generator; 3] =
         [Generator::Power(3.0), Generator::Exponential(2.5), Generator::DoubleExponential(1.3)];
 
-    /// As the formula is written.
+    /// Computes the formula directly.
     fn plain(generator: Generator, xs: &[f64]) -> f64 {
         let sum = |g: &dyn Fn(f64) -> f64| xs.iter().map(|x| g(*x)).sum::<f64>();
         match generator {
@@ -210,7 +210,7 @@ mod tests {
         close(Generator::Power(500.0).maximum(&[1e200, 1e199]), 1e200, 1e187);
         assert_eq!(Generator::Power(3.0).maximum(&[0.0, 0.0]), 0.0);
         close(Generator::DoubleExponential(2.0).maximum(&[900.0, 900.0, 1.0]), 900.0, 1e-12);
-        // Far below 0 the sum is that of n ones: ln ln 2 / k, whatever the numbers are.
+        // Far below 0, the sum is that of n ones: ln ln 2 / k for any such numbers.
         let flat = Generator::DoubleExponential(2.0).maximum(&[-900.0, -800.0]);
         close(flat, 2f64.ln().ln() / 2.0, 1e-12);
         assert_eq!(Generator::DoubleExponential(2.0).maximum(&[]), f64::NEG_INFINITY);

@@ -1,5 +1,4 @@
-//! From the absolute value to softmax: smooth maxima, how exact they are, and what their gradient
-//! is.
+//! From the absolute value to softmax: smooth maxima, their accuracy, and their gradients.
 
 use crate::report::significant;
 use crate::smooth::{
@@ -19,9 +18,9 @@ pub(crate) const STUDY: Study = Study {
     body: run,
 };
 
-/// How sharp the curves of the first pictures are.
+/// The sharpness values k of the first pictures.
 const SHARPNESS: [f64; 3] = [1.0, 3.0, 10.0];
-/// How many numbers the maximum is taken of.
+/// The numbers of arguments n.
 const COUNTS: [usize; 3] = [2, 10, 100];
 
 fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
@@ -65,13 +64,13 @@ fn run(setup: &Setup<'_>, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// A curve over −2 … 2.
+/// A curve over [−2, 2].
 fn curve(name: String, f: impl Fn(f64) -> f64) -> Series {
     let points = (-200..=200).map(|i| f64::from(i) / 100.0);
     Series::new(name, points.map(|x| (x, f(x))).collect())
 }
 
-/// The steps of the derivation, drawn.
+/// Plots the steps of the derivation.
 fn curves(report: &mut Report) {
     report.heading("From $|x|$ to a smooth maximum");
     report.text(
@@ -89,7 +88,7 @@ fn curves(report: &mut Report) {
             corners.series(curve(format!("ln(eᵏˣ + e⁻ᵏˣ)/k, k = {k}"), |x| smooth_absolute(x, k)));
         maxima = maxima.series(curve(format!("ln(eᵏˣ + 1)/k, k = {k}"), |x| log_sum_exp(&[x, 0.0], k)));
     }
-    // A step has no value to draw at 0: two lines, one name.
+    // A step has no value to draw at 0, so it is drawn as two lines with one name.
     let flat = |from: f64, to: f64| vec![(from, step(from)), (to, step(from))];
     let mut points = flat(-2.0, -1e-9);
     points.extend(flat(1e-9, 2.0));
@@ -101,7 +100,7 @@ fn curves(report: &mut Report) {
     report.picture("two", "The smooth maximum of two numbers, of which one is 0.", maxima);
 }
 
-/// The errors that were seen where the most numbers met the largest k.
+/// The errors at the largest n and the largest k.
 struct Exact {
     n: usize,
     k: f64,
@@ -109,7 +108,7 @@ struct Exact {
     equal: f64,
 }
 
-/// Uniform numbers of [1, 2), of which `n` belong to draw `draw`.
+/// `n` uniform random numbers in [1, 2) for draw `draw`.
 fn numbers(key: Key, draw: usize, n: usize) -> Vec<f64> {
     let key = key.child(n as u64).child(draw as u64);
     (0..n as u32).map(|i| 1.0 + f64::from(key.uniform(i))).collect()
@@ -119,8 +118,8 @@ fn top(xs: &[f64]) -> f64 {
     xs.iter().copied().fold(f64::NEG_INFINITY, f64::max)
 }
 
-/// How far `f` is above the maximum: on average over draws, and for n equal numbers, where it is
-/// farthest.
+/// How far `f` is above the maximum: the mean over random draws, and for n equal numbers, where the
+/// error is largest.
 fn error(key: Key, draws: usize, n: usize, f: impl Fn(&[f64]) -> f64) -> (f64, f64) {
     let over = |xs: &[f64]| f(xs) - top(xs);
     let mean = (0..draws).map(|draw| over(&numbers(key, draw, n))).sum::<f64>() / draws as f64;
@@ -170,7 +169,7 @@ fn errors(report: &mut Report, key: Key, draws: usize) -> Exact {
     exact
 }
 
-/// What the generators missed the maximum by at one k: power, exponential, double exponential.
+/// The errors of the generators at one k: power, exponential, double exponential.
 struct Family {
     k: f64,
     errors: [f64; 3],
@@ -216,7 +215,7 @@ fn generators(report: &mut Report, key: Key, draws: usize) -> Family {
     }
     let mut chart =
         LineChart::new("Three generators", "k", "mean error, 10 numbers of [1, 2)").log_x().log_y();
-    // Below this nothing is left but rounding.
+    // Below this, only rounding errors remain.
     chart.y.range = Some((1e-8, 100.0));
     for (name, points) in names.into_iter().zip(curves) {
         chart = chart.series(Series::new(format!("g = {name}"), points).markers());
@@ -230,7 +229,7 @@ fn generators(report: &mut Report, key: Key, draws: usize) -> Family {
     found
 }
 
-/// Softmax against finite differences; the largest difference.
+/// Compares softmax with finite differences, and returns the largest difference.
 fn gradient(report: &mut Report, key: Key, draws: usize) -> f64 {
     report.heading("Softmax is the gradient");
     let (k, h) = (2.0, 1e-5);
@@ -267,7 +266,8 @@ fn gradient(report: &mut Report, key: Key, draws: usize) -> f64 {
     most
 }
 
-/// Where the formula as written ends; the first size of kx at which it is infinite.
+/// Shows where the direct formula overflows, and returns the first size of kx at which it is
+/// infinite.
 fn overflow(report: &mut Report) -> f64 {
     report.heading("The form that does not overflow");
     report.text(

@@ -1,11 +1,11 @@
-//! What every study must hold to, checked on a run at smoke scale.
+//! Checks that apply to every study, on a run at smoke scale.
 
 use crate::{Part, Report, Scale, Setup, Study};
 use regard_plot::math::{Piece, pieces};
 use std::collections::HashSet;
 
-/// Runs the study at smoke scale and checks what its report is made of; the report, for what the
-/// study itself claims.
+/// Runs the study at smoke scale and checks the parts of its report. Returns the report for checks
+/// of the study's own claims.
 pub(crate) fn smoke(study: &Study) -> Report {
     let report = study.run(&Setup::new(Scale::Smoke)).unwrap();
     assert_eq!(report.title(), study.title);
@@ -30,7 +30,7 @@ pub(crate) fn smoke(study: &Study) -> Report {
         }
     }
     assert!(report.tables().next().is_some() && report.pictures().next().is_some());
-    // A table and a picture of one name are two files.
+    // A table and a picture with the same name are two files.
     let tables = report.tables().map(|t| format!("{}.csv", t.name));
     let mut seen = HashSet::new();
     for file in tables.chain(report.pictures().map(|p| format!("{}.svg", p.name))) {

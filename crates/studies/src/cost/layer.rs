@@ -1,4 +1,4 @@
-//! One layer on the tape, and how long it takes.
+//! Runs one layer on the tape, and measures its time.
 
 use crate::encoder_kinds::{ATTENTION, CONVOLUTION, RECURRENT};
 use crate::{Scale, Setup};
@@ -12,15 +12,15 @@ use std::time::Instant;
 /// How far a window reaches to each side.
 pub(super) const REACH: usize = 16;
 pub(super) const WINDOW: EncoderKind = EncoderKind::Window { window: REACH };
-/// Width of a head.
+/// The width of a head.
 pub(super) const HEAD: usize = 32;
-/// Words of the vocabulary of a whole layer's input.
+/// The size of the vocabulary for a whole layer's input.
 const WORDS: usize = 100;
 
-/// What is compared: the rows of the paper's Table 1.
+/// The encoder kinds to compare: the rows of the paper's Table 1.
 pub(super) const KINDS: [EncoderKind; 4] = [ATTENTION, WINDOW, RECURRENT, CONVOLUTION];
 
-/// The theory's count of multiplications, and its exponents of n and d.
+/// The theoretical number of multiplications, and its exponents of n and d.
 pub(super) fn theory(kind: EncoderKind) -> (&'static str, (f64, f64)) {
     match kind {
         EncoderKind::Attention { window: None } => ("n²·d", (2.0, 1.0)),
@@ -30,13 +30,13 @@ pub(super) fn theory(kind: EncoderKind) -> (&'static str, (f64, f64)) {
     }
 }
 
-/// What is timed.
+/// The part of a layer to time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// What the theory counts: attention without its projections, the recurrent unit and the
-    /// convolution without that of their output.
+    /// What the theory counts: attention without its projections, and the recurrent unit and the
+    /// convolution without their output projections.
     TokenMixer,
-    /// All of an encoder layer.
+    /// A whole encoder layer.
     Layer,
 }
 
@@ -49,14 +49,14 @@ impl Part {
     }
 }
 
-/// Seconds of a pass.
+/// The time of each pass in seconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Times {
     pub(super) forward: f64,
     pub(super) backward: f64,
 }
 
-/// Times of one sequence of `n` tokens at width `d`, the best of several runs.
+/// The times for one sequence of `n` tokens at width `d`, best of several runs.
 pub(super) fn time(setup: &Setup<'_>, kind: EncoderKind, part: Part, n: usize, d: usize) -> Result<Times> {
     let work = Work::new(kind, part, n, d)?;
     let mut tape = Tape::new(setup.isa, 1);
@@ -86,13 +86,13 @@ fn random(n: usize, seed: u64) -> Vec<f32> {
     (0..n).map(|i| key.uniform(i as u32) - 0.5).collect()
 }
 
-/// A model whose encoder is one layer, and a sequence.
+/// A model whose encoder has one layer, and a sequence.
 struct Work {
     part: Part,
     model: Transformer,
     weights: Vec<f32>,
     tokens: Packed,
-    /// The token mixer's input, which is of no use to a whole layer.
+    /// The input of the token mixer; unused for a whole layer.
     input: Vec<f32>,
 }
 
@@ -103,7 +103,7 @@ impl Work {
         (config.encoder_layers, config.decoder_layers) = (1, 1);
         config.encoder = kind;
         if part == Part::TokenMixer {
-            // Nothing is embedded, so that no positions need to be made.
+            // Nothing is embedded, so no positions are needed.
             config.positions = Positions::None;
         }
         let model = Transformer::new(config)?;
@@ -119,7 +119,7 @@ impl Work {
         Ok(Work { part, model, weights, tokens, input })
     }
 
-    /// The token mixer's input on the tape; without columns for a whole layer.
+    /// The input of the token mixer on the tape; empty for a whole layer.
     fn input(&self, tape: &mut Tape) -> Var {
         let n = self.tokens.tokens();
         tape.input(&self.input, n, self.input.len() / n.max(1))

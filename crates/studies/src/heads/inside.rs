@@ -1,4 +1,4 @@
-//! What each head of a trained model attends to.
+//! Describes what each head of a trained model attends to.
 
 use super::{KINDS, all_heads, kind_name};
 use crate::small::{Task, Trained};
@@ -10,26 +10,26 @@ use regard_core::{Error, Result};
 use regard_plot::{Grid, HeatMap, Matrix};
 use regard_sample_corpus as builtin;
 
-/// What a head does, over many sentences.
+/// What a head does over many sentences.
 pub(super) struct Described {
     pub(super) kind: AttentionKind,
     pub(super) layer: usize,
     pub(super) head: usize,
-    /// The pattern that it shows in most of them.
+    /// Its most frequent pattern.
     pub(super) pattern: HeadPattern,
-    /// In which share of them.
+    /// The fraction of sentences in which it shows this pattern.
     often: f64,
-    /// The share of its weight that the pattern holds there, on average; none for a head without a
-    /// pattern.
+    /// The mean fraction of its weight that the pattern accounts for in those sentences; `None` for
+    /// a head without a pattern.
     holds: Option<f64>,
-    /// How many tokens a row looks at, on average.
+    /// The mean number of tokens that a row attends to.
     spread: f64,
 }
 
-/// A sentence and its translation as pieces, and all attention between them.
+/// A sentence and its translation as tokens, with all attention weights.
 struct Seen {
     source: Vec<String>,
-    /// What the decoder reads, and what it says.
+    /// The input and the output of the decoder.
     read: Vec<String>,
     said: Vec<String>,
     maps: Vec<AttentionMap>,
@@ -48,7 +48,7 @@ impl Seen {
         Ok(Seen { source: pieces(source), read, said, maps })
     }
 
-    /// The names of the rows and columns of a map.
+    /// The row and column labels of a map.
     fn labels(&self, kind: AttentionKind) -> (&[String], &[String]) {
         match kind {
             AttentionKind::Encoder => (&self.source, &self.source),
@@ -62,7 +62,7 @@ impl Seen {
     }
 }
 
-/// Looks at every head while the model reads `sentences` held-out pairs.
+/// Describes every head while the model reads `sentences` held-out pairs.
 pub(super) fn describe(
     setup: &Setup<'_>,
     task: &Task,
@@ -102,7 +102,7 @@ pub(super) fn describe(
     Ok(described.collect())
 }
 
-/// The table of all heads, and all of them in one sentence.
+/// Adds the table of all heads, and a picture of all heads for one sentence.
 pub(super) fn report(
     setup: &Setup<'_>,
     report: &mut Report,
@@ -156,7 +156,7 @@ pub(super) fn report(
     Ok(())
 }
 
-/// All heads of one kind in one sentence, a row a layer.
+/// All heads of one attention kind for one sentence, with one row per layer.
 fn picture(seen: &Seen, kind: AttentionKind, heads: usize, described: &[Described]) -> Result<Grid> {
     let (rows, columns) = seen.labels(kind);
     let mut maps = Vec::new();

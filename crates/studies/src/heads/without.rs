@@ -1,5 +1,5 @@
-//! What a trained model is worth without one of its heads, without all of a layer, and without more
-//! and more of them.
+//! Measures a trained model without single heads, without all heads of a layer, and without more
+//! and more heads.
 
 use super::inside::Described;
 use super::{Judge, kind_name};
@@ -9,30 +9,30 @@ use regard_core::Result;
 use regard_core::model::{AttentionKind, remove_head};
 use regard_plot::{HeatMap, LineChart, Matrix, Series};
 
-/// A head that costs less BLEU is cheap.
+/// A head whose removal costs less BLEU than this is cheap.
 pub(super) const LITTLE: f64 = 0.5;
 
-/// What was measured.
+/// The results of removing heads.
 pub(super) struct Removed {
     /// BLEU with all heads.
     pub(super) whole: f64,
-    /// Attention, layer and head.
+    /// The attention kind, layer and index of each head.
     heads: Vec<(AttentionKind, usize, usize)>,
-    /// BLEU lost without each head.
+    /// The BLEU lost by removing each head.
     pub(super) costs: Vec<f64>,
-    /// BLEU without all heads of a layer: attention, layer, BLEU.
+    /// The BLEU without any heads of a layer: attention kind, layer, BLEU.
     layers: Vec<(AttentionKind, usize, f64)>,
-    /// BLEU against how many heads are gone, the cheapest first.
+    /// BLEU against the number of heads removed, cheapest first.
     falling: Vec<(f64, f64)>,
 }
 
 impl Removed {
-    /// The head that costs most.
+    /// The head whose removal costs the most BLEU.
     pub(super) fn dearest(&self) -> usize {
         (0..self.costs.len()).max_by(|&a, &b| self.costs[a].total_cmp(&self.costs[b])).unwrap_or(0)
     }
 
-    /// How many heads are cheap.
+    /// The number of cheap heads.
     pub(super) fn cheap(&self) -> usize {
         self.costs.iter().filter(|&&cost| cost < LITTLE).count()
     }
@@ -43,7 +43,7 @@ impl Removed {
     }
 }
 
-/// Takes heads out of copies of the weights and translates with what is left.
+/// Removes heads from copies of the weights and translates with the remaining ones.
 pub(super) fn measure(
     setup: &Setup<'_>,
     judge: &Judge<'_>,

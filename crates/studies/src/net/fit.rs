@@ -1,4 +1,4 @@
-//! Training of a small model on an endless stream of examples, and what it answers.
+//! Trains a small model on an endless stream of examples, and evaluates it.
 
 use super::Net;
 use crate::Setup;
@@ -7,36 +7,37 @@ use regard_train::autograd::Tape;
 use regard_train::{AdamSettings, FitSettings, Pass, Taped};
 use std::time::Instant;
 
-/// The longest gradient; longer ones are scaled down to it.
+/// The maximum gradient norm; larger gradients are scaled down.
 const CLIP: f32 = 1.0;
 
-/// Examples that a trained model sees at once.
+/// The batch size for evaluation.
 const TOGETHER: usize = 64;
 
-/// How long a model is trained, and on how much at a time.
+/// The length of the training and the batch size.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recipe {
-    /// Steps, in whose first tenth the rate rises; it falls to 0 after that in a straight line.
+    /// The number of steps. The learning rate rises over the first tenth and then falls linearly to
+    /// 0.
     pub(crate) steps: u64,
-    /// Examples of a step.
+    /// The number of examples per step.
     pub(crate) batch: usize,
-    /// Losses of an example.
+    /// The number of losses per example.
     pub(crate) losses: usize,
-    /// The highest rate.
+    /// The peak learning rate.
     pub(crate) peak: f64,
 }
 
-/// A model after its training.
+/// A trained model.
 #[derive(Debug)]
 pub(crate) struct Fitted {
     pub(crate) weights: Vec<f32>,
     pub(crate) seconds: f64,
 }
 
-/// Trains a model: `example(i)` is the `i`-th of an endless stream, `watch` sees the mean loss and
-/// the weights after each step.
+/// Trains a model: `example(i)` is the `i`-th of an endless stream, and `watch` is called with the
+/// mean loss and the weights after each step.
 ///
-/// The result depends on the seed and the number of threads alone.
+/// The result depends only on the seed and the number of threads.
 pub(crate) fn fit<N: Net>(
     setup: &Setup<'_>,
     net: &N,
@@ -76,7 +77,7 @@ pub(crate) fn fit<N: Net>(
     let after = |step: u64, loss: f64, weights: &[f32]| {
         seconds += start.elapsed().as_secs_f64();
         watch(step, loss, weights)?;
-        // What the watching takes is not training.
+        // The time spent in `watch` is not training time.
         start = Instant::now();
         Ok(())
     };
@@ -85,8 +86,8 @@ pub(crate) fn fit<N: Net>(
     Ok(Fitted { weights, seconds })
 }
 
-/// What a model of these weights answers to the examples, some at a time, each core taking its
-/// share; in their order.
+/// The answers of a model with these weights to the examples, in order; each core evaluates a share
+/// of them in batches.
 pub(crate) fn answers<N: Net>(
     setup: &Setup<'_>,
     net: &N,

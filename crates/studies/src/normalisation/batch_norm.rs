@@ -1,10 +1,10 @@
-//! `y = BatchNorm(x)`: each column normalised over the tokens of the batch, or by statistics from
-//! outside.
+//! `y = BatchNorm(x)`: normalises each column over the tokens of the batch, or with given
+//! statistics.
 
 use regard_train::autograd::{Backward, Forward, Op, Param, Var};
 use std::sync::Arc;
 
-/// Mean and variance of each column.
+/// The mean and variance of each column.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Statistics {
     pub(super) mean: Vec<f32>,
@@ -12,7 +12,8 @@ pub(super) struct Statistics {
 }
 
 impl Statistics {
-    /// Of the rows of `x` `[rows, d]` and of `zeros` more rows of zeros: the padding of a batch.
+    /// The statistics of the rows of `x` `[rows, d]` and of `zeros` additional rows of zeros, the
+    /// padding of a batch.
     pub(super) fn of(x: &[f32], d: usize, zeros: usize) -> Self {
         let count = (x.len() / d + zeros) as f64;
         let mut mean = vec![0f64; d];
@@ -36,12 +37,12 @@ impl Statistics {
 /// Where the statistics come from.
 #[derive(Clone, Debug)]
 pub(super) enum Source {
-    /// The batch itself, with this many rows of padding.
+    /// The batch itself, including this many rows of padding.
     Batch {
-        /// Rows of zeros that are counted too.
+        /// The number of additional rows of zeros.
         zeros: usize,
     },
-    /// What was gathered while training.
+    /// Statistics collected during training.
     Kept(Arc<Statistics>),
 }
 
@@ -56,7 +57,7 @@ pub(super) struct BatchNorm {
     pub(super) beta: Param,
     /// ε
     pub(super) epsilon: f32,
-    /// The statistics.
+    /// The source of the statistics.
     pub(super) source: Source,
 }
 
@@ -114,7 +115,7 @@ impl Op for BatchNorm {
         for (param, sum) in [(self.beta, &sums), (self.gamma, &products)] {
             cx.gradient(param).iter_mut().zip(sum).for_each(|(to, from)| *to += from);
         }
-        // The statistics of the batch depend on x; those from outside do not.
+        // Batch statistics depend on x; given ones do not.
         let share = match self.source {
             Source::Batch { zeros } => 1.0 / (y.len() / d + zeros) as f32,
             Source::Kept(_) => 0.0,
@@ -142,7 +143,7 @@ mod tests {
     const D: usize = 3;
     const EPSILON: f32 = 1e-3;
 
-    /// Σ c·BatchNorm(x) in 64 bits, as the formula is written.
+    /// Σ c·BatchNorm(x) in f64, written as in the formula.
     fn objective(x: &[f64], weights: &[f64], c: &[f64], zeros: usize, kept: Option<&Statistics>) -> f64 {
         let mut total = 0.0;
         for column in 0..D {

@@ -1,5 +1,5 @@
-//! The Transformer with another normalisation in place of its layer norms: an executor around the
-//! tape's.
+//! A Transformer with another normalisation in place of its layer norms: an executor that wraps
+//! that of the tape.
 
 use super::batch_norm::{BatchNorm, Source, Statistics};
 use crate::Setup;
@@ -14,23 +14,23 @@ use regard_train::autograd::{Tape, Var};
 use regard_train::{AdamSettings, Dropouts, FitSettings, LossSettings, StepSettings, Taped, fit};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What is normalised over what.
+/// The kind of normalisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Norm {
-    /// Each token over its own numbers.
+    /// Each token over its own components.
     Layer,
     /// Each column over the tokens of the batch.
     Batch,
-    /// Each column over the tokens of the batch and the padding that makes all sentences equally
-    /// long.
+    /// Each column over the tokens of the batch and the padding that would make all sentences
+    /// equally long.
     Padded,
 }
 
 impl Norm {
-    /// All of them.
+    /// All kinds.
     pub(super) const ALL: [Norm; 3] = [Norm::Layer, Norm::Batch, Norm::Padded];
 
-    /// Its name in tables.
+    /// The name in tables.
     pub(super) fn name(self) -> &'static str {
         match self {
             Norm::Layer => "layer norm",
@@ -40,7 +40,7 @@ impl Norm {
     }
 }
 
-/// Which statistics a batch norm uses.
+/// The statistics that a batch norm uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Use {
     /// Those of the batch, as in training.
@@ -49,10 +49,10 @@ pub(super) enum Use {
     Kept,
 }
 
-/// How much of a new batch goes into the kept statistics.
+/// The weight of a new batch in the running statistics.
 const MOMENTUM: f32 = 0.1;
 
-/// The highest learning rate.
+/// The peak learning rate.
 const PEAK: f64 = 0.002;
 
 /// The tape with batch norms.
@@ -61,23 +61,23 @@ struct Normed<'a> {
     norm: Norm,
     epsilon: f32,
     width: usize,
-    /// Rows of padding of the source and of the target.
+    /// The number of padding rows of the source and of the target.
     zeros: [usize; 2],
-    /// How many sides have been embedded.
+    /// The number of sides embedded so far.
     sides: usize,
-    /// In inference: what each norm, in the order in which they come, has kept.
+    /// At inference, the running statistics of each norm, in execution order.
     kept: Option<&'a [Arc<Statistics>]>,
-    /// What each norm has seen.
+    /// The batch statistics of each norm.
     seen: Vec<Statistics>,
 }
 
-/// Rows that a padded batch would have besides its tokens.
+/// The number of padding rows that a padded batch would have.
 fn padding(tokens: &Packed) -> usize {
     let longest = (0..tokens.sentences()).map(|i| tokens.length(i)).max().unwrap_or(0);
     longest * tokens.sentences() - tokens.tokens()
 }
 
-/// The part of a padded batch that is padding.
+/// The fraction of a padded batch that is padding.
 pub(super) fn padding_share(tokens: &Packed) -> f64 {
     let zeros = padding(tokens);
     zeros as f64 / (zeros + tokens.tokens()).max(1) as f64
@@ -168,26 +168,26 @@ impl Executor for Normed<'_> {
     }
 }
 
-/// A model with one of the norms.
+/// A model with one kind of normalisation.
 pub(super) struct Model {
     pub(super) norm: Norm,
     transformer: Transformer,
     weights: Vec<f32>,
     kept: Vec<Arc<Statistics>>,
-    /// The loss of a target token at each step of the training.
+    /// The loss per target token at each training step.
     pub(super) losses: Vec<f64>,
 }
 
-/// What a pass over a batch gives.
+/// The results of a pass over a batch.
 struct Pass {
-    /// The decoder's output `[m, d]`.
+    /// The output of the decoder `[m, d]`.
     out: Vec<f32>,
     /// The loss of each target token.
     losses: Vec<f32>,
     seen: Vec<Statistics>,
 }
 
-/// What makes a pass one of training: gradients, and the random numbers of its dropout.
+/// The inputs of a training pass: gradients, and the random numbers for dropout.
 struct Training<'a> {
     gradients: &'a mut [f32],
     key: Key,
@@ -249,23 +249,23 @@ impl Model {
         Ok(self.pass((&mut tape, &self.weights), batch, by, None)?.losses)
     }
 
-    /// What each batch norm sees in a batch, in the order in which they come.
+    /// The batch statistics of each batch norm, in execution order.
     pub(super) fn seen(&self, setup: &Setup<'_>, batch: &Batch) -> Result<Vec<Statistics>> {
         let mut tape = Tape::new(setup.isa, setup.threads);
         Ok(self.pass((&mut tape, &self.weights), batch, Use::Batch, None)?.seen)
     }
 
-    /// Layers of its encoder.
+    /// The number of encoder layers.
     pub(super) fn encoder_layers(&self) -> usize {
         self.transformer.config().encoder_layers
     }
 
-    /// What each batch norm has kept.
+    /// The running statistics of each batch norm.
     pub(super) fn kept(&self) -> &[Arc<Statistics>] {
         &self.kept
     }
 
-    /// Trains a model of this norm on batches of `sentences` random pairs.
+    /// Trains a model with this normalisation on batches of `sentences` random pairs.
     pub(super) fn train(
         setup: &Setup<'_>,
         norm: Norm,
@@ -274,7 +274,7 @@ impl Model {
         (steps, sentences): (u64, usize),
     ) -> Result<Self> {
         let mut model = Model::new(setup, norm, config)?;
-        // The statistics are those of the whole batch: one replica has all of it.
+        // The statistics must cover the whole batch, so there is only one replica.
         let settings = FitSettings {
             steps,
             peak: PEAK,
@@ -306,8 +306,7 @@ impl Model {
         Ok(model)
     }
 
-    /// The most probable next token, again and again, with the statistics of inference; ids without
-    /// their end.
+    /// Greedy decoding with the running statistics; returns ids without the end token.
     pub(super) fn greedy(&self, setup: &Setup<'_>, sources: &[Vec<u32>], end: u32) -> Result<Vec<Vec<u32>>> {
         let mut tape = Tape::new(setup.isa, setup.threads);
         let start = self.transformer.config().start();
@@ -318,7 +317,7 @@ impl Model {
             if open.is_empty() {
                 break;
             }
-            // The last token, not said yet, is any: the decoder does not read it.
+            // The last target token is a dummy, because the decoder does not read it.
             let targets: Vec<Vec<u32>> = open.iter().map(|&i| [&found[i][..], &[end]].concat()).collect();
             let pairs = open.iter().zip(&targets).map(|(&i, target)| (&sources[i][..], &target[..]));
             let batch = Batch::new(pairs, start)?;
@@ -336,8 +335,8 @@ impl Model {
         Ok(found)
     }
 
-    /// The word whose row of the output matrix fits a row of the decoder's output best; padding is
-    /// none.
+    /// The token whose row of the output matrix fits a row of the decoder's output best; padding is
+    /// excluded.
     fn best_word(&self, out: &[f32], row: usize) -> u32 {
         let d = self.transformer.config().d_model;
         let x = &out[row * d..(row + 1) * d];
@@ -349,7 +348,7 @@ impl Model {
     }
 }
 
-/// Takes what the norms saw in a batch into what they keep.
+/// Updates the running statistics with those of a batch.
 fn keep(kept: &mut Vec<Arc<Statistics>>, seen: Vec<Statistics>) {
     if kept.is_empty() {
         *kept = seen.into_iter().map(Arc::new).collect();
@@ -369,7 +368,7 @@ pub(super) fn mean(losses: &[f32]) -> f64 {
     losses.iter().map(|x| f64::from(*x)).sum::<f64>() / losses.len().max(1) as f64
 }
 
-/// A batch of random pairs, whatever their lengths.
+/// A batch of random pairs, regardless of their lengths.
 pub(super) fn ragged(key: Key, pairs: &Pairs, sentences: usize, start: u32) -> Result<Batch> {
     let pick = |i: usize| (key.uniform(i as u32) * pairs.len() as f32) as usize % pairs.len().max(1);
     let picked = (0..sentences).filter_map(|i| pairs.get(pick(i)));

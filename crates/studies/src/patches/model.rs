@@ -1,4 +1,4 @@
-//! The model: patches as tokens, an encoder, and two questions that look at them.
+//! The model: patches as tokens, an encoder, and two queries that attend to the patches.
 
 use super::pictures::{PATCH, Picture};
 use crate::net::{self, CrossBlock, Net, SelfBlock};
@@ -12,14 +12,14 @@ use regard_train::autograd::Var;
 use regard_train::autograd::ops::{CrossEntropy, Embedding, PositionVectors, Residual};
 use std::sync::Arc;
 
-/// How the model knows where a patch is.
+/// How the model represents the position of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Places {
     /// One learned vector per patch.
     Learned,
     /// Sines and cosines of row and column.
     Sinusoids,
-    /// Not at all.
+    /// No positions.
     None,
 }
 
@@ -35,11 +35,11 @@ impl Places {
     }
 }
 
-/// Which row, and which column.
+/// The queries: which row, and which column.
 pub(super) const QUESTIONS: usize = 2;
 
-/// The only word of the source, which is padding: its vector is zero, so that an embedding gives
-/// nothing but positions.
+/// The only word of the source, which is padding: its vector is zero, so that an embedding consists
+/// of positions only.
 const NOTHING: u32 = 0;
 
 #[derive(Debug)]
@@ -53,16 +53,16 @@ pub(super) struct Model {
     layers: Vec<SelfBlock>,
     questions: Param,
     ask: CrossBlock,
-    /// A row for each answer: the first, the second, and so on.
+    /// One output vector per answer: the first row or column, the second, and so on.
     answers: Param,
 }
 
-/// What the model makes of a picture.
+/// The output of the model for a picture.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
-    /// The scores of every row and every column, one behind the other.
+    /// The scores of all rows, followed by the scores of all columns.
     pub(super) scores: Vec<f32>,
-    /// How the two questions attended to the patches, on average.
+    /// The mean attention of the two queries to the patches.
     pub(super) attention: Vec<f32>,
 }
 
@@ -80,7 +80,7 @@ impl Model {
     pub(super) fn new(grid: usize, kind: Places, (d, heads, layers): (usize, usize, usize)) -> Self {
         let config = ModelConfig {
             source_vocabulary: 1,
-            // One more than there are questions: padding.
+            // One more than there are queries, for padding.
             target_vocabulary: QUESTIONS + 1,
             scale_embeddings: false,
             positions: Positions::None,
@@ -92,7 +92,7 @@ impl Model {
         let questions = b.words("questions", config.target_vocabulary);
         let ask = CrossBlock::new(&mut b, "ask", 0);
         let answers = b.vectors("answers", grid, (d as f32).powf(-0.5));
-        // Last, so that all other weights begin alike whatever the places.
+        // Created last, so that all other weights start identically for every kind of positions.
         let places = match kind {
             Places::Learned => PositionVectors::Learned(b.vectors("places", grid * grid, 0.02), 0),
             Places::Sinusoids => PositionVectors::Fixed(positions::sinusoidal_2d(grid, grid, d).into()),
@@ -106,7 +106,7 @@ impl Model {
         self.kind.name()
     }
 
-    /// The vectors of all places, `[grid², d]`, of a model with these weights.
+    /// The position vectors `[grid², d]` of a model with these weights.
     pub(super) fn place_vectors(&self, weights: &[f32]) -> Vec<f32> {
         match &self.places {
             PositionVectors::Learned(param, _) => weights[param.range()].to_vec(),
@@ -115,7 +115,7 @@ impl Model {
         }
     }
 
-    /// The questions after they have looked at the patches: two rows a picture.
+    /// The queries after attending to the patches: two rows per picture.
     fn look(&self, e: &mut Taped<'_>, pictures: &[Picture]) -> Var {
         let pixels: Vec<f32> = pictures.iter().flat_map(|p| p.patches.iter().copied()).collect();
         let input = e.input(Side::Source, &pixels, PATCH * PATCH);
@@ -133,8 +133,8 @@ impl Model {
         self.ask.run(e, asked, x)
     }
 
-    /// The vectors of the places of all patches. Those of a picture have rows and columns, which no
-    /// layer of the Transformer has.
+    /// The position vectors of all patches. They have rows and columns, which no layer of the
+    /// Transformer supports.
     fn place(&self, e: &mut Taped<'_>, pictures: usize) -> Var {
         e.push(Embedding {
             tokens: self.patches(pictures),
@@ -166,13 +166,13 @@ impl Net for Model {
         &self.parameters
     }
 
-    /// The patches of each picture are the source, the two questions the target.
+    /// The patches of each picture are the source, the two queries the target.
     fn tokens(&self, pictures: &[Picture]) -> (Packed, Packed) {
         let questions: Vec<u32> = (0..QUESTIONS as u32).collect();
         (self.patches(pictures.len()), Packed::new(std::iter::repeat_n(&questions[..], pictures.len())))
     }
 
-    /// The loss of both answers of each picture.
+    /// The loss of both answers for each picture.
     fn loss(&self, e: &mut Taped<'_>, pictures: &[Picture], scale: f32) -> Var {
         let x = self.look(e, pictures);
         let targets: Arc<[u32]> = pictures.iter().flat_map(|p| [p.row as u32, p.column as u32]).collect();

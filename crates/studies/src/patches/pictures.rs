@@ -1,5 +1,5 @@
-//! Small grey pictures: one square among other shapes, each shape inside one patch, and noise over
-//! all.
+//! Small greyscale pictures: a square among other shapes, each inside one patch, with noise
+//! everywhere.
 
 use regard_core::Key;
 use regard_core::random::Rng;
@@ -7,18 +7,18 @@ use regard_core::random::Rng;
 /// The side of a patch in pixels.
 pub(super) const PATCH: usize = 6;
 
-/// How bright the noise is at most.
+/// The maximum brightness of the noise.
 const NOISE: f32 = 0.25;
 
 /// A picture of `grid × grid` patches.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Picture {
-    /// Patches along a side.
+    /// The number of patches along a side.
     pub(super) grid: usize,
-    /// `grid²` rows of `PATCH²` pixels from 0 (black) to 1 (white): patch by patch, which is how
-    /// the model reads it.
+    /// `grid²` rows of `PATCH²` pixels from 0 (black) to 1 (white): patch by patch, as the model
+    /// reads them.
     pub(super) patches: Vec<f32>,
-    /// Where the square is.
+    /// The position of the square.
     pub(super) row: usize,
     pub(super) column: usize,
 }
@@ -32,16 +32,16 @@ enum Shape {
     Triangle,
 }
 
-/// What is not the square.
+/// All shapes except the square.
 const OTHERS: [Shape; 4] = [Shape::Disc, Shape::Plus, Shape::Cross, Shape::Triangle];
 
 impl Shape {
-    /// Whether the pixel (x, y) of a box of `size` pixels belongs to it.
+    /// Whether the shape covers the pixel (x, y) of a box of `size` pixels.
     fn covers(self, x: usize, y: usize, size: usize) -> bool {
         let last = size - 1;
         match self {
             Shape::Square => x == 0 || y == 0 || x == last || y == last,
-            // Twice the distance from the middle, in whole numbers.
+            // Compares twice the distance from the centre, to stay in integers.
             Shape::Disc => {
                 let from = |v: usize| (2 * v).abs_diff(last).pow(2);
                 from(x) + from(y) <= last * last + 1
@@ -54,7 +54,8 @@ impl Shape {
 }
 
 impl Picture {
-    /// Rng one: the square in any patch alike, other shapes in a third of the rest.
+    /// Draws a random picture: the square in a uniformly random patch, and other shapes in a third
+    /// of the rest.
     pub(super) fn draw(grid: usize, key: Key) -> Self {
         let mut draws = Rng::from(key);
         let count = grid * grid;
@@ -67,17 +68,17 @@ impl Picture {
         Picture { grid, patches, row: places[0] / grid, column: places[0] % grid }
     }
 
-    /// The number of its patches.
+    /// The number of patches.
     pub(super) fn count(&self) -> usize {
         self.grid * self.grid
     }
 
-    /// The patch of the square.
+    /// The index of the patch with the square.
     pub(super) fn place(&self) -> usize {
         self.row * self.grid + self.column
     }
 
-    /// The pixels line by line, as one sees them.
+    /// The pixels line by line, for display.
     pub(super) fn lines(&self) -> Vec<Vec<f32>> {
         let side = self.grid * PATCH;
         let pixel = |y: usize, x: usize| {
@@ -87,7 +88,7 @@ impl Picture {
         (0..side).map(|y| (0..side).map(|x| pixel(y, x)).collect()).collect()
     }
 
-    /// The same patches in another order; where the square is then is kept too.
+    /// The same patches in random order, with the new position of the square.
     pub(super) fn shuffled(&self, key: Key) -> Self {
         let order = Rng::from(key).distinct(self.count(), self.count());
         let patch = |&from: &usize| self.patches[from * PATCH * PATCH..][..PATCH * PATCH].to_vec();
@@ -101,7 +102,7 @@ impl Picture {
     }
 }
 
-/// Puts a shape of four to six pixels somewhere into a patch.
+/// Draws a shape of four to six pixels at a random place in a patch.
 fn paint(patch: &mut [f32], shape: Shape, draws: &mut Rng) {
     let size = PATCH - draws.below(3);
     let (left, top) = (draws.below(PATCH - size + 1), draws.below(PATCH - size + 1));
@@ -150,7 +151,7 @@ mod tests {
         let picture = Picture::draw(3, Key::new(1));
         let lines = picture.lines();
         assert_eq!((lines.len(), lines[0].len()), (18, 18));
-        // Patch 5 is the second row's last; its pixel (4, 2) is column 16, line 8.
+        // Patch 5 is the last of the second row; its pixel (4, 2) is column 16, line 8.
         assert_eq!(lines[8][16], picture.patches[(5 * PATCH + 2) * PATCH + 4]);
         let shuffled = picture.shuffled(Key::new(2));
         assert_ne!(shuffled.patches, picture.patches);

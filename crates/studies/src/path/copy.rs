@@ -1,4 +1,4 @@
-//! The task: a symbol among other tokens, and behind them the question which symbol it was.
+//! The task: a symbol among other tokens, followed by the question which symbol it was.
 
 use crate::Setup;
 use crate::encoder_kinds::kind_name;
@@ -9,31 +9,31 @@ use regard_train::autograd::ops::{CrossEntropy, Pick};
 use regard_train::autograd::{Tape, Var};
 use regard_train::{AdamSettings, FitSettings, Pass, Taped, fit};
 
-/// How many symbols there are to be copied.
+/// The number of symbols to copy.
 pub(super) const SYMBOLS: usize = 16;
-/// How many other tokens lie between.
+/// The number of distinct filler tokens.
 const OTHERS: usize = 16;
-/// Asks for the symbol.
+/// The token that asks for the symbol.
 const QUESTION: u32 = (SYMBOLS + OTHERS) as u32;
-/// The vocabulary, with the question and padding.
+/// The size of the vocabulary, including the question and padding.
 const WORDS: usize = SYMBOLS + OTHERS + 2;
-/// Other tokens before the symbol: a dilated convolution goes some way past it and back, and needs
-/// tokens to go along.
+/// The number of filler tokens before the symbol: a dilated convolution may reach past the symbol
+/// and back, and needs tokens there.
 pub(super) const BEFORE: usize = 16;
-/// The highest learning rate.
+/// The peak learning rate.
 const PEAK: f64 = 0.003;
 
-/// How large models and training are.
+/// The sizes of models and training.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
     pub(super) layers: usize,
     pub(super) width: usize,
     pub(super) steps: u64,
-    /// Sentences of a step.
+    /// The number of sentences per step.
     pub(super) batch: usize,
-    /// Sentences that each distance is tried on.
+    /// The number of test sentences per distance.
     tries: usize,
-    /// All distances that are trained and tried, rising.
+    /// The distances to train and test, in ascending order.
     distances: &'static [usize],
 }
 
@@ -62,7 +62,7 @@ impl Sizes {
     }
 }
 
-/// Sentences, the row of each one's question, and the symbols.
+/// Sentences, the row of the question in each, and the symbols.
 struct Problem {
     tokens: Packed,
     questions: Vec<usize>,
@@ -70,7 +70,7 @@ struct Problem {
 }
 
 impl Problem {
-    /// A sentence for each distance; everything random follows from `key`.
+    /// Makes a sentence for each distance; all random choices derive from `key`.
     fn new(key: Key, distances: impl Iterator<Item = usize>) -> Self {
         let (mut sentences, mut symbols) = (Vec::new(), Vec::new());
         for (i, distance) in distances.enumerate() {
@@ -90,7 +90,7 @@ impl Problem {
     }
 }
 
-/// Trains a model and tries it: accuracy by distance.
+/// Trains and tests a model, and returns the accuracy by distance.
 pub(super) fn accuracies(setup: &Setup<'_>, kind: EncoderKind, sizes: &Sizes) -> Result<Vec<(usize, f64)>> {
     let mut config = ModelConfig { dropout: 0.0, norm: NormPlace::Pre, ..Preset::Tiny.config(WORDS) };
     (config.d_model, config.d_ff) = (sizes.width, 2 * sizes.width);
@@ -130,7 +130,7 @@ pub(super) fn accuracies(setup: &Setup<'_>, kind: EncoderKind, sizes: &Sizes) ->
     sizes.distances.iter().map(tried).collect()
 }
 
-/// The encoder's outputs at the questions.
+/// The outputs of the encoder at the questions.
 fn answers(tape: &mut Tape, model: &Transformer, weights: &[f32], problem: &Problem) -> Result<Var> {
     let tokens = &problem.tokens;
     let mut e = Taped::new(tape, model, weights, None, (tokens, tokens), None)?;
@@ -159,7 +159,7 @@ fn loss(model: &Transformer, problem: &Problem, pass: Pass<'_>) -> Result<f64> {
     Ok(f64::from(total) / sentences.max(1) as f64)
 }
 
-/// How many of the answers are right, as a part of all.
+/// The fraction of correct answers.
 fn accuracy(tape: &mut Tape, model: &Transformer, weights: &[f32], problem: &Problem) -> Result<f64> {
     tape.clear();
     let x = answers(tape, model, weights, problem)?;

@@ -1,4 +1,4 @@
-//! The order of the sine and cosine columns does not matter.
+//! Shows that the order of the sine and cosine columns does not matter.
 
 use crate::small::{Batches, Task, Trained};
 use crate::{Column, Report, Setup, Table};
@@ -9,7 +9,7 @@ use regard_core::{Error, Result};
 use regard_train::autograd::Tape;
 use regard_train::token_losses;
 
-/// Reorders the columns of a trained model; what was found, as a sentence.
+/// Reorders the columns of a trained model, and returns a one-sentence summary.
 pub(super) fn study(
     setup: &Setup<'_>,
     report: &mut Report,
@@ -75,10 +75,10 @@ fn longest(batch: &Batch) -> usize {
     side(&batch.source).max(side(&batch.input))
 }
 
-/// The loss of each token if column `c` of the vectors is what column `order[c]` was, with the
-/// given positions.
+/// The loss of each token with the given positions, when column `c` of the vectors holds the former
+/// column `order[c]`.
 ///
-/// The positions are put where learned ones are: those the model reads from a table.
+/// The positions are stored in place of learned ones, which the model reads from a table.
 fn losses(
     setup: &Setup<'_>,
     trained: &Trained,
@@ -113,13 +113,13 @@ fn losses(
     token_losses(&mut Tape::new(setup.isa, setup.threads), &model, &weights, batch)
 }
 
-/// Which axes of the parameters are as wide as the model: those that belong to the vectors between
-/// the layers, whose columns are reordered.
+/// Finds the axes of the parameters that have model width: those that correspond to the vectors
+/// between layers, whose columns are reordered.
 struct ModelAxes {
-    /// Matrices that lead back into these vectors; all others read them.
+    /// Matrices whose outputs are added to these vectors; all others read the vectors.
     projections: Vec<Param>,
-    /// Biases of the others: of queries, keys, values and of what is inside the feed-forward
-    /// layers.
+    /// Biases that do not belong to these vectors: of queries, keys, values and the hidden
+    /// feed-forward layers.
     inner_biases: Vec<Param>,
 }
 
@@ -131,7 +131,7 @@ impl ModelAxes {
         ModelAxes { projections, inner_biases }
     }
 
-    /// Rows and columns.
+    /// Whether the rows and whether the columns are reordered.
     fn of_parameter(&self, Parameter { role, param, .. }: &Parameter) -> [bool; 2] {
         match role {
             Role::Matrix if self.projections.contains(param) => [true, false],

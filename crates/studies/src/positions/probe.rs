@@ -1,4 +1,4 @@
-//! Does position survive attention? A linear probe that reads it back from every layer's output.
+//! Tests with a linear probe on every layer's output whether positions survive attention.
 
 use super::quality::Models;
 use crate::kinds::Kind;
@@ -11,7 +11,7 @@ use regard_plot::{LineChart, Series};
 use regard_train::autograd::Tape;
 use regard_train::layer_outputs;
 
-/// Probes every layer of every model; what was found, as a sentence.
+/// Probes every layer of every model, and returns a one-sentence summary.
 pub(super) fn study(setup: &Setup<'_>, report: &mut Report, task: &Task, models: &Models) -> Result<String> {
     setup.progress("probing the layers for positions");
     let learn: Pairs = models.pairs.iter().take(setup.choose(60, 1500, 6000)).cloned().collect();
@@ -68,18 +68,18 @@ pub(super) fn study(setup: &Setup<'_>, report: &mut Report, task: &Task, models:
     ))
 }
 
-/// One half of a model.
+/// The results for the encoder or the decoder.
 struct Half {
-    /// Percent right, after the embedding and each layer.
+    /// The accuracy in percent after the embedding and after each layer.
     accuracy: Vec<f64>,
-    /// Percent right of always naming the commonest position.
+    /// The accuracy in percent of always naming the most frequent position.
     chance: f64,
 }
 
-/// Sentences that go through a model at a time.
+/// The number of sentences per forward pass.
 const SENTENCES: usize = 200;
 
-/// Vectors after each layer, and the position of each token, of both halves.
+/// The vectors after each layer and the position of each token, for encoder and decoder.
 #[derive(Default)]
 struct Read {
     layers: [Vec<Vec<f32>>; 2],

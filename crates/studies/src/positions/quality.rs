@@ -1,4 +1,4 @@
-//! Five kinds of positions, trained alike on short sentences and tested on longer ones.
+//! Compares five kinds of positions, trained on short sentences and tested on longer ones.
 
 use crate::kinds::{self, Kind};
 use crate::small::{Pairs, Task, Trained};
@@ -6,12 +6,12 @@ use crate::{Column, Report, Setup, Table};
 use regard_core::Result;
 use regard_plot::{LineChart, Series};
 
-/// The models after their training, and what is said about them.
+/// The trained models and their results.
 pub(super) struct Models {
     pub(super) trained: Vec<(Kind, Trained)>,
-    /// Pairs up to the length that was trained.
+    /// Pairs up to the training length.
     pub(super) pairs: Pairs,
-    /// BLEU by kind: trained lengths, longer sentences, two sentences in one.
+    /// BLEU by kind: at training lengths, on longer sentences, on two sentences in one.
     bleu: Vec<(Kind, [f64; 3])>,
 }
 
@@ -21,7 +21,7 @@ impl Models {
         &found.unwrap_or(&self.trained[0]).1
     }
 
-    /// What was found, in words: English and Chinese.
+    /// The result in words, in English and in Chinese.
     pub(super) fn answer(&self) -> [String; 2] {
         let best = |i: usize| {
             let best = self.bleu.iter().max_by(|a, b| a.1[i].total_cmp(&b.1[i]));
@@ -57,7 +57,7 @@ impl Models {
         [en, zh]
     }
 
-    /// One sentence of what was found.
+    /// A one-sentence summary.
     pub(super) fn summary(&self) -> String {
         let show = |i: usize| {
             let parts: Vec<String> =
@@ -72,7 +72,7 @@ impl Models {
     }
 }
 
-/// Trains all kinds and scores them.
+/// Trains and evaluates all kinds.
 pub(super) fn study(setup: &Setup<'_>, report: &mut Report, task: &Task) -> Result<Models> {
     let steps = setup.choose(3, 550, 3000);
     let limit = middle_length(&task.train);
@@ -151,7 +151,7 @@ fn explain(report: &mut Report, limit: usize, pairs: &Pairs, task: &Task, tests:
     );
 }
 
-/// The length that half of the sources do not exceed.
+/// The median source length.
 fn middle_length(pairs: &Pairs) -> usize {
     let mut lengths: Vec<usize> = pairs.iter().map(|(source, _)| source.len()).collect();
     lengths.sort_unstable();
@@ -160,12 +160,12 @@ fn middle_length(pairs: &Pairs) -> usize {
 
 struct Test {
     pairs: Vec<(String, String)>,
-    /// Of the sources, on average.
+    /// The mean source length.
     length: f64,
 }
 
-/// Held-out pairs of trained lengths, longer ones, and two short ones in one; at most `most` of
-/// each.
+/// Held-out pairs of training lengths, longer ones, and pairs of short sentences joined; at most
+/// `most` of each.
 fn tests(task: &Task, limit: usize, most: usize) -> Result<[Test; 3]> {
     let sources: Vec<&str> = task.held_out.iter().map(|(source, _)| source.as_str()).collect();
     let lengths: Vec<usize> = task.tokenizer.encode_batch(&sources, 1)?.iter().map(Vec::len).collect();

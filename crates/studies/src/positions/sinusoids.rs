@@ -1,4 +1,4 @@
-//! The sinusoids themselves: curves, heat map, binary counter, similarity, linear map.
+//! The sinusoids: curves, heat map, comparison with a binary counter, similarity, linear map.
 
 use crate::report::significant;
 use crate::{Column, Report, Setup, Table};
@@ -7,15 +7,14 @@ use regard_core::model::positions::{interleaved, linear_map, similarity, sinusoi
 use regard_plot::{Grid, HeatMap, LineChart, Matrix, Series};
 use std::ops::Range;
 
-/// The width of the tables that are drawn.
+/// The model width for the tables to draw.
 const WIDTH: usize = 128;
-/// The bits of a counter that are compared with the sinusoids; the last two are faster than any
-/// wave.
+/// The bits of a counter to compare with the sinusoids; the last two change faster than any wave.
 const BITS: Range<usize> = 2..7;
-/// Periods of a bit that are compared.
+/// The number of periods of a bit to compare.
 const PERIODS: usize = 4;
 
-/// Rng and measures; the largest error of the linear map, as text.
+/// Draws and measures the sinusoids, and returns the largest error of the linear map as text.
 pub(super) fn study(setup: &Setup<'_>, report: &mut Report) -> Result<String> {
     setup.progress("sinusoids");
     curves(report);
@@ -53,7 +52,7 @@ fn curves(report: &mut Report) {
     );
 }
 
-/// Tokens after which the waves of frequency `i` repeat.
+/// The period of frequency `i` in tokens.
 fn period(i: usize) -> f64 {
     std::f64::consts::TAU * 10_000f64.powf(2.0 * i as f64 / WIDTH as f64)
 }
@@ -123,10 +122,10 @@ fn sign(p: usize, bit: usize) -> f64 {
     if p >> bit & 1 == 1 { 1.0 } else { -1.0 }
 }
 
-/// A bit, the number of the frequency that follows it best, and how.
+/// A bit, the index of the frequency that fits it best, and the fit.
 type Follower = (usize, usize, Fit);
 
-/// The best mixture of a sine and its cosine.
+/// The best linear combination of a sine and its cosine.
 #[derive(Clone, Copy, Default)]
 struct Fit {
     sine: f64,
@@ -134,7 +133,7 @@ struct Fit {
     correlation: f64,
 }
 
-/// How well `y` is a mixture of `a` and `b` and a constant, by least squares.
+/// Fits `y` as a linear combination of `a`, `b` and a constant, by least squares.
 fn fit(a: &[f64], b: &[f64], y: &[f64]) -> Fit {
     let mean = |x: &[f64]| x.iter().sum::<f64>() / x.len() as f64;
     let centred = |x: &[f64]| x.iter().map(|v| v - mean(x)).collect::<Vec<f64>>();
@@ -142,7 +141,7 @@ fn fit(a: &[f64], b: &[f64], y: &[f64]) -> Fit {
     let (a, b, y) = (centred(a), centred(b), centred(y));
     let (aa, ab, bb) = (dot(&a, &a), dot(&a, &b), dot(&b, &b));
     let determinant = aa * bb - ab * ab;
-    // Waves so long that they hardly move tell nothing.
+    // Very long waves are almost constant and cannot be fitted.
     if determinant < 1e-6 * aa * bb {
         return Fit::default();
     }

@@ -1,5 +1,4 @@
-//! Articles about people, written by the program, and questions about them whose answer is a span
-//! of the article.
+//! Generates articles about people, and questions whose answers are spans of the articles.
 
 use regard_core::Key;
 use regard_core::random::Rng;
@@ -28,7 +27,7 @@ const FOODS: [[&str; 2]; 10] = [
     ["hot", "noodles"],
     ["sweet", "cherries"],
 ];
-/// Every list that an attribute takes its values from is this long.
+/// The number of possible values of each attribute.
 const VALUES: usize = 10;
 const PEOPLE: usize = WOMEN.len() + MEN.len();
 
@@ -38,10 +37,10 @@ const WORDS: [&str; 31] = [
     "likes", "often", "eats", "today", "now", "where", "what", "which", "who", "does", "live", "own",
     "colour", "work", ".", "?",
 ];
-/// More words of questions.
+/// Further words of questions.
 const MORE: [&str; 3] = ["do", "like", "eat"];
 
-/// What is told about a person.
+/// What an article tells about a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Attribute {
     Home,
@@ -52,7 +51,7 @@ enum Attribute {
 
 const ATTRIBUTES: [Attribute; 4] = [Attribute::Home, Attribute::Thing, Attribute::Work, Attribute::Food];
 
-/// What is asked.
+/// The kind of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Home,
@@ -76,7 +75,7 @@ impl Kind {
         }
     }
 
-    /// An example of it.
+    /// An example question.
     pub(super) fn name(self) -> &'static str {
         match self {
             Kind::Home => "where does Anna live?",
@@ -89,23 +88,23 @@ impl Kind {
     }
 }
 
-/// An article, a question about it, and where the answer is.
+/// An article, a question about it, and the position of the answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Article {
     pub(super) words: Vec<&'static str>,
-    /// Where each sentence is.
+    /// The range of each sentence.
     pub(super) sentences: Vec<Range<usize>>,
     pub(super) question: Vec<&'static str>,
     pub(super) kind: Kind,
-    /// The words of the article that answer.
+    /// The word range of the answer.
     pub(super) answer: Range<usize>,
-    /// Whether the sentence that has the fact says "he" or "she" instead of the name.
+    /// Whether the sentence with the fact uses "he" or "she" instead of the name.
     pub(super) pronoun: bool,
-    /// The number of spans of the article that have the kind of the answer.
+    /// The number of spans in the article that have the kind of the answer.
     pub(super) candidates: usize,
 }
 
-/// One fact of an article.
+/// A fact of an article.
 #[derive(Clone, Copy, Debug)]
 struct Fact {
     person: usize,
@@ -114,7 +113,8 @@ struct Fact {
     colour: usize,
 }
 
-/// Kept from training: a sixth of all combinations of a person and a value.
+/// Whether a combination is held out from training: a sixth of all combinations of a person and a
+/// value.
 fn reserved(person: usize, attribute: Attribute, value: usize) -> bool {
     (5 * person + value + attribute as usize).is_multiple_of(6)
 }
@@ -123,7 +123,7 @@ fn name(person: usize) -> &'static str {
     if person < WOMEN.len() { WOMEN[person] } else { MEN[person - WOMEN.len()] }
 }
 
-/// Where the parts of a written fact are.
+/// The positions of the parts of a written fact.
 struct Written {
     subject: usize,
     pronoun: bool,
@@ -131,8 +131,8 @@ struct Written {
 }
 
 impl Article {
-    /// Writes an article about this many people. In one to train on no fact is reserved; in one to
-    /// test with, the fact that the question needs is.
+    /// Generates an article about this many people. A training article contains no held-out fact;
+    /// in a test article, the question is about one.
     pub(super) fn write(people: usize, test: bool, key: Key) -> Self {
         let mut draws = Rng::from(key);
         let kind = Kind::ALL[draws.below(Kind::ALL.len())];
@@ -178,19 +178,19 @@ impl Article {
         self.words[self.answer.clone()].join(" ")
     }
 
-    /// The sentence of the answer, by its number.
+    /// The index of the sentence that contains the answer.
     pub(super) fn answer_sentence(&self) -> usize {
         self.sentences.iter().position(|s| s.contains(&self.answer.start)).unwrap_or(0)
     }
 
-    /// The question as people write it.
+    /// The question in normal spelling.
     pub(super) fn question_text(&self) -> String {
         self.question.join(" ").replace(" ?", "?")
     }
 }
 
-/// Two or three facts for each person, one after the other; the one with the answer is among them.
-/// No value is told twice.
+/// Chooses two or three facts for each person in turn, including the one with the answer. No value
+/// occurs twice.
 fn choose(people: &[usize], asked: usize, attribute: Attribute, test: bool, draws: &mut Rng) -> Vec<Fact> {
     let mut facts: Vec<Fact> = Vec::new();
     for &person in people {
@@ -206,7 +206,7 @@ fn choose(people: &[usize], asked: usize, attribute: Attribute, test: bool, draw
             let free = |v: &usize| !facts.iter().any(|f| f.attribute == kind && f.value == *v);
             let fits: Vec<usize> = (0..VALUES).filter(|v| reserved(person, kind, *v) == wanted).collect();
             let left: Vec<usize> = fits.iter().copied().filter(free).collect();
-            // With many people, all values that fit may be told already.
+            // With many people, all suitable values may already be used.
             let from = if left.is_empty() { fits } else { left };
             let value = from[draws.below(from.len())];
             let colour = draws.below(COLOURS.len());
@@ -216,7 +216,7 @@ fn choose(people: &[usize], asked: usize, attribute: Attribute, test: bool, draw
     facts
 }
 
-/// Writes one sentence.
+/// Writes the sentence of a fact.
 fn tell(words: &mut Vec<&'static str>, fact: &Fact, pronoun: bool, draws: &mut Rng) -> Written {
     match draws.below(5) {
         0 => words.push("today"),
@@ -266,7 +266,7 @@ fn question(kind: Kind, fact: &Fact) -> Vec<&'static str> {
     words.to_vec()
 }
 
-/// Every word and its number.
+/// The id of every word.
 #[derive(Debug)]
 pub(super) struct Vocabulary(HashMap<&'static str, u32>);
 
@@ -287,8 +287,8 @@ impl Vocabulary {
     }
 
     pub(super) fn ids(&self, words: &[&'static str]) -> Vec<u32> {
-        // A word that is not listed would be an error of this file, which a test looks for; it gets
-        // the first one's number.
+        // A word that is missing from the vocabulary would be a bug in this file, which a test
+        // checks for; it gets id 0.
         words.iter().map(|word| self.0.get(word).copied().unwrap_or(0)).collect()
     }
 }

@@ -32,7 +32,8 @@ fn the_answer_answers() {
             Kind::Owner => WOMEN.contains(&words[0]) || MEN.contains(&words[0]),
         };
         assert!(fits, "{article:?}");
-        // The person asked about is named in the article, at the answer's sentence or before it.
+        // The person in question is named in the article, in or before the sentence with the
+        // answer.
         let named = match article.kind {
             Kind::Owner => words[0],
             _ => article.question.iter().find(|w| WOMEN.contains(w) || MEN.contains(w)).unwrap(),
@@ -59,7 +60,7 @@ fn a_pronoun_belongs_to_the_name_before_it() {
     }
 }
 
-/// Person and city of every fact about a home, pronouns resolved.
+/// The person and the city of every fact about a home, with pronouns resolved.
 fn homes(article: &Article) -> Vec<(&'static str, &'static str)> {
     let (mut last, mut all) = ("", Vec::new());
     for word in &article.words {

@@ -1,6 +1,6 @@
-//! The model: an encoder over the article, one over the question, cross-attention from the question
+//! The model: an encoder for the article, one for the question, cross-attention from the question
 //! to the article, and two pointers to the first and the last word of the answer. Every word of the
-//! question has a vote in where they point.
+//! question votes on where they point.
 
 use super::articles::{Article, Vocabulary};
 use crate::net::{self, CrossBlock, Net, SelfBlock};
@@ -13,25 +13,25 @@ use regard_train::autograd::Var;
 use regard_train::autograd::ops::{Pointer, Pointing, Residual};
 use std::ops::Range;
 
-/// Distances up to this are told apart.
+/// The maximum relative distance that is distinguished.
 const REACH: usize = 16;
-/// The first layer over the article sees this many words to each side, about a sentence: what
-/// belongs together is found much sooner.
+/// The window of the first article layer in words to each side, about a sentence: with it, the
+/// model learns much faster which words belong together.
 pub(super) const WINDOW: usize = 6;
 
-/// The longest answer.
+/// The maximum length of an answer in words.
 const SPAN: usize = 4;
 
-/// How large a model is.
+/// The size of a model.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
     pub(super) d: usize,
     pub(super) heads: usize,
-    /// Layers of the article's encoder.
+    /// The number of layers of the article encoder.
     pub(super) article: usize,
-    /// Layers of the question's encoder.
+    /// The number of layers of the question encoder.
     pub(super) question: usize,
-    /// Cross-attention layers.
+    /// The number of cross-attention layers.
     pub(super) reading: usize,
 }
 
@@ -44,33 +44,33 @@ pub(super) struct Model {
     article: Vec<SelfBlock>,
     question: Vec<SelfBlock>,
     reading: Vec<CrossBlock>,
-    /// From the words of the question to what they look for, and from those of the article to what
-    /// they are: of the answer's first word, and of its last.
+    /// The projections of the question words to queries and of the article words to keys, for the
+    /// first and for the last word of the answer.
     pointers: [(LinearLayer, LinearLayer); 2],
 }
 
-/// What the model says.
+/// The output of the model.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
-    /// The words of the article that it chose.
+    /// The predicted span of the article.
     pub(super) span: Range<usize>,
-    /// The probability of each word of the article to be the answer's first, and to be its last.
+    /// The probability of each word of the article to be the first word of the answer, and to be
+    /// the last.
     pub(super) pointed: [Vec<f32>; 2],
-    /// For each word of the question, what it alone would take for the answer's first word.
+    /// For each word of the question, its own distribution over the first word of the answer.
     pub(super) votes: Vec<Vec<f32>>,
-    /// For each word of the question, how it attended to the words of the article in the last
-    /// layer.
+    /// For each word of the question, its attention to the words of the article in the last layer.
     pub(super) attention: Vec<Vec<f32>>,
 }
 
 impl Answer {
-    /// The probability of the first and the last of some words to be those of the answer, on
-    /// average.
+    /// The mean of the probabilities that the answer begins at the first and ends at the last of
+    /// these words.
     pub(super) fn pointed_at(&self, words: &Range<usize>) -> f64 {
         f64::from(self.pointed[0][words.start] + self.pointed[1][words.end - 1]) / 2.0
     }
 
-    /// The share of the attention of the whole question that some words of the article get.
+    /// The share of the question's attention that these words of the article receive.
     pub(super) fn looked_at(&self, words: &Range<usize>) -> f64 {
         let total: f32 = self.attention.iter().flat_map(|row| &row[words.clone()]).sum();
         f64::from(total) / self.attention.len().max(1) as f64
@@ -83,8 +83,8 @@ fn rows(e: &Taped<'_>, side: Side, i: usize) -> Range<usize> {
     offsets[i]..offsets[i + 1]
 }
 
-/// How much each word of article `i` is pointed at by some rows of the questions together; `q` and
-/// `k` are the two sides of a pointer.
+/// The summed scores of each word of article `i` over the question rows `asking`; `q` and `k` are
+/// the queries and keys of a pointer.
 fn scores(e: &Taped<'_>, i: usize, asking: Range<usize>, (q, k): (Var, Var)) -> Vec<f32> {
     let (q, k) = (e.matrix(q), e.matrix(k));
     let score = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
@@ -103,7 +103,7 @@ impl Model {
     pub(super) fn new(size: Size) -> Self {
         let vocabulary = Vocabulary::new();
         let config = ModelConfig {
-            // One more than there are words: padding.
+            // One more than there are words, for padding.
             source_vocabulary: vocabulary.len() + 1,
             target_vocabulary: vocabulary.len() + 1,
             positions: Positions::Relative,
@@ -125,15 +125,14 @@ impl Model {
         Model { config, parameters, vocabulary, words, article, question, reading, pointers }
     }
 
-    /// The words of a side through its encoder, which knows their distances.
+    /// Encodes the words of a side, with relative positions.
     fn encode(&self, e: &mut Taped<'_>, side: Side, layers: &[SelfBlock]) -> Var {
         let x =
             e.embed(&EmbeddingLayer { side, table: self.words, positions: None, joined: None, norm: None });
         layers.iter().fold(x, |x, layer| layer.run(e, x))
     }
 
-    /// The two pointers: what the words of the questions look for, and what those of the articles
-    /// are.
+    /// The queries of the question words and the keys of the article words, for both pointers.
     fn point(&self, e: &mut Taped<'_>) -> [(Var, Var); 2] {
         let text = self.encode(e, Side::Source, &self.article);
         let asked = self.encode(e, Side::Target, &self.question);
@@ -161,7 +160,7 @@ impl Net for Model {
         (Packed::new(texts.iter().map(Vec::as_slice)), Packed::new(asked.iter().map(Vec::as_slice)))
     }
 
-    /// The loss of the two pointers of each question, added.
+    /// The sum of the losses of both pointers for each question.
     fn loss(&self, e: &mut Taped<'_>, articles: &[Article], _: f32) -> Var {
         let pointers = self.point(e);
         let targets: [fn(&Article) -> usize; 2] = [|a| a.answer.start, |a| a.answer.end - 1];
@@ -199,7 +198,7 @@ impl Net for Model {
     }
 }
 
-/// The span whose first and last word have the highest scores together.
+/// The span whose first and last word have the highest total score.
 fn best_span(first: &[f32], last: &[f32]) -> Range<usize> {
     let mut best = (f32::NEG_INFINITY, 0..0);
     for (i, a) in first.iter().enumerate() {
@@ -220,7 +219,7 @@ mod tests {
     fn a_span_ends_where_it_begins_or_later() {
         assert_eq!(best_span(&[0.0, 9.0, 1.0], &[9.0, 0.0, 5.0]), 1..3);
         assert_eq!(best_span(&[0.0, 1.0, 0.0], &[3.0, 0.0, 1.0]), 0..1);
-        // Too long a span is none.
+        // A span must not be too long.
         assert_eq!(best_span(&[9.0, 0.0, 0.0, 0.0, 0.0], &[0.0, 0.0, 1.0, 0.0, 9.0]), 0..3);
         assert_eq!(best_span(&[], &[]), 0..0);
     }

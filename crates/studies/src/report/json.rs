@@ -1,12 +1,12 @@
-//! A report as JSON, for a page that draws it in its own way: texts are lists of words and
-//! formulas, pictures are named by their files.
+//! The report as JSON, for a page with its own rendering: texts are lists of words and formulas,
+//! and pictures are given by file name.
 
 use super::{Part, Report, Table};
 use regard_plot::math::{self, Piece};
 use std::fmt::Write;
 
 impl Report {
-    /// The report as a JSON object; `made` says how it came about.
+    /// The report as a JSON object; `made` says how the report was made.
     pub fn to_json(&self, made: &str) -> String {
         let parts: Vec<String> = self.parts.iter().map(part).collect();
         format!(
@@ -22,7 +22,7 @@ impl Report {
     }
 }
 
-/// Title, question and answer in Chinese; nothing if the report has none.
+/// The title, question and answer in Chinese; an empty string if the report has none.
 fn chinese([title, question, answer]: [&str; 3]) -> String {
     if title.is_empty() {
         return "null".to_owned();
@@ -55,7 +55,7 @@ fn table(table: &Table) -> String {
     )
 }
 
-/// A text as a list: strings, and objects with a formula as MathML.
+/// A text as a list of strings and of objects with a formula in MathML.
 fn rich(text: &str) -> String {
     let pieces: Vec<String> = math::pieces(text)
         .iter()

@@ -1,4 +1,4 @@
-//! Rows of numbers with named columns: as text, as CSV, and for a page.
+//! Tables with named columns: as text, as CSV and as HTML.
 
 use regard_plot::{grouped, html, math, power_of_ten};
 use std::fmt::Write;
@@ -12,7 +12,7 @@ pub enum Cell {
     Count(u64),
     /// A name.
     Text(String),
-    /// Nothing was measured.
+    /// No value.
     Missing,
 }
 
@@ -61,11 +61,11 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
 /// One column of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// What is in it.
+    /// The name of the quantity.
     pub name: String,
-    /// Its unit, if it has one.
+    /// The unit, or an empty string.
     pub unit: String,
-    /// How many decimals are shown; four significant digits if not given. CSV files have all
+    /// The number of decimals to show; `None` for four significant digits. CSV files contain all
     /// digits.
     pub decimals: Option<usize>,
 }
@@ -76,19 +76,19 @@ impl Column {
         Column { name: name.into(), unit: String::new(), decimals: None }
     }
 
-    /// With a unit.
+    /// Sets the unit.
     pub fn unit(mut self, unit: impl Into<String>) -> Self {
         self.unit = unit.into();
         self
     }
 
-    /// With this many decimals.
+    /// Sets the number of decimals.
     pub fn decimals(mut self, decimals: usize) -> Self {
         self.decimals = Some(decimals);
         self
     }
 
-    /// Its name and unit.
+    /// The name with the unit.
     pub fn head(&self) -> String {
         if self.unit.is_empty() { self.name.clone() } else { format!("{} ({})", self.name, self.unit) }
     }
@@ -104,7 +104,7 @@ impl Column {
     }
 }
 
-/// A number with four significant digits, as the tables show it.
+/// A number with four significant digits, as in tables.
 pub(crate) fn significant(value: f64) -> String {
     if value.is_infinite() {
         return if value > 0.0 { "∞" } else { "−∞" }.to_owned();
@@ -119,16 +119,16 @@ pub(crate) fn significant(value: f64) -> String {
     format!("{value:.*}", (3 - exponent).max(0) as usize)
 }
 
-/// Rows of numbers under named columns.
+/// A table with named columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// The name of its file, without the ending: small letters, digits and hyphens.
+    /// The file name without extension: lower-case letters, digits and hyphens.
     pub name: String,
-    /// Stands above it.
+    /// The caption above it.
     pub caption: String,
     /// The columns.
     pub columns: Vec<Column>,
-    /// The rows, as long as there are columns.
+    /// The rows, with one cell per column.
     pub rows: Vec<Vec<Cell>>,
 }
 
@@ -148,7 +148,7 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// The number of a row in the column of that name.
+    /// The number in a row and the column with this name.
     pub fn number(&self, row: usize, column: &str) -> Option<f64> {
         let column = self.columns.iter().position(|c| c.name == column)?;
         match self.rows.get(row)?.get(column)? {
@@ -162,7 +162,7 @@ impl Table {
         self.columns.iter().zip(row).map(|(column, cell)| column.show(cell)).collect()
     }
 
-    /// Lines of text with aligned columns, numbers to the right.
+    /// Text with aligned columns; numbers are right-aligned.
     pub fn to_text(&self) -> String {
         let plain = |text: &String| math::plain(text);
         let head: Vec<String> = self.columns.iter().map(|column| math::plain(&column.head())).collect();
@@ -192,7 +192,7 @@ impl Table {
         text
     }
 
-    /// The table as CSV (RFC 4180), numbers with all their digits, missing ones empty.
+    /// The table as CSV (RFC 4180) with all digits; missing values are empty.
     pub fn to_csv(&self) -> String {
         let mut csv = String::new();
         let mut line = |fields: Vec<String>| {
@@ -205,7 +205,7 @@ impl Table {
         csv
     }
 
-    /// The table for a page.
+    /// The table for an HTML page.
     pub fn to_html(&self) -> html::Table {
         let head: Vec<String> = self.columns.iter().map(Column::head).collect();
         let table = html::Table::new(&head).caption(&self.caption);

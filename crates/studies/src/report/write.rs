@@ -1,5 +1,5 @@
-//! Reports as files: a page, a CSV file for each table, an SVG for each picture, and the index over
-//! several.
+//! Writes reports to files: an HTML page, a CSV file per table, an SVG per picture, and an index of
+//! several reports.
 
 use super::{Part, Report};
 use crate::Study;
@@ -9,14 +9,14 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-/// The report for the page of the server.
+/// The report for the web page of the server.
 const JSON: &str = "report.json";
 
 impl Report {
     /// Writes `index.html`, `report.json` and the files of all tables and pictures into a folder,
-    /// which is made if it is not there.
+    /// which is created if necessary.
     ///
-    /// `made` says how the report came about; it stands at the end of the page.
+    /// `made` says how the report was made; it appears at the end of the page.
     pub fn write(&self, folder: &Path, made: &str) -> Result<()> {
         fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
         let mut links: Vec<(String, String)> = Vec::new();
@@ -56,8 +56,8 @@ impl Report {
     }
 }
 
-/// Writes the page that links to the reports of several studies, each in the folder of its name
-/// below `folder`.
+/// Writes a page with links to the reports of several studies, each in a subfolder of `folder` with
+/// its name.
 pub fn write_index(folder: &Path, reports: &[(&Study, Report)]) -> Result<()> {
     let mut page = Page::new("Studies of the Transformer").formulas().paragraph(
         "Each study compares what is said about the Transformer with what a run of this program measures. Every number comes \
@@ -80,7 +80,7 @@ fn save(path: &Path, text: &str) -> Result<()> {
     regard_core::replace(path, |file| file.write_all(text.as_bytes()))
 }
 
-/// The text in lines of at most `width` characters, broken at spaces.
+/// Wraps text at spaces into lines of at most `width` characters.
 pub(super) fn wrapped(text: &str, width: usize) -> String {
     let mut out = String::new();
     let mut column = 0;
