@@ -135,6 +135,7 @@ impl TrainConfig {
             ("optimizer.ema", self.optimizer.ema.unwrap_or(0.0)),
             ("tokenizer.bpe_dropout", self.tokenizer.bpe_dropout),
             ("terms.other_forms", self.terms.other_forms),
+            ("terms.other_words", self.terms.other_words),
         ];
         for (field, rate) in rates {
             if !(0.0..1.0).contains(&rate) {

@@ -207,11 +207,15 @@ pub struct TermsConfig {
     /// How often a translation is in another form than in the target sentence, where there is one:
     /// the model then learns to inflect.
     pub other_forms: f32,
+    /// How often another word of the source language stands in place of an annotated word: the
+    /// model then has only the annotation to translate from. Without this, it ignores the
+    /// annotations of words that it can translate.
+    pub other_words: f32,
 }
 
 impl Default for TermsConfig {
     fn default() -> Self {
-        TermsConfig { share: 0.0, max_words: 3, other_forms: 0.5 }
+        TermsConfig { share: 0.0, max_words: 3, other_forms: 0.5, other_words: 0.5 }
     }
 }
 

@@ -7,6 +7,7 @@
 use super::words::Words;
 use regard_core::Result;
 use regard_core::decode::word_translations;
+use regard_core::random::Rng;
 use regard_core::text::{TokenizerPair, fold, share_stem};
 use std::ops::Range;
 
@@ -32,7 +33,13 @@ pub(super) struct Lexicon {
     /// The translations of each word, likeliest first.
     forward: Vec<Vec<(u32, f32)>>,
     backward: Vec<Vec<(u32, f32)>>,
+    /// For each source word, the sum of the weights up to and including it: a word is drawn to
+    /// stand in place of another in proportion to the square root of its count.
+    cumulative_weights: Vec<f64>,
 }
+
+/// The number of attempts to draw a word that can stand in place of another.
+const DRAWS: usize = 16;
 
 /// A source word and its translation in a pair of sentences.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,7 +78,16 @@ impl Lexicon {
             word_translations(&forward, source.len(), LEAST),
             word_translations(&backward, target.len(), LEAST_BACK),
         );
-        Ok(Lexicon { source, target, forward, backward })
+        let mut sum = 0.0;
+        let cumulative_weights = (0..)
+            .zip(&forward)
+            .map(|(word, list)| {
+                let count = source.get(word).count;
+                sum += if list.is_empty() || count < SEEN { 0.0 } else { f64::from(count).sqrt() };
+                sum
+            })
+            .collect();
+        Ok(Lexicon { source, target, forward, backward, cumulative_weights })
     }
 
     /// Source words whose translations are known.
@@ -125,6 +141,27 @@ impl Lexicon {
             }
         }
         forms
+    }
+
+    /// A random source word that is no translation of the same target word, and is a plural if the
+    /// word is one; `None` for a word without a space before it, and if no draw finds any.
+    pub(super) fn other_word(&self, aligned: &Aligned, source: &[u32], random: &mut Rng) -> Option<&str> {
+        if !self.source.begins_word(*source.get(aligned.source.start)?) {
+            return None;
+        }
+        let total = *self.cumulative_weights.last()?;
+        let is_plural = |word: u32| self.source.get(word).word.ends_with('s');
+        for _ in 0..DRAWS {
+            let at = random.uniform() * total;
+            let word = self.cumulative_weights.partition_point(|sum| *sum <= at);
+            let translations = self.forward.get(word)?;
+            let word = word as u32;
+            let same = translations.iter().any(|(translation, _)| *translation == aligned.translation);
+            if word != aligned.word && !same && is_plural(word) == is_plural(aligned.word) {
+                return Some(self.source.get(word).spelling());
+            }
+        }
+        None
     }
 
     /// How a target word is mostly spelt.

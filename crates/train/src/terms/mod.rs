@@ -4,6 +4,9 @@
 //! Of a share of the sentences, drawn anew in each epoch, up to a few words have their translations
 //! behind them, `<term> dog <is> Hund </term>`: words of the target sentence that belong to them by
 //! the [`lexicon`](Lexicon). What is annotated depends on the pair, the seed and the epoch alone.
+//!
+//! Some of the annotated words are replaced by others, `<term> cat <is> Hund </term>`, so that the
+//! translation can only come from the annotation.
 
 mod lexicon;
 mod words;
@@ -15,6 +18,7 @@ use lexicon::{Aligned, Lexicon};
 use regard_core::Result;
 use regard_core::random::Rng;
 use regard_core::text::{TermIds, TermTokens, TokenizerPair};
+use std::ops::Range;
 
 /// The stream of a pair's random numbers that chooses its terms; BPE-dropout has stream 0.
 const STREAM: u64 = 1;
@@ -63,6 +67,7 @@ impl Terms {
         let aligned = self.lexicon.align(source, target);
         let count = 1 + random.below(self.settings.max_words);
         let mut terms: Vec<TermIds> = Vec::new();
+        let mut replacements: Vec<(Range<usize>, Vec<u32>)> = Vec::new();
         for i in draw(&aligned, count, &mut random) {
             let (first, second) = (&aligned[i], aligned.get(i + 1));
             let together = second.filter(|next| next.follows(first) && random.uniform() < TWO_WORDS);
@@ -78,14 +83,33 @@ impl Terms {
                 ),
                 None => self.spelt(first, true, &mut random).to_owned(),
             };
+            if together.is_none() && random.uniform() < f64::from(self.settings.other_words) {
+                let other = self.other_word(first, source, &mut random)?;
+                replacements.extend(other.map(|ids| (range.clone(), ids)));
+            }
             terms.push(TermIds { range, target: self.tokenizers.source().text_ids(&text)? });
         }
         if terms.is_empty() {
             return Ok(None);
         }
         terms.sort_by_key(|term| term.range.start);
-        let annotated = self.tokens.annotate(source, &terms).ids;
+        let source = replace(source, &mut terms, &replacements);
+        let annotated = self.tokens.annotate(&source, &terms).ids;
         Ok((annotated.len() <= self.max_tokens).then_some(annotated))
+    }
+
+    /// The ids of a random word to put in place of a word of `source`; `None` for a word without a
+    /// space before it.
+    fn other_word(&self, word: &Aligned, source: &[u32], random: &mut Rng) -> Result<Option<Vec<u32>>> {
+        let Some(other) = self.lexicon.other_word(word, source, random) else { return Ok(None) };
+        let tokenizer = self.tokenizers.source();
+        let capital = tokenizer.decode(&source[word.source.clone()]).starts_with(char::is_uppercase);
+        let mut letters = other.chars();
+        let text: String = match letters.next().filter(|_| capital) {
+            Some(first) => first.to_uppercase().chain(letters).collect(),
+            None => other.to_owned(),
+        };
+        tokenizer.text_ids(&text).map(Some)
     }
 
     /// How a glossary might spell the translation of a word: as it stands in the sentence, or in
@@ -96,6 +120,25 @@ impl Terms {
         let chosen = if forms.is_empty() { word.translation } else { random.pick(&forms) };
         self.lexicon.spelling(chosen)
     }
+}
+
+/// A sentence with `replacements` in place of the words at these ranges; the ranges of `terms`, which
+/// are in the order of the sentence, then point into the result.
+fn replace(source: &[u32], terms: &mut [TermIds], replacements: &[(Range<usize>, Vec<u32>)]) -> Vec<u32> {
+    let mut replaced = Vec::with_capacity(source.len());
+    let mut done = 0;
+    for term in terms {
+        replaced.extend(&source[done..term.range.start]);
+        let start = replaced.len();
+        match replacements.iter().find(|(range, _)| *range == term.range) {
+            Some((_, ids)) => replaced.extend(ids),
+            None => replaced.extend(&source[term.range.clone()]),
+        }
+        done = term.range.end;
+        term.range = start..replaced.len();
+    }
+    replaced.extend(&source[done..]);
+    replaced
 }
 
 /// Up to `count` of the words, rare ones rather than frequent ones, in the order in which they were

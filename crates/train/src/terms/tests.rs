@@ -26,7 +26,7 @@ fn annotated(settings: TermsConfig, separate: bool) -> Annotated {
     Annotated { terms, pairs }
 }
 
-const ALL: TermsConfig = TermsConfig { share: 1.0, max_words: 3, other_forms: 0.0 };
+const ALL: TermsConfig = TermsConfig { share: 1.0, max_words: 3, other_forms: 0.0, other_words: 0.0 };
 
 impl Annotated {
     fn of(&self, i: usize, seed: u64) -> Option<Vec<u32>> {
@@ -81,6 +81,29 @@ fn words_have_their_translations_behind_them() {
         .map(|(_, translation)| translation)
         .collect();
     assert!(!cat.is_empty() && cat.iter().all(|translation| translation == "chat"), "{cat:?}");
+}
+
+#[test]
+fn other_words_stand_in_place_of_annotated_ones() {
+    let all = annotated(TermsConfig { other_words: 1.0, ..ALL }, false);
+    let (mut replaced, mut kept) = (0, 0);
+    for i in 0..all.pairs.len() {
+        let Some(ids) = all.of(i, 7 + i as u64) else { continue };
+        let source = all.terms.tokenizers.source();
+        let (found, rest) = all.taken_apart(&ids);
+        let (before, after) = (source.decode(&all.pairs[i].0), source.decode(&rest));
+        let target = all.terms.tokenizers.target().decode(&all.pairs[i].1).to_lowercase();
+        for (term, translation) in &found {
+            assert!(target.contains(&translation.to_lowercase()), "{term} = {translation}: {target}");
+            let of_sentence = format!(" {before} ").contains(&format!(" {} ", term.trim()));
+            *if of_sentence { &mut kept } else { &mut replaced } += 1;
+        }
+        assert_eq!(before.split(' ').count(), after.split(' ').count(), "{before} / {after}");
+        let first = |text: &str| text.starts_with(char::is_uppercase);
+        assert_eq!(first(&before), first(&after), "{before} / {after}");
+    }
+    // Terms of two words stay.
+    assert!(replaced > 3 * kept, "{replaced} replaced, {kept} kept");
 }
 
 #[test]

@@ -83,6 +83,11 @@ impl Words {
         Words { pieces, ..Words::default() }
     }
 
+    /// Whether a piece has a space before it.
+    pub(super) fn begins_word(&self, id: u32) -> bool {
+        self.pieces.get(id as usize).is_some_and(|piece| piece.begins)
+    }
+
     /// Each word of a sentence that is long enough, and where its ids are.
     fn for_each(&self, ids: &[u32], mut action: impl FnMut(Range<usize>, &str)) {
         let (mut start, mut text, mut sound) = (0, String::new(), false);
