@@ -1,5 +1,5 @@
-//! BLEU (Papineni et al., 2002): the geometric mean of clipped n-gram precisions, times a penalty
-//! for brevity.
+//! BLEU (Papineni et al., 2002): the geometric mean of clipped n-gram precisions, times a brevity
+//! penalty.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,16 +9,16 @@ use super::tokenize::{Tokenizer, trim_end, words};
 use super::{Details, MAX_ORDER, Metric};
 use crate::{Error, Result};
 
-/// What an order without a match counts for (Chen and Cherry, 2014).
+/// How to score an n-gram order without a match (Chen and Cherry, 2014).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Smoothing {
-    /// Nothing: the score becomes 0.
+    /// No smoothing: the score becomes 0.
     None,
-    /// This many matches instead of none; sacreBLEU's default is 0.1.
+    /// Replaces zero matches by this count; sacreBLEU's default is 0.1.
     Floor(f64),
-    /// This much is added to matches and totals from order 2 on; sacreBLEU's default is 1.
+    /// Adds this count to matches and totals from order 2 on; sacreBLEU's default is 1.
     AddK(f64),
-    /// Half, then a quarter, … of a match, as mteval does.
+    /// Counts ½, ¼, … of a match for successive orders without one, as mteval does.
     #[default]
     Exp,
 }
@@ -37,7 +37,7 @@ impl fmt::Display for Smoothing {
 impl FromStr for Smoothing {
     type Err = Error;
 
-    /// `none`, `floor`, `add-k` or `exp`; `floor:0.2` and `add-k:0.5` set the value.
+    /// Parses `none`, `floor`, `add-k` or `exp`; `floor:0.2` and `add-k:0.5` set the value.
     fn from_str(text: &str) -> Result<Self> {
         let (name, value) = match text.split_once(':') {
             Some((name, value)) => (name, Some(value)),
@@ -66,16 +66,15 @@ fn unknown_smoothing(text: &str) -> Error {
 /// BLEU and its settings; the default is sacreBLEU's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bleu {
-    /// How text becomes tokens.
+    /// How to split text into tokens.
     pub tokenizer: Tokenizer,
     /// Whether case is ignored.
     pub lowercase: bool,
-    /// What an order without a match counts for.
+    /// How to score an order without a match.
     pub smoothing: Smoothing,
-    /// The longest n-grams that count.
+    /// The maximum n-gram order.
     pub max_order: usize,
-    /// Whether orders are left out for which the hypothesis is too short; meant for single
-    /// sentences.
+    /// Whether to skip orders for which the hypothesis is too short; meant for single sentences.
     pub effective_order: bool,
 }
 
@@ -123,8 +122,8 @@ impl Metric for Bleu {
         }
     }
 
-    /// Tokens of the hypothesis and of the closest reference, matches of each order, totals of each
-    /// order.
+    /// Returns the hypothesis length, the length of the closest reference, the matches of each
+    /// order and the totals of each order.
     fn segment(&self, hypothesis: &str, references: &[&str]) -> Vec<f64> {
         let texts: Vec<String> =
             std::iter::once(&hypothesis).chain(references).map(|text| self.prepare(text)).collect();
@@ -146,7 +145,7 @@ impl Metric for Bleu {
             if ngrams.len(0) == 0 {
                 break;
             }
-            // An n-gram may match as often as it is in the reference that has most of it.
+            // Clip the matches of an n-gram at its maximum count in any one reference.
             let in_hypothesis = ngrams.counts(0);
             let mut allowed = vec![0; in_hypothesis.len()];
             for reference in 1..tokens.len() {
@@ -195,7 +194,7 @@ impl Metric for Bleu {
 }
 
 impl Bleu {
-    /// The smoothed precision of each order in percent, and how many orders count.
+    /// The smoothed precision of each order in percent, and the number of orders that count.
     fn precisions(&self, matches: &[f64], totals: &[f64]) -> (Vec<f64>, usize) {
         let mut precisions = vec![0.0; self.max_order];
         let mut orders = self.max_order;

@@ -1,5 +1,5 @@
-//! chrF (Popović, 2015) and chrF++ (2017): an F-score over character n-grams, and over word n-grams
-//! for the latter.
+//! chrF (Popović, 2015) and chrF++ (2017): an F-score over character n-grams; chrF++ adds word
+//! n-grams.
 
 use super::ngram::{Interner, Ngrams, overlap};
 use super::tokenize::words;
@@ -9,18 +9,18 @@ use crate::{Error, Result};
 /// chrF and its settings; the default is sacreBLEU's chrF2.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chrf {
-    /// The longest character n-grams that count.
+    /// The maximum character n-gram order.
     pub char_order: usize,
-    /// The longest word n-grams that count: 0 for chrF, 2 for chrF++.
+    /// The maximum word n-gram order: 0 for chrF, 2 for chrF++.
     pub word_order: usize,
-    /// How many times as much recall weighs as precision.
+    /// The weight of recall relative to precision.
     pub beta: u32,
     /// Whether case is ignored.
     pub lowercase: bool,
     /// Whether white space counts as characters.
     pub whitespace: bool,
     /// Whether orders without n-grams count as almost 0, as in chrF++.py, Moses and NLTK, instead
-    /// of being left out.
+    /// of being skipped.
     pub eps_smoothing: bool,
 }
 
@@ -38,7 +38,7 @@ impl Default for Chrf {
 }
 
 impl Chrf {
-    /// chrF++: word n-grams up to 2 count as well.
+    /// chrF++: also counts word n-grams up to order 2.
     pub fn plus_plus() -> Self {
         Chrf { word_order: 2, ..Chrf::default() }
     }
@@ -93,8 +93,8 @@ impl Metric for Chrf {
         Ok(())
     }
 
-    /// For each order, n-grams of the hypothesis, of the reference and of both; of the reference
-    /// with the best score.
+    /// For each order, the number of n-grams in the hypothesis, in the reference and in both, for
+    /// the reference with the best score.
     fn segment(&self, hypothesis: &str, references: &[&str]) -> Vec<f64> {
         let texts: Vec<String> = std::iter::once(&hypothesis)
             .chain(references)
@@ -109,7 +109,7 @@ impl Metric for Chrf {
                 texts.iter().map(|text| interner.sequence(words(text).flat_map(split_word))).collect();
             match_orders(&tokens, self.word_order, &mut counts);
         }
-        // The first of equally good references, as sacreBLEU has it: another one would have other
+        // Take the first of equally good references, as sacreBLEU does: another one has different
         // totals.
         let mut best = (-1.0, Vec::new());
         for counts in counts {
@@ -167,7 +167,7 @@ fn match_orders(sequences: &[Vec<u32>], orders: usize, counts: &mut [Vec<f64>]) 
     }
 }
 
-/// Takes one ASCII punctuation mark off a word: the last character, or else the first. `(hi)`
+/// Splits one ASCII punctuation mark off a word: the last character, or else the first. `(hi)`
 /// becomes `(hi` and `)`, as in sacreBLEU.
 fn split_word(word: &str) -> impl Iterator<Item = &str> {
     let mut chars = word.chars();

@@ -1,22 +1,22 @@
-//! What the metrics refuse.
+//! The errors of this crate.
 
-/// A setting that makes no sense, or input that cannot be scored.
+/// An invalid setting, or input that cannot be scored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// A setting that makes no sense.
+    /// An invalid setting.
     #[error("{field}: {message}")]
     Config {
         /// The setting.
         field: String,
-        /// What is wrong and what would be accepted.
+        /// What is wrong and which values are accepted.
         message: String,
     },
     /// Hypotheses and references that cannot be scored.
     #[error("{operation}: {message}")]
     Input {
-        /// What was being done.
+        /// The operation that failed.
         operation: &'static str,
-        /// What does not fit, with the values.
+        /// What does not match, with the values.
         message: String,
     },
 }

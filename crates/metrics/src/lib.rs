@@ -1,9 +1,8 @@
-//! Translation quality: BLEU, chrF and TER, equal to sacreBLEU 2.6 number for number, with its
-//! signatures.
+//! Translation quality: BLEU, chrF and TER, with the same scores and signatures as sacreBLEU 2.6.
 //!
-//! A [`Metric`] turns each segment into a few counts, sums them over the corpus and computes one
-//! number of the sums; bootstrap resampling ([`Bootstrap`], [`paired_bootstrap`]) sums other draws
-//! of the same segments.
+//! A [`Metric`] reduces each segment to a few counts, sums them over the corpus and computes the
+//! score from the sums. Bootstrap resampling ([`Bootstrap`], [`paired_bootstrap`]) sums random
+//! draws of the same segments.
 //!
 //! ```
 //! use regard_metrics::{Bleu, Metric};
@@ -16,8 +15,8 @@
 //! # Ok::<(), regard_metrics::Error>(())
 //! ```
 //!
-//! Characters newer than Unicode 14 may have another lower case here than under an older Python:
-//! Regard follows the Unicode tables of its Rust compiler.
+//! Characters newer than Unicode 14 may be lowercased differently than by an older Python: Regard
+//! follows the Unicode tables of its Rust compiler.
 
 mod bleu;
 mod chrf;
@@ -37,12 +36,11 @@ pub use significance::{Bootstrap, Comparison, paired_bootstrap};
 pub use ter::Ter;
 pub use tokenize::{Tokenizer, is_unspaced};
 
-/// The sacreBLEU release whose numbers and signatures these are; it stands at the end of every
+/// The sacreBLEU release that these scores and signatures match; it is the last part of every
 /// signature.
 pub const VERSION: &str = "2.6.0";
 
-/// The longest n-grams that are accepted; a typo such as 10^9 should be an error and not a long
-/// wait.
+/// The maximum accepted n-gram order, so that a typo such as 10^9 is an error and not a long wait.
 const MAX_ORDER: usize = 64;
 
 /// A metric of translations against references.
@@ -55,17 +53,17 @@ pub trait Metric {
     /// The name as sacreBLEU prints it: `BLEU`, `chrF2++`, `TER`.
     fn name(&self) -> String;
 
-    /// Refuses settings that make no sense.
+    /// Rejects invalid settings.
     fn check(&self) -> Result<()>;
 
-    /// The counts of one segment that the score is computed of; their number is the same for every
-    /// segment. There must be a reference.
+    /// The counts of one segment from which the score is computed; every segment has the same
+    /// number of counts. There must be at least one reference.
     fn segment(&self, hypothesis: &str, references: &[&str]) -> Vec<f64>;
 
-    /// The score of summed counts, and what it is made of.
+    /// The score for summed counts, and its components.
     fn compute(&self, counts: &[f64]) -> (f64, Details);
 
-    /// The metric's own part of the signature, from `case` on and without the version.
+    /// The metric's own part of the signature: from `case` on, without the version.
     fn settings(&self) -> String;
 
     /// The full signature, as sacreBLEU writes it.
@@ -74,7 +72,8 @@ pub trait Metric {
         format!("nrefs:{references}{resampling}|{}|version:{VERSION}", self.settings())
     }
 
-    /// The counts of every segment, checked for equal numbers of lines.
+    /// The counts of every segment. Checks that hypotheses and references have the same number of
+    /// lines.
     fn statistics(&self, hypotheses: &[String], references: &[Vec<String>]) -> Result<Vec<Vec<f64>>> {
         self.check()?;
         check_lines(hypotheses, references)?;
@@ -101,7 +100,7 @@ pub trait Metric {
         Ok(aggregate(self, &[self.segment(hypothesis, references)], references.len()))
     }
 
-    /// The score of a corpus with the 95 % confidence interval of a bootstrap.
+    /// The score of a corpus with a 95 % bootstrap confidence interval.
     fn corpus_with_interval(
         &self,
         hypotheses: &[String],
@@ -117,15 +116,15 @@ pub trait Metric {
     }
 }
 
-/// The score of counted segments, of which there must be at least one.
+/// The score from the counts of at least one segment.
 fn aggregate(metric: &(impl Metric + ?Sized), segments: &[Vec<f64>], references: usize) -> Score {
     let (score, details) = metric.compute(&sum(segments));
     let signature = metric.signature(references, None);
     Score { score, signature, interval: None, name: metric.name(), details }
 }
 
-/// The metrics of a comma-separated list such as `bleu,chrf,ter`; `tokenizer` and `lowercase` are
-/// BLEU's, as sacreBLEU's `--tokenize` and `--lowercase` are.
+/// The metrics in a comma-separated list such as `bleu,chrf,ter`. `tokenizer` and `lowercase` apply
+/// to BLEU, like sacreBLEU's `--tokenize` and `--lowercase`.
 pub fn select(names: &str, tokenizer: Tokenizer, lowercase: bool) -> Result<Vec<Box<dyn Metric>>> {
     let mut metrics: Vec<Box<dyn Metric>> = Vec::new();
     for name in names.split(',').map(str::trim) {
@@ -157,8 +156,8 @@ pub fn score_all(
     scores.collect::<Result<_>>().map(Scores)
 }
 
-/// The lines of a file's text as sacreBLEU's command reads them: ended by `\n` alone, without white
-/// space at their ends.
+/// The lines of a text as sacreBLEU's command reads them: split at `\n` only, with trailing white
+/// space removed.
 pub fn lines(text: &str) -> Vec<String> {
     text.split_terminator('\n').map(|line| tokenize::trim_end(line).to_owned()).collect()
 }

@@ -1,7 +1,7 @@
-//! N-grams of several short sequences, numbered so that equal n-grams have equal numbers.
+//! N-grams of several short sequences, with integer ids such that equal n-grams have equal ids.
 //!
-//! An n-gram is an (n-1)-gram and one more unit, so its number comes from a pair of numbers.
-//! Sorting the pairs assigns it without hashing or storing any n-gram.
+//! An n-gram is an (n-1)-gram plus one unit, so a pair of ids identifies it. Sorting the pairs
+//! assigns the new ids without hashing or storing any n-gram.
 
 /// The n-grams of one order, of the hypothesis (sequence 0) and its references.
 pub(super) struct Ngrams {
@@ -9,7 +9,7 @@ pub(super) struct Ngrams {
     units: Vec<u32>,
     /// Sequence `s` is `units[ends[s - 1]..ends[s]]`.
     ends: Vec<usize>,
-    /// The n-gram that starts at each position; positions that have none hold a stale number.
+    /// The id of the n-gram that starts at each position; stale at positions where none starts.
     ids: Vec<u32>,
     distinct: usize,
     order: usize,
@@ -34,7 +34,7 @@ impl Ngrams {
         ngrams
     }
 
-    /// Goes on to the n-grams that are one unit longer.
+    /// Advances to n-grams that are one unit longer.
     pub(super) fn lengthen(&mut self) {
         let mut keys = Vec::with_capacity(self.ids.len());
         self.order += 1;
@@ -47,12 +47,12 @@ impl Ngrams {
         self.number(&mut keys);
     }
 
-    /// How many n-grams the sequence has.
+    /// The number of n-grams in the sequence.
     pub(super) fn len(&self, sequence: usize) -> usize {
         self.positions(sequence).len()
     }
 
-    /// How often each n-gram is in the sequence, by its number.
+    /// How often each n-gram occurs in the sequence, indexed by id.
     pub(super) fn counts(&self, sequence: usize) -> Vec<u32> {
         let mut counts = vec![0; self.distinct];
         for &id in &self.ids[self.positions(sequence)] {
@@ -79,12 +79,12 @@ impl Ngrams {
     }
 }
 
-/// How many n-grams two counts have in common.
+/// The number of n-grams that two count vectors have in common.
 pub(super) fn overlap(a: &[u32], b: &[u32]) -> usize {
     a.iter().zip(b).map(|(&a, &b)| a.min(b) as usize).sum()
 }
 
-/// Numbers words so that equal words, in whichever sequence, have equal numbers.
+/// Assigns ids to words: equal words have equal ids, also across sequences.
 pub(super) struct Interner<'a> {
     numbers: std::collections::HashMap<&'a str, u32>,
 }

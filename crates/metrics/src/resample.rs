@@ -1,15 +1,14 @@
-//! The draws of the bootstrap: the very indices that NumPy's `default_rng(seed).choice` gives, so
-//! that an interval or a p-value computed here is the one that sacreBLEU computes from the same
-//! seed.
+//! Bootstrap draws: the same indices as NumPy's `default_rng(seed).choice`, so that intervals and
+//! p-values match those that sacreBLEU computes from the same seed.
 //!
-//! The seed is spread by `SeedSequence` (M. O'Neill's `seed_seq` variant), the bits come from PCG64
-//! (XSL-RR 128/64), and the bounded integers from Lemire's multiplication with rejection.
+//! `SeedSequence` (M. O'Neill's `seed_seq` variant) expands the seed, PCG64 (XSL-RR 128/64)
+//! generates the bits, and Lemire's multiplication with rejection produces the bounded integers.
 
-/// NumPy's default generator, as far as drawing indices below 2³² needs it.
+/// NumPy's default generator, reduced to what drawing indices below 2³² needs.
 pub(super) struct Draws {
     state: u128,
     increment: u128,
-    /// The unused upper half of the last 64 bits.
+    /// The unused upper half of the last 64-bit output.
     half: Option<u32>,
 }
 
@@ -24,12 +23,12 @@ impl Draws {
         draws
     }
 
-    /// An index below `n`, which is at least 1.
+    /// A random index below `n`, which is at least 1.
     pub(super) fn index(&mut self, n: u32) -> usize {
         if n <= 1 {
             return 0;
         }
-        // Gemm whose low half is below this would favour some indices.
+        // Products whose low half is below this threshold would favour some indices.
         let threshold = n.wrapping_neg() % n;
         loop {
             let product = u64::from(self.next_u32()) * u64::from(n);

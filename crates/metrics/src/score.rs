@@ -1,12 +1,12 @@
-//! What a metric answers: the number, its signature and what it is made of.
+//! The result of a metric: the score, its signature and its components.
 
 use std::fmt;
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-/// A score with its signature. As JSON: `{"score":…,"signature":…}`, and the interval's two numbers
-/// where there is one.
+/// A score with its signature. Its JSON form is `{"score":…,"signature":…}`, plus the two numbers
+/// of the interval if there is one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Score {
     /// The score, from 0 to 100; TER may exceed 100.
@@ -19,16 +19,16 @@ pub struct Score {
     /// The metric's name as sacreBLEU prints it.
     #[serde(skip)]
     pub name: String,
-    /// What the score is made of.
+    /// The components of the score.
     #[serde(skip)]
     pub details: Details,
 }
 
-/// The sums behind a score.
+/// The components of a score.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Details {
-    /// Of BLEU.
+    /// Components of BLEU.
     Bleu {
         /// Matching n-grams of each order, before smoothing.
         counts: Vec<u64>,
@@ -36,26 +36,26 @@ pub enum Details {
         totals: Vec<u64>,
         /// Precision of each order in percent, smoothed.
         precisions: Vec<f64>,
-        /// The factor for hypotheses that are shorter than their references.
+        /// The penalty factor for hypotheses that are shorter than their references.
         brevity_penalty: f64,
-        /// Tokens of the hypotheses.
+        /// The total length of the hypotheses in tokens.
         hyp_len: u64,
-        /// Tokens of the references that are closest in length.
+        /// The total length, in tokens, of the references closest in length.
         ref_len: u64,
     },
-    /// Of chrF: nothing more than the score.
+    /// Components of chrF: none besides the score.
     Chrf {},
-    /// Of TER.
+    /// Components of TER.
     Ter {
         /// Insertions, deletions, substitutions and shifts.
         edits: u64,
-        /// The references' tokens, averaged over the references of a sentence.
+        /// The number of reference tokens, averaged over the references of a sentence.
         ref_len: f64,
     },
 }
 
-/// The mean of bootstrap scores and the half width of their 95 % interval, by sacreBLEU's
-/// definition and under its names.
+/// The mean of the bootstrap scores and the half width of their 95 % interval, with sacreBLEU's
+/// definitions and names.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Interval {
     /// Mean of the resampled scores.
@@ -67,7 +67,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// The interval of resampled scores: sorted, a fortieth of them is cut off at each end.
+    /// The interval of resampled scores: sorts them and cuts off a fortieth at each end.
     pub(super) fn of(mut scores: Vec<f64>) -> Self {
         scores.sort_unstable_by(f64::total_cmp);
         let n = scores.len();
@@ -77,8 +77,8 @@ impl Interval {
     }
 }
 
-/// The line that sacreBLEU prints in its text format, with two digits or the given precision:
-/// `{:.1}`.
+/// The line that sacreBLEU prints in its text format, with two decimals or the given precision
+/// (`{:.1}`).
 impl fmt::Display for Score {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let width = f.precision().unwrap_or(2);
@@ -96,7 +96,7 @@ impl fmt::Display for Score {
     }
 }
 
-/// The scores of several metrics by their keys; as JSON one object,
+/// The scores of several metrics by key. The JSON form is one object,
 /// `{"bleu":{…},"chrf":{…},"ter":{…}}`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scores(pub Vec<(&'static str, Score)>);

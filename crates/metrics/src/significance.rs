@@ -1,4 +1,4 @@
-//! Bootstrap resampling: how certain a score is, and whether two systems really differ.
+//! Bootstrap resampling: confidence intervals for a score, and significance tests between systems.
 
 use serde::Serialize;
 
@@ -6,15 +6,15 @@ use super::resample::Draws;
 use super::{Interval, Metric, Score, aggregate, input};
 use crate::{Error, Result};
 
-/// How to resample; the default is sacreBLEU's.
+/// Bootstrap settings; the default is sacreBLEU's.
 ///
-/// The draws are NumPy's for this seed, and so are those that sacreBLEU makes. It sums and divides
-/// in 32-bit floats where this module has 64 bits: means and intervals agree to about six digits.
+/// The draws are NumPy's for this seed, as in sacreBLEU. sacreBLEU sums and divides in 32-bit
+/// floats and this module in 64 bits, so means and intervals agree to about six digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bootstrap {
-    /// How many corpora are drawn.
+    /// The number of resampled corpora.
     pub samples: usize,
-    /// Where the draws start; the same seed gives the same result.
+    /// The random seed; the same seed gives the same result.
     pub seed: u64,
 }
 
@@ -24,19 +24,20 @@ impl Default for Bootstrap {
     }
 }
 
-/// A system against a baseline.
+/// A comparison of a system with a baseline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// The baseline's score and interval.
     pub baseline: Score,
     /// The system's score and interval.
     pub system: Score,
-    /// How probable a difference of this size is if the systems are equally good.
+    /// The probability of a difference of this size if the systems are equally good.
     pub p_value: f64,
 }
 
 impl Bootstrap {
-    /// The score of every drawn corpus: as many segments as there are, drawn with replacement.
+    /// The score of each resampled corpus, which has as many segments as the original, drawn with
+    /// replacement.
     pub(super) fn scores(&self, segments: &[Vec<f64>], score: &dyn Fn(&[f64]) -> f64) -> Result<Vec<f64>> {
         if self.samples < 2 {
             let message = format!("{} drawn corpora make no interval; at least 2 are needed", self.samples);
@@ -56,12 +57,12 @@ impl Bootstrap {
     }
 }
 
-/// Tests whether two systems differ, by paired bootstrap resampling (Koehn, 2004) as sacreBLEU does
-/// it.
+/// Tests whether two systems differ by paired bootstrap resampling (Koehn, 2004), as sacreBLEU
+/// does.
 ///
-/// Both are scored on the same drawn corpora. The p-value is the share of corpora on which the
-/// absolute difference exceeds its own mean by more than the difference on the real corpus, (c + 1)
-/// / (samples + 1): two-sided, and never 0.
+/// Both systems are scored on the same resampled corpora. The p-value is (c + 1) / (samples + 1),
+/// where c is the number of corpora on which the absolute difference exceeds its own mean by more
+/// than the difference on the real corpus: two-sided, and never 0.
 pub fn paired_bootstrap(
     metric: &dyn Metric,
     baseline: &[String],

@@ -1,7 +1,7 @@
-//! TER (Snover et al., 2006): the least number of insertions, deletions, substitutions and shifts
-//! of word groups that turn the hypothesis into the reference, per word of the reference.
+//! TER (Snover et al., 2006): the minimum number of insertions, deletions, substitutions and shifts
+//! of word groups that turn the hypothesis into the reference, per reference word.
 //!
-//! The search for shifts is greedy and bounded, and its bounds are part of the result: they are
+//! The search for shifts is greedy and bounded, and the bounds affect the result: they are
 //! sacreBLEU's.
 
 use super::ngram::Interner;
@@ -9,25 +9,25 @@ use super::tokenize::{Tercom, trim_end, words};
 use super::{Details, Metric};
 use crate::Result;
 
-/// The longest group of words that may shift.
+/// The maximum length of a shifted word group.
 const MAX_SHIFT_SIZE: usize = 10;
-/// How far the places of a group in hypothesis and reference may be apart.
+/// The maximum distance between a group's positions in the hypothesis and in the reference.
 const MAX_SHIFT_DISTANCE: usize = 50;
-/// Where a sentence's search ends, the shift in progress undone.
+/// The search of a sentence stops after this many candidates and undoes the shift in progress.
 const MAX_CANDIDATES: usize = 1000;
-/// Cells of the edit matrix that are computed on each side of the diagonal.
+/// The number of cells of the edit matrix computed on each side of the diagonal.
 const BEAM: usize = 25;
-/// A cell outside the beam; large, and can be added to.
+/// The cost of a cell outside the beam: large, with headroom for additions.
 const INFINITE: u32 = u32::MAX / 2;
 
 /// TER and its settings; the default is sacreBLEU's.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ter {
-    /// Whether punctuation is split off and escapes are resolved.
+    /// Whether to split off punctuation and resolve escapes.
     pub normalized: bool,
-    /// Whether punctuation is removed.
+    /// Whether to remove punctuation.
     pub no_punct: bool,
-    /// Whether `normalized` sets ideographs apart and `no_punct` removes full-width punctuation.
+    /// Whether `normalized` separates ideographs and `no_punct` removes full-width punctuation.
     pub asian_support: bool,
     /// Whether case counts.
     pub case_sensitive: bool,
@@ -46,7 +46,7 @@ impl Metric for Ter {
         Ok(())
     }
 
-    /// The fewest edits to any reference, and the mean length of the references.
+    /// The minimum number of edits over the references, and the mean reference length.
     fn segment(&self, hypothesis: &str, references: &[&str]) -> Vec<f64> {
         let tokenizer = Tercom {
             normalized: self.normalized,
@@ -89,7 +89,7 @@ impl Metric for Ter {
     }
 }
 
-/// Shifts plus the edit distance that is left after them.
+/// The number of shifts plus the remaining edit distance.
 fn edits(hypothesis: &[u32], reference: &[u32]) -> usize {
     if reference.is_empty() {
         return hypothesis.len();
@@ -111,7 +111,7 @@ fn edits(hypothesis: &[u32], reference: &[u32]) -> usize {
     }
 }
 
-/// A group of words in the hypothesis, where it would go, and what that is worth.
+/// A group of words in the hypothesis, its target position, and the gain of the shift.
 #[derive(Clone, Copy)]
 struct Shift {
     gain: i64,
@@ -121,7 +121,7 @@ struct Shift {
 }
 
 impl Shift {
-    /// Tercom's ranking: the largest gain, then the longest group, then the earliest place, then
+    /// Tercom's ranking: the largest gain, then the longest group, then the earliest start, then
     /// the earliest target.
     fn rank(&self) -> impl Ord {
         use std::cmp::Reverse;
@@ -140,7 +140,7 @@ impl Shift {
             shifted[self.target..group_end].rotate_right(self.length);
         } else {
             // A target inside the group counts from the group's start, so that the group moves by
-            // as many words.
+            // that many words.
             let end = if self.target > group_end { self.target } else { self.target + self.length };
             shifted[self.start..end.min(words.len())].rotate_left(self.length);
         }
@@ -148,7 +148,7 @@ impl Shift {
     }
 }
 
-/// The best of the shifts that bring a group of words to where the reference has the same words.
+/// The best shift that moves a group of words to where the reference has the same words.
 fn best_shift(words: &[u32], reference: &[u32], matrix: &Matrix, checked: &mut usize) -> Option<Shift> {
     let alignment = matrix.alignment();
     let mut scratch = Scratch::default();
@@ -193,18 +193,18 @@ fn best_shift(words: &[u32], reference: &[u32], matrix: &Matrix, checked: &mut u
     best
 }
 
-/// Which words are wrong, and where each word of the reference stands in the hypothesis.
+/// Which words are wrong, and the position of each reference word in the hypothesis.
 struct Alignment {
     hyp_wrong: Vec<bool>,
     ref_wrong: Vec<bool>,
-    /// The position after the hypothesis word that the reference word is aligned with; 0 if it
-    /// precedes them all.
+    /// The position after the hypothesis word that the reference word is aligned with; 0 if the
+    /// reference word precedes all of them.
     after: Vec<usize>,
 }
 
 impl Alignment {
-    /// Whether both the group and the words at its place in the reference have errors, and the
-    /// place is not inside the group.
+    /// Whether both the group and the reference words at the target have errors, and the target is
+    /// not inside the group.
     fn worth_moving(&self, start: usize, place: usize, length: usize) -> bool {
         let inside = start < self.after[place] && self.after[place] <= start + length;
         !inside
@@ -232,7 +232,7 @@ struct Row {
 
 impl Row {
     fn cost(&self, j: usize) -> u32 {
-        // Below `start` the subtraction wraps around to an index that no row has.
+        // For `j` below `start` the subtraction wraps around to an index that no row has.
         self.costs.get(j.wrapping_sub(self.start)).copied().unwrap_or(INFINITE)
     }
 }
@@ -245,7 +245,7 @@ struct Matrix {
     ref_len: usize,
 }
 
-/// Two rows that [`Matrix::distance_to`] uses again and again.
+/// Two row buffers that [`Matrix::distance_to`] reuses.
 #[derive(Default)]
 struct Scratch {
     above: Row,
@@ -272,8 +272,8 @@ impl Matrix {
         self.rows.last().map_or(0, |row| row.cost(self.ref_len))
     }
 
-    /// The distance of other words of the same number that are equal before `first_change`: the
-    /// rows up to there hold for them too.
+    /// The edit distance for other words of the same length that are equal before `first_change`:
+    /// the rows up to there remain valid.
     fn distance_to(
         &self,
         words: &[u32],
@@ -297,7 +297,7 @@ impl Matrix {
         scratch.row.cost(self.ref_len)
     }
 
-    /// Follows the edits back from the end.
+    /// Backtraces the edits from the end.
     fn alignment(&self) -> Alignment {
         let (mut i, mut j) = (self.rows.len() - 1, self.ref_len);
         let mut alignment =
@@ -322,9 +322,9 @@ impl Matrix {
     }
 }
 
-/// The cells of row `i` that are computed. The diagonal follows the ratio of the lengths; where
-/// that is so large that the beams of two rows would not meet, the beam is wider. The last row goes
-/// on to its end.
+/// The computed cells of row `i`. The diagonal follows the ratio of the lengths; where that ratio
+/// is so large that the beams of two rows would not overlap, the beam is widened. The last row
+/// extends to its end.
 fn beam(i: usize, hyp_len: usize, ref_len: usize) -> std::ops::Range<usize> {
     let ratio = ref_len as f64 / hyp_len as f64;
     let width = if ratio / 2.0 > BEAM as f64 { (ratio / 2.0 + BEAM as f64).ceil() as usize } else { BEAM };
@@ -333,8 +333,8 @@ fn beam(i: usize, hyp_len: usize, ref_len: usize) -> std::ops::Range<usize> {
     diagonal.saturating_sub(width)..end
 }
 
-/// Computes one row from the row above it. On equal costs a substitution wins over a deletion, that
-/// over an insertion.
+/// Computes one row from the row above it. On equal costs a substitution beats a deletion, and a
+/// deletion beats an insertion.
 fn fill(
     row: &mut Row,
     above: &Row,

@@ -1,8 +1,8 @@
-//! The text side of the metrics: what sacreBLEU does to a line before anything is counted.
+//! Text preprocessing: what sacreBLEU does to a line before counting.
 //!
-//! Its tokenizers are chains of regular-expression substitutions. Each of them replaces one
-//! character or a pair of neighbours, so they are written here as two scans, [`surround`] and
-//! [`split_pairs`], with the same left-to-right, non-overlapping matching.
+//! Its tokenizers are chains of regular-expression substitutions. Each replaces one character or
+//! two adjacent ones, so they are written here as two scans, [`surround`] and [`split_pairs`], with
+//! the same left-to-right, non-overlapping matching.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};
 
 use crate::{Error, Result};
 
-/// The tokenizers of BLEU, by sacreBLEU's names.
+/// The tokenizers for BLEU, under sacreBLEU's names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tokenizer {
     /// `13a`: mteval-v13a, the default.
@@ -21,9 +21,9 @@ pub enum Tokenizer {
     Intl,
     /// `char`: every character is a token.
     Char,
-    /// `zh`: Chinese characters apart, the rest as in `13a`.
+    /// `zh`: separates Chinese characters, tokenizes the rest like `13a`.
     Zh,
-    /// `none`: the text is tokenized already and is split at white space only.
+    /// `none`: the text is already tokenized; splits at white space only.
     None,
 }
 
@@ -58,7 +58,7 @@ impl Tokenizer {
         let code = code.to_ascii_lowercase();
         let mut parts = code.split(['-', '_']);
         let language = parts.next().unwrap_or_default();
-        // A script says it as well, and decides where a language has several.
+        // A script subtag takes precedence over the language.
         let of_script = parts.find_map(|script| match script {
             "hans" | "hant" | "hani" => Some(Tokenizer::Zh),
             "jpan" | "kore" | "hang" | "thai" | "laoo" | "khmr" | "mymr" | "tibt" => Some(Tokenizer::Char),
@@ -103,8 +103,8 @@ impl FromStr for Tokenizer {
     }
 }
 
-/// Whether most letters of a text are of a script without spaces between words, in which `13a`
-/// finds no words.
+/// Whether most letters of a text belong to scripts without spaces between words, where `13a` finds
+/// no word boundaries.
 pub fn is_unspaced(text: &str) -> bool {
     let unspaced = |c: char| {
         matches!(c, '\u{e00}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{3040}'..='\u{30ff}'
@@ -118,7 +118,7 @@ pub fn is_unspaced(text: &str) -> bool {
     2 * without > letters
 }
 
-/// White space as Python's `str.split` has it: Unicode's, and the four ASCII separators that Rust
+/// White space as in Python's `str.split`: Unicode's, plus the four ASCII separators that Rust
 /// leaves out.
 pub(super) fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\x1c'..='\x1f').contains(&c)
@@ -138,7 +138,7 @@ fn trim(text: &str) -> &str {
     text.trim_matches(is_space)
 }
 
-/// Puts a space on both sides of every chosen character.
+/// Puts a space on both sides of every matching character.
 fn surround(text: &str, chosen: impl Fn(char) -> bool) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 2);
     for c in text.chars() {
@@ -151,16 +151,15 @@ fn surround(text: &str, chosen: impl Fn(char) -> bool) -> String {
     out
 }
 
-/// Where [`split_pairs`] sets its second space; the first one always goes between the two
-/// characters.
+/// Where [`split_pairs`] puts its second space; the first always goes between the two characters.
 #[derive(Clone, Copy)]
 enum Side {
     Before,
     After,
 }
 
-/// Separates every pair of neighbours that match `first` and `second`. Both are consumed by the
-/// match, so a character belongs to one pair only, as in a regular expression's substitution.
+/// Separates every two adjacent characters that match `first` and `second`. The match consumes
+/// both, so a character belongs to one pair only, as in a regular-expression substitution.
 fn split_pairs(
     text: &str,
     side: Side,
@@ -184,8 +183,8 @@ fn split_pairs(
     out
 }
 
-/// The ASCII punctuation that always stands alone: all but `'`, `,`, `-` and `.`; the space is in
-/// the class too.
+/// The ASCII punctuation that is always a token of its own: all but `'`, `,`, `-` and `.`; the
+/// class also includes the space.
 fn is_western_symbol(c: char) -> bool {
     matches!(c, '{'..='~' | '['..='`' | ' '..='&' | '('..='+' | ':'..='@' | '/')
 }
@@ -194,7 +193,7 @@ fn is_period_or_comma(c: char) -> bool {
     matches!(c, '.' | ',')
 }
 
-/// The language-dependent half of mteval-v13a: symbols, then periods and commas unless inside a
+/// The language-dependent half of mteval-v13a: symbols, then periods and commas not inside a
 /// number, then a dash after a digit.
 fn western(text: &str) -> String {
     western_numbers(&surround(text, is_western_symbol))
@@ -210,7 +209,7 @@ fn join_lines_13a(line: &str) -> String {
     line.replace("<skipped>", "").replace("-\n", "").replace('\n', " ")
 }
 
-/// Resolves the four escapes of mteval, one after the other: `&amp;lt;` therefore becomes `<`.
+/// Resolves the four escapes of mteval in sequence: `&amp;lt;` therefore becomes `<`.
 fn unescape(text: &str) -> String {
     if !text.contains('&') {
         return text.to_owned();
@@ -229,8 +228,8 @@ fn international(line: &str) -> String {
 
 /// sacreBLEU's "Chinese" characters. Its two supplementary ranges were written with `\u` and five
 /// digits, which Python reads as a character and a digit: they became U+2001 to U+2A6D (with
-/// dashes, quotes, arrows and mathematics), while the ideographs beyond U+FFFF are not in. Equal
-/// scores need the same set.
+/// dashes, quotes, arrows and mathematics), while the ideographs beyond U+FFFF are missing. Equal
+/// scores require the same set.
 fn is_chinese(c: char) -> bool {
     matches!(c,
         '\u{2001}'..='\u{2a6d}'
@@ -250,7 +249,7 @@ fn is_chinese(c: char) -> bool {
         | '\u{ff00}'..='\u{ffef}')
 }
 
-/// What TER does to a line before it counts edits; the options are those of [`super::Ter`].
+/// TER's preprocessing of a line; the options are those of [`super::Ter`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tercom {
     pub(super) normalized: bool,
@@ -282,14 +281,14 @@ impl Tercom {
 fn tercom_western(line: &str) -> String {
     let joined = line.replace("\n-", "").replace('\n', " ");
     let text = surround(&format!(" {} ", unescape(&joined)), is_western_symbol);
-    // Possessives; the text ends in a space here, so that the form at the end of the line is this
-    // one too.
+    // Possessives. The text ends with a space here, so this pattern also covers the end of the
+    // line.
     western_numbers(&text.replace("'s ", " 's "))
 }
 
-/// Characters that tercom sets apart one by one: strokes, radicals, ideographs, enclosed and
+/// Characters that tercom separates one by one: strokes, radicals, ideographs, enclosed and
 /// compatibility forms. (Its rules for kana apply only at the very start of the text, where
-/// normalisation has put a space: they never fire.)
+/// normalisation has put a space, so they never fire.)
 fn is_asian_apart(c: char) -> bool {
     matches!(c,
         '\u{2e80}'..='\u{2eff}'

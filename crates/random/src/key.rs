@@ -1,4 +1,4 @@
-//! Random numbers by counter: number `i` of a stream is a function of the stream and of `i` alone.
+//! Counter-based random numbers: number `i` of a stream is a function of the stream and `i` alone.
 
 use super::{GOLDEN, mix};
 
@@ -10,12 +10,12 @@ pub struct Key {
 }
 
 impl Key {
-    /// The stream of a seed.
+    /// Creates the stream for a seed.
     pub fn new(seed: u64) -> Self {
         Self::from_bits(mix(seed.wrapping_add(GOLDEN)))
     }
 
-    /// The stream number `n` below this one: of a step, of a layer, of an operation.
+    /// Substream `n` of this stream, for example that of a step, a layer or an operation.
     pub fn child(self, n: u64) -> Self {
         let below = self.seed() ^ mix(n.wrapping_add(GOLDEN));
         Self::from_bits(mix(below.wrapping_add(GOLDEN)))
@@ -25,13 +25,13 @@ impl Key {
         Key { first: (x >> 32) as u32, second: x as u32 }
     }
 
-    /// All of it as one number.
+    /// The whole state as one number.
     pub(super) fn seed(self) -> u64 {
         (u64::from(self.first) << 32) | u64::from(self.second)
     }
 
-    /// The two words that number `i` is mixed with: vector code computes [`bits`](Self::bits) of
-    /// many `i` at once.
+    /// The two words that `i` is mixed with. Vector code uses them to compute [`bits`](Self::bits)
+    /// for many values of `i` at once.
     pub fn words(self) -> (u32, u32) {
         (self.first, self.second)
     }
@@ -41,12 +41,12 @@ impl Key {
         mix_u32(mix_u32(i ^ self.first) ^ self.second)
     }
 
-    /// A uniform number of [0, 1).
+    /// A uniform number in [0, 1).
     pub fn uniform(self, i: u32) -> f32 {
         (self.bits(i) >> 8) as f32 * (1.0 / 16_777_216.0)
     }
 
-    /// A normal number of mean 0 and variance 1, by Box and Muller.
+    /// A number from the standard normal distribution (Box-Muller).
     pub fn normal(self, i: u32) -> f32 {
         let child = self.child(1);
         let radius = (-2.0 * f64::from(1.0 - self.uniform(i)).ln()).sqrt();
@@ -55,7 +55,7 @@ impl Key {
     }
 }
 
-/// A bijection of 32 bits with low bias: two multiplications between three shifts.
+/// A bijection on 32-bit integers with low bias: two multiplications between three xor-shifts.
 pub fn mix_u32(mut x: u32) -> u32 {
     x = (x ^ (x >> 16)).wrapping_mul(0x7feb_352d);
     x = (x ^ (x >> 15)).wrapping_mul(0x846c_a68b);
@@ -76,7 +76,7 @@ mod tests {
         }
         let same = (0..n).filter(|&i| (key.child(1).bits(i) ^ key.child(2).bits(i)) & 0xff == 0).count();
         assert!((same as f64 / f64::from(n) - 1.0 / 256.0).abs() < 0.002, "{same}");
-        // Neighbours in the counter are not alike.
+        // Consecutive counters give unrelated bits.
         let same = (0..n).filter(|&i| (key.bits(i) ^ key.bits(i + 1)) & 0xff == 0).count();
         assert!((same as f64 / f64::from(n) - 1.0 / 256.0).abs() < 0.002, "{same}");
     }

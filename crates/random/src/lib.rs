@@ -1,8 +1,8 @@
 //! Random numbers that are the same on every machine and in every version of this program.
 //!
-//! [`Key`] gives number `i` of a stream without its predecessors: dropout masks do not depend on
-//! how work is split over threads, and the backward pass makes them again instead of storing them.
-//! [`Rng`] gives one number after the other: shuffles and samples.
+//! [`Key`] computes number `i` of a stream without its predecessors: dropout masks do not depend on
+//! how work is split over threads, and the backward pass recomputes them instead of storing them.
+//! [`Rng`] is an ordinary sequential generator for shuffles and samples.
 
 mod key;
 mod sequence;
@@ -10,8 +10,8 @@ mod sequence;
 pub use key::{Key, mix_u32};
 pub use sequence::Rng;
 
-/// A bijection of 64 bits in which every input bit reaches every output bit: the finalizer of
-/// SplitMix64 (Steele, Lea and Flood).
+/// A bijection on 64-bit integers in which every input bit affects every output bit: the finalizer
+/// of SplitMix64 (Steele, Lea and Flood).
 pub fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,18 +1,18 @@
-//! Random numbers one after the other: SplitMix64.
+//! A sequential random number generator: SplitMix64.
 
 use super::{GOLDEN, Key, mix};
 
-/// A sequence of random numbers.
+/// A sequential random number generator.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// The sequence of a seed.
+    /// Creates the generator for a seed.
     pub fn new(seed: u64) -> Self {
         Rng(seed)
     }
 
-    /// The sequence number `stream` of a seed.
+    /// Creates independent stream number `stream` of a seed.
     pub fn stream(seed: u64, stream: u64) -> Self {
         Rng(mix(mix(seed) ^ stream))
     }
@@ -33,24 +33,24 @@ impl Rng {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// A number from `low` up to `high`.
+    /// A uniform number in `[low, high)`.
     pub fn between(&mut self, low: f32, high: f32) -> f32 {
         low + (high - low) * (self.bits() >> 40) as f32 / 16_777_216.0
     }
 
-    /// One of a list, which must not be empty.
+    /// A random element of a list, which must not be empty.
     pub fn pick<T: Copy>(&mut self, list: &[T]) -> T {
         list[self.below(list.len())]
     }
 
-    /// Fisher-Yates, from the end.
+    /// Fisher-Yates shuffle, from the end.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
             items.swap(i, self.below(i + 1));
         }
     }
 
-    /// `count` different numbers below `n`, in random order; all of them where `count` is larger.
+    /// `count` distinct numbers below `n`, in random order; all `n` of them if `count` is larger.
     pub fn distinct(&mut self, count: usize, n: usize) -> Vec<usize> {
         let mut all: Vec<usize> = (0..n).collect();
         for i in 0..count.min(n) {
