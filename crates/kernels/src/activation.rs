@@ -1,4 +1,4 @@
-//! The position-wise activations, with the bias before them and the dropout behind them.
+//! Position-wise activations, fused with the bias before them and the dropout after them.
 
 use crate::dropout::Dropout;
 use crate::math::{normal, normal_by_tanh, sigmoid};
@@ -8,22 +8,21 @@ use crate::simd::{Simd, simd_kernel};
 /// The non-linearity of a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Activation {
-    /// None.
+    /// No activation.
     Identity,
-    /// `max(x, 0)`, the paper's.
+    /// `max(x, 0)`, as in the paper.
     #[default]
     Relu,
     /// `x · Φ(x)`, the exact form with the error function.
     Gelu,
-    /// GELU with Φ approximated by a hyperbolic tangent, as T5 has it.
+    /// GELU with Φ approximated by a hyperbolic tangent, as in T5.
     GeluTanh,
     /// `x · σ(x)`, also called swish.
     Silu,
 }
 
 impl Activation {
-    /// Whether the backward pass needs the numbers before the activation; otherwise those after it
-    /// tell enough.
+    /// Whether the backward pass needs the input of the activation; otherwise the output suffices.
     pub fn needs_input(self) -> bool {
         matches!(self, Activation::Gelu | Activation::GeluTanh | Activation::Silu)
     }
@@ -32,7 +31,7 @@ impl Activation {
     fn apply<S: Simd>(self, s: S, z: S::F) -> S::F {
         match self {
             Activation::Identity => z,
-            // The zero comes first, so that a NaN goes through.
+            // `max` returns its second argument for NaN, so that a NaN propagates.
             Activation::Relu => s.max(s.zero(), z),
             Activation::Gelu => s.mul(z, normal(s, z).0),
             Activation::GeluTanh => s.mul(z, normal_by_tanh(s, z).0),
@@ -40,7 +39,7 @@ impl Activation {
         }
     }
 
-    /// The gradient at `z`.
+    /// The derivative at `z`.
     #[inline(always)]
     fn grad<S: Simd>(self, s: S, z: S::F) -> S::F {
         let one = s.splat(1.0);
@@ -99,12 +98,12 @@ fn forward_body<S: Simd>(
 }
 simd_kernel! {
     /// `y = dropout(activation(y + bias))` for each row of `y [rows, bias.len()]`, in place;
-    /// `before` gets `y + bias`.
+    /// `before` receives `y + bias`.
     ///
-    /// A NaN goes through every activation.
+    /// A NaN propagates through every activation.
     ///
     /// # Panics
-    /// If the lengths do not fit.
+    /// If the lengths do not match.
     pub fn activate(
         y: &mut [f32], bias: &[f32], activation: Activation, dropout: Option<Dropout>, before: Option<&mut [f32]>,
     ) = forward_body;
@@ -165,12 +164,12 @@ simd_kernel! {
     /// Turns `dy`, the gradient with respect to the output of [`activate`], into the gradient with
     /// respect to its input, and adds the sums of its columns to `d_bias`.
     ///
-    /// `known` is what was before the activation if it [needs](Activation::needs_input) that, else
-    /// the output itself: for ReLU the two are positive at the same places, wherever dropout has
-    /// not made the gradient zero anyway.
+    /// `known` is the input of the activation if the activation [needs](Activation::needs_input)
+    /// it, and the output otherwise: for ReLU, input and output are positive at the same places,
+    /// except where dropout makes the gradient zero anyway.
     ///
     /// # Panics
-    /// If the lengths do not fit.
+    /// If the lengths do not match.
     pub fn activate_backward(
         dy: &mut [f32], known: &[f32], activation: Activation, dropout: Option<Dropout>, d_bias: &mut [f32],
     ) = backward_body;

@@ -1,4 +1,4 @@
-//! Adam, fused: one pass over weights, gradients and both moments.
+//! Fused Adam: one pass over weights, gradients and both moments.
 
 use crate::simd::loops::{Place, vectors};
 use crate::simd::{Simd, simd_kernel};
@@ -8,13 +8,13 @@ use crate::simd::{Simd, simd_kernel};
 pub struct Adam {
     /// The learning rate of this step.
     pub rate: f32,
-    /// Decay of the first and the second moment.
+    /// β₁ and β₂, the decay rates of the first and second moment.
     pub betas: (f32, f32),
-    /// Keeps the division finite.
+    /// ε, which keeps the division finite.
     pub epsilon: f32,
-    /// Which step this is, from 1.
+    /// The number of this step, from 1.
     pub step: u64,
-    /// What gradients are multiplied by first: below 1 where the norm is clipped.
+    /// The factor applied to the gradients first; below 1 when the norm is clipped.
     pub gradient_scale: f32,
 }
 
@@ -23,7 +23,7 @@ fn body<S: Simd>(s: S, adam: Adam, weights: &mut [f32], m: &mut [f32], v: &mut [
     let n = weights.len();
     assert!(m.len() == n && v.len() == n && gradients.len() == n);
     let (beta1, beta2) = adam.betas;
-    // The bias corrections in f64: 1 − β^t of an f32 power loses half its digits in the first
+    // Compute the bias corrections in f64: in f32, 1 − β^t loses half its digits in the first
     // steps.
     let correction = |beta: f32| 1.0 - f64::from(beta).powi(adam.step.min(i32::MAX as u64) as i32);
     let rate = s.splat((-f64::from(adam.rate) / correction(beta1)) as f32);
@@ -45,8 +45,8 @@ fn body<S: Simd>(s: S, adam: Adam, weights: &mut [f32], m: &mut [f32], v: &mut [
 simd_kernel! {
     /// One step of Adam (Kingma and Ba, algorithm 1) on weights `w` with moments `m` and `v`.
     ///
-    /// A NaN among the gradients makes the weight and its moments NaN for good: look at the norm
-    /// before you call it.
+    /// A NaN gradient makes the weight and its moments NaN permanently: check the gradient norm
+    /// before calling this.
     ///
     /// # Panics
     /// If the lengths differ.

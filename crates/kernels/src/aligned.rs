@@ -1,4 +1,4 @@
-//! Numbers that begin at a cache line, so that no vector of them lies across two.
+//! Vectors that start at a cache line, so that no SIMD vector straddles two lines.
 
 use std::marker::PhantomData;
 
@@ -6,19 +6,20 @@ use std::marker::PhantomData;
 #[repr(C, align(64))]
 struct Line([u8; 64]);
 
-/// A type of which every pattern of bits is a value, zeros too, and which fits a line evenly.
+/// A type for which every bit pattern is valid, including zero, and whose size divides a cache
+/// line.
 ///
 /// # Safety
-/// That must be so.
+/// The implementing type must have both properties.
 pub(crate) unsafe trait Plain: Copy {}
-// SAFETY: every pattern of bits is a number.
+// SAFETY: every bit pattern is a valid number.
 unsafe impl Plain for f32 {}
-// SAFETY: every pattern of bits is a number.
+// SAFETY: every bit pattern is a valid number.
 unsafe impl Plain for i8 {}
-// SAFETY: every pattern of bits is a number.
+// SAFETY: every bit pattern is a valid number.
 unsafe impl Plain for u32 {}
 
-/// A vector of `T` that begins at a multiple of 64 bytes.
+/// A vector of `T` that starts at a multiple of 64 bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Aligned<T> {
     lines: Vec<Line>,
@@ -43,13 +44,14 @@ impl<T: Plain> Aligned<T> {
         zeros
     }
 
-    /// Makes it that long; what it holds is arbitrary, but for zeros where it was never longer.
+    /// Sets the length. The contents are arbitrary, except that elements never in use before are
+    /// zero.
     pub(crate) fn resize(&mut self, len: usize) {
         self.lines.resize((len * size_of::<T>()).div_ceil(64), Line([0; 64]));
         self.len = len;
     }
 
-    /// Makes it no shorter than that.
+    /// Grows the vector to at least `len` elements.
     pub(crate) fn at_least(&mut self, len: usize) {
         self.resize(len.max(self.len));
     }
@@ -59,13 +61,13 @@ impl<T: Plain> Aligned<T> {
     }
 
     pub(crate) fn as_slice(&self) -> &[T] {
-        // SAFETY: the lines hold `len` numbers, aligned for any of the types, and all bits are
-        // valid (`Plain`).
+        // SAFETY: the lines hold `len` elements, aligned for any of the types, and all bit patterns
+        // are valid (`Plain`).
         unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.len) }
     }
 
     pub(crate) fn as_mut_slice(&mut self) -> &mut [T] {
-        // SAFETY: as above, and the loan is unique.
+        // SAFETY: as above, and the borrow is unique.
         unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.len) }
     }
 }

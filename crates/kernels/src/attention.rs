@@ -1,9 +1,9 @@
 //! Scaled dot-product attention over packed sentences, forward and backward.
 //!
-//! For each sentence and head the scores of a block of queries are made, masked, normalised and
-//! used while they are in cache; `[m, n]` weights are never stored. The backward pass makes them
-//! again from the logarithm of each row's sum. Of the keys, only those that some query of the block
-//! can see are touched: a window of `r` costs `r · n`.
+//! For each sentence and head, the kernel computes, masks, normalises and uses the scores of a
+//! block of queries while they are in cache; it never stores the `[m, n]` weights. The backward
+//! pass recomputes them from the logarithm of each row's sum. Only keys that some query of the
+//! block can see are touched: a window of `r` costs `r · n`.
 
 use crate::block::{Left, Out, Right};
 use crate::dropout::Dropout;
@@ -14,22 +14,22 @@ use crate::simd::{Simd, simd_kernel};
 use crate::softmax::exponentials;
 use std::ops::Range;
 
-/// Queries that are handled together.
+/// The number of queries processed together.
 const BLOCK: usize = 32;
 
-/// Scratch rows are padded to this many columns, the widest vector, so that no vector there is
-/// partial.
+/// Scratch rows are padded to a multiple of this many columns, the widest vector, so that no vector
+/// there is partial.
 const WIDTH: usize = 16;
 
-/// The spacing of the dropout counters of two queries: longer sentences repeat a part of their
-/// neighbour's numbers.
+/// The number of dropout counters reserved for each query. In sentences longer than this, queries
+/// share part of their random numbers with their neighbours.
 const COUNTERS: usize = 1 << 14;
 
-/// Which keys a query sees. Queries stand at the end of the keys: with fewer queries than keys,
-/// query 0 is at position `n − m`.
+/// Which keys a query sees. Queries are aligned with the end of the keys: with fewer queries than
+/// keys, query 0 is at position `n − m`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mask {
-    /// Only keys at its own position and before it.
+    /// Only keys at the query's own position and before it.
     pub causal: bool,
     /// Only keys at most this many positions away.
     pub window: Option<usize>,
@@ -50,8 +50,8 @@ impl Mask {
     }
 }
 
-/// What the distance from query `i` to key `j` adds. Distances beyond `reach` count as `reach` on
-/// their side.
+/// Relative positions: what the distance from query `i` to key `j` adds. Distances beyond `reach`
+/// are clipped.
 #[derive(Clone, Copy, Debug)]
 pub enum Relative<'a> {
     /// Vectors that are added to the keys (Shaw, Uszkoreit and Vaswani, 2018).
@@ -61,11 +61,11 @@ pub enum Relative<'a> {
         /// The longest distance with a vector of its own.
         reach: usize,
     },
-    /// Numbers that are added to the scores, behind their scale (Raffel et al., 2020).
+    /// Numbers that are added to the scaled scores (Raffel et al., 2020).
     Bias {
         /// `[h, 2 · reach + 1]`: column `reach + j − i`.
         table: &'a [f32],
-        /// The longest distance with a number of its own.
+        /// The longest distance with an entry of its own.
         reach: usize,
     },
 }
@@ -85,7 +85,7 @@ impl Relative<'_> {
     }
 }
 
-/// What kind of attention, over which sentences.
+/// The shape, mask and sentences of an attention.
 #[derive(Clone, Copy, Debug)]
 pub struct Attention<'a> {
     /// h
@@ -94,15 +94,15 @@ pub struct Attention<'a> {
     pub d_k: usize,
     /// Width of a head's values.
     pub d_v: usize,
-    /// What the scores are multiplied by: 1/√d_k, or 1.
+    /// The factor applied to the scores: 1/√d_k, or 1.
     pub scale: f32,
     /// Which keys a query sees.
     pub mask: Mask,
-    /// Where each sentence's queries begin, and where the last one's end.
+    /// Where each sentence's queries begin, plus the end of the last.
     pub queries: &'a [usize],
-    /// Where each sentence's keys begin, and where the last one's end.
+    /// Where each sentence's keys begin, plus the end of the last.
     pub keys: &'a [usize],
-    /// Dropout of the weights.
+    /// Dropout of the attention weights.
     pub dropout: Option<Dropout>,
     /// Relative positions.
     pub relative: Option<Relative<'a>>,
@@ -110,7 +110,7 @@ pub struct Attention<'a> {
 
 impl Attention<'_> {
     /// # Panics
-    /// If the matrices are not those of the sentences.
+    /// If the matrices do not match the sentences.
     fn check(&self, q: Mat<'_>, k: Mat<'_>, v: Mat<'_>) {
         let ends = |x: &[usize]| x.windows(2).all(|w| w[0] <= w[1]);
         assert!(self.queries.len() == self.keys.len() && ends(self.queries) && ends(self.keys));
@@ -134,7 +134,7 @@ impl Attention<'_> {
         }
     }
 
-    /// The vectors of distances, if there are any, and how far they reach.
+    /// The vectors of relative positions, if any, and their reach.
     fn vectors(&self) -> Option<(&[f32], usize)> {
         match self.relative {
             Some(Relative::Vectors { table, reach }) => Some((table, reach)),
@@ -143,8 +143,7 @@ impl Attention<'_> {
     }
 
     /// # Panics
-    /// If these are not the output, the gradient with respect to it and the logarithms of the sums
-    /// of `m` queries.
+    /// If the shapes are not those of the output, its gradient and the log-sums of `m` queries.
     fn check_saved(&self, m: usize, out: Mat<'_>, d_out: Mat<'_>, log_sums: &[f32]) {
         assert!(log_sums.len() == m * self.heads);
         let fits =
@@ -156,24 +155,25 @@ impl Attention<'_> {
         self.queries.windows(2).zip(self.keys.windows(2)).map(|(q, k)| (q[0], q[1] - q[0], k[0], k[1] - k[0]))
     }
 
-    /// How many keys the longest sentence has.
+    /// The number of keys of the longest sentence.
     fn longest(&self) -> usize {
         self.keys.windows(2).map(|k| k[1] - k[0]).max().unwrap_or(0)
     }
 
-    /// The keys that some query of `i .. i + rows` sees, widened at the start to whole vectors.
+    /// The keys that some query of `i .. i + rows` sees, with the start rounded down to whole
+    /// vectors.
     fn band(&self, i: usize, rows: usize, m: usize, n: usize) -> (usize, usize) {
         let (first, last) = (self.mask.range(i, m, n), self.mask.range(i + rows - 1, m, n));
         (first.start / WIDTH * WIDTH, last.end)
     }
 }
 
-/// Memory that the kernels reuse from call to call.
+/// Memory that the kernels reuse across calls.
 #[derive(Debug, Default)]
 pub struct Scratch(Vec<f32>);
 
 impl Scratch {
-    /// Pieces of the given lengths, their contents arbitrary.
+    /// Slices of the given lengths with arbitrary contents.
     fn split<const N: usize>(&mut self, lengths: [usize; N]) -> [&mut [f32]; N] {
         let total = lengths.iter().sum();
         if self.0.len() < total {
@@ -188,7 +188,7 @@ impl Scratch {
     }
 }
 
-/// Adds `scores[j] += factor · by_distance[reach + (j − at)]` with the distance clipped, for the
+/// Adds `scores[j] += factor · by_distance[reach + (j − at)]`, with the distance clipped, for the
 /// keys `first ..` of a row.
 pub(crate) fn add_by_distance(
     scores: &mut [f32],
@@ -206,7 +206,7 @@ pub(crate) fn distance_row(j: usize, at: usize, reach: usize) -> usize {
     (j + reach).saturating_sub(at).min(2 * reach)
 }
 
-/// The start of row `r` from column `c` on.
+/// A pointer to row `r`, column `c`.
 #[inline(always)]
 fn at(x: Mat<'_>, r: usize, c: usize) -> *const f32 {
     debug_assert!(r <= x.rows && c <= x.cols);
@@ -218,9 +218,9 @@ struct Row {
     /// Its row among all queries.
     query: usize,
     head: usize,
-    /// Where it stands among the keys of its sentence.
+    /// Its position among the keys of its sentence.
     position: usize,
-    /// The first key that it sees, and the columns of the keys that it sees.
+    /// The first key that it sees, and the columns of all keys that it sees.
     first_seen: usize,
     columns: Range<usize>,
 }
@@ -245,7 +245,7 @@ impl Row {
         }
     }
 
-    /// The columns that the query sees; the others become 0.
+    /// The columns that the query sees; sets the others to 0.
     #[inline(always)]
     fn seen<'a>(&self, row: &'a mut [f32]) -> &'a mut [f32] {
         row[..self.columns.start].fill(0.0);
@@ -253,8 +253,8 @@ impl Row {
         &mut row[self.columns.clone()]
     }
 
-    /// Adds the scores of the relative positions, if there are any; `by_distance` is the query's
-    /// product with their vectors.
+    /// Adds the scores of relative positions, if any; `by_distance` is the product of the query
+    /// with their vectors.
     #[inline(always)]
     fn add_relative(&self, shape: &Attention<'_>, row: &mut [f32], by_distance: &[f32]) {
         let (seen, places) = (&mut row[self.columns.clone()], (self.first_seen, self.position));
@@ -263,15 +263,15 @@ impl Row {
             Some(Relative::Vectors { reach, .. }) => add_by_distance(seen, places, (by_distance, reach), 1.0),
             Some(Relative::Bias { table, reach }) => {
                 let of_head = &table[self.head * (2 * reach + 1)..][..2 * reach + 1];
-                // The scores are multiplied by the scale later.
+                // The scale is applied later.
                 add_by_distance(seen, places, (of_head, reach), shape.scale.recip());
             }
         }
     }
 }
 
-/// Turns a row of scores into weights with dropout, and copies those before dropout to `kept`;
-/// returns the logarithm of the sum.
+/// Turns a row of scores into weights with dropout, and copies the weights before dropout to
+/// `kept`; returns the logarithm of the sum.
 #[inline(always)]
 fn softmax_row<S: Simd>(
     s: S,
@@ -305,10 +305,10 @@ fn softmax_row<S: Simd>(
     top + total.ln()
 }
 
-/// From a row of scores and the gradients with respect to its weights: the weights, and the
-/// gradients with respect to the scores. `mean` is their product with the output; `by_distance`
-/// gets the sums of the gradients of each distance if distances have vectors, and `d_table` those
-/// of a bias.
+/// From a row of scores and the gradients with respect to its weights, computes the weights and the
+/// gradients with respect to the scores. `mean` is the dot product of the output and its gradient.
+/// The gradients summed by distance go to `by_distance` if relative positions have vectors, and to
+/// `d_table` if they have a bias.
 #[inline(always)]
 fn softmax_row_backward<S: Simd>(
     s: S,
@@ -435,13 +435,13 @@ simd_kernel! {
     /// `out = softmax(q·kᵀ·scale)·v` for each sentence and head, `q [m, h·d_k]`, `k [n, h·d_k]`,
     /// `v [n, h·d_v]`, `out [m, h·d_v]`.
     ///
-    /// `log_sums [m, h]` gets the logarithm of each row's sum of exponentials, for the backward
-    /// pass. `weights`, if given, gets the rows of weights before dropout: sentence by sentence,
-    /// head by head, `[m, n]`. A query without any key gives zeros. A NaN in a sentence does not
-    /// leave it.
+    /// `log_sums [m, h]` receives the logarithm of each row's sum of exponentials, for the backward
+    /// pass. `weights`, if given, receives the rows of weights before dropout: sentence by
+    /// sentence, head by head, `[m, n]`. A query without any key gives zeros. A NaN affects only
+    /// its own sentence.
     ///
     /// # Panics
-    /// If the shapes do not fit.
+    /// If the shapes do not match.
     pub fn attention_forward(
         shape: &Attention<'_>, qkv: (Mat<'_>, Mat<'_>, Mat<'_>), out: MatMut<'_>, log_sums: &mut [f32],
         weights: Option<&mut [f32]>, scratch: &mut Scratch,
@@ -527,8 +527,8 @@ fn backward_body<S: Simd>(
                 }
                 let keys = end - first;
                 // SAFETY: `keys <= n` rows of this sentence's keys and values from `first` on,
-                // `rows` of its queries, and the same places of the gradients, which are views of
-                // their own.
+                // `rows` of its queries, and the same positions in the gradients, which are
+                // separate views.
                 unsafe {
                     let right = Right { at: at(d_out, q0 + i, head * d_v), row: d_out.row_stride };
                     let to = dv.as_ptr().add((k0 + first) * dv.stride + head * d_v);
@@ -560,13 +560,13 @@ fn backward_body<S: Simd>(
     }
 }
 simd_kernel! {
-    /// Adds the gradients of [`attention_forward`] with respect to `q`, `k`, `v` and the relative
-    /// table to what is there.
+    /// Accumulates the gradients of [`attention_forward`] with respect to `q`, `k`, `v` and the
+    /// relative table.
     ///
-    /// `saved` is the output, the gradient with respect to it, and the forward pass's `log_sums`.
+    /// `saved` is the output, its gradient, and the `log_sums` of the forward pass.
     ///
     /// # Panics
-    /// If the shapes do not fit.
+    /// If the shapes do not match.
     pub fn attention_backward(
         shape: &Attention<'_>, qkv: (Mat<'_>, Mat<'_>, Mat<'_>), saved: (Mat<'_>, Mat<'_>, &[f32]),
         d_qkv: (MatMut<'_>, MatMut<'_>, MatMut<'_>), d_table: Option<&mut [f32]>, scratch: &mut Scratch,

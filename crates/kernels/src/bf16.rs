@@ -1,23 +1,22 @@
 //! bf16: the upper half of an f32.
 
-/// The nearest bf16, ties to even, in the upper half of the result; a NaN stays one. The lower half
-/// is arbitrary.
+/// Rounds to the nearest bf16, ties to even, in the upper half of the result; a NaN stays a NaN.
+/// The lower half is arbitrary.
 #[inline(always)]
 pub(crate) fn upper_half(x: f32) -> u32 {
     let bits = x.to_bits();
     let nearest = bits.wrapping_add(0x7fff + (bits >> 16 & 1));
-    // A NaN whose bits are all in the lower half would become an infinity: set the bit that makes
-    // it quiet.
+    // A NaN whose payload is all in the lower half would become an infinity: set the quiet bit.
     if bits & 0x7fff_ffff > 0x7f80_0000 { bits | 0x0040_0000 } else { nearest }
 }
 
-/// The bits of the nearest bf16, ties to even; a NaN stays one.
+/// The bits of the nearest bf16, ties to even; a NaN stays a NaN.
 #[inline(always)]
 pub fn from_f32(x: f32) -> u16 {
     (upper_half(x) >> 16) as u16
 }
 
-/// The number that these bits of a bf16 stand for.
+/// Converts the bits of a bf16 to f32.
 #[inline(always)]
 pub fn to_f32(bits: u16) -> f32 {
     f32::from_bits(u32::from(bits) << 16)
@@ -33,11 +32,11 @@ pub fn round(x: f32) -> f32 {
 mod tests {
     use super::*;
 
-    /// The nearest of the two neighbours, found by comparing distances in f64.
+    /// The nearer of the two adjacent bf16 values, found by comparing distances in f64.
     fn naive(x: f32) -> f32 {
         let below = f32::from_bits(x.to_bits() & 0xffff_0000);
         let above = f32::from_bits((x.to_bits() & 0xffff_0000).wrapping_add(0x1_0000));
-        // Beyond the largest bf16 the next one would be 2^128, which f64 has and f32 has not.
+        // The value after the largest bf16 would be 2^128, which f64 can represent and f32 cannot.
         let wide =
             |y: f32| if y.is_infinite() { f64::from(y.signum()) * 2f64.powi(128) } else { f64::from(y) };
         let (down, up) = ((f64::from(x) - wide(below)).abs(), (f64::from(x) - wide(above)).abs());

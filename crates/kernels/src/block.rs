@@ -1,16 +1,16 @@
-//! Small products and transpositions inside a kernel, where a sentence's few tokens do not pay for
-//! the packing of a large matrix multiplication.
+//! Small matmuls and transpositions inside a kernel, for sentences too short to pay for the packing
+//! of a large GEMM.
 //!
-//! A kernel calls them through `Simd::product` and `Simd::transpose`, which are compiled once for
-//! each instruction set: inlined at each of their dozen uses they would take minutes to compile.
+//! Kernels call them through `Simd::product` and `Simd::transpose`, which are compiled once per
+//! instruction set: inlining them at each of their dozen uses would take minutes to compile.
 
 use crate::simd::Simd;
 
-/// Rows of a tile: four rows of two vectors are the eight sums in flight that hide the latency of a
-/// fused product.
+/// Rows of a tile: four rows of two vectors are eight accumulators, enough to hide the latency of
+/// an FMA.
 const ROWS: usize = 4;
 
-/// Where a matrix begins and how far its rows and columns lie apart.
+/// A pointer to a matrix and its row and column strides.
 #[derive(Clone, Copy)]
 pub(crate) struct Left {
     pub(crate) at: *const f32,
@@ -18,14 +18,14 @@ pub(crate) struct Left {
     pub(crate) col: usize,
 }
 
-/// Where a matrix begins and how far its rows lie apart; its columns are neighbours.
+/// A pointer to a matrix and its row stride; its columns are contiguous.
 #[derive(Clone, Copy)]
 pub(crate) struct Right {
     pub(crate) at: *const f32,
     pub(crate) row: usize,
 }
 
-/// The matrix to write.
+/// The output matrix.
 #[derive(Clone, Copy)]
 pub(crate) struct Out {
     pub(crate) at: *mut f32,
@@ -35,7 +35,7 @@ pub(crate) struct Out {
 /// `C = A·B`, or `C += A·B`, with `A [m, k]`, `B [k, n]`, `C [m, n]`.
 ///
 /// # Safety
-/// All those elements can be read and written, and `C` overlaps neither `A` nor `B`.
+/// All these elements are readable or writable, and `C` does not overlap `A` or `B`.
 #[inline(always)]
 pub(crate) unsafe fn product_body<S: Simd>(
     s: S,
@@ -63,7 +63,7 @@ pub(crate) unsafe fn product_body<S: Simd>(
     }
 }
 
-/// `R` rows of the product.
+/// `R` rows of the result.
 #[inline(always)]
 unsafe fn strip<S: Simd, const R: usize>(
     s: S,
@@ -77,7 +77,7 @@ unsafe fn strip<S: Simd, const R: usize>(
     while j < n {
         let left = n - j;
         // SAFETY: the columns `j ..` of B and C are inside what the caller of `product` vouches
-        // for, and a tile goes no further than `left` of them.
+        // for, and a tile covers at most `left` of them.
         unsafe {
             let b = Right { at: b.at.add(j), ..b };
             let c = Out { at: c.at.add(j), ..c };
@@ -98,7 +98,7 @@ unsafe fn strip<S: Simd, const R: usize>(
     }
 }
 
-/// `R` rows by `C` vectors, the last vector with `last` lanes if it is `PARTIAL`.
+/// `R` rows by `C` vectors; if `PARTIAL`, the last vector has `last` lanes.
 #[inline(always)]
 unsafe fn tile<S: Simd, const R: usize, const C: usize, const PARTIAL: bool>(
     s: S,
@@ -140,8 +140,8 @@ unsafe fn tile<S: Simd, const R: usize, const C: usize, const PARTIAL: bool>(
     }
 }
 
-/// `to[c, r] = from[r, c]`, with `from [rows, cols]`; the columns of `to` from `rows` up to its
-/// stride become zero.
+/// `to[c, r] = from[r, c]`, with `from [rows, cols]`; sets the columns of `to` from `rows` up to
+/// its stride to zero.
 ///
 /// # Safety
 /// `from` can be read; `cols` rows of `to.row >= rows` floats can be written; they do not overlap.

@@ -1,4 +1,4 @@
-//! An allocator that counts: tests of loops that must not allocate.
+//! A counting allocator, for tests of loops that must not allocate.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -7,8 +7,8 @@ thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The system's allocator, with a count of what each thread has asked it for. A test binary makes
-/// it its own: `#[global_allocator] static ALLOCATOR: CountingAllocator = CountingAllocator;`
+/// The system allocator, with a per-thread count of allocations. A test binary installs it with
+/// `#[global_allocator] static ALLOCATOR: CountingAllocator = CountingAllocator;`
 #[derive(Clone, Copy, Debug)]
 pub struct CountingAllocator;
 
@@ -19,12 +19,12 @@ impl CountingAllocator {
     }
 
     fn note() {
-        // A thread that is ending has no counter any more.
+        // A thread that is exiting no longer has its counter.
         let _ = COUNT.try_with(|count| count.set(count.get() + 1));
     }
 }
 
-// SAFETY: everything is handed on to the system's allocator.
+// SAFETY: every call is forwarded to the system allocator.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         Self::note();
@@ -33,13 +33,13 @@ unsafe impl GlobalAlloc for CountingAllocator {
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: the caller vouches for both.
+        // SAFETY: the caller vouches for the pointer and the layout.
         unsafe { System.dealloc(at, layout) }
     }
 
     unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         Self::note();
-        // SAFETY: the caller vouches for all of it.
+        // SAFETY: the caller vouches for the pointer, the layout and the size.
         unsafe { System.realloc(at, layout, size) }
     }
 

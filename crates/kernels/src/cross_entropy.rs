@@ -1,16 +1,16 @@
-//! The two passes over a block of logits: statistics on the way in, gradient on the way out.
+//! The two passes over a block of logits: softmax statistics, then the gradient.
 //!
-//! The vocabulary is taken block by block, while a block is in cache. The first pass leaves
-//! `e^(l − top)` in the place of the logits, `top` being the largest of the row in this block; when
-//! the whole vocabulary has been seen, the second pass turns that into the gradient with one
-//! multiplication a number, and no second exponential.
+//! The vocabulary is processed block by block, while a block is in cache. The first pass replaces
+//! the logits by `e^(l − top)`, where `top` is the largest logit of the row in this block. When all
+//! blocks have been seen, the second pass turns that into the gradient with one multiplication per
+//! element and no second exponential.
 
 use crate::mat::MatMut;
 use crate::math::exp_of_negative;
 use crate::simd::loops::{self, Place, vectors};
 use crate::simd::{Simd, simd_kernel};
 
-/// What a block of the vocabulary says of one row.
+/// The softmax statistics of one row within a block of the vocabulary.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BlockStatistics {
     /// The largest logit.
@@ -40,12 +40,12 @@ fn exponentials_body<S: Simd>(s: S, mut logits: MatMut<'_>, statistics: &mut [Bl
     }
 }
 simd_kernel! {
-    /// Each logit becomes `e^(l − top)`; `statistics` has one entry a row.
+    /// Replaces each logit by `e^(l − top)`; `statistics` has one entry per row.
     ///
     /// A NaN or +∞ among the logits of a row makes `exponentials` NaN.
     ///
     /// # Panics
-    /// If the lengths do not fit.
+    /// If the lengths do not match.
     pub fn logits_to_exponentials(logits: MatMut<'_>, statistics: &mut [BlockStatistics]) = exponentials_body;
 }
 
@@ -60,11 +60,11 @@ fn gradient_body<S: Simd>(s: S, mut block: MatMut<'_>, factors: &[f32], shift: f
     }
 }
 simd_kernel! {
-    /// Each `e` of row `r` becomes `e · factors[r] − shift`: the gradient of a smoothed
-    /// cross-entropy but for the target's own.
+    /// Replaces each `e` of row `r` by `e · factors[r] − shift`: the gradient of a smoothed
+    /// cross-entropy, except for the target's own term.
     ///
     /// # Panics
-    /// If the lengths do not fit.
+    /// If the lengths do not match.
     pub fn logits_to_gradient(block: MatMut<'_>, factors: &[f32], shift: f32) = gradient_body;
 }
 

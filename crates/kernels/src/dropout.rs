@@ -1,11 +1,11 @@
-//! Dropout by counter: what is dropped is a function of a [`Key`] and of the place alone, so that a
-//! mask is the same however the work is split over threads, and the backward pass makes it again
-//! instead of storing it.
+//! Counter-based dropout: the mask is a function of a [`Key`] and the position alone, so it does
+//! not depend on how the work is split over threads, and the backward pass recomputes it instead of
+//! storing it.
 
 use crate::simd::Simd;
 use regard_random::Key;
 
-/// [`Key::bits`] at the lanes of `i`.
+/// [`Key::bits`] for the counters in the lanes of `i`.
 #[inline(always)]
 fn bits_of<S: Simd>(key: Key, s: S, i: S::U) -> S::U {
     let (first, second) = key.words();
@@ -21,11 +21,11 @@ fn mix_of<S: Simd>(s: S, x: S::U) -> S::U {
     s.xor_u(x, s.shr_u::<16>(x))
 }
 
-/// Which numbers of a `[rows, cols]` matrix survive, each with probability `1 − rate`, scaled by
-/// `1 / (1 − rate)`.
+/// A dropout mask for a `[rows, cols]` matrix: each element survives with probability `1 − rate`
+/// and is then scaled by `1 / (1 − rate)`.
 ///
-/// A row is known by its place in the whole batch, so that a replica which holds the rows from
-/// `first_row` on drops the same numbers as one that holds them all.
+/// A row is identified by its position in the whole batch, so a replica that holds the rows from
+/// `first_row` on drops the same elements as one that holds all rows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dropout {
     key: Key,
@@ -34,8 +34,8 @@ pub struct Dropout {
 }
 
 impl Dropout {
-    /// Drops at `rate` (0 ≤ rate < 1) in the stream `key`, the first row at hand being row
-    /// `first_row` of the batch.
+    /// Drops at `rate` (0 ≤ rate < 1) with the stream `key`; local row 0 is row `first_row` of the
+    /// batch.
     ///
     /// # Panics
     /// If `rate` is not in that range.
@@ -44,13 +44,13 @@ impl Dropout {
         Dropout { key, rate, first_row }
     }
 
-    /// The same rate in a stream of its own for each attention head.
+    /// The same rate, with a separate stream for each attention head.
     pub fn head(self, head: usize) -> Self {
         Dropout { key: self.key.child(head as u64), ..self }
     }
 
-    /// The factor of the number at row `r`, column `c` of a matrix `cols` wide: 0 or
-    /// `1 / (1 − rate)`.
+    /// The factor for the element at row `r`, column `c` of a matrix with `cols` columns: 0 or `1 /
+    /// (1 − rate)`.
     pub fn factor(self, r: usize, c: usize, cols: usize) -> f32 {
         let i = self.counter(r, cols).wrapping_add(c as u32);
         if self.key.bits(i) < self.threshold() { 0.0 } else { self.scale() }
@@ -68,7 +68,7 @@ impl Dropout {
         1.0 / (1.0 - self.rate)
     }
 
-    /// The factors of one row, computed vector by vector.
+    /// The factors of one row, computed one vector at a time.
     #[inline(always)]
     pub(crate) fn row<S: Simd>(self, s: S, r: usize, cols: usize) -> RowFactors<S> {
         RowFactors {
@@ -90,7 +90,7 @@ pub(crate) struct RowFactors<S: Simd> {
 }
 
 impl<S: Simd> RowFactors<S> {
-    /// The factors of the columns from `c` on.
+    /// The factors for the columns from `c` on.
     #[inline(always)]
     pub(crate) fn at(&self, s: S, c: usize) -> S::F {
         let i = s.add_u(s.splat_u(self.counter.wrapping_add(c as u32)), s.lanes_u());

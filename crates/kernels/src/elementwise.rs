@@ -1,4 +1,4 @@
-//! Sums, dropout and norms of plain rows of numbers.
+//! Sums, dropout and norms of contiguous rows.
 
 use crate::Accumulate;
 use crate::dropout::Dropout;
@@ -76,8 +76,8 @@ fn dropout_body<S: Simd>(s: S, y: &mut [f32], x: &[f32], cols: usize, dropout: D
     }
 }
 simd_kernel! {
-    /// `y = dropout(x)` or `y += dropout(x)` for `[rows, cols]`; its own gradient too, since a
-    /// dropped number's is zero.
+    /// `y = dropout(x)` or `y += dropout(x)` for `[rows, cols]`. It is its own backward pass: the
+    /// gradient of a dropped element is zero.
     ///
     /// # Panics
     /// If the lengths differ.
@@ -104,8 +104,8 @@ fn sum_of_squares_body<S: Simd>(s: S, x: &[f32]) -> f64 {
     x.chunks(4096).map(|part| f64::from(loops::sum_of_squares(s, part, 0.0))).sum()
 }
 simd_kernel! {
-    /// `Σ x²`, in blocks that are added up in `f64`, so that sixty million gradients do not lose
-    /// the small ones.
+    /// `Σ x²`, summed in blocks that are added up in `f64`, so that the sum over sixty million
+    /// gradients does not lose the small ones.
     pub fn sum_of_squares(x: &[f32]) -> f64 = sum_of_squares_body;
 }
 

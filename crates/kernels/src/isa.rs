@@ -1,8 +1,8 @@
-//! Which instruction set the kernels run on, chosen at run time.
+//! The instruction set of the kernels, chosen at run time.
 //!
-//! An [`Isa`] can only be had from [`Isa::available`], [`Isa::best`] or [`Isa::from_name`], which
-//! ask the CPU first. That is the fact every `unsafe` call into a `#[target_feature]` function of
-//! this crate rests on.
+//! An [`Isa`] can only be obtained from [`Isa::available`], [`Isa::best`] or [`Isa::from_name`],
+//! which query the CPU first. Every `unsafe` call into a `#[target_feature]` function of this crate
+//! relies on that.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -25,7 +25,7 @@ pub(crate) enum Level {
     Neon,
 }
 
-/// A name in `REGARD_ISA` that cannot be used here.
+/// A value of `REGARD_ISA` that cannot be used here.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IsaError {
     /// No such instruction set.
@@ -94,7 +94,7 @@ impl Isa {
         })
     }
 
-    /// The instruction set that `REGARD_ISA` names, else the best.
+    /// The instruction set named by `REGARD_ISA`, or the best one if it is not set.
     pub fn from_env() -> Result<Isa, IsaError> {
         match std::env::var_os(VARIABLE) {
             None => Ok(Isa::best()),
@@ -102,7 +102,7 @@ impl Isa {
         }
     }
 
-    /// Its name, as `REGARD_ISA` takes it.
+    /// Its name, as accepted by `REGARD_ISA`.
     pub fn name(self) -> &'static str {
         match self.0 {
             Level::Portable => "portable",
@@ -125,10 +125,10 @@ impl Isa {
         }
     }
 
-    /// Whether matmuls in bf16 are faster here than those in f32.
+    /// Whether bf16 matmuls are faster than f32 ones on this CPU.
     ///
-    /// They are on Zen 4, which was measured; AMD's later CPUs are assumed to be alike. On the Xeon that
-    /// was measured (Sapphire Rapids) they are slower.
+    /// They are on Zen 4, where we measured it; later AMD CPUs are assumed to behave alike. On the
+    /// Xeon that we measured (Sapphire Rapids) they are slower.
     pub fn bf16_is_faster(self) -> bool {
         self.has_bf16() && is_amd()
     }

@@ -1,14 +1,12 @@
-//! The numeric kernels of Regard: every loop over numbers that is worth writing in vectors, and the
-//! only `unsafe` code.
+//! The numeric kernels of Regard: every loop that is worth vectorizing, and the only `unsafe` code.
 //!
-//! Three layers: `simd` (the vector operations of each instruction set), `math` and `block`
-//! (functions of vectors, small products), and the kernels. A kernel is written once over the trait
-//! `Simd`, takes the [`Isa`] to run on as its first argument, and has a twin in [`naive`] that says
-//! in `f64` and plain loops what it computes.
+//! There are three layers: `simd` (the vector operations of each instruction set), `math` and
+//! `block` (functions of vectors, small matmuls), and the kernels. A kernel is written once over
+//! the trait `Simd`, takes the [`Isa`] to run on as its first argument, and has a twin in [`naive`]
+//! that specifies in `f64` and plain loops what it computes.
 //!
-//! NaN and infinity: a NaN in an input comes out as a NaN wherever the formula would have used it,
-//! and never somewhere else (another row, another sentence). Where a kernel does more than its
-//! formula, its documentation says so.
+//! NaN and infinity: a NaN in an input becomes a NaN wherever the formula uses it, and never
+//! elsewhere (another row, another sentence). A kernel that deviates from its formula documents it.
 
 mod activation;
 mod adam;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A whole file in memory: mapped where the system can, read otherwise.
+/// A whole file in memory: mapped where the system supports it, read otherwise.
 #[derive(Debug)]
 pub struct Mapped(Backing);
 
@@ -19,12 +19,12 @@ enum Backing {
 }
 
 impl Mapped {
-    /// Opens `path`. The file must not be changed in place while it is open: write beside it and
-    /// rename.
+    /// Opens `path`. The file must not be modified in place while it is open: write a new file and
+    /// rename it.
     pub fn open(path: &Path) -> io::Result<Self> {
         let mut file = File::open(path)?;
-        // SAFETY: the mapping is private to this value and read-only. Its bytes stay as they are
-        // while nobody writes into or truncates this very inode; the callers' files are only ever
+        // SAFETY: the mapping is private to this value and read-only. Its bytes do not change as
+        // long as nobody writes to or truncates this inode; the callers' files are only ever
         // replaced by a rename, which leaves the mapped inode alone, and no reference outlives the
         // map, which `self` owns.
         match unsafe { memmap2::Mmap::map(&file) } {
@@ -42,9 +42,8 @@ impl Mapped {
         Ok(Mapped(Backing::Read(words.iter().map(|w| u64::from_ne_bytes(*w)).collect(), length)))
     }
 
-    /// Lets the system take back the memory of these bytes, which come from the file again when
-    /// they are next looked at. So a large file can be read through once without all of it being
-    /// held.
+    /// Lets the system reclaim the memory of these bytes, which are read from the file again at the
+    /// next access. This way, a large file can be read through once without being held in memory.
     pub fn release(&self, range: Range<usize>) {
         #[cfg(unix)]
         if let Backing::Map(map) = &self.0
@@ -52,8 +51,8 @@ impl Mapped {
             && range.end <= map.len()
         {
             // SAFETY: `DontNeed` drops the pages of the range; the mapping is of a file and never
-            // written to, so that the next access reads the same bytes again. The range lies within
-            // the map. A failure changes nothing.
+            // written to, so the next access reads the same bytes again. The range lies within the
+            // map. A failure changes nothing.
             let _ = unsafe {
                 map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, range.start, range.len())
             };
@@ -81,12 +80,12 @@ impl Mapped {
 pub enum Int8Values {
     /// In memory.
     Owned(Vec<i8>),
-    /// These bytes of a file.
+    /// This range of a file's bytes.
     Mapped(Arc<Mapped>, Range<usize>),
 }
 
 impl Int8Values {
-    /// All of them; none of a range that the file does not have.
+    /// All values; empty if the file does not have the range.
     pub fn as_slice(&self) -> &[i8] {
         match self {
             Int8Values::Owned(values) => values,

@@ -1,12 +1,11 @@
-//! Views of matrices in row order: what kernels take and give.
+//! Row-major matrix views: the arguments of kernels.
 //!
-//! The rows of a view may lie further apart than it is wide, so that the queries, keys and values
-//! that one product has written side by side are three views of one buffer, and so are their
-//! gradients.
+//! The row stride of a view may exceed its width. Queries, keys and values that one matmul has
+//! written side by side are then three views of one buffer, and so are their gradients.
 
 use std::marker::PhantomData;
 
-/// A matrix to read: element `(r, c)` lies `r · row_stride + c · col_stride` behind the first.
+/// A read-only matrix: element `(r, c)` is at offset `r · row_stride + c · col_stride`.
 #[derive(Clone, Copy, Debug)]
 pub struct Mat<'a> {
     pub(crate) data: &'a [f32],
@@ -26,26 +25,26 @@ impl<'a> Mat<'a> {
         Mat { data, rows, cols, row_stride: cols, col_stride: 1 }
     }
 
-    /// Its rows.
+    /// The number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Its columns.
+    /// The number of columns.
     pub fn cols(&self) -> usize {
         self.cols
     }
 
-    /// All its numbers, of a matrix that fills its data.
+    /// All elements of a matrix that fills its data.
     ///
     /// # Panics
-    /// If it is a part of a larger one, or transposed.
+    /// If it is part of a larger matrix, or transposed.
     pub fn data(&self) -> &'a [f32] {
         assert!(self.data.len() == self.rows * self.cols && (self.col_stride == 1 || self.data.is_empty()));
         self.data
     }
 
-    /// The same numbers with rows and columns exchanged.
+    /// The transpose, without copying.
     pub fn t(self) -> Self {
         Mat {
             rows: self.cols,
@@ -59,10 +58,10 @@ impl<'a> Mat<'a> {
     /// The columns `from .. from + cols`.
     ///
     /// # Panics
-    /// If they are not all there.
+    /// If they do not all exist.
     pub fn columns(self, from: usize, cols: usize) -> Self {
         assert!(from + cols <= self.cols, "columns {from}..{} of {}", from + cols, self.cols);
-        // Without rows there is nothing to begin further on.
+        // An empty view has no valid start beyond 0.
         let start = if self.rows == 0 || cols == 0 { 0 } else { from * self.col_stride };
         Mat { data: &self.data[start..], cols, ..self }
     }
@@ -70,21 +69,21 @@ impl<'a> Mat<'a> {
     /// The rows `from .. from + rows`.
     ///
     /// # Panics
-    /// If they are not all there.
+    /// If they do not all exist.
     pub fn rows_from(self, from: usize, rows: usize) -> Self {
         assert!(from + rows <= self.rows, "rows {from}..{} of {}", from + rows, self.rows);
         let start = if rows == 0 || self.cols == 0 { 0 } else { from * self.row_stride };
         Mat { data: &self.data[start..], rows, ..self }
     }
 
-    /// Row `r`, of a matrix that is not transposed.
+    /// Row `r` of a matrix that is not transposed.
     #[inline(always)]
     pub fn row(&self, r: usize) -> &'a [f32] {
         assert!(r < self.rows && self.col_stride == 1);
         &self.data[r * self.row_stride..][..self.cols]
     }
 
-    /// Whether every element lies inside the data: what raw access rests on.
+    /// Whether every element lies inside the data; raw access relies on this.
     pub(crate) fn is_within(&self) -> bool {
         self.rows == 0
             || self.cols == 0
@@ -92,7 +91,7 @@ impl<'a> Mat<'a> {
     }
 }
 
-/// A matrix to write, its rows `stride` apart.
+/// A writable matrix whose rows lie `stride` apart.
 #[derive(Debug)]
 pub struct MatMut<'a> {
     ptr: *mut f32,
@@ -115,22 +114,22 @@ impl<'a> MatMut<'a> {
         MatMut { ptr: data.as_mut_ptr(), rows, cols, stride: cols, lifetime: PhantomData }
     }
 
-    /// Its rows.
+    /// The number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Its columns.
+    /// The number of columns.
     pub fn cols(&self) -> usize {
         self.cols
     }
 
-    /// A shorter loan of the same matrix.
+    /// Reborrows the same matrix for a shorter time.
     pub fn reborrow(&mut self) -> MatMut<'_> {
         MatMut { ptr: self.ptr, rows: self.rows, cols: self.cols, stride: self.stride, lifetime: PhantomData }
     }
 
-    /// The first `at` columns, and the others.
+    /// Splits into the first `at` columns and the others.
     ///
     /// # Panics
     /// If there are fewer.
@@ -138,7 +137,7 @@ impl<'a> MatMut<'a> {
         assert!(at <= self.cols, "column {at} of {}", self.cols);
         let right = MatMut {
             // With rows, `at <= cols <= stride` stays within (or one past) the first row;
-            // `wrapping_add` asks for nothing.
+            // `wrapping_add` has no safety requirement.
             ptr: self.ptr.wrapping_add(at),
             cols: self.cols - at,
             ..self
@@ -146,7 +145,7 @@ impl<'a> MatMut<'a> {
         (MatMut { cols: at, ..self }, right)
     }
 
-    /// The first `at` rows, and the others.
+    /// Splits into the first `at` rows and the others.
     ///
     /// # Panics
     /// If there are fewer.
@@ -159,7 +158,7 @@ impl<'a> MatMut<'a> {
     /// The rows `from .. from + rows`.
     ///
     /// # Panics
-    /// If they are not all there.
+    /// If they do not all exist.
     pub fn rows_from(self, from: usize, rows: usize) -> MatMut<'a> {
         assert!(from + rows <= self.rows, "rows {from}..{} of {}", from + rows, self.rows);
         MatMut { ptr: self.ptr.wrapping_add(from * self.stride), rows, ..self }
@@ -169,18 +168,18 @@ impl<'a> MatMut<'a> {
     #[inline(always)]
     pub fn row(&mut self, r: usize) -> &mut [f32] {
         assert!(r < self.rows);
-        // SAFETY: the row lies in the borrowed data and no other view holds its elements;
-        // `&mut self` keeps it single.
+        // SAFETY: the row lies in the borrowed data, no other view holds its elements, and `&mut
+        // self` keeps the reference unique.
         unsafe { std::slice::from_raw_parts_mut(self.ptr.add(r * self.stride), self.cols) }
     }
 
-    /// To read what has been written.
+    /// A pointer to the first element.
     #[inline(always)]
     pub(crate) fn as_ptr(&mut self) -> *mut f32 {
         self.ptr
     }
 
-    /// Every number becomes `x`.
+    /// Sets every element to `x`.
     pub fn fill(&mut self, x: f32) {
         for r in 0..self.rows {
             self.row(r).fill(x);

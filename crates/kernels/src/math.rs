@@ -1,13 +1,13 @@
-//! Functions of one vector: the exponential and what is made of it.
+//! Functions of one vector: the exponential and functions derived from it.
 
 use crate::simd::Simd;
 
-/// Below this the exponential is taken to be zero: it would be under 2⁻¹²⁵.
+/// Below this the exponential is set to zero: it would be under 2⁻¹²⁵.
 pub(crate) const EXP_LOW: f32 = -86.643;
 /// Above this the exponential is infinite in `f32`.
 pub(crate) const EXP_HIGH: f32 = 88.722_84;
 
-/// `e^x` to about two units in the last place; 0 below [`EXP_LOW`], ∞ above [`EXP_HIGH`], NaN of
+/// `e^x` to about two units in the last place; 0 below [`EXP_LOW`], ∞ above [`EXP_HIGH`], NaN for
 /// NaN.
 ///
 /// `x = n·ln 2 + r` with |r| ≤ ln 2 / 2, `ln 2` in two parts so that `r` keeps its bits (Cody and
@@ -16,7 +16,7 @@ pub(crate) const EXP_HIGH: f32 = 88.722_84;
 #[inline(always)]
 pub(crate) fn exp<S: Simd>(s: S, x: S::F) -> S::F {
     let (low, high) = (s.splat(EXP_LOW), s.splat(EXP_HIGH));
-    // The bound comes first, so that a NaN in `x` goes through.
+    // `min` and `max` return their second argument for NaN, so that a NaN in `x` propagates.
     let clamped = s.min(high, s.max(low, x));
     let n = s.round(s.mul(clamped, s.splat(std::f32::consts::LOG2_E)));
     let r = s.mul_add(n, s.splat(-0.693_359_4), clamped);
@@ -30,11 +30,12 @@ pub(crate) fn exp<S: Simd>(s: S, x: S::F) -> S::F {
     s.select(s.lt(high, x), s.splat(f32::INFINITY), y)
 }
 
-/// `e^x` for `x` that is not above 0 but by rounding, to 10⁻⁶: what a softmax needs, at half of the
-/// work of [`exp`]. 0 below [`EXP_LOW`], NaN of NaN.
+/// `e^x` to 10⁻⁶ for `x` that exceeds 0 at most by a rounding error: what a softmax needs, at half
+/// the cost of [`exp`]. 0 below [`EXP_LOW`], NaN for NaN.
 ///
-/// `ln 2` in one part, where the product with it is not rounded, moves `r` by 2.4·10⁻⁷ at most, and the polynomial of degree 5 with the smallest
-/// relative error on |r| ≤ ln 2 / 2, among those with `1 + r`, is off by 1.05·10⁻⁷.
+/// With FMA, using `ln 2` in one part changes `r` by at most 2.4·10⁻⁷. The polynomial is the one of
+/// degree 5 of the form `1 + r + …` with the smallest relative error on |r| ≤ ln 2 / 2, which is
+/// 1.05·10⁻⁷.
 #[inline(always)]
 pub(crate) fn exp_of_negative<S: Simd>(s: S, x: S::F) -> S::F {
     let n = s.round(s.mul(x, s.splat(std::f32::consts::LOG2_E)));
@@ -57,8 +58,8 @@ pub(crate) fn sigmoid<S: Simd>(s: S, x: S::F) -> S::F {
     s.div(one, s.add(one, exp(s, s.sub(s.zero(), x))))
 }
 
-/// The standard normal distribution `Φ(x)` and its density `φ(x)`, of which GELU and its gradient
-/// are made.
+/// The standard normal distribution `Φ(x)` and its density `φ(x)`, from which GELU and its gradient
+/// are computed.
 ///
 /// By Abramowitz and Stegun 7.1.26, whose error is below 1.5·10⁻⁷.
 #[inline(always)]
@@ -77,12 +78,12 @@ pub(crate) fn normal<S: Simd>(s: S, x: S::F) -> (S::F, S::F) {
     (phi, s.mul(gauss, s.splat(0.398_942_3)))
 }
 
-/// What stands for `Φ(x)` in the GELU that T5 has, and its gradient:
-/// `(1 + tanh(√(2/π)·(x + 0.044715·x³))) / 2`, which is a sigmoid.
+/// The approximation of `Φ(x)` in T5's GELU, and its gradient: `(1 + tanh(√(2/π)·(x +
+/// 0.044715·x³))) / 2`, which is a sigmoid.
 #[inline(always)]
 pub(crate) fn normal_by_tanh<S: Simd>(s: S, x: S::F) -> (S::F, S::F) {
     const CUBIC: f32 = 0.044_715;
-    // 2·√(2/π): the sigmoid of twice a number is half of one plus its hyperbolic tangent.
+    // 2·√(2/π), because σ(2x) = (1 + tanh x) / 2.
     let twice = s.splat(1.595_769_2);
     let square = s.mul(x, x);
     let inside = s.mul(s.mul(twice, x), s.mul_add(square, s.splat(CUBIC), s.splat(1.0)));

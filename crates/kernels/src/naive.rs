@@ -1,5 +1,5 @@
-//! The twins: what each kernel computes, in `f64` and plain loops. Tests compare the kernels and
-//! their gradients with these.
+//! The naive twins: what each kernel computes, in `f64` and plain loops. Tests compare the kernels
+//! and their gradients with these.
 
 /// `A·B` with `A [m, k]`, `B [k, n]`.
 pub fn product(a: &[f64], b: &[f64], m: usize, n: usize, k: usize) -> Vec<f64> {
@@ -48,7 +48,7 @@ pub fn gelu(x: f64) -> f64 {
     0.5 * x * (1.0 + erf(x / std::f64::consts::SQRT_2))
 }
 
-/// `x · (1 + tanh(√(2/π)·(x + 0.044715·x³))) / 2`: GELU as T5 has it.
+/// `x · (1 + tanh(√(2/π)·(x + 0.044715·x³))) / 2`: GELU as in T5.
 pub fn gelu_tanh(x: f64) -> f64 {
     0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh())
 }
@@ -60,8 +60,8 @@ pub fn rms_norm(x: &[f64], gamma: &[f64], epsilon: f64) -> Vec<f64> {
     x.iter().zip(gamma).map(|(x, g)| x * scale * g).collect()
 }
 
-/// The outputs of a simpler simple recurrent unit over sentences at `offsets`: `x` and
-/// `z [rows, d]`.
+/// The outputs of a simpler simple recurrent unit for `x` and `z [rows, d]`, over sentences that
+/// begin at `offsets`.
 pub fn ssru(x: &[f64], z: &[f64], offsets: &[usize], d: usize) -> Vec<f64> {
     let mut y = vec![0.0; x.len()];
     for sentence in offsets.windows(2) {
@@ -104,7 +104,7 @@ pub fn gru_step(x: &[f64], u: &[f64], before: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-/// What [`attention`] attends with.
+/// The sizes of an [`attention`].
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     /// Queries of the sentence.
@@ -168,8 +168,8 @@ pub fn biased_attention(
     (out, weights)
 }
 
-/// Cross-entropy with label smoothing of one row of logits: the target has probability `1 − ε`, and
-/// `ε` is spread evenly over all classes, the target's too.
+/// Cross-entropy with label smoothing for one row of logits: the target has probability `1 − ε`,
+/// and `ε` is spread evenly over all classes, including the target.
 pub fn cross_entropy(logits: &[f64], target: usize, epsilon: f64) -> f64 {
     let log_p = log_softmax(logits);
     let even: f64 = log_p.iter().sum::<f64>() / log_p.len() as f64;
@@ -193,7 +193,7 @@ pub fn adam(
     (weight - rate * m_hat / (v_hat.sqrt() + epsilon), m, v)
 }
 
-/// `(f(x + h) − f(x − h)) / 2h` for each number of `x`: the gradient that a backward pass must
+/// `(f(x + h) − f(x − h)) / 2h` for each element of `x`: the gradient that a backward pass must
 /// agree with.
 pub fn finite_differences(x: &[f64], h: f64, f: impl Fn(&[f64]) -> f64) -> Vec<f64> {
     let mut x = x.to_vec();

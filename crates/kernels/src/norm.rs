@@ -1,4 +1,4 @@
-//! Layer and RMS normalisation, with the residual sum and the dropout that come before it in the
+//! Layer and RMS normalisation, fused with the residual sum and the dropout that precede it in the
 //! paper's post-norm layers.
 
 use crate::Accumulate;
@@ -12,18 +12,18 @@ use crate::simd::{Simd, simd_kernel};
 pub struct Norm<'a> {
     /// γ `[d]`
     pub gamma: &'a [f32],
-    /// β `[d]`; without it, rows are divided by the root of their mean square.
+    /// β `[d]`; without it, rows are divided by their root mean square.
     pub beta: Option<&'a [f32]>,
     /// ε under the root.
     pub epsilon: f32,
 }
 
-/// What the backward pass needs of the forward pass.
+/// What the forward pass saves for the backward pass.
 #[derive(Debug)]
 pub struct NormSaved<'a> {
-    /// The rows before γ and β `[rows, d]`.
+    /// The rows before γ and β are applied, `[rows, d]`.
     pub normalised: &'a mut [f32],
-    /// `1 / √(variance + ε)` of each row, or that of the mean square.
+    /// `1 / √(variance + ε)` of each row, or the same with the mean square.
     pub scale: &'a mut [f32],
 }
 
@@ -99,7 +99,7 @@ simd_kernel! {
     /// Without a β it is RMS normalisation.
     ///
     /// # Panics
-    /// If the lengths do not fit.
+    /// If the lengths do not match.
     pub fn add_norm(
         x: &[f32], branch: Option<&[f32]>, dropout: Option<Dropout>, norm: Norm<'_>, y: &mut [f32], saved: NormSaved<'_>,
     ) = forward_body;
@@ -159,11 +159,11 @@ fn backward_body<S: Simd>(
     }
 }
 simd_kernel! {
-    /// The gradients of [`add_norm`] with respect to `x`, the branch, γ and β, if it has one; those
-    /// of γ and β are added to what is there.
+    /// The gradients of [`add_norm`] with respect to `x`, the branch, γ and, if present, β; those
+    /// of γ and β are accumulated.
     ///
     /// # Panics
-    /// If the lengths do not fit.
+    /// If the lengths do not match.
     pub fn add_norm_backward(
         dy: &[f32], gamma: &[f32], saved: (&[f32], &[f32]), dropout: Option<Dropout>, dx: (&mut [f32], Accumulate),
         branch: Option<(&mut [f32], Accumulate)>, d_norm: (&mut [f32], Option<&mut [f32]>),
@@ -224,7 +224,7 @@ mod tests {
                         (&mut dg, centred.then_some(&mut db[..])),
                     );
                     if d == 1 && centred {
-                        continue; // The variance of one number is 0: the gradients are 1/√ε times nothing.
+                        continue; // The variance is 0: the gradients are 1/√ε times 0.
                     }
                     let loss = |y: Vec<f64>| y.iter().zip(&dy).map(|(y, g)| y * f64::from(*g)).sum::<f64>();
                     let plus = |w: Vec<f64>| w.into_iter().map(|w| w + 1.0).collect::<Vec<_>>();

@@ -1,8 +1,7 @@
-//! Attention of single queries over rows of a cache: what decoding does, one step at a time.
+//! Attention of single queries over rows of a KV cache: one step of decoding.
 //!
-//! A query names the cache rows that it attends to, so that hypotheses of a beam share what they
-//! have in common, the keys and values of the source among it, and nothing is copied when a beam is
-//! reordered.
+//! Each query lists the cache rows that it attends to, so hypotheses of a beam share common rows,
+//! including the keys and values of the source, and reordering a beam copies nothing.
 
 use crate::attention::{Relative, add_by_distance, distance_row};
 use crate::mat::{Mat, MatMut};
@@ -19,12 +18,12 @@ pub struct Paged<'a> {
     pub d_k: usize,
     /// Width of a head's values.
     pub d_v: usize,
-    /// What the scores are multiplied by: 1/√d_k, or 1.
+    /// The factor applied to the scores: 1/√d_k, or 1.
     pub scale: f32,
-    /// Where each query's list begins in `rows`, and where the last one's ends.
+    /// Where each query's list begins in `rows`, plus the end of the last.
     pub offsets: &'a [usize],
-    /// Cache rows, list by list; the last row of a list is at the query's own position, if
-    /// positions matter.
+    /// Cache rows, list by list; with relative positions, the last row of a list is at the query's
+    /// own position.
     pub rows: &'a [u32],
     /// Relative positions.
     pub relative: Option<Relative<'a>>,
@@ -49,7 +48,7 @@ fn body<S: Simd>(
     if let Some(relative) = relative {
         relative.check(heads, d_k);
     }
-    // Heads of a few whole vectors, which all common ones are, stay in registers.
+    // Heads of a few whole vectors, which is the common case, stay in registers.
     let plain = !matches!(relative, Some(Relative::Vectors { .. }));
     let in_registers = d_k == d_v && plain && d_k.is_multiple_of(S::LANES);
     for r in 0..q.rows {
@@ -71,8 +70,7 @@ fn body<S: Simd>(
     }
 }
 
-/// One query, head by head: its numbers and the sums over the values are vectors that stay where
-/// they are.
+/// One query, head by head; its elements and the sums over the values stay in registers.
 #[inline(always)]
 fn by_heads<S: Simd, const V: usize>(
     s: S,
@@ -90,14 +88,14 @@ fn by_heads<S: Simd, const V: usize>(
     let base = kv.data.as_ptr();
     for h in 0..heads {
         let scores = &mut scores[h * n..][..n];
-        // SAFETY: `h` is below `heads`, the lengths have been asserted, and the caller has made
-        // sure that every row of the list is there.
+        // SAFETY: `h` is below `heads`, the lengths have been asserted, and the caller has checked
+        // that every row of the list exists.
         unsafe {
             let mut q = [s.zero(); V];
             for (i, q) in q.iter_mut().enumerate() {
                 *q = s.load(query.as_ptr().add(h * width + i * S::LANES));
             }
-            // Eight keys at a time: adding up the lanes of one vector costs more than its products.
+            // Eight keys at a time: a horizontal sum of one vector costs more than its products.
             for (scores, rows) in scores.chunks_mut(8).zip(list.chunks(8)) {
                 let mut sums = [s.zero(); 8];
                 for (sum, &row) in sums.iter_mut().zip(rows) {
@@ -126,8 +124,8 @@ fn by_heads<S: Simd, const V: usize>(
     }
 }
 
-/// Prefetches the numbers of the next head: those of a batch of sentences come from a distant
-/// cache, in short pieces that the CPU does not foresee.
+/// Prefetches the elements of the next head: those of a batch of sentences come from a distant
+/// cache, in short pieces that the hardware prefetcher does not predict.
 #[inline(always)]
 fn prefetch_next_head<S: Simd, const V: usize>(s: S, head: *const f32) {
     let width = V * S::LANES;
@@ -136,13 +134,13 @@ fn prefetch_next_head<S: Simd, const V: usize>(s: S, head: *const f32) {
     }
 }
 
-/// The scores of a head become weights.
+/// Turns the scores of a head into weights.
 #[inline(always)]
 fn weigh<S: Simd>(s: S, shape: &Paged<'_>, head: usize, scores: &mut [f32]) {
     let scale = shape.scale;
     if let Some(Relative::Bias { table, reach }) = shape.relative {
         let of_head = &table[head * (2 * reach + 1)..][..2 * reach + 1];
-        // The query stands at the end of its list; the scores are multiplied by the scale below.
+        // The query is at the end of its list; the scale is applied below.
         let places = (0, scores.len().saturating_sub(1));
         add_by_distance(scores, places, (of_head, reach), scale.recip());
     }
@@ -151,7 +149,7 @@ fn weigh<S: Simd>(s: S, shape: &Paged<'_>, head: usize, scores: &mut [f32]) {
     loops::scale(s, scores, 1.0 / total);
 }
 
-/// One query, heads of any width and with relative positions.
+/// One query with heads of any width and with relative positions.
 #[inline(always)]
 fn by_rows<S: Simd>(
     s: S,
@@ -170,7 +168,7 @@ fn by_rows<S: Simd>(
             let at = h * d_k..(h + 1) * d_k;
             let mut score = loops::dot(s, &query[at.clone()], &key[at.clone()]);
             if let Some(Relative::Vectors { table, reach }) = relative {
-                // The query stands at the end of its list.
+                // The query is at the end of its list.
                 let row = distance_row(j, n - 1, reach);
                 score += loops::dot(s, &query[at], &table[row * d_k..][..d_k]);
             }
@@ -197,11 +195,11 @@ simd_kernel! {
     /// `out = softmax(q·kᵀ·scale)·v` over each query's own rows of `kv [rows, h·(d_k + d_v)]`, keys
     /// and values side by side.
     ///
-    /// `weights`, if given, gets `[h, n]` numbers for each query, `n` being the length of its list.
-    /// A query's result depends on nothing but its list. An empty list gives zeros.
+    /// `weights`, if given, receives `[h, n]` elements for each query, where `n` is the length of
+    /// its list. A query's result depends on its list alone. An empty list gives zeros.
     ///
     /// # Panics
-    /// If the shapes do not fit, or a list names a row that is not there.
+    /// If the shapes do not match, or a list names a row that does not exist.
     pub fn paged_attention(
         shape: &Paged<'_>, q: Mat<'_>, kv: Mat<'_>, out: MatMut<'_>, weights: Option<&mut [f32]>,
         scratch: &mut Vec<f32>,

@@ -1,9 +1,8 @@
-//! One time step of a gated recurrent unit, for all sentences that are still running, between its
-//! products.
+//! One time step of a gated recurrent unit (GRU) for all unfinished sentences, between its matmuls.
 //!
 //! `r = σ(x_r + u_r)`, `z = σ(x_z + u_z)`, `c = tanh(x_c + r·u_c)`, `y = (1 − z)·c + z·h`, where
-//! `x` is what the token gives and `u = U·h + b` what the state before gives (Cho et al., 2014, in
-//! the form that keeps `U` one matrix).
+//! `x` is computed from the token and `u = U·h + b` from the previous state (Cho et al., 2014, in
+//! the variant that keeps `U` one matrix).
 
 use crate::mat::{Mat, MatMut};
 use crate::math::sigmoid;
@@ -17,7 +16,7 @@ fn tanh<S: Simd>(s: S, x: S::F) -> S::F {
     s.mul_add(two, sigmoid(s, s.mul(two, x)), s.splat(-1.0))
 }
 
-/// A row of `3·h` numbers as reset, update and candidate.
+/// Splits a row of `3·h` elements into reset, update and candidate.
 #[inline(always)]
 fn thirds(row: &[f32]) -> (&[f32], &[f32], &[f32]) {
     let h = row.len() / 3;
@@ -69,26 +68,26 @@ fn forward_body<S: Simd>(
 simd_kernel! {
     /// One step of `k` sentences, whose tokens are the `rows` of `x [.., 3·h]` and `y [.., h]`.
     ///
-    /// `gates [k, 3·h]` comes with `U·h + b` and becomes `r`, `z` and `c`; `kept [k, h]` gets the
-    /// last third of what it was; `state [k, h]` and the rows of `y` become the new state. A NaN
-    /// stays in its row.
+    /// `gates [k, 3·h]` holds `U·h + b` on entry and `r`, `z` and `c` on return; `kept [k, h]`
+    /// receives the last third of `U·h + b`; `state [k, h]` and the rows of `y` become the new
+    /// state. A NaN stays in its row.
     ///
     /// # Panics
-    /// If the sizes do not fit.
+    /// If the sizes do not match.
     pub fn gru_forward(
         x: Mat<'_>, rows: &[usize], gates: &mut [f32], kept: &mut [f32], state: &mut [f32], y: MatMut<'_>,
     ) = forward_body;
 }
 
-/// What the backward pass of a step knows: its gates `[k, 3·h]` and what was kept `[k, h]`, as
+/// What the backward pass of a step needs: the gates `[k, 3·h]` and `kept [k, h]`, as
 /// [`gru_forward`] left them, and the states before the step `[k, h]`.
 #[derive(Clone, Copy, Debug)]
 pub struct GruStep<'a> {
     /// r, z and c.
     pub gates: &'a [f32],
-    /// What the state gave to the candidate.
+    /// The last third of `U·h + b`: the contribution of the state to the candidate.
     pub kept: &'a [f32],
-    /// h
+    /// h, the state before the step.
     pub before: &'a [f32],
 }
 
@@ -138,13 +137,14 @@ fn backward_body<S: Simd>(
     }
 }
 simd_kernel! {
-    /// The way back over one step. `carry [k, h]` comes with the gradient with respect to the new
-    /// state from later steps, and becomes that by the state before, but for what goes through `U`:
-    /// that is `d_gates · U`, with `d_gates [k, 3·h]` the gradient with respect to `U·h + b`. The
-    /// gradient with respect to the rows of `x` is added to those of `dx`.
+    /// The backward pass of one step. `carry [k, h]` holds the gradient with respect to the new
+    /// state from later steps on entry. On return it holds the gradient with respect to the
+    /// previous state, except for the part through `U`: that is `d_gates · U`, with `d_gates [k,
+    /// 3·h]` the gradient with respect to `U·h + b`. The gradient with respect to the rows of `x`
+    /// is added to those of `dx`.
     ///
     /// # Panics
-    /// If the sizes do not fit.
+    /// If the sizes do not match.
     pub fn gru_backward(
         step: GruStep<'_>, rows: &[usize], dy: Mat<'_>, carry: &mut [f32], dx: MatMut<'_>, d_gates: &mut [f32],
     ) = backward_body;
@@ -170,7 +170,7 @@ mod tests {
             Case { x: random(4 * 3 * h, 1), from_state: random(2 * 3 * h, 2), state: random(2 * h, 3) }
         }
 
-        /// Output, gates and what was kept.
+        /// The output, the gates and `kept`.
         fn forward(&self, isa: Isa, h: usize) -> (Vec<f32>, Vec<f32>, Vec<f32>) {
             let (mut gates, mut state) = (self.from_state.clone(), self.state.clone());
             let (mut kept, mut y) = (vec![0.0; 2 * h], vec![7.0; 4 * h]);

@@ -1,9 +1,9 @@
-//! The vector operations that kernels are written in, once for every instruction set.
+//! The vector operations from which kernels are built, for every instruction set.
 //!
-//! A kernel is a generic `#[inline(always)]` function over [`Simd`]; [`simd_kernel!`] makes its
+//! A kernel is a generic `#[inline(always)]` function over [`Simd`]; [`simd_kernel!`] generates its
 //! public form, which takes an [`Isa`](crate::Isa) and calls the body inside a function compiled
-//! for that instruction set. The loops in [`loops`] deal with the tail, so that most kernels
-//! contain no `unsafe` of their own.
+//! for that instruction set. The loops in [`loops`] handle the tail, so most kernels contain no
+//! `unsafe` of their own.
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx2;
@@ -16,14 +16,14 @@ pub(crate) mod portable;
 
 use crate::block::{Left, Out, Right};
 
-/// Neighbouring 8-bit numbers in a lane.
+/// 8-bit elements in a 32-bit lane.
 pub(crate) const GROUP: usize = 4;
 
-/// One instruction set: lanes of `f32` and `u32` and what can be done with them.
+/// One instruction set: vectors of `f32`, `u32` and `i32` lanes and the operations on them.
 ///
-/// A value of an implementing type is proof that the CPU has the instruction set: the types are
-/// constructed only inside the `#[target_feature]` functions that [`simd_kernel!`] makes, after an
-/// `Isa` has been matched.
+/// A value of an implementing type is proof that the CPU has the instruction set: values are
+/// constructed only inside the `#[target_feature]` functions that [`simd_kernel!`] generates, after
+/// an `Isa` has been matched.
 pub(crate) trait Simd: Copy {
     /// Lanes in a vector.
     const LANES: usize;
@@ -31,23 +31,24 @@ pub(crate) trait Simd: Copy {
     type F: Copy;
     /// Lanes of `u32`.
     type U: Copy;
-    /// Lanes of true or false.
+    /// Boolean lanes.
     type M: Copy;
     /// Lanes of `i32`.
     type I: Copy;
     /// Lanes of 8-bit weights, [`GROUP`] in each.
     type W: Copy;
-    /// Rows of a tile of products, 3, 6 or 12: as many as fit the registers with two vectors of sums each.
+    /// Rows of a GEMM tile, 3, 6 or 12: as many as fit the registers with two accumulator vectors
+    /// each.
     const TILE_ROWS: usize;
-    /// Rows of a tile of 8-bit products, six at most: as many as fit the registers with two vectors
-    /// of sums each, and hide the latency.
+    /// Rows of an int8 GEMM tile, at most six: as many as fit the registers with two accumulator
+    /// vectors each and hide the latency.
     const BYTE_ROWS: usize = 6;
     /// Whether `mul_add` rounds once.
     const FUSED: bool = true;
-    /// Whether there is `products_in_16_bits` and what goes with it.
+    /// Whether `products_in_16_bits` and the related methods exist.
     const ADDS_IN_16_BITS: bool = false;
 
-    /// Asks for the cache line at an address, which need not be one that can be read.
+    /// Prefetches the cache line at an address, which need not be readable.
     #[inline(always)]
     fn prefetch(self, _: *const f32) {}
     fn splat(self, x: f32) -> Self::F;
@@ -57,11 +58,11 @@ pub(crate) trait Simd: Copy {
     /// # Safety
     /// `LANES` floats can be written at `p`.
     unsafe fn store(self, p: *mut f32, v: Self::F);
-    /// The first `n` lanes from memory, the others zero.
+    /// Loads the first `n` lanes and sets the others to zero.
     /// # Safety
     /// `n <= LANES`, and `n` floats can be read at `p`.
     unsafe fn load_partial(self, p: *const f32, n: usize) -> Self::F;
-    /// The first `n` lanes to memory.
+    /// Stores the first `n` lanes.
     /// # Safety
     /// `n <= LANES`, and `n` floats can be written at `p`.
     unsafe fn store_partial(self, p: *mut f32, v: Self::F, n: usize);
@@ -73,19 +74,19 @@ pub(crate) trait Simd: Copy {
     fn sqrt(self, a: Self::F) -> Self::F;
     /// `a * b + c`, rounded once if [`FUSED`](Self::FUSED).
     fn mul_add(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F;
-    /// The larger; `b` where either is NaN.
+    /// The maximum; `b` where either is NaN.
     fn max(self, a: Self::F, b: Self::F) -> Self::F;
-    /// The smaller; `b` where either is NaN.
+    /// The minimum; `b` where either is NaN.
     fn min(self, a: Self::F, b: Self::F) -> Self::F;
     /// `a < b`, false where either is NaN.
     fn lt(self, a: Self::F, b: Self::F) -> Self::M;
     fn select(self, m: Self::M, yes: Self::F, no: Self::F) -> Self::F;
-    /// To the nearest integer, ties to even, for |a| < 2²².
+    /// Rounds to the nearest integer, ties to even, for |a| < 2²².
     fn round(self, a: Self::F) -> Self::F;
     /// `2^n` for integer-valued `n` in −126 ..= 127.
     fn pow2(self, n: Self::F) -> Self::F;
-    /// `a · 2^n` for integer-valued `n` up to 127, and 0 where `zero`, as must be where `n` is under
-    /// −126.
+    /// `a · 2^n` for integer-valued `n` up to 127, and 0 where `zero` is set, which it must be
+    /// where `n` is below −126.
     #[inline(always)]
     fn times_pow2_or_zero(self, a: Self::F, n: Self::F, zero: Self::M) -> Self::F {
         self.select(zero, self.zero(), self.mul(a, self.pow2(self.max(self.splat(-126.0), n))))
@@ -111,7 +112,7 @@ pub(crate) trait Simd: Copy {
     fn shr_u<const N: i32>(self, a: Self::U) -> Self::U;
     /// `a < b` as unsigned numbers.
     fn lt_u(self, a: Self::U, b: Self::U) -> Self::M;
-    /// Whether a lane is true.
+    /// Whether any lane is true.
     fn any(self, m: Self::M) -> bool;
 
     fn splat_i(self, x: i32) -> Self::I;
@@ -139,46 +140,50 @@ pub(crate) trait Simd: Copy {
     /// # Safety
     /// `LANES · GROUP` bytes can be read at `p`.
     unsafe fn load_weights(self, p: *const i8) -> Self::W;
-    /// Adds to each lane the products of its weights with the inputs in a lane of `a`, for two groups;
-    /// inputs are at most 127 or, if `ADDS_IN_16_BITS`, two neighbouring products fit 16 bits.
+    /// Adds to each lane the products of its weights with the inputs in the same lane of `a`, for
+    /// two groups; inputs are at most 127 or, if `ADDS_IN_16_BITS`, two adjacent products fit 16
+    /// bits.
     fn dot(self, sum: Self::I, w: [Self::W; 2], a: [Self::I; 2]) -> Self::I;
-    /// The same with any inputs.
+    /// The same for arbitrary inputs.
     #[inline(always)]
     fn dot_wide(self, sum: Self::I, w: [Self::W; 2], a: [Self::I; 2]) -> Self::I {
         self.dot(sum, w, a)
     }
-    /// The products of unsigned inputs with weights, each with its neighbour's in one number of 16 bits, which they fit.
+    /// The products of unsigned inputs and weights, with each two adjacent products added in a
+    /// 16-bit element. The sum must fit.
     #[inline(always)]
     fn products_in_16_bits(self, _a: Self::I, _w: Self::W) -> Self::I {
         unreachable!("only where ADDS_IN_16_BITS")
     }
-    /// The sums of numbers of 16 bits, which they fit.
+    /// Adds 16-bit elements. The sums must fit.
     #[inline(always)]
     fn add_in_16_bits(self, _a: Self::I, _b: Self::I) -> Self::I {
         unreachable!("only where ADDS_IN_16_BITS")
     }
-    /// The larger of numbers of 16 bits.
+    /// The maximum of 16-bit elements.
     #[inline(always)]
     fn max_in_16_bits(self, _a: Self::I, _b: Self::I) -> Self::I {
         unreachable!("only where ADDS_IN_16_BITS")
     }
-    /// The largest of numbers of 16 bits, or 0.
+    /// The largest 16-bit element, or 0.
     #[inline(always)]
     fn largest_in_16_bits(self, _a: Self::I) -> i32 {
         unreachable!("only where ADDS_IN_16_BITS")
     }
-    /// The sums of two neighbouring weights in 16 bits: of the positive ones, and of the negative ones turned positive.
+    /// The sums of each two adjacent weights in 16 bits: of the positive ones, and of the
+    /// magnitudes of the negative ones.
     #[inline(always)]
     fn positive_and_negative(self, _w: Self::W) -> [Self::I; 2] {
         unreachable!("only where ADDS_IN_16_BITS")
     }
-    /// Adds both numbers of 16 bits in each lane of `a` to the sum.
+    /// Adds both 16-bit elements in each lane of `a` to the sum.
     #[inline(always)]
     fn add_widened(self, _sum: Self::I, _a: Self::I) -> Self::I {
         unreachable!("only where ADDS_IN_16_BITS")
     }
-    /// Rounds `LANES · GROUP` numbers, of which the first `n` are there and the others 0, times `factor` but 127 at most, adds `zero`,
-    /// brings what lies outside of 0 to `most` there, and writes them in `LANES` words, `GROUP` in each.
+    /// Quantizes `LANES · GROUP` values, of which `n` are read and the others are 0: multiplies by
+    /// `factor` with an upper limit of 127, rounds, adds `zero`, clamps to the range from 0 to
+    /// `most`, and writes `LANES` words of `GROUP` values each.
     /// # Safety
     /// `n <= LANES · GROUP` floats can be read at `x`, and `LANES` words written at `to`.
     unsafe fn quantize(self, x: *const f32, n: usize, factor: f32, zero: i32, most: i32, to: *mut i32);
@@ -190,7 +195,7 @@ pub(crate) trait Simd: Copy {
 
     /// `C = A·B` or `C += A·B` for sizes `(m, n, k)`: see [`crate::block`].
     /// # Safety
-    /// All those elements can be read and written, and `C` overlaps neither `A` nor `B`.
+    /// All these elements are readable or writable, and `C` does not overlap `A` or `B`.
     unsafe fn product(self, size: (usize, usize, usize), a: Left, b: Right, c: Out, accumulate: bool);
 
     /// `to[c, r] = from[r, c]`: see [`crate::block`].
@@ -201,7 +206,7 @@ pub(crate) trait Simd: Copy {
 
     /// `to[c · to_stride + r] = from[r · from_stride + c]` for an 8 × 8 block.
     /// # Safety
-    /// All those places can be read and written, and the blocks do not overlap.
+    /// All these elements are readable or writable, and the blocks do not overlap.
     #[inline(always)]
     unsafe fn transpose_8x8(self, from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
         for r in 0..8 {
@@ -213,7 +218,7 @@ pub(crate) trait Simd: Copy {
     }
 }
 
-/// [`Simd::LANES`] of an instruction set, for what is laid out before a kernel runs.
+/// [`Simd::LANES`] of an instruction set, for data laid out before a kernel runs.
 pub(crate) fn lanes(isa: crate::Isa) -> usize {
     match isa.level() {
         crate::isa::Level::Portable => portable::Portable::LANES,
@@ -262,9 +267,8 @@ macro_rules! block_methods {
 }
 pub(crate) use block_methods;
 
-/// Makes the public form of a kernel:
-/// `simd_kernel! { /// docs  pub fn name(a: A, b: B) -> R = body; }` where `body` is a generic
-/// `#[inline(always)] fn body<S: Simd>(s: S, a: A, b: B) -> R`.
+/// Generates the public form of a kernel: `simd_kernel! { /// docs  pub fn name(a: A, b: B) -> R =
+/// body; }` where `body` is a generic `#[inline(always)] fn body<S: Simd>(s: S, a: A, b: B) -> R`.
 macro_rules! simd_kernel {
     ($(#[$doc:meta])* $vis:vis fn $name:ident($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)? = $body:ident;) => {
         $(#[$doc])*

@@ -4,7 +4,7 @@ use crate::math::exp_of_negative;
 use crate::simd::loops::{self, Place, vectors};
 use crate::simd::{Simd, simd_kernel};
 
-/// `x = e^(x · scale − top)`, and the sum of that.
+/// `x = e^(x · scale − top)`; returns the sum.
 #[inline(always)]
 pub(crate) fn exponentials<S: Simd>(s: S, x: &mut [f32], scale: f32, top: f32) -> f32 {
     let (scale, minus_top) = (s.splat(scale), s.splat(-top));
@@ -31,8 +31,8 @@ fn softmax_body<S: Simd>(s: S, x: &mut [f32], cols: usize) {
 simd_kernel! {
     /// Softmax of each row of `x [rows, cols]`, in place.
     ///
-    /// A row that holds NaN or +∞, or nothing but −∞, becomes NaN as a whole; −∞ beside finite
-    /// numbers becomes 0.
+    /// A row that contains NaN or +∞, or only −∞, becomes NaN as a whole; −∞ next to finite values
+    /// becomes 0.
     pub fn softmax_rows(x: &mut [f32], cols: usize) = softmax_body;
 }
 

@@ -1,9 +1,9 @@
-//! The simpler simple recurrent unit (Kim et al., 2019), between its products: what is left of a
-//! recurrence is elementwise, so the products of all tokens of a sentence come before it and are as
+//! The simpler simple recurrent unit (SSRU; Kim et al., 2019), between its matmuls: the recurrence
+//! itself is elementwise, so the matmuls for all tokens of a sentence run before it and are as
 //! large as those of attention.
 //!
-//! `f = σ(z)`, `c = f·c₋ + (1 − f)·x`, `y = max(c, 0)`, where `x = W·h` and `z = W_f·h + b_f` come
-//! from the token and `c₋` is the state before it, zero at the beginning of a sentence.
+//! `f = σ(z)`, `c = f·c₋ + (1 − f)·x`, `y = max(c, 0)`, where `x = W·h` and `z = W_f·h + b_f` are
+//! computed from the token and `c₋` is the previous state, zero at the beginning of a sentence.
 
 use crate::mat::Mat;
 use crate::math::sigmoid;
@@ -19,12 +19,12 @@ fn step_body<S: Simd>(s: S, x: &[f32], z: &[f32], state: &mut [f32], y: &mut [f3
         let forget = sigmoid(s, at.read(s, z));
         let new = s.mul_add(forget, at.read(s, state), s.mul(s.sub(one, forget), at.read(s, x)));
         at.write(s, state, new);
-        // The zero comes first, so that a NaN goes through.
+        // `max` returns its second argument for NaN, so that a NaN propagates.
         at.write(s, y, s.max(s.zero(), new));
     });
 }
 simd_kernel! {
-    /// One token: `state [d]` becomes the new one, `y [d]` the output.
+    /// One token: updates `state [d]` and writes the output to `y [d]`.
     ///
     /// # Panics
     /// If the lengths differ.
@@ -67,17 +67,17 @@ fn forward_body<S: Simd>(
     }
 }
 simd_kernel! {
-    /// Whole sentences, one behind the other at `offsets`: `x`, `z`, the outputs `y` and what the
-    /// way back needs, the forget gates `f` and the `states`, are `[rows, d]`.
+    /// Whole sentences, contiguous, beginning at `offsets`. `x`, `z`, the outputs `y` and what the
+    /// backward pass needs, the forget gates `f` and the `states`, are `[rows, d]`.
     ///
     /// # Panics
-    /// If the sizes do not fit.
+    /// If the sizes do not match.
     pub fn ssru_forward(
         x: Mat<'_>, z: Mat<'_>, offsets: &[usize], forget: &mut [f32], states: &mut [f32], y: &mut [f32],
     ) = forward_body;
 }
 
-/// What the backward pass knows: `x`, and what [`ssru_forward`] left, all `[rows, d]`.
+/// What the backward pass needs: `x`, and what [`ssru_forward`] has saved, all `[rows, d]`.
 #[derive(Clone, Copy, Debug)]
 pub struct SsruSaved<'a> {
     /// The candidates.
@@ -129,11 +129,11 @@ fn backward_body<S: Simd>(
     }
 }
 simd_kernel! {
-    /// The way back of [`ssru_forward`]: the gradients with respect to `x` and `z` are added to
-    /// `dx` and `dz`; `carry [d]` is memory.
+    /// The backward pass of [`ssru_forward`]: accumulates the gradients with respect to `x` and `z`
+    /// in `dx` and `dz`; `carry [d]` is scratch memory.
     ///
     /// # Panics
-    /// If the sizes do not fit.
+    /// If the sizes do not match.
     pub fn ssru_backward(
         saved: SsruSaved<'_>, offsets: &[usize], dy: &[f32], carry: &mut [f32], dx: &mut [f32], dz: &mut [f32],
     ) = backward_body;

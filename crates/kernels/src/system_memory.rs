@@ -1,18 +1,18 @@
-//! Memory that goes back to the operating system when it is given up.
+//! Memory that returns to the operating system when it is freed.
 
 use std::alloc::{GlobalAlloc, Layout, System, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
-/// Bytes of a cache line, where the numbers begin.
+/// The size of a cache line, to which the data is aligned.
 const LINE: usize = 64;
 
-/// Numbers that come from the system's allocator, whatever the program's is, and begin at a cache
-/// line.
+/// A buffer of floats from the system allocator, whatever the program's global allocator is,
+/// aligned to a cache line.
 ///
-/// A program's allocator may keep what is freed for the next request of that size, which suits
-/// small values. Of blocks that make up most of a program's memory and are replaced by larger ones,
-/// it would keep the old beside the new.
+/// A global allocator may keep freed blocks for the next request of that size, which suits small
+/// values. If large blocks make up most of a program's memory and are replaced by larger ones, it
+/// would keep the old ones beside the new.
 ///
 /// ```
 /// let mut numbers = regard_kernels::SystemMemory::zeros(1000);
@@ -31,11 +31,11 @@ unsafe impl Send for SystemMemory {}
 unsafe impl Sync for SystemMemory {}
 
 impl SystemMemory {
-    /// `len` zeros.
+    /// Allocates `len` zeros.
     ///
     /// # Panics
-    /// If that is more than an address can reach. If there is not enough memory, the program ends,
-    /// as with a `Vec`.
+    /// If the size exceeds the address space. If memory runs out, the program aborts, as with a
+    /// `Vec`.
     pub fn zeros(len: usize) -> Self {
         let Some(layout) = Self::layout(len) else {
             return SystemMemory { start: NonNull::dangling(), len: 0 };
@@ -46,7 +46,7 @@ impl SystemMemory {
         SystemMemory { start, len }
     }
 
-    /// What is asked of the allocator; nothing for no numbers.
+    /// The layout of the allocation; `None` for an empty buffer.
     fn layout(len: usize) -> Option<Layout> {
         let layout = Layout::array::<f32>(len).and_then(|layout| layout.align_to(LINE));
         let layout = layout.expect("a length that an address can reach");
@@ -57,7 +57,7 @@ impl SystemMemory {
 impl Drop for SystemMemory {
     fn drop(&mut self) {
         if let Some(layout) = Self::layout(self.len) {
-            // SAFETY: `zeros` had it from the same allocator with the same layout.
+            // SAFETY: `zeros` obtained it from the same allocator with the same layout.
             unsafe { System.dealloc(self.start.as_ptr().cast(), layout) }
         }
     }
@@ -67,14 +67,14 @@ impl Deref for SystemMemory {
     type Target = [f32];
 
     fn deref(&self) -> &[f32] {
-        // SAFETY: `len` numbers begin at `start`, zeros at first; with `len` 0 it is only aligned.
+        // SAFETY: `len` initialised floats begin at `start`; with `len` 0 it is only aligned.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 }
 
 impl DerefMut for SystemMemory {
     fn deref_mut(&mut self) -> &mut [f32] {
-        // SAFETY: as above, and the loan is unique.
+        // SAFETY: as above, and the borrow is unique.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }

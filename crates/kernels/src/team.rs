@@ -1,12 +1,13 @@
-//! Threads that work on one thing together, again and again within microseconds: all cores inside
-//! one sentence.
+//! A thread pool for parallel regions of microseconds, which puts all cores to work on one
+//! sentence.
 //!
-//! A decoding step has some forty products of a few hundred microseconds each. Waking a sleeping
-//! thread costs a good part of that, so that the threads of a team look out for the next piece of
-//! work for a while before they go to sleep.
+//! A decoding step has some forty matmuls of a few hundred microseconds each. Waking a sleeping
+//! thread costs a good part of that, so the threads of a team spin for a while before they go to
+//! sleep.
 //!
-//! No piece belongs to a thread: each is taken by the first that is free. A thread whose core another
-//! program has taken, or that has not woken up yet, holds nobody up, because the owner does its piece.
+//! No piece of work is assigned to a thread: the first free thread takes it. A thread whose core
+//! runs another program, or that has not woken up yet, does not delay the others, because the owner
+//! takes its piece.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,15 +16,15 @@ use sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use sync::thread::{self, JoinHandle};
 use sync::{Arc, UnsafeCell};
 
-/// What the threads share memory by: the standard library's, or with `--cfg loom` that of loom, which
-/// tries every order in which the threads can meet.
+/// The synchronization primitives: those of the standard library or, with `--cfg loom`, those of
+/// loom, which explores every interleaving of the threads.
 mod sync {
     #[cfg(loom)]
     pub(super) use loom::{cell::UnsafeCell, hint, sync::Arc, sync::atomic, thread};
     #[cfg(not(loom))]
     pub(super) use std::{hint, sync::Arc, sync::atomic, thread};
 
-    /// The standard library's cell with the methods of loom's.
+    /// The standard library's cell with the interface of loom's.
     #[cfg(not(loom))]
     pub(super) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
 
@@ -33,34 +34,34 @@ mod sync {
             UnsafeCell(std::cell::UnsafeCell::new(value))
         }
 
-        /// A pointer to read through.
+        /// Passes a pointer for reading.
         pub(super) fn with<R>(&self, read: impl FnOnce(*const T) -> R) -> R {
             read(self.0.get())
         }
 
-        /// A pointer to write through.
+        /// Passes a pointer for writing.
         pub(super) fn with_mut<R>(&self, write: impl FnOnce(*mut T) -> R) -> R {
             write(self.0.get())
         }
     }
 }
 
-/// Threads of a team at most.
+/// The maximum number of threads of a team.
 const MOST: usize = 16;
 
-/// How often a thread looks for work before it sleeps: some fifty microseconds. In a model every look
-/// is a state of its own: there, a thread sleeps at once.
+/// How often a thread polls for work before it sleeps: about fifty microseconds. Under loom every
+/// poll is a separate state, so there a thread sleeps at once.
 const LOOKS: u32 = if cfg!(loom) { 0 } else { 2_000 };
 
 type Work<'a> = dyn Fn(usize) + Sync + 'a;
 
 struct Shared {
-    /// What to do; valid while `left` is not 0.
+    /// The function to run; valid while `left` is not 0.
     work: UnsafeCell<Option<*const Work<'static>>>,
-    /// The number of the work, and in its lowest byte how many pieces nobody has taken: the last ones
-    /// are taken first.
+    /// A sequence number of the work and, in the lowest byte, the number of pieces not yet taken;
+    /// the last pieces are taken first.
     free: AtomicUsize,
-    /// Pieces of the present work that are not finished, without the owner's.
+    /// The number of unfinished pieces of the current work, not counting the owner's.
     left: AtomicUsize,
     panicked: AtomicBool,
     stop: AtomicBool,
@@ -69,15 +70,15 @@ struct Shared {
 /// The bits of [`Shared::free`] that count pieces.
 const PIECES: usize = 0xff;
 
-// SAFETY: `work` is written by the owner of the team only while no thread reads it: `left` is 0, and
-// all pieces have been taken. A thread reads it only after it has taken a piece of the new work, which
-// is announced in `free` behind it. What it points to is `Sync`.
+// SAFETY: the owner of the team writes `work` only while no thread reads it: `left` is 0, and all
+// pieces have been taken. A thread reads it only after it has taken a piece of the new work, which
+// `free` announces after `work` is written. The pointee is `Sync`.
 unsafe impl Sync for Shared {}
 // SAFETY: as above.
 unsafe impl Send for Shared {}
 
 impl Shared {
-    /// The number of a piece that is this thread's from now on, if there is one.
+    /// Takes a piece for this thread and returns its number; `None` if none is left.
     fn take(&self) -> Option<usize> {
         let mut free = self.free.load(Ordering::Acquire);
         while free & PIECES > 0 {
@@ -89,10 +90,10 @@ impl Shared {
         None
     }
 
-    /// Does a piece that this thread has taken.
+    /// Runs a piece that this thread has taken.
     fn finish(&self, piece: usize) {
-        // SAFETY: this piece has been taken and is not finished, so that the work is there and nobody
-        // writes.
+        // SAFETY: this piece has been taken and is not finished, so the work exists and nobody
+        // writes it.
         let work = self.work.with(|work| unsafe { *work });
         if let Some(work) = work {
             // SAFETY: as above.
@@ -105,7 +106,7 @@ impl Shared {
     }
 }
 
-/// A thread and its companions.
+/// A thread and its helper threads.
 pub struct Team {
     shared: Arc<Shared>,
     others: Vec<JoinHandle<()>>,
@@ -118,8 +119,8 @@ impl fmt::Debug for Team {
 }
 
 impl Team {
-    /// A team of this many threads, this one included; fewer, if the system gives no more, and 16
-    /// at most.
+    /// A team of `size` threads, including the calling one; at most 16, and fewer if the system
+    /// does not provide them.
     pub fn new(size: usize) -> Self {
         let shared = Arc::new(Shared {
             work: UnsafeCell::new(None),
@@ -137,33 +138,34 @@ impl Team {
         Team { shared, others }
     }
 
-    /// How many threads it has.
+    /// The number of threads.
     pub fn size(&self) -> usize {
         1 + self.others.len()
     }
 
-    /// Calls `work` with the numbers from 0 to the size of the team, each once and on as many threads as
-    /// are free, and waits for all of them.
+    /// Calls `work` once for each number below the size of the team, on as many threads as are
+    /// free, and waits for all calls.
     ///
     /// # Panics
-    /// If one of them does.
+    /// If one of the calls panics.
     pub fn run(&mut self, work: &Work<'_>) {
         if self.others.is_empty() {
             return work(0);
         }
-        // SAFETY: the lifetime is forgotten, but nobody holds the pointer when this function
-        // returns: it waits until `left` is 0, also if the call below panics.
+        // SAFETY: the lifetime is erased, but nobody holds the pointer when this function returns:
+        // it waits until `left` is 0, even if the call below panics.
         let erased = unsafe { std::mem::transmute::<*const Work<'_>, *const Work<'static>>(work) };
-        // SAFETY: `left` is 0 and all pieces of the work before have been taken, so that no thread reads it.
+        // SAFETY: `left` is 0 and all pieces of the previous work have been taken, so no thread
+        // reads it.
         self.shared.work.with_mut(|work| unsafe { *work = Some(erased) });
-        // Piece 0 is this thread's.
+        // Piece 0 belongs to this thread.
         let others = self.others.len();
         self.shared.left.store(others, Ordering::Relaxed);
         let before = self.shared.free.load(Ordering::Relaxed);
         self.shared.free.store(before.wrapping_add(PIECES + 1) | others, Ordering::Release);
         self.others.iter().for_each(|other| other.thread().unpark());
         let own = catch_unwind(AssertUnwindSafe(|| work(0)));
-        // What the others have not begun.
+        // Run the pieces that the others have not taken.
         while let Some(piece) = self.shared.take() {
             self.shared.finish(piece);
         }
@@ -177,10 +179,10 @@ impl Team {
         assert!(!self.shared.panicked.swap(false, Ordering::Relaxed), "a thread of the team panicked");
     }
 
-    /// Gives the items to the threads in turn.
+    /// Calls `work` for each item, distributing the items over the threads in turn.
     ///
     /// # Panics
-    /// If there are more than 16 items for each thread to have one, or `work` panics.
+    /// If there are more than 16 items and more than one thread, or `work` panics.
     pub fn each<T: Send>(&mut self, items: impl Iterator<Item = T>, work: impl Fn(T) + Sync) {
         if self.others.is_empty() {
             return items.for_each(work);
@@ -207,13 +209,13 @@ impl Drop for Team {
         self.shared.stop.store(true, Ordering::Release);
         for other in self.others.drain(..) {
             other.thread().unpark();
-            // A panic has been reported by `run`.
+            // `run` has already reported any panic.
             let _ = other.join();
         }
     }
 }
 
-/// What the other threads do: wait for a piece of work, do it, and so on.
+/// The loop of the helper threads: wait for a piece of work and run it.
 fn worker_loop(shared: &Shared) {
     loop {
         let mut looks = 0;
@@ -227,8 +229,8 @@ fn worker_loop(shared: &Shared) {
             if looks < LOOKS {
                 wait(&mut looks);
             } else {
-                // Whoever has new work calls `unpark` behind announcing it, so that it is not
-                // missed.
+                // The owner calls `unpark` after announcing new work, so this thread cannot miss
+                // it.
                 thread::park();
             }
         };
@@ -236,7 +238,7 @@ fn worker_loop(shared: &Shared) {
     }
 }
 
-/// A moment; longer ones when it has been many, so that a thread whose core is taken gets it.
+/// Spins at first, and yields after many polls so that a descheduled thread can get the core.
 fn wait(looks: &mut u32) {
     *looks = looks.saturating_add(1);
     if *looks < LOOKS {
@@ -293,16 +295,16 @@ mod tests {
     }
 }
 
-/// Every order in which the threads of a small team can meet:
+/// Explores every interleaving of the threads of a small team:
 ///
 ///     RUSTFLAGS="--cfg loom" cargo test --release -p regard-kernels --lib team::model
 #[cfg(all(test, loom))]
 mod model {
     use super::*;
 
-    /// Runs `rounds` pieces of work on a team of `size`. Each piece writes a cell of its own, which
-    /// the owner reads after the round: loom reports a cell that two threads reach without an order
-    /// between them, a piece that is done twice or not at all, and threads that wait for ever.
+    /// Runs `rounds` pieces of work on a team of `size`. Each piece writes its own cell, which the
+    /// owner reads after the round: loom reports unsynchronized access to a cell, a piece that runs
+    /// twice or not at all, and threads that wait forever.
     fn rounds_of_work(size: usize, rounds: usize, preemptions: Option<usize>) {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = preemptions;

@@ -1,11 +1,11 @@
-//! What the kernel tests share: awkward sizes, random numbers, comparison with a twin.
+//! Helpers for kernel tests: awkward sizes, random numbers, comparison with a twin.
 
 use crate::Key;
 
-/// Nothing, one, and around every vector width and its double.
+/// Zero, one, and sizes around every vector width and its double.
 pub(crate) const SIZES: &[usize] = &[0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 100];
 
-/// Random numbers of [−2, 2).
+/// Random numbers in [−2, 2).
 pub(crate) fn random(n: usize, seed: u64) -> Vec<f32> {
     let key = Key::new(seed);
     (0..n).map(|i| 4.0 * key.uniform(i as u32) - 2.0).collect()
@@ -21,7 +21,7 @@ pub(crate) fn transposed(x: &[f32], rows: usize, cols: usize) -> Vec<f32> {
     (0..rows * cols).map(|i| x[i % rows * cols + i / rows]).collect()
 }
 
-/// Asserts `|got − want| ≤ tolerance · max(1, |want|)`, and NaN and infinity where they are wanted.
+/// Asserts `|got − want| ≤ tolerance · max(1, |want|)`, and NaN and infinity where expected.
 #[track_caller]
 pub(crate) fn assert_close(got: &[f32], want: &[f64], tolerance: f64, what: &str) {
     assert_eq!(got.len(), want.len(), "{what}: length");

@@ -1,4 +1,4 @@
-//! How long this thread has spent in GEMM, for benchmarks.
+//! The time that this thread has spent in GEMM, for benchmarks.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -7,12 +7,12 @@ thread_local! {
     static SPENT: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
-/// Adds the time until it is dropped to this thread's account.
+/// Adds the time until it is dropped to this thread's total.
 #[derive(Debug)]
 pub struct Timer(Instant);
 
 impl Timer {
-    /// Starts to count.
+    /// Starts the clock.
     pub(crate) fn start() -> Self {
         Timer(Instant::now())
     }

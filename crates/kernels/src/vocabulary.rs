@@ -1,9 +1,9 @@
-//! The best words of a vocabulary and their log-probabilities, without ever holding all logits.
+//! The best words of a vocabulary and their log-probabilities, without materialising all logits.
 //!
-//! The product with the output matrix goes chunk by chunk through the cache; of each chunk, what a
-//! softmax needs (the largest number and the sum of the exponentials) and the best words so far are
-//! kept. The parts of the softmax are put together in the order of the chunks, whichever thread
-//! made them, so that the result does not depend on how many there are.
+//! The matmul with the output matrix runs in chunks that fit the cache. From each chunk only the
+//! softmax statistics (the largest logit and the sum of the exponentials) and the best words so far
+//! are kept. The statistics are combined in the order of the chunks, whichever thread computed
+//! them, so the result does not depend on the number of threads.
 
 use crate::gemm::{PackedB, Rows};
 use crate::mat::MatMut;
@@ -14,29 +14,29 @@ use crate::{Isa, Team};
 use std::ops::Range;
 use std::sync::Mutex;
 
-/// Words of a chunk: with the rows of a batch, half of the second-level cache.
+/// Words of a chunk: with the rows of a batch, they take half of the L2 cache.
 const CHUNK: usize = 512;
 
-/// The words that can come: the first `words` rows of the output matrix.
+/// The candidate words: the first `words` rows of the output matrix.
 #[derive(Clone, Copy, Debug)]
 pub struct Vocabulary<'a> {
     /// The output matrix.
     pub table: &'a PackedB,
-    /// How many of its rows take part.
+    /// The number of rows that are candidates.
     pub words: usize,
-    /// What is added to the logits, one number for each row of the matrix.
+    /// The bias of the logits, one element for each row of the matrix.
     pub bias: Option<&'a [f32]>,
 }
 
-/// Words that must not come, row by row.
+/// Banned words, row by row.
 #[derive(Clone, Copy, Debug)]
 pub struct Bans<'a> {
-    /// Where each row's list begins in `words`, and where the last one's ends; or nothing at all,
-    /// if no row has any.
+    /// Where each row's list begins in `words`, plus the end of the last; or empty, if no row has
+    /// any.
     pub offsets: &'a [usize],
     /// The lists.
     pub words: &'a [u32],
-    /// Whether the others' probabilities add up to 1 again.
+    /// Whether to renormalise the probabilities of the other words to a sum of 1.
     pub renormalise: bool,
 }
 
@@ -46,7 +46,7 @@ impl Bans<'_> {
     }
 }
 
-/// The best words of some rows; the memory is used again and again.
+/// The best words of some rows, with reusable memory.
 #[derive(Debug, Default)]
 pub struct BestWords {
     members: Vec<Mutex<Share>>,
@@ -64,11 +64,11 @@ struct Share {
 }
 
 impl BestWords {
-    /// Finds the best `count` words of each row with their log-probabilities.
-    /// Of equal ones the first come; −∞ and NaN never do.
+    /// Finds the best `count` words of each row with their log-probabilities. Ties go to the lower
+    /// index; −∞ and NaN are never returned.
     ///
     /// # Panics
-    /// If the shapes do not fit.
+    /// If the shapes do not match.
     pub fn find(
         &mut self,
         team: &mut Team,
@@ -104,7 +104,7 @@ impl BestWords {
         let mut shares =
             self.members[..size].iter_mut().map(|m| m.get_mut().unwrap_or_else(|e| e.into_inner()));
         match (size, shares.next()) {
-            // One thread is the rule, and needs no list of them.
+            // The common case of one thread needs no list of shares.
             (1, Some(share)) => merge(found, &mut [share], chunks, count),
             (_, first) => {
                 merge(found, &mut first.into_iter().chain(shares).collect::<Vec<_>>(), chunks, count)
@@ -113,7 +113,7 @@ impl BestWords {
     }
 }
 
-/// Puts together what the threads have seen of each row.
+/// Combines what the threads have found for each row.
 fn merge(found: &mut [Vec<(u32, f32)>], shares: &mut [&mut Share], chunks: usize, count: usize) {
     let (rows, size) = (found.len(), shares.len());
     for (row, found) in found.iter_mut().enumerate() {
@@ -129,20 +129,20 @@ fn merge(found: &mut [Vec<(u32, f32)>], shares: &mut [&mut Share], chunks: usize
     }
 }
 
-/// The logarithm of the sum of all exponentials, from the largest number of each chunk and the sum
-/// of its exponentials.
+/// The logarithm of the sum of all exponentials, from the largest logit of each chunk and its sum
+/// of exponentials.
 fn log_sum(parts: impl Iterator<Item = (f32, f32)> + Clone) -> f32 {
     let top = parts.clone().fold(f32::NEG_INFINITY, |top, part| top.max(part.0));
-    // A chunk of nothing but banned words adds nothing.
+    // A chunk of only banned words adds nothing.
     let add =
         |sum: f32, (largest, s): (f32, f32)| if s == 0.0 { sum } else { sum + s * (largest - top).exp() };
     top + parts.fold(0.0, add).ln()
 }
 
-/// The log-probabilities of whole rows of logits, in place: to the bit those that [`BestWords`]
-/// finds.
+/// The log-probabilities of whole rows of logits, in place: bitwise equal to those that
+/// [`BestWords`] finds.
 ///
-/// `isa` must be that of the product which made them.
+/// `isa` must be that of the matmul which computed them.
 pub fn log_probabilities(isa: Isa, logits: &mut [f32], words: usize) {
     for row in logits.chunks_exact_mut(words.max(1)) {
         let chunk = CHUNK.next_multiple_of(2 * lanes(isa));
@@ -205,8 +205,8 @@ impl Share {
     }
 }
 
-/// The sum of `e^(x − top)`, `top` being the largest; 0 if that is −∞, when there is nothing but
-/// banned words.
+/// The sum of `e^(x − top)`, where `top` is the maximum; 0 if that is −∞, that is, if all words are
+/// banned.
 #[inline(always)]
 fn sum_exp_body<S: Simd>(s: S, x: &[f32], top: f32) -> f32 {
     if top == f32::NEG_INFINITY {
@@ -222,11 +222,11 @@ fn sum_exp_body<S: Simd>(s: S, x: &[f32], top: f32) -> f32 {
 }
 simd_kernel! { fn sum_exp(x: &[f32], top: f32) -> f32 = sum_exp_body; }
 
-/// Returns the largest number, and enters those among the `count` best into `best`, which is
-/// sorted; `first` is the word of the first number, and no word in `best` comes after it.
+/// Returns the maximum, and inserts the `count` best into `best`, which is sorted; `first` is the
+/// word of the first element, and all words in `best` precede it.
 #[inline(always)]
-// The loop is written out twice, for whole vectors and for the tail, and what the tail assigns is
-// the last.
+// The loop body expands twice, for whole vectors and for the tail, and the last assignment in the
+// tail is unused.
 #[allow(unused_assignments)]
 fn scan_body<S: Simd>(s: S, x: &[f32], first: u32, count: usize, best: &mut Vec<(u32, f32)>) -> f32 {
     let least =
@@ -267,7 +267,7 @@ mod tests {
     use crate::testing::random;
     use crate::{Mat, log_softmax_rows};
 
-    /// What all logits at once give.
+    /// The same from all logits at once.
     fn wanted(logits: &[f32], words: usize, bans: Bans<'_>, count: usize) -> Vec<Vec<(u32, f32)>> {
         let ban =
             |row: usize, x: &mut [f32]| bans.of(row).iter().for_each(|&w| x[w as usize] = f32::NEG_INFINITY);

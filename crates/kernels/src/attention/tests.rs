@@ -11,7 +11,7 @@ struct Case {
     mask: Mask,
     dropout: f32,
     reach: Option<usize>,
-    /// Whether distances add to the scores, not to the keys.
+    /// Whether relative positions add to the scores instead of the keys.
     biased: bool,
 }
 
@@ -25,7 +25,7 @@ impl Case {
             .collect()
     }
 
-    /// With a bias, not the usual one, so that the bias must not be scaled.
+    /// An unusual scale for the bias, to check that the bias is not scaled.
     fn scale(&self) -> f32 {
         (if self.biased { 1.5 } else { 1.0 }) / (self.d_k as f32).sqrt()
     }
@@ -34,7 +34,7 @@ impl Case {
         (self.dropout > 0.0).then(|| Dropout::new(Key::new(77), self.dropout, 13))
     }
 
-    /// The outputs `[m, h·d_v]` and all weights, by the naive twin.
+    /// The outputs `[m, h·d_v]` and all weights, computed by the naive twin.
     fn twin(&self, q: &[f64], k: &[f64], v: &[f64], table: &[f64]) -> (Vec<f64>, Vec<f64>) {
         let Case { heads, d_k, d_v, mask, .. } = *self;
         let (queries, keys) = (self.offsets(|s| s.0), self.offsets(|s| s.1));
@@ -248,7 +248,7 @@ fn ranges_of_the_masks() {
 
 #[test]
 fn a_window_does_not_touch_what_is_far_away() {
-    // A key that is touched spoils a row even with weight zero: NaN · 0 is NaN.
+    // A key that is read spoils a row even with weight zero: NaN · 0 is NaN.
     let (n, d, bad) = (512, 4, 400);
     let (q, mut k, mut v) = (random(n * d, 1), random(n * d, 2), random(n * d, 3));
     k[bad * d..][..d].fill(f32::NAN);
@@ -279,7 +279,7 @@ fn a_window_does_not_touch_what_is_far_away() {
         );
         let spoilt: Vec<usize> = (0..n).filter(|i| out[i * d..][..d].iter().any(|x| x.is_nan())).collect();
         assert!(spoilt.contains(&bad), "{isa}");
-        // A block of queries and the window beside it, in whole vectors.
+        // A block of queries plus the window on one side, in whole vectors.
         let near = BLOCK + 3 + WIDTH;
         assert!(spoilt.iter().all(|i| i.abs_diff(bad) <= near), "{isa}: {spoilt:?}");
     }

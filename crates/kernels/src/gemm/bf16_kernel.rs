@@ -1,4 +1,4 @@
-//! The micro-kernel of operands that are rounded to bf16: both are packed, two numbers to a word.
+//! The micro-kernel for operands rounded to bf16: both are packed, two elements to a word.
 
 use super::Accumulate;
 use super::nest::{self, CTile, MicroKernel, Workspace, split_rows};
@@ -8,30 +8,30 @@ use crate::Isa;
 use crate::mat::{Mat, MatMut};
 use std::ops::Range;
 
-/// A panel of B, `KC · NR` numbers of two bytes, takes a first-level cache. Even, so that no pair is
-/// torn.
+/// A panel of B, `KC · NR` two-byte elements, fills the L1 cache. KC is even, so that no pair is
+/// split.
 pub(super) const KC: usize = 512;
 
-/// Rows of a tile: with two vectors each, 24 sums and their operands fit 32 registers, and hide the
-/// latency of the instruction.
+/// Rows of a tile: with two vectors each, 24 accumulators and their operands fit 32 registers and
+/// hide the latency of the instruction.
 pub(super) const MR: usize = 12;
 
-/// Numbers of f32 in a vector.
+/// f32 elements in a vector.
 const LANES: usize = 16;
 
 /// Columns of a tile.
 pub(super) const NR: usize = 2 * LANES;
 
-/// Rows of A, `MC · KC` numbers, take a part of a second-level cache.
+/// `MC · KC` elements of A take a part of the L2 cache.
 const MC: usize = 8 * MR;
 
-/// A block of B, `KC · NC` numbers of two bytes, takes half of a second-level cache of 1 MB.
+/// A block of B, `KC · NC` two-byte elements, takes half of a 1 MB L2 cache.
 pub(super) const NC: usize = 512;
 
-/// How the micro-kernel reads B: pairs of rows in a word.
+/// How the micro-kernel reads B: two rows share a word.
 pub(super) const LAYOUT: Layout = Layout { nr: NR, kc: KC, in_word: 2 };
 
-/// What instruction sets do in their own way.
+/// The operations that differ between instruction sets.
 pub(super) trait Instructions: Copy + Send + Sync {
     /// [`pack_rows`]
     fn pack_rows(self, x: Mat<'_>, to: &mut [u32], stride: usize);
@@ -39,13 +39,13 @@ pub(super) trait Instructions: Copy + Send + Sync {
     /// [`pack`]
     fn pack<const W: usize>(self, x: Mat<'_>, to: &mut [u32]);
 
-    /// A tile: the sum over `pairs` pairs of `R` rows at `left` by a panel, written to `c` or, if `add`,
-    /// added there. The rows of `left` lie `stride` words apart, `BY_ROWS`, or are packed
-    /// (interleaved), `stride` words in each pair.
+    /// A tile: the sum over `pairs` pairs of `R` rows at `left` times a panel, written to `c` or,
+    /// if `add`, added to it. With `BY_ROWS` the rows of `left` lie `stride` words apart; otherwise
+    /// they are packed (interleaved), with `stride` words per pair.
     ///
     /// # Safety
-    /// Those rows can be read; `panel` has `pairs` rows of `NR` words, each at a cache line; `c` can
-    /// be written, and no other thread touches it.
+    /// Those rows are readable; `panel` has `pairs` rows of `NR` words, aligned to cache lines; `c`
+    /// is writable, and no other thread accesses it.
     unsafe fn tile<const R: usize, const BY_ROWS: bool>(
         self,
         pairs: usize,
@@ -65,7 +65,7 @@ pub(super) fn pack_b(isa: Isa, b: Mat<'_>, to: &mut [u32]) {
     let _ = (b, to);
 }
 
-/// Packs all of B by any instructions.
+/// Packs all of B with the given instructions.
 pub(super) fn pack_b_by(instructions: impl Instructions, b: Mat<'_>, to: &mut [u32]) {
     LAYOUT.pack(b, to, |b, to| instructions.pack::<NR>(b.t(), to));
 }
@@ -86,7 +86,7 @@ pub(super) fn matmul_rows(
     let _ = (c, a, b, into, threads);
 }
 
-/// The matmul by any instructions, split over threads.
+/// The matmul with the given instructions, split over threads.
 pub(super) fn matmul_rows_by<I: Instructions>(
     instructions: I,
     c: MatMut<'_>,
@@ -112,25 +112,25 @@ struct Bf16<'a, I> {
     workspace: &'a mut Workspace,
     /// The block of B, `[panel][pair][NR]`.
     panels: *const u32,
-    /// The block's part of the sum.
+    /// The block's range of `k`.
     depth: Range<usize>,
     /// The block's first column.
     first: usize,
 }
 
 impl<I> Bf16<'_, I> {
-    /// Pairs of the block's part of the sum.
+    /// The number of pairs in the block's range of `k`.
     fn pairs(&self) -> usize {
         self.depth.len().div_ceil(2)
     }
 
-    /// Whether A is packed row by row: its numbers are broadcast one by one, so that rows can stay
+    /// Whether A is packed row by row: its elements are broadcast one by one, so rows can stay
     /// rows.
     fn by_rows(&self) -> bool {
         self.a.col_stride == 1
     }
 
-    /// Words that a row of A takes.
+    /// The number of words in a row of A.
     fn row_words(&self) -> usize {
         if self.by_rows() { self.pairs().next_multiple_of(STRETCH) } else { self.pairs() }
     }
@@ -199,7 +199,7 @@ mod x86 {
     use crate::simd::avx2::transpose_8x8;
     use std::arch::x86_64::*;
 
-    /// Exists only where the CPU has the instruction.
+    /// A value exists only if the CPU has the instruction.
     #[derive(Clone, Copy)]
     pub(super) struct Avx512Bf16(());
 
@@ -210,14 +210,14 @@ mod x86 {
         }
     }
 
-    /// Every method: a value of this type is proof of the features. The instructions round to the
-    /// nearest, ties to even, as [`Plain`] does; they take denormals for zero, as does the
-    /// multiplication.
+    /// Every method relies on this: a value of this type is proof of the features. The instructions
+    /// round to nearest, ties to even, as [`Plain`] does; they treat denormals as zero, as the
+    /// multiplication does.
     impl Rounding for Avx512Bf16 {
         #[inline(always)]
         fn pairs(self, from: &[f32], to: &mut [u32; STRETCH]) {
             let there = from.len().min(2 * LANES);
-            // SAFETY: see above; the masks leave out what is behind the end.
+            // SAFETY: see above; the masks exclude what is past the end.
             unsafe {
                 let low = _mm512_maskz_loadu_ps(first(there), from.as_ptr());
                 let high = from.as_ptr().wrapping_add(LANES);
@@ -230,7 +230,7 @@ mod x86 {
         fn interleave<const W: usize>(self, one: &[f32], two: &[f32], to: &mut [u32; W]) {
             for at in (0..W).step_by(LANES) {
                 let mask = |x: &[f32]| first(x.len().saturating_sub(at));
-                // SAFETY: see above; the masks leave out what is behind the end of each.
+                // SAFETY: see above; the masks exclude what is past the end of each slice.
                 unsafe {
                     let low = _mm512_maskz_loadu_ps(mask(one), one.as_ptr().wrapping_add(at));
                     let high = _mm512_maskz_loadu_ps(mask(two), two.as_ptr().wrapping_add(at));
@@ -250,7 +250,7 @@ mod x86 {
             for row in (0..W).step_by(8) {
                 for column in (0..STRETCH).step_by(8) {
                     // SAFETY: a value of this type is proof of AVX2; a block of 8 × 8 words lies
-                    // inside both, and words are only moved.
+                    // inside both slices, and words are only moved.
                     unsafe {
                         let from = from.as_ptr().cast::<u32>().add(row * STRETCH + column);
                         let to = to.as_mut_ptr().add(column * W + row);
@@ -261,13 +261,13 @@ mod x86 {
         }
     }
 
-    /// The first `n` lanes, or all.
+    /// A mask for the first `n` lanes, or for all.
     #[inline(always)]
     fn first(n: usize) -> __mmask16 {
         ((1u32 << n.min(LANES)) - 1) as __mmask16
     }
 
-    /// Where the halves of mixed words come from.
+    /// The permutation that interleaves the 16-bit halves of two vectors.
     static MIXED: [u16; 2 * LANES] = {
         let mut mixed = [0; 2 * LANES];
         let mut i = 0;
@@ -345,7 +345,7 @@ mod x86 {
         for (i, sums) in sums.iter().enumerate() {
             for (v, &sum) in sums.iter().enumerate() {
                 let mask = ((1u32 << c.lanes(v, LANES)) - 1) as __mmask16;
-                // SAFETY: row `i` of the tile is there, and the mask leaves out what is behind its
+                // SAFETY: row `i` of the tile exists, and the mask excludes what is past its
                 // columns.
                 unsafe {
                     let to = c.to.wrapping_add(i * c.stride + v * LANES);
@@ -359,14 +359,14 @@ mod x86 {
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn as_words(x: __m512bh) -> __m512i {
-        // SAFETY: both are 64 bytes of which every pattern is a value.
+        // SAFETY: both types are 64 bytes, and every bit pattern is valid.
         unsafe { std::mem::transmute(x) }
     }
 
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn as_bf16(x: __m512i) -> __m512bh {
-        // SAFETY: both are 64 bytes of which every pattern is a value.
+        // SAFETY: both types are 64 bytes, and every bit pattern is valid.
         unsafe { std::mem::transmute(x) }
     }
 }

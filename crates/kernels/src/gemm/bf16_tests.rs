@@ -6,7 +6,7 @@ use crate::aligned::Aligned;
 use crate::naive;
 use crate::testing::{SIZES, assert_close, random, transposed, widen};
 
-/// `vdpbf16ps` in plain Rust: what the documentation of the instruction says of one lane.
+/// `vdpbf16ps` in plain Rust: what Intel's documentation specifies for one lane.
 fn model(sum: f32, x: u32, y: u32) -> f32 {
     let flush = |x: f32| if x.is_subnormal() { 0.0 * x } else { x };
     let halves = |x: u32| [x & 0xffff_0000, x << 16].map(|half| flush(f32::from_bits(half)));
@@ -14,7 +14,7 @@ fn model(sum: f32, x: u32, y: u32) -> f32 {
     halves(x).into_iter().zip(halves(y)).fold(sum, add)
 }
 
-/// The kernel made of that: it runs everywhere, through the same packing and the same blocks.
+/// A kernel built on that model: it runs everywhere, with the same packing and the same blocks.
 #[derive(Clone, Copy)]
 struct Model;
 
@@ -57,12 +57,12 @@ impl Instructions for Model {
     }
 }
 
-/// Multiplies by [`Model`].
+/// Multiplies with [`Model`].
 fn product(c: MatMut<'_>, a: Mat<'_>, b: Operand<'_>, into: Accumulate, threads: usize) {
     bf16_kernel::matmul_rows_by(Model, c, a, b, into, threads);
 }
 
-/// B packed by [`Model`].
+/// Packs B with [`Model`].
 fn pack_right(b: Mat<'_>, to: &mut Aligned<u32>) {
     to.resize(LAYOUT.words(b.rows, b.cols));
     pack_b_by(Model, b, to.as_mut_slice());
@@ -70,8 +70,8 @@ fn pack_right(b: Mat<'_>, to: &mut Aligned<u32>) {
 
 type Product = fn(MatMut<'_>, Mat<'_>, Mat<'_>, Accumulate, usize);
 
-/// Everything that multiplies in the order of the instruction: the model, and the instruction where
-/// there is one.
+/// Every kernel that sums in the order of the instruction: the model, and the instruction itself
+/// where the CPU has it.
 fn kernels() -> Vec<(&'static str, Product)> {
     let mut all: Vec<(&'static str, Product)> =
         vec![("model", |c, a, b, into, threads| product(c, a, Operand::Matrix(b), into, threads))];
@@ -83,7 +83,7 @@ fn kernels() -> Vec<(&'static str, Product)> {
     all
 }
 
-/// The same, and the way through f32.
+/// The same, plus bf16 emulated in f32.
 fn every_way() -> Vec<(&'static str, Product)> {
     let software: Product = |c, a, b, into, threads| {
         Gemm::bf16_in_software(Isa::best()).matmul(c, a, b, into, threads);
@@ -95,7 +95,7 @@ fn rounded(x: &[f32]) -> Vec<f32> {
     x.iter().map(|&x| crate::bf16::round(x)).collect()
 }
 
-/// The four ways in which two operands can lie, for operands that are given row by row.
+/// The four combinations of operand layouts, for operands that are given row by row.
 fn in_every_form(
     (m, n, k): (usize, usize, usize),
     a: &[f32],
@@ -145,8 +145,8 @@ fn every_transposition_agrees_with_the_naive_twin() {
                         for (into, want) in [(Accumulate::Overwrite, &want), (Accumulate::Add, &plus)] {
                             let mut c = old.clone();
                             product(MatMut::new(&mut c, m, n), a, b, into, 1);
-                            // No more than 33 products of at most 4, each rounded to 24 bits when
-                            // it is added.
+                            // At most 33 products of at most 4 each; every addition rounds to 24
+                            // bits.
                             assert_close(&c, want, 2e-5, &format!("{name} {form} {m}×{n}×{k} {into:?}"));
                         }
                     });
@@ -156,7 +156,8 @@ fn every_transposition_agrees_with_the_naive_twin() {
     }
 }
 
-/// Whole numbers whose sums f32 holds exactly leave nothing to rounding: every order gives the same bits.
+/// Integers whose sums f32 holds exactly need no rounding: every order of summation gives the same
+/// bits.
 #[test]
 fn sums_beyond_a_block_are_exact_where_they_can_be() {
     let whole = |count: usize, seed: u64| -> Vec<f32> {
@@ -264,7 +265,7 @@ fn what_is_not_finite_stays_in_its_row_and_column_and_denormals_are_zero() {
     }
 }
 
-/// Parts of a right operand that begin and end with blocks: rows and columns.
+/// Parts of a right operand that begin and end at block boundaries: rows and columns.
 fn parts(k: usize, n: usize) -> Vec<(usize, usize, usize, usize)> {
     let mut parts = vec![(0, k, 0, n)];
     parts.extend((n > NC).then(|| (0, k, NC, n - NC)));
@@ -282,7 +283,7 @@ fn a_packed_operand_gives_the_bits_of_the_matrix() {
         let (a, b, old) = (random(m * k, 1), random(k * n, 2), random(m * n, 3));
         in_every_form((m, n, k), &a, &b, |form, a, b| {
             let mut words = Aligned::default();
-            // What was packed before leaves no trace.
+            // Nothing remains of what was packed before.
             pack_right(b.t(), &mut words);
             pack_right(b, &mut words);
             let packed = Panels::new(words.as_slice(), LAYOUT, k, n);
@@ -348,8 +349,8 @@ fn and_with_a_panel() {
     Panels::new(words.as_slice(), LAYOUT, 1, 2 * NC).columns(1, NC);
 }
 
-/// Holds where the instruction is as Intel documents it. A CPU that sums a pair in another order
-/// would fail here and nowhere else, so that this test is chosen by name.
+/// Holds where the instruction behaves as Intel documents it. A CPU that sums a pair in another
+/// order would fail only here, so this test runs only on request.
 #[test]
 #[ignore = "for emulators: another maker's instruction may round differently"]
 fn the_instruction_and_its_model_give_the_same_bits() {

@@ -1,8 +1,8 @@
-//! Gemm with rows chosen for each input: the logits of the words of a shortlist.
+//! Dot products of each input with its own selection of rows: the logits of a shortlist.
 //!
-//! The sentences of a batch have about a thousand words each and ten thousand together, so that a
-//! product with all words of the batch would mostly be wasted. Here the rows are contiguous, and each
-//! is multiplied only with the inputs that have it on their list.
+//! The sentences of a batch have about a thousand words each and ten thousand together, so most of
+//! a matmul with all words of the batch would be wasted. Here the rows are contiguous, and each is
+//! multiplied only with the inputs that have it on their list.
 
 use super::int8_kernel::{Dequantization, FIXED, Finish, PER_ROW, SYMMETRIC, finish};
 use super::packed_b::{Form, PackedB, RowScratch, Rows};
@@ -12,19 +12,19 @@ use crate::mat::Mat;
 use crate::simd::{GROUP, Simd, adds_in_16_bits, lanes, simd_kernel};
 use crate::{Isa, Timer};
 
-/// Gemm that are computed together.
+/// Products that are computed together.
 const CHUNK: usize = 16;
 
-/// Rows of a block, which stays in a cache while all inputs go by.
+/// Rows of a block, which stays in cache while all inputs are processed.
 const BLOCK: u32 = 512;
 
-/// Vectors of weights whose products are added in 16 bits before they are widened.
+/// The number of weight vectors whose products are added in 16 bits before they are widened.
 const SEGMENT: usize = 4;
 
-/// How many rows ahead weights are prefetched.
+/// How many rows ahead to prefetch weights.
 const AHEAD: usize = 6;
 
-/// Rows of a matrix, contiguous.
+/// Selected rows of a matrix, stored contiguously.
 #[derive(Clone, Debug)]
 pub struct ChosenRows {
     isa: Isa,
@@ -39,38 +39,38 @@ enum Data {
     Int8(Box<Int8Rows>),
 }
 
-/// Rows in 8 bits, each padded with zeros to whole vectors.
+/// Int8 rows, each padded with zeros to whole vectors.
 #[derive(Clone, Debug)]
 struct Int8Rows {
     words: usize,
     weights: Aligned<i8>,
     totals: Vec<i32>,
     dequantization: Dequantization,
-    /// Of each row; empty where the instruction set adds in 32 bits.
+    /// One entry per row; empty if the instruction set adds in 32 bits.
     bounds: Vec<Bound>,
 }
 
-/// The largest input with which a row's products can be added in 16 bits.
+/// The largest input for which sums of a row's products fit 16 bits.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bound {
-    /// All those of a segment.
+    /// For all products of a segment.
     segment: u8,
-    /// Two adjacent ones.
+    /// For two adjacent products.
     pair: u8,
 }
 
-/// For each input the numbers of its rows, ascending: those of input `i` are
+/// For each input, the indices of its rows in ascending order: those of input `i` are
 /// `rows[offsets[i]..offsets[i + 1]]`.
 #[derive(Clone, Copy, Debug)]
 pub struct RowLists<'a> {
-    /// Where each list begins, and where the last one ends.
+    /// Where each list begins, plus the end of the last.
     pub offsets: &'a [usize],
     /// The lists.
     pub rows: &'a [u32],
 }
 
 impl ChosenRows {
-    /// Some rows of packed weights in f32.
+    /// Selects rows of packed f32 weights.
     pub(super) fn f32(from: &PackedB, rows: &[u32], reuse: Option<ChosenRows>) -> Self {
         let k = from.inputs();
         let mut values = match reuse {
@@ -84,7 +84,8 @@ impl ChosenRows {
         ChosenRows { isa: from.isa(), k, n: rows.len(), data: Data::F32(values) }
     }
 
-    /// Rows of integers, of which those at the end that are missing are zero; `dequantization` is told the sum of each row.
+    /// Rows of integers, padded with zeros at the end; `dequantization` receives the sum of each
+    /// row.
     pub(super) fn int8(
         isa: Isa,
         values: impl ExactSizeIterator<Item = impl AsRef<[i8]>>,
@@ -112,12 +113,12 @@ impl ChosenRows {
         ChosenRows { isa, k, n, data }
     }
 
-    /// How many there are.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         self.n
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.n == 0
     }
@@ -127,10 +128,11 @@ impl ChosenRows {
         self.isa
     }
 
-    /// The input `[m, k]` in the form that these rows want: itself, or quantised into `scratch`.
+    /// The input `[m, k]` in the form that these rows require: unchanged, or quantised into
+    /// `scratch`.
     ///
     /// # Panics
-    /// If its rows have another length, or it is transposed.
+    /// If its rows have a different length, or it is transposed.
     pub fn rows<'a>(&self, x: Mat<'a>, scratch: &'a mut RowScratch) -> Rows<'a> {
         assert!(x.cols == self.k && x.col_stride == 1 && x.is_within(), "rows of {}", self.k);
         match &self.data {
@@ -142,12 +144,12 @@ impl ChosenRows {
         }
     }
 
-    /// The products of each input with the rows on its list, plus their numbers of the bias: as many as the lists have entries,
-    /// in their order.
+    /// The dot products of each input with the rows on its list, plus the bias of each row: one
+    /// result per list entry, in the order of the lists.
     ///
     /// # Panics
-    /// If the sizes do not fit, a list names a row that is not there or does not ascend, the inputs
-    /// were made for other weights, or there is a bias for a matrix that has its own.
+    /// If the sizes do not match, a list is not ascending or names a row that does not exist, the
+    /// inputs were made for other weights, or a bias is given for a matrix that has its own.
     pub fn matmul(&self, x: Rows<'_>, lists: RowLists<'_>, bias: Option<&[f32]>, to: &mut [f32]) {
         let RowLists { offsets, rows } = lists;
         assert!(offsets.len() == x.len() + 1 && offsets.is_sorted() && offsets[0] == 0);
@@ -200,12 +202,12 @@ fn row_sums_body<S: Simd>(s: S, weights: &[i8], words: usize, totals: &mut [i32]
     }
 }
 simd_kernel! {
-    /// The sum of each row, and what its products can be added in, if `bounds` is not empty.
+    /// Computes the sum of each row, and its [`Bound`] if `bounds` is not empty.
     fn row_sums(weights: &[i8], words: usize, totals: &mut [i32], bounds: &mut [Bound]) = row_sums_body;
 }
 
-/// Calls `$chunk` with an input, and a range of the lists with at most [`CHUNK`] rows of that input in it; a block of rows goes through
-/// all inputs before the next.
+/// Calls `$chunk` with an input and a range of the lists that holds at most [`CHUNK`] rows of that
+/// input; all inputs visit a block of rows before the next block.
 macro_rules! for_each_chunk {
     ($lists:expr, $n:expr, ($input:ident, $range:ident) => $chunk:expr) => {
         let RowLists { offsets, rows } = $lists;
@@ -274,7 +276,8 @@ fn int8_body<S: Simd>(
             offset[i] = offsets.map_or(0.0, |offsets| offsets[row]);
         }
         let later = lists.rows.get(range.start + AHEAD..).unwrap_or_default();
-        // SAFETY: all rows of the lists are there (`ChosenRows::matmul`), with as many words as the inputs have (asserted above).
+        // SAFETY: all rows of the lists exist (`ChosenRows::matmul`) and have as many words as the
+        // inputs (asserted above).
         unsafe { integer_sums(s, w, (x.words.as_ptr().add(input * words), params), (list, later), &mut sums) };
         let mut out = [0.0; CHUNK];
         for at in (0..CHUNK).step_by(S::LANES) {
@@ -303,10 +306,10 @@ simd_kernel! {
     fn int8_products(w: &Int8Rows, x: &QuantizedRows, lists: RowLists<'_>, bias: Option<&[f32]>, to: &mut [f32]) = int8_body;
 }
 
-/// The sums of the products of one input with some rows.
+/// The integer dot products of one input with some rows.
 ///
 /// # Safety
-/// The rows are there, and an input of as many words as they have.
+/// The rows exist, and the input has as many words as they have.
 #[inline(always)]
 unsafe fn integer_sums<S: Simd>(
     s: S,
@@ -324,7 +327,7 @@ unsafe fn integer_sums<S: Simd>(
                 s.prefetch(weights.wrapping_add(row as usize * size + line).cast());
             }
         }
-        // SAFETY: the caller vouches for the row and the input; there is a bound for each row (`int8_body`).
+        // SAFETY: the caller vouches for the row and the input; each row has a bound (`int8_body`).
         unsafe {
             let weights = weights.add(row as usize * size);
             *vector = if S::ADDS_IN_16_BITS {
@@ -351,10 +354,10 @@ unsafe fn integer_sums<S: Simd>(
     }
 }
 
-/// The products of two rows in 16 bits, segment by segment, each sum in one of the lanes.
+/// The dot product of two rows in 16 bits, segment by segment, each partial sum in one lane.
 ///
 /// # Safety
-/// `words` words can be read at both; they are whole vectors.
+/// `words` words are readable at both pointers; they are whole vectors.
 #[inline(always)]
 unsafe fn dot_in_16_bits<S: Simd>(s: S, weights: *const i8, x: *const i32, words: usize) -> S::I {
     let mut sum = s.splat_i(0);
@@ -378,7 +381,7 @@ unsafe fn dot_in_16_bits<S: Simd>(s: S, weights: *const i8, x: *const i32, words
     sum
 }
 
-/// The same in 32 bits, or of pairs in 16.
+/// The same in 32 bits or, if `PAIRS`, with two adjacent products added in 16.
 ///
 /// # Safety
 /// As above.
@@ -389,7 +392,7 @@ unsafe fn dot<S: Simd, const PAIRS: bool>(s: S, weights: *const i8, x: *const i3
     while at < words {
         // SAFETY: the caller vouches for the words.
         unsafe {
-            // The last of an odd number of vectors is multiplied with zeros beside it.
+            // The last of an odd number of vectors is paired with zeros.
             let next = at + S::LANES;
             let a = [s.load_i(x.add(at)), if next < words { s.load_i(x.add(next)) } else { s.splat_i(0) }];
             let place = if next < words { next } else { at };

@@ -1,7 +1,7 @@
-//! The micro-kernel of f32 matrices.
+//! The micro-kernel for f32 matrices.
 //!
-//! B is packed. Numbers of A are broadcast one by one: rows are read where they lie; columns are
-//! packed into panels, which a few tiles read again and again.
+//! B is packed. Elements of A are broadcast one by one: rows are read in place; columns are packed
+//! into panels, which several tiles reuse.
 
 use super::nest::{self, CTile, MicroKernel, Workspace, split_rows};
 use super::packed_b::{Layout, Operand};
@@ -11,27 +11,26 @@ use crate::mat::{Mat, MatMut};
 use crate::simd::{Simd, lanes, simd_kernel};
 use std::ops::Range;
 
-/// A panel of B, `KC · NR` numbers, is read from a second-level cache at a fraction of its speed; the
+/// A panel of B, `KC · NR` elements, is read from the L2 cache at a fraction of its bandwidth; the
 /// larger KC, the less often C is read and written.
 pub(super) const KC: usize = 512;
 
-/// Rows of A, `MC · KC` numbers, take a part of a second-level cache, beside the block of B.
+/// `MC · KC` elements of A take a part of the L2 cache, beside the block of B.
 const MC: usize = 96;
 
-/// A block of B, `KC · NC` numbers of four bytes, takes half of a second-level cache of 1 MB.
+/// A block of B, `KC · NC` four-byte elements, takes half of a 1 MB L2 cache.
 pub(super) const NC: usize = 256;
 
-/// How many tiles ahead rows of A are prefetched, while those of the first panel are multiplied.
+/// How many tiles ahead to prefetch rows of A while the first panel is multiplied.
 const AHEAD: usize = 2;
 
-/// Rows that lie a multiple of this apart (4 KB) share the places of a first-level cache, of which
-/// there are eight.
+/// Rows a multiple of this apart (4 KB) map to the same set of the L1 cache, which has eight ways.
 const ALIASED: usize = 1024;
 
-/// What keeps copied rows from doing so: a cache line.
+/// The padding of one cache line that prevents this for copied rows.
 const GAP: usize = 16;
 
-/// How the micro-kernel of an instruction set reads B.
+/// How the micro-kernel for an instruction set reads B.
 pub(super) fn layout(isa: Isa) -> Layout {
     Layout { nr: 2 * lanes(isa), kc: KC, in_word: 1 }
 }
@@ -42,19 +41,19 @@ pub(super) fn pack_b(isa: Isa, b: Mat<'_>, to: &mut [u32]) {
     layout(isa).pack(b, to, |b, to| pack_block(isa, b, floats_mut(to)));
 }
 
-/// What becomes of the sums: `C = A·B` or `C += A·B`, and when the sum is complete the epilogue.
+/// How to store the sums: `C = A·B` or `C += A·B`, and the epilogue once the sum is complete.
 #[derive(Clone, Copy)]
 pub(super) struct Output<'a> {
     pub(super) into: Accumulate,
     pub(super) epilogue: Epilogue<'a>,
 }
 
-/// The matmul by this thread.
+/// The matmul on this thread.
 pub(super) fn matmul(isa: Isa, c: MatMut<'_>, a: Mat<'_>, b: Operand<'_>, output: Output<'_>) {
     Workspace::with(|workspace| on_isa(isa, c, a, b, output, workspace));
 }
 
-/// The matmul on up to `threads` threads, each having some of the rows.
+/// The matmul on up to `threads` threads, each with a share of the rows.
 pub(super) fn matmul_rows(
     isa: Isa,
     c: MatMut<'_>,
@@ -92,12 +91,12 @@ simd_kernel! {
 
 /// The words as numbers.
 pub(super) fn floats(words: &[u32]) -> &[f32] {
-    // SAFETY: both have the same size and alignment, and every pattern of bits is a number.
+    // SAFETY: both types have the same size and alignment, and every bit pattern is a valid number.
     unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), words.len()) }
 }
 
 fn floats_mut(words: &mut [u32]) -> &mut [f32] {
-    // SAFETY: as above, and the loan is unique.
+    // SAFETY: as above, and the borrow is unique.
     unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), words.len()) }
 }
 
@@ -109,7 +108,7 @@ struct F32<'a, S, const ROWS: usize> {
     workspace: &'a mut Workspace,
     /// The block of B, `[panel][depth][NR]`.
     panels: *const f32,
-    /// The block's part of the sum.
+    /// The block's range of `k`.
     depth: Range<usize>,
     /// The block's first column.
     first: usize,
@@ -117,11 +116,11 @@ struct F32<'a, S, const ROWS: usize> {
 
 /// How A is read.
 enum Left {
-    /// Its rows, where they lie.
+    /// Rows, in place.
     InPlace,
-    /// Copies of its rows, which would be in each other's way in the cache.
+    /// Copies of rows that would conflict in the cache.
     Copied,
-    /// Panels of its columns, `[panel][depth][MR]`.
+    /// Packed panels of columns, `[panel][depth][MR]`.
     Packed,
 }
 
@@ -187,7 +186,7 @@ impl<S: Simd, const ROWS: usize> MicroKernel for F32<'_, S, ROWS> {
         let panel = self.panels.wrapping_add((column - self.first) * kc);
         let packed = floats(self.workspace.a.as_slice()).as_ptr();
         c.prefetch::<S, R>(s);
-        // SAFETY: the rows are there, or have been copied or packed; the panel is a whole one.
+        // SAFETY: the rows exist in place, copied or packed; the panel is complete.
         let sums = unsafe {
             match self.left() {
                 Left::InPlace => {
@@ -212,7 +211,7 @@ impl<S: Simd, const ROWS: usize> MicroKernel for F32<'_, S, ROWS> {
         let Epilogue { bias, relu } = self.output.epilogue;
         if (bias.is_none() && !relu) || self.depth.end < a.cols {
             for (i, sums) in sums.into_iter().enumerate() {
-                // SAFETY: row `i` of the tile is there.
+                // SAFETY: row `i` of the tile exists.
                 unsafe { c.write(s, i, sums, add) };
             }
             return;
@@ -221,21 +220,21 @@ impl<S: Simd, const ROWS: usize> MicroKernel for F32<'_, S, ROWS> {
         if let Some(bias) = bias {
             for (v, to) in biases.iter_mut().enumerate() {
                 let there = c.lanes(v, S::LANES);
-                // SAFETY: the bias has a number for each of the columns that there are.
+                // SAFETY: the bias has an element for each existing column.
                 *to = unsafe { s.load_partial(bias.as_ptr().wrapping_add(column + v * S::LANES), there) };
             }
         }
         for (i, sums) in sums.into_iter().enumerate() {
-            // SAFETY: row `i` of the tile is there.
+            // SAFETY: row `i` of the tile exists.
             unsafe { finish_row(s, c, i, sums, (add, biases, relu)) };
         }
     }
 }
 
-/// Writes row `i` of a tile whose sums are complete.
+/// Writes row `i` of a tile whose sums are complete, with the epilogue.
 ///
 /// # Safety
-/// The row can be written, and no other thread touches it.
+/// The row is writable, and no other thread accesses it.
 #[inline(always)]
 unsafe fn finish_row<S: Simd>(
     s: S,
@@ -248,7 +247,7 @@ unsafe fn finish_row<S: Simd>(
     for v in 0..2 {
         if add {
             let from = c.to.wrapping_add(i * c.stride + v * S::LANES);
-            // SAFETY: the caller vouches for the row, of which the columns that there are are read.
+            // SAFETY: the caller vouches for the row; only existing columns are read.
             values[v] = s.add(unsafe { s.load_partial(from, c.lanes(v, S::LANES)) }, values[v]);
         }
         values[v] = s.add(values[v], bias[v]);
@@ -260,7 +259,7 @@ unsafe fn finish_row<S: Simd>(
     unsafe { c.write(s, i, values, false) };
 }
 
-/// Prefetches `R` rows; they may end anywhere.
+/// Prefetches `R` rows, which may end anywhere.
 #[inline(always)]
 fn prefetch_rows<S: Simd, const R: usize>(s: S, first: *const f32, stride: usize, kc: usize) {
     for i in 0..R {
@@ -270,11 +269,11 @@ fn prefetch_rows<S: Simd, const R: usize>(s: S, first: *const f32, stride: usize
     }
 }
 
-/// The sums of a tile: `R` rows by a panel. The rows lie `stride` apart, `BY_ROWS`, or are packed
-/// (interleaved), `stride` in each step.
+/// The sums of a tile: `R` rows times a panel. With `BY_ROWS` the rows lie `stride` apart;
+/// otherwise they are packed (interleaved), with `stride` elements per step.
 ///
 /// # Safety
-/// Those rows can be read at `left`, and `kc · 2 · LANES` numbers at `panel`.
+/// Those rows are readable at `left`, and `kc · 2 · LANES` elements at `panel`.
 #[inline(always)]
 unsafe fn sums<S: Simd, const R: usize, const BY_ROWS: bool>(
     s: S,
@@ -283,7 +282,7 @@ unsafe fn sums<S: Simd, const R: usize, const BY_ROWS: bool>(
     panel: *const f32,
 ) -> [[S::F; 2]; R] {
     let mut sums = [[s.zero(); 2]; R];
-    // Not a function: sums that are lent out leave their registers.
+    // A macro and not a function: accumulators passed by reference would leave their registers.
     macro_rules! step {
         ($p:expr) => {{
             let p = $p;
@@ -312,7 +311,7 @@ unsafe fn sums<S: Simd, const R: usize, const BY_ROWS: bool>(
     sums
 }
 
-/// `[rows, k]` as `[panel][k][MR rows]`, with zeros where the last panel has nothing.
+/// Packs `[rows, k]` as `[panel][k][MR rows]`, with zero padding in the last panel.
 #[inline(always)]
 fn pack_columns<const MR: usize>(x: Mat<'_>, to: &mut [f32]) {
     for (first, to) in (0..x.rows).step_by(MR).zip(to.chunks_exact_mut(MR * x.cols)) {
@@ -332,7 +331,7 @@ fn pack_columns<const MR: usize>(x: Mat<'_>, to: &mut [f32]) {
     }
 }
 
-/// `[k, n]` as `[panel][k][columns of a tile]`, with zeros where the last panel has nothing.
+/// Packs `[k, n]` as `[panel][k][columns of a tile]`, with zero padding in the last panel.
 #[inline(always)]
 fn pack_panels<S: Simd>(s: S, b: Mat<'_>, to: &mut [f32]) {
     let columns = 2 * S::LANES;
@@ -345,8 +344,8 @@ fn pack_panels<S: Simd>(s: S, b: Mat<'_>, to: &mut [f32]) {
         let to_ptr = to.as_mut_ptr();
         if nc == columns && b.col_stride == 1 {
             for p in 0..kc {
-                // SAFETY: row `p` has two vectors in this panel; B is within its data, and `to` has
-                // been counted.
+                // SAFETY: row `p` has two vectors in this panel; B lies within its data, and the
+                // caller has sized `to`.
                 unsafe {
                     let (from, to) = (from.add(p * b.row_stride), to_ptr.add(p * columns));
                     s.store(to, s.load(from));
@@ -357,8 +356,8 @@ fn pack_panels<S: Simd>(s: S, b: Mat<'_>, to: &mut [f32]) {
             let whole = if nc == columns && b.row_stride == 1 { kc / 8 * 8 } else { 0 };
             for p in (0..whole).step_by(8) {
                 for j in (0..columns).step_by(8) {
-                    // SAFETY: eight columns from `j` on have eight numbers from `p` on, each where
-                    // the panel has room for it.
+                    // SAFETY: eight columns from `j` on have eight elements from `p` on, and the
+                    // panel has room for each.
                     unsafe {
                         let to = to_ptr.add(p * columns + j);
                         s.transpose_8x8(from.add(j * b.col_stride + p), b.col_stride, to, columns);
@@ -416,7 +415,7 @@ mod tests {
         }
     }
 
-    /// Views with gaps in both directions, as no caller has them yet, are multiplied too.
+    /// Views with gaps in both directions, which no caller has yet, are multiplied correctly too.
     #[test]
     fn strides_of_any_kind_are_read() {
         let (a, b) = (random(20 * 30, 1), random(30 * 40, 2));

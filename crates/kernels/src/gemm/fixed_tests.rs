@@ -1,4 +1,5 @@
-//! Matrices with fixed multipliers against Bergamot's expression in plain loops: equal to the bit, on every instruction set.
+//! Matrices with fixed multipliers, compared with Bergamot's expression in plain loops: bitwise
+//! equal on every instruction set.
 
 use super::*;
 use crate::Team;
@@ -8,7 +9,7 @@ use crate::testing::random;
 const SHAPES: [(usize, usize); 8] =
     [(1, 1), (3, 5), (16, 8), (17, 31), (33, 64), (40, 65), (100, 16), (21, 300)];
 
-/// A layer as a model file has it.
+/// A layer as stored in a model file.
 struct Layer {
     values: Vec<i8>,
     multipliers: Vec<f32>,
@@ -30,7 +31,7 @@ impl Layer {
         PackedB::int8_fixed(isa, values, scales, *k)
     }
 
-    /// The twin: integers in i64, floats in the documented order.
+    /// The naive twin: integers in i64, floats in the documented order.
     fn twin(&self, x: &[f32]) -> Vec<f32> {
         let mut y = Vec::new();
         for x in x.chunks_exact(self.k) {
@@ -70,7 +71,8 @@ fn assert_same(got: &[f32], want: &[f32], what: &str) {
 fn products_are_bergamots_to_the_bit() {
     for isa in Isa::available() {
         for (n, k) in SHAPES {
-            // Small weights, whose products are added in 16 bits; and such as take all paths.
+            // Small weights, whose products are added in 16 bits, and weights that exercise all
+            // paths.
             for size in [12.0, 30.0, 63.5] {
                 let mut layer = Layer::random(n, k, size, 1);
                 for input in [Some(29.3), Some(500.0), None] {
@@ -78,7 +80,7 @@ fn products_are_bergamots_to_the_bit() {
                     let packed = layer.pack(isa);
                     for m in [0, 1, 2, 3, 4, 7, 13] {
                         let mut x = random(m * k, 5);
-                        // Inputs after a ReLU, of one sign, of another size, all zeros.
+                        // Inputs after a ReLU, of one sign, of a different magnitude, all zeros.
                         for (r, row) in x.chunks_exact_mut(k).enumerate() {
                             let change: fn(f32) -> f32 =
                                 [|x| x, |x: f32| x.max(0.0), |x: f32| -x.abs(), |x| x / 9.0, |_| 0.0][r % 5];
@@ -114,7 +116,7 @@ fn the_largest_numbers_do_not_saturate() {
             |_| -127.0,
             |t| [127.0, -127.0][t / 2 % 2],
             |t| if t == 0 { -127.0 } else { 127.0 },
-            // Beyond any integer.
+            // Beyond the range of any integer.
             |t| [1e30, -1e30][t % 2],
         ];
         for input in inputs {
@@ -134,7 +136,8 @@ fn ties_are_rounded_to_even() {
     }
 }
 
-/// Also with weights so large that few products can be added in 16 bits, and with rows where only some can.
+/// Also with weights so large that few products can be added in 16 bits, and with rows where only
+/// some can.
 #[test]
 fn chosen_rows_and_tables_are_the_whole_matrix() {
     for (n, k, size) in [(70, 45, 63.5), (1_030, 64, 20.0), (70, 256, 127.0), (70, 300, 90.0)] {

@@ -1,6 +1,6 @@
-//! The micro-kernel of weights in 8 bits with inputs in 8 bits.
+//! The micro-kernel for int8 weights and int8 inputs.
 //!
-//! The sums are exact integers on every instruction set; what is made of them depends on how the
+//! The sums are exact integers on every instruction set; how they become floats depends on how the
 //! weights were quantized ([`Dequantization`]).
 
 use super::int8_panels::{GRAINS, Int8Panels, Runs, STEP, grain};
@@ -14,25 +14,26 @@ use crate::simd::{GROUP, Simd, simd_kernel};
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// The longest rows of weights in 8 bits: the sums of longer ones could exceed 32 bits.
+/// The maximum `k` of int8 weights: longer sums could exceed 32 bits.
 pub const MAX_INT8_K: usize = (i32::MAX / (254 * 128)) as usize;
 
-/// Rows of the input that stay in a second-level cache while all panels go by; a multiple of any
+/// Rows of the input that stay in the L2 cache while all panels are processed; a multiple of every
 /// [`Simd::BYTE_ROWS`].
 const MC: usize = 60;
 
-/// The whole sum runs in registers, because C has room for floats alone, and there are no blocks of
-/// columns: B is packed, and a panel of it is small enough for a first-level cache.
+/// KC and NC are unbounded. The whole sum stays in registers, because C can hold only floats; and
+/// columns need no blocks, because B is already packed and a panel fits the L1 cache.
 const UNBOUNDED: usize = 1 << 62;
 
-/// Weights in 8 bits, and what their integers mean.
+/// Int8 weights and their dequantization.
 #[derive(Clone, Debug)]
 pub(super) struct Int8Weights {
     panels: Int8Panels,
     dequantization: Dequantization,
 }
 
-/// How integer sums become floats. Vectors have a number for each column, and zeros up to whole panels.
+/// How integer sums become floats. The vectors have an element for each column, zero-padded to
+/// whole panels.
 #[derive(Clone, Debug)]
 pub(super) enum Dequantization {
     /// `w ≈ value · scale`, with a scale for each column and for each row of the input.
@@ -52,22 +53,22 @@ pub(super) enum Dequantization {
     },
 }
 
-/// What the integers of Marian and Bergamot mean, and the bias of their layer.
+/// The scales of the integers of Marian and Bergamot, and the bias of their layer.
 #[derive(Clone, Copy, Debug)]
 pub struct MarianScales<'a> {
     /// `m`, for each row of the matrix.
     pub multipliers: &'a [f32],
     /// `a`, if the file has it.
     pub input: Option<f32>,
-    /// What is added, for each row of the matrix.
+    /// The bias, for each row of the matrix.
     pub bias: Option<&'a [f32]>,
 }
 
-/// A table of words as Marian and Bergamot store it. Most of the time its rows are read or chosen; all of it is packed when it is
-/// first multiplied by.
+/// An embedding table as Marian and Bergamot store it. Most uses read or choose single rows; the
+/// whole table is packed at its first matmul.
 #[derive(Debug)]
 pub(super) struct Int8Table {
-    /// Rows that are missing at the end are zero.
+    /// Missing rows at the end are zero.
     values: Int8Values,
     multipliers: Vec<f32>,
     input: Option<f32>,
@@ -89,7 +90,7 @@ impl Int8Table {
         Int8Table { values, multipliers, input: fixed.input, bias, k, packed: OnceLock::new() }
     }
 
-    /// All of it, packed.
+    /// The whole table, packed.
     pub(super) fn packed(&self, isa: Isa) -> &Int8Weights {
         let fixed =
             MarianScales { multipliers: &self.multipliers, input: self.input, bias: self.bias.as_deref() };
@@ -110,7 +111,7 @@ impl Int8Table {
         ChosenRows::int8(isa, values, self.k, dequantization, reuse)
     }
 
-    /// Row `i`; empty if it is missing, that is zero.
+    /// Row `i`; empty if it is missing, which means zero.
     fn row(&self, i: usize) -> &[i8] {
         self.values.as_slice().get(i * self.k..(i + 1) * self.k).unwrap_or_default()
     }
@@ -132,7 +133,7 @@ impl Int8Table {
 }
 
 impl Dequantization {
-    /// Builds it for columns with these sums.
+    /// Builds the vectors for columns with these sums.
     fn fixed(totals: &[i32], fixed: MarianScales<'_>, padded_to: usize) -> Self {
         let MarianScales { multipliers, input, bias } = fixed;
         let columns = totals.iter().zip(multipliers).enumerate();
@@ -165,7 +166,7 @@ impl Dequantization {
         }
     }
 
-    /// What inputs must be quantized by.
+    /// How inputs must be quantized.
     pub(super) fn quantization(&self) -> Quantization {
         match *self {
             Dequantization::PerRow { inputs, .. } => inputs,
@@ -174,7 +175,8 @@ impl Dequantization {
         }
     }
 
-    /// For each column its scale, and what is added: the bias, unless there is one inside.
+    /// The scale of each column, and what is added to it: the packed bias if there is one, else
+    /// `bias`.
     #[inline(always)]
     pub(super) fn vectors<'a>(&'a self, bias: Option<&'a [f32]>) -> (&'a [f32], Option<&'a [f32]>) {
         match self {
@@ -245,7 +247,7 @@ impl Int8Weights {
     }
 }
 
-/// Checks what belongs to a matrix of Marian's and returns how many rows it has.
+/// Checks the scales of a Marian matrix and returns its number of rows.
 pub(super) fn check_scales(fixed: MarianScales<'_>, k: usize) -> usize {
     let n = fixed.multipliers.len();
     assert!(fixed.bias.is_none_or(|bias| bias.len() == n), "a bias of {n} numbers");
@@ -253,7 +255,7 @@ pub(super) fn check_scales(fixed: MarianScales<'_>, k: usize) -> usize {
     n
 }
 
-/// The numbers, and zeros up to whole panels.
+/// The values, zero-padded to `len`.
 fn padded(x: impl IntoIterator<Item = f32>, len: usize) -> Vec<f32> {
     let mut x: Vec<f32> = x.into_iter().collect();
     x.resize(len, 0.0);
@@ -281,7 +283,7 @@ fn body<S: Simd>(
     assert!(all * width <= panels.totals.len() && all * width <= scales.len());
     assert!(offsets.is_none_or(|b| b.len() >= columns.end));
     let kernel = Int8 { s, panels, x, first: columns.start, scales, offsets, relu: epilogue.relu };
-    // A sum over nothing is written too.
+    // With `k` 0, the (empty) sum is written too.
     nest::run(kernel, to, panels.k.max(1));
 }
 simd_kernel! {
@@ -292,9 +294,9 @@ struct Int8<'a, S> {
     s: S,
     panels: &'a Int8Panels,
     x: &'a QuantizedRows,
-    /// Which column of the weights is the first of C.
+    /// The column of the weights that is the first of C.
     first: usize,
-    /// For each column of the weights.
+    /// One per column of the weights.
     scales: &'a [f32],
     offsets: Option<&'a [f32]>,
     relu: bool,
@@ -318,8 +320,8 @@ impl<S: Simd> MicroKernel for Int8<'_, S> {
         let Int8 { s, panels, x, .. } = *self;
         let (words, steps, start) = (panels.words, panels.words / 2, self.first + column);
         let at = start / Self::NR;
-        // SAFETY: `body` has asserted that the rows of the input and the panels of these columns are
-        // there. A panel's order is a permutation of its steps (`Int8Panels`).
+        // SAFETY: `body` has asserted that the rows of the input and the panels of these columns
+        // exist. A panel's order is a permutation of its steps (`Int8Panels`).
         unsafe {
             let panel = Panel {
                 weights: panels.weights.as_slice().as_ptr().add(at * words * GROUP * Self::NR),
@@ -330,7 +332,7 @@ impl<S: Simd> MicroKernel for Int8<'_, S> {
                 Input { words: x.words.as_ptr().add(row * words), params: x.params.as_ptr().add(row) };
             let sums = integer_sums::<S, R>(s, input, panel);
             let columns = [self.columns(start, 0, c), self.columns(start, 1, c)];
-            // Outside of the loop, so that its body has no branches.
+            // The match is outside the loop, so that the loop body has no branches.
             match x.quantization {
                 Quantization::Affine | Quantization::Centred => {
                     self.finish::<R, PER_ROW>(sums, input, columns, c);
@@ -343,15 +345,15 @@ impl<S: Simd> MicroKernel for Int8<'_, S> {
 }
 
 impl<S: Simd> Int8<'_, S> {
-    /// What belongs to vector `v` of the columns of a panel that begins at column `start` of the
-    /// weights.
+    /// The dequantization of vector `v` of the columns of a panel that begins at column `start` of
+    /// the weights.
     ///
     /// # Safety
-    /// The panel is there.
+    /// The panel exists.
     #[inline(always)]
     unsafe fn columns(&self, start: usize, v: usize, c: CTile) -> Finish<S> {
         let (s, at) = (self.s, start + v * S::LANES);
-        // SAFETY: totals and scales have whole panels; of offsets, the columns that there are are read.
+        // SAFETY: totals and scales cover whole panels; of offsets, only existing columns are read.
         unsafe {
             let offset = match self.offsets {
                 None => s.zero(),
@@ -365,10 +367,10 @@ impl<S: Simd> Int8<'_, S> {
         }
     }
 
-    /// Writes a tile. `KIND` is the inputs' quantization.
+    /// Writes a tile. `KIND` is the dequantization as a constant.
     ///
     /// # Safety
-    /// Parameters of `R` rows can be read at `x`, and `c` can be written.
+    /// The parameters of `R` rows are readable at `x`, and `c` is writable.
     #[inline(always)]
     unsafe fn finish<const R: usize, const KIND: u8>(
         &self,
@@ -395,7 +397,7 @@ impl<S: Simd> Int8<'_, S> {
     }
 }
 
-/// Where nothing is added in 16 bits.
+/// For instruction sets that do not add in 16 bits.
 static NO_RUNS: [Runs; GRAINS] = [[0; 4]; GRAINS];
 
 /// A panel of weights.
@@ -404,7 +406,7 @@ struct Panel<'a> {
     weights: *const i8,
     /// A permutation of the panel's steps.
     order: &'a [u16],
-    /// By the size of the inputs.
+    /// Indexed by the magnitude of the inputs.
     runs: &'a [Runs; GRAINS],
 }
 
@@ -415,7 +417,7 @@ struct Input {
     params: *const RowParams,
 }
 
-/// What belongs to a vector of columns.
+/// The dequantization of a vector of columns.
 #[derive(Clone, Copy)]
 pub(super) struct Finish<S: Simd> {
     /// The sums of their weights.
@@ -424,7 +426,7 @@ pub(super) struct Finish<S: Simd> {
     pub(super) offset: S::F,
 }
 
-/// The results of a row, given the sums of its products.
+/// The results of a row, given its integer sums.
 #[inline(always)]
 pub(super) fn finish<S: Simd, const KIND: u8>(
     s: S,
@@ -435,8 +437,8 @@ pub(super) fn finish<S: Simd, const KIND: u8>(
     let Finish { total, scale, offset } = columns;
     let (row, sum) = (s.splat(params.scale), s.int_to_float(s.sub_times(sum, total, params.zero)));
     match KIND {
-        // Not fused, which plain code cannot do: the bits are the same on every instruction set. With
-        // `FIXED`, the row's scale is 1, or NaN.
+        // Not fused, because portable code has no FMA: the bits are the same on every instruction
+        // set. With `FIXED`, the row's scale is 1, or NaN.
         PER_ROW | FIXED => s.add(s.mul(sum, s.mul(row, scale)), offset),
         _ => symmetric(s, sum, s.int_to_float(total), [row, scale], offset),
     }
@@ -447,7 +449,8 @@ pub(super) const PER_ROW: u8 = 0;
 pub(super) const FIXED: u8 = 1;
 pub(super) const SYMMETRIC: u8 = 2;
 
-/// Bergamot's expression for a row whose input multiplier `a` is known at run time, and columns with multipliers `m`.
+/// Bergamot's expression for a row whose input multiplier `a` is computed at run time, and columns
+/// with multipliers `m`.
 #[inline(always)]
 fn symmetric<S: Simd>(s: S, sum: S::F, total: S::F, [a, m]: [S::F; 2], bias: S::F) -> S::F {
     let largest = s.splat(LARGEST);
@@ -456,15 +459,17 @@ fn symmetric<S: Simd>(s: S, sum: S::F, total: S::F, [a, m]: [S::F; 2], bias: S::
     s.add(s.mul(sum, s.div(s.splat(1.0), s.mul(a, m))), s.add(correction, bias))
 }
 
-/// The sums of the products of `R` rows with the columns of a panel.
+/// The integer products of `R` rows with the columns of a panel.
 ///
 /// # Safety
-/// `R` rows of two words a step and parameters can be read at `x`, and all steps at `panel`.
+/// `R` rows of two words per step and their parameters are readable at `x`, and all steps at
+/// `panel`.
 #[inline(always)]
 unsafe fn integer_sums<S: Simd, const R: usize>(s: S, x: Input, panel: Panel<'_>) -> [[S::I; 2]; R] {
     let mut sums = [[s.splat_i(0); 2]; R];
     let steps = panel.order.len();
-    // SAFETY: the caller vouches for the parameters of `R` rows, for their words and for the weights of all steps.
+    // SAFETY: the caller vouches for the parameters and words of `R` rows, and for the weights of
+    // all steps.
     unsafe {
         let input = (x.words, 2 * steps);
         let largest = (0..R).map(|i| (*x.params.add(i)).largest).fold(0, i32::max);
@@ -504,7 +509,8 @@ unsafe fn integer_sums<S: Simd, const R: usize>(s: S, x: Input, panel: Panel<'_>
 /// Adds the products of `STEPS` steps of a panel from step `at` on, whose sum fits 16 bits.
 ///
 /// # Safety
-/// These steps are there, and their words at each of the `R` rows of the input, which lie `input.1` words apart.
+/// These steps exist, as do their words in each of the `R` rows of the input, which lie `input.1`
+/// words apart.
 #[inline(always)]
 unsafe fn add_in_16_bits<S: Simd, const R: usize, const STEPS: usize>(
     s: S,
@@ -540,11 +546,12 @@ unsafe fn add_in_16_bits<S: Simd, const R: usize, const STEPS: usize>(
     }
 }
 
-/// Adds the products of step `at` of a panel. `PAIRS`: those of two adjacent weights in 16 bits, if the
-/// instruction set does that.
+/// Adds the products of step `at` of a panel. With `PAIRS`, two adjacent products are added in 16
+/// bits if the instruction set does that.
 ///
 /// # Safety
-/// The step is there, and its words at each of the `R` rows of the input, which lie `input.1` words apart.
+/// The step exists, as do its words in each of the `R` rows of the input, which lie `input.1` words
+/// apart.
 #[inline(always)]
 unsafe fn add_in_32_bits<S: Simd, const R: usize, const PAIRS: bool>(
     s: S,
@@ -554,8 +561,8 @@ unsafe fn add_in_32_bits<S: Simd, const R: usize, const PAIRS: bool>(
     (input, stride): (*const i32, usize),
 ) {
     let group = GROUP * S::LANES;
-    // SAFETY: the caller vouches for weights and words. Written out: a closure would not have the target's features where it is not
-    // inlined.
+    // SAFETY: the caller vouches for weights and words. No closure here: unless inlined, it would
+    // not have the target features.
     unsafe {
         let weights = panel.weights.add(at * 2 * STEP * S::LANES);
         let input = input.add(2 * usize::from(*panel.order.get_unchecked(at)));

@@ -1,37 +1,38 @@
-//! The layout of packed weights in 8 bits.
+//! The layout of packed int8 weights.
 //!
-//! A panel is as many columns of the product as two vectors have lanes, and a step of it two groups of four numbers of each
-//! column. AVX2 multiplies into 16 bits and has to widen the products to 32 before they overflow; the less often it does, the faster it
-//! is. Inputs are never negative, so that the sums of the positive and of the negative weights bound what the products of a step, or of
-//! several, can come to. The sums are exact, so that their order is free: a panel begins with the steps of small weights, which
-//! can be added in 16 bits four at a time, then come pairs and single steps, and at the end those that need more
-//! instructions ([`Runs`]).
+//! A panel has as many columns as two vectors have lanes, and a step of it has two groups of four
+//! elements of each column. AVX2 multiplies into 16 bits and has to widen the products to 32 bits
+//! before they overflow; the less often it does so, the faster it is. Inputs are never negative, so
+//! the sums of the positive and of the negative weights bound the products of one or several steps.
+//! The integer sums are exact, so their order is free: a panel begins with the steps of small
+//! weights, which can be added in 16 bits four at a time, followed by pairs and single steps, and
+//! ends with those that need more instructions ([`Runs`]).
 
 use super::quantize::words;
 use crate::Isa;
 use crate::aligned::Aligned;
 use crate::simd::{GROUP, adds_in_16_bits, lanes};
 
-/// Numbers of a column that are multiplied in one step: two groups.
+/// Elements of a column that are multiplied in one step: two groups.
 pub(super) const STEP: usize = 2 * GROUP;
 
 /// Lanes of the instruction sets that add in 16 bits.
 const LANES_16: usize = 8;
 
-/// Bytes of a step there.
+/// Bytes of a step on those instruction sets.
 const STEP_16: usize = 2 * LANES_16 * STEP;
 
-/// How finely inputs are told apart by their largest number.
+/// The granularity at which inputs are classified by their largest element.
 const GRAIN: usize = 16;
 
-/// How many sizes of inputs are told apart.
+/// The number of input classes.
 pub(super) const GRAINS: usize = 256 / GRAIN + 1;
 
-/// Inputs go from −127 to 127, shifted so that none is negative.
+/// Inputs range from −127 to 127 and are shifted so that none is negative.
 const LARGEST_INPUT: usize = 254;
 
-/// Where in a panel each way to add up ends, for inputs of some size: four steps in 16 bits, two, one, and pairs of products in 16
-/// bits. Behind that everything is added in 32 bits.
+/// Where in a panel each way of summing ends, for one class of inputs: four steps in 16 bits, two,
+/// one, and pairs of products in 16 bits. The steps after that are added in 32 bits.
 pub(super) type Runs = [u16; 4];
 
 /// `[panel][step][vector: 2][group: 2][lanes][4]`
@@ -39,20 +40,21 @@ pub(super) type Runs = [u16; 4];
 pub(super) struct Int8Panels {
     pub(super) k: usize,
     pub(super) lanes: usize,
-    /// How many words of `GROUP` numbers a row of the input takes: whole vectors of them.
+    /// The number of words of `GROUP` elements in a row of the input, rounded up to whole vectors.
     pub(super) words: usize,
     pub(super) weights: Aligned<i8>,
     /// The sum of each column.
     pub(super) totals: Vec<i32>,
-    /// `[panel][place]`: which step of `k` lies there.
+    /// `[panel][place]`: the step of `k` stored there.
     pub(super) order: Vec<u16>,
-    /// `[panel][step]`: where a step lies, the inverse of `order`.
+    /// `[panel][step]`: where a step is stored, the inverse of `order`.
     places: Vec<u16>,
-    /// `[panel]`: by the largest input in units of [`GRAIN`], rounded up; empty where the instruction set adds in 32 bits.
+    /// `[panel]`: indexed by the largest input in units of [`GRAIN`], rounded up; empty if the
+    /// instruction set adds in 32 bits.
     pub(super) runs: Vec<[Runs; GRAINS]>,
 }
 
-/// The entry of [`Int8Panels::runs`] for inputs that are not larger than this.
+/// The index into an entry of [`Int8Panels::runs`] for inputs up to `largest`.
 #[inline(always)]
 pub(super) fn grain(largest: i32) -> usize {
     (largest.clamp(0, LARGEST_INPUT as i32) as usize).div_ceil(GRAIN)
@@ -104,13 +106,13 @@ impl Int8Panels {
                 packed.places[p * steps + usize::from(step)] = place as u16;
             }
         }
-        // Rows without weights have panels too.
+        // Empty rows have panels too.
         packed.runs.resize(if limited { panels } else { 0 }, [[0; 4]; GRAINS]);
         packed.order.resize(panels * steps, 0);
         packed
     }
 
-    /// Some rows of the matrix, contiguous.
+    /// Copies rows of the matrix, contiguously.
     pub(super) fn rows(&self, rows: &[u32]) -> Vec<i8> {
         let weights = self.weights.as_slice();
         let mut values = Vec::with_capacity(rows.len() * self.k);
@@ -132,7 +134,8 @@ impl Int8Panels {
         2 * STEP * self.lanes
     }
 
-    /// Where the first group of column `i` would lie if its step were the first of the panel, and the places of the panel's steps.
+    /// The offset of the first group of column `i` if its step were the first of the panel, and the
+    /// places of the panel's steps.
     fn column(&self, i: usize) -> (usize, &[u16]) {
         let (steps, width) = (self.words / 2, 2 * self.lanes);
         let (panel, column) = (i / width, i % width);
@@ -141,7 +144,7 @@ impl Int8Panels {
         (start + inside, &self.places[panel * steps..][..steps])
     }
 
-    /// Where group `g` of column `i` lies.
+    /// The offset of group `g` of column `i`.
     pub(super) fn place(&self, i: usize, g: usize) -> usize {
         let (start, places) = self.column(i);
         start + usize::from(places[g / 2]) * self.step_bytes() + g % 2 * self.lanes * GROUP
@@ -153,7 +156,8 @@ impl Int8Panels {
     }
 }
 
-/// Brings some rows, a panel at most, into a panel's order of bytes, the steps being in theirs.
+/// Copies the rows of a panel, or fewer, into the byte order of a panel, with the steps in their
+/// original order.
 fn arrange(rows: &[i8], k: usize, lanes: usize, panel: &mut [i8]) {
     if rows.len() < 2 * lanes * k || !k.is_multiple_of(STEP) {
         panel.fill(0);
@@ -175,18 +179,19 @@ fn arrange(rows: &[i8], k: usize, lanes: usize, panel: &mut [i8]) {
     }
 }
 
-/// Numbers of 16 bits in a vector: two for each lane.
+/// 16-bit elements in a vector: two for each lane.
 const HALVES: usize = 2 * LANES_16;
 
-/// Sums of a step of a panel, one for each 16-bit number that its products are added in.
+/// Sums for a step of a panel, one for each 16-bit accumulator.
 type Sums = [[i16; HALVES]; 2];
 
-/// Of the weights that meet in a 16-bit number: the sums of the positive ones and of the negative ones, turned positive.
+/// The weights added in each 16-bit accumulator: the sum of the positive ones, and the sum of the
+/// magnitudes of the negative ones.
 #[derive(Clone, Copy)]
 struct StepSums {
     positive: Sums,
     negative: Sums,
-    /// The largest sum of a half of a group alone.
+    /// The largest sum of two adjacent weights of a group.
     largest_pair: i16,
 }
 
@@ -221,7 +226,7 @@ impl StepSums {
         largest(&most)
     }
 
-    /// The same of two steps together.
+    /// The sums of two steps together.
     fn and(&self, other: &Self) -> Self {
         let add = |a: &Sums, b: &Sums| {
             let mut sums = *a;
@@ -236,7 +241,7 @@ impl StepSums {
     }
 }
 
-/// The first and the second of each two weights.
+/// The first and the second weight of each pair.
 #[inline(always)]
 fn split_pairs(group: &[i8; 2 * HALVES]) -> ([i16; HALVES], [i16; HALVES]) {
     let (mut first, mut second) = ([0; HALVES], [0; HALVES]);
@@ -251,7 +256,7 @@ fn largest(sums: &[i16; HALVES]) -> i16 {
     sums.iter().fold(0, |most, &sum| most.max(sum))
 }
 
-/// The runs of a panel, whose steps come in this order, by the size of the inputs.
+/// The runs of a panel with its steps in this order, for each class of inputs.
 fn runs(steps: &[StepSums], order: &[u16]) -> [Runs; GRAINS] {
     let sorted = |place: usize| &steps[usize::from(order[place])];
     let count = steps.len();
@@ -268,8 +273,8 @@ fn runs(steps: &[StepSums], order: &[u16]) -> [Runs; GRAINS] {
     })
 }
 
-/// By the size of the inputs: how many steps come before the first whose products with them do not fit 16 bits. There is a sum for
-/// each `size` steps.
+/// For each class of inputs, the number of steps before the first whose products do not fit 16
+/// bits. Each element of `sums` covers `size` steps.
 fn fitting((sums, size): (&Vec<i16>, u16)) -> [u16; GRAINS] {
     let mut counts = [size * sums.len() as u16; GRAINS];
     let mut grains = counts.len();
@@ -289,7 +294,8 @@ mod tests {
     use super::*;
     use crate::testing::random;
 
-    /// What the kernel does with a layout, in plain loops: also that of instruction sets which this machine lacks.
+    /// What the kernel does with a layout, in plain loops; also for the layouts of instruction sets
+    /// that this machine lacks.
     fn by_layout(packed: &Int8Panels, n: usize, x: &[i32]) -> Vec<i32> {
         let weights = packed.weights.as_slice();
         let product = |i: usize, t: usize| i32::from(weights[packed.place(i, t / GROUP) + t % GROUP]) * x[t];
@@ -317,7 +323,7 @@ mod tests {
         }
     }
 
-    /// The largest sum that the weights of some steps can come to with inputs up to `input`, where it is added in 16 bits.
+    /// The largest 16-bit sum that the weights of some steps can produce with inputs up to `input`.
     fn largest_sum(
         packed: &Int8Panels,
         values: &[i8],
@@ -344,7 +350,7 @@ mod tests {
     #[test]
     fn what_is_added_in_16_bits_fits_them_and_little_that_fits_is_left_out() {
         let (n, k) = (19, 600);
-        // Steps of very different weights, some with the largest there are.
+        // Steps of very different weights, some with the largest possible.
         let scale = |i: usize| [127.0, 20.0, 5.0, 60.0, 90.0][i % k / 40 % 5];
         let values: Vec<i8> = random(n * k, 3)
             .iter()
@@ -362,7 +368,7 @@ mod tests {
                 (0..four).step_by(4).for_each(|at| assert!(sum(at..at + 4) <= 32_767));
                 (four..two).step_by(2).for_each(|at| assert!(sum(at..at + 2) <= 32_767));
                 (two..one).for_each(|at| assert!(sum(at..at + 1) <= 32_767));
-                // The next would not have fitted, or not with inputs a little larger.
+                // One more step would not have fit, or not with slightly larger inputs.
                 let more = i32::try_from(grain(largest) * GRAIN).unwrap().min(254);
                 if one < packed.words / 2 && pairs == one {
                     assert!(largest_sum(&packed, &values, panel, one..one + 1, more) > 32_767);

@@ -7,9 +7,10 @@
 //! | bf16, the upper half of an f32 | [`bf16_kernel`] | matrices of f32, rounded to 8 bits of mantissa while they are packed; sums in f32 |
 //! | int8 | [`int8_kernel`] | packed weights and quantized rows of the input; sums are exact integers |
 //!
-//! [`chosen_rows`] is no matmul: it multiplies each row of the input with columns of its own.
+//! [`chosen_rows`] is not a matmul: it multiplies each row of the input with its own selection of
+//! columns.
 
-// Only x86 has the instruction; elsewhere the tests run its model.
+// Only x86 has the instruction; on other CPUs the tests run a model of it.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 mod bf16_kernel;
 mod chosen_rows;
@@ -32,7 +33,7 @@ use crate::{Isa, Timer};
 use packed_b::{Layout, Operand};
 use rounding::rounded;
 
-/// What a matmul does with what was in C before.
+/// Whether a matmul overwrites C or adds to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Accumulate {
     /// `C = A·B`
@@ -41,12 +42,12 @@ pub enum Accumulate {
     Add,
 }
 
-/// What a matmul does with its sums before it writes them.
+/// What a matmul does to its sums before writing them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Epilogue<'a> {
-    /// Added to every row, a number for each column.
+    /// Added to every row, one element per column.
     pub bias: Option<&'a [f32]>,
-    /// Whether negative numbers then become 0; NaN stays.
+    /// Whether to apply ReLU; NaN stays NaN.
     pub relu: bool,
 }
 
@@ -56,24 +57,24 @@ impl<'a> From<Option<&'a [f32]>> for Epilogue<'a> {
     }
 }
 
-/// How matrix multiplications are made: on which instruction set, and with operands in f32 or in bf16.
+/// How to run a matmul: the instruction set, and whether operands are f32 or bf16.
 ///
-/// **The order of a sum** over `k` is from its beginning to its end, in blocks of 512 that are added
-/// to the output one after the other. A number of the result therefore depends on its own row and
-/// column alone, whatever the size of the matrices and however the work is split over threads.
+/// **Summation order.** A sum over `k` runs from its beginning to its end, in blocks of 512 that
+/// are added to the output in order. Each element of the result therefore depends on its own row
+/// and column alone, whatever the size of the matrices and however the work is split over threads.
 ///
-/// **In bf16** the operands are rounded to the nearest bf16, ties to even. The sum runs in f32, in
-/// each block in the order of `vdpbf16ps`: of two neighbours the second is added first.
+/// **bf16.** The operands are rounded to the nearest bf16, ties to even. The sum is in f32, within
+/// each block in the order of `vdpbf16ps`: of two adjacent products the second is added first.
 ///
-/// **What is not finite** spreads through its row or column as the sum of products says. A NaN
-/// stays one when it is rounded, an infinity too; f32 numbers from 3.3961·10³⁸ on become infinite.
-/// **Denormals** are ordinary in f32. The instruction takes them for zero in its operands and
-/// writes zero for them in its sums, whatever the state of the CPU; adding a block to the output is
-/// ordinary f32.
+/// **Non-finite values** propagate through their row or column as the sum of products implies. A
+/// NaN stays a NaN when it is rounded, and an infinity stays infinite; f32 values from 3.3961·10³⁸
+/// on become infinite. **Denormals** are ordinary in f32. The bf16 instruction treats them as zero
+/// in its operands and flushes them to zero in its sums, whatever the state of the CPU; adding a
+/// block to the output is ordinary f32.
 ///
-/// **In software** the operands are rounded in the same way and multiplied by the f32 matmul: the
-/// same rounding of the operands, the same precision of the sums, but another order, and denormals
-/// are kept. It is for tests on other CPUs, not for speed.
+/// **bf16 in software** rounds the operands in the same way and multiplies them with the f32
+/// matmul: the same rounding of the operands and the same precision of the sums, but a different
+/// order, and denormals are kept. It is for tests on other CPUs, not for speed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gemm {
     isa: Isa,
@@ -83,23 +84,23 @@ pub struct Gemm {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Format {
     F32,
-    /// Exists only where the CPU has the instruction.
+    /// Exists only if the CPU has the instruction.
     Bf16,
     Bf16InSoftware,
 }
 
 impl Gemm {
-    /// Operands as they are.
+    /// Uses f32 operands.
     pub fn f32(isa: Isa) -> Self {
         Gemm { isa, format: Format::F32 }
     }
 
-    /// Operands rounded to bf16, if the CPU multiplies them.
+    /// Rounds operands to bf16; `None` if the CPU has no bf16 multiplication.
     pub fn bf16(isa: Isa) -> Option<Self> {
         isa.has_bf16().then_some(Gemm { isa, format: Format::Bf16 })
     }
 
-    /// Operands rounded to bf16, then multiplied as f32: on every machine, and slower than f32.
+    /// Rounds operands to bf16 and multiplies them as f32: works on every machine, slower than f32.
     pub fn bf16_in_software(isa: Isa) -> Self {
         Gemm { isa, format: Format::Bf16InSoftware }
     }
@@ -109,12 +110,12 @@ impl Gemm {
         self.isa
     }
 
-    /// Whether they round their operands.
+    /// Whether operands are rounded.
     pub fn round(self) -> bool {
         self.format != Format::F32
     }
 
-    /// What it is called in messages.
+    /// The name in messages.
     pub fn name(self) -> &'static str {
         match self.format {
             Format::F32 => "f32",
@@ -131,11 +132,12 @@ impl Gemm {
         }
     }
 
-    /// `C = A·B` or `C += A·B`, with `A [m, k]` and `B [k, n]` transposed as their views say, on up
-    /// to `threads` cores; with 1 it starts none. `B` is a matrix or a [`PackedB`] of this format.
+    /// `C = A·B` or `C += A·B`, with `A [m, k]` and `B [k, n]` transposed as their views specify,
+    /// on up to `threads` threads; with 1 it stays on this thread. `B` is a matrix or a [`PackedB`]
+    /// of this format.
     ///
     /// # Panics
-    /// If the shapes do not fit, or if `B` was packed in another format.
+    /// If the shapes do not match, or if `B` was packed in another format.
     pub fn matmul<'b>(
         self,
         c: MatMut<'_>,

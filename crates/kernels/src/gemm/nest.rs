@@ -1,5 +1,5 @@
 //! The loop nest of every matmul: five loops around a micro-kernel (Goto and van de Geijn, "Anatomy
-//! of High-Performance Matrix Multiplication", 2008; the letters are those of BLIS).
+//! of High-Performance Matrix Multiplication", 2008), with the names of BLIS.
 //!
 //! ```text
 //! for pc in 0..k by KC          blocks of the sum: what a tile adds up in registers
@@ -10,8 +10,8 @@
 //!           micro-kernel        the sum over KC in registers, then into C
 //! ```
 //!
-//! A number of the result is the sum over `k` in one order, whatever else is in the matrices: it
-//! depends on its own row and column alone.
+//! Each element of the result is a sum over `k` in a fixed order: it depends on its own row and
+//! column alone, whatever else is in the matrices.
 
 use super::packed_b::Operand;
 use super::{Accumulate, Timer};
@@ -24,10 +24,10 @@ use std::ops::Range;
 /// The innermost loop of a matmul for one number format on one instruction set, with its operands
 /// and the sizes of its blocks.
 pub(super) trait MicroKernel {
-    /// Rows of a tile: as many as fit the registers with two vectors of sums each, and enough of
-    /// them to hide the latency of a multiplication. 12 at most.
+    /// Rows of a tile: as many as fit the registers with two accumulator vectors each, and enough
+    /// to hide the latency of an FMA. At most 12.
     const MR: usize;
-    /// Columns of a tile: two vectors, so that a number of A that is broadcast is used twice.
+    /// Columns of a tile: two vectors, so that each broadcast element of A is used twice.
     const NR: usize;
     /// How much of `k` is summed in registers.
     const KC: usize;
@@ -36,23 +36,23 @@ pub(super) trait MicroKernel {
     /// Columns of a block of B, a multiple of [`NR`](Self::NR).
     const NC: usize;
 
-    /// Makes a block of B ready, packing it unless it was packed before. Later calls are about this
-    /// part of the sum and these columns.
+    /// Prepares a block of B, packing it unless it is already packed. Later calls refer to this
+    /// range of `k` and these columns.
     fn begin_block(&mut self, depth: Range<usize>, columns: Range<usize>);
 
-    /// Packs rows of A for this part of the sum, unless they are read in place. They stay packed
-    /// until another part begins.
+    /// Packs rows of A for this range of `k`, unless they are read in place. They stay packed until
+    /// another range begins.
     fn pack_a(&mut self, rows: Range<usize>);
 
-    /// `R` rows from `row` on, by the panel of B that begins with `column`.
+    /// Multiplies `R` rows from `row` on by the panel of B that begins at `column`.
     ///
     /// # Safety
-    /// `1 <= R <= MR`, rows and columns are in the blocks that were made ready, and `c` can be written
-    /// and no other thread touches it.
+    /// `1 <= R <= MR`, rows and columns are inside the prepared blocks, `c` is writable, and no
+    /// other thread accesses it.
     unsafe fn tile<const R: usize>(&mut self, row: usize, column: usize, c: CTile);
 }
 
-/// Carries out a matmul into `c [m, n]` with a sum over `k`.
+/// Runs a matmul into `c [m, n]` with sums over `k`.
 #[inline(always)]
 pub(super) fn run<K: MicroKernel>(mut kernel: K, mut c: MatMut<'_>, k: usize) {
     const { assert!(K::MR <= 12 && K::MC.is_multiple_of(K::MR) && K::NC.is_multiple_of(K::NR)) }
@@ -72,7 +72,7 @@ pub(super) fn run<K: MicroKernel>(mut kernel: K, mut c: MatMut<'_>, k: usize) {
                     while ir < rows.end {
                         let height = tile_height(K::MR, rows.end - ir);
                         let tile = CTile::within(&mut c, (ir, jr), K::NR.min(columns.end - jr));
-                        // SAFETY: the block was made ready, and the tile is inside C, a `&mut` view.
+                        // SAFETY: the block is prepared, and the tile is inside C, a `&mut` view.
                         unsafe {
                             with_height!(height, K::MR, R => kernel.tile::<R>(ir, jr, tile));
                         }
@@ -84,8 +84,8 @@ pub(super) fn run<K: MicroKernel>(mut kernel: K, mut c: MatMut<'_>, k: usize) {
     }
 }
 
-/// How many of the remaining rows the next tile has. Micro-kernels exist for [`with_height`]'s
-/// heights alone: each of them is code.
+/// The height of the next tile, given the remaining rows. Micro-kernels exist only for the heights
+/// of [`with_height`], because each height is separate code.
 #[inline(always)]
 fn tile_height(mr: usize, remaining: usize) -> usize {
     if remaining >= mr { mr } else { remaining.min(6) }
@@ -98,7 +98,7 @@ macro_rules! with_height {
     };
     (@each $height:expr, $most:expr, $R:ident => $tile:expr, $($count:literal)*) => {
         match $height {
-            // The others are not even compiled.
+            // Heights above `$most` are not compiled.
             $($count if const { $count <= $most } => {
                 const $R: usize = $count;
                 $tile
@@ -109,7 +109,7 @@ macro_rules! with_height {
 }
 use with_height;
 
-/// Where a tile of C begins, how far its rows lie apart, and how many columns of it there are.
+/// A tile of C: where it begins, its row stride, and how many of its columns exist.
 #[derive(Clone, Copy)]
 pub(super) struct CTile {
     pub(super) to: *mut f32,
@@ -120,11 +120,11 @@ pub(super) struct CTile {
 impl CTile {
     #[inline(always)]
     fn within(c: &mut MatMut<'_>, (row, column): (usize, usize), columns: usize) -> Self {
-        // Not followed here; `wrapping_add` asks for nothing.
+        // Not dereferenced here; `wrapping_add` has no safety requirement.
         CTile { to: c.as_ptr().wrapping_add(row * c.stride + column), stride: c.stride, columns }
     }
 
-    /// How many columns of vector `v` there are.
+    /// How many lanes of vector `v` are existing columns.
     #[inline(always)]
     pub(super) fn lanes(self, v: usize, lanes: usize) -> usize {
         self.columns.saturating_sub(v * lanes).min(lanes)
@@ -139,16 +139,16 @@ impl CTile {
         }
     }
 
-    /// Writes row `i`, adding to what is there if `add`.
+    /// Writes row `i`, or adds to it if `add`.
     ///
     /// # Safety
-    /// The row can be written, and no other thread touches it.
+    /// The row is writable, and no other thread accesses it.
     #[inline(always)]
     pub(super) unsafe fn write<S: Simd>(self, s: S, i: usize, values: [S::F; 2], add: bool) {
         let whole = self.columns == 2 * S::LANES;
         for (v, value) in values.into_iter().enumerate() {
             let to = self.to.wrapping_add(i * self.stride + v * S::LANES);
-            // SAFETY: the caller vouches for the row, of which the columns that there are are touched.
+            // SAFETY: the caller vouches for the row; only existing columns are accessed.
             unsafe {
                 if whole {
                     s.store(to, if add { s.add(s.load(to), value) } else { value });
@@ -162,7 +162,7 @@ impl CTile {
     }
 }
 
-/// Memory for packed operands, kept from one matmul of a thread to the next.
+/// Memory for packed operands, which a thread reuses across matmuls.
 #[derive(Default)]
 pub(super) struct Workspace {
     pub(super) a: Aligned<u32>,
@@ -174,7 +174,7 @@ thread_local! {
 }
 
 impl Workspace {
-    /// Calls `run` with this thread's.
+    /// Calls `run` with this thread's workspace.
     pub(super) fn with<R>(run: impl FnOnce(&mut Workspace) -> R) -> R {
         let mut workspace = WORKSPACE.take();
         let result = run(&mut workspace);
@@ -183,11 +183,11 @@ impl Workspace {
     }
 }
 
-/// Splits a matmul by its rows over up to `threads` threads, each but the last with a multiple of
+/// Splits a matmul by rows over up to `threads` threads; each but the last gets a multiple of
 /// `least` rows.
 ///
 /// # Panics
-/// If the shapes do not fit.
+/// If the shapes do not match.
 pub(super) fn split_rows(
     (mut c, a, b): (MatMut<'_>, Mat<'_>, Operand<'_>),
     into: Accumulate,
@@ -215,10 +215,10 @@ pub(super) fn split_rows(
     });
 }
 
-/// Whether there was nothing to multiply, and what that leaves to do has been done.
+/// Whether there is nothing to multiply; if so, C has been zeroed where necessary.
 ///
 /// # Panics
-/// If the shapes do not fit.
+/// If the shapes do not match.
 fn is_done(c: &mut MatMut<'_>, a: Mat<'_>, b: Operand<'_>, into: Accumulate) -> bool {
     let ((m, k), (rows, n)) = ((a.rows, a.cols), b.shape());
     assert!(

@@ -1,4 +1,4 @@
-//! The right operand B of a matmul, packed once for many.
+//! The right operand B of a matmul, packed once and used many times.
 
 use super::chosen_rows::ChosenRows;
 use super::int8_kernel::{Int8Table, Int8Weights, MAX_INT8_K, MarianScales, check_scales};
@@ -12,8 +12,8 @@ use crate::simd::lanes;
 use crate::{Isa, Team, Timer};
 use std::ops::Range;
 
-/// How a micro-kernel reads a packed B `[k, n]` of floats: `[block of KC rows][panel of NR columns][row]
-/// [column]`, the last panel filled up with zeros.
+/// How a micro-kernel reads a packed B `[k, n]` of floats: `[block of KC rows][panel of NR
+/// columns][row][column]`, with the last panel zero-padded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Layout {
     /// Columns of a panel.
@@ -25,12 +25,13 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// How many words that many rows of a block take, or all blocks of some rows that begin with one.
+    /// The number of words taken by `rows` rows within a block, or by all blocks of `rows` rows
+    /// that start at a block boundary.
     pub(super) const fn words(self, rows: usize, cols: usize) -> usize {
         cols.next_multiple_of(self.nr) * rows.div_ceil(self.in_word)
     }
 
-    /// Packs a whole matrix by what packs a block.
+    /// Packs a whole matrix, calling `block` for each block.
     pub(super) fn pack(self, b: Mat<'_>, to: &mut [u32], block: impl Fn(Mat<'_>, &mut [u32])) {
         assert_eq!(to.len(), self.words(b.rows, b.cols));
         let mut rest = to;
@@ -43,12 +44,12 @@ impl Layout {
     }
 }
 
-/// A packed B of floats, or a part of one that begins and ends with blocks and panels.
+/// A packed B of floats, or a part of one that begins and ends at block and panel boundaries.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Panels<'a> {
     words: &'a [u32],
     layout: Layout,
-    /// Rows and columns of the whole.
+    /// Rows and columns of the whole matrix.
     whole: (usize, usize),
     /// Where the part begins.
     first: (usize, usize),
@@ -74,10 +75,10 @@ impl<'a> Panels<'a> {
         Panels { first: (self.first.0, start), cols, ..self }
     }
 
-    /// The panels of these columns in the block that begins with that row.
+    /// The panels of these columns in the block that begins at `row`.
     ///
     /// # Panics
-    /// If it was packed for another kernel.
+    /// If B was packed for another kernel.
     #[inline]
     pub(super) fn block(&self, layout: Layout, row: usize, columns: Range<usize>) -> &'a [u32] {
         assert_eq!(self.layout, layout, "packed for another kernel");
@@ -89,31 +90,31 @@ impl<'a> Panels<'a> {
     }
 }
 
-/// Whether a part begins with a block of `size` and ends with one.
+/// Whether a part begins and ends at a multiple of `size`, or ends with the whole.
 fn borders(start: usize, count: usize, whole: usize, size: usize) -> bool {
     let is_border = |at: usize| at == whole || at.is_multiple_of(size);
     is_border(start) && is_border(start + count)
 }
 
-/// The right operand `B [k, n]` of a matmul in the order in which a micro-kernel reads it: in f32, in
-/// bf16 or in 8 bits, for one instruction set.
+/// The right operand `B [k, n]` of a matmul in the order in which a micro-kernel reads it: in f32,
+/// bf16 or int8, for one instruction set.
 ///
-/// **In training** a matrix of weights is multiplied by every replica of a step and changes once: it
-/// begins empty, [`Gemm::pack_b`] fills it, and uses the same memory when that is done anew.
+/// **In training** every replica of a step multiplies by the same weight matrix, which changes once
+/// per step: it begins empty, and [`Gemm::pack_b`] fills it, reusing the memory each time.
 ///
-/// **In decoding** it is packed when a model is loaded. The weights of a layer are stored as
-/// `W [n, k]` and B is their transpose, so that constructors take rows of W and [`PackedB::matmul`]
-/// is `x·Wᵀ + bias`.
+/// **In decoding** it is packed when a model is loaded. The weights of a layer are stored as `W [n,
+/// k]` and B is their transpose, so constructors take rows of W, and [`PackedB::matmul`] is `x·Wᵀ +
+/// bias`.
 ///
-/// **8 bits.** Each row of `W` has a scale, its largest number being ±127; each row of the input gets
-/// a scale and a zero point at run time, its numbers going from 0 to 127. The sums are exact
+/// **Int8.** Each row of `W` has a scale that maps its largest magnitude to ±127; each row of the
+/// input gets a scale and a zero point at run time, with values from 0 to 127. The sums are exact
 /// integers, the same on every instruction set.
 ///
-/// **8 bits of Marian and Bergamot** ([`PackedB::int8_fixed`]). The integers of the file are used as
-/// they are, with a multiplier for each matrix and one for its inputs, in that engine's order of
-/// operations. Inputs go from −127 to 127; each row is shifted so that its smallest integer becomes
-/// 0, and is corrected by the sums of the columns afterwards, which changes no sum. The shorter a
-/// row's range, the more of its products AVX2 can add in 16 bits: `int8_panels` says how.
+/// **Int8 of Marian and Bergamot** ([`PackedB::int8_fixed`]). The integers of the file are used
+/// unchanged, with a multiplier for each matrix and one for its inputs, in that engine's order of
+/// operations. Inputs range from −127 to 127; each row is shifted so that its smallest integer
+/// becomes 0, and the column sums correct the result afterwards, which leaves every sum unchanged.
+/// The smaller a row's range, the more of its products AVX2 can add in 16 bits (see `int8_panels`).
 #[derive(Clone, Debug)]
 pub struct PackedB {
     isa: Isa,
@@ -124,7 +125,7 @@ pub struct PackedB {
 
 #[derive(Clone, Debug)]
 enum Data {
-    /// Nothing has been packed.
+    /// Nothing is packed yet.
     Empty,
     Floats(Format, Aligned<u32>),
     Int8(Box<Int8Weights>),
@@ -137,7 +138,7 @@ impl Default for PackedB {
     }
 }
 
-/// The left operand of a matmul, in the form that its weights want.
+/// The left operand of a matmul, in the form that its weights require.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows<'a>(pub(super) Form<'a>);
 
@@ -147,12 +148,12 @@ pub(super) enum Form<'a> {
     Int8(&'a QuantizedRows),
 }
 
-/// Memory for inputs in 8 bits, to be used again and again.
+/// Reusable memory for int8 inputs.
 #[derive(Clone, Debug, Default)]
 pub struct RowScratch(pub(super) QuantizedRows);
 
 impl Rows<'_> {
-    /// How many.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         match self.0 {
             Form::F32(x) => x.rows,
@@ -160,14 +161,14 @@ impl Rows<'_> {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
 impl Gemm {
-    /// Packs B. A matmul with it is the one with the matrix itself, to the bit.
+    /// Packs B. A matmul with the packed B gives the same bits as one with the matrix itself.
     pub fn pack_b(self, matrix: Mat<'_>, to: &mut PackedB) {
         let mut words = match std::mem::replace(&mut to.data, Data::Empty) {
             Data::Floats(_, words) => words,
@@ -191,23 +192,24 @@ impl PackedB {
     /// Packs the transpose of `W [n, k]` in f32.
     ///
     /// # Panics
-    /// If `w` has another size.
+    /// If `w` has a different size.
     pub fn f32(isa: Isa, w: &[f32], n: usize, k: usize) -> Self {
         let mut packed = PackedB::default();
         Gemm::f32(isa).pack_b(Mat::new(w, n, k).t(), &mut packed);
         packed
     }
 
-    /// Packs the transpose of a `W [n, k]` that [`quantize_rows`](super::quantize_rows) has made of one.
+    /// Packs the transpose of a `W [n, k]` that [`quantize_rows`](super::quantize_rows) has
+    /// quantized.
     ///
     /// # Panics
-    /// If the sizes do not fit, or `k` exceeds [`MAX_INT8_K`].
+    /// If the sizes do not match, or `k` exceeds [`MAX_INT8_K`].
     pub fn int8(isa: Isa, values: &[i8], scales: &[f32], k: usize) -> Self {
         Self::int8_per_row(isa, values, scales, Quantization::Affine, k)
     }
 
-    /// The same for inputs that are quantized as CTranslate2 does it: `q = round(x · 127 / max |x|)`
-    /// of a row of the input, ties to even.
+    /// The same for inputs that are quantized like CTranslate2's: `q = round(x · 127 / max |x|)`
+    /// over each row of the input, ties to even.
     ///
     /// # Panics
     /// As [`PackedB::int8`].
@@ -222,10 +224,10 @@ impl PackedB {
         PackedB { isa, n, k, data: Data::Int8(Box::new(Int8Weights::pack(isa, values, scales, inputs, k))) }
     }
 
-    /// Packs the transpose of a `W [n, k]` of integers as Marian and Bergamot store them,
-    /// `w ≈ value / multiplier` with a multiplier `m` for each row (matrices with one each can be put
-    /// below each other), and the bias of the layer, which is prepared here: a matmul must not be
-    /// given another one.
+    /// Packs the transpose of a `W [n, k]` of integers as Marian and Bergamot store them, `w ≈
+    /// value / multiplier` with a multiplier `m` for each row (matrices with one multiplier each
+    /// can be stacked), and the bias of the layer, which is folded in here: do not pass another
+    /// bias to the matmul.
     ///
     /// Inputs become `q = round(x·a)`, ties to even, clamped to ±127, with `a` the
     /// `input_multiplier`. The result is in f32, rounded after every operation in Bergamot's order,
@@ -235,22 +237,21 @@ impl PackedB {
     /// (Σ (q + 127)·w) · (1 / (a·m))  +  (Σ w · (−((127/a)·(127/m)) / 127) + bias)
     /// ```
     ///
-    /// Without an input multiplier `a` is 127 / the largest magnitude of the *row* of the input.
-    /// Marian takes the largest of the whole input matrix instead, and with that a sentence's
-    /// translation depends on its neighbours in the batch. A row with a NaN or an infinity has a
-    /// result of NaNs.
+    /// Without an input multiplier, `a` is 127 / the largest magnitude of the *row* of the input.
+    /// Marian uses the largest magnitude of the whole input matrix instead, which makes the
+    /// translation of a sentence depend on its neighbours in the batch. A row with a NaN or an
+    /// infinity gives NaNs.
     ///
     /// # Panics
-    /// If the sizes do not fit, or `k` exceeds [`MAX_INT8_K`].
+    /// If the sizes do not match, or `k` exceeds [`MAX_INT8_K`].
     pub fn int8_fixed(isa: Isa, values: &[i8], scales: MarianScales<'_>, k: usize) -> Self {
         let n = check_scales(scales, k);
         assert_eq!(values.len(), n * k, "a {n}×{k} matrix");
         PackedB { isa, n, k, data: Data::Int8(Box::new(Int8Weights::pack_fixed(isa, values, scales, k))) }
     }
 
-    /// The same of a table of words, of which rows are read and chosen ([`PackedB::choose`]): all of it
-    /// is packed only when it is first multiplied by. Whole rows that are missing at its end are
-    /// zero.
+    /// The same for an embedding table, whose rows are read and chosen ([`PackedB::choose`]): the
+    /// whole table is packed only at its first matmul. Rows missing at its end are zero.
     ///
     /// # Panics
     /// As [`PackedB::int8_fixed`].
@@ -260,7 +261,7 @@ impl PackedB {
         PackedB { isa, n, k, data: Data::Int8Table(Box::new(Int8Table::new(values, scales, k))) }
     }
 
-    /// Whether the bias was given when the matrix was packed, so that a matmul must not be given one:
+    /// Whether the bias is part of the packed matrix, so that a matmul must not be given one:
     /// [`PackedB::int8_fixed`].
     pub fn has_own_bias(&self) -> bool {
         self.quantization().is_some_and(Quantization::has_bias)
@@ -275,11 +276,10 @@ impl PackedB {
         }
     }
 
-    /// Some rows of W, in an order of one's choice, to be multiplied one by one. They take the memory
-    /// of `reuse`.
+    /// Selects rows of W, in any order, for [`ChosenRows::matmul`]. Reuses the memory of `reuse`.
     ///
     /// # Panics
-    /// If there is no such row, or the matrix is in bf16.
+    /// If a row does not exist, or the matrix is in bf16.
     pub fn choose(&self, rows: &[u32], reuse: Option<ChosenRows>) -> ChosenRows {
         assert!(rows.iter().all(|&row| (row as usize) < self.n), "rows of a matrix of {}", self.n);
         match &self.data {
@@ -294,17 +294,17 @@ impl PackedB {
         self.isa
     }
 
-    /// The columns of B, which are the rows of W: how many numbers a row of C has.
+    /// The number of columns of B, which are the rows of W: the width of the output.
     pub fn outputs(&self) -> usize {
         self.n
     }
 
-    /// The rows of B: how many numbers a row of the input has.
+    /// The number of rows of B: the width of the input.
     pub fn inputs(&self) -> usize {
         self.k
     }
 
-    /// How much memory it takes.
+    /// The memory that it takes.
     pub fn bytes(&self) -> usize {
         match &self.data {
             Data::Empty => 0,
@@ -314,15 +314,15 @@ impl PackedB {
         }
     }
 
-    /// Columns of C are split between threads, and chosen, in multiples of this.
+    /// The granularity at which columns of C are split between threads and selected.
     pub fn panel(&self) -> usize {
         2 * lanes(self.isa)
     }
 
-    /// Row `i` of W: how a table of embeddings is read.
+    /// Reads row `i` of W, for embedding lookups.
     ///
     /// # Panics
-    /// If there is no such row, `to` has another length, or the matrix is in bf16.
+    /// If the row does not exist, `to` has a different length, or the matrix is in bf16.
     pub fn read_row(&self, i: usize, to: &mut [f32]) {
         assert!(i < self.n && to.len() == self.k, "row {i} of a {}×{} matrix", self.n, self.k);
         match &self.data {
@@ -344,10 +344,11 @@ impl PackedB {
         }
     }
 
-    /// The input `[m, k]` in the form that this matrix wants: itself, or quantised into `scratch`.
+    /// The input `[m, k]` in the form that this matrix requires: unchanged, or quantised into
+    /// `scratch`.
     ///
     /// # Panics
-    /// If its rows have another length, or it is transposed.
+    /// If its rows have a different length, or it is transposed.
     pub fn rows<'a>(&self, x: Mat<'a>, scratch: &'a mut RowScratch) -> Rows<'a> {
         assert!(x.cols == self.k && x.col_stride == 1 && x.is_within(), "rows of {}", self.k);
         let Some(quantization) = self.quantization() else { return Rows(Form::F32(x)) };
@@ -355,12 +356,12 @@ impl PackedB {
         Rows(Form::Int8(&scratch.0))
     }
 
-    /// `to = x·Wᵀ + bias`, of which only the columns `columns` are computed; they begin with a panel.
-    /// The epilogue can be a bias alone.
+    /// `to = x·Wᵀ + bias`, computed only for `columns`, which begin at a panel boundary. The
+    /// epilogue can be just a bias.
     ///
     /// # Panics
-    /// If the shapes do not fit, the rows were made for a matrix in another format or with another
-    /// input multiplier, or there is a bias for a matrix that has its own.
+    /// If the shapes do not match, the rows were made for a matrix in another format or with
+    /// another input multiplier, or a bias is given for a matrix that has its own.
     pub fn matmul<'e>(
         &self,
         x: Rows<'_>,
@@ -402,7 +403,7 @@ impl PackedB {
         }
     }
 
-    /// `to = x·Wᵀ + bias` by all threads of a team, each having some of the columns.
+    /// `to = x·Wᵀ + bias` on all threads of a team, each with a share of the columns.
     ///
     /// # Panics
     /// As [`PackedB::matmul`].
@@ -414,7 +415,7 @@ impl PackedB {
         to: MatMut<'_>,
     ) {
         let epilogue = epilogue.into();
-        // A panel for each thread, at least: below that there is nothing to split.
+        // Each thread gets at least one panel; with fewer panels there is nothing to split.
         let share = self.n.div_ceil(team.size()).next_multiple_of(self.panel());
         let mut rest = Some(to);
         team.each(
@@ -435,10 +436,10 @@ impl PackedB {
         );
     }
 
-    /// All of it, as the right operand of [`Gemm::matmul`].
+    /// The whole matrix, as the right operand of [`Gemm::matmul`].
     ///
     /// # Panics
-    /// If nothing was packed, or integers were.
+    /// If nothing is packed, or the matrix is int8.
     pub fn whole(&self) -> Right<'_> {
         let Data::Floats(format, words) = &self.data else {
             panic!("floats are packed before they are used")
@@ -449,11 +450,11 @@ impl PackedB {
     }
 }
 
-/// The right operand of a matmul: a matrix, or one that was packed.
+/// The right operand of a matmul: a plain or a packed matrix.
 #[derive(Clone, Copy, Debug)]
 pub struct Right<'a> {
     pub(super) operand: Operand<'a>,
-    /// The number format that it was packed for, if it was.
+    /// The number format that it was packed for, if packed.
     pub(super) packed_for: Option<Format>,
 }
 
@@ -480,13 +481,14 @@ impl<'a> From<Mat<'a>> for Right<'a> {
 }
 
 impl Right<'_> {
-    /// Where parts may begin and end, apart from the end of the whole: multiples of this.
+    /// Parts begin and end at multiples of this, or at the end of the whole.
     pub const STEP: usize = 512;
 
     /// The rows `from .. from + rows`.
     ///
     /// # Panics
-    /// If they are not all there, or do not begin and end at [`STEP`](Self::STEP)s of what was packed.
+    /// If they do not all exist, or do not begin and end at multiples of [`STEP`](Self::STEP) of a
+    /// packed matrix.
     pub fn rows_from(self, from: usize, rows: usize) -> Self {
         let operand = match self.operand {
             Operand::Matrix(x) => Operand::Matrix(x.rows_from(from, rows)),

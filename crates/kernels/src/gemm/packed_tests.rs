@@ -5,7 +5,7 @@ use crate::{Team, naive};
 const SHAPES: [(usize, usize); 9] =
     [(1, 1), (3, 5), (16, 8), (17, 31), (33, 64), (40, 65), (64, 129), (100, 16), (5, 300)];
 
-/// The same with a ReLU behind it.
+/// The same followed by a ReLU.
 fn multiply_relu(w: &PackedB, x: &[f32], m: usize, bias: &[f32]) -> Vec<f32> {
     let (n, mut scratch) = (w.outputs(), RowScratch::default());
     let mut y = vec![f32::NAN; m * n];
@@ -66,7 +66,7 @@ fn f32_agrees_with_the_naive_twin_at_every_size() {
     }
 }
 
-/// Whole numbers with ±127 among them have the scale 1: what comes out is the sum itself.
+/// Integer weights that include ±127 have the scale 1: the result is the integer sum itself.
 fn whole_weights(rows: usize, k: usize, seed: u64) -> Vec<f32> {
     let mut x: Vec<f32> = random(rows * k, seed).iter().map(|x| (x * 63.0).round()).collect();
     x.iter_mut()
@@ -76,7 +76,7 @@ fn whole_weights(rows: usize, k: usize, seed: u64) -> Vec<f32> {
     x
 }
 
-/// So have inputs that go over a range of 127, wherever it lies.
+/// The same holds for inputs that span a range of 127, wherever it lies.
 fn whole_inputs(rows: usize, k: usize, seed: u64) -> Vec<f32> {
     let mut x: Vec<f32> = random(rows * k, seed).iter().map(|x| (x * 25.0).round()).collect();
     for (i, row) in x.chunks_mut(k.max(1)).enumerate() {
@@ -104,7 +104,7 @@ fn int8_gives_the_same_integers_everywhere() {
     }
 }
 
-/// Inputs as CTranslate2 quantizes them, against the same in plain loops.
+/// Inputs quantized like CTranslate2's, compared with plain loops.
 #[test]
 fn centred_inputs_give_the_sums_of_plain_loops_everywhere() {
     for (n, k) in SHAPES {
@@ -112,7 +112,7 @@ fn centred_inputs_give_the_sums_of_plain_loops_everywhere() {
         let bias = random(n, 6);
         for m in [0, 1, 2, 3, 4, 5, 6, 7, 13] {
             let mut x = random(m * k, 5);
-            // Inputs after a ReLU, of one sign, of another size, all zeros.
+            // Inputs after a ReLU, of one sign, of a different magnitude, all zeros.
             for (r, row) in x.chunks_exact_mut(k).enumerate() {
                 let change: fn(f32) -> f32 =
                     [|x| x, |x: f32| x.max(0.0), |x: f32| -x.abs(), |x| x / 9.0, |_| 0.0][r % 5];
@@ -151,7 +151,7 @@ fn centred_inputs_give_the_sums_of_plain_loops_everywhere() {
 fn inputs_are_rounded_in_the_same_way_everywhere() {
     let (m, n, k) = (9, 20, 77);
     let (values, scales) = quantize_rows(&random(n * k, 15), k);
-    // Rows of one sign, too: those after a rectifier.
+    // Include rows of one sign, as after a ReLU.
     let mut x = random(m * k, 16);
     x[..k].iter_mut().for_each(|x| *x = x.max(0.0));
     x[k..2 * k].iter_mut().for_each(|x| *x = x.min(0.0));
@@ -161,8 +161,8 @@ fn inputs_are_rounded_in_the_same_way_everywhere() {
     }
 }
 
-/// Weights in 8 bits of any size and scale, with inputs of any range: every number that comes out
-/// has the same bits on every instruction set.
+/// Int8 weights of any size and scale, with inputs of any range: every result has the same bits on
+/// every instruction set.
 #[test]
 fn int8_of_any_shape_has_the_same_bits_everywhere() {
     for seed in 0..150 {
@@ -190,7 +190,7 @@ fn int8_of_any_shape_has_the_same_bits_everywhere() {
 #[test]
 fn the_largest_numbers_do_not_saturate() {
     let k = 2048;
-    // All of one sign; and both, so that some steps can be added in 16 bits and others cannot.
+    // All of one sign, and mixed, so that some steps can be added in 16 bits and others cannot.
     let columns: [fn(usize) -> f32; 3] =
         [|_| 127.0, |_| -127.0, |t| if t / 16 % 2 == 0 { 127.0 } else { [64.0, -64.0][t % 2] }];
     let w: Vec<f32> = columns.iter().flat_map(|w| (0..k).map(w)).collect();
@@ -212,7 +212,8 @@ fn int8_is_near_the_exact_product() {
             let (values, scales) = quantize_rows(&w, k);
             let y = multiply(&PackedB::int8(isa, &values, &scales, k), &x, 3, Some(&bias));
             for (i, (y, want)) in y.iter().zip(wanted(&x, &w, (3, n, k), &bias)).enumerate() {
-                // Half a step of 2/127 of a weight, a whole one of 4/127 of an input, times numbers up to 2.
+                // An error of half a step of 2/127 in a weight and of a whole step of 4/127 in an
+                // input, times values up to 2.
                 let most = k as f64 * 2.0 * (5.0 / 127.0 + 0.002);
                 assert!((f64::from(*y) - want).abs() <= most, "{isa} {n}×{k}: number {i} is {y}, not {want}");
             }
@@ -239,7 +240,7 @@ fn rows_are_read_back() {
     }
 }
 
-/// Gemm of each input with rows of its own, given as rows of the matrix.
+/// The products of each input with its own rows, given as rows of the matrix.
 pub(super) fn multiply_chosen(
     w: &PackedB,
     x: &[f32],
@@ -249,7 +250,7 @@ pub(super) fn multiply_chosen(
     let mut all: Vec<u32> = lists.concat();
     all.sort_unstable();
     all.dedup();
-    // Memory that held something else before.
+    // Reuse memory that held something else before.
     let larger: Vec<u32> = all.iter().copied().chain([0]).collect();
     let chosen = w.choose(&all, Some(w.choose(&larger, None)));
     assert_eq!((chosen.len(), chosen.is_empty()), (all.len(), all.is_empty()));
@@ -295,7 +296,7 @@ fn chosen_rows_give_the_same_numbers_as_the_whole_matrix() {
                     if exact {
                         assert_eq!(chosen, want, "{isa} {n}×{k}");
                     } else {
-                        // Floats are added in another order.
+                        // Floats are added in a different order.
                         assert_close(&chosen, &widen(&want), 1e-4, &format!("{isa} {n}×{k}"));
                     }
                 }

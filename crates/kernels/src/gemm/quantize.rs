@@ -1,17 +1,18 @@
-//! Numbers in 8 bits: rows of weights when they are packed, rows of the input at run time.
+//! Quantization to int8: rows of weights when they are packed, rows of the input at run time.
 
 use crate::Isa;
 use crate::mat::Mat;
 use crate::simd::loops::{Place as _, vectors};
 use crate::simd::{GROUP, Simd, lanes, simd_kernel};
 
-/// The largest integer of weights and inputs; −128 is not used, so that a number and its negative are as exact as each other.
+/// The largest integer of weights and inputs; −128 is not used, so that the range is symmetric.
 pub(super) const LARGEST: f32 = 127.0;
 
-/// Below this a row counts as zeros: its inverse would be infinite.
+/// Rows with a range below this count as zeros: the inverse would be infinite.
 const SMALLEST: f32 = 1e-37;
 
-/// Rows in 8 bits and the scale of each: `w ≈ value · scale`. A row of zeros has the scale 0; one with a NaN or an infinity a NaN.
+/// Quantizes rows to int8, with a scale for each: `w ≈ value · scale`. A row of zeros has the scale
+/// 0; a row with a NaN or an infinity has the scale NaN.
 pub fn quantize_rows(w: &[f32], k: usize) -> (Vec<i8>, Vec<f32>) {
     let mut values = Vec::with_capacity(w.len());
     let mut scales = Vec::with_capacity(w.len() / k.max(1));
@@ -25,22 +26,22 @@ pub fn quantize_rows(w: &[f32], k: usize) -> (Vec<i8>, Vec<f32>) {
     (values, scales)
 }
 
-/// How many words of `GROUP` numbers a row of `k` numbers takes: whole vectors of them.
+/// The number of words of `GROUP` elements in a row of `k` elements, rounded up to whole vectors.
 pub(super) fn words(lanes: usize, k: usize) -> usize {
     k.div_ceil(lanes * GROUP) * lanes
 }
 
-/// How inputs become integers.
+/// How inputs are quantized.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) enum Quantization {
     /// From 0 to 127, with a scale and a zero point for each row.
     #[default]
     Affine,
-    /// `q = round(x · 127 / max |x|)` of the row, from −127 to 127.
+    /// `q = round(x · 127 / max |x|)` over the row, from −127 to 127.
     Centred,
-    /// `q = round(x · a)` from −127 to 127, with the same `a` always.
+    /// `q = round(x · a)` from −127 to 127, with a constant `a`.
     Fixed(f32),
-    /// The same with `a = 127 / max |x|` of the row, for Bergamot's order of operations.
+    /// The same with `a = 127 / max |x|` over the row, for Bergamot's order of operations.
     Symmetric,
 }
 
@@ -51,7 +52,7 @@ impl Quantization {
     }
 }
 
-/// Rows of the input in unsigned 8 bits, in the order in which the kernel wants them.
+/// Rows of the input in unsigned 8 bits, in the order in which the kernel reads them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct QuantizedRows {
     pub(super) rows: usize,
@@ -63,16 +64,17 @@ pub(super) struct QuantizedRows {
     pub(super) params: Vec<RowParams>,
 }
 
-/// What belongs to a row of quantized inputs.
+/// The quantization parameters of one row of the input.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RowParams {
-    /// [`Quantization::Affine`] and `Centred`: the number that 1 stands for. `Fixed`: 1. `Symmetric`: `a`. NaN if the row has a
-    /// NaN or an infinity.
+    /// [`Quantization::Affine`] and `Centred`: the quantization step. `Fixed`: 1. `Symmetric`: `a`.
+    /// NaN if the row has a NaN or an infinity.
     pub(super) scale: f32,
-    /// The sum of a column of weights is this many times too much in the sum of its products: `Affine` and `Centred` the
-    /// integer of 0, the others that less 127, because Bergamot's sums are of `q + 127`.
+    /// How many times the sum of a column of weights must be subtracted from the sum of its
+    /// products: for `Affine` and `Centred` the zero point; for the others the zero point minus
+    /// 127, because Bergamot sums over `q + 127`.
     pub(super) zero: i32,
-    /// No integer of the row is larger.
+    /// An upper bound of the integers of the row.
     pub(super) largest: i32,
 }
 
@@ -86,7 +88,8 @@ impl QuantizedRows {
     }
 }
 
-/// The largest number of a row, the largest of its negatives (both 0 at least), and 0, or NaN if there is a NaN or an infinity.
+/// The largest value of a row and the largest of its negatives (both at least 0), and 0, or NaN if
+/// the row has a NaN or an infinity.
 #[inline(always)]
 fn extremes<S: Simd>(s: S, row: &[f32]) -> (f32, f32, f32) {
     let (mut above, mut below, mut odd) = (s.zero(), s.zero(), s.zero());
@@ -99,7 +102,7 @@ fn extremes<S: Simd>(s: S, row: &[f32]) -> (f32, f32, f32) {
     (s.reduce_max(above), s.reduce_max(below), s.reduce_sum(odd))
 }
 
-/// A row's parameters, and what its numbers are multiplied by and then shifted by to become unsigned integers.
+/// A row's parameters, and the factor and the shift that turn its values into unsigned integers.
 #[inline(always)]
 fn row_params(quantization: Quantization, above: f32, below: f32, odd: f32) -> (RowParams, f32, i32) {
     let a = match quantization {
@@ -111,12 +114,13 @@ fn row_params(quantization: Quantization, above: f32, below: f32, odd: f32) -> (
             return (RowParams { scale: size + odd, zero, largest: 127 }, factor, zero);
         }
         Quantization::Fixed(a) => a,
-        // Of zeros, the integers are zeros with any multiplier.
+        // A row of zeros quantizes to zeros with any multiplier.
         Quantization::Centred | Quantization::Symmetric if above.max(below) <= SMALLEST => LARGEST,
         Quantization::Centred | Quantization::Symmetric => LARGEST / above.max(below),
     };
     let whole = |x: f32| (x * a).clamp(0.0, LARGEST).round_ties_even() as i32;
-    // The smaller the integers, the more of their products can be added in 16 bits: the row's smallest becomes 0, not −127.
+    // The smaller the integers, the more of their products can be added in 16 bits: shift the row's
+    // smallest value to 0 rather than −127.
     let shift = whole(below);
     let (scale, zero) = match quantization {
         Quantization::Centred => (1.0 / a, shift),
@@ -138,7 +142,7 @@ fn body<S: Simd>(s: S, quantization: Quantization, x: Mat<'_>, words: &mut [i32]
         *params = found;
         let words = &mut words[r * width..][..width];
         for (part, to) in row.chunks(step).zip(words.chunks_exact_mut(S::LANES)) {
-            // SAFETY: a part has `step` numbers at most, and a chunk of words is a vector.
+            // SAFETY: a part has at most `step` elements, and a chunk of words is a vector.
             unsafe { s.quantize(part.as_ptr(), part.len(), factor, shift, found.largest, to.as_mut_ptr()) };
         }
     }

@@ -1,18 +1,18 @@
-//! Rounding to bf16, and the order in which the kernel reads its operands.
+//! Rounding to bf16 and packing in the order in which the micro-kernel reads its operands.
 
 use crate::bf16::{round, upper_half};
 use crate::mat::Mat;
 
-/// Pairs of a row that are rounded before they are brought into their places: a cache line of them.
+/// Pairs of a row that are rounded before they are transposed: one cache line.
 pub(super) const STRETCH: usize = 16;
 
-/// Two neighbours as the instruction wants them: the first in the lower half.
+/// Packs two adjacent elements as the instruction reads them: the first in the lower half.
 #[inline(always)]
 fn pair(first: f32, second: f32) -> u32 {
     upper_half(first) >> 16 | upper_half(second) & 0xffff_0000
 }
 
-/// The numbers of a matrix, each rounded, at the places where they were.
+/// The elements of a matrix, rounded, with the same strides.
 pub(super) fn rounded(x: Mat<'_>) -> Vec<f32> {
     assert!(x.is_within());
     let extent = match (x.rows, x.cols) {
@@ -22,23 +22,23 @@ pub(super) fn rounded(x: Mat<'_>) -> Vec<f32> {
     x.data[..extent].iter().map(|&x| round(x)).collect()
 }
 
-/// A stretch of `W` rows, each of them in one array.
+/// `STRETCH` pairs of each of `W` rows.
 pub(super) type Stretch<const W: usize> = [[u32; STRETCH]; W];
 
-/// How numbers are rounded and brought into their places.
+/// How to round elements and rearrange them.
 pub(super) trait Rounding: Copy {
-    /// Rounds the pairs at the beginning of `from` to `to`, with a zero where the last one is not
-    /// whole.
+    /// Rounds the pairs at the beginning of `from` into `to`, completing the last pair with a zero.
     fn pairs(self, from: &[f32], to: &mut [u32; STRETCH]);
 
-    /// Rounds `W` pairs, of which `first` and `second` have the beginning and the rest are zeros.
+    /// Rounds and interleaves `first` and `second` into `W` pairs, padded with zeros.
     fn interleave<const W: usize>(self, first: &[f32], second: &[f32], to: &mut [u32; W]);
 
-    /// `to` gets, for each pair of the stretch, those of its `W` rows; it may end before the stretch does.
+    /// Transposes: `to` receives, for each pair of the stretch, those of its `W` rows; it may be
+    /// shorter than the stretch.
     fn turn<const W: usize>(self, from: &Stretch<W>, to: &mut [u32]);
 }
 
-/// In plain Rust.
+/// The plain Rust implementation.
 #[derive(Clone, Copy)]
 pub(super) struct Plain;
 
@@ -68,7 +68,7 @@ impl Rounding for Plain {
     }
 }
 
-/// The rows of a matrix that lie one behind the other, each rounded, `stride` words apart.
+/// Rounds the contiguous rows of a matrix and writes them `stride` words apart.
 #[inline(always)]
 pub(super) fn pack_rows(rounding: impl Rounding, x: Mat<'_>, to: &mut [u32], stride: usize) {
     assert!(stride.is_multiple_of(STRETCH) && stride >= x.cols.div_ceil(2) && to.len() >= x.rows * stride);
@@ -80,8 +80,8 @@ pub(super) fn pack_rows(rounding: impl Rounding, x: Mat<'_>, to: &mut [u32], str
     }
 }
 
-/// `[rows, cols]` as `[panel][pair of columns][W rows]`, with zeros where the last panel and the
-/// last pair have nothing.
+/// Packs `[rows, cols]` as `[panel][pair of columns][W rows]`, with zero padding in the last panel
+/// and the last pair.
 #[inline(always)]
 pub(super) fn pack<const W: usize>(rounding: impl Rounding, x: Mat<'_>, to: &mut [u32]) {
     assert!(to.len() == x.rows.next_multiple_of(W) * x.cols.div_ceil(2) && x.is_within());
@@ -102,7 +102,7 @@ pub(super) fn pack<const W: usize>(rounding: impl Rounding, x: Mat<'_>, to: &mut
     }
 }
 
-/// A panel whose rows lie one behind the other: stretches of each are rounded, then transposed.
+/// Packs a panel with contiguous rows: rounds a stretch of each row, then transposes.
 #[inline(always)]
 fn along<const W: usize>(rounding: impl Rounding, x: Mat<'_>, to: &mut [u32]) {
     let mut stretch = [[0; STRETCH]; W];
@@ -114,7 +114,7 @@ fn along<const W: usize>(rounding: impl Rounding, x: Mat<'_>, to: &mut [u32]) {
     }
 }
 
-/// A panel whose columns lie one behind the other: two of them are interleaved.
+/// Packs a panel with contiguous columns: interleaves two of them at a time.
 #[inline(always)]
 fn across<const W: usize>(rounding: impl Rounding, x: Mat<'_>, to: &mut [u32]) {
     let column = |c: usize| if c < x.cols { &x.data[c * x.col_stride..][..x.rows] } else { &[] };
@@ -123,7 +123,7 @@ fn across<const W: usize>(rounding: impl Rounding, x: Mat<'_>, to: &mut [u32]) {
     }
 }
 
-/// A panel that lies in neither way.
+/// Packs a panel with neither contiguous rows nor contiguous columns.
 fn scattered<const W: usize>(x: Mat<'_>, to: &mut [u32]) {
     let at = |r: usize, c: usize| {
         if r < x.rows && c < x.cols { x.data[r * x.row_stride + c * x.col_stride] } else { 0.0 }

@@ -9,7 +9,7 @@ use std::arch::x86_64::*;
 pub(crate) struct Avx2(());
 
 impl Avx2 {
-    /// Callable without `unsafe` only where the features are known to be there.
+    /// Callable without `unsafe` only where the features are known to exist.
     #[inline]
     #[target_feature(enable = "avx2,fma")]
     pub(crate) fn new() -> Self {
@@ -49,18 +49,18 @@ pub(crate) unsafe fn transpose_8x8(from: *const f32, from_stride: usize, to: *mu
     }
 }
 
-/// `n` ones, then zeros: a window into this gives the mask of the first `n` lanes.
+/// `N` ones, then zeros: a window into this is the mask of the first `n` lanes.
 static MASK: [i32; 2 * N] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
 
 #[inline(always)]
 fn first(n: usize) -> __m256i {
     debug_assert!(n <= N);
-    // SAFETY: `n <= N`, so that the window lies inside the table; AVX is there (see `Avx2`).
+    // SAFETY: `n <= N`, so the window lies inside the table; the CPU has AVX (see `Avx2`).
     unsafe { _mm256_loadu_si256(MASK.as_ptr().add(N - n).cast()) }
 }
 
-/// Every method: a value of `Avx2` is proof of the features, which is all that the register
-/// intrinsics ask for.
+/// Every method relies on this: a value of `Avx2` is proof of the features, and the register
+/// intrinsics require nothing else.
 macro_rules! op {
     ($e:expr) => {
         // SAFETY: see above.
@@ -76,8 +76,8 @@ impl Simd for Avx2 {
     type M = __m256;
     type I = __m256i;
     type W = __m256i;
-    /// With more, sums go to memory and back in each step: 29 products a cycle with six rows, 38
-    /// with three (Zen 3).
+    /// More rows would spill accumulators to memory in each step: 29 products per cycle with six
+    /// rows, 38 with three (Zen 3).
     const BYTE_ROWS: usize = 3;
     const ADDS_IN_16_BITS: bool = true;
 
@@ -196,7 +196,7 @@ impl Simd for Avx2 {
     fn shr_u<const S: i32>(self, a: Self::U) -> Self::U {
         op!(_mm256_srli_epi32::<S>(a))
     }
-    /// AVX2 compares signed numbers only: turning the top bit over orders unsigned ones the same way.
+    /// AVX2 compares only signed integers: flipping the top bit orders unsigned ones the same way.
     #[inline(always)]
     fn lt_u(self, a: Self::U, b: Self::U) -> Self::M {
         op!({
@@ -236,7 +236,8 @@ impl Simd for Avx2 {
     fn largest_in_16_bits(self, a: Self::I) -> i32 {
         op!({
             let a = _mm_max_epi16(_mm256_castsi256_si128(a), _mm256_extracti128_si256::<1>(a));
-            // The instruction finds the smallest unsigned number: of the distances from the largest there is.
+            // The instruction finds the smallest unsigned element: apply it to the distances from
+            // `i16::MAX`.
             let distances = _mm_sub_epi16(_mm_set1_epi16(i16::MAX), _mm_max_epi16(a, _mm_setzero_si128()));
             i32::from(i16::MAX) - (_mm_cvtsi128_si32(_mm_minpos_epu16(distances)) & 0xffff)
         })
@@ -247,7 +248,7 @@ impl Simd for Avx2 {
             let (zero, ones) = (_mm256_setzero_si256(), _mm256_set1_epi8(1));
             let positive = _mm256_max_epi8(w, zero);
             let negative = _mm256_sub_epi8(zero, _mm256_min_epi8(w, zero));
-            // Both are unsigned: 128 is one of them.
+            // Both are unsigned: 128 can occur.
             [_mm256_maddubs_epi16(positive, ones), _mm256_maddubs_epi16(negative, ones)]
         })
     }
@@ -263,7 +264,8 @@ impl Simd for Avx2 {
     unsafe fn load_weights(self, p: *const i8) -> Self::W {
         op!(_mm256_loadu_si256(p.cast()))
     }
-    /// The first instruction adds two products in 16 bits, which those of 127 · 127 fit; the second widens.
+    /// The first instruction adds two products in 16 bits, which is enough for 127 · 127; the
+    /// second widens.
     #[inline(always)]
     fn dot(self, sum: Self::I, w: [Self::W; 2], a: [Self::I; 2]) -> Self::I {
         op!({
@@ -285,7 +287,7 @@ impl Simd for Avx2 {
     fn add_widened(self, sum: Self::I, a: Self::I) -> Self::I {
         op!(_mm256_add_epi32(sum, _mm256_madd_epi16(a, _mm256_set1_epi16(1))))
     }
-    /// In 16 bits from the beginning: the even bytes of each group, then the odd ones.
+    /// Widens to 16 bits first: the even bytes of each group, then the odd ones.
     #[inline(always)]
     fn dot_wide(self, sum: Self::I, w: [Self::W; 2], a: [Self::I; 2]) -> Self::I {
         op!({
@@ -317,7 +319,7 @@ impl Simd for Avx2 {
             let low = _mm256_packs_epi32(parts[0], parts[1]);
             let high = _mm256_packs_epi32(parts[2], parts[3]);
             let packed = _mm256_min_epu8(_mm256_packus_epi16(low, high), _mm256_set1_epi8(most as i8));
-            // The instructions pack within halves; the permutation brings the eighths into order.
+            // The instructions pack within 128-bit halves; the permutation restores the order.
             let order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
             _mm256_storeu_si256(to.cast(), _mm256_permutevar8x32_epi32(packed, order));
         }
@@ -346,12 +348,12 @@ pub(super) fn reduce_each(a: [__m256i; 8]) -> [i32; 8] {
     let low = _mm256_permute2x128_si256::<0x20>(first, second);
     let high = _mm256_permute2x128_si256::<0x31>(first, second);
     let mut sums = [0; 8];
-    // SAFETY: eight numbers of 32 bits.
+    // SAFETY: `sums` holds eight 32-bit integers.
     unsafe { _mm256_storeu_si256(sums.as_mut_ptr().cast(), _mm256_add_epi32(low, high)) };
     sums
 }
 
-/// The same of floats.
+/// The same for floats.
 #[inline]
 #[target_feature(enable = "avx2")]
 pub(super) fn reduce_sums(a: [__m256; 8]) -> [f32; 8] {
@@ -365,7 +367,7 @@ pub(super) fn reduce_sums(a: [__m256; 8]) -> [f32; 8] {
     let low = _mm256_permute2f128_ps::<0x20>(first, second);
     let high = _mm256_permute2f128_ps::<0x31>(first, second);
     let mut sums = [0.0; 8];
-    // SAFETY: eight floats.
+    // SAFETY: `sums` holds eight floats.
     unsafe { _mm256_storeu_ps(sums.as_mut_ptr(), _mm256_add_ps(low, high)) };
     sums
 }

@@ -10,7 +10,7 @@ use std::arch::x86_64::*;
 pub(crate) struct Avx512(());
 
 impl Avx512 {
-    /// Callable without `unsafe` only where the features are known to be there.
+    /// Callable without `unsafe` only where the features are known to exist.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vnni,avx2,fma")]
     pub(crate) fn new() -> Self {
@@ -26,8 +26,8 @@ fn first(n: usize) -> __mmask16 {
     ((1u32 << n) - 1) as __mmask16
 }
 
-/// Every method: a value of `Avx512` is proof of the feature, which is all that the register
-/// intrinsics ask for.
+/// Every method relies on this: a value of `Avx512` is proof of the features, and the register
+/// intrinsics require nothing else.
 macro_rules! op {
     ($e:expr) => {
         // SAFETY: see above.
@@ -224,7 +224,7 @@ impl Simd for Avx512 {
     block_methods!(Avx512::new(), "avx512f,avx512bw,avx512vnni,avx2,fma");
 }
 
-/// The sums of the upper and the lower half of each vector.
+/// The sum of the upper and the lower half of each vector.
 #[inline]
 #[target_feature(enable = "avx512f,avx2")]
 fn fold_i(a: [__m512i; 8]) -> [__m256i; 8] {
@@ -235,7 +235,7 @@ fn fold_i(a: [__m512i; 8]) -> [__m256i; 8] {
     halves
 }
 
-/// The same of floats.
+/// The same for floats.
 #[inline]
 #[target_feature(enable = "avx512f,avx2")]
 fn fold(a: [__m512; 8]) -> [__m256; 8] {

@@ -1,28 +1,28 @@
-//! Loops over slices in whole vectors and one tail.
+//! Loops over slices in whole vectors plus one tail.
 //!
-//! [`vectors!`] repeats its body textually, once for whole vectors and once for the tail: a closure
+//! [`vectors!`] expands its body twice, once for whole vectors and once for the tail: a closure
 //! might not be inlined into the function that has the target features, and would then cost a call
 //! for each instruction.
 
 use super::Simd;
 
-/// Where in a slice a vector lies.
+/// The position of a vector in a slice.
 pub(crate) trait Place: Copy {
     /// The vector at this place of `x`.
     fn read<S: Simd>(self, s: S, x: &[f32]) -> S::F;
-    /// Puts the vector to this place of `y`.
+    /// Writes the vector to this place of `y`.
     fn write<S: Simd>(self, s: S, y: &mut [f32], v: S::F);
-    /// `v`, with the lanes beyond the end of the slice replaced.
+    /// `v`, with `beyond` in the lanes past the end of the slice.
     fn fill<S: Simd>(self, s: S, v: S::F, beyond: f32) -> S::F;
     /// The index of the first lane.
     fn index(self) -> usize;
 }
 
-/// A whole vector, from this index on.
+/// A whole vector that starts at this index.
 #[derive(Clone, Copy)]
 pub(crate) struct Whole(pub(crate) usize);
 
-/// The last vector, from this index on, with fewer lanes than a whole one.
+/// The last, partial vector: its start index and its number of lanes.
 #[derive(Clone, Copy)]
 pub(crate) struct Tail(pub(crate) usize, pub(crate) usize);
 
@@ -72,8 +72,8 @@ impl Place for Tail {
     }
 }
 
-/// `vectors!(S, len, at => { … })`: the body for each vector of a slice of `len` floats, `at` being
-/// its [`Place`].
+/// `vectors!(S, len, at => { … })`: runs the body for each vector of a slice of `len` floats, with
+/// its [`Place`] in `at`.
 macro_rules! vectors {
     ($S:ident, $len:expr, $at:ident => $body:block) => {{
         let len: usize = $len;
@@ -91,7 +91,7 @@ macro_rules! vectors {
 }
 pub(crate) use vectors;
 
-/// The largest of `x`; −∞ of nothing. NaNs may be passed over: a softmax finds them in its sum.
+/// The maximum of `x`; −∞ if empty. May ignore NaNs: a softmax finds them in its sum.
 #[inline(always)]
 pub(crate) fn max<S: Simd>(s: S, x: &[f32]) -> f32 {
     let mut top = s.splat(f32::NEG_INFINITY);

@@ -9,7 +9,7 @@ use std::arch::aarch64::*;
 pub(crate) struct Neon(());
 
 impl Neon {
-    /// Callable without `unsafe` only where the feature is known to be there.
+    /// Callable without `unsafe` only where the feature is known to exist.
     #[inline]
     #[target_feature(enable = "neon")]
     pub(crate) fn new() -> Self {
@@ -19,8 +19,8 @@ impl Neon {
 
 const N: usize = 4;
 
-/// Every method: a value of `Neon` is proof of the feature, which is all that the register
-/// intrinsics ask for.
+/// Every method relies on this: a value of `Neon` is proof of the feature, and the register
+/// intrinsics require nothing else.
 macro_rules! op {
     ($e:expr) => {
         // SAFETY: see above.
@@ -177,7 +177,7 @@ impl Simd for Neon {
     unsafe fn load_weights(self, p: *const i8) -> Self::W {
         op!(vld1q_s8(p))
     }
-    /// Inputs are 127 at most, so that they can be read as signed numbers.
+    /// Inputs are at most 127, so they can be read as signed.
     #[inline(always)]
     fn dot(self, sum: Self::I, w: [Self::W; 2], a: [Self::I; 2]) -> Self::I {
         op!({
@@ -189,7 +189,7 @@ impl Simd for Neon {
             vaddq_s32(sum, vaddq_s32(group(w[0], a[0]), group(w[1], a[1])))
         })
     }
-    /// In 16 bits from the beginning.
+    /// Widens to 16 bits first.
     #[inline(always)]
     fn dot_wide(self, sum: Self::I, w: [Self::W; 2], a: [Self::I; 2]) -> Self::I {
         op!({

@@ -1,4 +1,5 @@
-//! The vector operations in plain Rust: eight lanes that the compiler may turn into whatever the target has.
+//! The vector operations in plain Rust: eight lanes that the compiler may map to whatever the
+//! target has.
 
 use super::{GROUP, Simd, block_methods};
 use crate::block::{Left, Out, Right};
@@ -75,7 +76,7 @@ impl Simd for Portable {
     fn sqrt(self, a: Self::F) -> Self::F {
         a.map(f32::sqrt)
     }
-    /// Two roundings: without the instruction, a fused product is a slow library call.
+    /// Rounds twice: without the instruction, an FMA is a slow library call.
     #[inline(always)]
     fn mul_add(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F {
         std::array::from_fn(|i| a[i] * b[i] + c[i])
