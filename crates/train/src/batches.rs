@@ -1,7 +1,7 @@
-//! Which pairs go into which batch of an epoch, and in what order.
+//! How the pairs of an epoch are grouped into batches, and in what order.
 //!
-//! The plan of an epoch depends on the lengths, the settings, the seed and the number of the epoch
-//! alone, so that a resumed run finds its place again:
+//! The plan of an epoch depends only on the lengths, the settings, the seed and the number of the
+//! epoch, so a resumed run finds its place again:
 //!
 //! 1. all pairs are shuffled (Fisher-Yates on a counter-based generator keyed by seed and epoch);
 //! 2. they are cut into pools of [`BatchSettings::pool`] pairs, and each pool is sorted by length,
@@ -16,15 +16,15 @@ use serde::{Deserialize, Serialize};
 use regard_core::random::Rng;
 use regard_core::{Error, Result};
 
-/// How large batches are.
+/// The size of batches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BatchSettings {
-    /// Target tokens a batch at most, `</s>` included; the source side is held to the same number.
-    /// A pair that is longer by itself makes a batch of its own.
+    /// The maximum number of target tokens per batch, including `</s>`; the source side has the
+    /// same limit. A pair that exceeds it forms a batch of its own.
     pub max_tokens: usize,
-    /// Pairs that are sorted by length together. The larger it is, the more alike are the lengths
-    /// in a batch, and the less random are the batches.
+    /// The number of pairs that are sorted by length together. The larger it is, the more similar
+    /// are the lengths in a batch, and the less random are the batches.
     pub pool: usize,
 }
 
@@ -35,7 +35,7 @@ impl Default for BatchSettings {
 }
 
 impl BatchSettings {
-    /// Refuses settings that make no batch.
+    /// Rejects settings that allow no batch.
     pub fn check(&self) -> Result<()> {
         for (field, value) in [("max_tokens", self.max_tokens), ("pool", self.pool)] {
             if value == 0 {
@@ -127,8 +127,7 @@ mod tests {
         assert_ne!(plan, plan_epoch(&lengths, &settings, 6, 2));
     }
 
-    /// The plan is part of what a checkpoint resumes: it may not change between versions or
-    /// machines.
+    /// A resumed run relies on the plan: it must not change between versions or machines.
     #[test]
     fn the_plan_is_frozen() {
         let lengths: Vec<_> = (0..12).map(|i| (1 + i % 4, 1 + i % 5)).collect();
@@ -150,8 +149,8 @@ mod tests {
             widest = widest.max(targets.clone().max().unwrap() - targets.min().unwrap());
         }
         assert!(widest <= 2, "{widest}");
-        // Not in order of length: neighbours of a shuffled list differ by a third of the range on
-        // average.
+        // Not sorted by length: adjacent elements of a shuffled list differ by a third of the range
+        // on average.
         let first: Vec<i64> = plan.iter().map(|b| i64::from(lengths[b[0] as usize].1)).collect();
         let jumps: i64 = first.windows(2).map(|w| (w[0] - w[1]).abs()).sum();
         assert!(jumps as f64 / first.len() as f64 > 12.0, "{jumps} over {}", first.len());

@@ -1,4 +1,4 @@
-//! The layers run on the tape: training, and everything else that needs gradients.
+//! Runs the layers on the tape: for training, and for everything else that needs gradients.
 
 use crate::autograd::ops::{
     AddNorm, CrossAttention, CrossEntropy, Embedding, Linear, Multiply, PositionVectors, RDrop, Recurrent,
@@ -14,17 +14,17 @@ use regard_core::{Error, Result};
 use regard_kernels::{Activation, Dropout, Isa, Key, Mat};
 use std::sync::Arc;
 
-/// What the two halves of a model hold after their embedding and after each of their layers,
-/// `[tokens, d]` each. In a pre-norm model the last norm is not included.
+/// The outputs of the embedding and of each layer of encoder and decoder, `[tokens, d]` each. In a
+/// pre-norm model the final norm is not included.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LayerOutputs {
-    /// Of the source tokens: `encoder_layers + 1` matrices.
+    /// For the source tokens: `encoder_layers + 1` matrices.
     pub encoder: Vec<Vec<f32>>,
-    /// Of the target tokens: `decoder_layers + 1` matrices.
+    /// For the target tokens: `decoder_layers + 1` matrices.
     pub decoder: Vec<Vec<f32>>,
 }
 
-/// The vectors between the layers while the model reads a batch, without dropout.
+/// The outputs of all layers for a batch, without dropout.
 pub fn layer_outputs(
     tape: &mut Tape,
     model: &Transformer,
@@ -44,7 +44,7 @@ pub fn layer_outputs(
     })
 }
 
-/// Dropout while training: the stream of random numbers of this step.
+/// Dropout in training: the random stream of this step.
 #[derive(Clone, Copy, Debug)]
 pub struct Dropouts {
     /// The stream.
@@ -62,21 +62,21 @@ pub struct Taped<'a> {
     target: &'a Packed,
     sinusoids: Arc<[f32]>,
     dropouts: Option<Dropouts>,
-    /// Which side the layers at hand belong to: its rows are what random numbers are counted by.
+    /// The side of the current layers: dropout counts its rows.
     side: Side,
-    /// How many operations with dropout there have been: each has a stream of its own.
+    /// The number of operations with dropout so far: each has its own stream.
     streams: u64,
-    /// What came out of the embeddings and the layers.
+    /// The outputs of the embeddings and the layers.
     layer_ends: Vec<Var>,
-    /// What the cross-attentions were given.
+    /// The inputs of the cross-attentions.
     crossed: Vec<(Var, Var)>,
 }
 
 impl<'a> Taped<'a> {
-    /// Runs on `tape` with `weights`. With `dropouts` it is training; with `gradients`, the loss
-    /// adds to them.
+    /// Runs on `tape` with `weights`. With `dropouts`, applies dropout as in training; with
+    /// `gradients`, the loss accumulates in them.
     ///
-    /// Refuses ids that the vocabulary lacks, and sentences longer than a learned position table.
+    /// Rejects ids outside the vocabulary, and sentences longer than a learned position table.
     pub fn new(
         tape: &'a mut Tape,
         model: &'a Transformer,
@@ -89,7 +89,7 @@ impl<'a> Taped<'a> {
     }
 
     /// The same for layers that are not a whole [`Transformer`]; `config` is the one that they were
-    /// made with.
+    /// created with.
     pub fn with_config(
         tape: &'a mut Tape,
         config: &'a ModelConfig,
@@ -134,22 +134,22 @@ impl<'a> Taped<'a> {
         self.dropouts.filter(|_| rate > 0.0).map(|d| Dropout::new(d.key.child(self.streams), rate, first_row))
     }
 
-    /// Runs an operation and records it: for what an [`Executor`] around this one does in another
-    /// way.
+    /// Runs an operation and records it: for an [`Executor`] that wraps this one and replaces some
+    /// operations.
     pub fn push(&mut self, op: impl Op + 'static) -> Var {
         self.tape.push(self.weights, self.gradients.as_deref_mut(), op)
     }
 
-    /// Vectors of this many columns that come from outside, a row for each token of a side.
+    /// Adds an input with this many columns, and a row for each token of a side.
     ///
     /// # Panics
-    /// If there are not as many numbers.
+    /// If the length of `data` does not match.
     pub fn input(&mut self, side: Side, data: &[f32], columns: usize) -> Var {
         self.side = side;
         self.tape.input(data, self.packed(side).tokens(), columns)
     }
 
-    /// The value of a tensor, row by row.
+    /// The value of a tensor, in row-major order.
     pub fn value(&self, x: Var) -> &[f32] {
         self.tape.value(x).data()
     }
@@ -159,18 +159,18 @@ impl<'a> Taped<'a> {
         self.tape.value(x)
     }
 
-    /// Where the sentences of a side begin, and where the last one ends.
+    /// Where the sentences of a side begin, plus the end of the last.
     pub fn offsets(&self, side: Side) -> &'a Arc<[usize]> {
         self.packed(side).offsets()
     }
 
-    /// The numbers of a parameter.
+    /// The elements of a parameter.
     pub fn weight(&self, param: Param) -> &'a [f32] {
         &self.weights.flat[param.range()]
     }
 
-    /// The queries, and the keys and values side by side, that each cross-attention was given so
-    /// far.
+    /// The inputs of each cross-attention so far: the queries, and the keys and values side by
+    /// side.
     pub fn cross_attentions(&self) -> &[(Var, Var)] {
         &self.crossed
     }
@@ -180,10 +180,9 @@ impl<'a> Taped<'a> {
         self.tape.isa()
     }
 
-    /// The loss of each target token against what should have come, and on the way the gradient of
-    /// `scale` times their sum.
+    /// The loss of each target token; also accumulates the gradient of `scale` times their sum.
     pub fn loss(&mut self, model: &Transformer, x: Var, targets: Arc<[u32]>, settings: LossSettings) -> Var {
-        // Padding, the last word, takes no part.
+        // Padding, the last word, is excluded.
         let words = model.config().output_words();
         let (table, bias) = (model.output(), model.shared_output_bias());
         let LossSettings { smoothing, scale, r_drop } = settings;
@@ -195,24 +194,24 @@ impl<'a> Taped<'a> {
     }
 }
 
-/// What the loss is, besides the model and the tokens.
+/// The settings of the loss.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LossSettings {
     /// ε of the label smoothing.
     pub smoothing: f32,
-    /// What the sum of the losses is multiplied by before its gradient is taken.
+    /// The factor applied to the sum of the losses before its gradient is taken.
     pub scale: f32,
-    /// R-Drop: the batch has every pair twice, [`Batch::twice`], and this times their divergence is
-    /// added.
+    /// R-Drop: the batch contains every pair twice, [`Batch::twice`], and this weight times their
+    /// divergence is added.
     pub r_drop: Option<f32>,
 }
 
 impl LossSettings {
-    /// The cross-entropy itself.
+    /// Plain cross-entropy.
     pub const PLAIN: LossSettings = LossSettings { smoothing: 0.0, scale: 1.0, r_drop: None };
 }
 
-/// Every id is a word of the vocabulary, and every position has a vector.
+/// Checks that every id is in the vocabulary, and that every position has a vector.
 fn check(tokens: &Packed, side: &'static str, words: usize, config: &ModelConfig) -> Result<()> {
     let refuse = |message| Err(Error::Input { operation: side, message });
     if let Some(id) = tokens.ids().iter().find(|&&id| id as usize >= words) {
@@ -344,7 +343,7 @@ impl Executor for Taped<'_> {
     }
 }
 
-/// The loss of each target token of a batch, without label smoothing: minus its log-probability.
+/// The negative log-likelihood of each target token of a batch, without label smoothing.
 pub fn token_losses(
     tape: &mut Tape,
     model: &Transformer,
@@ -356,10 +355,10 @@ pub fn token_losses(
     Ok(tape.value(losses).data().to_vec())
 }
 
-/// The sum of the losses of a batch's target tokens, each with label smoothing.
+/// The sum of the losses of a batch's target tokens, with label smoothing.
 ///
-/// With `gradients`, those of `settings.scale` times that sum are added to them; with `dropouts`,
-/// the model drops as in training.
+/// With `gradients`, accumulates those of `settings.scale` times that sum; with `dropouts`, applies
+/// dropout as in training.
 pub fn loss<'w>(
     tape: &mut Tape,
     model: &Transformer,

@@ -1,18 +1,18 @@
-//! Work split over threads, always in the same way.
+//! Deterministic distribution of work over threads.
 
 use std::thread::ScopedJoinHandle;
 
-/// Numbers of a flat vector that one thread works on at a time: four of such pieces fit the
-/// second-level cache.
+/// The number of floats in a piece, which one thread processes at a time: four of them fit the L2
+/// cache.
 pub(crate) const PIECE: usize = 1 << 15;
 
-/// What a thread returns; its panic goes on here.
+/// The result of a thread; propagates its panic.
 pub(crate) fn joined<T>(handle: ScopedJoinHandle<'_, T>) -> T {
     handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Does the pieces of work on this many threads, each taking its share in turn; results in the
-/// order of the pieces.
+/// Processes pieces of work on this many threads, in turn; returns the results in the order of the
+/// pieces.
 pub(crate) fn over_threads<T: Send, R: Send>(
     threads: usize,
     work: impl Iterator<Item = T>,

@@ -1,18 +1,18 @@
-//! The memory of a tape: an arena for the values of a pass, a pool for gradients.
+//! Memory of a tape: an arena for the values of a pass, a pool for gradients.
 //!
-//! Batches differ in shape. A buffer per value would grow to the largest batch that *this* value
-//! has seen, long sources in one and long targets in another; the arena is as large as the largest
-//! pass as a whole.
+//! Batches differ in shape. With one buffer per value, each buffer would grow to the largest batch
+//! that *this* value has seen, for some the longest sources, for others the longest targets. The
+//! arena only grows to the largest pass as a whole.
 
 use regard_kernels::{Mat, SystemMemory};
 
-/// Numbers of a cache line: values begin at multiples of it.
+/// Floats per cache line: values begin at multiples of it.
 const LINE: usize = 16;
 
-/// The least size of a block that is added while a pass is recorded.
+/// The minimum size of a block that is added while a pass is recorded.
 const LEAST_BLOCK: usize = 1 << 16;
 
-/// Where a `[rows, cols]` value lies.
+/// Where a `[rows, cols]` value is stored.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     block: usize,
@@ -21,19 +21,19 @@ struct Place {
     cols: usize,
 }
 
-/// The values of one pass, end to end. They are all given up at once.
+/// The values of one pass, contiguous. They are all freed at once.
 ///
 /// Between passes there is one block, of the size that the largest pass has needed. A pass that
-/// needs more gets further blocks, because the values it has already made cannot move; when it is
-/// over, they are replaced by one.
+/// needs more gets additional blocks, because existing values cannot move; at its end one block
+/// replaces them all.
 #[derive(Debug, Default)]
 pub(super) struct Arena {
     blocks: Vec<SystemMemory>,
-    /// How much of the last block is taken.
+    /// How much of the last block is in use.
     taken: usize,
-    /// What the blocks before the last one hold.
+    /// The total size of the blocks before the last.
     full: usize,
-    /// What the largest pass has needed.
+    /// The size that the largest pass has needed.
     largest: usize,
     places: Vec<Place>,
 }
@@ -42,18 +42,18 @@ pub(super) struct Arena {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Values<'a> {
     places: &'a [Place],
-    /// Blocks, of which the last may be cut off.
+    /// The blocks, of which the last may be truncated.
     blocks: &'a [SystemMemory],
     last: &'a [f32],
 }
 
 impl<'a> Values<'a> {
-    /// How many.
+    /// The number of values.
     pub(super) fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// The numbers of a value.
+    /// The elements of a value.
     pub(super) fn get(&self, value: usize) -> &'a [f32] {
         let Place { block, start, rows, cols } = self.places[value];
         let block = self.blocks.get(block).map_or(self.last, |block| &block[..]);
@@ -68,11 +68,11 @@ impl<'a> Values<'a> {
 }
 
 impl Arena {
-    /// Gives up all values. Memory is kept, as one block.
+    /// Frees all values. Keeps the memory, as one block.
     pub(super) fn clear(&mut self) {
         self.largest = self.largest.max(self.full + self.taken);
         if self.blocks.len() > 1 {
-            // Freed before the new one is made, so that there are never both.
+            // Free the old blocks before allocating the new one, so that both never exist at once.
             self.blocks.clear();
             self.blocks.push(SystemMemory::zeros(self.largest));
         }
@@ -80,7 +80,7 @@ impl Arena {
         (self.taken, self.full) = (0, 0);
     }
 
-    /// Gives up all values and their memory. The next pass gets one block again.
+    /// Frees all values and their memory. The next pass gets one block again.
     pub(super) fn release(&mut self) {
         self.clear();
         self.blocks = Vec::new();
@@ -91,14 +91,14 @@ impl Arena {
         Values { places: &self.places, blocks: &self.blocks, last: &[] }
     }
 
-    /// Room for more values of the given shapes with arbitrary contents, and the number of the
-    /// first one.
+    /// Allocates values of the given shapes with arbitrary contents, and returns the index of the
+    /// first.
     pub(super) fn add<const N: usize>(&mut self, shapes: [(usize, usize); N]) -> (usize, [&mut [f32]; N]) {
         let (_, first, room) = self.add_after(shapes);
         (first, room)
     }
 
-    /// The same beside all values before them.
+    /// The same, along with all values before them.
     pub(super) fn add_after<const N: usize>(
         &mut self,
         shapes: [(usize, usize); N],
@@ -126,7 +126,7 @@ impl Arena {
         (Values { places: &self.places[..first], blocks, last: before }, first, room)
     }
 
-    /// How many numbers it has room for.
+    /// The capacity in floats.
     pub(super) fn capacity(&self) -> usize {
         self.blocks.iter().map(|block| block.len()).sum()
     }
@@ -139,8 +139,8 @@ pub(super) struct GradientPool {
 }
 
 impl GradientPool {
-    /// A buffer of `n` numbers with arbitrary contents: the smallest free one that suffices, else a
-    /// new one in place of the largest.
+    /// A buffer of `n` floats with arbitrary contents: the smallest free one that suffices, else a
+    /// new one that replaces the largest.
     pub(super) fn take(&mut self, n: usize) -> Vec<f32> {
         let sizes = || self.free.iter().map(Vec::capacity).enumerate();
         let fit = sizes().filter(|&(_, size)| size >= n).min_by_key(|&(_, size)| size);
@@ -150,7 +150,7 @@ impl GradientPool {
                 if let Some((i, _)) = largest {
                     self.free.swap_remove(i);
                 }
-                // Batches that are a little larger than this one need no other buffer.
+                // Round up, so that slightly larger batches can reuse the buffer.
                 Vec::with_capacity(n.next_multiple_of((n.next_power_of_two() / 16).max(1)))
             }
         };
@@ -158,12 +158,12 @@ impl GradientPool {
         buffer
     }
 
-    /// Takes a buffer back.
+    /// Returns a buffer to the pool.
     pub(super) fn give(&mut self, buffer: Vec<f32>) {
         self.free.push(buffer);
     }
 
-    /// How many numbers the free buffers have room for.
+    /// The capacity of the free buffers in floats.
     pub(super) fn capacity(&self) -> usize {
         self.free.iter().map(Vec::capacity).sum()
     }
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn the_arena_is_as_large_as_the_largest_pass() {
         let mut arena = Arena::default();
-        // Long sources with short targets, and the other way round.
+        // Long sources with short targets, and vice versa.
         for (source, target) in [(4000, 1000), (1000, 4000), (2500, 2500), (4000, 1000)] {
             for _ in 0..2 {
                 arena.clear();
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(arena.capacity(), 5000 * 64);
         arena.release();
         assert_eq!(arena.capacity(), 0);
-        // The first value of the next pass brings room for all of them.
+        // The first value of the next pass allocates space for all of them.
         arena.add([(1, 1)]);
         assert_eq!(arena.capacity(), 5000 * 64);
     }

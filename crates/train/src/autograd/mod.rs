@@ -1,9 +1,10 @@
-//! The tape: coarse operations run forward as they are recorded, then backward in reverse.
+//! The tape: coarse-grained operations that run forward as they are recorded, then backward in
+//! reverse.
 //!
-//! An operation is a type that implements [`Op`], whose forward and backward stand side by side;
-//! one without a backward does not compile. Values live in an arena that the tape keeps from step
-//! to step, gradients in a pool that shrinks and grows with the backward pass, so that after the
-//! first steps nothing is allocated that grows with the work.
+//! An operation is a type that implements [`Op`], with forward and backward side by side; an
+//! operation without a backward does not compile. Values live in an arena that the tape reuses
+//! across steps, gradients in a pool that follows the backward pass, so after the first steps
+//! nothing is allocated that grows with the work.
 
 mod memory;
 pub mod ops;

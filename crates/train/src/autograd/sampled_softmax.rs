@@ -1,10 +1,10 @@
-//! A softmax over some of the words: those that a step must learn, and a sample of the others.
+//! Sampled softmax: a softmax over the target words of a step and a sample of the others.
 //!
-//! With 32,000 words and a narrow model, half of a training step is the output layer, and nearly
-//! all of it goes into words that are nowhere near the right one. A step takes the words of its own
-//! targets and draws others, each with the same probability `p` ("sampled softmax", Jean and
-//! others, 2015). The logit of a drawn word gets `−ln p` added, so that the sum of exponentials is
-//! right on average and the model can be used with all of its words.
+//! With 32,000 words and a narrow model, the output layer takes half of a training step, nearly all
+//! of it for words that are far from the right one. A step uses the words of its own targets and
+//! draws others, each with the same probability `p` ("sampled softmax", Jean et al., 2015). `−ln p`
+//! is added to the logit of a drawn word, so that the sum of exponentials is unbiased and the model
+//! works with all of its words.
 
 use super::{Forward, Param, Weights};
 use regard_kernels::{Gemm, Isa, Key, Mat, PackedB, Right, add};
@@ -14,9 +14,9 @@ use regard_kernels::{Gemm, Isa, Key, Mat, PackedB, Right, add};
 pub struct SampledSoftmax {
     /// Where the output matrix begins among the weights.
     table: usize,
-    /// Ascending.
+    /// Sorted ascending.
     words: Vec<u32>,
-    /// Added to the logits: the output bias, and `−ln p` for words that were drawn.
+    /// Added to the logits: the output bias, plus `−ln p` for words that were drawn.
     bias: Vec<f32>,
     /// The rows of the output matrix, `[words, d]`.
     rows: Vec<f32>,
@@ -27,22 +27,22 @@ pub struct SampledSoftmax {
 /// How the words of a step are chosen.
 #[derive(Clone, Copy, Debug)]
 pub struct Draw<'a> {
-    /// How many words there are.
+    /// The number of words in the vocabulary.
     pub words: usize,
-    /// About how many are drawn besides the targets.
+    /// The approximate number of words to draw besides the targets.
     pub count: usize,
-    /// The stream that they are drawn from.
+    /// The random stream to draw from.
     pub key: Key,
     /// The output bias, if there is one.
     pub bias: Option<&'a [f32]>,
 }
 
-/// A sample that leaves fewer words out than one in this many is not worth it.
+/// A sample must leave out at least one word in this many to be worth it.
 const WORTHWHILE: usize = 4;
 
 impl SampledSoftmax {
-    /// Chooses the words: all targets and about `count` others. Whether that leaves enough words
-    /// out to be worth it; the choice depends on the set of targets, not on their order.
+    /// Chooses the words: all targets and about `count` others. Returns whether that leaves out
+    /// enough words to be worth it. The choice depends on the set of targets, not on their order.
     pub fn draw(&mut self, targets: impl Iterator<Item = u32>, draw: Draw<'_>) -> bool {
         self.words.clear();
         self.words.extend(targets);
@@ -68,7 +68,7 @@ impl SampledSoftmax {
         true
     }
 
-    /// Packs the rows of these words out of the output matrix `[v, d]`, on up to two threads.
+    /// Packs the rows of these words from the output matrix `[v, d]`, on up to two threads.
     pub fn pack(&mut self, gemm: Gemm, weights: &[f32], table: Param, d: usize, threads: usize) {
         self.table = table.offset;
         let all = &weights[table.range()];
@@ -86,7 +86,7 @@ impl SampledSoftmax {
         &self.words
     }
 
-    /// What is added to the logits of the words.
+    /// The bias of these words.
     pub fn bias(&self) -> &[f32] {
         &self.bias
     }
@@ -103,7 +103,7 @@ impl SampledSoftmax {
     }
 }
 
-/// The output layer as a loss sees it: all words, or those of a sample.
+/// The output layer as seen by a loss: all words, or a sample.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::autograd) struct OutputLayer<'a> {
     /// `E [words, d]`
@@ -116,7 +116,7 @@ pub(in crate::autograd) struct OutputLayer<'a> {
 }
 
 impl<'a> OutputLayer<'a> {
-    /// The first `words` rows of a parameter, or the sample of them that came with the weights.
+    /// The first `words` rows of a parameter, or the sample that comes with the weights.
     pub(super) fn new(
         weights: Weights<'a>,
         table: Param,
@@ -141,13 +141,13 @@ impl<'a> OutputLayer<'a> {
         }
     }
 
-    /// The numbers of the target words among those that take part.
+    /// The indices of the target words among the words in use.
     pub(super) fn places(&self, targets: &[u32]) -> Vec<u32> {
         self.sample.map_or_else(|| targets.to_vec(), |sample| sample.places(targets))
     }
 
-    /// Calls `f` with the gradient of the rows that take part, to be added to, if there are
-    /// gradients: they are rows of the parameter `table`.
+    /// Calls `f` with the gradient of the rows in use, to accumulate in, if there are gradients;
+    /// the rows belong to the parameter `table`.
     pub(super) fn with_gradient(
         &self,
         cx: &mut Forward<'_>,
@@ -191,7 +191,7 @@ mod tests {
             let want = if targets.contains(word) { 0.0 } else { (996.0f32 / 200.0).ln() };
             assert!((bias - want).abs() < 1e-6, "word {word}: {bias}");
         }
-        // The same set in another order is the same sample; another key is another.
+        // The same set in another order gives the same sample; another key gives another.
         let (words, mut other) = (sample.words().to_vec(), SampledSoftmax::default());
         assert!(other.draw([500u32, 0, 7, 999].into_iter(), draw(3, 200)));
         assert_eq!(other.words(), words);

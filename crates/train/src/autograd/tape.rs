@@ -1,4 +1,4 @@
-//! The tape: it records a forward pass and runs it backward.
+//! The tape records a forward pass and runs it backward.
 
 use super::Weights;
 use super::memory::{Arena, GradientPool, Values};
@@ -10,39 +10,40 @@ use regard_kernels::{Accumulate, Gemm, Isa, Mat, Scratch};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Var(usize);
 
-/// An operation that the tape can run both ways.
+/// An operation that the tape can run forward and backward.
 ///
-/// Its inputs are [`Var`]s and [`Param`]s that it keeps in its own fields.
+/// Its inputs are the [`Var`]s and [`Param`]s in its own fields.
 pub trait Op: Send {
-    /// What it is called in messages.
+    /// The name in messages.
     fn name(&self) -> &'static str;
 
     /// Rows and columns of the output.
     fn shape(&self, cx: &Forward<'_>) -> (usize, usize);
 
-    /// How many numbers the backward pass needs besides inputs and output.
+    /// The number of floats that the backward pass needs besides inputs and output.
     fn saves(&self, cx: &Forward<'_>) -> usize;
 
-    /// Fills `y`, the output, and `saved`; what they hold before is arbitrary.
+    /// Computes the output `y` and `saved`, whose initial contents are arbitrary.
     fn forward(&mut self, cx: &mut Forward<'_>, y: &mut [f32], saved: &mut [f32]);
 
-    /// Given `dy`, the gradient of the loss with respect to the output, adds the gradients with
-    /// respect to inputs and parameters to theirs. `dy` is free to be overwritten.
+    /// Given `dy`, the gradient of the loss with respect to the output, accumulates the gradients
+    /// with respect to inputs and parameters. May overwrite `dy`.
     fn backward(&self, cx: &mut Backward<'_>, y: &[f32], saved: &[f32], dy: &mut [f32]);
 }
 
-/// What an operation sees on the way forward.
+/// The context of an operation in the forward pass.
 #[derive(Debug)]
 pub struct Forward<'a> {
     /// The instruction set.
     pub isa: Isa,
-    /// How matrix multiplications are made.
+    /// The kind of matmul.
     pub gemm: Gemm,
-    /// How many cores a matrix multiplication may use.
+    /// The number of threads per matmul.
     pub threads: usize,
     /// All weights.
     pub weights: Weights<'a>,
-    /// The gradients of all weights when training, for a loss that makes its gradient on the way.
+    /// The gradients of all weights in training, for a loss that computes its gradient in the
+    /// forward pass.
     pub gradients: Option<&'a mut [f32]>,
     /// Reused memory.
     pub scratch: &'a mut Workspace,
@@ -64,31 +65,31 @@ impl<'a> Forward<'a> {
 /// Memory that operations reuse.
 #[derive(Debug, Default)]
 pub struct Workspace {
-    /// The attention kernels'.
+    /// Scratch memory of the attention kernels.
     pub attention: Scratch,
     /// Logits of a block.
     pub logits: Vec<f32>,
     /// The gradient of the rows of a sampled softmax.
     pub sampled_rows: Vec<f32>,
-    /// The recurrent operation's.
+    /// Scratch memory of recurrent operations.
     pub recurrent: RecurrentScratch,
-    /// The sum of `−log p` of the target words that cross-entropies have seen, without label
+    /// The sum of `−log p` over the target words that cross-entropies have seen, without label
     /// smoothing.
     pub nll: f64,
 }
 
-/// What an operation sees on the way back.
+/// The context of an operation in the backward pass.
 #[derive(Debug)]
 pub struct Backward<'a> {
     /// The instruction set.
     pub isa: Isa,
-    /// How matrix multiplications are made.
+    /// The kind of matmul.
     pub gemm: Gemm,
-    /// How many cores a matrix multiplication may use.
+    /// The number of threads per matmul.
     pub threads: usize,
     /// All weights.
     pub weights: Weights<'a>,
-    /// The gradients of all weights, to be added to.
+    /// The gradients of all weights, to accumulate in.
     pub gradients: &'a mut [f32],
     /// Reused memory.
     pub scratch: &'a mut Workspace,
@@ -113,8 +114,8 @@ impl<'a> Backward<'a> {
         &mut self.gradients[param.range()]
     }
 
-    /// Takes the gradient with respect to an input, to write to (if it is the first) or to add to;
-    /// it must be [given back](Self::put).
+    /// Takes the gradient with respect to an input, to overwrite (if it is the first) or to
+    /// accumulate in; it must be [returned](Self::put).
     pub fn take(&mut self, var: Var) -> (Vec<f32>, Accumulate) {
         match self.grads[var.0].take() {
             Some(grad) => (grad, Accumulate::Add),
@@ -122,7 +123,7 @@ impl<'a> Backward<'a> {
         }
     }
 
-    /// The same with zeros in place of nothing, for those that can only add.
+    /// The same, zeroed if it is the first, for operations that can only accumulate.
     pub fn take_zeroed(&mut self, var: Var) -> Vec<f32> {
         let (mut grad, into) = self.take(var);
         if into == Accumulate::Overwrite {
@@ -131,14 +132,14 @@ impl<'a> Backward<'a> {
         grad
     }
 
-    /// Gives back what [`take`](Self::take) gave.
+    /// Returns a gradient obtained from [`take`](Self::take).
     pub fn put(&mut self, var: Var, grad: Vec<f32>) {
         self.grads[var.0] = Some(grad);
     }
 }
 
-/// Called when a backward pass has passed a [mark](Tape::mark), with its number and the gradients
-/// of all weights at that time.
+/// Called when a backward pass reaches a [mark](Tape::mark), with its number and the gradients of
+/// all weights at that time.
 pub type BackwardHook = Box<dyn FnMut(usize, &[f32]) + Send>;
 
 struct Node {
@@ -153,7 +154,7 @@ pub struct Tape {
     threads: usize,
     values: Arena,
     nodes: Vec<Node>,
-    /// How many nodes there were at each mark.
+    /// The number of nodes at each mark.
     marks: Vec<usize>,
     hook: Option<BackwardHook>,
     grads: Vec<Option<Vec<f32>>>,
@@ -168,12 +169,12 @@ impl std::fmt::Debug for Tape {
 }
 
 impl Tape {
-    /// An empty tape whose matrix multiplications are in f32 and may use `threads` cores.
+    /// An empty tape with f32 matmuls on up to `threads` threads each.
     pub fn new(isa: Isa, threads: usize) -> Self {
         Self::with_gemm(Gemm::f32(isa), threads)
     }
 
-    /// An empty tape whose matrix multiplications are made in this way and may use `threads` cores.
+    /// An empty tape with matmuls of this kind on up to `threads` threads each.
     pub fn with_gemm(gemm: Gemm, threads: usize) -> Self {
         Tape {
             gemm,
@@ -193,41 +194,41 @@ impl Tape {
         self.gemm.isa()
     }
 
-    /// How it multiplies matrices.
+    /// The kind of matmul.
     pub fn gemm(&self) -> Gemm {
         self.gemm
     }
 
-    /// Multiplies matrices in this number format from now on.
+    /// Sets the kind of matmul for future operations.
     pub fn set_gemm(&mut self, gemm: Gemm) {
         self.gemm = gemm;
     }
 
-    /// Forgets everything recorded, and keeps the memory.
+    /// Clears the recording but keeps the memory.
     pub fn clear(&mut self) {
         self.values.clear();
         self.nodes.clear();
         self.marks.clear();
     }
 
-    /// Forgets everything recorded, and gives the memory back.
+    /// Clears the recording and frees the memory.
     pub fn release(&mut self) {
         self.clear();
         self.values.release();
         (self.pool, self.workspace) = (GradientPool::default(), Workspace::default());
     }
 
-    /// Marks this place of the record; marks are counted from 0.
+    /// Marks this point of the recording; marks are counted from 0.
     pub fn mark(&mut self) {
         self.marks.push(self.nodes.len());
     }
 
-    /// What is called at each mark from now on.
+    /// Sets the hook to call at each mark.
     pub fn set_backward_hook(&mut self, hook: Option<BackwardHook>) {
         self.hook = hook;
     }
 
-    /// A value from outside.
+    /// Adds an input value.
     ///
     /// # Panics
     /// If `data` is not `rows · cols` long.
@@ -238,8 +239,7 @@ impl Tape {
         Var(var)
     }
 
-    /// Runs an operation forward and records it. `gradients` are those of the weights, while
-    /// training.
+    /// Runs an operation forward and records it. `gradients` are those of the weights, in training.
     pub fn push<'w>(
         &mut self,
         weights: impl std::convert::Into<Weights<'w>>,
@@ -266,8 +266,8 @@ impl Tape {
         self.values.values().mat(var.0)
     }
 
-    /// Walks back from `last`, whose gradient is `dy` (an empty one for a loss, which knows its
-    /// own), and adds the gradients with respect to all weights to `gradients`.
+    /// Runs backward from `last`, whose gradient is `dy` (empty for a loss, which has computed its
+    /// own), and accumulates the gradients with respect to all weights in `gradients`.
     ///
     /// # Panics
     /// If `dy` is neither empty nor as long as the value of `last`.
@@ -297,7 +297,7 @@ impl Tape {
         };
         for (i, node) in self.nodes.iter().enumerate().rev() {
             passed(i + 1, gradients);
-            // Nothing that was computed later depends on it: it does not touch the loss.
+            // Nothing computed later depends on it, so it does not affect the loss.
             let Some(mut dy) = self.grads[node.output.0].take() else { continue };
             let mut cx = Backward {
                 isa: self.gemm.isa(),
@@ -323,7 +323,7 @@ impl Tape {
         self.grads[var.0].as_deref()
     }
 
-    /// Gives the gradients with respect to input values back to the pool.
+    /// Returns the gradients with respect to input values to the pool.
     pub fn clear_grads(&mut self) {
         for grad in &mut self.grads {
             if let Some(grad) = grad.take() {
@@ -332,12 +332,12 @@ impl Tape {
         }
     }
 
-    /// The sum of `−log p` of the target words since the last call, without label smoothing.
+    /// The sum of `−log p` over the target words since the last call, without label smoothing.
     pub fn take_nll(&mut self) -> f64 {
         std::mem::take(&mut self.workspace.nll)
     }
 
-    /// How many numbers of memory it holds: what must stop growing after the first steps.
+    /// The memory held, in floats: must stop growing after the first steps.
     pub fn capacity(&self) -> usize {
         let Workspace { logits, recurrent, .. } = &self.workspace;
         self.values.capacity() + self.pool.capacity() + logits.capacity() + recurrent.capacity()

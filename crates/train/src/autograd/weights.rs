@@ -1,13 +1,13 @@
-//! The weights as operations see them, and their matrices packed for GEMM.
+//! The weights as seen by operations, and their matrices packed for GEMM.
 
 use super::{Param, SampledSoftmax};
 use regard_kernels::{Gemm, Mat, PackedB, Right};
 use std::collections::BTreeMap;
 
-/// All weights, and perhaps some of their matrices packed for GEMM.
+/// All weights, and optionally some of their matrices packed for GEMM.
 #[derive(Clone, Copy, Debug)]
 pub struct Weights<'a> {
-    /// All of them.
+    /// All weights, flat.
     pub flat: &'a [f32],
     ready: Option<&'a PackedWeights>,
     pub(super) sample: Option<&'a SampledSoftmax>,
@@ -26,22 +26,22 @@ impl<'a> From<&'a Vec<f32>> for Weights<'a> {
 }
 
 impl<'a> Weights<'a> {
-    /// With matrices packed from these weights.
+    /// Adds matrices packed from these weights.
     pub fn with_packed(flat: &'a [f32], ready: &'a PackedWeights) -> Self {
         Weights { flat, ready: Some(ready), sample: None }
     }
 
-    /// With a loss over some of the words only.
+    /// Adds a sample of words for the loss.
     pub fn with_sample(self, sample: Option<&'a SampledSoftmax>) -> Self {
         Weights { sample, ..self }
     }
 
-    /// `W`, of that shape at the beginning of a parameter, as the right operand of `x·W`.
+    /// The matrix `W` of that shape at the beginning of a parameter, as the right operand of `x·W`.
     pub fn right(self, param: Param, shape: [usize; 2]) -> Right<'a> {
         self.ready(param, shape).map_or_else(|| self.matrix(param, shape).into(), |ready| ready.right.whole())
     }
 
-    /// `Wᵀ`, the same as the right operand of `x·Wᵀ`.
+    /// The same as the right operand of `x·Wᵀ`.
     pub fn right_transposed(self, param: Param, shape: [usize; 2]) -> Right<'a> {
         let ready = self.ready(param, shape);
         ready.map_or_else(|| self.matrix(param, shape).t().into(), |ready| ready.transposed.whole())
@@ -60,11 +60,11 @@ fn matrix(weights: &[f32], offset: usize, [rows, cols]: [usize; 2]) -> Mat<'_> {
     Mat::new(&weights[offset..][..rows * cols], rows, cols)
 }
 
-/// Matrices packed for GEMM once per step, to be read by all replicas.
+/// Matrices packed for GEMM once per step and read by all replicas.
 #[derive(Debug)]
 pub struct PackedWeights {
     gemm: Gemm,
-    /// By the place where they begin.
+    /// Keyed by where they begin in the weights.
     matrices: BTreeMap<usize, PackedWeight>,
 }
 
@@ -75,7 +75,7 @@ struct PackedWeight {
     transposed: PackedB,
 }
 
-/// One thing to do for [`PackedWeights`]; they can be done at the same time.
+/// One independent unit of work of [`PackedWeights::repack`].
 #[derive(Debug)]
 pub struct Repack<'a> {
     gemm: Gemm,
@@ -84,22 +84,22 @@ pub struct Repack<'a> {
 }
 
 impl Repack<'_> {
-    /// Does it.
+    /// Packs the matrix.
     pub fn run(self) {
         self.gemm.pack_b(self.matrix, self.to);
     }
 }
 
 impl PackedWeights {
-    /// Room for the matrices that lie at the beginning of these parameters. They must be
-    /// [repacked](Self::repack) before they are used.
+    /// Reserves an entry for the matrix at the beginning of each of these parameters. They must be
+    /// [repacked](Self::repack) before use.
     pub fn new(gemm: Gemm, matrices: impl IntoIterator<Item = (Param, [usize; 2])>) -> Self {
         let empty = |shape| PackedWeight { shape, right: PackedB::default(), transposed: PackedB::default() };
         let matrices = matrices.into_iter().map(|(param, shape)| (param.offset, empty(shape))).collect();
         PackedWeights { gemm, matrices }
     }
 
-    /// What there is to do when the weights have changed.
+    /// The work to do when the weights have changed.
     pub fn repack<'a>(&'a mut self, weights: &'a [f32]) -> impl Iterator<Item = Repack<'a>> {
         let gemm = self.gemm;
         self.matrices.iter_mut().flat_map(move |(&offset, PackedWeight { shape, right, transposed })| {

@@ -1,11 +1,11 @@
-//! Which settings of a training run make sense.
+//! Validation of training settings.
 
 use super::precision::TRAINABLE;
 use super::train_config::TrainConfig;
 use regard_core::model::{EncoderKind, ModelConfig};
 use regard_core::{DType, Error, Result};
 
-/// Steps or passes beyond what any run takes.
+/// More steps or passes than any run takes.
 const LONG: u64 = 1_000_000_000_000;
 
 /// Ten years.
@@ -19,9 +19,9 @@ fn in_section(section: &str, error: Error) -> Error {
 }
 
 impl TrainConfig {
-    /// Refuses what makes no sense, by the name of the setting.
+    /// Rejects invalid settings, naming the setting.
     pub fn check(&self) -> Result<()> {
-        // Vocabularies are not known yet; any will do.
+        // The vocabulary sizes are not known yet; any will do.
         ModelConfig { source_vocabulary: 300, target_vocabulary: 300, ..self.model.clone() }
             .validate()
             .map_err(|e| in_section("model", e))?;

@@ -1,5 +1,5 @@
-//! The settings of a training run: what there is to set, from files and the command line, and the
-//! number format they name.
+//! The settings of a training run: their definition, how they are read from files and the command
+//! line, and the number format they choose.
 
 mod check;
 mod precision;

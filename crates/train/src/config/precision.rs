@@ -1,24 +1,22 @@
-//! The number format of training's matrix multiplications.
+//! The number format of training's matmuls.
 
 use regard_core::{DType, Error, Result};
 use regard_kernels::{Gemm, Isa};
 
-/// The formats that training multiplies in, and that ranks exchange gradients in.
+/// The formats for matmuls in training and for gradients exchanged between ranks.
 pub(crate) const TRAINABLE: [DType; 2] = [DType::F32, DType::Bf16];
 
-/// The environment variable that, set to `emulate`, makes every CPU count as one that has bf16: it
-/// is done in software, slower than f32 and with the same rounding of the operands. It is for
-/// tests.
+/// The environment variable that, set to `emulate`, makes every CPU count as one with bf16: bf16 is
+/// emulated in software, slower than f32 and with the same rounding of the operands. For tests.
 pub const BF16_VARIABLE: &str = "REGARD_BF16";
 
-/// The number format of the matrix multiplications: f32 or bf16, or the one that is fastest if none
-/// is given. Master weights, Adam, attention, softmax, normalisation, loss and all sums are in f32
-/// in any case.
+/// Chooses the number format of the matmuls: f32 or bf16, or the faster one if none is given.
+/// Master weights, Adam, attention, softmax, normalisation, loss and all sums are always in f32.
 ///
-/// The fastest is bf16 where [`Isa::bf16_is_faster`], and f32 elsewhere. On Zen 4 bf16 trains base at
-/// 1.8 times the speed of f32; on a Xeon with AVX-512 BF16 at 0.73 times, because one bf16
-/// instruction a cycle multiplies no more numbers than two f32 ones, and its operands are rounded on
-/// the way.
+/// The faster one is bf16 if [`Isa::bf16_is_faster`], and f32 otherwise. On Zen 4, bf16 trains base
+/// at 1.8 times the speed of f32; on a Xeon with AVX-512 BF16 at 0.73 times, because one bf16
+/// instruction per cycle does no more multiplications than two f32 ones, and the operands have to
+/// be rounded.
 pub fn choose_dtype(asked: Option<DType>, isa: Isa) -> Result<Choice> {
     let emulate = match std::env::var_os(BF16_VARIABLE) {
         None => false,
@@ -45,18 +43,18 @@ fn choose(asked: Option<DType>, isa: Isa, emulate: bool) -> Choice {
     }
 }
 
-/// What [`choose_dtype`] chose.
+/// The result of [`choose_dtype`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
     /// f32 or bf16.
     pub dtype: DType,
-    /// The gemm.
+    /// The matching GEMM.
     pub gemm: Gemm,
     /// Why it differs from the setting, if it does.
     pub note: Option<String>,
 }
 
-/// How the setting is written: `auto` if none is given.
+/// The serialised form of the setting: `auto` if none is given.
 pub(crate) mod auto {
     use super::{DType, TRAINABLE};
     use serde::{Deserialize, Deserializer, Serializer, de};

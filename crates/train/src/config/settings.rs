@@ -1,6 +1,6 @@
-//! Settings from a file or the command line on top of a preset's, and back to a file.
+//! Reads settings from a file or the command line on top of a preset, and writes them to a file.
 //!
-//! The keys are whatever [`TrainConfig`] serialises to, so that there is no second list of them.
+//! The keys are those to which [`TrainConfig`] serialises, so there is no second list of them.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use super::TrainConfig;
 use regard_core::model::Preset;
 use regard_core::{Error, Result};
 
-/// What the error about a key begins with that is none.
+/// The beginning of the error about an unknown key.
 const UNKNOWN: &str = "there is no such setting";
 
-/// What other programs call some of the settings.
+/// Names that other programs use for some of the settings.
 const ELSEWHERE: [(&str, &str); 10] = [
     ("lr", "schedule.peak"),
     ("learning_rate", "schedule.peak"),
@@ -27,12 +27,12 @@ const ELSEWHERE: [(&str, &str); 10] = [
     ("clip_norm", "optimizer.clip"),
 ];
 
-/// Follow from the tokenizer and cannot be set.
+/// Derived from the tokenizer, so they cannot be set.
 const COMPUTED: [&str; 2] = ["model.source_vocabulary", "model.target_vocabulary"];
 
 impl TrainConfig {
-    /// The settings of `preset`, or of the one that the file names, else of `fallback`, with those
-    /// of the TOML `file` and then those of the `key=value` texts in their place.
+    /// The settings of `preset`, or of the preset that the file names, else of `fallback`,
+    /// overridden by the TOML `file` and then by the `key=value` texts.
     pub fn read(
         preset: Option<Preset>,
         fallback: impl FnOnce(&Value) -> Preset,
@@ -50,7 +50,7 @@ impl TrainConfig {
             config.put_written(&written, path)?;
         }
         config.preset = preset;
-        // The kind of encoder says which of its settings there may be.
+        // Set the kind of encoder first, because it determines which other settings exist.
         let is_kind = |set: &&String| set.split('=').next().is_some_and(|key| is_kind(key.trim()));
         for set in sets.iter().filter(is_kind).chain(sets.iter().filter(|set| !is_kind(set))) {
             config.set(set)?;
@@ -58,7 +58,7 @@ impl TrainConfig {
         Ok(config)
     }
 
-    /// Puts the settings of a file over these.
+    /// Applies the settings of a file.
     pub fn put_file(&mut self, file: &Path) -> Result<()> {
         self.put_written(&parse(file)?, file)
     }
@@ -77,8 +77,8 @@ impl TrainConfig {
         Self::read(None, |_| Preset::Base, Some(path), &[])
     }
 
-    /// One setting as `key=value`; the section may be left out where the key is in one section
-    /// only.
+    /// Applies one setting as `key=value`; the section may be omitted if only one section has the
+    /// key.
     pub fn set(&mut self, set: &str) -> Result<()> {
         let Some((key, value)) = set.split_once('=') else {
             return Err(Error::config(set, "write it as key=value"));
@@ -87,18 +87,18 @@ impl TrainConfig {
         let parsed: Option<Value> = toml::from_str::<Value>(&format!("x = {text}"))
             .ok()
             .and_then(|mut t| t.get_mut("x").map(Value::take));
-        // What is not TOML is a string without quotation marks.
+        // What is not TOML is an unquoted string.
         let value = parsed.unwrap_or_else(|| Value::String(text.to_owned()));
         let key = self.resolve(key)?;
         self.put(&key, value)
     }
 
-    /// Every key, sections with a dot.
+    /// Every key; those in sections with a dot.
     pub fn keys(&self) -> Vec<String> {
         self.leaves().into_iter().map(|(key, _)| key).collect()
     }
 
-    /// The keys whose values another one has differently.
+    /// The keys whose values differ from those of `other`.
     pub fn differences(&self, other: &TrainConfig) -> Vec<String> {
         let others = other.leaves();
         let differs = |(key, value): &(String, Value)| !others.iter().any(|(k, v)| k == key && v == value);
@@ -167,7 +167,7 @@ impl TrainConfig {
         Ok(())
     }
 
-    /// Puts one value in place, if it is of the right kind.
+    /// Sets one value, if it is of the right type.
     fn put(&mut self, key: &str, value: Value) -> Result<()> {
         let value = if value == "none" { Value::Null } else { value };
         let mut all = serde_json::to_value(&*self).map_err(|e| Error::config(key, e.to_string()))?;
@@ -180,13 +180,13 @@ impl TrainConfig {
         Ok(())
     }
 
-    /// All settings as TOML; those that are not set stand in comments.
+    /// All settings as TOML; unset ones are comments.
     pub fn to_toml(&self) -> String {
         let mut text = String::from("# The settings of this run, as they were in effect.\n");
         let leaves = self.leaves();
         let usual = TrainConfig::new(self.preset).leaves();
         let line = |name: &str, key: &str, value: &Value| match value {
-            // Without a word about it, the preset's would come back.
+            // Write the null explicitly, or else the preset's value would return.
             Value::Null if usual.iter().any(|(k, v)| k == name && !v.is_null()) => {
                 format!("{key} = \"none\"\n")
             }
@@ -209,19 +209,19 @@ impl TrainConfig {
     }
 }
 
-/// Whether a key names the kind of a part whose settings depend on it; those are put in place
-/// first.
+/// Whether a key selects a variant that determines which other settings exist; such keys are
+/// applied first.
 fn is_kind(key: &str) -> bool {
     matches!(key, "encoder" | "model.encoder")
 }
 
-/// A value as TOML writes it.
+/// A value in TOML syntax.
 fn shown(value: &Value) -> String {
     match value {
         Value::Null => "none".into(),
         Value::Number(n) if n.is_f64() => {
             let wide = n.as_f64().unwrap_or_default();
-            // A number that came out of 32 bits is written with the digits that it needs there.
+            // Write a number that comes from an f32 with the digits that f32 needs.
             let narrow = wide as f32;
             if f64::from(narrow) == wide { format!("{narrow:?}") } else { format!("{wide:?}") }
         }
@@ -265,7 +265,7 @@ fn shares_word(a: &str, b: &str) -> bool {
     words(a).iter().any(|word| of_b.contains(word))
 }
 
-/// How many letters must be changed, added, left out or swapped with their neighbour.
+/// The edit distance with insertions, deletions, substitutions and transpositions.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];

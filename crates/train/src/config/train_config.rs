@@ -1,5 +1,5 @@
-//! Everything that can be set about a training run, field by field. Defaults are those of a preset:
-//! the paper's, but for `tiny`, whose recipe is for corpora of some ten thousand pairs.
+//! All settings of a training run, field by field. The defaults are those of a preset: the paper's,
+//! except for `tiny`, whose recipe is for corpora of some ten thousand pairs.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -20,76 +20,77 @@ use regard_core::{DType, Error, Result};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrainConfig {
-    /// The size of the model, and the recipe that the other settings begin with.
+    /// The size of the model, and the recipe with the defaults of the other settings.
     pub preset: Preset,
-    /// Everything random follows from it.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// Cores to use; all of them if not given. Another number gives another run, in the last
-    /// digits.
+    /// The number of cores to use; all of them if not given. A different number changes the result
+    /// in the last digits.
     pub threads: Option<usize>,
-    /// The number format of the matrix multiplications: auto, f32 or bf16.
+    /// The number format of the matmuls: auto, f32 or bf16.
     #[serde(with = "auto")]
     pub precision: Option<DType>,
     /// Number of training steps after which the run ends.
     pub steps: Option<u64>,
     /// Number of passes over the corpus after which the run ends.
     pub epochs: Option<u64>,
-    /// Minutes that the whole run should take, in place of `steps` and `epochs`.
+    /// The number of minutes that the whole run should take, instead of `steps` and `epochs`.
     pub minutes: Option<f64>,
-    /// Steps from one line of the log to the next.
+    /// The number of steps between two lines of the log.
     pub log_every: u64,
-    /// Where the text is.
+    /// The training and validation text.
     pub data: DataConfig,
     /// The model.
     pub model: ModelConfig,
     /// The vocabulary.
     pub tokenizer: TokenizerConfig,
-    /// Which pairs are left out.
+    /// Which pairs to leave out.
     pub filters: Filters,
     /// The batches.
     pub batch: BatchConfig,
-    /// Adam, and what is done to loss and gradient.
+    /// Adam, loss and gradients.
     pub optimizer: OptimizerConfig,
     /// The learning rate.
     pub schedule: Schedule,
-    /// How the run is watched, and when it ends early.
+    /// When and how to validate, and when to stop early.
     pub validation: ValidationConfig,
-    /// What is kept on the way.
+    /// What to save during the run.
     pub checkpoints: CheckpointConfig,
-    /// Translations of words that the model learns to read inside of its source.
+    /// Annotated terms that the model learns to use.
     #[serde(default)]
     pub terms: TermsConfig,
 }
 
-/// Where the text is.
+/// The training and validation text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataConfig {
     /// Files of the source language, one sentence per line; plain, gzip or zstd.
     pub src: Vec<PathBuf>,
-    /// As many files of the target language.
+    /// The corresponding files of the target language.
     pub tgt: Vec<PathBuf>,
-    /// In their place, one file of source, tab, target.
+    /// Instead of these, one file of source, tab, target.
     pub tsv: Option<PathBuf>,
-    /// In their place, files that hold both sides: .tsv, .jsonl or .po.
+    /// Instead of these, files that hold both sides: .tsv, .jsonl or .po.
     #[serde(default)]
     pub pairs: Vec<PathBuf>,
-    /// The source side to validate on; without it, pairs of the corpus are held out.
+    /// The source side of the validation set; without it, pairs of the corpus are held out.
     pub valid_src: Option<PathBuf>,
-    /// The target side to validate on.
+    /// The target side of the validation set.
     pub valid_tgt: Option<PathBuf>,
-    /// In their place, a file that holds both sides.
+    /// Instead of these, a file that holds both sides.
     #[serde(default)]
     pub valid_pairs: Option<PathBuf>,
-    /// The source language; the files' extension if not given.
+    /// The source language; by default the extension of the files.
     pub source_lang: Option<String>,
-    /// The target language; the files' extension if not given.
+    /// The target language; by default the extension of the files.
     pub target_lang: Option<String>,
-    /// Of a model of several target languages: that of each pair of files, in their order. The
-    /// model is told which to write by a token before the source.
+    /// For a model with several target languages, the language of each pair of files, in their
+    /// order. A token before the source tells the model which language to write.
     pub target_langs: Vec<String>,
-    /// How evenly the files are sampled: one with a share p of the pairs has one in proportion to
-    /// p^(1/temperature). 1 takes every pair once; high ones make all files alike.
+    /// How evenly the files are sampled: a file with a share p of the pairs is sampled in
+    /// proportion to p^(1/temperature). 1 takes every pair once; high values sample all files
+    /// equally.
     pub temperature: f32,
     /// A model folder to start from: its weights, shape and tokenizers.
     pub init: Option<PathBuf>,
@@ -121,91 +122,92 @@ impl Default for DataConfig {
 /// The vocabulary.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TokenizerConfig {
-    /// What kind of vocabulary a new one is.
+    /// The kind of vocabulary to train.
     #[serde(flatten)]
     pub vocabulary: TokenizerSettings,
-    /// An existing `tokenizer.json` in place of a new one; joint.
+    /// An existing joint `tokenizer.json` to use instead of training one.
     pub file: Option<PathBuf>,
-    /// BPE-dropout: each merge is left out with this probability, in training only.
+    /// BPE-dropout: the probability of skipping each merge, in training only.
     pub bpe_dropout: f32,
 }
 
 /// The batches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BatchConfig {
-    /// Which pairs go together.
+    /// How pairs are grouped into batches.
     #[serde(flatten)]
     pub plan: BatchSettings,
-    /// Batches whose gradients are summed to one step.
+    /// The number of batches whose gradients are summed for one step.
     pub accumulate: usize,
 }
 
-/// Adam, and what is done to loss and gradient.
+/// Adam, loss and gradients.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OptimizerConfig {
     /// Loss, clipping and Adam.
     #[serde(flatten)]
     pub step: StepSettings,
-    /// The format of gradients and weights between the ranks of an MPI job: f32 or bf16.
+    /// The format in which MPI ranks exchange gradients and weights: f32 or bf16.
     pub wire: DType,
-    /// Whether these leave while the backward pass still runs: auto (the faster way, found by
-    /// trying), on or off. The training is the same.
+    /// Whether to exchange gradients while the backward pass still runs: auto (measures which is
+    /// faster), on or off. The result is the same.
     #[serde(default)]
     pub overlap: Overlap,
-    /// Decay of a moving average of the weights, which then is what is validated and saved; 0.999
-    /// is usual.
+    /// Decay of an exponential moving average of the weights, which is then validated and saved
+    /// instead of them; 0.999 is usual.
     pub ema: Option<f32>,
 }
 
-/// How the run is watched, and when it ends early.
+/// When and how to validate, and when to stop early.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ValidationConfig {
     /// How often: `"500 steps"` or `"1 epochs"`.
     pub every: Every,
-    /// What is best: bleu, chrf or loss.
+    /// The metric that decides which model is best: bleu, chrf or loss.
     pub metric: ValidationMetric,
-    /// Number of validations without a better one after which the run ends.
+    /// The number of validations without improvement after which the run ends.
     pub patience: Option<u64>,
-    /// Beams of the translations.
+    /// The beam size of the translations.
     pub beam: usize,
-    /// Sentences at most, the first of the files; also how many are held out where there are no
-    /// files.
+    /// The maximum number of sentences, taken from the start of the files; also the number of pairs
+    /// to hold out if there are no files.
     pub max_sentences: usize,
-    /// Translations to show each time.
+    /// The number of translations to show each time.
     pub samples: usize,
 }
 
-/// What is kept on the way.
+/// What to save during the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointConfig {
     /// How often: `"500 steps"` or `"1 epochs"`.
     pub every: Every,
-    /// Number of last and of best weights to keep; their averages are tried at the end. 0: none.
+    /// The number of last and of best weights to keep; their averages are evaluated at the end. 0:
+    /// none.
     pub average: usize,
-    /// How the weights of the model folder are stored: f32, bf16 or f16. Checkpoints are always in
+    /// The dtype of the weights in the model folder: f32, bf16 or f16. Checkpoints are always in
     /// f32.
     #[serde(default)]
     pub store: DType,
-    /// Of a run that starts from another model: the share of that model's weights in what is
-    /// validated and saved. It keeps what the model knew and the new text does not have. They are
-    /// left out in the end if that is far better.
+    /// For a run that starts from another model: the share of that model's weights in what is
+    /// validated and saved. It preserves what the model knew and the new text lacks. The final
+    /// model omits them if that is far better.
     #[serde(default)]
     pub init_share: f32,
 }
 
-/// Translations of words inside of source sentences, as a glossary's are there later.
+/// Translations of words inside source sentences, in the form that a glossary uses later.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TermsConfig {
-    /// The share of the sentences that have any, drawn anew in each epoch; 0: the model does not
-    /// learn to read terms.
+    /// The share of annotated sentences, drawn anew in each epoch; 0: the model does not learn to
+    /// use terms.
     pub share: f32,
-    /// Words of a sentence that have their translations behind them, at most.
+    /// The maximum number of annotated words per sentence.
     pub max_words: usize,
-    /// How often a translation is in another form than in the target sentence, where there is one:
-    /// the model then learns to inflect.
+    /// How often to use a different form of the translation than the target sentence has, if one is
+    /// known: the model then learns to inflect.
     pub other_forms: f32,
     /// How often another word of the source language stands in place of an annotated word: the
     /// model then has only the annotation to translate from. Without this, it ignores the
@@ -219,7 +221,7 @@ impl Default for TermsConfig {
     }
 }
 
-/// What the best model is chosen by.
+/// The metric that decides which model is best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ValidationMetric {
@@ -241,7 +243,7 @@ pub enum Every {
 }
 
 impl Every {
-    /// Whether it is time after step `step`; `epochs_done` is given if the step was the last of an
+    /// Whether it is due after step `step`; `epochs_done` is given if the step was the last of an
     /// epoch.
     pub(crate) fn due(self, step: u64, epochs_done: Option<u64>) -> bool {
         match self {
@@ -300,14 +302,15 @@ impl<'de> Deserialize<'de> for Every {
     }
 }
 
-/// How much of a model's own weights fine-tuning keeps, and its peak learning rate: docs/firefox.md
-/// has what others gained and cost.
+/// The share of a model's own weights that fine-tuning keeps, and its peak learning rate:
+/// docs/firefox.md lists gains and losses of other values.
 const INIT_SHARE: f32 = 0.5;
 const FINE_TUNING_PEAK: f64 = 0.0002;
-/// What the learning rates of fine-tuning add up to in 1,000 steps. Of 1,785 with the same peak,
-/// FLORES lost 3.3 BLEU instead of 1.2.
+/// The limit of the sum of the learning rates in fine-tuning, which 1,000 steps reach. With 1,785
+/// steps at the same peak, FLORES lost 3.3 BLEU instead of 1.2.
 const FINE_TUNING_SUM: f64 = 0.1;
-/// Pairs of one document in fine-tuning: the rest of a large one teaches its own words.
+/// The maximum number of pairs per document in fine-tuning: more of a large document only teaches
+/// its own words.
 const MAX_PER_DOCUMENT: usize = 400;
 
 impl TrainConfig {
@@ -332,7 +335,7 @@ impl TrainConfig {
             log_every: if tiny { 50 } else { 10 },
             data: DataConfig::default(),
             model: ModelConfig { dropout: if tiny { 0.3 } else { model.dropout }, ..model },
-            // Of Firefox's engines, fxtranslate reads unigram vocabularies alone.
+            // fxtranslate, one of Firefox's engines, reads only unigram vocabularies.
             tokenizer: TokenizerConfig {
                 vocabulary: TokenizerSettings {
                     segmentation: match preset {
@@ -344,7 +347,7 @@ impl TrainConfig {
                 ..TokenizerConfig::default()
             },
             filters: Filters::default(),
-            // Six batches of 4,096 tokens are the paper's 25,000, in a sixth of the memory.
+            // Six batches of 4,096 tokens are about the paper's 25,000, in a sixth of the memory.
             batch: BatchConfig { plan: BatchSettings::default(), accumulate: if small { 1 } else { 6 } },
             optimizer: OptimizerConfig {
                 step: StepSettings::default(),
@@ -352,8 +355,8 @@ impl TrainConfig {
                 overlap: Overlap::Auto,
                 ema: None,
             },
-            // On Multi30k, falling to 0 in a straight line reaches in 5,000 steps what the inverse
-            // square root needs far more for.
+            // On Multi30k, linear decay to 0 reaches in 5,000 steps what the inverse square root
+            // takes far longer for.
             schedule: match preset {
                 Preset::Tiny => {
                     Schedule { kind: ScheduleKind::Linear, peak: Some(0.005), warmup: 1500, max_sum: None }
@@ -385,8 +388,8 @@ impl TrainConfig {
         }
     }
 
-    /// The recipe for going on with a model that is trained already: small steps for a short time,
-    /// some of the weights that were there before, and no pairs that its vocabulary cannot write.
+    /// The recipe for fine-tuning a trained model: small steps for a short time, a share of the
+    /// original weights, and no pairs that its vocabulary cannot write.
     pub fn fine_tuning(self) -> Self {
         TrainConfig {
             steps: Some(2_000),
@@ -397,7 +400,8 @@ impl TrainConfig {
                 plan: BatchSettings { max_tokens: 2_048, ..self.batch.plan },
                 accumulate: 1,
             },
-            // Smoothing changes all words' probabilities for no reason of the new text's.
+            // Label smoothing would shift the probabilities of all words for reasons unrelated to
+            // the new text.
             optimizer: OptimizerConfig {
                 step: StepSettings { label_smoothing: 0.0, ..self.optimizer.step },
                 ..self.optimizer
@@ -419,7 +423,7 @@ impl TrainConfig {
         }
     }
 
-    /// A preset for a corpus of `pairs` pairs, if their number is known, on `cores` cores.
+    /// A preset for a corpus of `pairs` pairs, if the number is known, on `cores` cores.
     pub fn choose_preset(pairs: Option<u64>, cores: usize) -> Preset {
         match (pairs.unwrap_or(0), cores) {
             (0..300_000, _) | (_, 0..4) => Preset::Tiny,
@@ -428,7 +432,7 @@ impl TrainConfig {
         }
     }
 
-    /// Makes the paths independent of the folder that the program was started in.
+    /// Makes the paths absolute, so that they do not depend on the working directory.
     pub fn absolute_paths(&mut self) -> Result<()> {
         let data = &mut self.data;
         let optional = [

@@ -1,5 +1,5 @@
-//! Building the cache: reading, filtering, encoding and writing in blocks, in memory that does not
-//! grow with the corpus (except by eight bytes a pair where duplicates are dropped).
+//! Builds the cache: reads, filters, encodes and writes in blocks, in memory that does not grow
+//! with the corpus (except for eight bytes per pair if duplicates are dropped).
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Read, Seek, Write};
@@ -14,11 +14,11 @@ use super::{Filters, Inputs, Pair, Pairs, Reason, Summary, nothing_usable};
 use regard_core::text::TokenizerPair;
 use regard_core::{Error, Result};
 
-/// Pairs that are encoded together.
+/// The number of pairs encoded together.
 const BLOCK: usize = 16_384;
 
-/// Reads, filters and encodes the inputs into the cache at `path`, each pair of files with its own
-/// tokenizers, or all with the last.
+/// Reads, filters and encodes the inputs into the cache at `path`, with one pair of tokenizers per
+/// pair of files, the last one serving all further files.
 pub(super) fn build(
     inputs: &Inputs,
     filters: &Filters,
@@ -94,7 +94,7 @@ fn of_file(tokenizers: &[TokenizerPair], file: usize) -> Result<&TokenizerPair> 
     tokenizers.get(file).or(tokenizers.last()).ok_or_else(missing)
 }
 
-/// The ids of pairs, those of one file together.
+/// Encodes pairs, those of one file together.
 fn encode(
     places: &[&Pair],
     sources: &[&str],
@@ -113,12 +113,12 @@ fn encode(
     Ok(encoded)
 }
 
-/// A cache file in the making; nothing is left of it if it is not finished.
+/// A cache file being written; it is removed if it is not finished.
 struct CacheWriter {
     path: PathBuf,
     ids: Scratch,
-    /// The offsets go to a file of their own until the number of ids is known: a corpus may be
-    /// larger than memory.
+    /// The offsets go to a separate file until the number of ids is known: a corpus may be larger
+    /// than memory.
     offsets: Scratch,
     hash: Xxh3,
     count: u64,
@@ -180,7 +180,7 @@ impl CacheWriter {
     }
 }
 
-/// A file beside the one that it is to become; removed when dropped, unless it became it.
+/// A temporary file beside its target; removed when dropped, unless it was renamed to the target.
 struct Scratch {
     path: PathBuf,
     file: BufWriter<File>,
@@ -201,7 +201,7 @@ impl Scratch {
         self.file.write_all(bytes).map_err(|e| Error::io(&self.path, e))
     }
 
-    /// Goes back to the start, to read again what has been written or to write over it.
+    /// Seeks to the start, to reread or overwrite what has been written.
     fn rewind(&mut self) -> Result<()> {
         let rewound = self.file.flush().and_then(|()| self.file.get_mut().rewind());
         rewound.map_err(|e| Error::io(&self.path, e))
@@ -211,7 +211,7 @@ impl Scratch {
         self.file.get_mut().read(buffer).map_err(|e| Error::io(&self.path, e))
     }
 
-    /// Writes the header over the start and becomes `target`.
+    /// Writes the header at the start and renames the file to `target`.
     fn finish(&mut self, header: &[u8], target: &Path) -> Result<()> {
         self.rewind()?;
         let file = self.file.get_mut();

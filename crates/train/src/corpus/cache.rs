@@ -1,15 +1,15 @@
-//! A corpus as ids in a file.
+//! A tokenized corpus in a file.
 //!
 //! The file, little-endian: a header of 80 bytes (magic, version, fingerprint of everything that
-//! decides the content, numbers of pairs, ids and summary bytes, hash of the rest, hash of the
+//! determines the content, numbers of pairs, ids and summary bytes, hash of the rest, hash of the
 //! header); the ids, `u32`, source and target of each pair in turn; zeros up to a multiple of
-//! eight; the offsets of all sentences and the end, `u64`; the summary as JSON. It is written
-//! beside its place and renamed when complete.
+//! eight; the offsets of all sentences and the end, `u64`; the summary as JSON. It is written to a
+//! temporary file and renamed when complete.
 //!
-//! The whole file is read once, when it is opened, to check it; then the ids of a pair are read
-//! when they are needed. It is not mapped into memory: a mapped file that someone else cuts off
-//! ends the process with SIGBUS, where a read that fails is an error with a message. A read takes
-//! about a microsecond, and a batch is some hundred of them.
+//! Opening a cache reads the whole file once to verify it; later, the ids of a pair are read when
+//! needed. The file is not memory-mapped: truncating a mapped file ends the process with SIGBUS,
+//! while a read that fails is an error with a message. A read takes about a microsecond, and a
+//! batch needs a few hundred.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
@@ -24,30 +24,30 @@ use regard_core::text::TokenizerPair;
 use regard_core::{Error, Result, bounded};
 
 pub(super) const MAGIC: &[u8; 8] = b"RGDIDS\r\n";
-/// Since version 2, the summary says how many pairs are of each file.
+/// Since version 2, the summary counts the pairs of each file.
 pub(super) const VERSION: u64 = 2;
 pub(super) const HEADER: usize = 80;
 
-/// Whether the cache could be used as it was.
+/// Whether an existing cache could be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CacheState {
     /// Nothing has changed since it was written.
     Reused,
-    /// There was none.
+    /// There was no cache.
     Built,
-    /// The one that was there did not fit; this is why.
+    /// The existing cache did not match; the reason.
     Rebuilt(String),
 }
 
-/// A tokenized corpus on disk: `len` pairs of sentences. Twelve bytes of memory for each pair say
-/// where it is.
+/// A tokenized corpus on disk: `len` pairs of sentences. The index takes twelve bytes of memory per
+/// pair.
 #[derive(Debug)]
 pub struct Corpus {
     path: PathBuf,
     file: File,
-    /// Ids before each pair, and of all pairs.
+    /// The number of ids before each pair, and the total.
     starts: Vec<u64>,
-    /// Source tokens of each pair.
+    /// The number of source tokens of each pair.
     source_lengths: Vec<u32>,
     largest_id: u32,
     content_hash: u64,
@@ -75,8 +75,8 @@ impl PairIds {
 }
 
 impl Corpus {
-    /// Opens the cache `folder/name.ids`, and builds it first if it is missing, damaged, or of
-    /// other inputs, filters or tokenizers. `threads` are used for encoding.
+    /// Opens the cache `folder/name.ids`, and builds it first if it is missing, damaged, or made
+    /// from other inputs, filters or tokenizers. Encodes on `threads` threads.
     pub fn prepare(
         inputs: &Inputs,
         filters: &Filters,
@@ -88,8 +88,8 @@ impl Corpus {
         Self::prepare_each(inputs, filters, std::slice::from_ref(tokenizers), folder, name, threads)
     }
 
-    /// The same with tokenizers for each pair of files, of which the last are those of all further
-    /// ones.
+    /// The same with separate tokenizers for each pair of files; the last ones serve all further
+    /// files.
     pub fn prepare_each(
         inputs: &Inputs,
         filters: &Filters,
@@ -115,7 +115,7 @@ impl Corpus {
         }
     }
 
-    /// Opens the cache `folder/name.ids` if it is there and of these inputs, filters and
+    /// Opens the cache `folder/name.ids` if it exists and matches these inputs, filters and
     /// tokenizers.
     pub fn reuse(
         inputs: &Inputs,
@@ -161,7 +161,7 @@ impl Corpus {
         Ok(Corpus { path, file, starts, source_lengths, largest_id, content_hash, summary, state })
     }
 
-    /// Pairs in the corpus.
+    /// The number of pairs.
     pub fn len(&self) -> usize {
         self.source_lengths.len()
     }
@@ -171,11 +171,11 @@ impl Corpus {
         self.len() == 0
     }
 
-    /// The ids of pair `i`, read from the file; an error if the file was changed since it was
+    /// The ids of pair `i`, read from the file; an error if the file has changed since it was
     /// opened.
     ///
     /// # Panics
-    /// If there is no pair `i`.
+    /// If `i` is out of range.
     pub fn pair(&self, i: usize) -> Result<PairIds> {
         let (start, end) = (self.starts[i], self.starts[i + 1]);
         let mut bytes = vec![0; 4 * (end - start) as usize];
@@ -191,45 +191,45 @@ impl Corpus {
         Ok(PairIds { ids, source_length: self.source_lengths[i] as usize })
     }
 
-    /// Source and target tokens of every pair, as [`plan_epoch`](crate::batches::plan_epoch) needs
-    /// them.
+    /// The numbers of source and target tokens of every pair, for
+    /// [`plan_epoch`](crate::batches::plan_epoch).
     pub fn lengths(&self) -> Vec<(u32, u32)> {
         let both = self.starts.windows(2).map(|w| u32::try_from(w[1] - w[0]).unwrap_or(u32::MAX));
         both.zip(&self.source_lengths).map(|(both, &source)| (source, both - source)).collect()
     }
 
-    /// Which pair of files each pair is of, counted from 0: they are in the order of the files.
+    /// The index of each pair's file: pairs are in the order of the files.
     pub(crate) fn files(&self) -> impl Iterator<Item = usize> {
         let counts = &self.summary.kept_by_file;
         let files = counts.iter().enumerate().flat_map(|(i, &kept)| std::iter::repeat_n(i, kept as usize));
-        // A summary that was made up may count fewer pairs than there are.
+        // A forged summary may count fewer pairs than there are.
         files.chain(std::iter::repeat(counts.len())).take(self.len())
     }
 
-    /// A hash of all ids and of where sentences begin: equal for equal text and tokenizers,
-    /// wherever the files lie.
+    /// A hash of all ids and sentence boundaries: equal for equal text and tokenizers, wherever the
+    /// files are.
     pub fn content_hash(&self) -> u64 {
         self.content_hash
     }
 
-    /// What became of the pairs of the inputs.
+    /// The counts of kept and dropped pairs.
     pub fn summary(&self) -> &Summary {
         &self.summary
     }
 
-    /// Whether the cache was built now.
+    /// Whether the cache was reused or built.
     pub fn state(&self) -> &CacheState {
         &self.state
     }
 }
 
-/// Reads exactly the bytes at a place of a file.
+/// Reads exactly `to.len()` bytes at an offset.
 #[cfg(unix)]
 fn read_at(file: &File, to: &mut [u8], at: u64) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, to, at)
 }
 
-/// The same where there is no such call; a corpus is read by one thread.
+/// The same for systems without such a call; only one thread reads a corpus.
 #[cfg(not(unix))]
 fn read_at(mut file: &File, to: &mut [u8], at: u64) -> io::Result<()> {
     use std::io::{Seek, SeekFrom};
@@ -237,7 +237,7 @@ fn read_at(mut file: &File, to: &mut [u8], at: u64) -> io::Result<()> {
     file.read_exact(to)
 }
 
-/// Hashes what is read through it.
+/// Hashes everything that is read through it.
 struct HashingReader<R> {
     from: R,
     hash: Xxh3,
@@ -251,7 +251,7 @@ impl<R: Read> Read for HashingReader<R> {
     }
 }
 
-/// Where each pair begins, and how many source tokens it has.
+/// Where each pair begins, and its number of source tokens.
 type Offsets = (Vec<u64>, Vec<u32>);
 
 impl<R: Read> HashingReader<R> {
@@ -269,7 +269,7 @@ impl<R: Read> HashingReader<R> {
         Ok(())
     }
 
-    /// The largest of the ids, and the zeros behind them.
+    /// Reads the ids and their padding; returns the largest id.
     fn ids(&mut self, count: u64) -> io::Result<u32> {
         let mut largest = 0;
         self.numbers(count, |id| largest = largest.max(u32::from_le_bytes(id)))?;
@@ -277,7 +277,7 @@ impl<R: Read> HashingReader<R> {
         Ok(largest)
     }
 
-    /// The offsets of all sentences; `None` if they make no sense.
+    /// Reads the offsets of all sentences; `None` if they are inconsistent.
     fn offsets(&mut self, layout: &Layout) -> io::Result<Option<Offsets>> {
         let (mut starts, mut source_lengths) = (Vec::new(), Vec::new());
         let (mut number, mut before, mut sound) = (0u64, 0, true);
@@ -300,7 +300,7 @@ enum Unusable {
     Because(String),
 }
 
-/// What a header says, checked against the length of its file.
+/// The contents of a header, checked against the length of its file.
 #[derive(Debug)]
 struct Layout {
     pairs: u64,
@@ -329,7 +329,7 @@ impl Layout {
             return Err("the inputs, filters or tokenizers have changed");
         }
         let [pairs, ids, summary, hash] = [4, 5, 6, 7].map(field);
-        // In this order and with a check at each step, because the header may have been made up.
+        // Checked arithmetic, because the header may be forged.
         let whole = || {
             let ids_end = ids.checked_mul(4)?.checked_add(HEADER as u64)?.checked_next_multiple_of(8)?;
             let offsets = pairs.checked_mul(2)?.checked_add(1)?.checked_mul(8)?;
@@ -342,8 +342,9 @@ impl Layout {
     }
 }
 
-/// Any bytes as a cache, as they are and with a header and hashes that fit them: an error or pairs,
-/// never a panic, and no memory that they do not warrant. For fuzzing.
+/// Reads arbitrary bytes as a cache, both unchanged and with a matching header and hashes: gives an
+/// error or pairs, never a panic, and allocates no more memory than their size warrants. For
+/// fuzzing.
 #[cfg(any(test, feature = "fuzzing"))]
 pub fn read_any_cache(bytes: &[u8]) {
     let thread = std::thread::current().id();
@@ -360,7 +361,8 @@ pub fn read_any_cache(bytes: &[u8]) {
     let _ = fs::remove_file(&path);
 }
 
-/// Bytes with the header of a cache of as many pairs and ids as they may say, if they can be one.
+/// The bytes with the header of a cache with as many pairs and ids as they claim, if that is
+/// possible.
 #[cfg(any(test, feature = "fuzzing"))]
 fn repaired(bytes: &[u8]) -> Option<Vec<u8>> {
     let (header, content) = bytes.split_first_chunk::<HEADER>()?;
@@ -377,14 +379,14 @@ fn repaired(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(file)
 }
 
-/// A hash of everything that decides what is in the cache.
+/// A hash of everything that determines the content of the cache.
 fn fingerprint(inputs: &Inputs, filters: &Filters, tokenizers: &[TokenizerPair]) -> Result<u128> {
     let mut text = format!("{VERSION}\n{filters:?}\n");
     text += match inputs {
         Inputs::Files { .. } => "files\n",
         Inputs::Pairs { .. } => "tsv\n",
     };
-    // They choose the fields of files that name their languages.
+    // The languages select the fields of files that name their languages.
     if let Inputs::Pairs { languages, .. } = inputs
         && *languages != Languages::default()
     {
@@ -411,7 +413,7 @@ mod tests {
         regard_core::formats::fuzzing::damage_seeds("cache", super::read_any_cache);
     }
 
-    /// The seed is a cache: damage reaches what is behind the hashes.
+    /// The seed is a valid cache, so that mutations get past the hashes.
     #[test]
     fn a_seed_can_be_opened() {
         let seed = include_bytes!("../../../../fuzz/corpus/cache/small.ids");

@@ -1,7 +1,7 @@
-//! What is likely wrong with parallel text, found in one pass before anything is trained on it.
+//! Finds likely problems of parallel text in one pass, before training on it.
 //!
-//! Everything is streamed: what is kept is a few examples of each finding, counters, and hashes of
-//! pairs, of which there is a bounded number.
+//! Everything is streamed: memory holds a few examples of each finding, counters, and a bounded
+//! number of pair hashes.
 
 mod alignment;
 mod damage;
@@ -18,20 +18,20 @@ use alignment::Alignment;
 use pair_hashes::PairHashes;
 use regard_core::Result;
 
-/// Finds out in which language a text is, if that is surely not the expected one: given the text
-/// and the code of the language that it should be in, the code of the other.
+/// Language identification: given a text and the code of its expected language, returns the code of
+/// the actual language if that is certainly another one.
 pub type OtherLanguage<'a> = &'a dyn Fn(&str, &str) -> Option<&'static str>;
 
-/// How a corpus is checked.
+/// Settings of a corpus check.
 #[derive(Clone, Copy)]
 pub struct CheckSettings<'a> {
-    /// The languages that the sides should be in; without one, that side's is not checked.
+    /// The expected languages of the sides; a side without one is not checked.
     pub languages: (Option<&'a str>, Option<&'a str>),
-    /// What recognises languages; without it, they are not checked.
+    /// The language identifier; without it, languages are not checked.
     pub other_language: Option<OtherLanguage<'a>>,
-    /// Number of pairs after which reading ends, for a quick look at a large corpus.
+    /// The number of pairs after which to stop, for a quick check of a large corpus.
     pub most: Option<u64>,
-    /// Whether a model is to be trained on this text alone: then a little of it is too little.
+    /// Whether a model is to be trained on this text alone: only then is a small corpus a problem.
     pub from_scratch: bool,
 }
 
@@ -41,10 +41,10 @@ impl std::fmt::Debug for CheckSettings<'_> {
     }
 }
 
-/// Sides whose language is looked at before only some of them are.
+/// The number of sides whose language is checked before sampling begins.
 const JUDGED: u64 = 4_000;
 
-/// Checks the pairs of a corpus, and whether those of `valid` are among them.
+/// Checks the pairs of a corpus, and whether it contains pairs of `valid`.
 pub fn check(inputs: &Inputs, valid: Option<&Inputs>, settings: CheckSettings<'_>) -> Result<CheckReport> {
     let longest = Filters::default().max_line_bytes;
     let mut validation = HashMap::new();
@@ -69,12 +69,12 @@ pub fn check(inputs: &Inputs, valid: Option<&Inputs>, settings: CheckSettings<'_
     Ok(checker.finish())
 }
 
-/// Of the sides whose language was looked at, how many were in another one.
+/// How many sides had their language checked, and how many were in another language.
 #[derive(Debug, Default)]
 struct LanguageCount {
     all: u64,
     other: u64,
-    /// The other languages that were seen.
+    /// The other languages found.
     found: HashMap<&'static str, u64>,
 }
 
@@ -83,12 +83,12 @@ struct Checker<'a> {
     settings: CheckSettings<'a>,
     report: CheckReport,
     seen: PairHashes,
-    /// Hashes of the pairs to validate on, and whether they were met.
+    /// Hashes of the validation pairs, and whether they were found.
     validation: HashMap<u64, bool>,
     alignment: Alignment,
     /// Source and target.
     judged: [LanguageCount; 2],
-    /// Pairs of which each side seems to be in the other one's language.
+    /// Pairs whose sides seem to be in each other's language.
     swapped: u64,
     looked_at: u64,
 }
@@ -156,8 +156,8 @@ impl<'a> Checker<'a> {
         self.alignment.add(pair, source, target);
     }
 
-    /// Every pair at first, and fewer and fewer the more there are: recognising a language takes
-    /// longer than everything else.
+    /// Checks every pair at first, and then fewer and fewer: identifying a language takes longer
+    /// than everything else.
     fn look_at_languages(&mut self, pair: &Pair, source: &str, target: &str) {
         let Some(other) = self.settings.other_language else { return };
         let every = (self.looked_at / JUDGED + 1).next_power_of_two();
@@ -178,7 +178,7 @@ impl<'a> Checker<'a> {
                 self.add(problem, pair, i == 1, text);
             }
         }
-        // What is surely not the one and may be the other.
+        // Texts that are certainly not in the expected language and may be in the other one.
         let (from, to) = self.settings.languages;
         let may_be = |text: &str, code: Option<&str>| code.is_some_and(|code| other(text, code).is_none());
         let other_way = match found {
@@ -193,7 +193,7 @@ impl<'a> Checker<'a> {
 
     fn finish(mut self) -> CheckReport {
         self.report.set_count(Problem::Duplicate, self.seen.duplicates());
-        // Both sides in the other's language are one problem and not three.
+        // Swapped sides are one problem, not three.
         if 2 * self.swapped > self.looked_at {
             self.report.remove(Problem::SourceLanguage);
             self.report.remove(Problem::TargetLanguage);

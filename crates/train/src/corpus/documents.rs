@@ -1,7 +1,8 @@
-//! The documents of a corpus, and a limit to the pairs of each.
+//! The documents of a corpus, and a limit on the pairs per document.
 //!
-//! A model that learns most of its text from one large document learns how that is translated. With
-//! as much text of many, it translates others better: docs/firefox.md has what that gained.
+//! A model that sees mostly one large document learns how that document is translated. With the
+//! same amount of text from many documents it translates others better: docs/firefox.md has the
+//! measured gain.
 
 use std::collections::HashMap;
 
@@ -10,19 +11,19 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use super::{Inputs, Pair, Pairs};
 use regard_core::Result;
 
-/// Documents that a corpus must have before the pairs of any are limited: of a few, the text would
-/// be lost.
+/// The minimum number of documents for the limit to apply: with few documents, it would lose too
+/// much text.
 const FEWEST: usize = 20;
 
-/// How many pairs each document has, and how many of them are kept.
+/// The number of pairs of each document, and the limit.
 pub(super) struct Documents {
     counts: HashMap<(usize, u64), u64>,
     most: u64,
 }
 
 impl Documents {
-    /// Reads the inputs once. A column of documents is one in which the lines of a document stand
-    /// together, but for a few documents of the same name; nothing is limited by any other column.
+    /// Reads the inputs once. A column names documents if the lines of a document are contiguous,
+    /// apart from a few documents with the same name; any other column limits nothing.
     pub(super) fn count(inputs: &Inputs, max_line_bytes: usize, most: usize) -> Result<Self> {
         let mut counts: HashMap<(usize, u64), u64> = HashMap::new();
         let (mut last, mut runs) = (None, 0);
@@ -41,7 +42,8 @@ impl Documents {
         Ok(Documents { counts, most: most as u64 })
     }
 
-    /// Whether a pair is among those of its document that are kept: a choice by its line.
+    /// Whether a pair is among the kept pairs of its document: a pseudo-random choice by line
+    /// number.
     pub(super) fn keeps(&self, pair: &Pair) -> bool {
         let Some(document) = pair.document else { return true };
         let count = self.counts.get(&(pair.file, document)).copied().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! How many pairs a corpus has, before it is read.
+//! Estimates the number of pairs in a corpus without reading all of it.
 
 use std::fmt;
 use std::fs::File;
@@ -10,16 +10,16 @@ use super::{Inputs, Pairs, Side};
 use regard_core::formats::compressed::decompress;
 use regard_plot::grouped;
 
-/// Text that is looked at in each file; the lines of a longer one are estimated from it. Counting
-/// them takes a tenth of a second.
+/// The amount of text to read from each file; the number of lines of a longer file is extrapolated.
+/// Counting them takes a tenth of a second.
 const LOOKED_AT: u64 = 64 << 20;
 
-/// How many pairs a corpus has.
+/// The number of pairs in a corpus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PairCount {
     /// Lines of the source side.
     pub pairs: u64,
-    /// Whether they were counted, and not estimated.
+    /// Whether they were counted rather than estimated.
     pub exact: bool,
 }
 
@@ -47,7 +47,7 @@ fn count(inputs: &Inputs, looked_at: u64) -> Option<PairCount> {
     let mut all = PairCount { pairs: 0, exact: true };
     for path in files {
         let PairCount { pairs, exact } = match PairFormat::of(path) {
-            // Catalogues are small, and their lines are no pairs.
+            // Catalogues are small, and their lines are not pairs.
             PairFormat::Po if matches!(inputs, Inputs::Pairs { .. }) => messages(path)?,
             _ => lines(path, looked_at).ok()?,
         };
@@ -57,7 +57,7 @@ fn count(inputs: &Inputs, looked_at: u64) -> Option<PairCount> {
     (all.pairs > 0).then_some(all)
 }
 
-/// Bytes of a message at most.
+/// The maximum size of a message in bytes.
 const LONGEST: usize = 1 << 20;
 
 /// Counts the messages of a catalogue.
@@ -73,7 +73,7 @@ fn lines(path: &Path, looked_at: u64) -> io::Result<PairCount> {
     }
     let file = File::open(path)?;
     let size = file.metadata()?.len();
-    // Shares its place in the file, which says how much of compressed text has been read.
+    // The clone shares the file position, which tells how much compressed text has been read.
     let mut place = file.try_clone()?;
     let mut text = decompress(BufReader::with_capacity(1 << 16, file))?;
     let (mut lines, mut bytes, mut in_line) = (0u64, 0u64, false);
@@ -90,7 +90,7 @@ fn lines(path: &Path, looked_at: u64) -> io::Result<PairCount> {
     }
     let read = place.stream_position()?.clamp(1, size.max(1));
     let estimate = lines as f64 * (size as f64 / read as f64);
-    // No more digits than it is worth.
+    // Round to significant digits.
     let digits = 10f64.powf((estimate.max(1.0).log10().floor() - 1.0).max(0.0));
     Ok(PairCount { pairs: ((estimate / digits).round() * digits) as u64, exact: read >= size && !in_line })
 }

@@ -1,4 +1,4 @@
-//! Which pairs are left out of a corpus.
+//! Filters that drop pairs from a corpus.
 
 use std::collections::HashSet;
 
@@ -9,29 +9,31 @@ use super::summary::Reason;
 use super::{Pair, Side};
 use regard_core::{Error, Result};
 
-/// What to leave out, besides what cannot be used at all.
+/// What to drop, besides pairs that are unusable.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Filters {
-    /// Bytes of a line at most: a longer one is no sentence, and is not even held in memory.
+    /// The maximum length of a line in bytes: longer lines are not sentences, and are not even held
+    /// in memory.
     pub max_line_bytes: usize,
-    /// Words (between white space) that each side must have.
+    /// The minimum number of words (separated by white space) per side.
     pub min_words: usize,
-    /// Words that each side may have.
+    /// The maximum number of words per side.
     pub max_words: Option<usize>,
-    /// Tokens that each side may have, `</s>` included: the positions of a MarianMT model.
+    /// The maximum number of tokens per side, including `</s>`: the positions of a MarianMT model.
     pub max_tokens: usize,
-    /// How many times as long as the other a side may be, in tokens without `</s>`.
+    /// The maximum ratio of the lengths of the sides, in tokens without `</s>`.
     pub max_ratio: Option<f64>,
-    /// Drop pairs that were there before.
+    /// Drop pairs that occurred before.
     pub drop_duplicates: bool,
-    /// Drop pairs whose sides are the same text.
+    /// Drop pairs with two identical sides.
     pub drop_identical: bool,
-    /// Drop pairs whose target has characters that the vocabulary lacks: from these a model would
-    /// learn to leave text out, because decoding by default never writes the unknown token.
+    /// Drop pairs whose target has characters that the vocabulary lacks: from these, a model would
+    /// learn to omit text, because decoding by default never writes the unknown token.
     pub drop_unknown: bool,
-    /// Pairs of one document at most, a random choice of larger ones. A document is a po file, or
-    /// what has the same third column of a TSV, if there are at least 20 and each stands together.
+    /// The maximum number of pairs per document; a larger document is sampled at random. A document
+    /// is a po file, or a value in the third column of a TSV, if there are at least 20 and each is
+    /// contiguous.
     pub max_per_document: Option<usize>,
 }
 
@@ -52,7 +54,7 @@ impl Default for Filters {
 }
 
 impl Filters {
-    /// Refuses filters that nothing could pass.
+    /// Rejects filters that nothing could pass.
     pub fn check(&self) -> Result<()> {
         if self.max_line_bytes == 0 {
             return Err(Error::config("max_line_bytes", "0 leaves no line; give at least 1"));
@@ -74,7 +76,7 @@ impl Filters {
         Ok(())
     }
 
-    /// Looks at the tokens of a pair, `</s>` included; `unk` is the unknown token of the target.
+    /// Checks the tokens of a pair, including `</s>`; `unk` is the unknown token of the target.
     pub(super) fn by_tokens(&self, source: &[u32], target: &[u32], unk: u32) -> Option<Reason> {
         if self.drop_unknown && target.contains(&unk) {
             return Some(Reason::UnknownTarget);
@@ -93,10 +95,10 @@ impl Filters {
     }
 }
 
-/// The filters that look at text, with the memory of what was there before.
+/// The filters on text, with the hashes of earlier pairs.
 pub(super) struct TextFilter<'a> {
     filters: &'a Filters,
-    /// 64 bits of each pair: among 100 million pairs, one lookalike in 3,000 corpora.
+    /// A 64-bit hash of each pair: with 100 million pairs, one corpus in 3,000 has a collision.
     seen: HashSet<u64>,
 }
 
@@ -105,7 +107,7 @@ impl<'a> TextFilter<'a> {
         TextFilter { filters, seen: HashSet::new() }
     }
 
-    /// The texts of a pair that passes, else why it does not and whether the target's line is to
+    /// The texts of a pair that passes; otherwise the reason, and whether the target's line is to
     /// blame.
     pub(super) fn pass<'p>(
         &mut self,
@@ -144,7 +146,7 @@ fn usable(side: &Side) -> std::result::Result<&str, Reason> {
     }
 }
 
-/// Equal for pairs of the same words, whatever space is between them.
+/// A hash that ignores differences in white space.
 pub(super) fn hash(source: &str, target: &str) -> u64 {
     let mut hash = Xxh3::new();
     for text in [source, target] {

@@ -1,4 +1,4 @@
-//! The lines of one file, plain or compressed, without ever holding more than one of them.
+//! The lines of one file, plain or compressed, holding at most one in memory.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -29,7 +29,7 @@ impl Lines {
         Ok(Lines { path: path.to_path_buf(), reader, count: 0, max_bytes })
     }
 
-    /// The lines of text that is in memory.
+    /// The lines of a text in memory.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(super) fn of(text: &[u8], max_bytes: usize) -> Self {
         let reader = Box::new(io::Cursor::new(text.to_vec()));
@@ -40,7 +40,7 @@ impl Lines {
         &self.path
     }
 
-    /// Lines read so far.
+    /// The number of lines read so far.
     pub(super) fn count(&self) -> usize {
         self.count
     }
@@ -62,8 +62,8 @@ impl Lines {
             any = true;
             let end = buffer.iter().position(|&b| b == b'\n');
             let part = &buffer[..end.unwrap_or(buffer.len())];
-            // The rest of an overlong line is skipped as it streams by. Five bytes of grace: a
-            // byte-order mark, a CR, and one to tell too long from just fitting.
+            // Skip the rest of an overlong line while it streams by. Allow five more bytes: a
+            // byte-order mark, a CR, and one to distinguish too long from just fitting.
             if line.len() + part.len() > self.max_bytes.saturating_add(5) {
                 too_long = true;
             } else {

@@ -1,15 +1,15 @@
-//! Parallel text files to a cache of ids on disk.
+//! From parallel text files to a cache of ids on disk.
 //!
-//! [`Inputs`] names the files, [`Pairs`] streams their lines, [`Filters`] says what is dropped,
-//! [`Corpus`] holds the ids that came out, and [`Summary`] counts everything that did not.
+//! [`Inputs`] names the files, [`Pairs`] streams their lines, [`Filters`] says what to drop,
+//! [`Corpus`] holds the resulting ids, and [`Summary`] counts everything that was dropped.
 //!
-//! **Reading.** Files may be plain, gzip or zstd, told apart by their first bytes. Lines end at LF;
-//! a CR before it and a byte-order mark at the start of a file do not belong to the text. The last
-//! line needs no LF. The two sides must have the same number of lines, or nothing is built.
+//! **Reading.** Files may be plain, gzip or zstd, identified by their first bytes. Lines end with
+//! LF; a CR before it and a byte-order mark at the start of a file are not part of the text. The
+//! last line needs no LF. The two sides must have the same number of lines, or nothing is built.
 //!
-//! **What is always dropped, and counted**: pairs of which a side is not UTF-8, has no text, or is
-//! longer than [`Filters::max_line_bytes`]; lines of a TSV without a tab, of a JSONL file without
-//! source and target, messages without a translation. Everything else is up to the [`Filters`].
+//! **Always dropped, and counted**: pairs with a side that is not UTF-8, has no text, or is longer
+//! than [`Filters::max_line_bytes`]; lines of a TSV without a tab, of a JSONL file without source
+//! and target, messages without a translation. Everything else is up to the [`Filters`].
 
 mod build;
 mod cache;
@@ -39,8 +39,8 @@ use filter::TextFilter;
 use regard_core::text::{TextSample, TokenizerPair, TokenizerSettings};
 use regard_core::{Error, Result};
 
-/// Trains the tokenizers of a model on its corpus: every pair that is not dropped for what its
-/// lines are.
+/// Trains the tokenizers of a model on its corpus: on every pair with two readable lines, before
+/// the filters.
 pub fn train_tokenizers(
     inputs: &Inputs,
     filters: &Filters,
@@ -49,8 +49,8 @@ pub fn train_tokenizers(
     train_tokenizers_for(inputs, filters, settings, &[], false)
 }
 
-/// The same with a token for each of these target languages; without any, the model is not told.
-/// With `terms`, also with the tokens around terms.
+/// The same with a token for each of these target languages; without any, there are no language
+/// tokens. With `terms`, the vocabulary also has the tokens that mark terms.
 pub fn train_tokenizers_for(
     inputs: &Inputs,
     filters: &Filters,
@@ -67,7 +67,7 @@ pub fn train_tokenizers_for(
             source.add(from);
             target.add(to);
         }
-        // The summary matters only if no pair can be used.
+        // The summary matters only if no pair is usable.
         if source.bytes().min(target.bytes()) == 0
             && let Err((reason, of_target)) = usable.pass(&pair)
         {
@@ -80,7 +80,7 @@ pub fn train_tokenizers_for(
     TokenizerPair::train_with(&source, &target, settings, languages, terms)
 }
 
-/// The error of a corpus without a pair that can be used.
+/// The error for a corpus without a usable pair.
 fn nothing_usable(inputs: &Inputs, summary: &Summary) -> Error {
     let path = inputs.paths()[0];
     if summary.read == 0 {

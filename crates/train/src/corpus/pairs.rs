@@ -1,4 +1,4 @@
-//! The pairs of parallel files, streamed.
+//! Streams the pairs of parallel files.
 
 use std::path::{Path, PathBuf};
 
@@ -6,17 +6,19 @@ use super::readers::{self, PairReader};
 use regard_core::formats::Languages;
 use regard_core::{Error, Result};
 
-/// Where the parallel text is.
+/// The location of parallel text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Inputs {
-    /// Line i of a source file goes with line i of the target file at the same place of the list.
+    /// Line i of a source file corresponds to line i of the target file at the same index of the
+    /// list.
     Files {
         /// Files of the source language.
         source: Vec<PathBuf>,
-        /// As many files of the target language.
+        /// The corresponding files of the target language.
         target: Vec<PathBuf>,
     },
-    /// Files that hold both sides. The ending of a file's name, without `.gz` or `.zst`, says how:
+    /// Files that hold both sides. The extension of a file, without `.gz` or `.zst`, determines the
+    /// format:
     ///
     /// - `.jsonl`: an object per line, with the fields `source` and `target`, `src` and `tgt`, or
     ///   the two languages, which may stand under `translation`;
@@ -26,13 +28,13 @@ pub enum Inputs {
     Pairs {
         /// The files.
         files: Vec<PathBuf>,
-        /// What the sides are called in files that name their languages.
+        /// The names of the sides in files that name their languages.
         languages: Languages,
     },
 }
 
 impl Inputs {
-    /// One file that holds both sides, without names of languages.
+    /// One file that holds both sides, without language names.
     pub fn pairs(file: impl Into<PathBuf>) -> Self {
         Inputs::Pairs { files: vec![file.into()], languages: Languages::default() }
     }
@@ -45,7 +47,7 @@ impl Inputs {
         }
     }
 
-    /// Where a side of a pair stands, as `file:line`.
+    /// The location of one side of a pair, as `file:line`.
     pub(super) fn place(&self, pair: &Pair, of_target: bool) -> String {
         let path = match self {
             Inputs::Files { source, target } => &(if of_target { target } else { source })[pair.file],
@@ -58,7 +60,7 @@ impl Inputs {
 /// One side of a pair, or why it cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The text as it stands in the file.
+    /// The text, unchanged.
     Text(String),
     /// The line is not UTF-8.
     InvalidUtf8,
@@ -66,24 +68,24 @@ pub enum Side {
     TooLong,
     /// The line of a TSV has no tab.
     NoTab,
-    /// The line of a JSONL file is no object with source and target.
+    /// The line of a JSONL file is not an object with source and target.
     NoObject,
     /// The message has no translation, or a fuzzy one.
     Untranslated,
 }
 
-/// Two lines that belong together.
+/// Two corresponding lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
-    /// The source's line.
+    /// The source line.
     pub source: Side,
-    /// The target's line.
+    /// The target line.
     pub target: Side,
-    /// The number of the line in its files, from 1.
+    /// The line number, from 1.
     pub line: usize,
-    /// Which pair of files it came from, from 0.
+    /// The index of its pair of files.
     pub file: usize,
-    /// What stands for its document: the third column of a TSV, or the whole of a po file.
+    /// A hash of its document: the third column of a TSV, or the po file.
     pub document: Option<u64>,
 }
 
@@ -98,7 +100,7 @@ pub struct Pairs {
 
 impl Pairs {
     /// Checks that the files pair up and opens the first; lines of more than `max_line_bytes` are
-    /// not kept.
+    /// discarded.
     pub fn open(inputs: &Inputs, max_line_bytes: usize) -> Result<Self> {
         match inputs {
             Inputs::Files { source, target } if source.is_empty() || source.len() != target.len() => {
@@ -119,7 +121,7 @@ impl Pairs {
         Ok(pairs)
     }
 
-    /// Opens the files at place `self.file`; leaves `self.open` empty after the last.
+    /// Opens the files at index `self.file`; leaves `self.open` empty after the last.
     fn open_files(&mut self) -> Result<()> {
         self.open = match &self.inputs {
             Inputs::Files { source, target } => match (source.get(self.file), target.get(self.file)) {

@@ -1,4 +1,4 @@
-//! Messages and their translations from a gettext catalogue, as parallel text.
+//! Reads messages and their translations from a gettext catalogue as parallel text.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ pub(super) struct PoReader {
     ended: bool,
 }
 
-/// An entry as far as it has been read.
+/// The entry being read.
 #[derive(Default)]
 struct Entry {
     /// The line of its `msgid`.
@@ -44,7 +44,7 @@ enum Open {
 #[derive(Default)]
 struct Text {
     says: String,
-    /// It has a line that is too long or not UTF-8.
+    /// Set if a line of it is too long or not UTF-8.
     unusable: Option<Unusable>,
 }
 
@@ -59,10 +59,10 @@ impl PoReader {
         PoReader { lines, max_bytes, entry: Entry::default(), ready: VecDeque::new(), ended: false }
     }
 
-    /// Ends the entry at hand.
+    /// Ends the current entry.
     fn end_entry(&mut self) {
         let Entry { line, fuzzy, id, plural, translations, .. } = std::mem::take(&mut self.entry);
-        // The entry without a message is the head of the file.
+        // The entry with an empty message is the header of the file.
         let Some(id) = id.filter(|id| !id.says.is_empty() || id.unusable.is_some()) else { return };
         let mut forms = translations.into_iter();
         let (first, last) = (forms.next().unwrap_or_default(), forms.next_back());
@@ -97,7 +97,7 @@ impl PoReader {
         };
         let content = text.trim();
         if content.is_empty() || content.starts_with('#') {
-            // Comments and flags stand before the entry that they belong to.
+            // Comments and flags precede the entry that they belong to.
             if !self.entry.translations.is_empty() {
                 self.end_entry();
             }
@@ -121,7 +121,7 @@ impl PoReader {
         self.put(keyword, &string)
     }
 
-    /// Puts a string where its keyword says, or behind the one before it.
+    /// Stores a string under its keyword, or appends it to the previous one.
     fn put(&mut self, keyword: &str, string: &str) -> Result<()> {
         let line = self.lines.count();
         let index = keyword.strip_prefix("msgstr[").and_then(|rest| rest.strip_suffix(']'));
@@ -210,7 +210,7 @@ impl Text {
     }
 }
 
-/// What a string in quotation marks says.
+/// Resolves the escapes of a quoted string.
 fn unescape(string: &str) -> std::result::Result<String, &'static str> {
     let inner = string.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     let inner = inner.ok_or("a string has no end on its line")?;
@@ -223,7 +223,7 @@ fn unescape(string: &str) -> std::result::Result<String, &'static str> {
                 'n' => '\n',
                 't' => '\t',
                 'r' => '\r',
-                // Bells and the like are not text.
+                // Control characters such as bell are not text.
                 'a' | 'b' | 'f' | 'v' => ' ',
                 other => other,
             }),

@@ -1,4 +1,4 @@
-//! Readers of files with parallel text, chosen by the ending of the file's name.
+//! Readers for files of parallel text, chosen by file extension.
 
 use std::path::Path;
 
@@ -11,18 +11,18 @@ use super::po::PoReader;
 use regard_core::formats::Languages;
 use regard_core::{Error, Result};
 
-/// Reads the pairs of a file, or of two, one after the other.
+/// Reads the pairs of one file, or of two in parallel.
 pub(super) trait PairReader {
-    /// Source, target and the number of their line, from 1; `None` at the end.
+    /// Source, target and their line number, from 1; `None` at the end.
     fn next(&mut self) -> Result<Option<(Side, Side, usize)>>;
 
-    /// What stands for the document of the last pair, if the file says.
+    /// A hash of the document of the last pair, if the file names it.
     fn document(&self) -> Option<u64> {
         None
     }
 }
 
-/// What a file that holds both sides looks like.
+/// The format of a file that holds both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PairFormat {
     Tsv,
@@ -31,7 +31,7 @@ pub(super) enum PairFormat {
 }
 
 impl PairFormat {
-    /// By the ending of the name, that of compression left out.
+    /// The format for a file extension, ignoring that of compression.
     pub(super) fn of(path: &Path) -> Self {
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
         let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
@@ -42,19 +42,19 @@ impl PairFormat {
         }
     }
 
-    /// Bytes that a line may have if a side may have this many.
+    /// The maximum length of a line in bytes, given that of a side.
     fn line_bytes(self, of_side: usize) -> usize {
         match self {
             // Both columns and the tab.
             PairFormat::Tsv => of_side.saturating_mul(2).saturating_add(1),
-            // Other fields may stand beside the two, and `\u00e9` is six bytes long.
+            // There may be other fields, and `\u00e9` takes six bytes.
             PairFormat::Jsonl => of_side.saturating_mul(16),
             PairFormat::Po => of_side,
         }
     }
 }
 
-/// Opens a file that holds both sides; a side of more than `max_bytes` is not kept.
+/// Opens a file that holds both sides; a side of more than `max_bytes` is discarded.
 pub(super) fn open(path: &Path, languages: &Languages, max_bytes: usize) -> Result<Box<dyn PairReader>> {
     let format = PairFormat::of(path);
     Ok(reader(format, Lines::open(path, format.line_bytes(max_bytes))?, languages, max_bytes))
@@ -68,7 +68,8 @@ fn reader(format: PairFormat, lines: Lines, languages: &Languages, max_bytes: us
     }
 }
 
-/// Any bytes as parallel text of each format: pairs or an error, never a panic. For fuzzing.
+/// Reads arbitrary bytes as parallel text of each format: gives pairs or an error, never a panic.
+/// For fuzzing.
 #[cfg(any(test, feature = "fuzzing"))]
 pub fn read_any_pairs(bytes: &[u8]) {
     const LONGEST: usize = 200;
@@ -89,7 +90,7 @@ pub fn read_any_pairs(bytes: &[u8]) {
     }
 }
 
-/// Opens two files, line i of one being the translation of line i of the other.
+/// Opens two files, where line i of one is the translation of line i of the other.
 pub(super) fn open_two(source: &Path, target: &Path, max_bytes: usize) -> Result<Box<dyn PairReader>> {
     Ok(Box::new(TwoFiles {
         source: Lines::open(source, max_bytes)?,
@@ -113,7 +114,8 @@ impl PairReader for TwoFiles {
 }
 
 impl TwoFiles {
-    /// One of the files has ended: reads the other one out, to name both numbers.
+    /// Called when one file has ended: counts the lines of the other, so that the error can give
+    /// both numbers.
     fn uneven(&mut self) -> Result<Error> {
         let TwoFiles { source, target } = self;
         while source.next()?.is_some() {}
@@ -164,7 +166,7 @@ fn split_columns(line: Line, max_bytes: usize) -> (Side, Side) {
     }
 }
 
-/// A text, unless it is too long.
+/// A text as a side, unless it is too long.
 pub(super) fn side(text: String, max_bytes: usize) -> Side {
     if text.len() > max_bytes { Side::TooLong } else { Side::Text(text) }
 }
@@ -181,7 +183,7 @@ impl PairReader for Jsonl {
         let (source, target) = match line {
             Line::Text(text) => match both_fields(&text, &self.languages) {
                 Some((source, target)) => (side(source, self.max_bytes), side(target, self.max_bytes)),
-                // Such as the one at the end of the file.
+                // Such as the empty line at the end of a file.
                 None if text.trim().is_empty() => (Side::Text(String::new()), Side::Text(String::new())),
                 None => (Side::NoObject, Side::NoObject),
             },
@@ -191,7 +193,7 @@ impl PairReader for Jsonl {
     }
 }
 
-/// Source and target of an object. Line ends within them become spaces: a pair is one line each.
+/// Source and target of an object. Line breaks within them become spaces, so that each is one line.
 fn both_fields(line: &str, languages: &Languages) -> Option<(String, String)> {
     let Ok(Value::Object(object)) = serde_json::from_str(line) else { return None };
     let names = [("source", "target"), ("src", "tgt")];
@@ -207,7 +209,7 @@ fn both_fields(line: &str, languages: &Languages) -> Option<(String, String)> {
     })
 }
 
-/// A text whose line ends are spaces.
+/// Replaces line breaks by spaces.
 pub(super) fn one_line(text: &str) -> String {
     if !text.contains(['\n', '\r', '\t']) {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! How many pairs of a corpus were kept, how many were dropped, and why.
+//! Counts of the kept and dropped pairs of a corpus, with reasons.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,13 +6,13 @@ use std::fmt;
 use regard_plot::grouped;
 use serde::{Deserialize, Serialize};
 
-/// Why a pair was dropped. The first reason that applies counts.
+/// Why a pair was dropped; the first applicable reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// A side is not UTF-8.
     InvalidUtf8,
-    /// A side has too many bytes to be a sentence.
+    /// A side is too long to be a sentence.
     LineTooLong,
     /// A line of a TSV without a tab.
     NoTab,
@@ -24,7 +24,7 @@ pub enum Reason {
     Empty,
     /// Both sides are the same text.
     Identical,
-    /// The pair was there before.
+    /// The pair occurred before.
     Duplicate,
     /// A side has fewer words than the minimum.
     TooFewWords,
@@ -32,7 +32,7 @@ pub enum Reason {
     TooManyWords,
     /// A side has more tokens than the maximum.
     TooManyTokens,
-    /// One side is too many times as long as the other.
+    /// One side is too long in proportion to the other.
     Ratio,
     /// The target has characters that the vocabulary lacks.
     UnknownTarget,
@@ -62,39 +62,39 @@ impl Reason {
     }
 }
 
-/// How many pairs were dropped for one reason.
+/// The pairs dropped for one reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dropped {
-    /// Pairs.
+    /// The number of pairs.
     pub count: u64,
     /// The first of them, as `file:line`.
     pub first: String,
 }
 
-/// The account of a corpus: `read` = `kept` + all that is in `dropped`.
+/// The counts of a corpus: `read` = `kept` + the sum of `dropped`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Pairs in the files.
+    /// The number of pairs in the files.
     pub read: u64,
-    /// Pairs in the corpus.
+    /// The number of pairs in the corpus.
     pub kept: u64,
-    /// The same of each pair of files, or each file that holds both sides, in their order.
+    /// The kept pairs of each pair of files, or of each file that holds both sides, in their order.
     #[serde(default)]
     pub kept_by_file: Vec<u64>,
-    /// Pairs left out, by reason.
+    /// Dropped pairs, by reason.
     pub dropped: BTreeMap<Reason, Dropped>,
-    /// Source tokens of the pairs kept, `</s>` included.
+    /// The number of source tokens in kept pairs, including `</s>`.
     pub source_tokens: u64,
-    /// Target tokens of the pairs kept, `</s>` included.
+    /// The number of target tokens in kept pairs, including `</s>`.
     pub target_tokens: u64,
-    /// `<unk>` among these tokens: none with a vocabulary trained here.
+    /// The number of `<unk>` among these tokens: 0 with a vocabulary trained here.
     pub unknown_tokens: u64,
-    /// Tokens of the longest sentence kept, of either side.
+    /// The number of tokens of the longest kept sentence on either side.
     pub longest: u64,
 }
 
 impl Summary {
-    /// Pairs dropped for `reason`.
+    /// The number of pairs dropped for `reason`.
     pub fn dropped(&self, reason: Reason) -> u64 {
         self.dropped.get(&reason).map_or(0, |d| d.count)
     }

@@ -1,4 +1,4 @@
-//! What must be the same on all ranks, compared before anything is done.
+//! Checks that all ranks agree before anything is done.
 
 use super::Communicator;
 use crate::config::TrainConfig;
@@ -10,17 +10,17 @@ use std::io::{self, Read};
 use std::path::Path;
 use xxhash_rust::xxh3::Xxh3;
 
-/// Names and values that must be the same on every rank, or why this rank cannot go on.
+/// Names and values that must be equal on all ranks.
 pub type ConsistencyCheck = Vec<(String, String)>;
 
-/// What ranks must have in common of the program itself: its version and a hash of its file.
+/// The version of the program and a hash of its binary.
 pub fn program_check() -> ConsistencyCheck {
     let hash = std::env::current_exe().and_then(|path| file_hash(&path));
     let hash = hash.map_or_else(|_| "unknown".into(), |hash| format!("{hash:016x}"));
     vec![("the program".into(), format!("regard {} ({hash})", env!("CARGO_PKG_VERSION")))]
 }
 
-/// What ranks must have in common of the model in a folder: a hash of each of its files.
+/// A hash of each file of a model folder.
 pub fn model_check(folder: &Path) -> Result<ConsistencyCheck> {
     let error = |e| Error::io(folder, e);
     let mut check = ConsistencyCheck::new();
@@ -38,8 +38,8 @@ pub fn model_check(folder: &Path) -> Result<ConsistencyCheck> {
     Ok(check)
 }
 
-/// The settings that must be the same on all ranks of a job. Paths of files and the number of cores
-/// may differ.
+/// The settings that must be equal on all ranks of a job. File paths and the number of cores may
+/// differ.
 pub fn config_check(config: &TrainConfig) -> ConsistencyCheck {
     const OWN: [&str; 8] = [
         "threads",
@@ -54,7 +54,7 @@ pub fn config_check(config: &TrainConfig) -> ConsistencyCheck {
     config.shown().filter(|(key, _)| !OWN.contains(&key.as_str())).collect()
 }
 
-/// What must be the same on all ranks of their corpora.
+/// The properties of the corpus that must be equal on all ranks.
 pub(super) fn corpus_check(data: &Data) -> ConsistencyCheck {
     let tokens: u64 = data.lengths.iter().map(|l| u64::from(l.0) + u64::from(l.1)).sum();
     let (pairs, content) = (data.corpus.len(), data.corpus.content_hash());
@@ -71,9 +71,9 @@ fn file_hash(path: &Path) -> io::Result<u64> {
     }
 }
 
-/// Returns if all ranks have the same names and values; otherwise the same error everywhere, which
-/// says who differs from rank 0 in what. A rank that cannot determine its own reports the reason to
-/// all ranks.
+/// Returns if all ranks have the same names and values; otherwise gives all of them the same error,
+/// which names the first difference from rank 0. A rank that cannot determine its own values
+/// reports the reason to all ranks.
 pub fn check_consistency(
     communicator: &dyn Communicator,
     mine: std::result::Result<ConsistencyCheck, impl Display>,

@@ -1,15 +1,15 @@
-//! Gradient exchange: a reduce-scatter, Adam on the own part (ZeRO stage 1), an all-gather of the
+//! Gradient exchange: reduce-scatter, Adam on this rank's shard (ZeRO stage 1), all-gather of the
 //! weights.
 //!
-//! The vector of weights is cut into pieces, and every piece has an owner among the ranks. The
-//! owner gets everyone's gradient of its piece and adds them up in the order of the ranks, whatever
-//! the network does, so that equal runs are equal bit by bit. It alone runs Adam on it, and
-//! then everyone gets the new weights. That moves as many bytes as the usual all-reduce, and no
-//! rank repeats the work of another.
+//! The weight vector is divided into pieces, and every piece is owned by one rank. The owner
+//! receives the gradients of its piece from all ranks and adds them in rank order, whatever the
+//! network does, so equal runs are bitwise equal. Only the owner runs Adam on the piece, and then
+//! all ranks receive the new weights. This moves as many bytes as an all-reduce, and no rank
+//! repeats the work of another.
 //!
-//! In `bf16` the gradients and then the changes of the weights are rounded on their way; sums,
-//! moments and weights stay `f32`, and everyone, the owner too, adds the rounded change, so that
-//! all ranks hold the same weights.
+//! With `bf16`, the gradients and then the weight updates are rounded before they are sent; sums,
+//! moments and weights stay `f32`. All ranks, including the owner, apply the rounded update, so all
+//! hold the same weights.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -23,27 +23,27 @@ use super::Communicator;
 use super::overlap::GradientBucket;
 use crate::threads::{PIECE, over_threads};
 
-/// Pieces that are sent together at least: 16 MB.
+/// The minimum number of pieces sent together: 16 MB.
 pub(crate) const BUCKET: usize = 128;
 
-/// The part of this rank in a step.
+/// This rank's part in the exchange.
 #[derive(Debug)]
 pub(super) struct Exchange {
     pub(super) communicator: Arc<dyn Communicator>,
     /// The format of gradients and weights between ranks: f32 or bf16.
     wire: DType,
-    /// The weights of the model.
+    /// The number of weights of the model.
     length: usize,
-    /// Numbers in a bucket: every rank owns a part of it.
+    /// The number of elements in a bucket: every rank owns a part of it.
     bucket: usize,
     received: Vec<f32>,
     narrow: (Vec<u16>, Vec<u16>),
-    /// This rank's weights before the update, in `bf16`.
+    /// This rank's weights before the update, if the wire format is `bf16`.
     before: Vec<f32>,
     spent: Duration,
 }
 
-/// A bucket, and how many numbers of it each rank owns, one rank behind the other.
+/// A bucket, and the number of its elements that each rank owns, in rank order.
 #[derive(Clone, Debug)]
 pub(super) struct Bucket {
     index: usize,
@@ -52,7 +52,7 @@ pub(super) struct Bucket {
     own: Range<usize>,
 }
 
-/// The sums of all ranks in the pieces that this one owns, and the squares of each piece, bucket by
+/// The sums over all ranks in the pieces that this rank owns, and `Σ g²` of each piece, bucket by
 /// bucket.
 #[derive(Debug)]
 pub(super) struct OwnedSums {
@@ -61,7 +61,7 @@ pub(super) struct OwnedSums {
 }
 
 impl Exchange {
-    /// For this many weights, in buckets of `pieces` at least.
+    /// An exchange of this many weights, in buckets of at least `pieces` pieces.
     pub(super) fn new(
         communicator: Arc<dyn Communicator>,
         wire: DType,
@@ -77,8 +77,8 @@ impl Exchange {
         self.communicator.size() == 1
     }
 
-    /// How long [`sum`](Self::sum) and [`all_gather_weights`](Self::all_gather_weights) have taken
-    /// since this was last asked.
+    /// The time that [`sum`](Self::sum) and [`all_gather_weights`](Self::all_gather_weights) have
+    /// taken since the last call.
     pub(super) fn take_time(&mut self) -> Duration {
         std::mem::take(&mut self.spent)
     }
@@ -89,7 +89,7 @@ impl Exchange {
         (0..length.div_ceil(bucket)).map(move |i| {
             let range = i * bucket..length.min((i + 1) * bucket);
             let pieces = range.len().div_ceil(PIECE);
-            // Whole pieces, as even as can be.
+            // Whole pieces, split as evenly as possible.
             let start = |r: usize| (range.start + pieces * r / ranks * PIECE).min(range.end);
             let counts = (0..ranks).map(|r| start(r + 1) - start(r)).collect();
             let own = start(rank)..start(rank + 1);
@@ -97,7 +97,7 @@ impl Exchange {
         })
     }
 
-    /// Whether this rank owns a piece.
+    /// For each piece, whether this rank owns it.
     pub(super) fn owns(&self) -> Vec<bool> {
         let mut owns = vec![false; self.length.div_ceil(PIECE)];
         for bucket in self.buckets() {
@@ -106,7 +106,7 @@ impl Exchange {
         owns
     }
 
-    /// Bytes that this rank sends in a step.
+    /// The number of bytes that this rank sends in a step.
     pub(super) fn bytes(&self) -> usize {
         let own: usize = self.buckets().map(|b| b.own.len()).sum();
         let gradients = self.length - own;
@@ -114,7 +114,7 @@ impl Exchange {
         (gradients + weights) * self.wire.bytes()
     }
 
-    /// What this rank has, of everyone, in the order of the ranks. All have equally many.
+    /// Gathers the numbers of all ranks, in rank order. All ranks pass the same count.
     pub(super) fn all_gather_numbers(&self, mine: &[f64]) -> Vec<Vec<f64>> {
         let bytes: Vec<u8> = mine.iter().flat_map(|x| x.to_le_bytes()).collect();
         let numbers =
@@ -122,8 +122,8 @@ impl Exchange {
         self.communicator.all_gather_bytes(&bytes).into_iter().map(numbers).collect()
     }
 
-    /// Turns the gradient of this rank into that of all in the pieces that it owns, and returns
-    /// `Σ g²` of all pieces.
+    /// Replaces the gradient in the pieces that this rank owns by its sum over all ranks, and
+    /// returns `Σ g²` over all pieces.
     pub(super) fn sum(&mut self, isa: Isa, threads: usize, gradients: &mut [f32]) -> f64 {
         let start = Instant::now();
         let mut squares = Vec::new();
@@ -136,8 +136,8 @@ impl Exchange {
         sum
     }
 
-    /// Replaces what this rank owns of a bucket by the sum of everyone's; the squares of its
-    /// pieces.
+    /// Replaces this rank's part of a bucket by the sum over all ranks; returns `Σ g²` of each
+    /// piece.
     fn add_received(&self, isa: Isa, threads: usize, own: &mut [f32]) -> Vec<f64> {
         let (length, received) = (own.len(), &self.received);
         over_threads(threads, own.chunks_mut(PIECE).enumerate(), |(i, piece)| {
@@ -151,8 +151,8 @@ impl Exchange {
         })
     }
 
-    /// Sums the buckets of all replicas and ranks as the replicas of this rank send them. None if
-    /// one of them failed to.
+    /// Sums the buckets of all replicas and ranks as the replicas of this rank send them. `None` if
+    /// a replica failed.
     pub(super) fn sum_arriving(
         &mut self,
         isa: Isa,
@@ -174,8 +174,8 @@ impl Exchange {
         Some(arrived)
     }
 
-    /// As [`sum`](Self::sum), of what has arrived; `waited` is how long the step had to wait for
-    /// it.
+    /// Like [`sum`](Self::sum), for sums that have already arrived; `waited` is the time that the
+    /// step had to wait for them.
     pub(super) fn take_arrived(
         &mut self,
         arrived: OwnedSums,
@@ -198,7 +198,7 @@ impl Exchange {
         let mut sum = 0.0;
         for bucket in self.buckets() {
             for (rank, count) in bucket.counts.iter().enumerate() {
-                // One by one, as a rank alone does.
+                // Add them one by one, as a single rank does.
                 of_ranks[rank].by_ref().take(count.div_ceil(PIECE)).for_each(|x| sum += x);
             }
         }
@@ -209,7 +209,7 @@ impl Exchange {
         self.wire == DType::Bf16
     }
 
-    /// Fills `received` with everyone's gradient of what this rank owns of a bucket.
+    /// Fills `received` with the gradients of all ranks for this rank's part of a bucket.
     fn all_to_all(&mut self, bucket: &Bucket, threads: usize, gradients: &[f32]) {
         self.received.resize(bucket.own.len() * bucket.counts.len(), 0.0);
         if !self.is_narrow() {
@@ -225,8 +225,8 @@ impl Exchange {
         over_threads(threads, work, |(x, from)| widen(x, from));
     }
 
-    /// Remembers what [`all_gather`](Self::all_gather) needs to know of the weights before they
-    /// change.
+    /// Saves the weights that [`all_gather_weights`](Self::all_gather_weights) needs to compute
+    /// their changes.
     pub(super) fn before_update(&mut self, weights: &[f32]) {
         self.before.clear();
         if self.is_narrow() && !self.is_alone() {
@@ -236,7 +236,7 @@ impl Exchange {
         }
     }
 
-    /// Gives everyone the weights that their owners have changed.
+    /// Distributes the updated weights from their owners to all ranks.
     pub(super) fn all_gather_weights(&mut self, weights: &mut [f32]) {
         let start = Instant::now();
         match (self.is_alone(), self.is_narrow()) {
@@ -269,7 +269,7 @@ impl Exchange {
         self.before = before;
     }
 
-    /// Gives everyone what its owners have of a vector.
+    /// Distributes a vector from the owners of its pieces to all ranks.
     pub(super) fn all_gather(&mut self, vector: &mut [f32]) {
         for bucket in self.buckets() {
             self.received.clear();

@@ -1,7 +1,7 @@
-//! Work shared by several processes: a single one, or the ranks of an MPI job.
+//! Distributed training: a single process, or the ranks of an MPI job.
 //!
-//! [`Communicator`] is all that the rest of the library knows of them. [`SingleProcess`] is the
-//! usual one; `MpiWorld`, behind the cargo feature `mpi`, is all ranks that `mpirun` started.
+//! The rest of the library only sees [`Communicator`]. [`SingleProcess`] is the default;
+//! `MpiWorld`, behind the cargo feature `mpi`, covers all ranks that `mpirun` started.
 
 mod consistency;
 mod exchange;
@@ -24,47 +24,47 @@ use regard_core::{Error, Result};
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// Some processes, counted from 0. Every method but [`rank`](Self::rank), [`size`](Self::size),
-/// [`host`](Self::host) and [`abort`](Self::abort) must be called by all of them, in the same
-/// order.
+/// A group of processes, numbered from 0. All of them must call every method in the same order,
+/// except [`rank`](Self::rank), [`size`](Self::size), [`host`](Self::host) and
+/// [`abort`](Self::abort).
 pub trait Communicator: Debug + Send + Sync {
-    /// The number of this process.
+    /// The rank of this process.
     fn rank(&self) -> usize;
 
-    /// How many there are.
+    /// The number of processes.
     fn size(&self) -> usize;
 
     /// The machine that this process runs on.
     fn host(&self) -> String;
 
-    /// What everyone has, in the order of the ranks.
+    /// The data of all ranks, in rank order.
     fn all_gather_bytes(&self, mine: &[u8]) -> Vec<Vec<u8>>;
 
-    /// Replaces `data` by that of rank 0. Others may wait long for it, and leave their core to the
-    /// system while they do.
+    /// Replaces `data` by that of rank 0. The other ranks may wait long for it, and yield their
+    /// cores while they do.
     fn broadcast(&self, data: &mut Vec<u8>);
 
-    /// Replaces numbers, equally many everywhere, by those of rank 0.
+    /// Replaces `data`, of equal length on all ranks, by that of rank 0.
     fn broadcast_f32(&self, data: &mut [f32]);
 
-    /// Cuts `out` into pieces of `counts[r]` numbers and sends the r-th to rank r; `into` gets
-    /// everyone's piece for this rank, in the order of the ranks.
+    /// Splits `out` into pieces of `counts[r]` elements and sends the r-th to rank r; `into`
+    /// receives the pieces for this rank, in rank order.
     fn all_to_all_f32(&self, out: &[f32], counts: &[usize], into: &mut [f32]);
 
-    /// The same with numbers of 16 bits.
+    /// The same for 16-bit elements.
     fn all_to_all_u16(&self, out: &[u16], counts: &[usize], into: &mut [u16]);
 
-    /// Fills `all` with what every rank has, `counts[r]` numbers of rank r.
+    /// Fills `all` with the data of all ranks, `counts[r]` elements from rank r.
     fn all_gather_f32(&self, mine: &[f32], counts: &[usize], all: &mut [f32]);
 
-    /// The same with numbers of 16 bits.
+    /// The same for 16-bit elements.
     fn all_gather_u16(&self, mine: &[u16], counts: &[usize], all: &mut [u16]);
 
-    /// Ends all processes at once.
+    /// Terminates all processes immediately.
     fn abort(&self, status: i32) -> !;
 }
 
-/// A process by itself.
+/// A communicator for a single process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SingleProcess;
 
@@ -110,21 +110,20 @@ impl Communicator for SingleProcess {
     }
 }
 
-/// How many processes the launcher says that it started this one with: `mpirun` of Open MPI and
-/// MPICH, or Slurm's `srun`.
+/// The number of processes according to the launcher: `mpirun` of Open MPI and MPICH, or Slurm's
+/// `srun`.
 pub fn launched() -> usize {
     launched_by(|name| std::env::var(name).ok())
 }
 
 fn launched_by(variable: impl Fn(&str) -> Option<String>) -> usize {
     let number = |name: &str| variable(name).and_then(|text| text.parse().ok());
-    // Slurm names its tasks for every job; only with PMIx is it a launcher of MPI.
+    // Slurm sets its task variables in every job; only with PMIx is it an MPI launcher.
     let slurm = || variable("PMIX_RANK").and_then(|_| number("SLURM_STEP_NUM_TASKS"));
     number("OMPI_COMM_WORLD_SIZE").or_else(|| number("PMI_SIZE")).or_else(slurm).unwrap_or(1).max(1)
 }
 
-/// The group that this process was started in; for `command`, which the message names where it
-/// cannot be joined.
+/// Joins the group of processes that this one was started in; an error names `command`.
 pub fn join(command: &str) -> Result<Arc<dyn Communicator>> {
     let size = launched();
     if size == 1 {
@@ -145,7 +144,7 @@ pub fn join(command: &str) -> Result<Arc<dyn Communicator>> {
     }
 }
 
-/// Refuses `command` where a launcher started several copies of it: it is for one process.
+/// Rejects `command`, which needs a single process, if a launcher started several copies of it.
 pub fn refuse_copies(command: &str) -> Result<()> {
     match launched() {
         1 => Ok(()),

@@ -1,4 +1,4 @@
-//! All ranks of an MPI job. Nothing outside of this file calls MPI.
+//! All ranks of an MPI job. Only this file calls MPI.
 
 use super::Communicator;
 use mpi::collective::{CommunicatorCollectives, Root};
@@ -11,17 +11,17 @@ use regard_core::{Error, Result};
 use std::fmt::{self, Debug, Formatter};
 use std::time::{Duration, Instant};
 
-/// The ranks that a launcher started. When it is dropped, MPI is at its end.
+/// The ranks that a launcher started. Dropping it finalizes MPI.
 pub struct MpiWorld {
     rank: usize,
     size: usize,
-    // Held for its end.
+    // Dropped last, which finalizes MPI.
     _universe: Universe,
 }
 
 impl Drop for MpiWorld {
     fn drop(&mut self) {
-        // The end of MPI waits for all ranks, and these wait for a rank that has failed.
+        // Finalizing would wait for all ranks, and those wait for the rank that has failed.
         if std::thread::panicking() {
             self.abort(101);
         }
@@ -34,16 +34,16 @@ impl Debug for MpiWorld {
     }
 }
 
-/// A thread that waits longer than this begins to sleep in between.
+/// The time after which a waiting thread begins to sleep between polls.
 const PATIENCE: Duration = Duration::from_millis(2);
-/// How long it sleeps at a time. MPI makes progress only inside its calls: in this time, not more
-/// than the system's buffers hold.
+/// How long it sleeps at a time. MPI makes progress only inside its calls: during a nap, it
+/// transfers at most what the system's buffers hold.
 const NAP: Duration = Duration::from_micros(100);
-/// Bytes that are broadcast at a time; MPI counts in 32 bits.
+/// The maximum number of bytes per broadcast; MPI counts in 32 bits.
 const MOST: usize = 1 << 30;
 
 impl MpiWorld {
-    /// Starts MPI; the launcher said that there are `launched` processes.
+    /// Initialises MPI; `launched` is the number of processes according to the launcher.
     pub fn join(launched: usize) -> Result<Self> {
         let refuse = |message: String| Err(Error::Input { operation: "mpi", message });
         let Some((universe, threading)) = mpi::initialize_with_threading(Threading::Serialized) else {
@@ -57,7 +57,7 @@ impl MpiWorld {
         let world = SimpleCommunicator::world();
         let (rank, size) = (world.rank() as usize, world.size() as usize);
         if size != launched {
-            // A launcher of another MPI: every process would take itself for the only one.
+            // A launcher of a different MPI: every process would consider itself the only one.
             return refuse(format!(
                 "the launcher says that it started {launched} processes, MPI knows of {size}; use the launcher of the MPI library \
                  that this program was built with"
@@ -70,8 +70,7 @@ impl MpiWorld {
         SimpleCommunicator::world()
     }
 
-    /// Waits until all ranks are here, and after some milliseconds leaves the core to others in
-    /// between.
+    /// Waits for all ranks, and yields the core in between after a few milliseconds.
     fn wait(&self) {
         finish(self.world().immediate_barrier());
     }
@@ -81,7 +80,7 @@ impl MpiWorld {
         let (sent, received) = (Layout::new(counts), Layout::new(&vec![mine; self.size]));
         let out = Partition::new(out, sent.counts, sent.starts);
         let mut into = PartitionMut::new(into, received.counts, received.starts);
-        // Replicas may be at work meanwhile: this thread must not take their cores.
+        // Replicas may be working meanwhile: this thread must not take their cores.
         mpi::request::scope(|scope| {
             finish(self.world().immediate_all_to_all_varcount_into(scope, &out, &mut into));
         });
@@ -94,7 +93,7 @@ impl MpiWorld {
     }
 }
 
-/// Waits for a request, and after some milliseconds leaves the core to others in between.
+/// Waits for a request, and yields the core in between after a few milliseconds.
 fn finish<'a, D: ?Sized, S: Scope<'a>>(mut request: Request<'a, D, S>) {
     let start = Instant::now();
     while let Err(pending) = request.test() {
@@ -107,7 +106,7 @@ fn finish<'a, D: ?Sized, S: Scope<'a>>(mut request: Request<'a, D, S>) {
     }
 }
 
-/// Pieces end to end, as MPI counts them.
+/// Counts and displacements of contiguous pieces, in MPI's types.
 struct Layout {
     counts: Vec<Count>,
     starts: Vec<Count>,

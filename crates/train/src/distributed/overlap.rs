@@ -1,9 +1,9 @@
-//! Gradients that leave for the other ranks while the backward pass still runs.
+//! Overlaps the gradient exchange with the backward pass.
 //!
-//! A replica sends copies of the buckets that have become final to a thread that adds those of all
-//! replicas and exchanges the sum with the other ranks. The order of the buckets follows from the
-//! model alone, and the order of every sum is that of a step without overlap: the training is the
-//! same bit for bit, and only its speed decides between the two.
+//! A replica sends copies of the buckets whose gradients are final to a thread that adds those of
+//! all replicas and exchanges the sum with the other ranks. The order of the buckets depends only
+//! on the model, and every sum has the same order as in a step without overlap: the training is
+//! bitwise the same, and only speed decides between the two.
 
 use super::exchange::Bucket;
 use regard_core::model::Transformer;
@@ -12,11 +12,11 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// Whether gradients are sent while the backward pass still runs.
+/// Whether to exchange gradients while the backward pass still runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Overlap {
-    /// The first steps try both, the others use the faster one.
+    /// Measures both in the first steps, and then uses the faster.
     #[default]
     Auto,
     /// Always.
@@ -25,14 +25,15 @@ pub enum Overlap {
     Off,
 }
 
-/// Steps with and without overlap that are compared, after one that is not.
+/// The number of steps with and without overlap that are compared, after one warm-up step each.
 const TRIALS: usize = 4;
 
-/// Decides whether the next step overlaps. All ranks get the same timings and decide alike.
+/// Decides whether the next step overlaps. All ranks have the same timings and reach the same
+/// decision.
 #[derive(Debug)]
 pub(super) struct OverlapTuner {
     overlap: Overlap,
-    /// Seconds of a target token in the steps tried without overlap, and with it.
+    /// Seconds per target token in the trials without and with overlap.
     tried: [Vec<f64>; 2],
 }
 
@@ -53,7 +54,7 @@ impl OverlapTuner {
         }
     }
 
-    /// What a target token took in a step.
+    /// Records the seconds per target token of a step.
     pub(super) fn record(&mut self, overlapped: bool, seconds: f64) {
         let tried = &mut self.tried[usize::from(overlapped)];
         if tried.len() <= TRIALS {
@@ -68,8 +69,8 @@ fn median(x: &[f64]) -> f64 {
     sorted[sorted.len() / 2]
 }
 
-/// A bucket, and the mark of the backward pass behind which its gradients are final; those without
-/// one are so at the end.
+/// A bucket, and the mark of the backward pass after which its gradients are final; without a mark,
+/// they are final at the end.
 #[derive(Clone, Debug)]
 pub(super) struct GradientBucket {
     pub(super) bucket: Bucket,
@@ -82,7 +83,7 @@ impl GradientBucket {
     }
 }
 
-/// The buckets in the order in which they become final.
+/// The buckets in the order in which their gradients become final.
 pub(super) fn gradient_buckets(
     model: &Transformer,
     buckets: impl Iterator<Item = Bucket>,
@@ -93,7 +94,7 @@ pub(super) fn gradient_buckets(
     buckets.into()
 }
 
-/// What a replica still has to send.
+/// The buckets that a replica has not sent yet.
 #[derive(Debug)]
 pub(crate) struct BucketQueue {
     buckets: Arc<[GradientBucket]>,
@@ -101,14 +102,14 @@ pub(crate) struct BucketQueue {
     to: Sender<Vec<f32>>,
 }
 
-/// Where a replica's buckets go, and where they come out.
+/// The sending and the receiving end of a replica's buckets.
 pub(super) fn bucket_queue(buckets: &Arc<[GradientBucket]>) -> (BucketQueue, Receiver<Vec<f32>>) {
     let (to, from) = channel();
     (BucketQueue { buckets: Arc::clone(buckets), next: 0, to }, from)
 }
 
 impl BucketQueue {
-    /// Sends what is final once the backward pass is behind that mark, or over.
+    /// Sends the buckets that are final once the backward pass has passed this mark, or has ended.
     pub(crate) fn release(&mut self, passed: Option<usize>, gradients: &[f32]) {
         while let Some(next) = self.buckets.get(self.next).filter(|bucket| bucket.is_final(passed)) {
             // The receiver is gone only if another replica has failed, which ends the step.
@@ -130,8 +131,8 @@ mod tests {
             for step in 0..30 {
                 let overlapped = tuner.overlaps();
                 ways.push(overlapped);
-                // A first step of either way that takes long decides nothing, nor does a single one
-                // on the way.
+                // A slow first step of either kind decides nothing, nor does a single slow step in
+                // between.
                 let slow = if step % (TRIALS + 1) == 0 || step == 2 || step == 8 { 9.0 } else { 1.0 };
                 tuner.record(overlapped, slow * if overlapped { with } else { 1.0 });
             }

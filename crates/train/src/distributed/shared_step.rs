@@ -1,8 +1,8 @@
 //! What a training step shares with the other ranks: the parts of a batch, the sums of losses and
-//! gradients, the updated weights, and whether gradients leave before the backward pass
-//! is over.
+//! gradients, the updated weights, and whether the gradient exchange overlaps with the backward
+//! pass.
 //!
-//! This is all that the step knows of other processes. Alone, nothing is sent and nothing is
+//! This is all that the step knows of other processes. With a single process, nothing is sent or
 //! copied.
 
 use super::exchange::{Exchange, OwnedSums};
@@ -16,7 +16,7 @@ use regard_core::model::Transformer;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What a step adds up: over replicas, then over ranks.
+/// What a step sums over replicas, and then over ranks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Totals {
     pub(crate) loss: f64,
@@ -26,31 +26,31 @@ pub(crate) struct Totals {
     pub(crate) stop: bool,
 }
 
-/// The sums of gradients that arrived while the replicas worked, and how long the step waited for
-/// the last of them.
+/// The gradient sums that arrived while the replicas worked, and how long the step waited for the
+/// last.
 #[derive(Debug)]
 pub(crate) struct EarlySums {
     arrived: OwnedSums,
     waited: Duration,
 }
 
-/// This process's part in the steps of all.
+/// This process's part in a distributed step.
 #[derive(Debug)]
 pub(crate) struct SharedStep {
     exchange: Exchange,
     tuner: OverlapTuner,
-    /// In the order in which they leave in a step that overlaps.
+    /// In the order in which an overlapped step sends them.
     buckets: Arc<[GradientBucket]>,
-    /// Whether the last step overlapped, and how many seconds it took a token.
+    /// Whether the last step overlapped, and its seconds per token.
     last: Option<(bool, f64)>,
-    /// The number of this process's first replica, and how many all have.
+    /// The number of this process's first replica, and the number of replicas of all processes.
     first_replica: usize,
     all_replicas: usize,
     stopping: bool,
 }
 
 impl SharedStep {
-    /// With a single process.
+    /// For a single process.
     pub(crate) fn alone(weights: usize, replicas: usize) -> Self {
         SharedStep {
             exchange: Exchange::new(Arc::new(SingleProcess), DType::F32, weights, super::exchange::BUCKET),
@@ -63,7 +63,7 @@ impl SharedStep {
         }
     }
 
-    /// With the ranks of a group, in buckets of at least `pieces` pieces. The optimizer gets the
+    /// For the ranks of a group, in buckets of at least `pieces` pieces. The optimizer receives the
     /// steps, weights and moments of rank 0.
     pub(crate) fn join(
         communicator: Arc<dyn Communicator>,
@@ -93,44 +93,44 @@ impl SharedStep {
         }
     }
 
-    /// The processes.
+    /// The communicator.
     pub(crate) fn communicator(&self) -> &Arc<dyn Communicator> {
         &self.exchange.communicator
     }
 
-    /// Into how many parts a batch is split: as many as all processes have replicas.
+    /// The number of parts of a batch: one for each replica of all processes.
     pub(crate) fn parts(&self) -> usize {
         self.all_replicas
     }
 
-    /// The part that the first replica of this process works on; the next ones follow.
+    /// The part of this process's first replica; the next replicas take the following parts.
     pub(crate) fn first_part(&self) -> usize {
         self.first_replica
     }
 
-    /// Bytes that this process sends in a step.
+    /// The number of bytes that this process sends in a step.
     pub(crate) fn bytes(&self) -> usize {
         if self.exchange.is_alone() { 0 } else { self.exchange.bytes() }
     }
 
-    /// How many buckets can leave before the backward pass is over.
+    /// The number of buckets that can be sent before the backward pass ends.
     #[cfg(test)]
     pub(crate) fn early_buckets(&self) -> usize {
         self.buckets.iter().filter(|bucket| bucket.mark.is_some()).count()
     }
 
-    /// Lets the next step tell all processes that this one was asked to stop.
+    /// Makes the next step tell all processes that this one was asked to stop.
     pub(crate) fn ask_to_stop(&mut self) {
         self.stopping = true;
     }
 
-    /// Whether the next step overlaps: its gradients leave while the backward pass still runs.
+    /// Whether the next step overlaps the gradient exchange with the backward pass.
     pub(crate) fn overlaps(&self) -> bool {
         self.tuner.overlaps()
     }
 
-    /// Calls `run` with the replicas. Overlapped, each of them gets a queue for the gradients that
-    /// are final, whose sums with those of all others arrive meanwhile.
+    /// Calls `run` with the replicas. If overlapped, each replica gets a queue for its final
+    /// gradients, and a thread sums them over all replicas and ranks meanwhile.
     pub(crate) fn beside<T>(
         &mut self,
         overlapped: bool,
@@ -155,8 +155,8 @@ impl SharedStep {
         })
     }
 
-    /// The totals of all processes. They also tell each other how long the last step took, by which
-    /// they decide about overlapping.
+    /// The totals of all processes. They also exchange the duration of the last step, on which the
+    /// decision to overlap is based.
     pub(crate) fn sum_totals(&mut self, mine: Totals) -> Totals {
         if self.exchange.is_alone() {
             return Totals { stop: self.stopping, ..mine };
@@ -180,8 +180,8 @@ impl SharedStep {
         all
     }
 
-    /// Adds up the gradients of all replicas of all processes, where `early` is not that sum
-    /// already. The replicas then have it in what this process owns; returns `Σ g²` of everything.
+    /// Sums the gradients over all replicas of all processes, unless `early` already is that sum.
+    /// The result is in the pieces that this process owns; returns `Σ g²` over all pieces.
     pub(crate) fn sum_gradients(&mut self, replicas: &mut Replicas, early: Option<EarlySums>) -> f64 {
         match early {
             Some(EarlySums { arrived, waited }) => {
@@ -195,7 +195,7 @@ impl SharedStep {
         }
     }
 
-    /// A step of the optimizer on what this process owns; the rest of the weights comes from its
+    /// Runs the optimizer on the pieces that this process owns; the other weights come from their
     /// owners.
     pub(crate) fn update(&mut self, optimizer: &mut Optimizer, gradient: &[f32], norm: f64, rate: f32) {
         self.exchange.before_update(optimizer.weights());
@@ -203,7 +203,7 @@ impl SharedStep {
         self.exchange.all_gather_weights(optimizer.parts_mut().1);
     }
 
-    /// Gives all processes the moments, of which each keeps up its own part only.
+    /// Gathers the optimizer's moments, of which each process only updates its own shard.
     pub(crate) fn collect_moments(&mut self, optimizer: &mut Optimizer) {
         if !self.exchange.is_alone() {
             let (_, _, moments) = optimizer.parts_mut();
@@ -211,8 +211,8 @@ impl SharedStep {
         }
     }
 
-    /// A step is over, and took this many seconds a token; how long this process spent on the
-    /// others.
+    /// Ends a step that took this many seconds per token; returns the time that this process spent
+    /// on the exchange.
     pub(crate) fn end_step(&mut self, overlapped: bool, seconds: f64) -> Duration {
         self.last = Some((overlapped, seconds));
         self.exchange.take_time()

@@ -13,8 +13,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Trains with rank 0, which runs [`Start`](crate::Start) in the same group, as long as it does.
-/// `local` puts into the settings of rank 0 what is this rank's own: its files and cores. `out` is
+/// Trains with rank 0, which runs [`Start`](crate::Start) in the same group, until it ends. `local`
+/// replaces what is specific to this rank in the settings of rank 0: files and cores. `out` is
 /// where it may keep a cache of its corpus; `stop` asks all ranks to stop.
 pub fn run_worker(
     communicator: Arc<dyn Communicator>,
@@ -25,7 +25,7 @@ pub fn run_worker(
 ) -> Result<()> {
     let WorkerSetup { mut config, tokenizers, bias } = receive(&*communicator)?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    // What a resumed run had on rank 0, if there are as many here.
+    // Use rank 0's number of threads, limited to the cores of this machine.
     config.threads = config.threads.map(|threads| threads.min(cores)).or(Some(cores));
     let prepared =
         local(&mut config).and_then(|()| prepare(&mut config, out, &tokenizers, communicator.rank()));

@@ -1,7 +1,7 @@
 //! The commands of rank 0 to the other ranks of a job.
 //!
-//! Rank 0 runs the loop of a run, with its clock, validations and files. Before each thing that
-//! needs everyone it broadcasts a [`Command`], so that no other rank has anything to decide.
+//! Rank 0 runs the training loop, with its clock, validations and files. Before each collective
+//! operation it broadcasts a [`Command`], so the other ranks have nothing to decide.
 
 use super::consistency::{check_consistency, corpus_check};
 use super::{Communicator, SingleProcess};
@@ -21,20 +21,20 @@ use std::sync::Arc;
 pub(super) enum Command {
     /// A step on some batches of an epoch's plan.
     Step { place: BatchPlace, batches: usize, rate_bits: u32 },
-    /// Give rank 0 Adam's moments.
+    /// Send Adam's moments to rank 0.
     Moments,
-    /// There is no more to do.
+    /// End the run.
     End,
 }
 
-/// Where a batch stands: the epoch, and its number in the plan of that.
+/// The position of a batch: the epoch, and the index in its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct BatchPlace {
     pub(crate) epoch: u64,
     pub(crate) position: u64,
 }
 
-/// What a worker needs to know before it can begin.
+/// What a worker needs to start.
 #[derive(Serialize, Deserialize)]
 pub(super) struct WorkerSetup {
     pub(super) config: TrainConfig,
@@ -43,7 +43,7 @@ pub(super) struct WorkerSetup {
     pub(super) bias: Option<Vec<f32>>,
 }
 
-/// What rank 0 broadcasts next.
+/// Receives the next broadcast of rank 0.
 pub(super) fn receive<T: for<'a> Deserialize<'a>>(communicator: &dyn Communicator) -> Result<T> {
     let mut bytes = Vec::new();
     communicator.broadcast(&mut bytes);
@@ -53,7 +53,7 @@ pub(super) fn receive<T: for<'a> Deserialize<'a>>(communicator: &dyn Communicato
     })
 }
 
-/// The processes that train along with this one. There may be none; then nothing is said.
+/// The other ranks of this run. There may be none; then nothing is sent.
 #[derive(Debug)]
 pub(crate) struct Workers {
     communicator: Arc<dyn Communicator>,
@@ -65,7 +65,7 @@ impl Workers {
         Workers { communicator }
     }
 
-    /// None.
+    /// No workers.
     pub(crate) fn none() -> Self {
         Workers { communicator: Arc::new(SingleProcess) }
     }
@@ -76,7 +76,7 @@ impl Workers {
         }
     }
 
-    /// Tells them what the run is, and refuses those that have another corpus.
+    /// Sends the setup to the workers, and rejects those with a different corpus.
     pub(crate) fn start(
         &self,
         config: TrainConfig,
@@ -92,16 +92,15 @@ impl Workers {
         check_consistency(&*self.communicator, Ok::<_, Error>(corpus_check(data)))
     }
 
-    /// Lets the trainer take its steps together with theirs. What to tell the user, if there are
-    /// any.
+    /// Makes the trainer take its steps together with the workers. Returns a message for the user,
+    /// if there are any workers.
     pub(crate) fn join(&self, trainer: &mut Trainer, config: &TrainConfig) -> Result<Option<String>> {
         trainer.join(Arc::clone(&self.communicator), config.optimizer.wire, config.optimizer.overlap)?;
         let (ranks, replicas) = (self.communicator.size(), trainer.replicas());
         Ok((ranks > 1).then(|| format!("{ranks} ranks, which split each batch into {replicas} parts")))
     }
 
-    /// A step on `batches`, the first of which stands at that place; the workers read their own
-    /// copies of them.
+    /// A step on `batches`, which begin at `place`; the workers read their own copies of them.
     pub(crate) fn step(
         &self,
         trainer: &mut Trainer,
@@ -113,19 +112,19 @@ impl Workers {
         trainer.step(batches, rate)
     }
 
-    /// Makes the trainer's moments whole.
+    /// Gathers the trainer's moments from all ranks.
     pub(crate) fn collect_moments(&self, trainer: &mut Trainer) {
         self.broadcast(&Command::Moments);
         trainer.collect_moments();
     }
 
-    /// Ends the other ranks.
+    /// Ends the workers.
     pub(crate) fn end(&self) {
         self.broadcast(&Command::End);
     }
 }
 
-/// The files of a pair of tokenizers, by way of a folder that is removed again.
+/// The files of a pair of tokenizers, via a temporary folder.
 fn files_of(tokenizers: &TokenizerPair, folder: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     let error = |e| Error::io(folder, e);
     std::fs::create_dir_all(folder).map_err(error)?;
@@ -140,7 +139,7 @@ fn files_of(tokenizers: &TokenizerPair, folder: &Path) -> Result<Vec<(String, Ve
     Ok(files)
 }
 
-/// The tokenizers that such files make, by way of a folder that is removed again.
+/// The tokenizers from such files, via a temporary folder.
 pub(super) fn tokenizers_of(files: &[(String, Vec<u8>)], folder: &Path) -> Result<TokenizerPair> {
     std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
     for (name, bytes) in files {

@@ -1,5 +1,5 @@
-//! From gradients to weights: clipping, Adam, the learning rate of each step, and the moving
-//! average of the weights.
+//! From gradients to weights: clipping, Adam, the learning rate schedule, and the moving average of
+//! the weights.
 
 mod ema;
 mod schedule;
@@ -12,7 +12,7 @@ use regard_core::{Error, Result};
 use regard_kernels::{Adam, Isa, adam_step};
 use serde::{Deserialize, Serialize};
 
-/// What is done to a gradient before it changes the weights.
+/// The settings of clipping and Adam.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AdamSettings {
     /// β₁; 0.9 in the paper.
@@ -21,7 +21,7 @@ pub struct AdamSettings {
     pub beta2: f32,
     /// ε; 1e-9 in the paper.
     pub epsilon: f32,
-    /// The longest gradient; longer ones are scaled down to it. None in the paper.
+    /// The maximum gradient norm; larger gradients are scaled down to it. None in the paper.
     pub clip: Option<f32>,
 }
 
@@ -31,7 +31,7 @@ impl Default for AdamSettings {
     }
 }
 
-/// The weights of a model in training, Adam's moments, and the number of steps they have taken.
+/// The weights of a model in training, Adam's moments, and the number of steps taken.
 #[derive(Debug)]
 pub struct Optimizer {
     settings: AdamSettings,
@@ -44,7 +44,7 @@ pub struct Optimizer {
 }
 
 impl Optimizer {
-    /// Starts from `weights`; its steps are carried out on `threads` cores.
+    /// Starts from `weights`; each step runs on `threads` threads.
     pub fn new(weights: Vec<f32>, settings: AdamSettings, isa: Isa, threads: usize) -> Self {
         let zeros = vec![0.0; weights.len()];
         let (first_moments, second_moments) = (zeros.clone(), zeros);
@@ -61,7 +61,7 @@ impl Optimizer {
         self.weights
     }
 
-    /// How many steps have been taken.
+    /// The number of steps taken.
     pub fn steps(&self) -> u64 {
         self.step
     }
@@ -71,12 +71,12 @@ impl Optimizer {
         (&self.first_moments, &self.second_moments)
     }
 
-    /// Steps, weights and both moments, so that several processes can make theirs equal.
+    /// Steps, weights and both moments, so that several processes can synchronise them.
     pub(crate) fn parts_mut(&mut self) -> (&mut u64, &mut [f32], [&mut [f32]; 2]) {
         (&mut self.step, &mut self.weights, [&mut self.first_moments, &mut self.second_moments])
     }
 
-    /// Resumes where another trainer was after `steps` steps.
+    /// Restores the state of another trainer after `steps` steps.
     pub fn restore(&mut self, steps: u64, weights: Vec<f32>, moments: (Vec<f32>, Vec<f32>)) -> Result<()> {
         let n = self.weights.len();
         for vector in [&weights, &moments.0, &moments.1] {
@@ -91,13 +91,12 @@ impl Optimizer {
         Ok(())
     }
 
-    /// One step with learning rate `rate` along a gradient, whose length is `norm`: clipping, then
-    /// Adam.
+    /// One step with learning rate `rate` on a gradient with norm `norm`: clipping, then Adam.
     pub fn step(&mut self, gradient: &[f32], norm: f64, rate: f32) {
         self.step_where(gradient, norm, rate, std::iter::repeat(true));
     }
 
-    /// The same on those pieces of the weights for which `owns` says so.
+    /// The same on the pieces of the weights selected by `owns`.
     pub(crate) fn step_where(
         &mut self,
         gradient: &[f32],
@@ -123,8 +122,8 @@ impl Optimizer {
         over_threads(self.threads, work, |((w, (m, v)), g)| adam_step(isa, adam, w, m, v, g));
     }
 
-    /// Takes a step by `update` if loss and gradient norm are finite. Otherwise it counts the step,
-    /// and changes nothing. Returns whether it was applied.
+    /// Runs `update` if loss and gradient norm are finite. Otherwise it counts the step but changes
+    /// nothing. Returns whether the step was applied.
     pub fn step_if_finite(&mut self, loss: f64, norm: f64, update: impl FnOnce(&mut Self)) -> bool {
         let applied = loss.is_finite() && norm.is_finite();
         if applied {

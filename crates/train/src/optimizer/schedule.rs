@@ -4,38 +4,39 @@ use serde::{Deserialize, Serialize};
 
 use regard_core::{Error, Result};
 
-/// How the rate goes on after the warm-up.
+/// The learning rate after the warm-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ScheduleKind {
-    /// `d_model^-½ · min(step^-½, step · warmup^-1½)`: equation 3 of the paper. Has no peak to set.
+    /// `d_model^-½ · min(step^-½, step · warmup^-1½)`: equation 3 of the paper, without a
+    /// `peak` to set.
     Paper,
-    /// Down from the peak with the inverse square root of the step.
+    /// Decays from the peak with the inverse square root of the step.
     InverseSqrt,
-    /// Down from the peak in a straight line, to 0 after the last step.
+    /// Decays linearly from the peak to 0 after the last step.
     Linear,
     /// Stays at the peak.
     Constant,
 }
 
-/// The learning rate against the step.
+/// The learning rate as a function of the step.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Schedule {
-    /// The course after the warm-up: paper, inverse-sqrt, linear or constant.
+    /// The decay after the warm-up: paper, inverse-sqrt, linear or constant.
     pub kind: ScheduleKind,
-    /// The highest rate; `(d_model · warmup)^-½`, which is the paper's, if not given.
+    /// The peak rate; by default `(d_model · warmup)^-½`, which is the paper's.
     pub peak: Option<f64>,
-    /// Steps in which the rate rises to its peak in a straight line.
+    /// The number of steps over which the rate rises linearly to its peak.
     pub warmup: u64,
-    /// Of a linear course: what the rates of all steps may add up to. The peak of a run that is too
-    /// long for it is lower, so that the weights are not moved further than in a shorter one.
+    /// For linear decay: the limit of the sum of all rates. A run too long for it gets a lower
+    /// peak, so that it does not move the weights further than a shorter one.
     #[serde(default)]
     pub max_sum: Option<f64>,
 }
 
 impl Schedule {
-    /// Refuses what makes no sense, by the name of the field.
+    /// Rejects invalid settings, naming the field.
     pub fn check(&self) -> Result<()> {
         if let Some(peak) = self.peak.filter(|p| !(*p > 0.0 && p.is_finite())) {
             return Err(Error::config("schedule.peak", format!("{peak} is not a positive number")));
@@ -53,7 +54,7 @@ impl Schedule {
         Ok(())
     }
 
-    /// The highest rate of a model that is `d_model` wide.
+    /// The peak rate for a model of width `d_model`.
     pub fn peak(&self, d_model: usize) -> f64 {
         self.peak.unwrap_or_else(|| (d_model as f64 * self.warmup.max(1) as f64).powf(-0.5))
     }
@@ -61,7 +62,7 @@ impl Schedule {
     /// The rate of `step`, from 1; `last` is the last step, if it is known.
     pub fn rate(&self, step: u64, d_model: usize, last: Option<u64>) -> f64 {
         let (step, warmup) = (step.max(1) as f64, self.warmup.max(1) as f64);
-        // Warm-up and descent are the two sides of a triangle.
+        // Warm-up and decay form a triangle.
         let linear = self.max_sum.filter(|_| self.kind == ScheduleKind::Linear);
         let highest = linear.zip(last).map_or(f64::INFINITY, |(sum, last)| 2.0 * sum / (last as f64 + 1.0));
         let peak = self.peak(d_model).min(highest);
@@ -90,7 +91,7 @@ mod tests {
         (a - b).abs() <= 1e-9 * b.abs()
     }
 
-    /// Equation 3 with d_model 512 and 4,000 warm-up steps, computed with another tool.
+    /// Equation 3 with d_model 512 and 4,000 warm-up steps, computed independently.
     #[test]
     fn the_papers_numbers() {
         let paper = Schedule { kind: ScheduleKind::Paper, peak: None, warmup: 4000, max_sum: None };

@@ -1,4 +1,4 @@
-//! The card of a model: what it translates, what it was trained on, how well it does.
+//! The model card: what the model translates, what it was trained on, how good it is.
 
 use crate::config::TrainConfig;
 use crate::corpus::Summary;
@@ -10,16 +10,16 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Commands to show on a card, which the program knows that runs the training.
+/// Commands to show on a card, known only to the program that runs the training.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CardCommands {
-    /// What the model was trained with.
+    /// The command that trained the model.
     pub train: Option<String>,
-    /// How to use it.
+    /// The command that uses it.
     pub translate: Option<String>,
 }
 
-/// What a card says besides the settings.
+/// The contents of a card besides the settings.
 #[derive(Debug)]
 pub(crate) struct Card<'a> {
     pub(crate) config: &'a TrainConfig,
@@ -30,12 +30,12 @@ pub(crate) struct Card<'a> {
     pub(crate) vocabulary: (usize, usize),
     pub(crate) steps: u64,
     pub(crate) minutes: f64,
-    /// BLEU, chrF and loss on this many validation sentences.
+    /// BLEU, chrF and loss on the validation set.
     pub(crate) scores: Option<(f64, f64, f64)>,
     pub(crate) validation_pairs: usize,
 }
 
-/// A card with this line was written by a run and may be written again.
+/// A card with this line was written by a run and may be overwritten.
 const MARK: &str = "<!-- Written by the training run. Remove this line to keep changes that you make. -->";
 
 impl Card<'_> {
@@ -106,7 +106,7 @@ impl Card<'_> {
     fn render_training(&self, text: &mut String) {
         text.push_str("\n## Training\n\n");
         let data = &self.config.data;
-        // Names without folders, which may be private.
+        // Only file names, because folders may be private.
         let files: BTreeSet<String> = (data.src.iter().chain(&data.tgt).chain(&data.tsv).chain(&data.pairs))
             .filter_map(|path| Some(format!("`{}`", path.file_name()?.to_string_lossy().replace('`', "'"))))
             .collect();
@@ -134,10 +134,10 @@ impl Card<'_> {
     }
 }
 
-/// A value as YAML takes it, whatever it is.
+/// A value as a YAML string, quoted if necessary.
 fn quoted(value: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
-    // `no` is false in YAML, and Norwegian here.
+    // `no` means false in YAML, and Norwegian here.
     let word = ["no", "yes", "on", "off", "true", "false", "null", "y", "n"]
         .contains(&value.to_lowercase().as_str());
     if !value.is_empty() && value.chars().all(plain) && !word && !value.starts_with(['-', '.']) {

@@ -1,5 +1,4 @@
-//! Writes the record of a run: `log.jsonl`, one line per event, and the same numbers for
-//! TensorBoard.
+//! Writes the log of a run: `log.jsonl`, one line per event, and the same numbers for TensorBoard.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
@@ -9,7 +8,7 @@ use super::tensorboard::EventWriter;
 use regard_core::formats::Record;
 use regard_core::{Error, Result};
 
-/// Writes both records.
+/// Writes both logs.
 #[derive(Debug)]
 pub(crate) struct Log {
     path: PathBuf,
@@ -19,19 +18,19 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Goes on in `folder` behind the first `length` bytes, which were written up to `step`; what
-    /// came later is cut off.
+    /// Continues in `folder` after the first `length` bytes, which were written up to `step`;
+    /// truncates the rest.
     pub(crate) fn open(folder: &Path, length: u64, step: u64) -> Result<Self> {
         let path = folder.join("log.jsonl");
         let error = |e| Error::io(&path, e);
         let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
         let mut file = open.map_err(error)?;
-        // The name of a new file lasts only when its folder is synced, too. Only Unix can open
-        // that.
+        // The name of a new file is durable only once its folder is synced too. Only Unix can open
+        // a folder.
         if cfg!(unix) {
             File::open(folder).and_then(|folder| folder.sync_all()).map_err(error)?;
         }
-        // A log that was shortened is continued where it ends.
+        // A log that was shortened is continued at its end.
         let length = length.min(file.metadata().map_err(error)?.len());
         file.set_len(length).map_err(error)?;
         file.seek(SeekFrom::Start(length)).map_err(error)?;
@@ -40,7 +39,7 @@ impl Log {
         Ok(Log { path, file, length, events })
     }
 
-    /// How many bytes the log has.
+    /// The length of the log in bytes.
     pub(crate) fn length(&self) -> u64 {
         self.length
     }
@@ -86,7 +85,7 @@ impl Log {
         self.events.flush()
     }
 
-    /// Before a checkpoint says how long the log is, it must be that long on the disk.
+    /// The log must be on disk before a checkpoint records its length.
     pub(crate) fn sync(&mut self) -> Result<()> {
         self.file.sync_data().map_err(|e| Error::io(&self.path, e))
     }

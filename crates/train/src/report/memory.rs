@@ -1,6 +1,6 @@
-//! How much memory this process has, where the system says.
+//! The memory use of this process, where the system reports it.
 
-/// Bytes that are resident now, and the most that were.
+/// The current and the peak resident memory in bytes.
 pub(crate) fn resident() -> Option<(u64, u64)> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let bytes = |name: &str| -> Option<u64> {

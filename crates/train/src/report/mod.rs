@@ -1,5 +1,5 @@
-//! The records of a run that people look at: the log, TensorBoard's events, the report page, the
-//! model's card.
+//! The human-readable records of a run: the log, TensorBoard's events, the report page, the model
+//! card.
 
 mod card;
 mod log;

@@ -1,4 +1,4 @@
-//! The report of a run as a page.
+//! The report of a run as an HTML page.
 
 use std::path::Path;
 
@@ -10,34 +10,35 @@ use regard_core::formats::{Record, StepRecord, ValidationRecord, read_log};
 use regard_plot::html::{Page, Table};
 use regard_plot::{LineChart, Series, smooth};
 
-/// What a report says besides what is in the log.
+/// What a report says besides the log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunStatus {
-    /// The run in a sentence or two.
+    /// A summary in a sentence or two.
     pub summary: String,
-    /// Whether it goes on: the page then loads itself again from time to time.
+    /// Whether the run is still going: the page then reloads itself periodically.
     pub running: bool,
-    /// Seconds until its end, if that is known.
+    /// The remaining time in seconds, if known.
     pub remaining: Option<f64>,
-    /// Bytes that the process holds, and the most that it held.
+    /// The current and the peak memory of the process in bytes.
     pub memory: Option<(u64, u64)>,
 }
 
-/// Seconds after which the page of a running training loads itself again.
+/// The interval in seconds at which the page of a running training reloads itself.
 const REFRESH: u32 = 20;
 
-/// Writes `report.html` beside the log in `folder`; says how the run is going.
+/// Writes `report.html` beside the log in `folder`; returns the verdict on the run.
 pub(crate) fn write(folder: &Path, config: &TrainConfig, status: &RunStatus) -> Result<Verdict> {
     let records = read_log(&folder.join("log.jsonl"))?;
     write_text(&folder.join("report.html"), &render(&records, config, status))?;
     Ok(verdict(&records))
 }
 
-/// With more points than this, the loss is drawn faintly and its running mean over it.
+/// With more points than this, the loss is drawn faintly under its running mean.
 const MANY: usize = 200;
 
-/// Adds the training loss, every point of which is already the mean of some steps. The lines before
-/// the first regular one are a few steps apart and fall fast: they take no part in a running mean.
+/// Adds the training loss, where every point is already the mean of some steps. The points before
+/// the first regular one are a few steps apart and fall fast: they are excluded from the running
+/// mean.
 fn training_curves(chart: LineChart, loss: &[(f64, f64)], log_every: u64) -> LineChart {
     if loss.len() <= MANY {
         return chart.series(Series::new("training", loss.to_vec()).colour(0));
@@ -48,7 +49,7 @@ fn training_curves(chart: LineChart, loss: &[(f64, f64)], log_every: u64) -> Lin
     chart.series(faint).series(Series::new("training, running mean", mean).colour(0))
 }
 
-/// The page of the lines of a log.
+/// Renders the lines of a log as a page.
 pub fn render(records: &[Record], config: &TrainConfig, status: &RunStatus) -> String {
     let (mut steps, mut validations): (Vec<&StepRecord>, Vec<&ValidationRecord>) = (Vec::new(), Vec::new());
     for record in records {
@@ -91,7 +92,7 @@ fn facts(status: &RunStatus) -> String {
     facts.join(" ")
 }
 
-/// A time as people say it.
+/// A human-readable duration.
 fn duration(seconds: f64) -> String {
     match seconds {
         s if s < 90.0 => format!("{s:.0} seconds"),
@@ -113,7 +114,7 @@ fn add_charts(
         let own = validations.iter().filter(|r| r.weights == "step");
         own.map(|r| (r.step as f64, f(r))).collect()
     };
-    // Without label smoothing, as validation is; a log of an older version has only the smoothed
+    // Without label smoothing, like validation; the log of an older version only has the smoothed
     // loss.
     let plain = steps.iter().all(|r| r.nll.is_some());
     let loss = of_steps(|r| r.nll.unwrap_or(r.loss));
@@ -146,7 +147,7 @@ fn add_charts(
     )
 }
 
-/// All validations, each with its difference from the one before.
+/// All validations, each with the difference from the previous one.
 fn validation_table(validations: &[&ValidationRecord]) -> Table {
     let head =
         ["step", "weights", "minutes", "loss", "Δ loss", "perplexity", "BLEU", "Δ BLEU", "chrF", "Δ chrF"];
@@ -178,10 +179,10 @@ fn signed(difference: f64, digits: usize) -> String {
     format!("{difference:+.digits$}").replace('-', "−")
 }
 
-/// Validations whose translations stand beside each other.
+/// The number of validations whose translations are shown side by side.
 const COMPARED: usize = 3;
 
-/// The same sentences after the last validations; `None` if no validation has any.
+/// The same sentences after the last validations; `None` if no validation has samples.
 fn sample_table(validations: &[&ValidationRecord]) -> Option<Table> {
     let with: Vec<_> = validations.iter().filter(|r| !r.samples.is_empty()).collect();
     let last = with.last()?;

@@ -1,6 +1,6 @@
-//! Event files that TensorBoard reads: scalars and texts against the step.
+//! Event files for TensorBoard: scalars and texts by step.
 //!
-//! A file is a row of TFRecords; each holds one protobuf `Event`. The few messages needed are
+//! A file is a sequence of TFRecords; each holds one protobuf `Event`. The few messages needed are
 //! encoded by hand, which is less code than a protobuf compiler would bring. Layout of a record
 //! (all little-endian):
 //!
@@ -18,8 +18,8 @@ use regard_core::{Error, Result};
 const PREFIX: &str = "events.out.tfevents.";
 const FILE_VERSION: &[u8] = b"brain.Event:2";
 
-/// Writes one event file. Records are buffered: [`flush`](EventWriter::flush) where they must be
-/// seen; dropping flushes too.
+/// Writes one event file. Records are buffered: call [`flush`](EventWriter::flush) when they must
+/// be visible; dropping flushes too.
 #[derive(Debug)]
 pub struct EventWriter {
     path: PathBuf,
@@ -27,14 +27,15 @@ pub struct EventWriter {
 }
 
 impl EventWriter {
-    /// Starts a new file in `folder` (created when missing), named by the time and the machine.
+    /// Starts a new file in `folder` (created if missing), named after the time and the machine.
     pub fn create(folder: impl AsRef<Path>) -> Result<Self> {
         let folder = folder.as_ref();
         fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
         let host = host_name();
         let mut seconds = wall_time() as u64;
         loop {
-            // A run that restarts within the second must not write into the file of the one before.
+            // A run that restarts within the second must not write into the file of the previous
+            // one.
             let path = folder.join(format!("{PREFIX}{seconds:010}.{host}"));
             match OpenOptions::new().write(true).create_new(true).open(&path) {
                 Ok(file) => {
@@ -51,12 +52,11 @@ impl EventWriter {
         }
     }
 
-    /// Goes on in the newest event file of `folder` after `last_step`, or starts one when there is
+    /// Continues the newest event file of `folder` after `last_step`, or starts one if there is
     /// none.
     ///
-    /// A record that a killed run left half written is cut off. What that run logged after
-    /// `last_step` stays in the file, followed by a session start that tells TensorBoard to forget
-    /// it.
+    /// Truncates a record that a killed run left incomplete. What that run logged after `last_step`
+    /// stays in the file, followed by a session start that tells TensorBoard to discard it.
     pub fn resume(folder: impl AsRef<Path>, last_step: u64) -> Result<Self> {
         let Some(path) = newest(folder.as_ref())? else { return Self::create(folder) };
         let mut file =
@@ -82,12 +82,12 @@ impl EventWriter {
         &self.path
     }
 
-    /// One number of one curve. NaN and infinities are kept: TensorBoard marks them.
+    /// Writes one scalar. NaN and infinities are kept: TensorBoard marks them.
     pub fn scalar(&mut self, tag: &str, step: u64, value: f32) -> Result<()> {
         self.scalars(step, &[(tag, value)])
     }
 
-    /// Several numbers of one step, in one record.
+    /// Writes several scalars of one step in one record.
     pub fn scalars(&mut self, step: u64, values: &[(&str, f32)]) -> Result<()> {
         let mut summary = Vec::new();
         for (tag, value) in values {
@@ -100,7 +100,8 @@ impl EventWriter {
         self.summary(step, &summary)
     }
 
-    /// A text (TensorBoard shows it as Markdown), such as sample translations or the configuration.
+    /// Writes a text (TensorBoard shows it as Markdown), such as sample translations or the
+    /// configuration.
     pub fn text(&mut self, tag: &str, step: u64, text: &str) -> Result<()> {
         let mut plugin = Vec::new();
         put_bytes(&mut plugin, 1, b"text");
@@ -126,7 +127,7 @@ impl EventWriter {
         self.summary(step, &summary)
     }
 
-    /// Hands everything written so far to the system.
+    /// Flushes everything written so far to the system.
     pub fn flush(&mut self) -> Result<()> {
         self.file.flush().map_err(|e| Error::io(&self.path, e))
     }
@@ -163,8 +164,7 @@ fn host_name() -> String {
     if name.is_empty() { "localhost".to_string() } else { name }
 }
 
-/// The event file of `folder` with the greatest name: names begin with the time, so that is the
-/// newest.
+/// The event file of `folder` with the last name: names begin with the time, so that is the newest.
 fn newest(folder: &Path) -> Result<Option<PathBuf>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -182,7 +182,7 @@ fn newest(folder: &Path) -> Result<Option<PathBuf>> {
     Ok(best)
 }
 
-/// The length of the part of a file that consists of whole records with right checksums.
+/// The length of the prefix of a file that consists of complete records with valid checksums.
 fn intact_length(file: &mut impl Read) -> io::Result<u64> {
     let mut intact = 0;
     while let Some(payload) = read_record(file)? {
@@ -191,7 +191,7 @@ fn intact_length(file: &mut impl Read) -> io::Result<u64> {
     Ok(intact)
 }
 
-/// The next payload, or nothing at the end of the file or of its intact part.
+/// The next payload, or `None` at the end of the file or of its intact part.
 fn read_record(file: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
     let mut head = Vec::new();
     file.by_ref().take(12).read_to_end(&mut head)?;
@@ -201,8 +201,8 @@ fn read_record(file: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
     if head.len() < 12 || masked_crc(length) != u32::from_le_bytes(*check) {
         return Ok(None);
     }
-    // `take` bounds the reading, so that a huge length with a right checksum allocates no more than
-    // the file has.
+    // `take` bounds the read, so a huge length with a valid checksum allocates no more than the
+    // size of the file.
     let length = u64::from_le_bytes(*length);
     let mut payload = Vec::new();
     file.by_ref().take(length.saturating_add(4)).read_to_end(&mut payload)?;
@@ -245,7 +245,7 @@ fn varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// CRC32C (Castagnoli, reflected polynomial 0x82F63B78), a byte at a time: an event is a few
+/// CRC32C (Castagnoli, reflected polynomial 0x82F63B78), one byte at a time: an event is a few
 /// hundred bytes.
 const CRC_TABLE: [u32; 256] = {
     let mut table = [0; 256];
@@ -267,8 +267,8 @@ fn crc32c(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0, |crc, &b| crc >> 8 ^ CRC_TABLE[((crc ^ u32::from(b)) & 0xFF) as usize])
 }
 
-/// The format masks its checksums, so that a checksum over data that holds checksums stays a good
-/// one.
+/// The format masks its checksums, so that a checksum over data that contains checksums remains
+/// effective.
 fn masked_crc(bytes: &[u8]) -> u32 {
     crc32c(bytes).rotate_right(15).wrapping_add(0xA282_EAD8)
 }

@@ -1,15 +1,15 @@
-//! How a run is going, in words.
+//! A verdict on how a run is going.
 
 use regard_core::formats::{Record, StepRecord, ValidationRecord};
 
 /// How a run is going.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trend {
-    /// There has been no validation yet, or only one.
+    /// There has been at most one validation.
     Unknown,
     /// The last validations are the best.
     Improving,
-    /// The best validation was some time ago.
+    /// The best validation was several validations ago.
     Stalled,
     /// The validation loss rises while the training loss falls.
     Overfitting,
@@ -17,25 +17,25 @@ pub enum Trend {
     RateTooHigh,
 }
 
-/// A sentence about a run and what to do.
+/// A verdict on a run, with advice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// In one word.
+    /// The trend.
     pub trend: Trend,
-    /// As a sentence.
+    /// The verdict as a sentence.
     pub text: String,
     /// What to do; may be empty.
     pub advice: &'static str,
 }
 
-/// A rise of the validation loss, in nats, that is no noise.
+/// A rise of the validation loss, in nats, that exceeds noise.
 const RISE: f64 = 0.02;
-/// A rise of the training loss that is no noise: in nats, and as a part of the loss.
+/// A rise of the training loss that exceeds noise: in nats, and relative to the loss.
 const TRAINING_RISE: (f64, f64) = (0.15, 0.08);
-/// Validations without a better one after which a run has stalled.
+/// The number of validations without improvement after which a run has stalled.
 const STALLED: usize = 3;
 
-/// What the lines of a log say about a run.
+/// The verdict on a run from the lines of its log.
 pub fn verdict(records: &[Record]) -> Verdict {
     let (mut steps, mut validations): (Vec<&StepRecord>, Vec<&ValidationRecord>) = (Vec::new(), Vec::new());
     for record in records {
@@ -48,7 +48,7 @@ pub fn verdict(records: &[Record]) -> Verdict {
     rate_too_high(&steps).unwrap_or_else(|| of_validations(&steps, &validations))
 }
 
-/// The training loss has risen and stayed there.
+/// Whether the training loss has risen and stayed high.
 fn rate_too_high(steps: &[&StepRecord]) -> Option<Verdict> {
     const MEAN: usize = 5;
     let means: Vec<(u64, f64)> = steps
@@ -160,7 +160,7 @@ mod tests {
         })
     }
 
-    /// A log of validations every 100 steps, with a training loss that changes in a straight line.
+    /// A log of validations every 100 steps, with a training loss that changes linearly.
     fn log(training: (f64, f64), validations: &[(f64, f64)]) -> Vec<Record> {
         let n = 10 * validations.len() as u64;
         let mut records = Vec::new();

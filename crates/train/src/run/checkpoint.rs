@@ -1,9 +1,9 @@
-//! Checkpoints: one file that is whole or refused.
+//! Checkpoints: files that are either complete or rejected.
 //!
 //! Little-endian: magic, version, the length of the whole file, the length of the head, the number
 //! of vectors, their length; the head as JSON; zeros up to a multiple of eight; the vectors, `f32`;
-//! the hash of everything before it. Written beside its place, synced, renamed, and the folder
-//! synced: after a crash there is the old file or the new.
+//! the hash of everything before it. It is written to a temporary file, synced and renamed, and the
+//! folder is synced: after a crash either the old file or the new one exists.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -53,15 +53,15 @@ pub(super) fn write(path: &Path, head: &impl Serialize, vectors: &[&[f32]]) -> R
     })
 }
 
-/// Reads what [`write()`] wrote: the head, and vectors of `length` numbers each. Refuses anything
+/// Reads what [`write()`] wrote: the head, and vectors of `length` elements each. Rejects anything
 /// else.
 pub(super) fn read<H: DeserializeOwned>(path: &Path, length: usize) -> Result<(H, Vec<Vec<f32>>)> {
     let bytes = bounded::read(path, u64::MAX)?;
     parse(&bytes, length).map_err(|why| Error::file(path, format!("this checkpoint cannot be used: {why}")))
 }
 
-/// The same of the bytes of a file. A file with the right checksum may still have been made by
-/// someone else: no number in it is trusted, and what is allocated is no larger than the file.
+/// The same for the bytes of a file. A file with a valid checksum may still be forged: no number in
+/// it is trusted, and allocations are limited to the size of the file.
 pub(super) fn parse<H: DeserializeOwned>(
     bytes: &[u8],
     length: usize,
@@ -98,8 +98,8 @@ pub(super) fn parse<H: DeserializeOwned>(
     Ok((head, vectors))
 }
 
-/// Puts the right beginning, length and checksum into bytes that are at least as long as these, so
-/// that what lies behind them is looked at. For tests and fuzzing.
+/// Writes a valid beginning, length and checksum into bytes that are long enough, so that a test
+/// reaches the code behind these checks. For tests and fuzzing.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(super) fn seal(bytes: &mut [u8]) {
     let Some(end) = bytes.len().checked_sub(8).filter(|&end| end >= FIXED) else { return };
@@ -123,10 +123,10 @@ impl HashingWriter {
     }
 }
 
-/// Makes a rename in the folder of `path` last.
+/// Makes a rename in the folder of `path` durable.
 fn sync_folder(path: &Path) -> std::io::Result<()> {
     match path.parent() {
-        // Elsewhere a folder cannot be opened as a file.
+        // Other systems cannot open a folder as a file.
         Some(folder) if cfg!(unix) => File::open(folder)?.sync_all(),
         _ => Ok(()),
     }
@@ -138,7 +138,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Writes a small text file: beside, synced, renamed.
+/// Writes a small text file atomically: temporary file, sync, rename.
 pub(crate) fn write_text(path: &Path, text: &str) -> Result<()> {
     let beside = with_suffix(path, ".part");
     let written = File::create(&beside)
@@ -167,7 +167,7 @@ pub(super) fn list(folder: &Path, prefix: &str) -> Result<Vec<(u64, PathBuf)>> {
     Ok(found)
 }
 
-/// Where the file of a step is.
+/// The path of the file of a step.
 pub(super) fn place(folder: &Path, prefix: &str, step: u64) -> PathBuf {
     folder.join(format!("{prefix}-{step:08}.ckpt"))
 }
@@ -191,8 +191,7 @@ mod tests {
         assert_eq!(list(folder.path(), "state").unwrap(), [(12, path)]);
     }
 
-    /// Every file that is shorter, longer, or differs in one byte is refused, and none brings the
-    /// program down.
+    /// Every file that is shorter, longer, or differs in one byte is rejected without a panic.
     #[test]
     fn damage_is_refused_at_every_byte() {
         let folder = tempfile::tempdir().unwrap();
@@ -213,7 +212,7 @@ mod tests {
         assert!(read::<String>(&path, 2).is_ok());
     }
 
-    /// Numbers of any size, with the right checksum: refused, and nothing overflows.
+    /// Arbitrary lengths with a valid checksum are rejected, and nothing overflows.
     #[test]
     fn lengths_that_someone_made_up_are_refused() {
         let folder = tempfile::tempdir().unwrap();
@@ -235,8 +234,7 @@ mod tests {
         }
     }
 
-    /// A disk that takes no more bytes, or a folder that takes no file: the message names the file,
-    /// and what was there stays.
+    /// On a full disk or in a read-only folder, the message names the file, and the old file stays.
     #[test]
     fn what_cannot_be_written_leaves_the_old() {
         let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The tokenizers and pairs of ids of a run: what it trains on, and what it validates on.
+//! The tokenizers and pairs of ids of a run, for training and validation.
 
 use super::folder::Folder;
 use super::progress::Progress;
@@ -14,28 +14,28 @@ use regard_core::{Error, Result};
 use std::path::Path;
 use xxhash_rust::xxh3::Xxh3;
 
-/// Tokenized text, and which of it is for what.
+/// The tokenized text of a run.
 #[derive(Debug)]
 pub(crate) struct Data {
     pub(crate) tokenizers: TokenizerPair,
     pub(crate) corpus: Corpus,
-    /// The pairs to train on, and their lengths in the same order.
+    /// The training pairs, and their lengths in the same order.
     pub(crate) pairs: Vec<u32>,
     pub(crate) lengths: Vec<(u32, u32)>,
-    /// The pairs to validate on.
+    /// The validation pairs.
     pub(crate) valid: Vec<ValidationPair>,
     /// Equal for equal corpora.
     pub(crate) hash: u64,
-    /// Annotates source sentences, if the model learns to read terms.
+    /// Annotates source sentences, if the model learns terms.
     terms: Option<Terms>,
 }
 
-/// What the cache of the corpus is called.
+/// The name of the corpus cache.
 const CACHE: &str = "train";
 
 impl Data {
-    /// Finds or trains the tokenizers and encodes the corpus. `known` are the tokenizers of a run
-    /// that is resumed.
+    /// Finds or trains the tokenizers and encodes the corpus. `known` are the tokenizers of a
+    /// resumed run.
     pub(crate) fn prepare(
         config: &TrainConfig,
         folder: &Folder,
@@ -81,7 +81,7 @@ impl Data {
                 return Err(Error::config("tokenizer.file", message));
             }
             if config.tokenizer.bpe_dropout > 0.0 {
-                // Said now, and not at the first batch.
+                // Fail now rather than at the first batch.
                 tokenizer.resample(&[], config.tokenizer.bpe_dropout, 0)?;
             }
         }
@@ -109,9 +109,9 @@ impl Data {
         Ok(data)
     }
 
-    /// The same for a process that is given the tokenizers and validates nothing. Its corpus is the
-    /// one in the folder `cache` where it has the same files, else one of its own, whose name ends
-    /// in `own`.
+    /// The same for a process that receives the tokenizers and does not validate. It uses the
+    /// corpus in the folder `cache` if that was made from the same files, and otherwise its own,
+    /// whose name ends in `own`.
     pub(crate) fn prepare_with(
         config: &TrainConfig,
         (cache, own): (&Path, &str),
@@ -135,7 +135,7 @@ impl Data {
         })
     }
 
-    /// `valid` finds the pairs to validate on, and may take them out of those to train on.
+    /// `valid` finds the validation pairs, and may remove them from the training pairs.
     fn new(
         config: &TrainConfig,
         tokenizers: TokenizerPair,
@@ -161,7 +161,7 @@ impl Data {
         Ok(Data { tokenizers, corpus, pairs, lengths, valid, hash: hash.digest(), terms })
     }
 
-    /// The pairs of one entry of an epoch's plan.
+    /// The pairs of one batch of an epoch's plan.
     pub(crate) fn batch(&self, config: &TrainConfig, epoch: u64, pairs: &[u32]) -> Result<Batch> {
         let pairs = pairs.iter().map(|&i| self.pairs[i as usize] as usize);
         let start = config.model.start();
@@ -174,13 +174,14 @@ impl Data {
         let most = config.filters.max_tokens;
         let mut both = Vec::new();
         for i in pairs {
-            // Another segmentation and other terms each epoch, the same in a resumed one.
+            // A different segmentation and different terms in each epoch, but the same in a resumed
+            // run.
             let seed = mix(mix(config.seed ^ epoch) ^ i as u64);
             let again = |tokenizer: &Tokenizer, ids: &[u32], seed| {
                 if dropout == 0.0 {
                     return Ok(ids.to_vec());
                 }
-                // The token of a language is no text.
+                // Keep the language token out of the text.
                 let (language, text) = ids.split_at(tokenizer.before().len().min(ids.len()));
                 let drawn = [language, &tokenizer.resample(text, dropout, seed)?].concat();
                 Ok::<_, Error>(if drawn.len() > most { ids.to_vec() } else { drawn })
@@ -195,7 +196,7 @@ impl Data {
     }
 }
 
-/// Refuses tokenizers without the tokens around terms, if the model is to learn to read terms.
+/// Rejects tokenizers without term tokens, if the model is to learn terms.
 fn check_terms(config: &TrainConfig, tokenizers: &TokenizerPair) -> Result<()> {
     if config.terms.share == 0.0 || tokenizers.terms().is_some() {
         return Ok(());
@@ -209,7 +210,7 @@ fn check_terms(config: &TrainConfig, tokenizers: &TokenizerPair) -> Result<()> {
     Err(Error::config("terms.share", message))
 }
 
-/// What annotates source sentences, learned from the pairs to train on.
+/// Learns from the training pairs how to annotate source sentences.
 fn learn_terms(
     config: &TrainConfig,
     tokenizers: &TokenizerPair,
@@ -225,7 +226,7 @@ fn learn_terms(
     Terms::learn(config.terms, *tokens, tokenizers, config.filters.max_tokens, pairs).map(Some)
 }
 
-/// The tokenizers of each pair of files: all the same, unless the files are of several target
+/// The tokenizers of each pair of files: all the same, unless the files have different target
 /// languages.
 fn for_each_file(config: &TrainConfig, tokenizers: &TokenizerPair) -> Result<Vec<TokenizerPair>> {
     let languages = target_languages(&config.data)?;
@@ -248,7 +249,7 @@ fn for_each_file(config: &TrainConfig, tokenizers: &TokenizerPair) -> Result<Vec
     languages.iter().map(pair).collect()
 }
 
-/// The tokenizers with the target language that is written by default.
+/// The tokenizers for the default target language.
 fn usual(config: &TrainConfig, tokenizers: TokenizerPair) -> Result<TokenizerPair> {
     let DataConfig { target_lang, target_langs, .. } = &config.data;
     match target_langs.first() {
@@ -298,7 +299,7 @@ fn read_valid(
     Ok(valid)
 }
 
-/// A pair to validate on, as text and as ids.
+/// A validation pair, as text and as ids.
 #[derive(Clone, Debug)]
 pub(crate) struct ValidationPair {
     pub(crate) source: String,
@@ -307,7 +308,7 @@ pub(crate) struct ValidationPair {
     pub(crate) target_ids: Vec<u32>,
 }
 
-/// Keeps one pair in fifty from training, drawn by the seed.
+/// Holds out one pair in fifty, chosen at random with the seed.
 fn hold_out(
     config: &TrainConfig,
     corpus: &Corpus,
@@ -322,7 +323,7 @@ fn hold_out(
         ));
     }
     let count = (corpus.len() / 50).clamp(1, config.validation.max_sentences);
-    // Any number that no epoch has.
+    // A stream that no epoch uses.
     let mut random = Rng::stream(config.seed, u64::MAX);
     random.shuffle(pairs);
     let held_out = pairs.split_off(pairs.len() - count);

@@ -4,7 +4,7 @@ use regard_core::{Error, Result};
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
-/// The output folder, which is ours as long as this lives.
+/// The output folder, locked as long as this value lives.
 #[derive(Debug)]
 pub(crate) struct Folder {
     pub(crate) out: PathBuf,
@@ -24,7 +24,7 @@ pub(crate) fn config_file(out: &Path) -> PathBuf {
 }
 
 impl Folder {
-    /// Makes the folder, or takes over that of a run to resume; refuses one that holds anything
+    /// Creates the folder, or opens that of a run to resume; rejects a folder that holds anything
     /// else.
     pub(crate) fn open(out: &Path, resume: bool) -> Result<Self> {
         if !resume && has_run(out) {
@@ -60,27 +60,27 @@ impl Folder {
     }
 }
 
-/// Removes files that a run has begun to write beside their places and did not finish, because it
-/// was killed. Those of another process cannot be among them: the folder is ours.
+/// Removes temporary files of a run that was killed. They cannot belong to another process, because
+/// the folder is locked.
 fn remove_leftovers(folder: &Path, is_ours: impl Fn(&str) -> bool) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_ours = name.strip_suffix(".part").is_some_and(&is_ours);
         if is_ours && entry.file_type().is_ok_and(|kind| kind.is_file()) {
-            // If it cannot be removed, it does no harm.
+            // A file that cannot be removed does no harm.
             let _ = fs::remove_file(entry.path());
         }
     }
 }
 
-/// Whether a name ends in the number of a process: beside the model, other files may lie.
+/// Whether a name ends with a process id: there may be other files beside the model.
 fn is_of_a_process(name: &str) -> bool {
     let (_, number) = name.rsplit_once('.').unwrap_or_default();
     !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Something in the folder that an earlier start of a run has not made: the cache, and its own
-/// folders while empty.
+/// An entry of the folder that an earlier start of a run has not created; the cache and the run's
+/// own folders, while empty, are allowed.
 fn foreign_entry(out: &Path) -> Result<Option<String>> {
     let entries = match fs::read_dir(out) {
         Ok(entries) => entries,
@@ -128,7 +128,7 @@ mod tests {
         let held = Folder::open(out, true).unwrap();
         assert!(stale.iter().all(|name| !out.join(name).exists()));
         assert!(kept.iter().all(|name| out.join(name).exists()));
-        // Nothing is removed while another process writes.
+        // Nothing is removed while another process holds the folder.
         fs::write(out.join(stale[0]), "x").unwrap();
         assert!(Folder::open(out, true).is_err() && out.join(stale[0]).exists());
         drop(held);

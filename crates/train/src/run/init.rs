@@ -1,4 +1,4 @@
-//! The model that a run starts from, if it is given one.
+//! The model that a run starts from, if any.
 
 use super::texts::languages;
 use crate::config::TrainConfig;
@@ -21,15 +21,15 @@ pub(crate) fn load_init(config: &TrainConfig) -> Result<Option<Model>> {
     Ok(Some(model))
 }
 
-/// Refuses a shape that is not the one that the model in `folder`, to start from, has. What is as
-/// in `usual` does not count.
+/// Rejects a shape that differs from that of the model in `folder`, the one to start from. Settings
+/// equal to those in `usual` are ignored.
 pub fn check_shape(
     asked: &ModelConfig,
     has: &ModelConfig,
     usual: Option<&ModelConfig>,
     folder: &Path,
 ) -> Result<()> {
-    /// These follow from the tokenizer or may change.
+    /// These depend on the tokenizer or may change.
     const FREE: [&str; 5] =
         ["source_vocabulary", "target_vocabulary", "dropout", "attention_dropout", "activation_dropout"];
     let fields = |config: &ModelConfig| serde_json::to_value(config).unwrap_or_default();
@@ -57,7 +57,7 @@ fn other_than(folder: &Path, field: &str, asked: String, has: String) -> Error {
     )
 }
 
-/// Refuses settings that ask for another shape or vocabulary than the model to start from has,
+/// Rejects settings that request another shape or vocabulary than that of the model to start from,
 /// naming both.
 fn check_init(config: &TrainConfig, model: &Model, folder: &Path) -> Result<()> {
     // A setting that equals the preset's may not have been set by the user.

@@ -13,7 +13,7 @@ mod plan;
 mod progress;
 mod training_loop;
 mod validate;
-// What is kept on the way.
+// What is saved during the run.
 mod checkpoint;
 mod snapshots;
 mod state;

@@ -1,39 +1,38 @@
-//! What a run with a time limit does with its time.
+//! Plans the steps of a run with a time limit.
 //!
-//! A plan says how many steps fit. It is made after the first steps and revised as more of them are
-//! timed: the first steps are slower than the others, and a machine may have other work for a
-//! while. What a checkpoint holds of it is enough to go on with the same plan. Runs that end after
-//! a number of steps or epochs have no plan, and no clock decides anything in them.
+//! A plan says how many steps fit into the time. It is made after the first steps and revised as
+//! more are timed: the first steps are slower than the others, and a machine may be busy for a
+//! while. A checkpoint holds enough to continue with the same plan. Runs that end after a number of
+//! steps or epochs have no plan, and no clock affects them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::config::TrainConfig;
 use crate::optimizer::{Schedule, ScheduleKind};
 
-/// Steps that are timed before there is a plan.
+/// The number of steps timed before a plan is made.
 const FIRST: u64 = 20;
-/// The part of the time after which there is a plan even if fewer steps have been timed.
+/// The share of the time after which a plan is made even if fewer steps have been timed.
 const FIRST_SHARE: f64 = 0.05;
-/// The part of the time after which a plan is revised.
+/// The share of the time after which a plan is revised.
 const REVISE_SHARE: f64 = 0.02;
-/// The part of the time that validations take, as long as none has been timed.
+/// The share of the time assumed for validations until one has been timed.
 const ASSUMED_SHARE: f64 = 0.15;
-/// Validations of a run, if they do not take too long.
+/// The number of validations in a run, if they do not take too long.
 const VALIDATIONS: u64 = 10;
 /// The steps between two validations take at least this many times as long as a validation.
 const STEPS_PER_VALIDATION: f64 = 4.0;
-/// A finished plan is made longer only if more than this part of the time is left.
+/// A finished plan is extended only if more than this share of the time is left.
 const WORTHWHILE_SHARE: f64 = 0.03;
 
-/// How long things take, as measured so far.
+/// Measured durations.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct StepTimings {
-    /// Seconds from one step to the next, with checkpoints but without validations; 0 before any
-    /// have been timed.
+    /// Seconds per step, including checkpoints but not validations; 0 before any have been timed.
     pub(super) per_step: f64,
     /// Seconds of the last validation; 0 before the first.
     pub(super) validation: f64,
-    /// When the steps began that are being timed, in seconds of the run, and after which step.
+    /// When the steps being timed began, in seconds of the run, and after which step.
     since: f64,
     step: u64,
     /// Seconds of validations since then.
@@ -41,24 +40,24 @@ pub(super) struct StepTimings {
 }
 
 impl StepTimings {
-    /// Times steps from here on: at the start of a run and where it is resumed.
+    /// Starts timing steps here: at the start of a run, or where it is resumed.
     pub(super) fn restart(&mut self, now: f64, step: u64) {
         (self.since, self.step, self.validating) = (now, step, 0.0);
     }
 
-    /// Counts a validation.
+    /// Records a validation.
     pub(super) fn validated(&mut self, seconds: f64) {
         self.validation = seconds;
         self.validating += seconds;
     }
 
-    /// Takes in the steps since the last time.
+    /// Records the steps since the last call.
     fn measure(&mut self, now: f64, step: u64) {
         let steps = step.saturating_sub(self.step);
         if steps > 0 {
             let latest = ((now - self.since - self.validating) / steps as f64).max(1e-6);
-            // Half of what was known: a slow minute is not forgotten at once, and the slow first
-            // steps soon are.
+            // Average with the previous value: a slow minute is not forgotten at once, and the slow
+            // first steps soon are.
             self.per_step = if self.per_step > 0.0 { 0.5 * (self.per_step + latest) } else { latest };
         }
         self.restart(now, step);
@@ -71,8 +70,8 @@ pub(super) struct Plan {
     /// The last step.
     pub(super) steps: u64,
     pub(super) schedule: Schedule,
-    /// After which step the next validation and the next checkpoint are due, and how many steps lie
-    /// between two validations.
+    /// The steps after which the next validation and the next checkpoint are due, and the number of
+    /// steps between validations.
     #[serde(default)]
     pub(super) next_validation: u64,
     #[serde(default)]
@@ -82,7 +81,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Makes a plan or revises it, after `step`, if it is time to. Returns whether it did.
+    /// Makes or revises the plan after `step`, if it is time to. Returns whether it did.
     pub(super) fn update(
         plan: &mut Option<Plan>,
         pace: &mut StepTimings,
@@ -114,8 +113,8 @@ impl Plan {
             0.0 => ASSUMED_SHARE * limit / (VALIDATIONS + 2) as f64,
             seconds => seconds,
         };
-        // At the end, the last step and up to two averages are validated, and weights without a
-        // share of the original ones.
+        // At the end, the last step and up to two averages are validated, plus the weights without
+        // the initial ones.
         let at_end = if config.checkpoints.average > 0 { 3.0 } else { 1.0 };
         let at_end = if config.checkpoints.init_share > 0.0 { at_end + 1.0 } else { at_end };
         let left = (limit - now - at_end * validation).max(0.0);
@@ -124,7 +123,7 @@ impl Plan {
         (left / (per_step + validation / interval)) as u64
     }
 
-    /// Steps from one validation to the next: ten validations, or fewer where a short run would
+    /// The number of steps between validations: ten validations, or fewer where a short run would
     /// do little else.
     fn interval(pace: &StepTimings, steps: u64) -> u64 {
         let least = (STEPS_PER_VALIDATION * pace.validation / pace.per_step.max(1e-6)).ceil() as u64;
@@ -144,12 +143,12 @@ impl Plan {
 
     fn revise(&mut self, config: &TrainConfig, pace: &StepTimings, fitting: u64, limit: f64, step: u64) {
         let longer = fitting.saturating_sub(step) as f64 * pace.per_step;
-        // The rate is 0 at the end of a plan; a few more steps at the end would be of no use.
+        // The rate is 0 at the end of a plan; a few more steps would be useless.
         if step >= self.steps && longer < WORTHWHILE_SHARE * limit {
             return;
         }
         self.steps = fitting.max(step);
-        // Once the rate has been at its peak, only the end of the run moves.
+        // Once the rate has reached its peak, only the end of the run changes.
         if step < self.schedule.warmup {
             self.schedule = schedule(config, self.steps);
         }
@@ -172,12 +171,12 @@ impl Plan {
     }
 }
 
-/// The learning rate of a run of `steps` steps. It falls to 0 at the end, which is worth more than
-/// a longer run at high rates.
+/// The learning rate schedule for `steps` steps. It decays to 0 at the end, which is worth more
+/// than a longer run at high rates.
 fn schedule(config: &TrainConfig, steps: u64) -> Schedule {
     let warmup = config.schedule.warmup.min(steps.div_ceil(4));
     let peak = config.schedule.peak(config.model.d_model);
-    // A rate that a long warm-up leads to safely is too high after a short one.
+    // A peak rate that is safe after a long warm-up is too high after a short one.
     let shorter = warmup as f64 / config.schedule.warmup.max(1) as f64;
     Schedule {
         kind: ScheduleKind::Linear,
@@ -207,16 +206,16 @@ mod tests {
         assert_eq!((one.steps, one.next_validation, one.next_save), (1, 1, 1));
     }
 
-    /// What a run did with its time.
+    /// How a simulated run used its time.
     struct TimeSpent {
-        /// Of the time that it was given.
+        /// The share of the time limit that was used.
         share: f64,
         validations: usize,
         rates: Vec<f64>,
     }
 
-    /// A run of `minutes` by a clock that moves as it is told: how long preparation, a step and a
-    /// validation take, the latter two by the seconds of the run and the number of the step.
+    /// Simulates a run of `minutes`, given how long preparation, a step and a validation take; the
+    /// latter two are functions of the time and, for a step, of its number.
     fn simulate(
         minutes: f64,
         preparation: f64,
@@ -243,7 +242,7 @@ mod tests {
                 validations += 1;
             }
         }
-        // The averages.
+        // Validate the averages.
         now += 2.0 * validation_time(now);
         TimeSpent { share: now / (60.0 * minutes), validations, rates }
     }
@@ -266,8 +265,8 @@ mod tests {
         for (name, step_time) in cases {
             for minutes in [2.0, 10.0, 60.0] {
                 for (preparation, validation) in [(0.0, 0.5), (5.0, 2.0), (10.0, 6.0)] {
-                    // An untrained model writes as much as it may, so that the first validations
-                    // take longest.
+                    // An untrained model writes the maximum length, so the first validations take
+                    // longest.
                     let slowest = move |now: f64| validation * (1.0 + 2.0 * (-now / 20.0).exp());
                     let done = simulate(minutes, preparation, step_time, slowest);
                     let what = format!("{name}, {minutes} minutes, validations of {validation} s");
@@ -280,8 +279,7 @@ mod tests {
         }
     }
 
-    /// Two minutes of which the preparation takes nearly all: there is a model at the end, and
-    /// soon.
+    /// Preparation takes nearly all of the two minutes: the run still produces a model, and soon.
     #[test]
     fn a_run_without_time_ends_at_once() {
         let done = simulate(2.0, 119.0, |_, _| 0.2, |_| 1.0);

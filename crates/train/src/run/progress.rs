@@ -4,16 +4,16 @@ use regard_core::formats::{StepRecord, ValidationRecord};
 
 /// Receives the progress of a run.
 pub trait Progress {
-    /// A sentence for the user.
+    /// A message for the user.
     fn message(&mut self, text: &str);
 
-    /// After every step; `total` is the last step, if it is known.
+    /// Called after every step; `total` is the last step, if known.
     fn step(&mut self, record: &StepRecord, total: Option<u64>);
 
-    /// After every line of the log about steps.
+    /// Called after every log line about steps.
     fn logged(&mut self, _record: &StepRecord, _total: Option<u64>) {}
 
-    /// After every validation.
+    /// Called after every validation.
     fn validated(&mut self, record: &ValidationRecord, best: bool);
 }
 
@@ -27,27 +27,27 @@ impl Progress for () {
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It is done.
+    /// It is complete.
     Finished,
     /// It was asked to stop, and can be resumed.
     Interrupted,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// How it ended.
     pub end: End,
-    /// Steps taken.
+    /// The number of steps taken.
     pub steps: u64,
-    /// BLEU of the model in the folder, on the validation sentences.
+    /// BLEU of the model in the folder on the validation set.
     pub bleu: Option<f64>,
-    /// chrF of the same.
+    /// chrF on the validation set.
     pub chrf: Option<f64>,
-    /// Seconds of training steps.
+    /// The time spent in training steps, in seconds.
     pub seconds: f64,
-    /// Seconds of everything: preparation, steps, validation.
+    /// The total time in seconds: preparation, steps, validation.
     pub all_seconds: f64,
-    /// Target tokens trained on.
+    /// The number of target tokens trained on.
     pub target_tokens: u64,
 }

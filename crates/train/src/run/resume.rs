@@ -1,11 +1,11 @@
-//! The settings of a resumed run: which of them may have changed.
+//! The settings of a resumed run, and which of them may change.
 
 use super::folder::config_file;
 use crate::config::TrainConfig;
 use regard_core::{Error, Result};
 use std::path::Path;
 
-/// Settings that may change when a run is resumed: nothing that decides the model's shape or which
+/// Settings that may change when a run is resumed: none that determines the model's shape or which
 /// batch comes next.
 const CHANGEABLE: [&str; 13] = [
     "threads",
@@ -22,10 +22,10 @@ const CHANGEABLE: [&str; 13] = [
     "validation.",
     "checkpoints.",
 ];
-/// Those of them that a plan for a time limit has fixed.
+/// Those of them that a plan for a time limit determines.
 const PLANNED: [&str; 5] = ["steps", "epochs", "schedule.", "validation.every", "checkpoints.every"];
 
-/// The settings of the run in `out`, with `change`s where these are possible.
+/// The settings of the run in `out`, with the changes that `change` makes, if they are allowed.
 pub fn resumed_config(
     out: &Path,
     change: impl FnOnce(&mut TrainConfig) -> Result<()>,

@@ -1,19 +1,19 @@
-//! How often the pairs of each file come in an epoch.
+//! How often the pairs of each file occur in an epoch.
 
 use regard_core::random::Rng;
 use std::collections::BTreeMap;
 
-/// The pairs of an epoch, sampled so that a file with a share p of them has one in proportion to
-/// p^(1/temperature). Those of the largest file come once each; those of the others the whole
-/// number of times that gives their share, and a part of them, drawn by the seed, once more.
-/// `files` says which file each pair is of.
+/// Samples the pairs of an epoch so that a file with a share p of the pairs is sampled in
+/// proportion to p^(1/temperature). Each pair of the largest file occurs once; each pair of another
+/// file occurs as often as the integer part of its factor says, and a random part of them, drawn
+/// with the seed, once more. `files` gives the file of each pair.
 pub(super) fn by_temperature(pairs: &[u32], files: &[usize], temperature: f32, seed: u64) -> Vec<u32> {
     let mut by_file: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
     for (&pair, &file) in pairs.iter().zip(files) {
         by_file.entry(file).or_default().push(pair);
     }
     let largest = by_file.values().map(Vec::len).max().unwrap_or(0) as f64;
-    // Any number that no epoch has, and not the one that held-out pairs are drawn by.
+    // A stream that neither an epoch nor the held-out pairs use.
     let mut random = Rng::stream(seed, u64::MAX - 1);
     let mut sampled = Vec::new();
     for mut pairs in by_file.into_values() {
@@ -47,7 +47,7 @@ mod tests {
             small
         };
         assert_eq!(small(1.0), 100);
-        // p^(1/2): a share of 1/10 becomes one of √(1/10).
+        // p^(1/2): a share of 1/10 becomes √(1/10).
         assert_eq!(small(2.0), 316);
         assert_eq!(small(f32::INFINITY), 1_000);
         assert_eq!(by_temperature(&pairs, &files, 5.0, 7), by_temperature(&pairs, &files, 5.0, 7));

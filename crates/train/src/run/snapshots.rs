@@ -1,4 +1,4 @@
-//! Checkpoint averaging: the checkpoints of a run as models.
+//! Checkpoint averaging: loads checkpoints of a run as models.
 
 use std::path::{Path, PathBuf};
 
@@ -7,17 +7,16 @@ use super::state::{STATE, WEIGHTS};
 use regard_core::formats::Model;
 use regard_core::{Error, Result};
 
-/// The prefix of a checkpoint's name and its step: `weights` and 12 of `weights-00000012.ckpt`.
+/// The prefix and the step of a checkpoint's name: `weights` and 12 for `weights-00000012.ckpt`.
 fn name_and_step(path: &Path) -> Option<(&'static str, u64)> {
     let (prefix, step) = path.file_name()?.to_str()?.strip_suffix(".ckpt")?.split_once('-')?;
     let prefix = [STATE, WEIGHTS].into_iter().find(|known| *known == prefix)?;
     Some((prefix, step.parse().ok()?))
 }
 
-/// Those of the paths that should be averaged. Of the checkpoints in one folder that is the saved
-/// weights; the saved states of training, whose weights are mostly the same ones, are only used
-/// where there are no saved weights, and the untrained state of step 0 only if it is alone. Paths
-/// of anything else stay.
+/// Selects the paths to average. Of the checkpoints in one folder these are the saved weights; the
+/// saved training states, whose weights are mostly the same, are used only if there are no saved
+/// weights, and the untrained state of step 0 only if it is the only one. Other paths are kept.
 pub fn to_average(paths: &[PathBuf]) -> Vec<PathBuf> {
     let rank = |path: &Path| match name_and_step(path)? {
         (WEIGHTS, _) => Some(2),
@@ -32,8 +31,8 @@ pub fn to_average(paths: &[PathBuf]) -> Vec<PathBuf> {
     paths.iter().filter(wanted).cloned().collect()
 }
 
-/// The model of a checkpoint in the folder `checkpoints` of a run: its weights, and everything else
-/// from the model folder above.
+/// The model of a checkpoint in the folder `checkpoints` of a run: its weights, with everything
+/// else from the model folder above.
 pub fn load_checkpoint(path: &Path) -> Result<Model> {
     if name_and_step(path).is_none() {
         let message =
@@ -47,8 +46,8 @@ pub fn load_checkpoint(path: &Path) -> Result<Model> {
     };
     let model = Model::load(folder)?;
     let (_, mut vectors) = checkpoint::read::<serde_json::Value>(path, model.weights.len())?;
-    // Weights alone; or weights, two moments and, if there is one, the moving average, which is
-    // what validation judges.
+    // Either weights alone, or weights, two moments and optionally the moving average, which is
+    // what validation uses.
     let weights = match vectors.len() {
         1 | 3 => vectors.swap_remove(0),
         4 => vectors.swap_remove(3),

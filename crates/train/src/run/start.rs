@@ -1,4 +1,4 @@
-//! The start of a run: everything that is checked, read and created before the loop.
+//! The start of a run: everything that is checked, read and created before the training loop.
 
 use super::checkpoint::write_text;
 use super::data::Data;
@@ -30,13 +30,13 @@ use std::time::Instant;
 const UNKNOWN_LANGUAGES: &str = "Warning: the model's source or target language is unknown, and a server needs both. \
      Set data.source_lang and data.target_lang.";
 
-/// Dropout draws from another stream than the first weights.
+/// Dropout uses a different stream than the initial weights.
 pub(crate) fn dropout_seed(config: &TrainConfig) -> u64 {
     mix(config.seed ^ 0x6472_6f70)
 }
 
-/// Trains as `config` says into `out`, until it is done or `stop` turns true. With `resume`, it
-/// continues the run in `out`.
+/// Trains with `config` into `out`, until the run is complete or `stop` becomes true. With
+/// `resume`, continues the run in `out`.
 pub fn train(
     config: TrainConfig,
     out: &Path,
@@ -48,8 +48,8 @@ pub fn train(
     Start::new(out, resume, isa, stop, progress).run(config)
 }
 
-/// Where a run goes, and everything else about it that is not a setting. [`train`] is a start
-/// without a group.
+/// The output folder of a run, and everything else about it that is not a setting. [`train`] is a
+/// start in a single process.
 pub struct Start<'a> {
     pub(crate) clock: Clock,
     pub(crate) workers: Workers,
@@ -86,7 +86,7 @@ impl Origin {
     }
 }
 
-/// What a model folder holds besides weights and tokenizers.
+/// The contents of a model folder besides weights and tokenizers.
 #[derive(Default)]
 struct Extras {
     bias: Option<Vec<f32>>,
@@ -96,7 +96,7 @@ struct Extras {
 }
 
 impl Extras {
-    /// Those of the model that the run begins with; the languages of its text come first.
+    /// Those of the model that the run starts from; the languages of its text take precedence.
     fn of(origin: &Origin, config: &TrainConfig, out: &Path) -> Result<Self> {
         let own = languages(&config.data);
         let known = match origin {
@@ -114,7 +114,7 @@ impl Extras {
                     Some(_) => Languages::default(),
                     None => Model::load(out).map(|model| model.languages).unwrap_or_default(),
                 },
-                // In the folder already.
+                // Already in the folder.
                 shortlist: None,
             },
         };
@@ -122,7 +122,7 @@ impl Extras {
     }
 }
 
-/// The weights of the model to start from, if some of them are to be kept. A resumed run reads them
+/// The weights of the model to start from, if a share of them is kept. A resumed run reads them
 /// again.
 fn initial_weights(origin: &Origin, config: &TrainConfig) -> Result<Option<Vec<f32>>> {
     if config.checkpoints.init_share == 0.0 {
@@ -136,7 +136,7 @@ fn initial_weights(origin: &Origin, config: &TrainConfig) -> Result<Option<Vec<f
 }
 
 impl<'a> Start<'a> {
-    /// A run into `out`, in this process alone; `resume`, `stop` and `progress` as in [`train`].
+    /// A run into `out` in this process alone; `resume`, `stop` and `progress` as in [`train`].
     pub fn new(
         out: &'a Path,
         resume: bool,
@@ -150,18 +150,18 @@ impl<'a> Start<'a> {
         Start { clock, workers: Workers::none(), out, resume, isa, stop, progress, commands }
     }
 
-    /// With commands to show on the card of the model.
+    /// Adds commands to show on the model card.
     pub fn with_commands(self, commands: CardCommands) -> Self {
         Start { commands, ..self }
     }
 
-    /// On rank 0 of a group, while all other ranks [`run_worker`](crate::run_worker). Rank 0 alone
-    /// decides, validates, logs and saves.
+    /// Runs as rank 0 of a group, while all other ranks run [`run_worker`](crate::run_worker). Only
+    /// rank 0 decides, validates, logs and saves.
     pub fn with_communicator(self, communicator: Arc<dyn Communicator>) -> Self {
         Start { workers: Workers::new(communicator), ..self }
     }
 
-    /// Trains as `config` says, until the run is done or stopped.
+    /// Trains with `config` until the run is complete or stopped.
     pub fn run(mut self, mut config: TrainConfig) -> Result<Outcome> {
         config.check()?;
         if let Some(init) = &mut config.data.init {
@@ -227,7 +227,7 @@ impl<'a> Start<'a> {
         Ok(outcome)
     }
 
-    /// Chooses the number format, and reports where it differs from the setting.
+    /// Chooses the number format, and reports it if it differs from the setting.
     fn choose_precision(&mut self, config: &mut TrainConfig) -> Result<Choice> {
         let choice = choose_dtype(config.precision, self.isa)?;
         config.precision = Some(choice.dtype);
@@ -237,9 +237,9 @@ impl<'a> Start<'a> {
         Ok(choice)
     }
 
-    /// What the run begins with; a model to start from decides the shape.
+    /// What the run starts from; a model to start from determines the shape.
     fn find_origin(&mut self, config: &mut TrainConfig, resume: bool) -> Result<Origin> {
-        // Before there is a state, nothing of an earlier start is worth keeping.
+        // Without a saved state, nothing of an earlier start is worth keeping.
         if resume && Store::any(&self.out.join("checkpoints")) {
             return Ok(Origin::Checkpoint);
         }
@@ -250,7 +250,7 @@ impl<'a> Start<'a> {
         Ok(Origin::Init(Box::new(model)))
     }
 
-    /// Tokenizers, corpus and validation pairs; the size of the vocabulary becomes the model's.
+    /// Prepares tokenizers, corpus and validation pairs; sets the vocabulary size of the model.
     fn prepare_data(
         &mut self,
         config: &mut TrainConfig,
@@ -269,11 +269,11 @@ impl<'a> Start<'a> {
             }
         }
         let known = origin.tokenizers(self.out)?;
-        // Looked at before the tokenizer is trained, which may take a while.
+        // Check the inputs before training the tokenizer, which may take a while.
         inputs(&config.data)?;
         let data = Data::prepare(config, folder, known, threads, self.progress)?;
         let words = (data.tokenizers.source().size(), data.tokenizers.target().size());
-        // Others make their matrices larger than their vocabularies.
+        // Other models have larger matrices than vocabularies.
         if config.model.start_token.is_none() || matches!(origin, Origin::New) {
             (config.model.source_vocabulary, config.model.target_vocabulary) = words;
         }
@@ -318,7 +318,7 @@ impl<'a> Start<'a> {
         Ok(trainer.with_gemm(choice.gemm))
     }
 
-    /// Starts with step 1: the folder becomes that of a model.
+    /// Starts at step 1: creates the model folder.
     fn begin(
         &mut self,
         config: &TrainConfig,
@@ -374,8 +374,8 @@ impl<'a> Start<'a> {
         Ok((store, state, ema))
     }
 
-    /// What validates: with BLEU's tokenizer for the target language, on the pairs that are short
-    /// enough.
+    /// Makes the validator, with BLEU's tokenizer for the target language, on the pairs that are
+    /// short enough.
     fn make_validator(
         &mut self,
         config: &TrainConfig,

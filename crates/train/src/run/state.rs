@@ -1,4 +1,4 @@
-//! Where a run is, to the last bit, and the files that hold it.
+//! The exact state of a run, and the files that hold it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use regard_core::{Error, Result};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Best {
     pub(super) step: u64,
-    /// By the chosen metric; higher is better.
+    /// In the chosen metric; higher is better.
     pub(super) score: f64,
     pub(super) loss: f64,
     pub(super) bleu: f64,
@@ -21,8 +21,8 @@ pub(super) struct Best {
 }
 
 impl Best {
-    /// Whether this is better by more than `margin`; without a margin, equal scores (BLEU 0 in the
-    /// beginning) are told apart by the loss.
+    /// Whether this is better by more than `margin`; without a margin, the loss decides between
+    /// equal scores (such as BLEU 0 in the beginning).
     pub(super) fn beats(&self, other: &Best, margin: f64) -> bool {
         let more = self.score - other.score;
         more > margin || (more == 0.0 && margin == 0.0 && self.loss < other.loss)
@@ -36,46 +36,46 @@ pub(super) struct Snapshot {
     pub(super) score: Option<f64>,
 }
 
-/// Everything but the vectors of weights and moments.
+/// The state of a run, except the vectors of weights and moments.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct State {
     pub(super) step: u64,
     pub(super) epoch: u64,
-    /// Batches of the epoch that are done.
+    /// The number of completed batches of the epoch.
     pub(super) position: u64,
     pub(super) seed: u64,
     /// A hash of the corpus, which must be the same.
     pub(super) corpus: u64,
     pub(super) plan: Option<Plan>,
-    /// How long things take in a run with a time limit.
+    /// The measured durations of a run with a time limit.
     #[serde(default)]
     pub(super) pace: StepTimings,
     pub(super) best: Option<Best>,
-    /// Validations since the best.
+    /// The number of validations since the best.
     pub(super) waited: u64,
     pub(super) snapshots: Vec<Snapshot>,
     pub(super) log_length: u64,
-    /// Training time so far, and all time.
+    /// The training time so far, and the total time.
     pub(super) seconds: f64,
     pub(super) all_seconds: f64,
-    /// Target tokens so far.
+    /// The number of target tokens so far.
     pub(super) tokens: u64,
-    /// Since the last line of the log: loss, tokens, seconds.
+    /// Loss, tokens and seconds since the last line of the log.
     pub(super) pending: (f64, u64, f64),
-    /// The same of the loss without label smoothing.
+    /// The same for the loss without label smoothing.
     #[serde(default)]
     pub(super) pending_nll: f64,
-    /// The running mean of the loss and the least it has been.
+    /// The running mean of the loss and its minimum.
     pub(super) running: Option<(f64, f64)>,
     pub(super) finished: bool,
 }
 
-/// No run has as many steps, epochs, batches or tokens; what is larger was not counted.
+/// An upper bound of steps, epochs, batches and tokens; larger values are invalid.
 const MOST: u64 = 1 << 53;
 
 impl State {
-    /// Refuses numbers that no run has: what is read may have been made by someone else, and is
-    /// calculated with.
+    /// Rejects impossible numbers: the file may be forged, and its numbers are used in
+    /// calculations.
     fn check(&self) -> std::result::Result<(), String> {
         let counts = [
             ("step", self.step),
@@ -105,7 +105,7 @@ impl State {
     }
 }
 
-/// The state and vectors of the file of a run whose model has `length` weights.
+/// Reads the state and the vectors of a run whose model has `length` weights.
 fn read_state(path: &Path, length: usize) -> Result<(State, Vec<Vec<f32>>)> {
     let (state, vectors) = checkpoint::read::<State>(path, length)?;
     check_state(&state, &vectors)
@@ -123,11 +123,12 @@ fn check_state(state: &State, vectors: &[Vec<f32>]) -> std::result::Result<(), S
     state.check()
 }
 
-/// Any bytes as a checkpoint: an error or what is in it, never a panic. For fuzzing.
+/// Reads arbitrary bytes as a checkpoint: gives an error or its contents, never a panic. For
+/// fuzzing.
 #[cfg(any(test, feature = "fuzzing"))]
 pub fn read_anything(bytes: &[u8]) {
     let mut sealed = bytes.to_vec();
-    // Or else nearly all of them would be refused for their checksums.
+    // Otherwise nearly all of them would be rejected for their checksums.
     checkpoint::seal(&mut sealed);
     let stored = sealed.get(40..48).and_then(|field| field.first_chunk()).copied().map(u64::from_le_bytes);
     for bytes in [bytes, &sealed] {
@@ -146,18 +147,18 @@ pub fn read_anything(bytes: &[u8]) {
 #[derive(Debug)]
 pub(super) struct Store {
     folder: PathBuf,
-    /// The states on the disk, newest first, and which snapshots each needs.
+    /// The states on disk, newest first, and the snapshots that each needs.
     states: Vec<(PathBuf, Vec<u64>)>,
 }
 
-/// States that are kept: the last, and one more in case it is damaged.
+/// The number of states to keep: the last, and one more in case it is damaged.
 const STATES: usize = 2;
 pub(super) const STATE: &str = "state";
 pub(super) const WEIGHTS: &str = "weights";
 
 impl Store {
-    /// Opens the folder, and reads the newest state that is whole: the head and its vectors. `note`
-    /// is told of those that are not.
+    /// Opens the folder and reads the newest intact state: the head and its vectors. Reports
+    /// damaged states to `note`.
     #[expect(clippy::type_complexity)]
     pub(super) fn open(
         folder: &Path,
@@ -168,8 +169,8 @@ impl Store {
         let mut newest = None;
         for (_, path) in checkpoint::list(folder, STATE)? {
             if newest.is_some() {
-                // An older one is only looked at if the newest fails; its snapshots are taken to be
-                // all there are.
+                // An older state is read only if the newest is damaged; assume that it needs all
+                // snapshots.
                 let all = checkpoint::list(folder, WEIGHTS)?.into_iter().map(|(step, _)| step).collect();
                 store.states.push((path, all));
                 continue;
@@ -185,12 +186,12 @@ impl Store {
         Ok((store, newest))
     }
 
-    /// Whether the folder has any state, whole or not.
+    /// Whether the folder has any state, intact or not.
     pub(super) fn any(folder: &Path) -> bool {
         checkpoint::list(folder, STATE).is_ok_and(|found| !found.is_empty())
     }
 
-    /// Saves a state, then removes what neither it nor the one before needs.
+    /// Saves a state, then removes what neither it nor the previous one needs.
     pub(super) fn save(&mut self, state: &State, vectors: &[&[f32]]) -> Result<()> {
         let path = checkpoint::place(&self.folder, STATE, state.step);
         checkpoint::write(&path, state, vectors)?;
@@ -219,8 +220,8 @@ impl Store {
         checkpoint::write(&checkpoint::place(&self.folder, WEIGHTS, step), &step, &[weights])
     }
 
-    /// The mean of the weights of these steps, of those that can be read; nothing if that is fewer
-    /// than two.
+    /// The mean of the weights of these steps, as far as they are readable; `None` if fewer than
+    /// two are.
     pub(super) fn average(&self, steps: &[u64], length: usize) -> Option<Vec<f32>> {
         let mut sum = vec![0f64; length];
         let mut count = 0;
@@ -235,7 +236,7 @@ impl Store {
     }
 }
 
-/// Which snapshots to keep: the last `n` and the best `n`, in the order of their steps.
+/// Keeps the last `n` and the best `n` snapshots, ordered by step.
 pub(super) fn keep(snapshots: &mut Vec<Snapshot>, n: usize) {
     let wanted: Vec<u64> = last(snapshots, n).into_iter().chain(best(snapshots, n)).collect();
     snapshots.retain(|s| wanted.contains(&s.step));
@@ -246,7 +247,7 @@ pub(super) fn last(snapshots: &[Snapshot], n: usize) -> Vec<u64> {
     snapshots[snapshots.len().saturating_sub(n)..].iter().map(|s| s.step).collect()
 }
 
-/// The steps of the `n` snapshots with the best scores, in the order of the steps.
+/// The steps of the `n` snapshots with the best scores, ordered by step.
 pub(super) fn best(snapshots: &[Snapshot], n: usize) -> Vec<u64> {
     let mut scored: Vec<(f64, u64)> = snapshots.iter().filter_map(|s| Some((s.score?, s.step))).collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then(b.1.cmp(&a.1)));

@@ -1,4 +1,4 @@
-//! Where the text of a run is, and in which languages it is.
+//! The text files of a run and their languages.
 
 use crate::config::DataConfig;
 use crate::corpus::Inputs;
@@ -7,7 +7,7 @@ use regard_core::languages::is_code;
 use regard_core::{Error, Result};
 use std::path::{Path, PathBuf};
 
-/// Where the text of a configuration is.
+/// The training files of a configuration.
 pub fn inputs(data: &DataConfig) -> Result<Inputs> {
     let of_both = data.tsv.iter().chain(&data.pairs);
     let files: Vec<PathBuf> = of_both.cloned().collect();
@@ -33,7 +33,7 @@ pub fn inputs(data: &DataConfig) -> Result<Inputs> {
     }
 }
 
-/// The languages: as given, else the files' extensions, those of compression left out; or of a file
+/// The languages: those given, else the extensions of the files, ignoring compression; for a file
 /// with both sides, a part of its name such as `en-de`.
 pub fn languages(data: &DataConfig) -> Languages {
     let mut of_both = data.tsv.iter().chain(&data.pairs);
@@ -53,7 +53,7 @@ pub fn languages(data: &DataConfig) -> Languages {
     Languages { source: of(&data.source_lang, &data.src).or(source), target: of(&told, &data.tgt).or(target) }
 }
 
-/// The two languages that a file such as `train.en-de.tsv.gz` is named after.
+/// The two languages in a file name such as `train.en-de.tsv.gz`.
 fn pair_in_name(path: &Path) -> Option<(String, String)> {
     let is_tag = |text: &str| text.len() == 2 && text.chars().all(|c| c.is_ascii_lowercase());
     let name = path.file_name()?.to_str()?;
@@ -86,7 +86,7 @@ pub(super) fn target_languages(data: &DataConfig) -> Result<&[String]> {
     }
 }
 
-/// The files to validate on, if there are any.
+/// The validation files, if there are any.
 pub fn validation_files(data: &DataConfig) -> Result<Option<Inputs>> {
     if let Some(file) = &data.valid_pairs {
         if data.valid_src.is_some() || data.valid_tgt.is_some() {

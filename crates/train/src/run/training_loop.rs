@@ -19,15 +19,16 @@ use regard_core::formats::{Languages, Model};
 use regard_core::formats::{Record, StepRecord, ValidationRecord};
 use regard_core::{Error, Result};
 
-/// Seconds since the start of the program's part of a run. Tests put one of their own in its place.
+/// Seconds since this process started its part of a run. Tests substitute their own.
 pub(super) type Clock = Box<dyn Fn() -> f64>;
 
-/// A plan that has changed by more than this part is reported to the user.
+/// A plan that has changed by more than this share is reported to the user.
 const TOLD_CHANGE: f64 = 0.2;
-/// Number of steps over which the running mean of the loss looks back.
+/// The number of steps over which the running mean of the loss averages.
 const LOOK_BACK: f64 = 50.0;
-/// A run that starts from another model leaves that model's weights out if they cost more BLEU or
-/// chrF than this, or more loss: then the text is too different for a mean of the two models.
+/// A run that starts from another model drops the initial weights if they cost more BLEU or chrF
+/// than this, or the corresponding loss: then the text is too different for an average of the two
+/// models.
 const MARGIN: f64 = 5.0;
 const MARGIN_OF_LOSS: f64 = 0.3;
 
@@ -39,7 +40,7 @@ pub(super) struct Run<'a> {
     /// The other processes of the job.
     pub(super) workers: Workers,
     pub(super) ema: Option<MovingAverage>,
-    /// The weights of the model that the run started from, if some of them are kept.
+    /// The weights of the model that the run started from, if a share of them is kept.
     pub(super) initial: Option<Vec<f32>>,
     pub(super) validator: Validator,
     pub(super) store: Store,
@@ -48,7 +49,7 @@ pub(super) struct Run<'a> {
     pub(super) stop: &'a AtomicBool,
     pub(super) progress: &'a mut dyn Progress,
     pub(super) clock: Clock,
-    /// All seconds of earlier parts of the run.
+    /// The total time of earlier parts of the run, in seconds.
     pub(super) before: f64,
     /// Whether another rank was asked to stop.
     pub(super) asked_to_stop: bool,
@@ -56,11 +57,11 @@ pub(super) struct Run<'a> {
     pub(super) told_steps: u64,
     pub(super) languages: Languages,
     pub(super) commands: CardCommands,
-    /// The trend in the last message about it.
+    /// The trend in the last message.
     pub(super) told_trend: Trend,
 }
 
-/// Everything that the run needs to go on, to the last bit.
+/// Saves everything that the run needs to continue exactly.
 pub(super) fn save_state(
     store: &mut Store,
     log: &mut Log,
@@ -77,7 +78,7 @@ pub(super) fn save_state(
 }
 
 impl Run<'_> {
-    /// From where the state is to the end, or to where it is stopped.
+    /// Runs from the current state to the end, or until it is stopped.
     pub(super) fn go(&mut self) -> Result<Outcome> {
         self.state.finished &= self.is_over();
         if self.state.finished {
@@ -102,8 +103,8 @@ impl Run<'_> {
         self.finish()
     }
 
-    /// A recipe's warm-up is for its own number of steps; in a much shorter run the rate would
-    /// never be what it should.
+    /// Warns about a warm-up that is too long: it is meant for the recipe's own number of steps,
+    /// and in a much shorter run the rate would never reach its peak.
     fn note_long_warmup(&mut self) {
         let tokens: u64 = self.data.lengths.iter().map(|l| u64::from(l.1)).sum();
         let a_step = (self.config.batch.plan.max_tokens * self.config.batch.accumulate).max(1) as u64;
@@ -122,7 +123,7 @@ impl Run<'_> {
         }
     }
 
-    /// The last step, if it is known.
+    /// The last step, if known.
     fn last_step(&self) -> Option<u64> {
         match (&self.state.plan, self.config.minutes) {
             (Some(plan), _) => Some(plan.steps),
@@ -170,7 +171,7 @@ impl Run<'_> {
         self.after_step(epochs_done)
     }
 
-    /// Counts a step that took this long, and writes it down where a line of the log is due.
+    /// Records a step that took this long, and logs it if a line is due.
     fn record_step(&mut self, report: &StepReport, rate: f64, seconds: f64, in_epoch: usize) -> Result<()> {
         let number = self.state.step;
         self.state.seconds += seconds;
@@ -194,8 +195,7 @@ impl Run<'_> {
         self.progress.step(&record, total);
         let due = number.is_multiple_of(self.config.log_every);
         let last = total == Some(number);
-        // The loss falls fastest in the first steps, so that the first line alone would hide where
-        // it came from.
+        // The loss falls fastest in the first steps, so log these more often.
         if due || last || (number < self.config.log_every && number.is_power_of_two()) {
             (self.state.pending, self.state.pending_nll) = ((0.0, 0, 0.0), 0.0);
             if due {
@@ -206,7 +206,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Saves everything, because a step could not be made for `error`.
+    /// Saves everything because a step failed with `error`.
     fn saved_before(&mut self, error: Error) -> Error {
         match self.save() {
             Ok(()) => {
@@ -218,12 +218,12 @@ impl Run<'_> {
         error
     }
 
-    /// Validation, weights for averaging and the checkpoint, where they are due.
+    /// Runs validation, saves weights for averaging and writes the checkpoint, where due.
     fn after_step(&mut self, epochs_done: Option<u64>) -> Result<()> {
         let step = self.state.step;
         let (validate, save) = match &mut self.state.plan {
             Some(plan) => plan.due(step),
-            // A plan is about to be made.
+            // A plan will be made soon.
             None if self.config.minutes.is_some() => (false, false),
             None => {
                 let (validation, checkpoints) = (&self.config.validation, &self.config.checkpoints);
@@ -247,14 +247,14 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Stops a run that has gone wrong, before anything of it is saved.
+    /// Stops a diverged run before it saves anything.
     fn watch(&mut self, step: u64, loss: f64, applied: bool) -> Result<()> {
         let why = if applied {
             let (mean, least) = self.state.running.unwrap_or((loss, loss));
             let mean = mean + (loss - mean) / LOOK_BACK.min(step as f64);
             let least = least.min(mean);
             self.state.running = Some((mean, least));
-            // Far above anything that noise does, and below what an untrained model has.
+            // Far above noise, and below the loss of an untrained model.
             let exploded = step > LOOK_BACK as u64 && mean > 1.3 * least + 1.0;
             exploded.then(|| format!("the loss has risen from {least:.2} to {mean:.2}"))
         } else {
@@ -281,7 +281,7 @@ impl Run<'_> {
         Err(Error::Diverged { message, settings })
     }
 
-    /// In a run with a time limit: how many steps there will be, as far as that can be said by now.
+    /// In a run with a time limit, estimates the number of steps.
     fn update_plan(&mut self) -> Result<()> {
         let (step, now) = (self.state.step, self.elapsed());
         let State { plan, pace, .. } = &mut self.state;
@@ -304,12 +304,12 @@ impl Run<'_> {
         if first { self.save() } else { Ok(()) }
     }
 
-    /// What is validated and averaged: the moving average of the weights, if there is one.
+    /// The weights to validate and average: the moving average, if there is one.
     fn weights(&self) -> &[f32] {
         self.ema.as_ref().map_or_else(|| self.trainer.weights(), MovingAverage::weights)
     }
 
-    /// These weights and, where some of them are kept, those that the run started from.
+    /// The given weights, averaged with the initial ones if a share of these is kept.
     fn with_initial<'w>(&self, weights: &'w [f32]) -> Cow<'w, [f32]> {
         let Some(initial) = &self.initial else { return Cow::Borrowed(weights) };
         let share = self.config.checkpoints.init_share;
@@ -327,7 +327,7 @@ impl Run<'_> {
         save_state(&mut self.store, &mut self.log, &mut self.state, &self.trainer, ema)
     }
 
-    /// Validates the weights at hand; the best so far become the model of the folder. Returns the
+    /// Validates the current weights; the best so far become the model in the folder. Returns the
     /// score.
     fn validate(&mut self) -> Result<f64> {
         let weights = self.weights().to_vec();
@@ -342,11 +342,11 @@ impl Run<'_> {
         Ok(score)
     }
 
-    /// Validates any weights, and saves them as the model if they are better than the best so far
-    /// by more than `margin`.
+    /// Validates any weights, and saves them as the model if they beat the best so far by more than
+    /// `margin`.
     fn try_weights(&mut self, weights: &[f32], name: &str, margin: f64) -> Result<(Best, bool)> {
         let (step, start) = (self.state.step, (self.clock)());
-        // A validation needs memory of its own: there is never that of both.
+        // Validation needs memory of its own: free the trainer's first.
         self.trainer.release_memory();
         let found = self.validator.run(self.trainer.model(), weights)?;
         let score = match self.config.validation.metric {
@@ -384,7 +384,7 @@ impl Run<'_> {
         Ok(self.outcome(End::Interrupted))
     }
 
-    /// The averages of the kept weights, if one of them is better; then the report.
+    /// Tries the averages of the kept weights; then writes the report.
     fn finish(&mut self) -> Result<Outcome> {
         let n = self.config.checkpoints.average;
         let last = state::last(&self.state.snapshots, n);
@@ -420,7 +420,7 @@ impl Run<'_> {
         Ok(self.outcome(End::Finished))
     }
 
-    /// Writes the report and the model's card, and says how the run is going when that has changed.
+    /// Writes the report and the model card, and reports how the run is going if that has changed.
     fn write_records(&mut self, running: bool, what: &str) -> Result<()> {
         let best = self.state.best.as_ref().map_or(String::new(), |b| {
             format!(
@@ -447,7 +447,7 @@ impl Run<'_> {
         self.card().write(&self.folder.out)
     }
 
-    /// What the model's card says by now.
+    /// The current contents of the model card.
     fn card(&self) -> Card<'_> {
         let model = self.trainer.model();
         Card {
@@ -464,7 +464,7 @@ impl Run<'_> {
         }
     }
 
-    /// Seconds until the end, as far as they are known: steps, and the validations among them.
+    /// The remaining seconds, if known: steps, and the validations among them.
     fn remaining(&self) -> Option<f64> {
         if let Some(minutes) = self.config.minutes {
             return Some((60.0 * minutes - self.elapsed()).max(0.0));
@@ -478,7 +478,7 @@ impl Run<'_> {
         Some(left * per_step + validations * self.state.pace.validation)
     }
 
-    /// Passes over the corpus, the part of the last one by its batches.
+    /// The number of passes over the corpus, with the fraction of the last one.
     fn epochs(&self) -> f64 {
         let per_epoch =
             self.state.tokens as f64 / self.data.lengths.iter().map(|l| f64::from(l.1)).sum::<f64>();

@@ -1,5 +1,4 @@
-//! Validation: the loss without dropout, BLEU and chrF of real translations, and a few of them to
-//! look at.
+//! Validation: the loss without dropout, BLEU and chrF of actual translations, and a few samples.
 
 use super::data::ValidationPair;
 use crate::autograd::Tape;
@@ -11,7 +10,7 @@ use regard_core::text::TokenizerPair;
 use regard_core::{Error, Isa, Result};
 use regard_metrics::{Bleu, Chrf, Metric, Tokenizer};
 
-/// The sentences to validate on.
+/// The validation set.
 #[derive(Debug)]
 pub(super) struct Validator {
     source_texts: Vec<String>,
@@ -27,7 +26,7 @@ pub(super) struct Validator {
     threads: usize,
 }
 
-/// What a validation found.
+/// The result of a validation.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ValidationResult {
     pub(super) loss: f64,
@@ -37,13 +36,13 @@ pub(super) struct ValidationResult {
     pub(super) samples: Vec<(String, String, String)>,
 }
 
-/// Tokens of a batch at most, on either side: each thread has one on its tape, which keeps all
-/// values of a pass. Larger ones would be no faster.
+/// The maximum number of tokens per batch on either side: each thread has one batch on its tape,
+/// which keeps all values of a pass. Larger batches would not be faster.
 const BATCH: usize = 512;
 
 impl Validator {
-    /// Makes batches of the pairs, leaving out those with more than `max_tokens` tokens; says how
-    /// many these are. `tokenizer` is BLEU's.
+    /// Groups the pairs into batches, leaving out those with more than `max_tokens` tokens; returns
+    /// the number of these. `tokenizer` is BLEU's.
     pub(super) fn new(
         pairs: Vec<ValidationPair>,
         tokenizers: &TokenizerPair,
@@ -100,12 +99,12 @@ impl Validator {
         Ok((validator, dropped))
     }
 
-    /// How many sentences.
+    /// The number of sentences.
     pub(super) fn len(&self) -> usize {
         self.sources.len()
     }
 
-    /// Validates; the same weights give the same numbers.
+    /// Validates; equal weights give equal results.
     pub(super) fn run(&self, model: &Transformer, weights: &[f32]) -> Result<ValidationResult> {
         let loss = self.loss(model, weights)?;
         let found = search(model, weights, &self.sources, &self.search, self.isa, self.threads)?;
@@ -118,14 +117,14 @@ impl Validator {
         let chrf = Chrf::default().corpus(&translations, &self.references).map_err(Error::other)?.score;
         let (count, n) = (self.samples.min(self.len()), self.len());
         let samples = (0..count)
-            // The same each time, spread over the files: so their progress can be seen.
+            // Always the same samples, spread over the files, so that progress is visible.
             .map(|k| k * n / count)
             .map(|i| (self.source_texts[i].clone(), translations[i].clone(), self.references[0][i].clone()))
             .collect();
         Ok(ValidationResult { loss, bleu, chrf, samples })
     }
 
-    /// The tapes live as long as this: training has the memory for itself.
+    /// The tapes are dropped at the end: training gets the memory.
     fn loss(&self, model: &Transformer, weights: &[f32]) -> Result<f64> {
         let (isa, threads, batches) = (self.isa, self.threads, &self.batches);
         let shares: Vec<Result<Vec<f64>>> = std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! The training loop without a corpus or a folder, over a number of steps: [`Trainer::fit`] for
+//! A training loop without corpus or folder, for a number of steps: [`Trainer::fit`] for
 //! translation models, [`fit`] for any other model on the tape.
 
 use super::replicas::{Replica, Replicas};
@@ -9,45 +9,45 @@ use regard_core::Result;
 use regard_core::batch::Batch;
 use regard_kernels::Isa;
 
-/// How long a model is trained, and how.
+/// The length and the settings of a training.
 #[derive(Clone, Copy, Debug)]
 pub struct FitSettings {
-    /// Steps. The learning rate rises in a straight line in the first of them, and then falls to 0
-    /// in another.
+    /// The number of steps. The learning rate rises linearly during warm-up and then falls linearly
+    /// to 0.
     pub steps: u64,
-    /// The highest learning rate.
+    /// The peak learning rate.
     pub peak: f64,
-    /// Steps in which it rises.
+    /// The number of warm-up steps.
     pub warmup: u64,
     /// Clipping and Adam.
     pub adam: AdamSettings,
-    /// Among how many replicas a step is split, each on a thread of its own.
+    /// The number of replicas that share a step, each on its own thread.
     pub replicas: usize,
-    /// Cores that the matrix multiplications of a replica use.
+    /// The number of threads per matmul of a replica.
     pub cores: usize,
 }
 
-/// The part of one replica in a step.
+/// One replica's part of a step.
 #[derive(Debug)]
 pub struct Pass<'a> {
-    /// Which step, from 1.
+    /// The step, from 1.
     pub step: u64,
-    /// Which of [`FitSettings::replicas`], from 0.
+    /// The replica, from 0; there are [`FitSettings::replicas`].
     pub replica: usize,
-    /// Empty.
+    /// An empty tape.
     pub tape: &'a mut Tape,
     /// All weights.
     pub weights: &'a [f32],
-    /// What the gradient is added to.
+    /// The gradients to accumulate in.
     pub gradients: &'a mut [f32],
 }
 
-/// Trains a model from `weights` on and returns its last weights. `loss` runs forward and backward
-/// of a replica's part of a step, and returns its part of the loss; `after` gets each step, its
-/// loss and the new weights.
+/// Trains a model starting from `weights` and returns its final weights. `loss` runs forward and
+/// backward for a replica's part of a step, and returns its part of the loss; `after` receives each
+/// step, its loss and the new weights.
 ///
-/// The result depends on the settings and on what `loss` does, and on nothing else: gradients are
-/// added in the order of the replicas.
+/// The result depends only on the settings and on what `loss` does: gradients are added in the
+/// order of the replicas.
 pub fn fit(
     settings: &FitSettings,
     isa: Isa,
@@ -60,7 +60,7 @@ pub fn fit(
     let cores = std::iter::repeat_n(cores.max(1), replicas.max(1));
     let mut replicas = Replicas::with_cores(isa, cores, weights.len());
     let mut optimizer = Optimizer::new(weights, adam, isa, replicas.len());
-    // The peak is given: the width of the model does not matter.
+    // The peak is given, so the width of the model does not matter.
     each_step(schedule, 1, steps, |step, rate| {
         let weights = optimizer.weights();
         let losses = replicas.run(std::iter::repeat(()), |replica, Replica { tape, gradients }, ()| {
@@ -77,7 +77,7 @@ pub fn fit(
 }
 
 impl Trainer {
-    /// Takes this many steps, each on the next batch; `after` sees the number and the report of
+    /// Takes this many steps, each on the next batch; `after` receives the number and the report of
     /// each.
     pub fn fit(
         &mut self,
@@ -94,7 +94,7 @@ impl Trainer {
     }
 }
 
-/// Steps from 1 on, each with the learning rate of the schedule.
+/// Runs steps from 1 on, each with the learning rate of the schedule.
 fn each_step(
     schedule: Schedule,
     width: usize,
@@ -115,7 +115,7 @@ mod tests {
         FitSettings { steps: 300, peak: 0.05, warmup: 10, adam, replicas, cores: 1 }
     }
 
-    /// `Σ (w - target)²`, of which each replica sees its part.
+    /// `Σ (w - target)²`, split over the replicas.
     #[test]
     fn a_bowl_is_descended_by_any_number_of_replicas() {
         let target = [1.0f32, -2.0, 0.5, 3.0];

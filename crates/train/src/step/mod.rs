@@ -1,5 +1,5 @@
-//! One training step: a batch is split over the replicas of all processes, each core being one;
-//! their gradients are summed in a fixed order; Adam.
+//! One training step: a batch is split over the replicas of all processes, one per core; their
+//! gradients are summed in a fixed order and passed to Adam.
 
 mod fit;
 mod ranks;
@@ -23,20 +23,20 @@ use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The settings of a step that do not change from step to step.
+/// The settings that are the same in every step.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StepSettings {
     /// ε of the label smoothing; 0.1 in the paper.
     pub label_smoothing: f32,
-    /// What is done to the gradient.
+    /// Clipping and Adam.
     #[serde(flatten)]
     pub adam: AdamSettings,
-    /// R-Drop: every pair goes through the model twice, and this times the divergence of the two
-    /// passes is added to the loss. It is the α of Liang and others (2021), who used 5 for
+    /// R-Drop: every pair passes through the model twice, and this weight times the divergence of
+    /// the two passes is added to the loss. It is the α of Liang et al. (2021), who used 5 for
     /// translation.
     pub r_drop: Option<f32>,
-    /// About how many words take part in the softmax of a training step besides the target words of
-    /// its batch, drawn at random in each step; all of them if not given. Validation always has
+    /// The approximate number of words in the softmax of a training step besides the target words
+    /// of its batch, drawn at random in each step; all of them if not given. Validation always uses
     /// all.
     pub softmax_sample: Option<usize>,
 }
@@ -55,54 +55,53 @@ impl Default for StepSettings {
 /// The report of a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepReport {
-    /// The mean loss of a target token, with label smoothing, and with R-Drop's divergence.
+    /// The mean loss per target token, with label smoothing and R-Drop's divergence.
     pub loss: f64,
-    /// The mean of `−log p` of the target tokens: the cross-entropy without label smoothing, which
-    /// validation measures too.
+    /// The mean of `−log p` over the target tokens: the cross-entropy without label smoothing,
+    /// which validation measures too.
     pub nll: f64,
-    /// How many target tokens there were.
+    /// The number of target tokens.
     pub target_tokens: usize,
     /// The norm of the gradient before clipping.
     pub gradient_norm: f64,
-    /// Whether the weights were changed: not if loss or gradient is not finite.
+    /// Whether the weights were updated; false if loss or gradient is not finite.
     pub applied: bool,
-    /// Time that the replicas spent in all, added up.
+    /// The total time of all replicas.
     pub busy: Duration,
     /// The part of it spent in GEMM.
     pub gemm_time: Duration,
-    /// Time that this rank spent on sums with the other ranks, and on their weights.
+    /// The time that this rank spent on the exchange with the other ranks.
     pub exchange: Duration,
-    /// Whether the sums with the other ranks began while the backward pass still ran.
+    /// Whether the exchange overlapped with the backward pass.
     pub overlapped: bool,
     /// Whether a rank was asked to stop.
     pub stop: bool,
 }
 
-/// What all replicas work on in a step.
+/// The work of all replicas in a step.
 struct Work<'a> {
     model: &'a Transformer,
     weights: Weights<'a>,
-    /// Of each batch, a part for each replica of all ranks; the last ones may have none.
+    /// For each batch, a part for each replica of all ranks; the last ones may have none.
     parts: &'a [Vec<Batch>],
     settings: LossSettings,
     key: Key,
 }
 
 impl Replica {
-    /// Forward and backward of part `number` of each batch. Gradients that are final go to the
-    /// queue.
+    /// Forward and backward for part `number` of each batch. Final gradients go to the queue.
     fn run(&mut self, work: &Work<'_>, number: usize, queue: Option<BucketQueue>) -> Result<Totals> {
         let start = Instant::now();
         Timer::take();
         self.gradients.fill(0.0);
-        // Held here and not by the tape, so that it is gone when the replica fails, and nobody
+        // Held here and not by the tape, so that it is dropped when the replica fails, and nobody
         // waits for it.
         let queue = queue.map(|queue| Arc::new(Mutex::new(queue)));
         self.tape.take_nll();
         let mut total = 0.0;
         for (n, parts) in work.parts.iter().enumerate() {
             let Some(part) = parts.get(number) else { continue };
-            // Gradients are final in the last batch.
+            // Gradients only become final in the last batch.
             let leaving = queue.as_ref().filter(|_| n + 1 == work.parts.len());
             self.tape.set_backward_hook(leaving.map(bucket_hook));
             let dropouts = Some(Dropouts { key: work.key.child(n as u64) });
@@ -118,11 +117,10 @@ impl Replica {
     }
 }
 
-/// Streams of a step's random numbers: batches count from 0, and the sample of words is none of
-/// them.
+/// The random stream of the word sample. Batches use streams from 0.
 const SAMPLE_STREAM: u64 = u64::MAX;
 
-/// Chooses the words of the softmax of a step, if not all take part. Every rank chooses the same.
+/// Chooses the words of a step's sampled softmax, if it is enabled. Every rank chooses the same.
 fn sample_words(
     sample: &mut SampledSoftmax,
     model: &Transformer,
@@ -141,7 +139,7 @@ fn sample_words(
     sample.draw(batches.iter().flat_map(|batch| batch.output.iter().copied()), draw)
 }
 
-/// Lets the backward pass send what it has done with, as long as the queue is there.
+/// A hook that sends the final gradients during the backward pass, as long as the queue exists.
 fn bucket_hook(queue: &Arc<Mutex<BucketQueue>>) -> BackwardHook {
     let queue = Arc::downgrade(queue);
     Box::new(move |mark, gradients| {
@@ -163,19 +161,19 @@ pub struct Trainer {
     seed: u64,
     optimizer: Optimizer,
     replicas: Replicas,
-    /// The packed matrices of the weights, which all replicas multiply by.
+    /// The packed weight matrices, shared by all replicas.
     packed: PackedWeights,
     gemm: Gemm,
-    /// The words of the softmax, where not all take part.
+    /// The words of the sampled softmax.
     sample: SampledSoftmax,
     shared: SharedStep,
 }
 
-/// Memory for the matrices that are packed once per step. Packing is cheap beside a matmul of
-/// hundreds of rows; but rounding is not, and the loss reads the output's matrix for a few rows at
-/// a time.
+/// Memory for the matrices that are packed once per step. Packing is cheap compared to a matmul of
+/// hundreds of rows; but rounding to bf16 is not, and the loss reads the output matrix for a few
+/// rows at a time.
 fn packed(model: &Transformer, settings: StepSettings, gemm: Gemm) -> PackedWeights {
-    // Of the output matrix, a sampled softmax packs its own rows.
+    // A sampled softmax packs its own rows of the output matrix.
     let (output, sampled) = (model.output(), settings.softmax_sample.is_some());
     let is_packed = |param| if param == output { !sampled } else { gemm.round() };
     PackedWeights::new(gemm, model.matrices().filter(|&(param, _)| is_packed(param)))
@@ -213,8 +211,8 @@ impl Trainer {
         })
     }
 
-    /// Multiplies matrices in this number format in place of f32. Weights, moments, sums and
-    /// everything that is not a matmul stay in f32.
+    /// Uses matmuls in this number format instead of f32. Weights, moments, sums and everything
+    /// that is not a matmul stay in f32.
     pub fn with_gemm(mut self, gemm: Gemm) -> Self {
         self.replicas.set_gemm(gemm);
         self.packed = packed(&self.model, self.settings, gemm);
@@ -232,7 +230,7 @@ impl Trainer {
         self.optimizer.weights()
     }
 
-    /// How many steps have been taken.
+    /// The number of steps taken.
     pub fn steps(&self) -> u64 {
         self.optimizer.steps()
     }
@@ -242,7 +240,7 @@ impl Trainer {
         self.optimizer.moments()
     }
 
-    /// Resumes where another trainer was after `steps` steps.
+    /// Restores the state of another trainer after `steps` steps.
     pub fn restore(&mut self, steps: u64, weights: Vec<f32>, moments: (Vec<f32>, Vec<f32>)) -> Result<()> {
         self.optimizer.restore(steps, weights, moments)
     }
@@ -252,22 +250,21 @@ impl Trainer {
         self.replicas.gradient()
     }
 
-    /// Gives the memory of the replicas' tapes back, for work between two steps. The next step
-    /// makes it anew.
+    /// Frees the memory of the replicas' tapes, for work between two steps. The next step allocates
+    /// it again.
     pub fn release_memory(&mut self) {
         self.replicas.release();
     }
 
-    /// How many numbers the replicas' tapes hold: what must stop growing after the first steps.
+    /// The memory of the replicas' tapes in floats: must stop growing after the first steps.
     pub fn tape_capacity(&self) -> usize {
         self.replicas.tape_capacity()
     }
 
-    /// One step with learning rate `rate` on the sum of the batches, of which there are several for
-    /// gradient accumulation.
+    /// One step with learning rate `rate` on the sum of the batches; several batches are gradient
+    /// accumulation.
     ///
-    /// The result depends on the batches, the seed, the step and the number of replicas, and on
-    /// nothing else.
+    /// The result depends only on the batches, the seed, the step and the number of replicas.
     pub fn step(&mut self, batches: &[Batch], rate: f32) -> Result<StepReport> {
         let tokens: usize = batches.iter().map(Batch::target_tokens).sum();
         if tokens == 0 {
@@ -277,7 +274,7 @@ impl Trainer {
             });
         }
         let (start, overlapped) = (Instant::now(), self.shared.overlaps());
-        // What is seen twice counts half.
+        // With R-Drop each token is seen twice and counts half.
         let seen = if self.settings.r_drop.is_some() { 2 * tokens } else { tokens };
         let (mine, early) = self.accumulate(batches, 1.0 / seen as f32, overlapped)?;
         let Totals { loss, nll, busy, gemm_time, stop } = self.shared.sum_totals(mine);
@@ -301,8 +298,8 @@ impl Trainer {
         })
     }
 
-    /// Forward and backward of all batches on the replicas of this process. Overlapped, also the
-    /// sums of all gradients.
+    /// Forward and backward of all batches on the replicas of this process. If overlapped, also
+    /// sums the gradients of all ranks.
     fn accumulate(
         &mut self,
         batches: &[Batch],

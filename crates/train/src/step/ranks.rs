@@ -1,4 +1,4 @@
-//! A trainer as one of the ranks of a job. What the ranks send each other is in
+//! A trainer as one of the ranks of a job. The communication is in
 //! [`distributed`](crate::distributed).
 
 use super::Trainer;
@@ -9,14 +9,14 @@ use regard_core::{DType, Error, Result};
 use std::sync::Arc;
 
 impl Trainer {
-    /// Trains together with the other ranks of a communicator: a step is over the replicas of all.
-    /// Every rank must have made its trainer with the same model and settings, and gets the steps,
-    /// weights and moments of rank 0.
+    /// Trains together with the other ranks of a communicator: a step spans the replicas of all
+    /// ranks. Every rank must have created its trainer with the same model and settings, and
+    /// receives the steps, weights and moments of rank 0.
     pub fn join(&mut self, communicator: Arc<dyn Communicator>, wire: DType, overlap: Overlap) -> Result<()> {
         self.join_in_buckets(communicator, wire, overlap, BUCKET)
     }
 
-    /// The same in buckets of this many pieces.
+    /// The same with buckets of this many pieces.
     pub(crate) fn join_in_buckets(
         &mut self,
         communicator: Arc<dyn Communicator>,
@@ -32,34 +32,34 @@ impl Trainer {
         Ok(())
     }
 
-    /// The communicator that it trains in.
+    /// The communicator of this job.
     pub(crate) fn communicator(&self) -> &Arc<dyn Communicator> {
         self.shared.communicator()
     }
 
-    /// How many replicas all processes have.
+    /// The number of replicas of all processes.
     pub fn replicas(&self) -> usize {
         self.shared.parts()
     }
 
-    /// Bytes that this process sends in a step.
+    /// The number of bytes that this process sends in a step.
     pub fn wire_bytes(&self) -> usize {
         self.shared.bytes()
     }
 
-    /// How many buckets can leave before the backward pass is over.
+    /// The number of buckets that can be sent before the backward pass ends.
     #[cfg(test)]
     pub(crate) fn early_buckets(&self) -> usize {
         self.shared.early_buckets()
     }
 
-    /// Lets the next step's report tell all processes that this one was asked to stop.
+    /// Makes the next step's report tell all processes that this one was asked to stop.
     pub(crate) fn ask_to_stop(&mut self) {
         self.shared.ask_to_stop();
     }
 
-    /// Makes [`moments`](Self::moments) whole, of which each process keeps up its own part only.
-    /// All of them must call it.
+    /// Gathers [`moments`](Self::moments), of which each process only updates its own shard. All
+    /// processes must call it.
     pub(crate) fn collect_moments(&mut self) {
         self.shared.collect_moments(&mut self.optimizer);
     }

@@ -5,17 +5,17 @@ use crate::autograd::Tape;
 use crate::threads::{PIECE, joined, over_threads};
 use regard_kernels::{Gemm, Isa, add, sum_of_squares};
 
-/// Replicas have a gradient buffer each: with more cores than this, a replica spans several.
+/// Every replica has a gradient buffer: with more cores than this, a replica spans several.
 const MOST_REPLICAS: usize = 8;
 
-/// One core's copy of what changes during a step.
+/// The per-replica state of a step.
 #[derive(Debug)]
 pub(crate) struct Replica {
     pub(crate) tape: Tape,
     pub(crate) gradients: Vec<f32>,
 }
 
-/// All replicas of this process, at least one.
+/// All replicas of this process; at least one.
 #[derive(Debug)]
 pub(crate) struct Replicas {
     isa: Isa,
@@ -23,21 +23,21 @@ pub(crate) struct Replicas {
 }
 
 impl Replicas {
-    /// Replicas of a model of this many weights, on `threads` cores.
+    /// Replicas of a model with this many weights, on `threads` cores.
     pub(crate) fn new(isa: Isa, threads: usize, weights: usize) -> Self {
         let replicas = threads.clamp(1, MOST_REPLICAS);
-        // Cores that do not divide evenly go to the first replicas.
+        // If cores do not divide evenly, the first replicas get the remainder.
         let cores = |i: usize| (threads / replicas + usize::from(i < threads % replicas)).max(1);
         Self::with_cores(isa, (0..replicas).map(cores), weights)
     }
 
-    /// A replica for each of the numbers, whose matrix multiplications use that many cores.
+    /// One replica for each element of `cores`, whose matmuls use that many threads.
     pub(crate) fn with_cores(isa: Isa, cores: impl Iterator<Item = usize>, weights: usize) -> Self {
         let replica = |cores| Replica { tape: Tape::new(isa, cores), gradients: vec![0.0; weights] };
         Replicas { isa, list: cores.map(replica).collect() }
     }
 
-    /// How many.
+    /// The number of replicas.
     pub(crate) fn len(&self) -> usize {
         self.list.len()
     }
@@ -47,23 +47,23 @@ impl Replicas {
         self.isa
     }
 
-    /// Multiplies matrices in this number format from now on.
+    /// Sets the kind of matmul for future operations.
     pub(crate) fn set_gemm(&mut self, gemm: Gemm) {
         self.list.iter_mut().for_each(|replica| replica.tape.set_gemm(gemm));
     }
 
-    /// Gives the memory of the tapes back; the gradients stay.
+    /// Frees the memory of the tapes; the gradients stay.
     pub(crate) fn release(&mut self) {
         self.list.iter_mut().for_each(|replica| replica.tape.release());
     }
 
-    /// How many numbers the tapes hold.
+    /// The memory of the tapes in floats.
     pub(crate) fn tape_capacity(&self) -> usize {
         self.list.iter().map(|replica| replica.tape.capacity()).sum()
     }
 
-    /// Runs `f` on all replicas at the same time, each with its number and one of the `inputs`;
-    /// results in their order.
+    /// Runs `f` on all replicas in parallel, each with its number and one of the `inputs`; returns
+    /// the results in order.
     pub(crate) fn run<I: Send, T: Send>(
         &mut self,
         inputs: impl IntoIterator<Item = I>,
@@ -76,18 +76,18 @@ impl Replicas {
             let handles: Vec<_> = work
                 .map(|(number, (replica, input))| scope.spawn(move || f(number, replica, input)))
                 .collect();
-            // This thread is one of them.
+            // This thread runs the first replica.
             let first = first.map(|(number, (replica, input))| f(number, replica, input));
             first.into_iter().chain(handles.into_iter().map(joined)).collect()
         })
     }
 
-    /// The gradient of the first replica: after a sum, that of all.
+    /// The gradient of the first replica: after a sum, that of all replicas.
     pub(crate) fn gradient(&self) -> &[f32] {
         &self.list[0].gradients
     }
 
-    /// The same, to be changed.
+    /// The same, mutable.
     pub(crate) fn gradient_mut(&mut self) -> &mut [f32] {
         &mut self.list[0].gradients
     }
@@ -103,7 +103,7 @@ impl Replicas {
         self.sum_pieces(|piece| sum_of_squares(isa, piece)).iter().sum()
     }
 
-    /// The same; returns what `f` finds in each piece while that is in cache.
+    /// The same; returns what `f` computes for each piece while it is in cache.
     fn sum_pieces<R: Send>(&mut self, f: impl Fn(&[f32]) -> R + Sync) -> Vec<R> {
         let (isa, threads) = (self.isa, self.list.len());
         let (first, others) = self.list.split_at_mut(1);

@@ -1,7 +1,7 @@
-//! Which words of a corpus are translations of each other.
+//! A lexicon of words that are translations of each other, learned from a corpus.
 //!
-//! Probabilities of translations, in both directions, by Brown and others' first model. In a pair of
-//! sentences, two words belong together if each is the likeliest partner of the other and both
+//! It has translation probabilities in both directions, by IBM model 1 (Brown et al.). In a pair of
+//! sentences, two words are aligned if each is the likeliest translation of the other and both
 //! probabilities are high enough.
 
 use super::words::Words;
@@ -11,21 +11,21 @@ use regard_core::random::Rng;
 use regard_core::text::{TokenizerPair, fold, share_stem};
 use std::ops::Range;
 
-/// Pairs that are learned from at most: an even sample of them.
+/// The maximum number of pairs to learn from: an even sample.
 const MOST: usize = 200_000;
-/// The lowest probability of a translation that counts, and in the other direction.
+/// The minimum probability of a translation, in both directions.
 const LEAST: f32 = 0.1;
 const LEAST_BACK: f32 = 0.02;
-/// How often a word must have been seen.
+/// The minimum number of occurrences of a word.
 const SEEN: u32 = 2;
 
-/// Pairs of ids: their number, and how one is read.
+/// Pairs of ids: their number, and a function that reads one.
 pub(crate) struct Pairs<'a> {
     pub(crate) len: usize,
     pub(crate) read: &'a dyn Fn(usize) -> Result<(Vec<u32>, Vec<u32>)>,
 }
 
-/// The words of two languages.
+/// The translations of the words of two languages.
 #[derive(Debug)]
 pub(super) struct Lexicon {
     source: Words,
@@ -41,23 +41,23 @@ pub(super) struct Lexicon {
 /// The number of attempts to draw a word that can stand in place of another.
 const DRAWS: usize = 16;
 
-/// A source word and its translation in a pair of sentences.
+/// A source word aligned with its translation in a pair of sentences.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Aligned {
-    /// Where the ids of the word are in the source.
+    /// The range of the word's ids in the source.
     pub(super) source: Range<usize>,
     /// The word.
     word: u32,
-    /// Where the ids of its translation are in the target.
+    /// The range of the translation's ids in the target.
     target: Range<usize>,
     /// The translation.
     pub(super) translation: u32,
-    /// How readily it is drawn.
+    /// The weight with which it is sampled.
     pub(super) weight: f64,
 }
 
 impl Aligned {
-    /// Whether both words stand right behind another and its translation.
+    /// Whether both the word and its translation directly follow those of `other`.
     pub(super) fn follows(&self, other: &Aligned) -> bool {
         other.source.end == self.source.start && other.target.end == self.target.start
     }
@@ -90,19 +90,19 @@ impl Lexicon {
         Ok(Lexicon { source, target, forward, backward, cumulative_weights })
     }
 
-    /// Source words whose translations are known.
+    /// The number of source words with a known translation.
     pub(super) fn translated_words(&self) -> usize {
         let known = |(word, list): &(u32, &Vec<_>)| !list.is_empty() && self.source.get(*word).count >= SEEN;
         (0..).zip(&self.forward).filter(known).count()
     }
 
-    /// The words of a pair of sentences that belong together, in the order of the source.
+    /// The aligned words of a pair of sentences, in source order.
     pub(super) fn align(&self, source: &[u32], target: &[u32]) -> Vec<Aligned> {
         let (from, to) = (self.source.find(source), self.target.find(target));
         let probability = |table: &[Vec<(u32, f32)>], a: u32, b: u32| {
             table[a as usize].iter().find(|(word, _)| *word == b).map_or(0.0, |(_, p)| *p)
         };
-        // Of equal ones the first, as of a word that is there twice.
+        // Of equally likely ones take the first, for example if a word occurs twice.
         let best = |scores: Vec<f32>| {
             let most = scores.iter().copied().fold(0.0, f32::max);
             scores.into_iter().position(|p| p > 0.0 && p == most)
@@ -127,10 +127,11 @@ impl Lexicon {
         found
     }
 
-    /// Other forms of a translation that the word, or its singular, is translated by as well.
+    /// Other inflected forms of a translation that the word, or its singular, also has as
+    /// translations.
     pub(super) fn other_forms(&self, aligned: &Aligned) -> Vec<u32> {
         let word = &self.source.get(aligned.word).word;
-        // As glossaries find plurals.
+        // Glossaries find plurals in the same way.
         let singular = ["s", "es"].iter().filter_map(|ending| self.source.number(word.strip_suffix(ending)?));
         let own = fold(&self.target.get(aligned.translation).word);
         let mut forms = Vec::new();
@@ -164,7 +165,7 @@ impl Lexicon {
         None
     }
 
-    /// How a target word is mostly spelt.
+    /// The most frequent spelling of a target word.
     pub(super) fn spelling(&self, word: u32) -> &str {
         self.target.get(word).spelling()
     }

@@ -1,9 +1,10 @@
-//! Translations of words inside of source sentences, from which a model learns to use the terms of a
-//! glossary.
+//! Annotates words of source sentences with their translations, from which a model learns to use
+//! the terms of a glossary.
 //!
-//! Of a share of the sentences, drawn anew in each epoch, up to a few words have their translations
-//! behind them, `<term> dog <is> Hund </term>`: words of the target sentence that belong to them by
-//! the [`lexicon`](Lexicon). What is annotated depends on the pair, the seed and the epoch alone.
+//! In a share of the sentences, drawn anew in each epoch, up to a few words are annotated with
+//! their translations, `<term> dog <is> Hund </term>`: words of the target sentence that the
+//! [`lexicon`](Lexicon) aligns with them. The annotations depend only on the pair, the seed and the
+//! epoch.
 //!
 //! Some of the annotated words are replaced by others, `<term> cat <is> Hund </term>`, so that the
 //! translation can only come from the annotation.
@@ -20,11 +21,11 @@ use regard_core::random::Rng;
 use regard_core::text::{TermIds, TermTokens, TokenizerPair};
 use std::ops::Range;
 
-/// The stream of a pair's random numbers that chooses its terms; BPE-dropout has stream 0.
+/// The random stream that chooses the terms of a pair; BPE-dropout uses stream 0.
 const STREAM: u64 = 1;
 
-/// How often a word takes its neighbour with it, where the translations of both are neighbours, too:
-/// glossaries have terms of several words.
+/// How often a word takes its neighbour along if their translations are adjacent too: glossaries
+/// have terms of several words.
 const TWO_WORDS: f64 = 0.25;
 
 /// Annotates source sentences.
@@ -34,13 +35,13 @@ pub(crate) struct Terms {
     tokens: TermTokens,
     tokenizers: TokenizerPair,
     lexicon: Lexicon,
-    /// Tokens of a sentence at most.
+    /// The maximum number of tokens of a sentence.
     max_tokens: usize,
 }
 
 impl Terms {
-    /// Learns which words are translations of each other from pairs of ids; of many, from an even
-    /// sample.
+    /// Learns from pairs of ids which words are translations of each other; uses an even sample of
+    /// a large corpus.
     pub(crate) fn learn(
         settings: TermsConfig,
         tokens: TermTokens,
@@ -52,13 +53,12 @@ impl Terms {
         Ok(Terms { settings, tokens, tokenizers: tokenizers.clone(), lexicon, max_tokens })
     }
 
-    /// Source words whose translations are known.
+    /// The number of source words with a known translation.
     pub(crate) fn words(&self) -> usize {
         self.lexicon.translated_words()
     }
 
-    /// A source sentence with translations of some of its words, if it is one of the share and has
-    /// any.
+    /// Annotates a source sentence; `None` if it is not in the share or has no aligned words.
     pub(crate) fn annotate(&self, source: &[u32], target: &[u32], seed: u64) -> Result<Option<Vec<u32>>> {
         let mut random = Rng::stream(seed, STREAM);
         if random.uniform() >= f64::from(self.settings.share) {
@@ -112,8 +112,8 @@ impl Terms {
         tokenizer.text_ids(&text).map(Some)
     }
 
-    /// How a glossary might spell the translation of a word: as it stands in the sentence, or in
-    /// another form.
+    /// The translation of a word as a glossary might spell it: as in the sentence, or in another
+    /// form.
     fn spelt(&self, word: &Aligned, inflect: bool, random: &mut Rng) -> &str {
         let other = inflect && random.uniform() < f64::from(self.settings.other_forms);
         let forms = if other { self.lexicon.other_forms(word) } else { Vec::new() };
@@ -141,8 +141,8 @@ fn replace(source: &[u32], terms: &mut [TermIds], replacements: &[(Range<usize>,
     replaced
 }
 
-/// Up to `count` of the words, rare ones rather than frequent ones, in the order in which they were
-/// drawn.
+/// Samples up to `count` of the words, preferring rare ones; returns them in the order in which
+/// they were drawn.
 fn draw(words: &[Aligned], count: usize, random: &mut Rng) -> Vec<usize> {
     let mut left: Vec<usize> = (0..words.len()).collect();
     let mut drawn = Vec::new();

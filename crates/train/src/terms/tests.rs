@@ -127,7 +127,7 @@ fn the_source_vocabulary_spells_translations() {
     assert!(!all.terms.tokenizers.is_joint());
     let found = (0..50).filter_map(|i| all.of(i, i as u64)).flat_map(|ids| all.taken_apart(&ids).0);
     assert!(found.count() > 20);
-    // They are tokens of the source alone.
+    // Only the source has these tokens.
     assert!(TermTokens::find(all.terms.tokenizers.target()).is_none());
 }
 
@@ -144,7 +144,7 @@ fn a_sentence_that_would_be_too_long_stays_as_it_is() {
 #[test]
 fn a_word_is_spelt_as_inside_of_a_sentence() {
     let mut sample = TextSample::default();
-    // Often enough for every letter to have a piece; the brackets have none.
+    // Repeat them, so that every letter gets a piece; the brackets have none.
     sample.extend(["Zwei Hunde und zwei Katzen", "Drei HUNDE", "Es sind drei"].repeat(5));
     let vocabulary = TokenizerSettings { size: Some(300), ..TokenizerSettings::default() };
     let tokenizer = regard_core::text::Tokenizer::train(&[&sample], &vocabulary).unwrap();

@@ -1,19 +1,20 @@
-//! The words of a sentence of ids, as glossaries have them: letters without what stands around them.
+//! Splits a sentence of ids into words as in glossaries: letters without the punctuation around
+//! them.
 
 use regard_core::text::{Tokenizer, is_spaced};
 use std::collections::HashMap;
 use std::ops::Range;
 
-/// Letters of a word at least: shorter ones are seldom terms.
+/// The minimum number of letters of a word: shorter ones are rarely terms.
 const LETTERS: usize = 3;
-/// The same where no spaces part words; there, each piece of the vocabulary is one.
+/// The same for scripts without spaces between words, where each piece of the vocabulary is a word.
 const CHARACTERS: usize = 2;
 
-/// What a piece is made of.
+/// The kind of characters in a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Letters,
-    /// Of a script without spaces.
+    /// Of a script without spaces between words.
     Characters,
     /// A byte of a character that the vocabulary lacks.
     Byte,
@@ -23,27 +24,27 @@ enum Kind {
 #[derive(Debug)]
 struct Piece {
     text: String,
-    /// Whether a space stands before it.
+    /// Whether a space precedes it.
     begins: bool,
     kind: Kind,
 }
 
-/// The pieces of a vocabulary, and the words of a language that are made of them.
+/// The pieces of a vocabulary, and the words that occur in a language.
 #[derive(Debug, Default)]
 pub(super) struct Words {
     pieces: Vec<Piece>,
-    /// The number of each word, in small letters.
+    /// The index of each word, lowercased.
     numbers: HashMap<String, u32>,
     list: Vec<WordCount>,
 }
 
-/// A word that was seen.
+/// A word that has occurred.
 #[derive(Debug, Default)]
 pub(super) struct WordCount {
-    /// In small letters.
+    /// Lowercased.
     pub(super) word: String,
     pub(super) count: u32,
-    /// Its spellings, in the order in which they were seen, with their counts.
+    /// Its spellings, in order of first occurrence, with their counts.
     spellings: Vec<(String, u32)>,
 }
 
@@ -53,10 +54,10 @@ impl Piece {
         let hex = piece.strip_prefix("<0x").and_then(|rest| rest.strip_suffix('>'));
         let byte = hex.filter(|hex| hex.len() == 2).and_then(|hex| u8::from_str_radix(hex, 16).ok());
         let kind = match text.chars().next() {
-            // Punctuation is no part of a word, however it is spelt.
+            // Punctuation is not part of a word, however it is encoded.
             _ if byte.is_some_and(|byte| byte.is_ascii() && !byte.is_ascii_alphabetic()) => Kind::Other,
             _ if byte.is_some() => Kind::Byte,
-            // A space by itself goes with what follows.
+            // A space by itself belongs to what follows.
             None => Kind::Letters,
             Some(first) if text.chars().all(|c| c.is_alphabetic() || is_mark(c)) => {
                 if is_spaced(first) {
@@ -88,7 +89,7 @@ impl Words {
         self.pieces.get(id as usize).is_some_and(|piece| piece.begins)
     }
 
-    /// Each word of a sentence that is long enough, and where its ids are.
+    /// Calls `action` for each word of a sentence that is long enough, with the range of its ids.
     fn for_each(&self, ids: &[u32], mut action: impl FnMut(Range<usize>, &str)) {
         let (mut start, mut text, mut sound) = (0, String::new(), false);
         let mut kind_before = Kind::Other;
@@ -102,7 +103,7 @@ impl Words {
             let piece = self.pieces.get(id as usize);
             let kind = piece.map_or(Kind::Other, |piece| piece.kind);
             let begins = piece.is_none_or(|piece| piece.begins);
-            // A byte is a part of the word that it stands in, of which nobody knows the rest.
+            // A byte belongs to the surrounding word, which is then incomplete.
             let goes_on = !begins
                 && kind != Kind::Characters
                 && (kind == kind_before || kind == Kind::Byte || kind_before == Kind::Byte);
@@ -118,15 +119,15 @@ impl Words {
         close(start..ids.len(), &text, sound, kind_before);
     }
 
-    /// Counts the words of a sentence, and returns their numbers.
+    /// Counts the words of a sentence, and returns their indices.
     pub(super) fn add(&mut self, ids: &[u32]) -> Vec<u32> {
         let mut found = Vec::new();
         self.for_each(ids, |range, word| found.push((word.to_owned(), range.start == 0)));
         found.into_iter().map(|(word, first)| self.add_word(word, first)).collect()
     }
 
-    /// The `first` word of a sentence may have a capital because of that, and says nothing about
-    /// its spelling.
+    /// The `first` word of a sentence may be capitalised for that reason, so it is no evidence for
+    /// the spelling.
     fn add_word(&mut self, written: String, first: bool) -> u32 {
         let word = written.to_lowercase();
         let next = self.list.len() as u32;
@@ -144,7 +145,7 @@ impl Words {
         number
     }
 
-    /// The words of a sentence that were seen before, and where their ids are.
+    /// The known words of a sentence, and the ranges of their ids.
     pub(super) fn find(&self, ids: &[u32]) -> Vec<(Range<usize>, u32)> {
         let mut found = Vec::new();
         self.for_each(ids, |range, word| {
@@ -153,7 +154,7 @@ impl Words {
         found
     }
 
-    /// The number of a word in small letters.
+    /// The index of a lowercased word.
     pub(super) fn number(&self, word: &str) -> Option<u32> {
         self.numbers.get(word).copied()
     }
@@ -168,7 +169,7 @@ impl Words {
 }
 
 impl WordCount {
-    /// How it is mostly spelt inside of a sentence.
+    /// The most frequent spelling inside a sentence.
     pub(super) fn spelling(&self) -> &str {
         let most = self.spellings.iter().map(|(_, count)| *count).max();
         let usual = self.spellings.iter().find(|(_, count)| Some(*count) == most);

@@ -15,13 +15,13 @@ pub struct SelfAttention {
     pub qkv: Var,
     /// The heads.
     pub shape: HeadShape,
-    /// What scores are multiplied by.
+    /// The factor applied to the scores.
     pub scale: f32,
     /// Which keys a query sees.
     pub mask: Mask,
     /// Where the sentences begin and end.
     pub offsets: Arc<[usize]>,
-    /// Dropout of the weights.
+    /// Dropout of the attention weights.
     pub dropout: Option<Dropout>,
     /// Relative positions.
     pub relative: Option<RelativePositions>,
@@ -37,18 +37,18 @@ pub struct CrossAttention {
     pub kv: Var,
     /// The heads.
     pub shape: HeadShape,
-    /// What scores are multiplied by.
+    /// The factor applied to the scores.
     pub scale: f32,
     /// Where the sentences of the queries begin and end.
     pub queries: Arc<[usize]>,
     /// Where the sentences of the keys begin and end.
     pub keys: Arc<[usize]>,
-    /// Dropout of the weights.
+    /// Dropout of the attention weights.
     pub dropout: Option<Dropout>,
 }
 
 impl SelfAttention {
-    /// The table of what distances add to the scores, with a column for each of them.
+    /// The table of relative position biases, with a column for each distance.
     fn bias(&self, weights: &[f32]) -> Vec<f32> {
         match self.relative {
             Some(RelativePositions::Bias { table, buckets }) => {
@@ -58,7 +58,7 @@ impl SelfAttention {
         }
     }
 
-    /// The kernel's settings; `bias` is what [`bias`](Self::bias) made.
+    /// The settings of the kernel; `bias` comes from [`bias`](Self::bias).
     fn kernel<'a>(&'a self, weights: &'a [f32], bias: &'a [f32]) -> Attention<'a> {
         Attention {
             heads: self.shape.heads,

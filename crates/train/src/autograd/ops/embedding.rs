@@ -1,25 +1,25 @@
-//! Token vectors, scaled, with the vectors of their positions added or put beside them.
+//! Scaled token embeddings, with position embeddings added or concatenated.
 
 use crate::autograd::{Backward, Forward, Op, Param};
 use regard_core::batch::Packed;
 use regard_kernels::{Dropout, add_scaled, dropout_in_place};
 use std::sync::Arc;
 
-/// Where the vector of a position comes from; each `d` wide.
+/// The source of position vectors, each of width `d`.
 #[derive(Clone, Debug)]
 pub enum PositionVectors {
-    /// There is none.
+    /// No positions.
     None,
-    /// A fixed table, row by row, at least as long as the longest sentence.
+    /// A fixed table with a row for each position, at least as long as the longest sentence.
     Fixed(Arc<[f32]>),
     /// Learned rows `[positions, d]`, and the row of the first position.
     Learned(Param, usize),
 }
 
-/// `y = dropout(scale · E[id] + P[position])`, or with the two side by side, `y [rows, 2·d]`.
+/// `y = dropout(scale · E[id] + P[position])`, or with the two concatenated, `y [rows, 2·d]`.
 #[derive(Debug)]
 pub struct Embedding {
-    /// Which tokens.
+    /// The tokens.
     pub tokens: Packed,
     /// E `[v, d]`
     pub table: Param,
@@ -29,9 +29,9 @@ pub struct Embedding {
     pub scale: f32,
     /// P
     pub positions: PositionVectors,
-    /// Whether the position stands beside the token instead of being added to it.
+    /// Whether the position vector is concatenated to the token vector instead of added to it.
     pub concatenate: bool,
-    /// The token whose vector is zero and stays so, if there is one.
+    /// The token whose vector is zero and stays zero, if there is one.
     pub pad: Option<u32>,
     /// Dropout of the sum.
     pub dropout: Option<Dropout>,
@@ -42,7 +42,7 @@ impl Embedding {
         if self.concatenate { 2 * self.width } else { self.width }
     }
 
-    /// The columns of a row where the position goes.
+    /// The columns of the output that hold the position vector.
     fn place(&self) -> std::ops::Range<usize> {
         if self.concatenate { self.width..2 * self.width } else { 0..self.width }
     }

@@ -1,4 +1,5 @@
-//! The loss: logits, label-smoothed cross-entropy and its gradient, which never exist as a whole.
+//! The loss: logits, label-smoothed cross-entropy and its gradient, without materialising all
+//! logits.
 
 use crate::autograd::sampled_softmax::OutputLayer;
 use crate::autograd::{Backward, Forward, Op, Param, Var, Weights};
@@ -7,42 +8,42 @@ use regard_kernels::{
 };
 use std::sync::Arc;
 
-/// Words of the vocabulary in a block, whose logits are used while they are in cache. Tables can be
-/// packed in such blocks.
+/// Words in a block of the vocabulary, whose logits are used while they are in cache. Output
+/// matrices can be packed in such blocks.
 const WORDS: usize = Right::STEP;
 
-/// Rows whose logits exist at the same time, at most. Each such group reads the whole output
-/// matrix, which is cheap where it has been packed before: fewer rows keep the logits in cache and
-/// memory small.
+/// The maximum number of rows whose logits exist at the same time. Each such group reads the whole
+/// output matrix, which is cheap if it is already packed: fewer rows keep the logits in cache and
+/// the memory small.
 const ROWS: usize = 192;
 
 /// Cross-entropy of `softmax(x·Eᵀ + b)` against the targets, with label smoothing; `x [m, d]`,
 /// `E [v, d]`.
 ///
-/// The output is the loss of each row. The gradient is made on the way forward, because the logits
-/// are gone afterwards: it is that of `scale · Σ` of the rows, whatever gradient the output is
-/// given.
+/// The output is the loss of each row. The gradient is computed in the forward pass, because the
+/// logits are gone afterwards: it is the gradient of `scale · Σ` over the rows, whatever `dy` the
+/// backward pass receives.
 #[derive(Debug)]
 pub struct CrossEntropy {
     /// x
     pub x: Var,
-    /// E: the rows of the words, of which only the first `words` take part; the padding token is
-    /// the one behind them.
+    /// E: the rows of the words, of which only the first `words` take part; the padding token comes
+    /// after them.
     pub table: Param,
     /// b, which has no gradient; zero if not given.
     pub bias: Option<Arc<[f32]>>,
-    /// How many words take part in the softmax.
+    /// The number of words in the softmax.
     pub words: usize,
-    /// The word that should come, for each row.
+    /// The target word of each row.
     pub targets: Arc<[u32]>,
     /// ε, the probability that is spread evenly over all words.
     pub smoothing: f32,
-    /// What the sum of all rows is multiplied by: one over the number of target tokens of the whole
-    /// batch.
+    /// The factor applied to the sum over all rows: one over the number of target tokens in the
+    /// whole batch.
     pub scale: f32,
 }
 
-/// The logits of some rows, block by block: blocks of the vocabulary lie one behind the other.
+/// The blocks of the vocabulary, as start and width.
 fn blocks(words: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..words).step_by(WORDS).map(move |start| (start, WORDS.min(words - start)))
 }
@@ -84,8 +85,8 @@ impl CrossEntropy {
         OutputLayer::new(weights, self.table, (self.words, d), self.bias.as_deref())
     }
 
-    /// The losses and, if there is a gradient `[words, d]` of the output layer to add to, all
-    /// gradients.
+    /// Computes the losses and, if there is a gradient `[words, d]` of the output layer to
+    /// accumulate in, all gradients.
     fn run(
         &self,
         cx: &mut Forward<'_>,
@@ -99,8 +100,8 @@ impl CrossEntropy {
         let OutputLayer { table, columns, words, bias, .. } = *output;
         let targets = output.places(&self.targets);
         let mut logits = std::mem::take(&mut cx.scratch.logits);
-        // Groups of about the same size: a small one at the end would pay for reading the whole
-        // matrix as a large one does.
+        // Groups of about equal size: a small last group would cost as much as a large one, since
+        // each reads the whole matrix.
         let group = x.rows().div_ceil(x.rows().div_ceil(ROWS).max(1));
         if logits.len() < group * words {
             logits.resize(group * words, 0.0);
@@ -114,7 +115,7 @@ impl CrossEntropy {
             let x = x.rows_from(first, rows);
             let targets = &targets[first..first + rows];
             let losses = &mut y[first..first + rows];
-            // −(1−ε)·l_target comes now, while the logits are there; the sum over the vocabulary
+            // Add −(1−ε)·l_target now, while the logits exist, and the sum over the vocabulary
             // afterwards.
             for (block, (start, width)) in blocks(words).enumerate() {
                 let to = &mut logits[start * rows..][..rows * width];

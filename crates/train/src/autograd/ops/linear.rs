@@ -11,11 +11,11 @@ pub struct Linear {
     pub x: Var,
     /// W
     pub weight: Param,
-    /// b, if there is one.
+    /// b, optional.
     pub bias: Option<Param>,
     /// The rows of W.
     pub outputs: usize,
-    /// What comes after the sum.
+    /// The activation.
     pub activation: Activation,
     /// Dropout of the output.
     pub dropout: Option<Dropout>,
@@ -27,7 +27,7 @@ impl Linear {
         [self.outputs, self.weight.len / self.outputs]
     }
 
-    /// Whether nothing is done to the result of the matmul.
+    /// Whether it is a plain matmul.
     fn is_product(&self) -> bool {
         self.bias.is_none() && self.activation == Activation::Identity && self.dropout.is_none()
     }

@@ -3,7 +3,7 @@
 use crate::autograd::{Backward, Forward, Op, Var};
 use regard_kernels::{add_product, add_scaled, multiply};
 
-/// The product of two values, element by element: the inside of a gated feed-forward layer.
+/// The elementwise product of two values, used in gated feed-forward layers.
 #[derive(Debug)]
 pub struct Multiply {
     /// a `[rows, d]`
@@ -40,12 +40,12 @@ impl Op for Multiply {
     }
 }
 
-/// A value times a number.
+/// A value times a scalar.
 #[derive(Debug)]
 pub struct Scale {
     /// x `[rows, d]`
     pub x: Var,
-    /// The number.
+    /// The scalar.
     pub factor: f32,
 }
 

@@ -1,4 +1,4 @@
-//! `y = LayerNorm(x + dropout(f))`, or `y = LayerNorm(x)`, or the same with an RMS norm.
+//! `y = LayerNorm(x + dropout(f))` or `y = LayerNorm(x)`, or the same with an RMS norm.
 
 use crate::autograd::{Backward, Forward, Op, Param, Var};
 use regard_kernels::{Dropout, Norm, NormSaved, add_norm, add_norm_backward};
@@ -15,7 +15,7 @@ pub struct AddNorm {
     pub dropout: Option<Dropout>,
     /// γ `[d]`
     pub gamma: Param,
-    /// β `[d]`; without it, it is an RMS norm.
+    /// β `[d]`; an RMS norm has none.
     pub beta: Option<Param>,
     /// ε
     pub epsilon: f32,

@@ -1,4 +1,4 @@
-//! Some rows of a value, for classifiers of whole sentences.
+//! Selects rows of a value, for classifiers of whole sentences.
 
 use crate::autograd::{Backward, Forward, Op, Var};
 use regard_kernels::add;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub struct Pick {
     /// x
     pub x: Var,
-    /// Which rows; one may be named more than once.
+    /// The selected rows; a row may occur more than once.
     pub rows: Arc<[usize]>,
 }
 

@@ -1,32 +1,32 @@
-//! The loss of pointing at a token: which of the tokens of a text is meant.
+//! The loss of a pointer network: which token of a text is meant.
 
 use crate::autograd::{Backward, Forward, Op, Var};
 use regard_kernels::{Accumulate, Isa, Mat, MatMut, add, add_scaled, log_softmax_rows, matmul};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// One pointer.
+/// One pointing decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pointing {
-    /// The rows of `q` that point, together: their scores are added.
+    /// The rows of `q` that point together: their scores are added.
     pub rows: Range<usize>,
-    /// The rows of `k` that it chooses from.
+    /// The rows of `k` to choose from.
     pub among: Range<usize>,
-    /// The one it should point at, counted from the first of them.
+    /// The target, counted from the first of them.
     pub target: usize,
 }
 
-/// Cross-entropy of `softmax(Σq·kᵀ / √d)`, over the rows that each pointer chooses from, against
-/// the one it should point at; `q [m, d]`, `k [n, d]`. The output is the loss of each pointer.
+/// Cross-entropy of `softmax(Σq·kᵀ / √d)` over the rows that each pointer chooses from, against its
+/// target; `q [m, d]`, `k [n, d]`. The output is the loss of each pointer.
 ///
-/// It is attention whose weights are the answer (Vinyals, Fortunato and Jaitly, 2015).
+/// Its attention weights are the prediction (Vinyals, Fortunato and Jaitly, 2015).
 #[derive(Debug)]
 pub struct Pointer {
-    /// What points.
+    /// The queries.
     pub q: Var,
-    /// What is pointed at.
+    /// The keys.
     pub k: Var,
-    /// Which rows point among which, and at what they should.
+    /// The pointing decisions and their targets.
     pub pointers: Arc<[Pointing]>,
 }
 

@@ -1,4 +1,4 @@
-//! The loss of two passes that should agree: R-Drop.
+//! R-Drop: the loss of two passes that should agree.
 
 use super::CrossEntropy;
 use crate::autograd::sampled_softmax::OutputLayer;
@@ -8,14 +8,14 @@ use regard_kernels::{Accumulate, Mat, MatMut, log_softmax_rows, softmax_rows};
 /// Pairs of rows whose logits exist at the same time.
 const PAIRS: usize = 64;
 
-/// Cross-entropy of the rows of two passes over the same tokens, the second behind the first, and
-/// how much they differ: to each pair `½·(KL(p‖q) + KL(q‖p))` times `weight` is added, half to each
-/// of its rows.
+/// Cross-entropy of the rows of two passes over the same tokens, with the rows of the second after
+/// those of the first, plus their divergence: each pair of rows adds `½·(KL(p‖q) + KL(q‖p))` times
+/// `weight`, half to each row.
 #[derive(Debug)]
 pub struct RDrop {
     /// The cross-entropy of all rows.
     pub loss: CrossEntropy,
-    /// What the divergence is multiplied by.
+    /// The weight of the divergence.
     pub weight: f32,
 }
 
@@ -54,7 +54,7 @@ impl Op for RDrop {
 
 impl RDrop {
     /// Adds the divergence to the losses and, if there is a gradient `[words, d]` of the output
-    /// layer to add to, to all gradients.
+    /// layer to accumulate in, to all gradients.
     fn add_divergence(
         &self,
         cx: &mut Forward<'_>,
@@ -102,8 +102,8 @@ impl RDrop {
     }
 }
 
-/// Returns `KL(p‖q) + KL(q‖p)` of the distributions whose logarithms are `a` and `b`, and puts
-/// `factor` times its gradients with respect to their logits in place of these.
+/// Returns `KL(p‖q) + KL(q‖p)` for the distributions whose logarithms are `a` and `b`, and replaces
+/// these by `factor` times the gradients with respect to their logits.
 fn grads(a: &mut [f32], b: &mut [f32], p: &[f32], q: &[f32], factor: f32) -> f32 {
     let (mut forth, mut back) = (0.0, 0.0);
     for ((a, b), (p, q)) in a.iter().zip(&*b).zip(p.iter().zip(q)) {

@@ -1,9 +1,9 @@
-//! A gated recurrent unit over whole sentences, in one direction or both, without the projection of
-//! its input.
+//! A gated recurrent unit (GRU) over whole sentences, in one direction or both, without its input
+//! projection.
 //!
-//! The input weights of the gates are one large matmul before it. Here, each step
-//! multiplies the states of all sentences that are still running at once; on the way back, the
-//! gradient of the state's matrix is again one large matmul over all steps.
+//! The input projection of the gates is one large matmul before this operation. Here, each step
+//! multiplies the states of all unfinished sentences at once; in the backward pass, the gradient of
+//! the state's matrix is again one large matmul over all steps.
 
 use crate::autograd::{Backward, Forward, Op, Var};
 use regard_core::batch::{TimeSteps, gru_states};
@@ -16,11 +16,11 @@ use std::sync::Arc;
 /// The states of a gated recurrent unit: `x [rows, directions · 3·h]`, `y [rows, directions · h]`.
 #[derive(Debug)]
 pub struct Recurrent {
-    /// What the tokens give to the gates, of all directions side by side.
+    /// The input projections of the gates, with all directions side by side.
     pub x: Var,
-    /// From the beginning of a sentence.
+    /// The cell that reads from the beginning of a sentence.
     pub forward: RecurrentCell,
-    /// From its end.
+    /// The cell that reads from its end.
     pub backward: Option<RecurrentCell>,
     /// Where the sentences begin and end.
     pub offsets: Arc<[usize]>,
@@ -36,7 +36,7 @@ pub struct RecurrentScratch {
 }
 
 impl RecurrentScratch {
-    /// How many numbers it has room for.
+    /// The capacity in floats.
     pub(crate) fn capacity(&self) -> usize {
         [&self.state, &self.matrix, &self.before, &self.grads].iter().map(|v| v.capacity()).sum()
     }
@@ -48,7 +48,7 @@ impl Recurrent {
         self.forward.width()
     }
 
-    /// Each direction, and whether it reads from the end.
+    /// Each direction's cell, and whether it reads from the end.
     fn cells(&self) -> impl Iterator<Item = (RecurrentCell, bool)> {
         std::iter::once((self.forward, false)).chain(self.backward.map(|cell| (cell, true)))
     }
@@ -63,7 +63,7 @@ impl Op for Recurrent {
         (cx.value(self.x).rows(), self.cells().count() * self.hidden())
     }
 
-    /// For each direction, gates and what the state gave to the candidate, in the order of time.
+    /// For each direction, the gates and `kept` of each step, in the order of time.
     fn saves(&self, cx: &Forward<'_>) -> usize {
         cx.value(self.x).rows() * self.cells().count() * 4 * self.hidden()
     }
@@ -78,7 +78,7 @@ impl Op for Recurrent {
             rest = others;
             let steps = TimeSteps::new(&self.offsets, reversed);
             let (gates, kept) = saved[i * rows * 4 * h..][..rows * 4 * h].split_at_mut(rows * 3 * h);
-            // Transposed once, so that no step has to.
+            // Transpose once instead of in each step.
             let weight = &cx.weights.flat[cell.weight.range()];
             matrix.clear();
             matrix.extend((0..h).flat_map(|c| weight[c..].iter().step_by(h)));
@@ -117,8 +117,8 @@ impl Op for Recurrent {
     }
 }
 
-/// The way back of one direction: gathers the states before each step, walks from the last step to
-/// the first, then multiplies once.
+/// The backward pass of one direction: gathers the states before each step, walks from the last
+/// step to the first, then runs one matmul.
 fn backward_cell(
     cx: &mut Backward<'_>,
     cell: RecurrentCell,

@@ -1,5 +1,4 @@
-//! The recurrence of an SSRU decoder, elementwise: its matrix multiplications come before it, over
-//! whole sentences.
+//! The elementwise recurrence of an SSRU decoder: its matmuls run before it, over whole sentences.
 
 use crate::autograd::{Backward, Forward, Op, Var};
 use regard_kernels::{SsruSaved, ssru_backward, ssru_forward};

@@ -1,4 +1,4 @@
-//! The tokens around each token side by side (im2col), for convolutions.
+//! Concatenates the tokens around each token (im2col), for convolutions.
 
 use crate::autograd::{Backward, Forward, Op, Var};
 use regard_core::batch::{unfold, unfold_pairs};
@@ -11,9 +11,9 @@ use std::sync::Arc;
 pub struct Unfold {
     /// x
     pub x: Var,
-    /// How many tokens, an odd number.
+    /// The number of tokens, an odd number.
     pub width: usize,
-    /// How far they are apart.
+    /// The distance between them.
     pub dilation: usize,
     /// Where the sentences begin and end.
     pub offsets: Arc<[usize]>,

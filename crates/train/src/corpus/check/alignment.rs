@@ -1,20 +1,20 @@
-//! Whether line i of one side belongs to line i of the other, or to a neighbour.
+//! Whether line i of one side matches line i of the other, or an adjacent line.
 //!
-//! A translation of a long sentence is long: over some hundred pairs, the lengths of the two sides
-//! are correlated. If one side has a line more or less somewhere, from there on they are not, but
-//! the lengths of each line and its neighbour on the other side are. The same is true for numbers
-//! and names, which stand on both sides.
+//! Long sentences have long translations: over some hundred pairs, the lengths of the two sides are
+//! correlated. If one side has an additional or a missing line, the correlation vanishes from there
+//! on, but the lengths of each line and its neighbour on the other side are correlated. The same is
+//! true for numbers and names, which occur on both sides.
 
 use super::{Pair, Problem, Side};
 use std::collections::HashSet;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Pairs that are looked at together.
+/// The number of pairs examined together.
 const WINDOW: usize = 400;
-/// Fewer pairs say nothing.
+/// The minimum number of pairs for a verdict.
 const LEAST: usize = 60;
 
-/// Looks at the pairs in windows.
+/// Examines the pairs in windows.
 #[derive(Debug, Default)]
 pub(super) struct Alignment {
     window: Window,
@@ -22,19 +22,19 @@ pub(super) struct Alignment {
     last_file: usize,
 }
 
-/// A part of a file whose sides do not belong together line by line.
+/// A part of a file whose sides do not match line by line.
 #[derive(Clone, Debug)]
 pub(super) struct Misalignment {
     file: usize,
     first: usize,
     last: usize,
-    /// How many pairs.
+    /// The number of pairs.
     pub(super) pairs: u64,
-    /// How many lines the target is behind the source; `None` if no shift explains it.
+    /// The number of lines by which the target lags the source; `None` if no shift explains it.
     shift: Option<i64>,
 }
 
-/// One side of a line: how long it is, and hashes of the numbers and names in it.
+/// One side of a line: its length, and hashes of the numbers and names in it.
 #[derive(Clone, Debug, Default)]
 struct Line {
     length: f64,
@@ -51,12 +51,12 @@ impl Line {
     fn new(text: &str) -> Self {
         let words = text.split(|c: char| c.is_whitespace() || (c.is_ascii_punctuation() && c != '.'));
         let words = words.map(|word| word.trim_matches('.'));
-        // The first word of a sentence is a capital letter's place without being a name.
+        // The first word of a sentence is capitalised without being a name.
         let anchors = words.enumerate().filter(|(i, word)| {
             word.chars().any(char::is_numeric)
                 || (*i > 0 && word.len() > 3 && word.starts_with(char::is_uppercase))
         });
-        // So does the way a sentence ends.
+        // The final punctuation mark is an anchor too.
         let end = text.chars().next_back().filter(|c| "?!:？！：".contains(*c));
         let anchors = anchors.map(|(_, word)| xxh3_64(word.as_bytes()));
         let anchors = anchors.chain(end.map(|c| u64::from(u32::from(c))));
@@ -77,7 +77,7 @@ impl Alignment {
         }
     }
 
-    /// A pair that has no text on one side: the lines around it are still neighbours.
+    /// Skips a pair with an empty side: the lines around it stay adjacent.
     pub(super) fn skip(&mut self) {
         if let Some(place) = self.window.places.last().copied() {
             self.window.lines.push(Default::default());
@@ -99,7 +99,7 @@ impl Alignment {
         }
     }
 
-    /// The parts that do not belong together.
+    /// The parts that do not match.
     pub(super) fn finish(mut self) -> Vec<Misalignment> {
         self.end_window();
         self.found
@@ -107,7 +107,7 @@ impl Alignment {
 }
 
 impl Misalignment {
-    /// What is wrong, and the first pair of it.
+    /// The problem and its first pair.
     pub(super) fn problem(&self) -> (Problem, Pair) {
         let problem = if self.shift.is_some() { Problem::Shifted } else { Problem::Unrelated };
         let side = Side::Text(String::new());
@@ -132,21 +132,21 @@ impl Misalignment {
     }
 }
 
-/// How well the sides fit if the target is shifted.
+/// How well the sides match if the target is shifted.
 #[derive(Clone, Copy, Debug)]
 struct Fit {
     /// Correlation of the logarithms of the lengths.
     correlation: f64,
-    /// The share of numbers and names of the source that the target has too.
+    /// The share of the numbers and names of the source that also occur in the target.
     anchors: f64,
-    /// How many the source has.
+    /// The number of numbers and names in the source.
     count: usize,
 }
 
 impl Fit {
-    /// Both in one number.
+    /// Both combined.
     fn score(self) -> f64 {
-        // Few anchors say little.
+        // Weigh anchors by their number: a few are weak evidence.
         let weight = self.count as f64 / (self.count as f64 + 20.0);
         self.correlation + weight * self.anchors
     }
@@ -170,8 +170,8 @@ impl Window {
         Fit { correlation: correlation(&lengths), anchors: both as f64 / count.max(1) as f64, count }
     }
 
-    /// `None` if the sides belong together or nothing can be said; else the shift that explains it,
-    /// if one does.
+    /// `None` if the sides match or there is too little evidence; else the shift that explains the
+    /// mismatch, if one does.
     fn verdict(&self) -> Option<Option<i64>> {
         if self.lines.len() < LEAST {
             return None;
@@ -183,7 +183,7 @@ impl Window {
         if best > aligned + 0.2 && best > 0.4 {
             return Some(Some(shift));
         }
-        // Texts of equal lengths have no correlation to lose: some spread is needed.
+        // Require some spread: lengths that are all equal have no correlation.
         let lengths = self.lines.iter().map(|(source, _)| source.length).filter(|length| *length > 0.0);
         let (least, most) = lengths.fold((f64::MAX, 0f64), |(a, b), x| (a.min(x), b.max(x)));
         let spread = most - least > 1.0 && self.lines.len() >= WINDOW / 2;
@@ -191,7 +191,7 @@ impl Window {
     }
 }
 
-/// Pearson's.
+/// Pearson correlation.
 fn correlation(pairs: &[(f64, f64)]) -> f64 {
     let n = pairs.len().max(1) as f64;
     let mean = pairs.iter().fold((0.0, 0.0), |sum, pair| (sum.0 + pair.0 / n, sum.1 + pair.1 / n));

@@ -1,7 +1,7 @@
-//! Text that went through the wrong encoding.
+//! Detection of encoding errors.
 
-/// Whether a text has signs of a wrong encoding: characters that were lost (U+FFFD), UTF-8 that was
-/// read as Windows-1252 (`Ã¼` for `ü`), or control characters.
+/// Whether a text shows signs of an encoding error: lost characters (U+FFFD), UTF-8 decoded as
+/// Windows-1252 (`Ã¼` for `ü`), or control characters.
 pub(super) fn is_damaged(text: &str) -> bool {
     if text.bytes().all(|b| (0x20..0x7f).contains(&b) || b == b'\t') {
         return false;
@@ -10,7 +10,7 @@ pub(super) fn is_damaged(text: &str) -> bool {
     text.chars().any(lost) || has_mojibake(text)
 }
 
-/// Whether some characters are, taken as bytes of Windows-1252, one character of UTF-8.
+/// Whether some characters, encoded as Windows-1252, form one UTF-8 character.
 fn has_mojibake(text: &str) -> bool {
     let mut rest = text.chars();
     while let Some(c) = rest.next() {
@@ -22,7 +22,7 @@ fn has_mojibake(text: &str) -> bool {
         };
         let mut next = rest.clone();
         if (0..more).all(|_| next.next().and_then(single_byte).is_some_and(|b| (0x80..0xc0).contains(&b)))
-            // A quotation mark behind a capital letter: `„Ä“`.
+            // A quotation mark after a capital letter is legitimate: `„Ä“`.
             && !(more == 1 && matches!(rest.clone().next(), Some('“' | '”' | '’' | '»' | '«' | '…' | '–' | '—' | '·' | '°')))
         {
             return true;
@@ -31,7 +31,7 @@ fn has_mojibake(text: &str) -> bool {
     false
 }
 
-/// The byte that a character is in Windows-1252, or in Latin-1 where that has none.
+/// The byte of a character in Windows-1252, or in Latin-1 if Windows-1252 has none.
 fn single_byte(c: char) -> Option<u8> {
     const HIGH: [(char, u8); 27] = [
         ('€', 0x80),

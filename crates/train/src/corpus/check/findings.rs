@@ -1,17 +1,17 @@
-//! What a check of parallel text found, and what to do about it.
+//! The findings of a corpus check, with advice.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What may be wrong with parallel text.
+/// A possible problem of parallel text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Problem {
-    /// Each side is in the other one's language.
+    /// Each side is in the other side's language.
     Swapped,
-    /// Line i of the source belongs to another line of the target.
+    /// Line i of the source matches another line of the target.
     Shifted,
-    /// The lengths of the sides have nothing to do with each other.
+    /// The lengths of the sides are not correlated.
     Unrelated,
     /// The source is in another language.
     SourceLanguage,
@@ -19,11 +19,11 @@ pub enum Problem {
     TargetLanguage,
     /// Both sides are the same text.
     Identical,
-    /// A pair to validate on is among those to train on.
+    /// A validation pair is in the training data.
     InValidation,
-    /// The pair was there before.
+    /// The pair occurred before.
     Duplicate,
-    /// Text that went through the wrong encoding.
+    /// The text has encoding errors.
     Damaged,
     /// A side is not UTF-8.
     InvalidUtf8,
@@ -41,22 +41,22 @@ pub enum Problem {
     TooLittle,
 }
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Usual, and good to know.
+    /// Common, but good to know.
     Note,
-    /// The model would be worse for it.
+    /// It would make the model worse.
     Problem,
 }
 
-/// A place where something was found.
+/// An example of a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Example {
     /// As `file:line`.
     pub place: String,
-    /// The text, cut off if it is long.
+    /// The text, truncated if it is long.
     pub text: String,
 }
 
@@ -71,40 +71,40 @@ impl Example {
     }
 }
 
-/// One thing that was found.
+/// A finding.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
-    /// What.
+    /// The problem.
     pub check: Problem,
     /// How bad it is.
     pub severity: Severity,
-    /// How many pairs.
+    /// The number of pairs affected.
     pub count: u64,
-    /// Of how many that were looked at.
+    /// The number of pairs checked.
     pub of: u64,
-    /// The first of them.
+    /// The first examples.
     pub examples: Vec<Example>,
     /// The finding as a sentence.
     pub message: String,
     /// What to do about it.
     pub advice: String,
-    /// The language that was found in place of the expected one.
+    /// The language that was found instead of the expected one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CheckReport {
-    /// Pairs that were read.
+    /// The number of pairs read.
     pub pairs: u64,
-    /// Pairs with text on both sides.
+    /// The number of pairs with text on both sides.
     pub usable: u64,
-    /// Different pairs to validate on.
+    /// The number of distinct validation pairs.
     pub validation_pairs: u64,
     /// Whether all pairs were read.
     pub whole: bool,
-    /// What was found, problems first.
+    /// The findings, problems first.
     pub findings: Vec<Finding>,
     #[serde(skip)]
     found: BTreeMap<Problem, FindingCount>,
@@ -131,20 +131,20 @@ impl Default for CheckReport {
     }
 }
 
-/// Examples of each finding.
+/// The number of examples of each finding.
 const EXAMPLES: usize = 3;
-/// With fewer pairs, a model that starts from nothing learns no language.
+/// With fewer pairs, a model trained from scratch does not learn to translate.
 const TOO_FEW: u64 = 1_000;
-/// With fewer, it learns one badly.
+/// With fewer pairs, it translates badly.
 const FEW: u64 = 20_000;
 
 impl CheckReport {
-    /// An empty one, for a corpus with this many pairs to validate on.
+    /// An empty report, for a corpus with this many validation pairs.
     pub(super) fn of_validation(pairs: u64) -> Self {
         CheckReport { validation_pairs: pairs, ..CheckReport::default() }
     }
 
-    /// What is worse than a note.
+    /// The findings that are more severe than a note.
     pub fn problems(&self) -> impl Iterator<Item = &Finding> {
         self.findings.iter().filter(|finding| finding.severity == Severity::Problem)
     }
@@ -177,7 +177,7 @@ impl CheckReport {
         self.found.entry(problem).and_modify(|found| found.language = language);
     }
 
-    /// Turns what was counted into findings.
+    /// Turns the counts into findings.
     pub(super) fn judge(&mut self, from_scratch: bool) {
         if from_scratch && self.whole && self.usable < FEW {
             let (count, of) = (self.usable, Some(self.pairs));
@@ -216,7 +216,7 @@ impl CheckReport {
 }
 
 impl Problem {
-    /// The share of pairs up to which it is usual.
+    /// The share of affected pairs up to which the finding is common.
     fn tolerated(self) -> f64 {
         match self {
             Problem::Swapped | Problem::Shifted | Problem::Unrelated | Problem::TooLittle => 0.0,

@@ -1,17 +1,17 @@
-//! Duplicate pairs, found in bounded memory.
+//! Duplicate detection in bounded memory.
 
 use std::collections::HashSet;
 
-/// Hashes that are kept at most: some 60 MB.
+/// The maximum number of hashes to keep, about 60 MB.
 const MOST: usize = 4_000_000;
 
-/// The hashes of pairs. If there are too many, those of a half, a quarter, … of all pairs are kept,
-/// chosen by their last bits, and duplicates are estimated from these.
+/// The hashes of pairs. If there are too many, only those of a half, a quarter, … of all pairs are
+/// kept, selected by their last bits, and the number of duplicates is extrapolated.
 #[derive(Debug)]
 pub(super) struct PairHashes {
     hashes: HashSet<u64>,
     most: usize,
-    /// Hashes whose last bits, this many, are zero are kept.
+    /// Hashes are kept if this many of their last bits are zero.
     bits: u32,
     duplicates: u64,
 }
@@ -23,7 +23,7 @@ impl Default for PairHashes {
 }
 
 impl PairHashes {
-    /// Whether the pair was surely there before.
+    /// Whether the pair certainly occurred before.
     pub(super) fn insert(&mut self, hash: u64) -> bool {
         if hash.trailing_zeros() < self.bits {
             return false;
@@ -38,7 +38,7 @@ impl PairHashes {
         known
     }
 
-    /// How many of all pairs were there before; an estimate where not all hashes were kept.
+    /// The number of duplicates among all pairs; an estimate if not all hashes were kept.
     pub(super) fn duplicates(&self) -> u64 {
         self.duplicates << self.bits
     }
@@ -53,7 +53,7 @@ mod tests {
     fn few_pairs_are_counted_and_many_are_estimated() {
         let count = |most: usize| {
             let mut seen = PairHashes { most, ..PairHashes::default() };
-            // Every fourth is there twice.
+            // Every fourth occurs twice.
             for i in 0..40_000u64 {
                 seen.insert(mix(i));
                 if i % 4 == 0 {

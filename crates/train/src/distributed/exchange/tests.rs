@@ -5,7 +5,7 @@ use regard_core::batch::Batch;
 use regard_core::model::{ModelConfig, NormPlace, Preset, Transformer};
 use std::sync::{Barrier, Mutex};
 
-/// Threads that stand for ranks: everyone writes on one board and reads what the others wrote.
+/// Threads as ranks: each writes to a shared board and reads what the others wrote.
 #[derive(Debug)]
 struct Board {
     barrier: Barrier,
@@ -18,7 +18,7 @@ struct OnThread {
     board: Arc<Board>,
 }
 
-/// Numbers as the board keeps them.
+/// Serialises numbers for the board.
 fn bytes<T: Copy, const N: usize>(numbers: &[T], to: fn(T) -> [u8; N]) -> Vec<u8> {
     numbers.iter().flat_map(|x| to(*x)).collect()
 }
@@ -27,7 +27,7 @@ fn numbers<T, const N: usize>(bytes: &[u8], from: fn([u8; N]) -> T) -> impl Iter
     bytes.as_chunks::<N>().0.iter().map(move |x| from(*x))
 }
 
-/// To bytes and back.
+/// Conversions to bytes and back.
 type Coding<T, const N: usize> = (fn(T) -> [u8; N], fn([u8; N]) -> T);
 
 impl OnThread {
@@ -102,7 +102,7 @@ impl Communicator for OnThread {
     }
 }
 
-/// Runs `f` as each of this many ranks.
+/// Runs `f` on this many ranks.
 fn on_ranks<R: Send>(ranks: usize, f: impl Fn(Arc<dyn Communicator>) -> R + Sync) -> Vec<R> {
     let board = Arc::new(Board { barrier: Barrier::new(ranks), notes: Mutex::new(vec![Vec::new(); ranks]) });
     std::thread::scope(|scope| {
@@ -119,8 +119,8 @@ fn gradient(rank: usize, length: usize) -> Vec<f32> {
     (0..length).map(|i| ((i * 31 + rank * 17) % 101) as f32 * 0.013 - 0.5 + rank as f32 * 1e-3).collect()
 }
 
-/// At lengths around a piece and a bucket: the sum in the order of the ranks, its squares, and
-/// everyone gets everything.
+/// For lengths around a piece and a bucket: the sum is in rank order, the squares are right, and
+/// all ranks get all weights.
 #[test]
 fn sums_are_those_of_one_rank_after_the_other() {
     let isa = Isa::best();
@@ -211,7 +211,7 @@ fn ranks_of_one_core_train_as_one_rank_of_all_cores() {
     }
 }
 
-/// A model of random sizes.
+/// A model of random dimensions.
 fn random_config(seed: u64) -> ModelConfig {
     let key = Key::new(seed);
     let below = |i: u32, n: u32| (key.bits(i) % n) as usize;
@@ -228,7 +228,8 @@ fn random_config(seed: u64) -> ModelConfig {
     }
 }
 
-/// Models of random sizes: one step on one core, and on two and three ranks of one.
+/// Models of random dimensions: one step on one core, and on two and three ranks with one core
+/// each.
 #[test]
 fn random_models_learn_the_same_on_one_two_and_three_ranks() {
     for seed in 0..12 {
@@ -258,12 +259,12 @@ fn random_models_learn_the_same_on_one_two_and_three_ranks() {
     }
 }
 
-/// On every combination of ranks and cores, wire, norm and accumulation: gradients that leave early
-/// are those that leave late.
+/// For every combination of ranks and cores, wire format, norm and accumulation: overlapped steps
+/// give the same gradients.
 #[test]
 fn overlapped_steps_are_the_same_bit_for_bit() {
     let run = |communicator: Arc<dyn Communicator>, wire, overlap, norm, threads| {
-        // A layer has two pieces or more.
+        // A layer has at least two pieces.
         let config = ModelConfig { d_model: 64, d_ff: 512, heads: 2, norm, ..Preset::Tiny.config(50) };
         let model = Transformer::new(config).unwrap();
         let weights = model.parameters().initialise(3);
@@ -284,7 +285,7 @@ fn overlapped_steps_are_the_same_bit_for_bit() {
     for (ranks, threads, wire, norm) in [
         (2, 1, DType::F32, NormPlace::Post),
         (2, 2, DType::Bf16, NormPlace::Pre),
-        // More replicas than sentences: some have nothing to do.
+        // More replicas than sentences: some are idle.
         (3, 5, DType::F32, NormPlace::Pre),
     ] {
         let [late, early] = [Overlap::Off, Overlap::On]
@@ -302,7 +303,7 @@ fn a_replica_that_fails_leaves_nobody_waiting() {
     let errors = on_ranks(2, |communicator| {
         let mut trainer = trainer(2);
         trainer.join(communicator, DType::F32, Overlap::On).unwrap();
-        // A word that the model lacks, for the second replica of each rank.
+        // An id outside the vocabulary, for the second replica of each rank.
         let words = [[1, 2], [3, 60], [1, 2], [3, 60]];
         let batch = Batch::new(words.iter().map(|w| (&w[..], &w[..])), 49).unwrap();
         trainer.step(&[batch], 1e-3).unwrap_err().to_string()
@@ -319,7 +320,7 @@ fn ranks_of_different_numbers_of_cores_count_their_replicas() {
     });
     let alone = run(&mut trainer(3)).0;
     assert_eq!((replicas[0].1, replicas[1].1), (3, 3));
-    // Here the order of the sum is another one.
+    // The order of the sum differs here.
     for (a, b) in replicas[0].0.iter().zip(&alone) {
         assert!((a - b).abs() < 1e-5 * b, "{a} {b}");
     }

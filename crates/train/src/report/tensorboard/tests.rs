@@ -1,4 +1,4 @@
-//! The records are decoded again by a small protobuf reader that shares no code with the writer.
+//! Decodes the records with a small protobuf reader that shares no code with the writer.
 
 use std::collections::BTreeMap;
 

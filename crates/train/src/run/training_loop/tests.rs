@@ -1,4 +1,4 @@
-//! Whole runs by a clock that moves as the test tells it.
+//! Whole runs with a simulated clock.
 
 use super::*;
 use crate::run::{Start, resumed_config};
@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::path::Path;
 use std::rc::Rc;
 
-/// Moves the clock with each step and validation, and stops the run after a step.
+/// Advances the clock with each step and validation, and stops the run after a given step.
 struct Mover<'a> {
     now: Rc<Cell<f64>>,
     stop: &'a AtomicBool,
@@ -69,11 +69,11 @@ fn a_minute_is_a_minute_although_the_first_steps_are_slow() {
     let (whole, messages) = run(config.clone(), &folder.path().join("whole"), false, u64::MAX);
     assert_eq!(whole.end, End::Finished);
     assert!((54.0..=63.0).contains(&whole.all_seconds), "{} seconds\n{messages}", whole.all_seconds);
-    // The first 25 steps take 25 seconds, and what is left is enough for more than a hundred.
+    // The first 25 steps take 25 seconds, which leaves time for more than a hundred.
     assert!(whole.steps > 100, "{} steps\n{messages}", whole.steps);
     assert!(messages.contains("1 minutes are about ") && messages.contains("revised"), "{messages}");
 
-    // In parts it takes as long, and a resumed run knows the plan.
+    // A run in parts takes the same time, and a resumed run knows the plan.
     let out = folder.path().join("parts");
     let (mut resumed, mut outcome) = (config, None);
     for (part, after) in [15, 40, 90, u64::MAX].into_iter().enumerate() {
